@@ -1,0 +1,32 @@
+//! Ports of switches.
+
+use std::fmt;
+
+use takt_openflow::value::PortNo;
+
+/// A port of a switch: the datapath id and the number of the port.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PortRef {
+    /// The datapath id of the switch.
+    pub dpid: u64,
+    /// The number of the port.
+    pub port: u32,
+}
+
+impl PortRef {
+    /// A port of a switch.
+    pub const fn new(dpid: u64, port: u32) -> Self {
+        Self { dpid, port }
+    }
+
+    /// The number as OpenFlow has it.
+    pub const fn number(self) -> PortNo {
+        PortNo(self.port)
+    }
+}
+
+impl fmt::Display for PortRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}:{}", self.dpid, self.port)
+    }
+}

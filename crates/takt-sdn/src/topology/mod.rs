@@ -1,0 +1,583 @@
+//! Switches, their ports, and the links between them, found by LLDP (IEEE 802.1AB) that is authenticated.
+//!
+//! The controller sends a probe from each port that is up, once every [`Config::interval`] and more often after the port came up.
+//! A probe that enters another switch shows a link in one direction; a link counts when both directions are shown. It is lost
+//! when PORT_STATUS says that a port is down, or when neither a probe has come for [`Config::silence`].
+//!
+//! A port that came up is [`Role::Probing`] for [`Config::probing`]: nothing is forwarded from or to it, as in the listening state of
+//! a spanning tree (IEEE 802.1D), so that a link which is not found yet carries no floods. Then it is [`Role::Edge`], until a
+//! probe shows that it is a [`Role::Link`].
+//!
+//! Probes that are forged, repeated, or late are refused, counted and reported. Deliberately not detected: a relay that is
+//! faster than [`Config::transit`], and links with more than two ends.
+//!
+//! Sans-IO and deterministic: time and the key are arguments. The cost of a call is bounded by the ports of a switch.
+
+mod probe;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use takt_openflow::channel::Instant;
+
+pub use self::probe::Key;
+use self::probe::{NoProbe, Probe};
+use crate::PortRef;
+use crate::frame::{Frame, MacAddress, Network};
+
+/// Bounds and times of a [`Topology`].
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Between two probes of a port.
+    pub interval: Duration,
+    /// Between the probes of a port that came up lately.
+    pub fast_interval: Duration,
+    /// For how long a port that came up carries nothing but probes.
+    pub probing: Duration,
+    /// For how long that holds after a link fell silent, or after a probe showed a loop or one direction of a link.
+    pub hold: Duration,
+    /// Silence after which a link is lost.
+    pub silence: Duration,
+    /// How long a probe may be on its way.
+    pub transit: Duration,
+    /// Switches at most.
+    pub switches: usize,
+    /// Ports of a switch at most; further ones are not used.
+    pub ports: usize,
+    /// Events that wait at most; the oldest are dropped, and counted.
+    pub events: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            interval: Duration::from_secs(1),
+            fast_interval: Duration::from_millis(100),
+            probing: Duration::from_millis(500),
+            hold: Duration::from_secs(30),
+            silence: Duration::from_millis(3500),
+            transit: Duration::from_millis(500),
+            switches: 256,
+            ports: 512,
+            events: 4096,
+        }
+    }
+}
+
+/// What a port is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// The port has no link, or is not known.
+    Down,
+    /// The port came up, and whether another switch is behind it is not known yet.
+    Probing,
+    /// No switch of this controller is behind it.
+    Edge,
+    /// It leads to another switch.
+    Link(PortRef),
+}
+
+/// Why a link was lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkLoss {
+    /// A port of it went down or was removed.
+    PortDown,
+    /// Probes no longer pass it.
+    Silent,
+    /// A port of it leads elsewhere now.
+    Moved,
+    /// A switch of it was removed.
+    SwitchRemoved,
+}
+
+/// Why a probe was refused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Refusal {
+    /// It has the form of a probe, and not the authentication code of this run.
+    Forged,
+    /// It is none of the last two probes of its port, or has been accepted before.
+    Repeated,
+    /// It was on its way for longer than [`Config::transit`].
+    Late,
+    /// It came back to the switch that sent it.
+    Loop,
+}
+
+/// What changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A port has another role.
+    Role(PortRef, Role),
+    /// A link was found; the lesser port stands first.
+    LinkFound(PortRef, PortRef),
+    /// A link was lost; the lesser port stands first.
+    LinkLost(PortRef, PortRef, LinkLoss),
+    /// A probe was refused.
+    ProbeRefused {
+        /// Where it came in.
+        at: PortRef,
+        /// The port that it names.
+        from: Option<PortRef>,
+        /// Why.
+        why: Refusal,
+    },
+}
+
+/// What a topology counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Probes sent.
+    pub sent: u64,
+    /// Probes accepted.
+    pub accepted: u64,
+    /// LLDP frames of others, or malformed ones.
+    pub foreign: u64,
+    /// Probes with a wrong code.
+    pub forged: u64,
+    /// Probes that were accepted before, or are too old.
+    pub repeated: u64,
+    /// Probes that were on their way for too long.
+    pub late: u64,
+    /// Probes that came back to their own switch.
+    pub looped: u64,
+    /// Ports beyond [`Config::ports`].
+    pub ports_refused: u64,
+    /// Events that were dropped.
+    pub events_dropped: u64,
+}
+
+/// What PORT_DESC and PORT_STATUS say of a port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortDescription {
+    /// The number.
+    pub number: u32,
+    /// The name.
+    pub name: String,
+    /// The address.
+    pub address: MacAddress,
+    /// Whether it is up, by configuration and by its link.
+    pub is_up: bool,
+}
+
+/// A probe that is on its way.
+#[derive(Clone, Copy)]
+struct Sent {
+    sequence: u64,
+    at: Instant,
+}
+
+struct Port {
+    description: PortDescription,
+    role: Role,
+    /// When its probing ends.
+    quiet_until: Instant,
+    next_probe: Instant,
+    /// The last two probes that no switch has received yet.
+    on_the_way: [Option<Sent>; 2],
+    /// Where its probes come in, and when the last of them did.
+    seen_by: Option<(PortRef, Instant)>,
+}
+
+struct Switch {
+    is_connected: bool,
+    ports: BTreeMap<u32, Port>,
+}
+
+/// Switches, ports and links.
+pub struct Topology {
+    /// Counts the changes of switches, roles and links.
+    generation: u64,
+    config: Config,
+    key: Key,
+    switches: BTreeMap<u64, Switch>,
+    next_sequence: u64,
+    probes: VecDeque<(PortRef, Vec<u8>)>,
+    events: VecDeque<Event>,
+    counters: Counters,
+}
+
+impl Topology {
+    /// An empty one. The key must be random and secret.
+    pub fn new(config: Config, key: Key) -> Self {
+        Self {
+            config,
+            key,
+            generation: 0,
+            switches: BTreeMap::new(),
+            next_sequence: 0,
+            probes: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// A switch has connected, or has connected again; `ports` are all that it has. Whether there is room for it.
+    pub fn connect_switch(&mut self, now: Instant, dpid: u64, ports: Vec<PortDescription>) -> bool {
+        if !self.switches.contains_key(&dpid) && self.switches.len() >= self.config.switches {
+            return false;
+        }
+        let switch = self.switches.entry(dpid).or_insert(Switch { is_connected: true, ports: BTreeMap::new() });
+        switch.is_connected = true;
+        self.generation += 1;
+        let gone: Vec<u32> =
+            switch.ports.keys().filter(|known| ports.iter().all(|port| port.number != **known)).copied().collect();
+        for port in gone {
+            self.remove_port(now, PortRef::new(dpid, port));
+        }
+        for port in ports {
+            self.set_port(now, dpid, port);
+        }
+        self.renew_links(now, dpid);
+        true
+    }
+
+    /// The silence of the links of a switch begins now: while it was not connected, no probes could pass.
+    fn renew_links(&mut self, now: Instant, dpid: u64) {
+        let links: Vec<[PortRef; 2]> = self
+            .ports(dpid)
+            .filter_map(|(port, role)| match role {
+                Role::Link(peer) => Some([PortRef::new(dpid, port.number), peer]),
+                _ => None,
+            })
+            .collect();
+        for end in links.into_iter().flatten() {
+            if let Some((_, when)) = self.port_mut(end).and_then(|port| port.seen_by.as_mut()) {
+                *when = now;
+            }
+        }
+    }
+
+    /// A switch has lost its connection. Its links are kept while their ports are up: it goes on to forward.
+    pub fn disconnect_switch(&mut self, dpid: u64) {
+        if let Some(switch) = self.switches.get_mut(&dpid) {
+            switch.is_connected = false;
+            self.generation += 1;
+            self.probes.retain(|(from, _)| from.dpid != dpid);
+            self.forget_if_isolated(dpid);
+        }
+    }
+
+    /// A switch that is not connected and has no link is forgotten.
+    fn forget_if_isolated(&mut self, dpid: u64) {
+        let Some(switch) = self.switches.get(&dpid) else { return };
+        let has_link = switch.ports.values().any(|port| matches!(port.role, Role::Link(_)));
+        if !switch.is_connected && !has_link {
+            let ports: Vec<u32> = switch.ports.keys().copied().collect();
+            for port in ports {
+                self.set_role(PortRef::new(dpid, port), Role::Down);
+            }
+            self.switches.remove(&dpid);
+            self.generation += 1;
+        }
+    }
+
+    /// A port was added or has changed.
+    pub fn set_port(&mut self, now: Instant, dpid: u64, description: PortDescription) {
+        let Some(switch) = self.switches.get_mut(&dpid) else { return };
+        let at = PortRef::new(dpid, description.number);
+        let is_up = description.is_up;
+        if !switch.ports.contains_key(&at.port) && switch.ports.len() >= self.config.ports {
+            self.counters.ports_refused += 1;
+            return;
+        }
+        let port = switch.ports.entry(at.port).or_insert_with(|| Port {
+            description: description.clone(),
+            role: Role::Down,
+            quiet_until: now,
+            next_probe: now,
+            on_the_way: [None; 2],
+            seen_by: None,
+        });
+        port.description = description;
+        let was_up = port.role != Role::Down;
+        if is_up && !was_up {
+            self.probe(now, at, self.config.probing);
+        } else if was_up && !is_up {
+            self.take_down(now, at);
+        }
+    }
+
+    /// A port was removed.
+    pub fn remove_port(&mut self, now: Instant, at: PortRef) {
+        self.take_down(now, at);
+        if let Some(switch) = self.switches.get_mut(&at.dpid) {
+            switch.ports.remove(&at.port);
+        }
+    }
+
+    fn take_down(&mut self, now: Instant, at: PortRef) {
+        self.lose_link(now, at, LinkLoss::PortDown);
+        self.set_role(at, Role::Down);
+        if let Some(port) = self.port_mut(at) {
+            port.on_the_way = [None; 2];
+            port.seen_by = None;
+        }
+    }
+
+    /// Lets a port carry nothing but probes for a time.
+    fn probe(&mut self, now: Instant, at: PortRef, span: Duration) {
+        if let Some(port) = self.port_mut(at) {
+            port.quiet_until = now.after(span);
+            if port.role != Role::Probing {
+                port.next_probe = port.next_probe.min(now);
+            }
+        }
+        self.set_role(at, Role::Probing);
+    }
+
+    fn port(&self, at: PortRef) -> Option<&Port> {
+        self.switches.get(&at.dpid)?.ports.get(&at.port)
+    }
+
+    fn port_mut(&mut self, at: PortRef) -> Option<&mut Port> {
+        self.switches.get_mut(&at.dpid)?.ports.get_mut(&at.port)
+    }
+
+    fn set_role(&mut self, at: PortRef, role: Role) {
+        let Some(port) = self.port_mut(at) else { return };
+        if port.role != role {
+            port.role = role;
+            self.generation += 1;
+            self.push(Event::Role(at, role));
+        }
+    }
+
+    fn push(&mut self, event: Event) {
+        if self.events.len() >= self.config.events {
+            self.events.pop_front();
+            self.counters.events_dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// A link ends: both ports are probed again. One that fell silent may still carry frames, so that its ports wait longer before
+    /// they count as edges.
+    fn lose_link(&mut self, now: Instant, at: PortRef, why: LinkLoss) {
+        let Role::Link(peer) = self.role(at) else { return };
+        let span = if why == LinkLoss::Silent { self.config.hold } else { self.config.probing };
+        for end in [at, peer] {
+            if let Some(port) = self.port_mut(end) {
+                port.seen_by = None;
+            }
+            self.probe(now, end, span);
+        }
+        self.push(Event::LinkLost(at.min(peer), at.max(peer), why));
+        for dpid in [at.dpid, peer.dpid] {
+            self.forget_if_isolated(dpid);
+        }
+    }
+
+    /// An LLDP frame came in at a port.
+    pub fn handle_lldp(&mut self, now: Instant, at: PortRef, frame: &Frame<'_>) {
+        let Ok(Network::Lldp(unit)) = frame.network() else {
+            self.counters.foreign += 1;
+            return;
+        };
+        let probe = match Probe::read(&self.key, &unit) {
+            Ok(probe) => probe,
+            Err(NoProbe::Foreign) => {
+                self.counters.foreign += 1;
+                return;
+            }
+            Err(NoProbe::Forged) => return self.refuse(at, None, Refusal::Forged),
+        };
+        match self.accept(now, at, probe) {
+            Ok(()) => {
+                self.counters.accepted += 1;
+                self.show_direction(now, probe.from, at);
+            }
+            Err(why) => {
+                if why == Refusal::Loop {
+                    // Two ports of one switch are joined. Neither may carry floods while that lasts.
+                    for end in [at, probe.from] {
+                        self.probe(now, end, self.config.hold);
+                    }
+                }
+                self.refuse(at, Some(probe.from), why);
+            }
+        }
+    }
+
+    fn refuse(&mut self, at: PortRef, from: Option<PortRef>, why: Refusal) {
+        let counter = match why {
+            Refusal::Forged => &mut self.counters.forged,
+            Refusal::Repeated => &mut self.counters.repeated,
+            Refusal::Late => &mut self.counters.late,
+            Refusal::Loop => &mut self.counters.looped,
+        };
+        *counter += 1;
+        self.push(Event::ProbeRefused { at, from, why });
+    }
+
+    /// Takes a probe once, within its time.
+    fn accept(&mut self, now: Instant, at: PortRef, probe: Probe) -> Result<(), Refusal> {
+        let transit = self.config.transit;
+        if self.port(at).is_none_or(|port| port.role == Role::Down) {
+            return Err(Refusal::Late);
+        }
+        let port = self.port_mut(probe.from).ok_or(Refusal::Repeated)?;
+        let is_it = |sent: &&mut Option<Sent>| sent.is_some_and(|sent| sent.sequence == probe.sequence);
+        let sent = port.on_the_way.iter_mut().find(is_it).ok_or(Refusal::Repeated)?;
+        let sent = sent.take().ok_or(Refusal::Repeated)?;
+        if now > sent.at.after(transit) {
+            return Err(Refusal::Late);
+        }
+        if at.dpid == probe.from.dpid {
+            return Err(Refusal::Loop);
+        }
+        Ok(())
+    }
+
+    /// A probe passed from one port to the other.
+    fn show_direction(&mut self, now: Instant, from: PortRef, at: PortRef) {
+        for (end, other) in [(from, at), (at, from)] {
+            if let Role::Link(peer) = self.role(end)
+                && peer != other
+            {
+                self.lose_link(now, end, LinkLoss::Moved);
+            }
+        }
+        let Some(port) = self.port_mut(from) else { return };
+        port.seen_by = Some((at, now));
+        if self.role(from) == Role::Link(at) {
+            return;
+        }
+        if self.port(at).and_then(|port| port.seen_by).is_some_and(|(by, _)| by == from) {
+            self.set_role(from, Role::Link(at));
+            self.set_role(at, Role::Link(from));
+            self.push(Event::LinkFound(from.min(at), from.max(at)));
+        } else {
+            // One direction shows that a switch is behind both ports: they are no edges while the other is awaited.
+            for end in [from, at] {
+                self.probe(now, end, self.config.hold);
+            }
+        }
+    }
+
+    /// Sends the probes that are due, ends the probing of ports, and loses links that are silent.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let ports: Vec<PortRef> = self
+            .switches
+            .iter()
+            .flat_map(|(dpid, switch)| switch.ports.keys().map(|number| PortRef::new(*dpid, *number)))
+            .collect();
+        for at in ports {
+            match self.role(at) {
+                Role::Probing if self.port(at).is_some_and(|port| now >= port.quiet_until) => {
+                    self.set_role(at, Role::Edge);
+                }
+                Role::Link(peer) if self.silent_at(at, peer).is_some_and(|when| now >= when) => {
+                    self.lose_link(now, at, LinkLoss::Silent);
+                }
+                _ => {}
+            }
+            if self.probe_at(at).is_some_and(|when| now >= when) {
+                self.send_probe(now, at);
+            }
+        }
+    }
+
+    /// When the next probe leaves a port.
+    fn probe_at(&self, at: PortRef) -> Option<Instant> {
+        let port = self.port(at).filter(|port| port.role != Role::Down)?;
+        self.is_connected(at.dpid).then_some(port.next_probe)
+    }
+
+    /// When a link is lost by silence. A switch that is not connected neither sends probes nor reports them.
+    fn silent_at(&self, at: PortRef, peer: PortRef) -> Option<Instant> {
+        let (_, when) = self.port(at)?.seen_by?;
+        let is_watched = self.is_connected(at.dpid) && self.is_connected(peer.dpid);
+        is_watched.then(|| when.after(self.config.silence))
+    }
+
+    fn send_probe(&mut self, now: Instant, at: PortRef) {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        let (interval, fast) = (self.config.interval, self.config.fast_interval);
+        let ttl = u16::try_from(self.config.silence.as_secs() + 1).unwrap_or(u16::MAX);
+        let Some(port) = self.port_mut(at) else { return };
+        port.next_probe = now.after(if port.role == Role::Probing { fast } else { interval });
+        port.on_the_way = [port.on_the_way[1], Some(Sent { sequence, at: now })];
+        let address = port.description.address;
+        let frame = Probe { from: at, sequence }.frame(&self.key, address, ttl);
+        self.counters.sent += 1;
+        self.probes.push_back((at, frame));
+    }
+
+    /// When [`Self::handle_timeout`] is to be called next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let deadlines = self.switches.iter().flat_map(|(dpid, switch)| {
+            switch.ports.iter().flat_map(|(number, port)| {
+                let at = PortRef::new(*dpid, *number);
+                let of_role = match port.role {
+                    Role::Probing => Some(port.quiet_until),
+                    Role::Link(peer) => self.silent_at(at, peer),
+                    Role::Down | Role::Edge => None,
+                };
+                [of_role, self.probe_at(at)].into_iter().flatten()
+            })
+        });
+        deadlines.min()
+    }
+
+    /// The next probe to send: the port that it leaves, and the frame.
+    pub fn poll_probe(&mut self) -> Option<(PortRef, Vec<u8>)> {
+        self.probes.pop_front()
+    }
+
+    /// What changed next.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// A number that changes whenever a switch, a role or a link does.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// What a port is for.
+    pub fn role(&self, at: PortRef) -> Role {
+        self.port(at).map_or(Role::Down, |port| port.role)
+    }
+
+    /// Whether a switch is known and has a connection.
+    pub fn is_connected(&self, dpid: u64) -> bool {
+        self.switches.get(&dpid).is_some_and(|switch| switch.is_connected)
+    }
+
+    /// The switches.
+    pub fn switches(&self) -> impl Iterator<Item = u64> {
+        self.switches.keys().copied()
+    }
+
+    /// The ports of a switch with their roles.
+    pub fn ports(&self, dpid: u64) -> impl Iterator<Item = (&PortDescription, Role)> {
+        let ports = self.switches.get(&dpid).into_iter().flat_map(|switch| switch.ports.values());
+        ports.map(|port| (&port.description, port.role))
+    }
+
+    /// All ports that lead to no switch.
+    pub fn edges(&self) -> impl Iterator<Item = PortRef> {
+        self.switches.iter().flat_map(|(dpid, switch)| {
+            let edges = switch.ports.iter().filter(|(_, port)| port.role == Role::Edge);
+            edges.map(|(number, _)| PortRef::new(*dpid, *number))
+        })
+    }
+
+    /// All links, each once, the lesser port first.
+    pub fn links(&self) -> impl Iterator<Item = (PortRef, PortRef)> {
+        self.switches.iter().flat_map(|(dpid, switch)| {
+            switch.ports.iter().filter_map(|(number, port)| match port.role {
+                Role::Link(peer) => Some((PortRef::new(*dpid, *number), peer)).filter(|(at, peer)| at < peer),
+                _ => None,
+            })
+        })
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+}
