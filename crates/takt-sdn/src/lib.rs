@@ -5,14 +5,22 @@
 //! | [`frame`] | Ethernet frames: read without copying, built, rewritten with their checksums |
 //! | [`topology`] | switches, ports and links, by authenticated LLDP |
 //! | [`devices`] | hosts: addresses, attachment, moves, spoofing |
+//! | [`forwarding`] | spanning tree, shortest paths, rules |
+//! | [`controller`] | the state machine of all of it over the channels of the switches |
 //!
 //! Everything is sans-IO: time and randomness are arguments, and octets come and go as slices.
 
 #![forbid(unsafe_code)]
 
+pub mod controller;
 pub mod devices;
+pub mod forwarding;
 pub mod frame;
 mod port;
 pub mod topology;
 
 pub use port::PortRef;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/sdn.md")]
+struct Documentation;

@@ -15,6 +15,7 @@
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -60,6 +61,16 @@ pub struct HostId {
     pub vlan: Vlan,
     /// The address.
     pub mac: MacAddress,
+}
+
+impl fmt::Display for HostId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.mac)?;
+        match self.vlan {
+            0 => Ok(()),
+            vlan => write!(f, " in VLAN {}", vlan & 0x0fff),
+        }
+    }
 }
 
 /// A host.

@@ -18,6 +18,7 @@ mod probe;
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::time::Duration;
 
 use takt_openflow::channel::Instant;
@@ -88,8 +89,6 @@ pub enum LinkLoss {
     Silent,
     /// A port of it leads elsewhere now.
     Moved,
-    /// A switch of it was removed.
-    SwitchRemoved,
 }
 
 /// Why a probe was refused.
@@ -579,5 +578,37 @@ impl Topology {
     /// What was counted.
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Role(at, Role::Down) => write!(f, "port {at} is down"),
+            Self::Role(at, Role::Probing) => write!(f, "port {at} is probed"),
+            Self::Role(at, Role::Edge) => write!(f, "port {at} leads to no switch"),
+            Self::Role(at, Role::Link(peer)) => write!(f, "port {at} leads to {peer}"),
+            Self::LinkFound(a, b) => write!(f, "link {a} - {b} found"),
+            Self::LinkLost(a, b, why) => {
+                let why = match why {
+                    LinkLoss::PortDown => "a port is down",
+                    LinkLoss::Silent => "no probe passes",
+                    LinkLoss::Moved => "a port leads elsewhere",
+                };
+                write!(f, "link {a} - {b} lost: {why}")
+            }
+            Self::ProbeRefused { at, from, why } => {
+                let why = match why {
+                    Refusal::Forged => "its authentication code is wrong",
+                    Refusal::Repeated => "it was received before, or is too old",
+                    Refusal::Late => "it was on its way for too long",
+                    Refusal::Loop => "it came back to its switch",
+                };
+                match from {
+                    Some(from) => write!(f, "LLDP of {from} refused at {at}: {why}"),
+                    None => write!(f, "LLDP refused at {at}: {why}"),
+                }
+            }
+        }
     }
 }

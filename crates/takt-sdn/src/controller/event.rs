@@ -1,0 +1,195 @@
+//! What a controller reports, counts and is configured by.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use takt_openflow::cause::ErrorMessage;
+
+use super::sync::{Difference, Target};
+use crate::devices::HostId;
+use crate::{PortRef, devices, forwarding, topology};
+
+/// How a controller works, and what it may hold.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Switches and links.
+    pub topology: topology::Config,
+    /// Hosts.
+    pub devices: devices::Config,
+    /// Rules.
+    pub forwarding: forwarding::Config,
+    /// Connections at most.
+    pub connections: usize,
+    /// How long a switch may take for a request or a change.
+    pub operation: Duration,
+    /// For how long the rules of an earlier run stay before they are judged: hosts are taken from them once ports are known.
+    pub adoption: Duration,
+    /// Events that wait at most; the oldest are dropped, and counted.
+    pub events: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            topology: topology::Config::default(),
+            devices: devices::Config::default(),
+            forwarding: forwarding::Config::default(),
+            connections: 512,
+            operation: Duration::from_secs(5),
+            adoption: Duration::from_secs(3),
+            events: 4096,
+        }
+    }
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Event {
+    /// A switch has connected and its state has been read.
+    SwitchUp {
+        /// Its datapath id.
+        dpid: u64,
+        /// Its ports that are up.
+        ports: usize,
+    },
+    /// The connection of a switch ended.
+    SwitchDown {
+        /// Its datapath id.
+        dpid: u64,
+        /// Why.
+        why: String,
+    },
+    /// A connection ended before its switch was known, or was refused.
+    ConnectionRefused {
+        /// Why.
+        why: String,
+    },
+    /// A switch is brought to what it shall be.
+    Resynchronised {
+        /// The switch.
+        dpid: u64,
+        /// How its tables differed.
+        difference: Difference,
+    },
+    /// A switch refuses an entry; it is left out.
+    EntryRefused {
+        /// The switch.
+        dpid: u64,
+        /// The entry.
+        entry: Target,
+        /// Why.
+        error: ErrorMessage,
+    },
+    /// Ports, links and probes.
+    Topology(topology::Event),
+    /// Floods follow these links.
+    Tree(BTreeSet<forwarding::Link>),
+    /// A host appeared.
+    HostFound {
+        /// The host.
+        host: HostId,
+        /// Where it is.
+        at: PortRef,
+    },
+    /// A host is at another port.
+    HostMoved {
+        /// The host.
+        host: HostId,
+        /// Where it was.
+        from: PortRef,
+        /// Where it is.
+        to: PortRef,
+    },
+    /// A host is gone.
+    HostGone(HostId),
+    /// A host has an IP address.
+    AddressFound {
+        /// The host.
+        host: HostId,
+        /// The address.
+        address: IpAddr,
+    },
+    /// A frame claimed the address of a host that is elsewhere; it was dropped.
+    Spoofed {
+        /// The host.
+        host: HostId,
+        /// Where it is.
+        owner: PortRef,
+        /// Where the frame came in.
+        at: PortRef,
+    },
+    /// A host claimed the IP address of another; the frame was dropped.
+    AddressConflict {
+        /// The host that has the address.
+        owner: HostId,
+        /// The host that claimed it.
+        claimed_by: HostId,
+        /// Where the frame came in.
+        at: PortRef,
+        /// The address.
+        address: IpAddr,
+    },
+}
+
+/// What a controller counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Packets from switches.
+    pub packets: u64,
+    /// Packets that are no frames, or were cut.
+    pub malformed: u64,
+    /// Packets from ports that carry nothing yet, or from unknown switches.
+    pub ignored: u64,
+    /// Frames with a source that is elsewhere.
+    pub spoofed: u64,
+    /// Frames dropped since there is no room for their host, or since their source is no host.
+    pub refused: u64,
+    /// ARP requests and neighbour solicitations that went to the host alone.
+    pub directed: u64,
+    /// Frames that went to all edges.
+    pub flooded: u64,
+    /// Frames that went to one port.
+    pub forwarded: u64,
+    /// Frames to hosts to which no way leads.
+    pub unreachable: u64,
+    /// Frames of DDS discovery.
+    pub discovery: u64,
+    /// Messages that a connection had no room for.
+    pub unsent: u64,
+    /// Rules that did not fit into [`forwarding::Config::rules`].
+    pub no_room_for_rule: u64,
+    /// Errors of switches about packets.
+    pub errors: u64,
+    /// Events that were dropped.
+    pub events_dropped: u64,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SwitchUp { dpid, ports } => write!(f, "switch {dpid:016x} is up with {ports} ports"),
+            Self::SwitchDown { dpid, why } => write!(f, "switch {dpid:016x} is down: {why}"),
+            Self::ConnectionRefused { why } => write!(f, "connection refused: {why}"),
+            Self::Resynchronised { dpid, difference: Difference { added, changed, deleted } } => {
+                write!(f, "switch {dpid:016x}: {added} entries added, {changed} changed, {deleted} deleted")
+            }
+            Self::EntryRefused { dpid, entry, error } => {
+                write!(f, "switch {dpid:016x} refuses {entry:?}: {}", error.cause)
+            }
+            Self::Topology(event) => event.fmt(f),
+            Self::Tree(links) => write!(f, "floods follow {} links", links.len()),
+            Self::HostFound { host, at } => write!(f, "host {host} at {at}"),
+            Self::HostMoved { host, from, to } => write!(f, "host {host} moved from {from} to {to}"),
+            Self::HostGone(host) => write!(f, "host {host} is gone"),
+            Self::AddressFound { host, address } => write!(f, "host {host} has the address {address}"),
+            Self::Spoofed { host, owner, at } => {
+                write!(f, "spoofed: a frame of host {host}, which is at {owner}, came in at {at}")
+            }
+            Self::AddressConflict { owner, claimed_by, at, address } => {
+                write!(f, "host {claimed_by} at {at} claims {address}, which host {owner} has")
+            }
+        }
+    }
+}

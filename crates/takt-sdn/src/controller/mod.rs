@@ -1,0 +1,610 @@
+//! The controller: one state machine over the channels of all switches, sans-IO.
+//!
+//! The runtime brings connections, octets and time; the controller gives octets, events and the time of the next deadline. It
+//! finds the topology and the hosts, and keeps each switch at the tables that follow from them.
+//!
+//! **Resynchronisation.** When a switch connects, its ports, rules, groups and meters are read. What differs from what is wanted is
+//! changed: meters in a transaction, everything else in one atomic bundle where the switch has bundles. Rules of others are
+//! deleted. After a refusal the state is read again; a refused entry is left out and reported.
+//!
+//! **Adoption.** A switch that has rules of an earlier run keeps them for [`Config::adoption`], so that frames go on to flow. Then hosts
+//! are taken from the rules that let them send, links from the groups that flood, and the rest is changed.
+//!
+//! **Order of changes of the tree.** A link leaves the tree at once. A link joins it when every connected switch has
+//! acknowledged all changes before, so that no flood circles during the change.
+//!
+//! A second connection with the datapath id of a switch that is connected is refused.
+
+mod event;
+mod packets;
+mod session;
+mod sync;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use takt_openflow::Message;
+use takt_openflow::action::Action;
+use takt_openflow::channel::{Event as ChannelEvent, Instant, SendError};
+use takt_openflow::flow::{FlowRemoved, RemovedReason};
+use takt_openflow::packet::PacketOut;
+use takt_openflow::port::{Port, PortReason, PortStatus, port_config, port_state};
+use takt_openflow::switch::Features;
+use takt_openflow::value::PortNo;
+
+pub use self::event::{Config, Counters, Event};
+use self::session::{Progress, Session};
+pub use self::sync::{Difference, FlowKey, Target};
+use self::sync::{Sync, fields};
+use crate::PortRef;
+use crate::devices::{Devices, HostId};
+use crate::forwarding::rules::{COOKIE, COOKIE_MASK, FLOOD_GROUP, Kind, Rules, host_of};
+use crate::forwarding::{Link, next_hops, spanning_tree};
+use crate::frame::MacAddress;
+use crate::topology::{Key, PortDescription, Role, Topology};
+
+/// A connection of the runtime.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConnectionId(u64);
+
+/// The least number of a port that OpenFlow reserves.
+const RESERVED_PORTS: u32 = 0xffff_ff00;
+/// Tables that a switch needs.
+const TABLES: u8 = 2;
+
+/// What is known of a switch, with or without a connection.
+#[derive(Default)]
+struct Switch {
+    connection: Option<ConnectionId>,
+    sync: Sync,
+    has_meters: bool,
+    /// Hosts that may send, and their ports.
+    sources: BTreeMap<HostId, u32>,
+    /// Hosts that rules lead to, and the ports that they use.
+    routes: BTreeMap<HostId, u32>,
+    /// When the rules of an earlier run are judged.
+    adopted_at: Option<Instant>,
+}
+
+/// The controller.
+pub struct Controller {
+    config: Config,
+    topology: Topology,
+    devices: Devices,
+    discovery_ports: BTreeSet<u16>,
+    sessions: BTreeMap<ConnectionId, Session>,
+    switches: BTreeMap<u64, Switch>,
+    /// The links that floods follow.
+    active: BTreeSet<Link>,
+    /// The state of the topology that the tables follow from.
+    generation: u64,
+    next_connection: u64,
+    next_ageing: Instant,
+    events: VecDeque<Event>,
+    counters: Counters,
+}
+
+impl Controller {
+    /// A controller without connections. The key must be random and secret: it authenticates LLDP.
+    pub fn new(now: Instant, config: Config, key: Key) -> Self {
+        Self {
+            topology: Topology::new(config.topology.clone(), key),
+            devices: Devices::new(config.devices.clone()),
+            discovery_ports: config.forwarding.discovery_ports(),
+            sessions: BTreeMap::new(),
+            switches: BTreeMap::new(),
+            active: BTreeSet::new(),
+            generation: 0,
+            next_connection: 0,
+            next_ageing: now.after(config.devices.silence),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            config,
+        }
+    }
+
+    /// A switch has opened a connection; `None` if there are [`Config::connections`] already.
+    pub fn connect(&mut self, now: Instant) -> Option<ConnectionId> {
+        if self.sessions.len() >= self.config.connections {
+            return None;
+        }
+        let id = ConnectionId(self.next_connection);
+        self.next_connection += 1;
+        self.sessions.insert(id, Session::new(now, self.config.operation));
+        Some(id)
+    }
+
+    /// Octets of a switch. Returns how many were taken; the rest is given again after [`Self::poll_transmit`].
+    pub fn handle_bytes(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) -> usize {
+        let mut taken = 0;
+        while let Some(session) = self.sessions.get_mut(&id) {
+            let len = session.channel.handle_bytes(now, &bytes[taken..]);
+            taken += len;
+            let is_busy = self.handle_events(now, id);
+            if len == 0 && !is_busy {
+                break;
+            }
+        }
+        self.settle(now);
+        if self.sessions.contains_key(&id) { taken } else { bytes.len() }
+    }
+
+    /// Octets for a switch. [`Self::transmitted`] says how many the connection took.
+    pub fn poll_transmit(&self, id: ConnectionId) -> &[u8] {
+        self.sessions.get(&id).map_or(&[], |session| session.channel.poll_transmit())
+    }
+
+    /// The connection took the first `len` octets of [`Self::poll_transmit`].
+    pub fn transmitted(&mut self, id: ConnectionId, len: usize) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.channel.transmitted(len);
+        }
+    }
+
+    /// A connection ended at the side of the switch, or by the network.
+    pub fn handle_disconnect(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.channel.handle_disconnect();
+        }
+        self.handle_events(now, id);
+        self.settle(now);
+    }
+
+    /// Whether a connection is to be kept open.
+    pub fn is_open(&self, id: ConnectionId) -> bool {
+        self.sessions.contains_key(&id)
+    }
+
+    /// When [`Self::handle_timeout`] is to be called next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let channels = self.sessions.values().filter_map(|session| session.channel.poll_timeout());
+        let adoption = self.switches.values().filter_map(|switch| switch.adopted_at);
+        channels.chain(adoption).chain(self.topology.poll_timeout()).chain([self.next_ageing]).min()
+    }
+
+    /// Does what is due.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let due: Vec<ConnectionId> = self.sessions.keys().copied().collect();
+        for id in due {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.channel.handle_timeout(now);
+            }
+            self.handle_events(now, id);
+        }
+        self.topology.handle_timeout(now);
+        if now >= self.next_ageing {
+            self.next_ageing = now.after(self.config.devices.silence);
+            let gone = self.devices.handle_timeout(now);
+            gone.into_iter().for_each(|host| self.forget_host(host));
+        }
+        let judged = self.switches.iter().filter(|(_, switch)| switch.adopted_at.is_some_and(|when| now >= when));
+        let judged: Vec<u64> = judged.map(|(dpid, _)| *dpid).collect();
+        // First all hosts, then the rules that lead to them.
+        judged.iter().for_each(|dpid| self.adopt_sources(now, *dpid));
+        judged.iter().for_each(|dpid| self.adopt_rest(*dpid));
+        self.settle(now);
+    }
+
+    /// What happened next.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Switches, ports and links.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Hosts.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    /// The links that floods follow.
+    pub fn tree(&self) -> &BTreeSet<Link> {
+        &self.active
+    }
+
+    /// What was counted.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Whether every connected switch has the tables that it shall have.
+    pub fn is_settled(&self) -> bool {
+        self.sessions.values().all(|session| {
+            let switch = session.dpid.and_then(|dpid| self.switches.get(&dpid));
+            session.is_idle() && switch.is_some_and(|switch| switch.sync.is_in_sync())
+        })
+    }
+
+    fn push(&mut self, event: Event) {
+        if self.events.len() >= self.config.events {
+            self.events.pop_front();
+            self.counters.events_dropped += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// Takes the events of a channel; whether there was one.
+    fn handle_events(&mut self, now: Instant, id: ConnectionId) -> bool {
+        let mut is_busy = false;
+        while let Some(event) = self.sessions.get_mut(&id).and_then(|session| session.channel.poll_event()) {
+            is_busy = true;
+            match event {
+                ChannelEvent::Up { features, .. } => self.handle_up(now, id, &features),
+                ChannelEvent::Message { message, .. } => self.handle_message(now, id, *message),
+                ChannelEvent::Completed { operation, outcome } => {
+                    let Some(session) = self.sessions.get_mut(&id) else { continue };
+                    let switch = session.dpid.and_then(|dpid| self.switches.get_mut(&dpid));
+                    let sync = switch.map(|switch| &mut switch.sync);
+                    if let Some(progress) = session.completed(operation, outcome, sync) {
+                        self.handle_progress(now, id, progress);
+                    }
+                }
+                ChannelEvent::Error { .. } => self.counters.errors += 1,
+                ChannelEvent::Malformed { .. } => self.counters.malformed += 1,
+                ChannelEvent::Down(down) => self.end(id, down.to_string()),
+            }
+        }
+        is_busy
+    }
+
+    fn handle_up(&mut self, now: Instant, id: ConnectionId, features: &Features) {
+        let dpid = features.datapath;
+        let is_double = self.sessions.values().any(|session| session.dpid == Some(dpid));
+        let why = if is_double {
+            Some(format!("a switch with the datapath id {dpid:016x} is connected already"))
+        } else if features.auxiliary != 0 {
+            Some("auxiliary connections are not used".to_owned())
+        } else if features.n_tables < TABLES {
+            Some(format!("switch {dpid:016x} has {} tables; {TABLES} are needed", features.n_tables))
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            return self.end(id, why);
+        }
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.dpid = Some(dpid);
+        if let Err(error) = session.read(now) {
+            self.end(id, error.to_string());
+        }
+    }
+
+    /// Forgets a connection.
+    fn end(&mut self, id: ConnectionId, why: String) {
+        let Some(mut session) = self.sessions.remove(&id) else { return };
+        session.channel.close();
+        match session.dpid {
+            Some(dpid) => {
+                if let Some(switch) = self.switches.get_mut(&dpid) {
+                    switch.connection = None;
+                }
+                self.topology.disconnect_switch(dpid);
+                self.push(Event::SwitchDown { dpid, why });
+            }
+            None => self.push(Event::ConnectionRefused { why }),
+        }
+    }
+
+    fn handle_progress(&mut self, now: Instant, id: ConnectionId, progress: Progress) {
+        let Some(dpid) = self.sessions.get(&id).and_then(|session| session.dpid) else { return };
+        match progress {
+            Progress::Changed => {}
+            Progress::Failed(why) => self.end(id, why),
+            Progress::Refused(entries) => {
+                for (entry, error) in entries {
+                    self.push(Event::EntryRefused { dpid, entry, error });
+                }
+                let reading = self.sessions.get_mut(&id).map(|session| session.read(now));
+                if let Some(Err(error)) = reading {
+                    self.end(id, error.to_string());
+                }
+            }
+            Progress::Read { ports, tables } => {
+                let has_meters = self.sessions.get(&id).is_some_and(|session| session.has_meters);
+                let ports: Vec<PortDescription> = ports.iter().filter_map(describe).collect();
+                let up = ports.iter().filter(|port| port.is_up).count();
+                if !self.topology.connect_switch(now, dpid, ports) {
+                    return self.end(id, format!("there is no room for switch {dpid:016x}"));
+                }
+                let is_known = self.switches.contains_key(&dpid);
+                let switch = self.switches.entry(dpid).or_default();
+                let is_again = switch.connection == Some(id);
+                (switch.connection, switch.has_meters) = (Some(id), has_meters);
+                if !is_known && tables.flows.values().any(|flow| flow.cookie & COOKIE_MASK == COOKIE) {
+                    switch.adopted_at = Some(now.after(self.config.adoption));
+                    switch.sync.is_held = true;
+                }
+                switch.sync.read(tables);
+                if !is_again {
+                    self.push(Event::SwitchUp { dpid, ports: up });
+                }
+                self.want_static(dpid);
+            }
+        }
+    }
+
+    fn handle_message(&mut self, now: Instant, id: ConnectionId, message: Message) {
+        let Some(dpid) = self.sessions.get(&id).and_then(|session| session.dpid) else { return };
+        match message {
+            Message::PacketIn(packet) => self.handle_packet(now, dpid, &packet),
+            Message::PortStatus(PortStatus { reason, port }) => {
+                let Some(description) = describe(&port) else { return };
+                match reason {
+                    PortReason::Delete => self.topology.remove_port(now, PortRef::new(dpid, port.number.0)),
+                    PortReason::Add | PortReason::Modify => self.topology.set_port(now, dpid, description),
+                }
+            }
+            Message::FlowRemoved(removed) => self.handle_removed(now, dpid, &removed),
+            _ => {}
+        }
+    }
+
+    /// A rule ended in a switch. One for a host that nobody used is no longer wanted.
+    fn handle_removed(&mut self, now: Instant, dpid: u64, removed: &FlowRemoved) {
+        let Some(switch) = self.switches.get_mut(&dpid) else { return };
+        let key = FlowKey::of_removed(removed);
+        let Some(flow) = switch.sync.removed(&key) else { return };
+        if removed.reason != RemovedReason::IDLE_TIMEOUT {
+            return;
+        }
+        let Some((host, _)) = host_of(fields(&flow.matching)) else { return };
+        if flow.cookie == Kind::Source.cookie() {
+            switch.sync.drop_flow(&key);
+            switch.sources.remove(&host);
+            self.devices.set_active(now, host, false);
+        } else if flow.cookie == Kind::Route.cookie() {
+            switch.sync.drop_flow(&key);
+            switch.routes.remove(&host);
+        }
+    }
+
+    /// Follows the topology, sends probes, and changes switches, until nothing more is to be done now.
+    fn settle(&mut self, now: Instant) {
+        self.send_probes();
+        while self.generation != self.topology.generation() {
+            self.generation = self.topology.generation();
+            self.follow_topology();
+        }
+        while let Some(event) = self.topology.poll_event() {
+            self.push(Event::Topology(event));
+        }
+        self.grow_tree();
+        let dpids: Vec<u64> = self.switches.keys().copied().collect();
+        for dpid in dpids {
+            self.change_switch(now, dpid);
+        }
+    }
+
+    fn send_probes(&mut self) {
+        while let Some((at, frame)) = self.topology.poll_probe() {
+            self.send_packet(at.dpid, PortNo::CONTROLLER, &[at.port], frame);
+        }
+    }
+
+    /// Sends a frame out of ports of a switch.
+    fn send_packet(&mut self, dpid: u64, in_port: PortNo, ports: &[u32], frame: Vec<u8>) {
+        let actions = ports.iter().map(|port| Action::output(PortNo(*port))).collect();
+        let message = Message::PacketOut(PacketOut::new(in_port, actions, frame));
+        let connection = self.switches.get(&dpid).and_then(|switch| switch.connection);
+        let session = connection.and_then(|id| self.sessions.get_mut(&id));
+        if session.is_none_or(|session| session.channel.send(&message).is_err()) {
+            self.counters.unsent += 1;
+        }
+    }
+
+    fn change_switch(&mut self, now: Instant, dpid: u64) {
+        let Some(switch) = self.switches.get_mut(&dpid) else { return };
+        let Some(id) = switch.connection else { return };
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        match session.change(now, &mut switch.sync) {
+            Ok(None) => {}
+            Ok(Some(difference)) => self.push(Event::Resynchronised { dpid, difference }),
+            Err(SendError::NotConnected) => {}
+            Err(error) => self.end(id, format!("a change cannot be sent: {error}")),
+        }
+    }
+
+    fn is_frozen(&self, dpid: u64) -> bool {
+        self.switches.get(&dpid).is_none_or(|switch| switch.connection.is_none() || switch.sync.is_held)
+    }
+
+    fn links(&self) -> BTreeSet<Link> {
+        self.topology.links().collect()
+    }
+
+    /// Roles or links have changed: hosts of ports that are no edges are forgotten, lost links leave the tree, tables follow.
+    fn follow_topology(&mut self) {
+        let lost =
+            self.devices.iter().filter(|(_, host)| matches!(self.topology.role(host.at), Role::Down | Role::Link(_)));
+        let ports: BTreeSet<PortRef> = lost.map(|(_, host)| host.at).collect();
+        for at in ports {
+            let hosts = self.devices.remove_port(at);
+            hosts.into_iter().for_each(|host| self.forget_host(host));
+        }
+        let known: BTreeSet<u64> = self.topology.switches().collect();
+        self.switches.retain(|dpid, switch| switch.connection.is_some() || known.contains(dpid));
+        let links = self.links();
+        let tree = spanning_tree(&links, &self.active, |dpid| self.is_frozen(dpid));
+        let kept: BTreeSet<Link> = self.active.intersection(&tree).copied().collect();
+        if kept != self.active {
+            self.active = kept;
+            self.push(Event::Tree(self.active.clone()));
+        }
+        let dpids: Vec<u64> = self.switches.keys().copied().collect();
+        for dpid in dpids {
+            self.want_static(dpid);
+        }
+        self.renew_routes(&links);
+    }
+
+    /// Adds links to the tree, once every switch has acknowledged what came before.
+    fn grow_tree(&mut self) {
+        if !self.is_settled() {
+            return;
+        }
+        let tree = spanning_tree(&self.links(), &self.active, |dpid| self.is_frozen(dpid));
+        if tree == self.active {
+            return;
+        }
+        self.active = tree;
+        self.push(Event::Tree(self.active.clone()));
+        let dpids: Vec<u64> = self.switches.keys().copied().collect();
+        for dpid in dpids {
+            self.want_static(dpid);
+        }
+    }
+
+    /// The tables of a switch that do not follow from hosts.
+    fn want_static(&mut self, dpid: u64) {
+        let ports: Vec<(u32, Role)> = self.topology.ports(dpid).map(|(port, role)| (port.number, role)).collect();
+        let ends = self.active.iter().flat_map(|(a, b)| [a, b]);
+        let tree: BTreeSet<u32> = ends.filter(|end| end.dpid == dpid).map(|end| end.port).collect();
+        let Some(switch) = self.switches.get_mut(&dpid) else { return };
+        let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
+        switch.sync.want_meters(rules.meters());
+        switch.sync.want_group(rules.flood_group(&ports, &tree));
+        switch.sync.want_all(Kind::Base.cookie(), rules.base(&self.discovery_ports));
+        switch.sync.want_all(Kind::Topology.cookie(), rules.topology(&ports, &tree));
+    }
+
+    /// The port of a switch that leads to a host; `None` if no way is known.
+    fn way(&self, links: &BTreeSet<Link>, dpid: u64, host: HostId) -> Option<u32> {
+        let at = self.devices.get(host)?.at;
+        if at.dpid == dpid {
+            return Some(at.port);
+        }
+        next_hops(links, at.dpid, |dpid| self.topology.is_connected(dpid)).get(&dpid).copied()
+    }
+
+    /// Rules that lead to hosts follow the shortest ways.
+    fn renew_routes(&mut self, links: &BTreeSet<Link>) {
+        let routes = self.switches.iter();
+        let routes: Vec<(u64, HostId, u32)> =
+            routes.flat_map(|(dpid, switch)| switch.routes.iter().map(|(host, port)| (*dpid, *host, *port))).collect();
+        let mut ways: BTreeMap<HostId, BTreeMap<u64, u32>> = BTreeMap::new();
+        for (dpid, host, old) in routes {
+            let at = self.devices.get(host).map(|host| host.at);
+            let hops = ways.entry(host).or_insert_with(|| {
+                let mut hops = at.map_or_else(BTreeMap::new, |at| {
+                    next_hops(links, at.dpid, |dpid| self.topology.is_connected(dpid))
+                });
+                hops.extend(at.map(|at| (at.dpid, at.port)));
+                hops
+            });
+            match hops.get(&dpid) {
+                Some(port) if *port == old => {}
+                Some(port) => self.want_route(dpid, host, *port),
+                None => self.drop_route(dpid, host),
+            }
+        }
+    }
+
+    fn want_route(&mut self, dpid: u64, host: HostId, port: u32) {
+        let limit = self.config.forwarding.rules;
+        let Some(switch) = self.switches.get_mut(&dpid) else { return };
+        let is_full = switch.routes.len() + switch.sources.len() >= limit;
+        if is_full && !switch.routes.contains_key(&host) {
+            self.counters.no_room_for_rule += 1;
+            return;
+        }
+        let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
+        switch.sync.want(rules.route(host, port));
+        switch.routes.insert(host, port);
+    }
+
+    fn drop_route(&mut self, dpid: u64, host: HostId) {
+        let Some(switch) = self.switches.get_mut(&dpid) else { return };
+        let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
+        if let Some(port) = switch.routes.remove(&host) {
+            switch.sync.drop_flow(&FlowKey::of(&rules.route(host, port)));
+        }
+    }
+
+    /// A host may send from its port without the controller.
+    fn want_source(&mut self, now: Instant, at: PortRef, host: HostId) {
+        let limit = self.config.forwarding.rules;
+        let Some(switch) = self.switches.get_mut(&at.dpid) else { return };
+        let is_full = switch.routes.len() + switch.sources.len() >= limit;
+        if is_full && !switch.sources.contains_key(&host) {
+            self.counters.no_room_for_rule += 1;
+            return;
+        }
+        let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
+        switch.sync.want(rules.source(host, at.port));
+        switch.sources.insert(host, at.port);
+        self.devices.set_active(now, host, true);
+    }
+
+    /// No rule lets a host send, nor leads to it.
+    fn drop_rules_of(&mut self, host: HostId) {
+        let dpids: Vec<u64> = self.switches.keys().copied().collect();
+        for dpid in dpids {
+            self.drop_route(dpid, host);
+            let Some(switch) = self.switches.get_mut(&dpid) else { continue };
+            let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
+            if let Some(port) = switch.sources.remove(&host) {
+                switch.sync.drop_flow(&FlowKey::of(&rules.source(host, port)));
+            }
+        }
+    }
+
+    fn forget_host(&mut self, host: HostId) {
+        self.drop_rules_of(host);
+        self.push(Event::HostGone(host));
+    }
+
+    /// Takes the hosts of an earlier run from the rules that let them send.
+    fn adopt_sources(&mut self, now: Instant, dpid: u64) {
+        let Some(switch) = self.switches.get(&dpid) else { return };
+        let flows = switch.sync.actual().flows.values().filter(|flow| flow.cookie == Kind::Source.cookie());
+        let hosts: Vec<(HostId, u32)> = flows
+            .filter_map(|flow| host_of(fields(&flow.matching)))
+            .filter_map(|(host, port)| Some((host, port?)))
+            .collect();
+        for (host, port) in hosts {
+            let at = PortRef::new(dpid, port);
+            if self.topology.role(at) == Role::Edge && self.observe(now, at, host) {
+                self.want_source(now, at, host);
+            }
+        }
+    }
+
+    /// Takes the links of the tree and the rules that lead to hosts from an earlier run, and lets the rest be changed.
+    fn adopt_rest(&mut self, dpid: u64) {
+        let links = self.links();
+        let floods_to = |at: &PortRef| {
+            let switch = self.switches.get(&at.dpid);
+            let group = switch.and_then(|switch| switch.sync.actual().groups.get(&FLOOD_GROUP));
+            let actions = group.into_iter().flat_map(|group| &group.buckets).flat_map(|bucket| &bucket.actions);
+            actions.into_iter().any(|action| *action == Action::output(at.number()))
+        };
+        let of_switch = links.iter().filter(|(a, b)| a.dpid == dpid || b.dpid == dpid);
+        let flooded: BTreeSet<Link> = of_switch.filter(|(a, b)| floods_to(a) && floods_to(b)).copied().collect();
+        let both: BTreeSet<Link> = flooded.union(&self.active).copied().collect();
+        self.active = spanning_tree(&both, &self.active, |_| false);
+        let Some(switch) = self.switches.get_mut(&dpid) else { return };
+        (switch.adopted_at, switch.sync.is_held) = (None, false);
+        let routes = switch.sync.actual().flows.values().filter(|flow| flow.cookie == Kind::Route.cookie());
+        let hosts: Vec<HostId> =
+            routes.filter_map(|flow| host_of(fields(&flow.matching))).map(|(host, _)| host).collect();
+        for host in hosts {
+            if let Some(port) = self.way(&links, dpid, host) {
+                self.want_route(dpid, host, port);
+            }
+        }
+        self.want_static(dpid);
+    }
+}
+
+/// A port of a switch; `None` for a reserved one, as that of the switch itself.
+fn describe(port: &Port) -> Option<PortDescription> {
+    let is_up = port.config & port_config::PORT_DOWN == 0 && port.state & port_state::LINK_DOWN == 0;
+    (port.number.0 < RESERVED_PORTS).then(|| PortDescription {
+        number: port.number.0,
+        name: port.name.to_text().into_owned(),
+        address: MacAddress(port.address.0),
+        is_up,
+    })
+}

@@ -1,0 +1,226 @@
+//! What the controller does with the packets that switches send it.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use takt_openflow::channel::Instant;
+use takt_openflow::oxm::VLAN_PRESENT;
+use takt_openflow::packet::PacketIn;
+use takt_openflow::value::PortNo;
+
+use super::{Controller, Event};
+use crate::PortRef;
+use crate::devices::{Claim, HostId, Sighting, Vlan};
+use crate::forwarding::next_hops;
+use crate::frame::{Frame, IpPacket, LLDP, Network};
+use crate::topology::Role;
+
+const ICMPV6: u8 = 58;
+const SOLICITATION: u8 = 135;
+const ADVERTISEMENT: u8 = 136;
+
+/// The VLAN of a frame as OpenFlow matches it.
+fn vlan_of(frame: &Frame<'_>) -> Vlan {
+    frame.tags().first().map_or(0, |tag| VLAN_PRESENT | tag.vid)
+}
+
+/// What neighbour discovery (RFC 4861 §4.3, §4.4) says.
+struct Neighbour {
+    is_solicitation: bool,
+    target: Ipv6Addr,
+}
+
+fn neighbour_of(packet: &IpPacket<'_>) -> Option<Neighbour> {
+    // A hop limit of 255 shows that no router forwarded it.
+    if packet.protocol() != ICMPV6 || packet.fragment().is_some() || packet.hop_limit() != 255 {
+        return None;
+    }
+    let message: &[u8; 24] = packet.payload().first_chunk()?;
+    let is_solicitation = match message[0] {
+        SOLICITATION => true,
+        ADVERTISEMENT => false,
+        _ => return None,
+    };
+    let target = Ipv6Addr::from(*message[8..].as_array::<16>()?);
+    Some(Neighbour { is_solicitation, target })
+}
+
+impl Controller {
+    pub(super) fn handle_packet(&mut self, now: Instant, dpid: u64, packet: &PacketIn) {
+        self.counters.packets += 1;
+        let Some(port) = packet.in_port() else {
+            self.counters.malformed += 1;
+            return;
+        };
+        let at = PortRef::new(dpid, port.0);
+        let frame = match Frame::parse(&packet.data) {
+            Ok(frame) if packet.data.len() == usize::from(packet.total_len) => frame,
+            _ => {
+                self.counters.malformed += 1;
+                return;
+            }
+        };
+        if frame.ether_type() == LLDP && frame.destination() == crate::frame::lldp::NEAREST_BRIDGE {
+            return self.topology.handle_lldp(now, at, &frame);
+        }
+        match self.topology.role(at) {
+            Role::Down | Role::Probing => self.counters.ignored += 1,
+            Role::Link(_) => self.forward(at, &frame),
+            Role::Edge => self.handle_edge(now, at, &frame),
+        }
+    }
+
+    /// A host is where a frame of it came in; whether the frame may go on.
+    pub(super) fn observe(&mut self, now: Instant, at: PortRef, host: HostId) -> bool {
+        let topology = &self.topology;
+        let is_up = |at| topology.role(at) != Role::Down;
+        match self.devices.observe(now, at, host, is_up) {
+            Sighting::Known => true,
+            Sighting::New => {
+                self.push(Event::HostFound { host, at });
+                true
+            }
+            Sighting::Moved { from } => {
+                self.drop_rules_of(host);
+                self.push(Event::HostMoved { host, from, to: at });
+                true
+            }
+            Sighting::Spoofed { at: owner } => {
+                self.counters.spoofed += 1;
+                self.push(Event::Spoofed { host, owner, at });
+                false
+            }
+            Sighting::NotAHost | Sighting::Full => {
+                self.counters.refused += 1;
+                false
+            }
+        }
+    }
+
+    /// A frame from a host.
+    fn handle_edge(&mut self, now: Instant, at: PortRef, frame: &Frame<'_>) {
+        let vlan = vlan_of(frame);
+        let host = HostId { vlan, mac: frame.source() };
+        if !self.observe(now, at, host) {
+            return;
+        }
+        match frame.network() {
+            Ok(Network::Arp(packet)) => {
+                let (mac, address) = packet.sender;
+                let is_own = mac == frame.source();
+                if !is_own || !self.claim(now, at, host, address.into()) {
+                    self.counters.spoofed += u64::from(!is_own);
+                    return;
+                }
+                self.forward_to_owner(at, frame, packet.target.1.into());
+            }
+            Ok(Network::Ip(packet)) => match neighbour_of(&packet) {
+                Some(Neighbour { is_solicitation, target }) => {
+                    // An advertisement says whose the target is, a solicitation whose the source is.
+                    let claimed = if is_solicitation { packet.source() } else { IpAddr::V6(target) };
+                    if self.claim(now, at, host, claimed) {
+                        self.forward_to_owner(at, frame, target.into());
+                    }
+                }
+                None if self.is_discovery(&packet) => {
+                    self.counters.discovery += 1;
+                    self.forward(at, frame);
+                }
+                None => self.forward_rule(now, at, host, frame),
+            },
+            _ => self.forward_rule(now, at, host, frame),
+        }
+    }
+
+    fn is_discovery(&self, packet: &IpPacket<'_>) -> bool {
+        packet.udp().is_some_and(|datagram| self.discovery_ports.contains(&datagram.destination_port()))
+    }
+
+    /// A frame of a host that may send by rules from now on.
+    fn forward_rule(&mut self, now: Instant, at: PortRef, host: HostId, frame: &Frame<'_>) {
+        self.want_source(now, at, host);
+        self.forward(at, frame);
+    }
+
+    /// A host says that it has an address; whether the frame that says it may go on.
+    fn claim(&mut self, now: Instant, at: PortRef, host: HostId, address: IpAddr) -> bool {
+        let is_new = self.devices.by_address(host.vlan, address) != Some(host);
+        let topology = &self.topology;
+        match self.devices.claim(now, host, address, |at| topology.role(at) != Role::Down) {
+            Claim::Accepted => {
+                if is_new && self.devices.by_address(host.vlan, address) == Some(host) {
+                    self.push(Event::AddressFound { host, address });
+                }
+                true
+            }
+            Claim::Full => true,
+            Claim::Conflict { owner } => {
+                self.counters.spoofed += 1;
+                self.push(Event::AddressConflict { owner, claimed_by: host, at, address });
+                false
+            }
+        }
+    }
+
+    /// Sends a question about an address to the host that has it, and anything else where it is addressed to.
+    fn forward_to_owner(&mut self, at: PortRef, frame: &Frame<'_>, address: IpAddr) {
+        let owner = self.devices.by_address(vlan_of(frame), address).filter(|_| frame.destination().is_group());
+        match owner.and_then(|owner| self.devices.get(owner)).map(|host| host.at) {
+            Some(to) => {
+                self.counters.directed += 1;
+                self.send_to(at, to, frame);
+            }
+            None => self.forward(at, frame),
+        }
+    }
+
+    /// Sends a frame where its destination is, and lets rules do that for those that follow.
+    fn forward(&mut self, at: PortRef, frame: &Frame<'_>) {
+        let destination = HostId { vlan: vlan_of(frame), mac: frame.destination() };
+        if destination.mac.is_group() {
+            return self.flood(at, frame);
+        }
+        let Some(to) = self.devices.get(destination).map(|host| host.at) else { return self.flood(at, frame) };
+        if self.route(at.dpid, destination) {
+            self.send_to(at, to, frame);
+        } else {
+            self.counters.unreachable += 1;
+        }
+    }
+
+    /// Lets rules lead from a switch to a host; whether there is a way.
+    fn route(&mut self, dpid: u64, host: HostId) -> bool {
+        let links = self.links();
+        let mut dpid = dpid;
+        // A way passes each switch once.
+        for _ in 0..=self.switches.len() {
+            let Some(port) = self.way(&links, dpid, host) else { return false };
+            self.want_route(dpid, host, port);
+            match self.topology.role(PortRef::new(dpid, port)) {
+                Role::Link(peer) => dpid = peer.dpid,
+                _ => return true,
+            }
+        }
+        false
+    }
+
+    fn send_to(&mut self, from: PortRef, to: PortRef, frame: &Frame<'_>) {
+        if from != to {
+            self.counters.forwarded += 1;
+            self.send_packet(to.dpid, PortNo::CONTROLLER, &[to.port], frame.bytes().to_vec());
+        }
+    }
+
+    /// Sends a frame out of every edge but the one where it came in, of all switches that links reach. It needs no tree, since it
+    /// takes no link.
+    fn flood(&mut self, from: PortRef, frame: &Frame<'_>) {
+        self.counters.flooded += 1;
+        let reached = next_hops(&self.links(), from.dpid, |_| true);
+        let is_reached = |dpid: u64| dpid == from.dpid || reached.contains_key(&dpid);
+        let edges = self.topology.edges().filter(|edge| *edge != from && is_reached(edge.dpid));
+        let edges: Vec<PortRef> = edges.filter(|edge| self.topology.is_connected(edge.dpid)).collect();
+        for ports in edges.chunk_by(|a, b| a.dpid == b.dpid) {
+            let numbers: Vec<u32> = ports.iter().map(|port| port.port).collect();
+            self.send_packet(ports[0].dpid, PortNo::CONTROLLER, &numbers, frame.bytes().to_vec());
+        }
+    }
+}

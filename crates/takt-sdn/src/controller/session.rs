@@ -1,0 +1,199 @@
+//! One connection of a switch: its handshake, the reading of its state, and the changes that are under way.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use takt_openflow::bundle::bundle_flags::{ATOMIC, ORDERED};
+use takt_openflow::cause::ErrorMessage;
+use takt_openflow::channel::{
+    Controller as Channel, ControllerConfig, Failure, Instant, OperationId, Outcome, SendError,
+};
+use takt_openflow::group::GroupDesc;
+use takt_openflow::meter::MeterConfig;
+use takt_openflow::multipart::{FlowRequest, FlowStats, MultipartRequest, ReplyBody, RequestBody};
+use takt_openflow::port::Port;
+use takt_openflow::value::{GROUP_ALL, METER_ALL, PortNo};
+use takt_openflow::{Message, Version, Versions};
+
+use super::sync::{Change, Difference, Sync, Tables, Target};
+
+/// Changes that fail one after the other before the connection is given up.
+const FAILURES_MAX: usize = 32;
+
+/// What an operation of the channel is for.
+enum Pending {
+    Ports,
+    Flows,
+    Groups,
+    Meters,
+    Change { change: Change, is_bundle: bool },
+}
+
+/// What has been read of a switch so far.
+#[derive(Default)]
+struct Reading {
+    ports: Option<Vec<Port>>,
+    flows: Option<Vec<FlowStats>>,
+    groups: Option<Vec<GroupDesc>>,
+    meters: Option<Vec<MeterConfig>>,
+}
+
+/// What became of a session.
+pub(super) enum Progress {
+    /// The state of the switch has been read.
+    Read {
+        /// Its ports.
+        ports: Vec<Port>,
+        /// Its tables.
+        tables: Tables,
+    },
+    /// The switch refused parts of a change.
+    Refused(Vec<(Target, ErrorMessage)>),
+    /// A change was executed.
+    Changed,
+    /// The connection is of no use.
+    Failed(String),
+}
+
+/// One connection.
+pub(super) struct Session {
+    pub channel: Channel,
+    /// Once the handshake is done.
+    pub dpid: Option<u64>,
+    /// Whether the switch has meters.
+    pub has_meters: bool,
+    has_bundles: bool,
+    is_read: bool,
+    reading: Reading,
+    operations: BTreeMap<OperationId, Pending>,
+    failures: usize,
+    timeout: Duration,
+}
+
+impl Session {
+    pub fn new(now: Instant, timeout: Duration) -> Self {
+        let versions = Versions::of(&[Version::V1_3, Version::V1_4]);
+        Self {
+            channel: Channel::new(now, ControllerConfig { versions, ..ControllerConfig::default() }),
+            dpid: None,
+            has_meters: true,
+            has_bundles: true,
+            is_read: false,
+            reading: Reading::default(),
+            operations: BTreeMap::new(),
+            failures: 0,
+            timeout,
+        }
+    }
+
+    /// Whether the state of the switch is known and no change is under way.
+    pub fn is_idle(&self) -> bool {
+        self.is_read && self.operations.is_empty()
+    }
+
+    /// Asks the switch for its ports, rules, groups and meters.
+    pub fn read(&mut self, now: Instant) -> Result<(), SendError> {
+        self.is_read = false;
+        self.reading = Reading::default();
+        for (body, pending) in [
+            (RequestBody::PortDesc(PortNo::ANY), Pending::Ports),
+            (RequestBody::Flow(FlowRequest::default()), Pending::Flows),
+            (RequestBody::GroupDesc(GROUP_ALL), Pending::Groups),
+            (RequestBody::MeterConfig(METER_ALL), Pending::Meters),
+        ] {
+            let request = Message::MultipartRequest(MultipartRequest::new(body));
+            let operation = self.channel.request(now, self.timeout, &request)?;
+            self.operations.insert(operation, pending);
+        }
+        Ok(())
+    }
+
+    /// Sends the next part of what differs, if nothing is under way; how much that is.
+    pub fn change(&mut self, now: Instant, sync: &mut Sync) -> Result<Option<Difference>, SendError> {
+        if !self.is_idle() {
+            return Ok(None);
+        }
+        let (change, difference, is_bundle) = match sync.next_meters() {
+            Some((change, difference)) => (change, difference, false),
+            None => match sync.next_rules() {
+                Some((change, difference)) => (change, difference, self.has_bundles),
+                None => return Ok(None),
+            },
+        };
+        let operation = if is_bundle {
+            self.channel.bundle(now, self.timeout, ATOMIC | ORDERED, change.messages.clone())?
+        } else {
+            self.channel.transaction(now, self.timeout, &change.messages)?
+        };
+        self.operations.insert(operation, Pending::Change { change, is_bundle });
+        Ok(Some(difference))
+    }
+
+    /// An operation ended.
+    pub fn completed(&mut self, operation: OperationId, outcome: Outcome, sync: Option<&mut Sync>) -> Option<Progress> {
+        let pending = self.operations.remove(&operation)?;
+        match (pending, outcome) {
+            // What was under way when the connection ended is reported by that.
+            (_, Outcome::Lost(_)) => None,
+            (Pending::Ports, Outcome::Multipart(ReplyBody::PortDesc(ports))) => {
+                self.reading.ports = Some(ports);
+                self.end_reading()
+            }
+            (Pending::Flows, Outcome::Multipart(ReplyBody::Flow(flows))) => {
+                self.reading.flows = Some(flows);
+                self.end_reading()
+            }
+            (Pending::Groups, Outcome::Multipart(ReplyBody::GroupDesc(groups))) => {
+                self.reading.groups = Some(groups);
+                self.end_reading()
+            }
+            (Pending::Meters, Outcome::Multipart(ReplyBody::MeterConfig(meters))) => {
+                self.reading.meters = Some(meters);
+                self.end_reading()
+            }
+            (Pending::Meters, Outcome::Failed(_)) => {
+                self.has_meters = false;
+                self.reading.meters = Some(Vec::new());
+                self.end_reading()
+            }
+            (Pending::Change { change, .. }, Outcome::Done) => {
+                self.failures = 0;
+                sync?.applied(change);
+                Some(Progress::Changed)
+            }
+            (Pending::Change { change, is_bundle }, Outcome::Failed(failures)) => {
+                Some(self.refused(change, is_bundle, failures, sync?))
+            }
+            (_, outcome) => Some(Progress::Failed(format!("the switch did not do as it was asked: {outcome:?}"))),
+        }
+    }
+
+    fn refused(&mut self, change: Change, is_bundle: bool, failures: Vec<Failure>, sync: &mut Sync) -> Progress {
+        self.failures += 1;
+        let named = |failure: Failure| Some((change.targets.get(failure.message?)?.clone(), failure.error));
+        let first = failures.first().map(|failure| failure.error.cause);
+        let refused: Vec<(Target, ErrorMessage)> = failures.into_iter().filter_map(named).collect();
+        if refused.is_empty() && is_bundle {
+            self.has_bundles = false;
+        } else if refused.is_empty() || self.failures > FAILURES_MAX {
+            let why = first.map_or_else(String::new, |cause| cause.to_string());
+            return Progress::Failed(format!("the switch refuses changes: {why}"));
+        }
+        for (target, _) in &refused {
+            sync.refuse(target.clone());
+        }
+        // Which messages of a transaction were executed is read back.
+        self.is_read = false;
+        Progress::Refused(refused)
+    }
+
+    fn end_reading(&mut self) -> Option<Progress> {
+        let Reading { ports: Some(_), flows: Some(_), groups: Some(_), meters: Some(_) } = &self.reading else {
+            return None;
+        };
+        let Reading { ports, flows, groups, meters } = std::mem::take(&mut self.reading);
+        self.is_read = true;
+        let tables = Tables::of_switch(flows?, groups?, meters?);
+        Some(Progress::Read { ports: ports?, tables })
+    }
+}

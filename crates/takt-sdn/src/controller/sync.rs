@@ -1,0 +1,391 @@
+//! The tables of a switch as they are and as they shall be, and the messages that bring one to the other.
+//!
+//! What is in the switch is read back ([`Sync::read`]), and follows what the switch acknowledges afterwards. It is never assumed: after a
+//! failure or a lost answer it is read again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use takt_openflow::flow::{FlowCommand, FlowMod, FlowRemoved};
+use takt_openflow::flow_match::Match;
+use takt_openflow::group::{GroupCommand, GroupDesc, GroupMod};
+use takt_openflow::meter::{MeterCommand, MeterConfig, MeterMod};
+use takt_openflow::multipart::FlowStats;
+use takt_openflow::oxm::Oxm;
+use takt_openflow::{Message, Version};
+
+use crate::forwarding::rules::Kind;
+
+/// What identifies a rule in a switch: table, priority and match, whose fields stand in the order of their numbers.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct FlowKey {
+    table: u8,
+    priority: u16,
+    /// The octets of the match.
+    matching: Vec<u8>,
+}
+
+fn sorted(matching: &Match) -> Match {
+    match matching {
+        Match::Oxm(fields) => {
+            let mut fields = fields.clone();
+            fields.sort_by_key(|field| {
+                let header = field.header();
+                (header.class, header.field)
+            });
+            Match::Oxm(fields)
+        }
+        standard => standard.clone(),
+    }
+}
+
+/// The fields of a match; none for the fixed match of OpenFlow 1.0.
+pub fn fields(matching: &Match) -> &[Oxm] {
+    match matching {
+        Match::Oxm(fields) => fields,
+        Match::Standard(_) => &[],
+    }
+}
+
+impl FlowKey {
+    fn new(table: u8, priority: u16, matching: &Match) -> Self {
+        let only = FlowMod { matching: sorted(matching), ..FlowMod::default() };
+        // A match that has no form in 1.3 never came from there.
+        let matching = Message::FlowMod(only).encode(Version::V1_3, 0).unwrap_or_default();
+        Self { table, priority, matching }
+    }
+
+    /// The key of a rule.
+    pub fn of(flow: &FlowMod) -> Self {
+        Self::new(flow.table, flow.priority, &flow.matching)
+    }
+
+    /// The key of a rule that a switch has removed.
+    pub fn of_removed(removed: &FlowRemoved) -> Self {
+        Self::new(removed.table, removed.priority, &removed.matching)
+    }
+}
+
+/// What a message of a change is about.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Target {
+    /// A rule.
+    Flow(FlowKey),
+    /// A group.
+    Group(u32),
+    /// A meter.
+    Meter(u32),
+}
+
+/// Rules, groups and meters, as messages that add them.
+#[derive(Clone, Default, Debug)]
+pub struct Tables {
+    /// Rules.
+    pub flows: BTreeMap<FlowKey, FlowMod>,
+    /// Groups.
+    pub groups: BTreeMap<u32, GroupMod>,
+    /// Meters.
+    pub meters: BTreeMap<u32, MeterMod>,
+}
+
+impl Tables {
+    /// What a switch says it has.
+    pub fn of_switch(flows: Vec<FlowStats>, groups: Vec<GroupDesc>, meters: Vec<MeterConfig>) -> Self {
+        let flow = |stats: FlowStats| FlowMod {
+            cookie: stats.cookie,
+            table: stats.table,
+            priority: stats.priority,
+            idle_timeout: stats.idle_timeout,
+            hard_timeout: stats.hard_timeout,
+            flags: stats.flags,
+            importance: stats.importance,
+            matching: sorted(&stats.matching),
+            instructions: stats.instructions,
+            ..FlowMod::default()
+        };
+        let group = |desc: GroupDesc| {
+            let mut group = GroupMod::add(desc.group, desc.kind, desc.buckets);
+            // Up to 1.4 a bucket has its properties always; only their values say something.
+            group.buckets.iter_mut().for_each(|bucket| bucket.properties.clear());
+            group
+        };
+        let meter = |config: MeterConfig| MeterMod {
+            command: MeterCommand::Add,
+            flags: config.flags,
+            meter: config.meter,
+            bands: config.bands,
+        };
+        Self {
+            flows: flows.into_iter().map(flow).map(|flow| (FlowKey::of(&flow), flow)).collect(),
+            groups: groups.into_iter().map(group).map(|group| (group.group, group)).collect(),
+            meters: meters.into_iter().map(meter).map(|meter| (meter.meter, meter)).collect(),
+        }
+    }
+
+    fn targets(&self) -> impl Iterator<Item = Target> {
+        let flows = self.flows.keys().cloned().map(Target::Flow);
+        let groups = self.groups.keys().copied().map(Target::Group);
+        flows.chain(groups).chain(self.meters.keys().copied().map(Target::Meter))
+    }
+
+    fn copy(&mut self, from: &Self, target: &Target) {
+        fn copy<K: Ord + Clone, V: Clone>(into: &mut BTreeMap<K, V>, from: &BTreeMap<K, V>, key: &K) {
+            match from.get(key) {
+                Some(value) => into.insert(key.clone(), value.clone()),
+                None => into.remove(key),
+            };
+        }
+        match target {
+            Target::Flow(key) => copy(&mut self.flows, &from.flows, key),
+            Target::Group(group) => copy(&mut self.groups, &from.groups, group),
+            Target::Meter(meter) => copy(&mut self.meters, &from.meters, meter),
+        }
+    }
+}
+
+/// Messages, each with what it is about.
+#[derive(Debug, Default)]
+pub struct Change {
+    /// The messages.
+    pub messages: Vec<Message>,
+    /// What each is about.
+    pub targets: Vec<Target>,
+    /// The entries once all are executed; those that are deleted are missing.
+    after: Tables,
+}
+
+/// How many entries a change adds, changes and deletes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Difference {
+    /// Entries that are missing in the switch.
+    pub added: usize,
+    /// Entries that are other in the switch.
+    pub changed: usize,
+    /// Entries that only the switch has.
+    pub deleted: usize,
+}
+
+/// Messages of one change at most: a bundle is built in the memory of the switch.
+const MESSAGES_MAX: usize = 512;
+
+/// The tables of one switch.
+#[derive(Default, Debug)]
+pub struct Sync {
+    wanted: Tables,
+    actual: Tables,
+    dirty: BTreeSet<Target>,
+    /// What the switch refuses; not tried again before it is wanted otherwise.
+    refused: BTreeSet<Target>,
+    /// While this holds, nothing that is in the switch is changed or deleted, and nothing is added that follows from the topology.
+    pub is_held: bool,
+}
+
+impl Sync {
+    /// The switch has these tables.
+    pub fn read(&mut self, actual: Tables) {
+        self.actual = actual;
+        self.dirty.extend(self.wanted.targets());
+        self.dirty.extend(self.actual.targets());
+    }
+
+    /// What the switch has, as far as is known.
+    pub fn actual(&self) -> &Tables {
+        &self.actual
+    }
+
+    /// Puts a rule among those that are wanted.
+    pub fn want(&mut self, flow: FlowMod) {
+        let key = FlowKey::of(&flow);
+        if self.wanted.flows.get(&key) != Some(&flow) {
+            self.touch(Target::Flow(key.clone()));
+            self.wanted.flows.insert(key, flow);
+        }
+    }
+
+    /// Takes a rule from those that are wanted.
+    pub fn drop_flow(&mut self, key: &FlowKey) {
+        if self.wanted.flows.remove(key).is_some() {
+            self.touch(Target::Flow(key.clone()));
+        }
+    }
+
+    /// The rules of these cookies shall be these.
+    pub fn want_all(&mut self, cookie: u64, flows: Vec<FlowMod>) {
+        let keys: BTreeSet<FlowKey> = flows.iter().map(FlowKey::of).collect();
+        let old = self.wanted.flows.iter().filter(|(key, flow)| flow.cookie == cookie && !keys.contains(key));
+        let old: Vec<FlowKey> = old.map(|(key, _)| key.clone()).collect();
+        old.iter().for_each(|key| self.drop_flow(key));
+        flows.into_iter().for_each(|flow| self.want(flow));
+    }
+
+    /// Puts a group among those that are wanted.
+    pub fn want_group(&mut self, group: GroupMod) {
+        if self.wanted.groups.get(&group.group) != Some(&group) {
+            self.touch(Target::Group(group.group));
+            self.wanted.groups.insert(group.group, group);
+        }
+    }
+
+    /// The meters shall be these.
+    pub fn want_meters(&mut self, meters: Vec<MeterMod>) {
+        let meters: BTreeMap<u32, MeterMod> = meters.into_iter().map(|meter| (meter.meter, meter)).collect();
+        let all: BTreeSet<u32> = meters.keys().chain(self.wanted.meters.keys()).copied().collect();
+        for meter in all {
+            if meters.get(&meter) != self.wanted.meters.get(&meter) {
+                self.touch(Target::Meter(meter));
+            }
+        }
+        self.wanted.meters = meters;
+    }
+
+    fn touch(&mut self, target: Target) {
+        self.refused.remove(&target);
+        self.dirty.insert(target);
+    }
+
+    /// The switch removed a rule by itself. Whether it was wanted; then it comes back unless it is dropped.
+    pub fn removed(&mut self, key: &FlowKey) -> Option<FlowMod> {
+        self.actual.flows.remove(key);
+        let wanted = self.wanted.flows.get(key)?.clone();
+        self.dirty.insert(Target::Flow(key.clone()));
+        Some(wanted)
+    }
+
+    /// The switch refused this.
+    pub fn refuse(&mut self, target: Target) {
+        self.dirty.remove(&target);
+        self.refused.insert(target);
+    }
+
+    /// Whether nothing waits to be changed.
+    pub fn is_in_sync(&self) -> bool {
+        self.dirty.is_empty() && !self.is_held
+    }
+
+    /// The meters to change: they must be there before rules name them.
+    pub fn next_meters(&mut self) -> Option<(Change, Difference)> {
+        self.next(|target| matches!(target, Target::Meter(_)))
+    }
+
+    /// The groups and rules to change, deletions of rules first, then groups, then additions.
+    pub fn next_rules(&mut self) -> Option<(Change, Difference)> {
+        self.next(|target| !matches!(target, Target::Meter(_)))
+    }
+
+    fn next(&mut self, is_chosen: impl Fn(&Target) -> bool) -> Option<(Change, Difference)> {
+        let chosen: Vec<Target> = self.dirty.iter().filter(|target| is_chosen(target)).cloned().collect();
+        let mut difference = Difference::default();
+        let mut ordered: Vec<(u8, Message, Target)> = Vec::new();
+        for target in chosen {
+            if ordered.len() >= MESSAGES_MAX {
+                break;
+            }
+            if self.refused.contains(&target) {
+                self.dirty.remove(&target);
+                continue;
+            }
+            let Some((order, message)) = self.message(&target, &mut difference) else { continue };
+            self.dirty.remove(&target);
+            ordered.extend(message.map(|message| (order, message, target)));
+        }
+        if ordered.is_empty() {
+            return None;
+        }
+        ordered.sort_by_key(|(order, ..)| *order);
+        let mut change = Change::default();
+        for (_, message, target) in ordered {
+            change.after.copy(&self.wanted, &target);
+            change.messages.push(message);
+            change.targets.push(target);
+        }
+        Some((change, difference))
+    }
+
+    /// The message that brings an entry to what is wanted, and its place among others; no message if it is so already; `None`
+    /// while the entry must stay as it is.
+    fn message(&self, target: &Target, difference: &mut Difference) -> Option<(u8, Option<Message>)> {
+        let (has, wants, is_same) = match target {
+            Target::Flow(key) => {
+                let (has, wants) = (self.actual.flows.get(key), self.wanted.flows.get(key));
+                (has.is_some(), wants.is_some(), has.zip(wants).is_some_and(|(has, wants)| is_same_flow(has, wants)))
+            }
+            Target::Group(group) => {
+                let (has, wants) = (self.actual.groups.get(group), self.wanted.groups.get(group));
+                (has.is_some(), wants.is_some(), has == wants)
+            }
+            Target::Meter(meter) => {
+                let (has, wants) = (self.actual.meters.get(meter), self.wanted.meters.get(meter));
+                (has.is_some(), wants.is_some(), has == wants)
+            }
+        };
+        if is_same || (!has && !wants) {
+            return Some((0, None));
+        }
+        if self.is_held && (has || !self.is_base(target)) {
+            return None;
+        }
+        match (has, wants) {
+            (true, true) => difference.changed += 1,
+            (true, false) => difference.deleted += 1,
+            _ => difference.added += 1,
+        }
+        Some(match target {
+            Target::Flow(key) => match self.wanted.flows.get(key) {
+                // An addition replaces a rule of the same match and priority.
+                Some(flow) => (2, Some(Message::FlowMod(flow.clone()))),
+                None => (0, self.actual.flows.get(key).map(deletion)),
+            },
+            Target::Group(group) => {
+                let command = if has { GroupCommand::Modify } else { GroupCommand::Add };
+                match self.wanted.groups.get(group) {
+                    Some(wanted) => (1, Some(Message::GroupMod(GroupMod { command, ..wanted.clone() }))),
+                    // Behind the additions, since a rule that is replaced may name it until then.
+                    None => (3, self.actual.groups.get(group).map(deleted_group)),
+                }
+            }
+            Target::Meter(meter) => {
+                let command = if has { MeterCommand::Modify } else { MeterCommand::Add };
+                match self.wanted.meters.get(meter) {
+                    Some(wanted) => (1, Some(Message::MeterMod(MeterMod { command, ..wanted.clone() }))),
+                    None => (3, self.actual.meters.get(meter).map(deleted_meter)),
+                }
+            }
+        })
+    }
+
+    /// Whether an entry follows neither from links nor from hosts.
+    fn is_base(&self, target: &Target) -> bool {
+        match target {
+            Target::Flow(key) => self.wanted.flows.get(key).is_some_and(|flow| flow.cookie == Kind::Base.cookie()),
+            // A group that is missing comes empty, or with what is wanted; nothing but a base rule names it.
+            Target::Group(_) | Target::Meter(_) => true,
+        }
+    }
+
+    /// The switch has executed a change.
+    pub fn applied(&mut self, change: Change) {
+        for target in &change.targets {
+            self.actual.copy(&change.after, target);
+        }
+    }
+}
+
+/// Whether two rules do the same. Counters of time do not count, nor flags that only a FLOW_MOD has.
+fn is_same_flow(a: &FlowMod, b: &FlowMod) -> bool {
+    (a.cookie, a.idle_timeout, a.hard_timeout, &a.instructions)
+        == (b.cookie, b.idle_timeout, b.hard_timeout, &b.instructions)
+}
+
+fn deletion(flow: &FlowMod) -> Message {
+    let FlowMod { table, priority, matching, .. } = flow.clone();
+    let command = FlowCommand::DeleteStrict;
+    Message::FlowMod(FlowMod { command, table, priority, matching, ..FlowMod::default() })
+}
+
+fn deleted_group(group: &GroupMod) -> Message {
+    let (command, buckets) = (GroupCommand::Delete, Vec::new());
+    Message::GroupMod(GroupMod { command, buckets, ..group.clone() })
+}
+
+fn deleted_meter(meter: &MeterMod) -> Message {
+    Message::MeterMod(MeterMod { command: MeterCommand::Delete, flags: 0, meter: meter.meter, bands: Vec::new() })
+}

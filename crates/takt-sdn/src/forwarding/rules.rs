@@ -1,0 +1,254 @@
+//! The rules that make switches forward as plain Ethernet does.
+//!
+//! Table 0 decides what may enter, table 1 where it goes. Priorities between [`RESERVED_PRIORITY`] and [`LINK_PRIORITY`] of table 0 are
+//! left to rules for admitted flows. Every rule has a cookie of [`COOKIE`]; its kind is in the next octet.
+
+use std::collections::BTreeSet;
+
+use takt_openflow::action::Action;
+use takt_openflow::flow::{FlowMod, flow_flags};
+use takt_openflow::group::{Bucket, GroupMod, GroupType};
+use takt_openflow::instruction::Instruction;
+use takt_openflow::meter::{Band, MeterCommand, MeterMod, meter_flags};
+use takt_openflow::oxm::{Masked, Oxm};
+use takt_openflow::value::{MacAddress, NO_BUFFER_LEN, PortNo};
+
+use super::Config;
+use crate::devices::HostId;
+use crate::frame::lldp::NEAREST_BRIDGE;
+use crate::topology::Role;
+
+/// The upper 16 bits of every cookie.
+pub const COOKIE: u64 = 0x544b_0000_0000_0000;
+/// Which bits of a cookie say that the rule is one of this controller.
+pub const COOKIE_MASK: u64 = 0xffff_0000_0000_0000;
+
+/// What a rule is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// It does not depend on links or hosts.
+    Base = 1,
+    /// It follows from the roles of ports.
+    Topology = 2,
+    /// It lets a host send.
+    Source = 3,
+    /// It leads to a host.
+    Route = 4,
+    /// It leads to the members of a multicast group.
+    Multicast = 5,
+}
+
+impl Kind {
+    /// The cookie of rules of this kind.
+    pub const fn cookie(self) -> u64 {
+        COOKIE | (self as u64) << 40
+    }
+}
+
+/// The table that decides what may enter.
+pub const ADMISSION: u8 = 0;
+/// The table that decides where frames go.
+pub const FORWARDING: u8 = 1;
+
+/// LLDP, and addresses that bridges do not forward (table 0).
+pub const RESERVED_PRIORITY: u16 = 60_000;
+/// Frames that come from another switch (table 0).
+pub const LINK_PRIORITY: u16 = 50_000;
+const FRAGMENT_PRIORITY: u16 = 40_000;
+const DISCOVERY_PRIORITY: u16 = 39_000;
+const LEARNING_PRIORITY: u16 = 38_000;
+const SOURCE_PRIORITY: u16 = 30_000;
+const BLOCKED_PRIORITY: u16 = 30_000;
+const ROUTE_PRIORITY: u16 = 20_000;
+const MULTICAST_PRIORITY: u16 = 15_000;
+const FLOOD_PRIORITY: u16 = 10_000;
+
+/// The group of each switch that floods along the tree.
+pub const FLOOD_GROUP: u32 = 0x544b_0001;
+
+/// Meters of packets to the controller.
+mod meter {
+    pub const LLDP_OF_LINKS: u32 = 1;
+    pub const LLDP_OF_OTHERS: u32 = 2;
+    pub const LEARNING: u32 = 3;
+    pub const MISS: u32 = 4;
+    pub const DISCOVERY: u32 = 5;
+}
+
+const ARP: u16 = 0x0806;
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const LLDP: u16 = 0x88cc;
+const IGMP: u8 = 2;
+const UDP: u8 = 17;
+const ICMPV6: u8 = 58;
+/// Multicast listener query, reports and done (RFC 2710, RFC 3810), neighbour solicitation and advertisement (RFC 4861).
+const LEARNING_ICMPV6: [u8; 6] = [130, 131, 132, 143, 135, 136];
+
+/// The bit that group addresses have.
+const GROUP_BIT: MacAddress = MacAddress([1, 0, 0, 0, 0, 0]);
+/// All but the last four bits: the 16 addresses that bridges do not forward (IEEE 802.1Q).
+const RESERVED_MASK: MacAddress = MacAddress([0xff, 0xff, 0xff, 0xff, 0xff, 0xf0]);
+
+/// Builds the rules of one switch.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// Timeouts and rates.
+    pub config: &'a Config,
+    /// Whether the switch has meters.
+    pub has_meters: bool,
+}
+
+fn base(kind: Kind, table: u8, priority: u16, matching: Vec<Oxm>, instructions: Vec<Instruction>) -> FlowMod {
+    FlowMod { cookie: kind.cookie(), table, priority, matching: matching.into(), instructions, ..FlowMod::default() }
+}
+
+fn apply(actions: Vec<Action>) -> Vec<Instruction> {
+    vec![Instruction::ApplyActions(actions)]
+}
+
+/// Whether a packet is an IP fragment: the field IP_FRAG of Open vSwitch (its bit "any"); OpenFlow has none.
+fn is_fragment() -> Oxm {
+    Oxm::Other { class: 0x0001, field: 26, has_mask: true, body: vec![1, 1] }
+}
+
+fn group_addresses() -> Oxm {
+    Oxm::EthDst(Masked::new(GROUP_BIT, GROUP_BIT))
+}
+
+impl Rules<'_> {
+    fn to_controller(self, meter: u32) -> Vec<Instruction> {
+        let mut instructions = apply(vec![Action::Output { port: PortNo::CONTROLLER, max_len: NO_BUFFER_LEN }]);
+        if self.has_meters {
+            instructions.insert(0, Instruction::Meter(meter));
+        }
+        instructions
+    }
+
+    /// Meters of packets to the controller.
+    pub fn meters(&self) -> Vec<MeterMod> {
+        if !self.has_meters {
+            return Vec::new();
+        }
+        let rates = &self.config.rates;
+        let meters = [
+            (meter::LLDP_OF_LINKS, rates.lldp_of_links),
+            (meter::LLDP_OF_OTHERS, rates.lldp_of_others),
+            (meter::LEARNING, rates.learning),
+            (meter::MISS, rates.miss),
+            (meter::DISCOVERY, rates.discovery),
+        ];
+        let flags = meter_flags::PKTPS | meter_flags::BURST;
+        let of = |(meter, rate): (u32, u32)| MeterMod {
+            command: MeterCommand::Add,
+            flags,
+            meter,
+            bands: vec![Band::Drop { rate, burst: rate }],
+        };
+        meters.into_iter().map(of).collect()
+    }
+
+    /// Rules that do not depend on links or hosts. `discovery` are the UDP ports whose datagrams go to the controller.
+    pub fn base(&self, discovery: &BTreeSet<u16>) -> Vec<FlowMod> {
+        let kind = Kind::Base;
+        let lldp = vec![Oxm::EthDst(MacAddress(NEAREST_BRIDGE.0).into()), Oxm::EthType(LLDP)];
+        let reserved = Oxm::EthDst(Masked::new(MacAddress([0x01, 0x80, 0xc2, 0, 0, 0]), RESERVED_MASK));
+        let mut rules = vec![
+            base(kind, ADMISSION, RESERVED_PRIORITY, lldp, self.to_controller(meter::LLDP_OF_OTHERS)),
+            base(kind, ADMISSION, RESERVED_PRIORITY - 1, vec![reserved], vec![]),
+            base(kind, ADMISSION, 0, vec![], self.to_controller(meter::MISS)),
+            base(kind, FORWARDING, FLOOD_PRIORITY, vec![group_addresses()], apply(vec![Action::Group(FLOOD_GROUP)])),
+            base(kind, FORWARDING, 0, vec![], self.to_controller(meter::MISS)),
+        ];
+        let mut learn = |matching| {
+            rules.push(base(kind, ADMISSION, LEARNING_PRIORITY, matching, self.to_controller(meter::LEARNING)));
+        };
+        learn(vec![Oxm::EthType(ARP)]);
+        learn(vec![Oxm::EthType(IPV4), Oxm::IpProto(IGMP)]);
+        for number in LEARNING_ICMPV6 {
+            learn(vec![Oxm::EthType(IPV6), Oxm::IpProto(ICMPV6), Oxm::Icmpv6Type(number)]);
+        }
+        for ether_type in [IPV4, IPV6] {
+            let udp = vec![Oxm::EthType(ether_type), Oxm::IpProto(UDP)];
+            if self.config.drop_udp_fragments {
+                let matching = [udp.clone(), vec![is_fragment()]].concat();
+                rules.push(base(kind, ADMISSION, FRAGMENT_PRIORITY, matching, vec![]));
+            }
+            for port in discovery {
+                let matching = [udp.clone(), vec![Oxm::UdpDst(*port)]].concat();
+                let to_controller = self.to_controller(meter::DISCOVERY);
+                rules.push(base(kind, ADMISSION, DISCOVERY_PRIORITY, matching, to_controller));
+            }
+        }
+        rules
+    }
+
+    /// Rules that follow from the roles of the ports. Floods use the ports of `tree` alone among those that lead to switches.
+    pub fn topology(&self, ports: &[(u32, Role)], tree: &BTreeSet<u32>) -> Vec<FlowMod> {
+        let kind = Kind::Topology;
+        let mut rules = Vec::new();
+        for (port, role) in ports {
+            if !matches!(role, Role::Link(_)) {
+                continue;
+            }
+            let in_port = Oxm::InPort(PortNo(*port));
+            let lldp = vec![in_port.clone(), Oxm::EthDst(MacAddress(NEAREST_BRIDGE.0).into()), Oxm::EthType(LLDP)];
+            let to_controller = self.to_controller(meter::LLDP_OF_LINKS);
+            rules.push(base(kind, ADMISSION, RESERVED_PRIORITY + 1, lldp, to_controller));
+            let enter = vec![Instruction::GotoTable(FORWARDING)];
+            rules.push(base(kind, ADMISSION, LINK_PRIORITY, vec![in_port.clone()], enter));
+            if !tree.contains(port) {
+                rules.push(base(kind, FORWARDING, BLOCKED_PRIORITY, vec![in_port, group_addresses()], vec![]));
+            }
+        }
+        rules
+    }
+
+    /// The group that floods to edges and along the tree. A switch does not send to the port of ingress.
+    pub fn flood_group(&self, ports: &[(u32, Role)], tree: &BTreeSet<u32>) -> GroupMod {
+        let is_in = |(port, role): &&(u32, Role)| *role == Role::Edge || tree.contains(port);
+        let bucket = |port: u32| Bucket::new(vec![Action::output(PortNo(port))]);
+        let buckets = ports.iter().filter(is_in).map(|(port, _)| bucket(*port)).collect();
+        GroupMod::add(FLOOD_GROUP, GroupType::All, buckets)
+    }
+
+    /// A host may send from a port.
+    pub fn source(&self, host: HostId, port: u32) -> FlowMod {
+        let matching =
+            vec![Oxm::InPort(PortNo(port)), Oxm::EthSrc(MacAddress(host.mac.0).into()), Oxm::VlanVid(host.vlan.into())];
+        let enter = vec![Instruction::GotoTable(FORWARDING)];
+        self.dynamic(base(Kind::Source, ADMISSION, SOURCE_PRIORITY, matching, enter))
+    }
+
+    /// Frames to a host leave by a port.
+    pub fn route(&self, host: HostId, port: u32) -> FlowMod {
+        let matching = vec![Oxm::EthDst(MacAddress(host.mac.0).into()), Oxm::VlanVid(host.vlan.into())];
+        let output = apply(vec![Action::output(PortNo(port))]);
+        self.dynamic(base(Kind::Route, FORWARDING, ROUTE_PRIORITY, matching, output))
+    }
+
+    /// Frames to a multicast address leave by ports.
+    pub fn multicast(&self, group: HostId, ports: &BTreeSet<u32>) -> FlowMod {
+        let matching = vec![Oxm::EthDst(MacAddress(group.mac.0).into()), Oxm::VlanVid(group.vlan.into())];
+        let outputs = ports.iter().map(|port| Action::output(PortNo(*port))).collect();
+        base(Kind::Multicast, FORWARDING, MULTICAST_PRIORITY, matching, apply(outputs))
+    }
+
+    fn dynamic(&self, rule: FlowMod) -> FlowMod {
+        FlowMod { idle_timeout: self.config.idle_seconds, flags: flow_flags::SEND_FLOW_REM, ..rule }
+    }
+}
+
+/// The host and port of a rule of the kind [`Kind::Source`], or the host of one of the kind [`Kind::Route`].
+pub fn host_of(matching: &[Oxm]) -> Option<(HostId, Option<u32>)> {
+    let (mut mac, mut vlan, mut port) = (None, None, None);
+    for field in matching {
+        match field {
+            Oxm::EthSrc(Masked { value, mask: None }) | Oxm::EthDst(Masked { value, mask: None }) => mac = Some(*value),
+            Oxm::VlanVid(Masked { value, mask: None }) => vlan = Some(*value),
+            Oxm::InPort(number) => port = Some(number.0),
+            _ => return None,
+        }
+    }
+    Some((HostId { vlan: vlan?, mac: crate::frame::MacAddress(mac?.0) }, port))
+}

@@ -1,0 +1,7 @@
+//! The controller over simulated switches.
+
+mod attacks;
+mod fabric;
+mod plain_ethernet;
+mod resynchronisation;
+mod switch;

@@ -1,0 +1,423 @@
+//! A simulated switch: OpenFlow's channel, two tables, groups and meters, executed on frames.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use takt_openflow::action::Action;
+use takt_openflow::cause::{Cause, FlowModFailed};
+use takt_openflow::channel::{Instant, Limits, Request, Switch, SwitchChannelConfig, SwitchEvent};
+use takt_openflow::flow::{FlowCommand, FlowMod, FlowRemoved, RemovedReason};
+use takt_openflow::flow_match::Match;
+use takt_openflow::group::{GroupCommand, GroupDesc, GroupMod};
+use takt_openflow::instruction::Instruction;
+use takt_openflow::meter::{Band, MeterCommand, MeterConfig, MeterMod};
+use takt_openflow::multipart::{FlowStats, ReplyBody, RequestBody};
+use takt_openflow::oxm::{Masked, Oxm, VLAN_PRESENT};
+use takt_openflow::packet::{PacketIn, PacketInReason, PacketOut};
+use takt_openflow::port::{EthernetPort, Port, PortProperty, PortReason, PortStatus, port_state};
+use takt_openflow::statistic::FlowCounters;
+use takt_openflow::switch::Features;
+use takt_openflow::value::{MacAddress, NO_BUFFER, PortNo, Text};
+use takt_openflow::{Message, Versions};
+use takt_sdn::PortRef;
+use takt_sdn::frame::{Frame, Network};
+
+/// A rule with the moment of its last use.
+#[derive(Clone)]
+pub struct Rule {
+    pub flow: FlowMod,
+    used: Instant,
+}
+
+pub struct SimulatedSwitch {
+    dpid: u64,
+    channel: Option<Switch>,
+    ports: BTreeMap<u32, bool>,
+    pub rules: Vec<Rule>,
+    pub groups: BTreeMap<u32, GroupMod>,
+    pub meters: BTreeMap<u32, MeterMod>,
+    /// Packets of the current second that a meter let pass.
+    passed: BTreeMap<u32, (u64, u32)>,
+    /// The most rules that it takes.
+    pub room: usize,
+    /// Whether it has the match on fragments.
+    pub has_fragments: bool,
+    /// Packets that it sent to the controller.
+    pub packet_ins: usize,
+}
+
+type Out = Vec<(PortRef, Vec<u8>)>;
+
+impl SimulatedSwitch {
+    pub fn new(dpid: u64, ports: u32) -> Self {
+        Self {
+            dpid,
+            channel: None,
+            ports: (1..=ports).map(|port| (port, true)).collect(),
+            rules: Vec::new(),
+            groups: BTreeMap::new(),
+            meters: BTreeMap::new(),
+            passed: BTreeMap::new(),
+            room: usize::MAX,
+            has_fragments: true,
+            packet_ins: 0,
+        }
+    }
+
+    pub fn connect(&mut self, now: Instant) {
+        let features = Features { datapath: self.dpid, n_tables: 4, ..Features::default() };
+        let config = SwitchChannelConfig { versions: Versions::ALL, features, limits: Limits::default() };
+        self.channel = Some(Switch::new(now, config));
+    }
+
+    pub fn disconnect(&mut self) {
+        self.channel = None;
+    }
+
+    pub fn poll_transmit(&self) -> &[u8] {
+        self.channel.as_ref().map_or(&[], Switch::poll_transmit)
+    }
+
+    pub fn transmitted(&mut self, len: usize) {
+        if let Some(channel) = &mut self.channel {
+            channel.transmitted(len);
+        }
+    }
+
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if let Some(channel) = &mut self.channel {
+            channel.handle_timeout(now);
+        }
+        let is_idle = |rule: &Rule| {
+            let idle = u64::from(rule.flow.idle_timeout) * 1_000_000_000;
+            idle != 0 && now.0 >= rule.used.0 + idle
+        };
+        let (gone, kept) = std::mem::take(&mut self.rules).into_iter().partition(is_idle);
+        self.rules = kept;
+        let gone: Vec<Rule> = gone;
+        for rule in gone {
+            self.notify(&removed(&rule.flow, RemovedReason::IDLE_TIMEOUT));
+        }
+    }
+
+    /// Deletes rules as another controller would.
+    pub fn delete_notified(&mut self, is_chosen: impl Fn(&FlowMod) -> bool) {
+        let (gone, kept) = std::mem::take(&mut self.rules).into_iter().partition(|rule: &Rule| is_chosen(&rule.flow));
+        self.rules = kept;
+        let gone: Vec<Rule> = gone;
+        for rule in gone {
+            self.notify(&removed(&rule.flow, RemovedReason::DELETE));
+        }
+    }
+
+    fn notify(&mut self, message: &Message) {
+        if let Some(channel) = &mut self.channel
+            && channel.version().is_some()
+        {
+            channel.notify(message).expect("there is room");
+        }
+    }
+
+    fn port(&self, number: u32) -> Port {
+        Port {
+            number: PortNo(number),
+            address: MacAddress([2, 0, 0, 1, self.dpid as u8, number as u8]),
+            name: Text::new(&format!("p{number}")).expect("short"),
+            config: 0,
+            state: if self.ports[&number] { 0 } else { port_state::LINK_DOWN },
+            properties: vec![PortProperty::Ethernet(EthernetPort::default())],
+        }
+    }
+
+    pub fn set_port(&mut self, number: u32, is_up: bool) {
+        self.ports.insert(number, is_up);
+        let status = PortStatus { reason: PortReason::Modify, port: self.port(number) };
+        self.notify(&Message::PortStatus(status));
+    }
+
+    /// Octets of the controller: how many were taken, and the frames that leave.
+    pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) -> (usize, Out) {
+        let Some(channel) = &mut self.channel else { return (bytes.len(), Vec::new()) };
+        let taken = channel.handle_bytes(now, bytes);
+        let mut out = Vec::new();
+        while let Some(event) = self.channel.as_mut().and_then(Switch::poll_event) {
+            match event {
+                SwitchEvent::Request(request) => out.extend(self.execute_alone(now, &request)),
+                SwitchEvent::Commit { xid, bundle } => {
+                    let before = (self.rules.clone(), self.groups.clone(), self.meters.clone());
+                    let failed = bundle.messages.iter().enumerate().find_map(|(index, request)| {
+                        self.execute(now, &request.message).err().map(|cause| (index, cause))
+                    });
+                    let channel = self.channel.as_mut().expect("it is connected");
+                    match failed {
+                        None => channel.committed(xid, &bundle).expect("there is room"),
+                        Some((index, cause)) => {
+                            channel.commit_failed(xid, &bundle, index, cause);
+                            (self.rules, self.groups, self.meters) = before;
+                        }
+                    }
+                }
+                SwitchEvent::Down(_) => self.channel = None,
+                _ => {}
+            }
+        }
+        (taken, out)
+    }
+
+    fn execute_alone(&mut self, now: Instant, request: &Request) -> Out {
+        let reply = |this: &mut Self, message: &Message| {
+            let channel = this.channel.as_mut().expect("it is connected");
+            channel.reply(request.xid, message).expect("there is room");
+            Vec::new()
+        };
+        match &request.message {
+            Message::BarrierRequest => reply(self, &Message::BarrierReply),
+            Message::MultipartRequest(wanted) => {
+                let body = self.describe(&wanted.body);
+                let channel = self.channel.as_mut().expect("it is connected");
+                channel.reply_multipart(request.xid, body).expect("there is room");
+                Vec::new()
+            }
+            Message::PacketOut(packet) => self.packet_out(packet),
+            message => {
+                if let Err(cause) = self.execute(now, message) {
+                    self.channel.as_mut().expect("it is connected").refuse(request, cause);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn describe(&self, body: &RequestBody) -> ReplyBody {
+        match body {
+            RequestBody::PortDesc(_) => ReplyBody::PortDesc(self.ports.keys().map(|port| self.port(*port)).collect()),
+            RequestBody::GroupDesc(_) => {
+                let desc = |group: &GroupMod| GroupDesc {
+                    kind: group.kind,
+                    group: group.group,
+                    buckets: group.buckets.clone(),
+                    properties: Vec::new(),
+                };
+                ReplyBody::GroupDesc(self.groups.values().map(desc).collect())
+            }
+            RequestBody::MeterConfig(_) => {
+                let config = |meter: &MeterMod| MeterConfig {
+                    flags: meter.flags,
+                    meter: meter.meter,
+                    bands: meter.bands.clone(),
+                };
+                ReplyBody::MeterConfig(self.meters.values().map(config).collect())
+            }
+            RequestBody::Flow(_) => {
+                // A switch gives the fields of a match in an order of its own.
+                let reversed = |matching: &Match| match matching {
+                    Match::Oxm(fields) => Match::Oxm(fields.iter().rev().cloned().collect()),
+                    standard => standard.clone(),
+                };
+                let stats = |Rule { flow, .. }: &Rule| FlowStats {
+                    table: flow.table,
+                    counters: FlowCounters::default(),
+                    priority: flow.priority,
+                    idle_timeout: flow.idle_timeout,
+                    hard_timeout: flow.hard_timeout,
+                    flags: flow.flags,
+                    importance: 0,
+                    cookie: flow.cookie,
+                    matching: reversed(&flow.matching),
+                    instructions: flow.instructions.clone(),
+                };
+                ReplyBody::Flow(self.rules.iter().map(stats).collect())
+            }
+            other => panic!("the model does not describe {other:?}"),
+        }
+    }
+
+    fn execute(&mut self, now: Instant, message: &Message) -> Result<(), Cause> {
+        match message {
+            Message::FlowMod(flow) => self.flow_mod(now, flow)?,
+            Message::GroupMod(group) => match group.command {
+                GroupCommand::Delete => drop(self.groups.remove(&group.group)),
+                _ => drop(self.groups.insert(group.group, group.clone())),
+            },
+            Message::MeterMod(meter) => match meter.command {
+                MeterCommand::Delete => drop(self.meters.remove(&meter.meter)),
+                _ => drop(self.meters.insert(meter.meter, meter.clone())),
+            },
+            other => panic!("the model does not execute {other:?}"),
+        }
+        Ok(())
+    }
+
+    fn flow_mod(&mut self, now: Instant, flow: &FlowMod) -> Result<(), Cause> {
+        let names_group = |group: &u32| !self.groups.contains_key(group);
+        let mut missing = flow.instructions.iter().flat_map(|instruction| match instruction {
+            Instruction::ApplyActions(actions) => actions.as_slice(),
+            _ => &[],
+        });
+        if missing.any(|action| matches!(action, Action::Group(group) if names_group(group))) {
+            return Err(Cause::BadAction(takt_openflow::cause::BadAction::BadOutGroup));
+        }
+        let has_fragment = |field: &Oxm| matches!(field, Oxm::Other { .. });
+        if !self.has_fragments && fields(&flow.matching).iter().any(has_fragment) {
+            return Err(Cause::BadMatch(takt_openflow::cause::BadMatch::BadField));
+        }
+        let is_same = |rule: &Rule| {
+            let old = &rule.flow;
+            let sorted = |matching: &Match| {
+                let mut fields = fields(matching).to_vec();
+                fields.sort_by_key(|field| field.header().field);
+                fields
+            };
+            let (a, b) = (sorted(&old.matching), sorted(&flow.matching));
+            (old.table, old.priority, a) == (flow.table, flow.priority, b)
+        };
+        match flow.command {
+            FlowCommand::Add => {
+                self.rules.retain(|rule| !is_same(rule));
+                if self.rules.len() >= self.room {
+                    return Err(Cause::FlowModFailed(FlowModFailed::TableFull));
+                }
+                self.rules.push(Rule { flow: flow.clone(), used: now });
+            }
+            FlowCommand::DeleteStrict => {
+                let position = self.rules.iter().position(is_same);
+                if let Some(rule) = position.map(|position| self.rules.remove(position))
+                    && rule.flow.flags & 1 != 0
+                {
+                    self.notify(&removed(&rule.flow, RemovedReason::DELETE));
+                }
+            }
+            other => panic!("the model does not execute {other:?}"),
+        }
+        Ok(())
+    }
+
+    fn packet_out(&mut self, packet: &PacketOut) -> Out {
+        let in_port = packet.in_port().expect("there is one").0;
+        self.actions(in_port, &packet.actions, &packet.data, 0, PacketInReason::ACTION)
+    }
+
+    /// A frame comes in.
+    pub fn receive(&mut self, now: Instant, in_port: u32, octets: &[u8]) -> Out {
+        if !self.ports[&in_port] {
+            return Vec::new();
+        }
+        let mut table = 0;
+        let mut out = Vec::new();
+        loop {
+            let best = self.rules.iter_mut().filter(|rule| rule.flow.table == table);
+            let best = best.filter(|rule| is_match(&rule.flow.matching, in_port, octets));
+            let Some(rule) = best.max_by_key(|rule| rule.flow.priority) else { return out };
+            rule.used = now;
+            let flow = rule.flow.clone();
+            let mut next = None;
+            for instruction in &flow.instructions {
+                match instruction {
+                    Instruction::Meter(meter) if !self.passes(now, *meter) => return out,
+                    Instruction::Meter(_) => {}
+                    Instruction::GotoTable(table) => next = Some(*table),
+                    Instruction::ApplyActions(actions) => {
+                        let reason = if flow.priority == 0 { PacketInReason::NO_MATCH } else { PacketInReason::ACTION };
+                        out.extend(self.actions(in_port, actions, octets, flow.cookie, reason));
+                    }
+                    other => panic!("the model does not execute {other:?}"),
+                }
+            }
+            match next {
+                Some(next) => table = next,
+                None => return out,
+            }
+        }
+    }
+
+    /// A meter of packets per second, whose burst is a second.
+    fn passes(&mut self, now: Instant, meter: u32) -> bool {
+        let Some(config) = self.meters.get(&meter) else { panic!("no meter {meter}") };
+        let [Band::Drop { rate, .. }] = config.bands.as_slice() else { panic!("{config:?}") };
+        let second = now.0 / 1_000_000_000;
+        let passed = self.passed.entry(meter).or_default();
+        if passed.0 != second {
+            *passed = (second, 0);
+        }
+        passed.1 += 1;
+        passed.1 <= *rate
+    }
+
+    fn actions(&mut self, in_port: u32, actions: &[Action], octets: &[u8], cookie: u64, reason: PacketInReason) -> Out {
+        let mut out = Vec::new();
+        let mut queue: VecDeque<Action> = actions.iter().cloned().collect();
+        while let Some(action) = queue.pop_front() {
+            match action {
+                Action::Output { port: PortNo::CONTROLLER, .. } => {
+                    self.packet_ins += 1;
+                    let packet = PacketIn {
+                        buffer: NO_BUFFER,
+                        total_len: octets.len() as u16,
+                        reason,
+                        table: 0,
+                        cookie,
+                        fields: vec![Oxm::InPort(PortNo(in_port))],
+                        data: octets.to_vec(),
+                    };
+                    self.notify(&Message::PacketIn(packet));
+                }
+                Action::Output { port, .. } if port.0 != in_port && self.ports.get(&port.0) == Some(&true) => {
+                    out.push((PortRef::new(self.dpid, port.0), octets.to_vec()));
+                }
+                Action::Output { .. } => {}
+                Action::Group(group) => {
+                    let buckets = &self.groups.get(&group).expect("a rule names it").buckets;
+                    queue.extend(buckets.iter().flat_map(|bucket| bucket.actions.clone()));
+                }
+                other => panic!("the model does not execute {other:?}"),
+            }
+        }
+        out
+    }
+}
+
+fn removed(flow: &FlowMod, reason: RemovedReason) -> Message {
+    Message::FlowRemoved(FlowRemoved {
+        cookie: flow.cookie,
+        priority: flow.priority,
+        reason,
+        table: flow.table,
+        idle_timeout: flow.idle_timeout,
+        hard_timeout: flow.hard_timeout,
+        counters: FlowCounters::default(),
+        matching: flow.matching.clone(),
+    })
+}
+
+fn fields(matching: &Match) -> &[Oxm] {
+    match matching {
+        Match::Oxm(fields) => fields,
+        Match::Standard(_) => panic!("1.0 is not simulated"),
+    }
+}
+
+fn masked(address: [u8; 6], field: &Masked<MacAddress>) -> bool {
+    let mask = field.mask.map_or([0xff; 6], |mask| mask.0);
+    (0..6).all(|at| address[at] & mask[at] == field.value.0[at] & mask[at])
+}
+
+/// Whether a frame matches.
+fn is_match(matching: &Match, in_port: u32, octets: &[u8]) -> bool {
+    let frame = Frame::parse(octets).expect("hosts send frames");
+    let packet = match frame.network() {
+        Ok(Network::Ip(packet)) => Some(packet),
+        _ => None,
+    };
+    let protocol = packet.map(|packet| packet.protocol());
+    fields(matching).iter().all(|field| match field {
+        Oxm::InPort(port) => port.0 == in_port,
+        Oxm::EthDst(field) => masked(frame.destination().0, field),
+        Oxm::EthSrc(field) => masked(frame.source().0, field),
+        Oxm::EthType(kind) => frame.ether_type().0 == *kind,
+        Oxm::VlanVid(field) => frame.tags().first().map_or(0, |tag| VLAN_PRESENT | tag.vid) == field.value,
+        Oxm::IpProto(number) => protocol == Some(*number),
+        Oxm::UdpDst(port) => frame.udp().is_some_and(|(_, datagram)| datagram.destination_port() == *port),
+        Oxm::Icmpv6Type(kind) => packet.is_some_and(|packet| packet.payload().first() == Some(kind)),
+        Oxm::Other { class: 1, field: 26, .. } => packet.is_some_and(|packet| packet.fragment().is_some()),
+        other => panic!("the model does not match {other:?}"),
+    })
+}
