@@ -62,6 +62,8 @@ struct Simulation<'a> {
     queues: Vec<Vec<VecDeque<Frame>>>,
     held: Vec<Vec<(u64, u64)>>,
     busy: Vec<bool>,
+    /// For each flow and hop when its last frame was forwarded: frames of a flow keep their order.
+    forwarded_ns: Vec<Vec<u64>>,
     /// A frame without contract was begun just before a frame comes to an idle link.
     flooded: bool,
     seen: Seen,
@@ -81,6 +83,7 @@ pub fn run(ports: &[Port], flows: &[Flow], manner: Manner, flooded: bool, until_
         queues: ports.iter().map(per_class).collect(),
         held: ports.iter().map(|port| alloc::vec![(0, 0); port.classes.len()]).collect(),
         busy: alloc::vec![false; ports.len()],
+        forwarded_ns: flows.iter().map(|flow| alloc::vec![0; flow.hops.len()]).collect(),
         flooded,
         seen: Seen {
             longest_ns: alloc::vec![0; flows.len()],
@@ -190,15 +193,18 @@ impl Simulation<'_> {
             1 => link.delay_ns_min,
             _ => draw(link.delay_ns_min, link.delay_ns),
         };
+        let last_ns = &mut self.forwarded_ns[frame.flow][frame.hop];
+        let forwarded_ns = (now_ns + delay_ns).max(*last_ns);
+        *last_ns = forwarded_ns;
         let flow = &self.flows[frame.flow];
         let followers = (frame.hop + 1..flow.hops.len()).filter(|next| flow.before(*next) == Some(frame.hop));
         let followers: Vec<usize> = followers.collect();
         if followers.is_empty() {
             let longest = &mut self.seen.longest_ns[frame.flow];
-            *longest = (now_ns + delay_ns - frame.released_ns).max(*longest);
+            *longest = (forwarded_ns - frame.released_ns).max(*longest);
         }
         for hop in followers {
-            self.at(now_ns + delay_ns, Happening::Arrives(Frame { hop, ..frame }));
+            self.at(forwarded_ns, Happening::Arrives(Frame { hop, ..frame }));
         }
     }
 }
