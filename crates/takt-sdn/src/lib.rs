@@ -7,6 +7,8 @@
 //! | [`devices`] | hosts: addresses, attachment, moves, spoofing |
 //! | [`forwarding`] | spanning tree, shortest paths, rules |
 //! | [`controller`] | the state machine of all of it over the channels of the switches |
+//! | [`model`] | switches by model, ports, links and hosts, in versions |
+//! | [`schedule`] | admission of flows: frames, ways, classes, proof |
 //!
 //! Everything is sans-IO: time and randomness are arguments, and octets come and go as slices.
 
@@ -16,7 +18,9 @@ pub mod controller;
 pub mod devices;
 pub mod forwarding;
 pub mod frame;
+pub mod model;
 mod port;
+pub mod schedule;
 pub mod topology;
 
 pub use port::PortRef;

@@ -1,7 +1,8 @@
-//! The controller over simulated switches.
+//! The controller over simulated switches, and the scheduler of its flows.
 
 mod attacks;
 mod fabric;
 mod plain_ethernet;
 mod resynchronisation;
+mod schedule;
 mod switch;

@@ -1,0 +1,172 @@
+//! Ways through the network: loop-free paths in ascending length, and trees of them for several receivers.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use takt_calculus::network::{Branch, HOPS_MAX};
+
+use crate::model::{Egress, HostId, Node, Snapshot};
+
+/// Paths to one receiver that are looked at.
+pub const PATHS_MAX: usize = 4;
+
+/// Steps of the search for paths to one receiver at most.
+const STEPS_MAX: usize = 4096;
+
+/// The ports from a source to its receivers, each behind the one before it or as the branches say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// The ports, that of the source first.
+    pub ports: Vec<Egress>,
+    /// Where frames are copied.
+    pub branches: Vec<Branch>,
+}
+
+/// Hops from each switch to a host; the links have the same state in both directions.
+fn distances(snapshot: &Snapshot, to: HostId) -> BTreeMap<Node, usize> {
+    let mut distances = BTreeMap::from([(Node::Host(to), 0)]);
+    let mut queue = VecDeque::from([(Node::Host(to), 0)]);
+    while let Some((node, distance)) = queue.pop_front() {
+        for (_, next) in snapshot.neighbours(node) {
+            if matches!(next, Node::Switch(_)) && !distances.contains_key(&next) {
+                distances.insert(next, distance + 1);
+                queue.push_back((next, distance + 1));
+            }
+        }
+    }
+    distances
+}
+
+/// The shortest loop-free paths between two hosts, [`PATHS_MAX`] at most. No other host forwards.
+pub fn paths(snapshot: &Snapshot, from: HostId, to: HostId) -> Vec<Vec<Egress>> {
+    let distances = distances(snapshot, to);
+    let (mut found, mut steps) = (Vec::new(), 0);
+    // By the length of the whole path, which is known: the rest is the distance.
+    let mut open = BinaryHeap::from([Reverse((0, Vec::<Egress>::new(), Node::Host(from)))]);
+    while let Some(Reverse((_, path, node))) = open.pop() {
+        if node == Node::Host(to) {
+            found.push(path);
+            if found.len() == PATHS_MAX {
+                break;
+            }
+            continue;
+        }
+        steps += 1;
+        if steps > STEPS_MAX {
+            break;
+        }
+        for (port, next) in snapshot.neighbours(node) {
+            let Some(rest) = distances.get(&next) else { continue };
+            let is_known = path.iter().any(|before| before.node() == next) || path.len() + 1 + rest > HOPS_MAX;
+            if !is_known {
+                let mut longer = path.clone();
+                longer.push(port);
+                open.push(Reverse((longer.len() + rest, longer, next)));
+            }
+        }
+    }
+    found
+}
+
+/// The union of one path to each receiver: a later path joins the tree at its last node that is in it.
+fn grow(snapshot: &Snapshot, from: HostId, paths: &[&Vec<Egress>]) -> Option<Tree> {
+    let mut tree = Tree::default();
+    // The hop that reaches each node.
+    let mut reached: BTreeMap<Node, Option<usize>> = BTreeMap::from([(Node::Host(from), None)]);
+    for path in paths {
+        let ends = |port: &Egress| snapshot.link(*port).map(|link| link.to);
+        let last = ends(path.last()?)?;
+        if reached.contains_key(&last) {
+            continue;
+        }
+        let joins = path.iter().rposition(|port| reached.contains_key(&port.node()))?;
+        let after = reached[&path[joins].node()];
+        for (n, port) in path[joins..].iter().enumerate() {
+            let at = tree.ports.len();
+            if let Some(after) = after.filter(|after| n == 0 && after + 1 != at) {
+                tree.branches.push(Branch { at, after });
+            }
+            tree.ports.push(*port);
+            reached.insert(ends(port)?, Some(at));
+        }
+    }
+    (!tree.ports.is_empty() && tree.ports.len() <= HOPS_MAX).then_some(tree)
+}
+
+/// The ways from a host to others, each receiver by its shortest path, its second, and so on; equal ones once. `None` if a receiver is not
+/// reached.
+pub fn trees(snapshot: &Snapshot, from: HostId, to: &[HostId]) -> Option<Vec<Tree>> {
+    let each: Vec<Vec<Vec<Egress>>> = to.iter().map(|to| paths(snapshot, from, *to)).collect();
+    if each.is_empty() || each.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let mut trees = Vec::new();
+    for n in 0..PATHS_MAX {
+        let chosen: Vec<&Vec<Egress>> = each.iter().map(|paths| &paths[n.min(paths.len() - 1)]).collect();
+        if let Some(tree) = grow(snapshot, from, &chosen).filter(|tree| !trees.contains(tree)) {
+            trees.push(tree);
+        }
+    }
+    Some(trees)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use takt_calculus::network::Depth;
+
+    use super::*;
+    use crate::model::{HostInterface, Network, SwitchModel};
+
+    /// A ring of four switches with a host at each, numbered as its switch.
+    fn ring() -> Network {
+        let model = Arc::new(SwitchModel::built_in("generic-hardware").expect("it is built in"));
+        let mut network = Network::default();
+        for dpid in 0..4 {
+            network.add_switch(dpid, Arc::clone(&model)).expect("there is room");
+        }
+        for dpid in 0..4 {
+            network.link([(dpid, 1), ((dpid + 1) % 4, 2)], 1_000_000_000, 0).expect("they are free");
+            let interface = HostInterface { queues: vec![Depth::UNLIMITED], foreign_frame_len: 1514 };
+            network.attach(HostId(dpid), interface, (dpid, 3), 1_000_000_000, 0).expect("it is free");
+        }
+        network
+    }
+
+    fn switches(path: &[Egress]) -> Vec<u64> {
+        path.iter().filter_map(|port| if let Egress::Switch { dpid, .. } = port { Some(*dpid) } else { None }).collect()
+    }
+
+    #[test]
+    fn paths_come_in_ascending_length_and_have_no_loop() {
+        let snapshot = ring().snapshot();
+        let found: Vec<_> = paths(&snapshot, HostId(0), HostId(1)).iter().map(|path| switches(path)).collect();
+        assert_eq!(found, [vec![0, 1], vec![0, 3, 2, 1]]);
+        assert!(paths(&snapshot, HostId(0), HostId(9)).is_empty());
+    }
+
+    #[test]
+    fn paths_avoid_links_that_are_down() {
+        let mut network = ring();
+        network.set_up(Egress::Switch { dpid: 0, port: 1 }, false).expect("it has a link");
+        let found = paths(&network.snapshot(), HostId(0), HostId(1));
+        assert_eq!(found.iter().map(|path| switches(path)).collect::<Vec<_>>(), [vec![0, 3, 2, 1]]);
+    }
+
+    #[test]
+    fn tree_shares_the_ports_that_its_receivers_have_in_common() {
+        let snapshot = ring().snapshot();
+        let trees = trees(&snapshot, HostId(0), &[HostId(1), HostId(2), HostId(1)]).expect("they are reached");
+        let first = &trees[0];
+        assert_eq!(switches(&first.ports), [0, 1, 1, 2]);
+        // The second receiver is reached from the switch behind the second hop.
+        assert_eq!(first.branches, [Branch { at: 3, after: 1 }]);
+        for tree in &trees {
+            let mut ports = tree.ports.clone();
+            ports.sort_unstable();
+            ports.dedup();
+            assert_eq!(ports.len(), tree.ports.len(), "no port twice");
+        }
+    }
+}

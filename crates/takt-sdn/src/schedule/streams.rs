@@ -1,0 +1,175 @@
+//! The flows of one writer and its readers: samples to the readers, and what the RTPS reliability protocol adds.
+
+use takt_calculus::Arrivals;
+use takt_calculus::network::Frames;
+
+use super::wire::{FormatError, WireFormat};
+use crate::model::HostId;
+
+/// Timing of the reliability protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reliability {
+    /// A writer sends HEARTBEATs on their own no more often.
+    pub heartbeat_period_ns: u64,
+    /// A reader answers a HEARTBEAT within this time.
+    pub response_delay_ns: u64,
+}
+
+/// What a writer keeps to, and what its readers ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contract {
+    /// Time between two samples, at least.
+    pub min_separation_ns: u64,
+    /// Samples that may come at once; at least 1.
+    pub burst: u64,
+    /// How much later than its time a sample may come to the interface of its host.
+    pub jitter_ns: u64,
+    /// Octets of a sample, its encapsulation header included, at most.
+    pub sample_len: u64,
+    /// From the sample's arrival at the interface of its host until its last octet is at the last reader's host.
+    pub limit_ns: u64,
+    /// `None`: best effort.
+    pub reliability: Option<Reliability>,
+    /// The larger, the longer it is served when links fail.
+    pub importance: i32,
+}
+
+/// A pair of endpoints, or a writer with several readers, that asks for admission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// For people.
+    pub name: String,
+    /// The writer's host.
+    pub source: HostId,
+    /// The readers' hosts. Those of the source itself are not to be named.
+    pub destinations: Vec<HostId>,
+    /// What is promised and asked for.
+    pub contract: Contract,
+    /// How samples become frames.
+    pub format: WireFormat,
+}
+
+/// One flow of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stream {
+    pub(super) name: String,
+    pub(super) source: HostId,
+    pub(super) destinations: Vec<HostId>,
+    pub(super) arrivals: Arrivals,
+    pub(super) frames: Vec<Frames>,
+    pub(super) limit_ns: u64,
+}
+
+impl Request {
+    /// The flows: samples first, then HEARTBEATs and the ACKNACKs of each reader's host.
+    pub(super) fn streams(&self) -> Result<Vec<Stream>, FormatError> {
+        let Contract { min_separation_ns, burst, jitter_ns, sample_len, limit_ns, reliability, .. } = self.contract;
+        let bursts = Arrivals::bursts(min_separation_ns, burst);
+        let arrivals = Arrivals { jitter_ns: bursts.jitter_ns.saturating_add(jitter_ns), ..bursts };
+        let mut streams = vec![Stream {
+            name: self.name.clone(),
+            source: self.source,
+            destinations: self.destinations.clone(),
+            arrivals,
+            frames: self.format.sample(sample_len, reliability.is_some())?,
+            limit_ns,
+        }];
+        let Some(Reliability { heartbeat_period_ns, response_delay_ns }) = reliability else { return Ok(streams) };
+        streams.push(Stream {
+            name: format!("{} HEARTBEAT", self.name),
+            source: self.source,
+            destinations: self.destinations.clone(),
+            arrivals: Arrivals::sporadic(heartbeat_period_ns),
+            frames: self.format.heartbeat()?,
+            limit_ns: heartbeat_period_ns,
+        });
+        // Each sample carries a HEARTBEAT in its datagrams, and a reader answers each HEARTBEAT once.
+        let by_samples: u64 = self.format.sample(sample_len, true)?.iter().map(|frames| frames.count).sum();
+        let late_ns = limit_ns.max(heartbeat_period_ns).saturating_add(response_delay_ns);
+        let acknacks = answers(arrivals, by_samples, heartbeat_period_ns, late_ns).ok_or(FormatError::Answers)?;
+        for destination in &self.destinations {
+            streams.push(Stream {
+                name: format!("{} ACKNACK of {destination}", self.name),
+                source: *destination,
+                destinations: vec![self.source],
+                arrivals: acknacks,
+                frames: self.format.acknack()?,
+                limit_ns: heartbeat_period_ns,
+            });
+        }
+        Ok(streams)
+    }
+}
+
+/// Arrivals that cover the answers to the HEARTBEATs of samples, `each` of them with a sample, and to those of a period, if an answer comes up
+/// to `late_ns` after what it answers.
+///
+/// In a window `w` there are at most `each * ((w + j + late) / p + 1) + (w + late) / h + 1` of them. With the rate `each / p + 1 / h` of both
+/// that is one flow whose jitter brings `each` more at once.
+///
+/// `None` if there is more than one a nanosecond.
+fn answers(samples: Arrivals, each: u64, heartbeat_period_ns: u64, late_ns: u64) -> Option<Arrivals> {
+    let (p, h) = (u128::from(samples.period_ns), u128::from(heartbeat_period_ns));
+    let both = u128::from(each).saturating_mul(h).saturating_add(p).max(1);
+    let period_ns = u64::try_from(p.saturating_mul(h) / both).unwrap_or(u64::MAX);
+    let at_once_ns = period_ns.saturating_mul(each);
+    let jitter_ns = samples.jitter_ns.saturating_add(late_ns).saturating_add(at_once_ns);
+    (period_ns > 0).then_some(Arrivals { period_ns, jitter_ns, distance_ns: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(reliability: Option<Reliability>) -> Request {
+        let contract = Contract {
+            min_separation_ns: 5_000_000,
+            burst: 2,
+            jitter_ns: 1_000,
+            sample_len: 3_000,
+            limit_ns: 2_000_000,
+            reliability,
+            importance: 0,
+        };
+        Request {
+            name: "steering".into(),
+            source: HostId(1),
+            destinations: vec![HostId(2), HostId(3)],
+            contract,
+            format: WireFormat::default(),
+        }
+    }
+
+    #[test]
+    fn best_effort_writer_has_one_flow() {
+        let streams = request(None).streams().expect("it has frames");
+        assert_eq!(streams.len(), 1);
+        assert_eq!(streams[0].arrivals.count(0), 2, "the burst");
+        assert_eq!(streams[0].arrivals.jitter_ns, 5_001_000);
+    }
+
+    #[test]
+    fn reliable_writer_has_heartbeats_and_an_answer_from_each_host() {
+        let reliability = Reliability { heartbeat_period_ns: 100_000_000, response_delay_ns: 1_000_000 };
+        let streams = request(Some(reliability)).streams().expect("it has frames");
+        let ends: Vec<_> = streams.iter().map(|stream| (stream.source.0, stream.destinations.len())).collect();
+        assert_eq!(ends, [(1, 2), (1, 2), (2, 1), (3, 1)]);
+    }
+
+    /// Counts the answers to both kinds of HEARTBEAT as densely as they may come, and compares with the flow.
+    #[test]
+    fn answers_cover_those_to_samples_and_to_heartbeats() {
+        for (period_ns, jitter_ns, each, heartbeat_ns, late_ns) in
+            [(100, 0, 1, 1000, 50), (100, 250, 3, 70, 0), (7, 3, 2, 5, 11), (1000, 0, 1, 2, 1)]
+        {
+            let samples = Arrivals { period_ns, jitter_ns, distance_ns: 0 };
+            let flow = answers(samples, each, heartbeat_ns, late_ns).expect("it is counted");
+            for window_ns in 0..5000 {
+                let late_samples = samples.count(window_ns + late_ns) * each;
+                let answers = late_samples + Arrivals::sporadic(heartbeat_ns).count(window_ns + late_ns);
+                assert!(flow.count(window_ns) >= answers, "{samples:?} {each} {heartbeat_ns} {late_ns}: {window_ns}");
+            }
+        }
+        assert_eq!(answers(Arrivals::sporadic(1000), 1, 1, 0), None, "1001 in 1000 ns");
+    }
+}

@@ -1,0 +1,188 @@
+//! What is admitted, in which classes and by which ways; what is refused, and what would make it fit.
+
+use takt_calculus::network::check;
+use takt_sdn::model::Egress;
+use takt_sdn::schedule::{Admitted, FormatError, Reason, RequestId, Scheduler, WireFormat};
+
+use super::networks::{MILLISECOND, model, network, next, reliable, request};
+
+/// The classes of samples at the ports of switches.
+fn classes(admitted: &Admitted) -> Vec<usize> {
+    let hops = admitted.routes[0].hops.iter();
+    hops.filter(|hop| matches!(hop.port, Egress::Switch { .. })).map(|hop| hop.class).collect()
+}
+
+fn ports(admitted: &Admitted) -> Vec<Egress> {
+    admitted.routes[0].hops.iter().map(|hop| hop.port).collect()
+}
+
+#[test]
+fn flow_gets_the_lowest_class_at_which_it_keeps_its_limit() {
+    let snapshot = network(2, model(4, 100)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let lax = scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND)).expect("it fits");
+    assert_eq!(classes(&lax), [3, 3]);
+    // Eight of the lowest class do not fit within 1 ms, and a more urgent one does.
+    for _ in 0..8 {
+        scheduler.admit(&snapshot, request(1, &[2], 100 * MILLISECOND)).expect("it fits");
+    }
+    let strict = scheduler.admit(&snapshot, request(0, &[3], MILLISECOND)).expect("it fits");
+    assert!(classes(&strict)[0] < 3, "{strict:?}");
+    assert!(strict.bound_ns <= MILLISECOND);
+    assert_eq!(strict.routes[0].hops[1].reach.and_then(|reach| reach.set_queue), Some(7 - classes(&strict)[0] as u32));
+    assert_eq!(check(&scheduler.certificate()), Ok(()));
+}
+
+#[test]
+fn what_if_answers_as_admission_and_changes_nothing() {
+    let snapshot = network(3, model(3, 100)).snapshot();
+    let mut scheduler = Scheduler::default();
+    for n in 0..12 {
+        let asked = reliable(request(n % 6, &[(n + 1) % 6, (n + 3) % 6], (1 + n % 3) * MILLISECOND));
+        let before = (scheduler.certificate(), scheduler.requests().count());
+        let what_if = scheduler.what_if(&snapshot, &asked);
+        assert_eq!((scheduler.certificate().flows, scheduler.requests().count()), (before.0.flows, before.1));
+        assert_eq!(scheduler.admit(&snapshot, asked), what_if);
+    }
+    assert!(scheduler.requests().count() > 2, "{}", scheduler.requests().count());
+}
+
+#[test]
+fn reliable_pair_is_admitted_with_its_heartbeats_and_answers() {
+    let snapshot = network(2, model(2, 100)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let admitted = scheduler.admit(&snapshot, reliable(request(0, &[2], 10 * MILLISECOND))).expect("it fits");
+    let ends: Vec<_> = admitted.routes.iter().map(|route| (route.source.0, route.destinations[0].0)).collect();
+    assert_eq!(ends, [(0, 2), (0, 2), (2, 0)]);
+    assert_eq!(scheduler.certificate().flows.len(), 3);
+    scheduler.remove(admitted.id).expect("it was admitted");
+    assert_eq!(scheduler.certificate().flows.len(), 0);
+    assert_eq!(scheduler.remove(admitted.id), None);
+}
+
+#[test]
+fn multicast_loads_a_shared_port_once() {
+    let snapshot = network(2, model(2, 100)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let admitted = scheduler.admit(&snapshot, request(0, &[2, 3], 10 * MILLISECOND)).expect("it fits");
+    let after: Vec<_> = admitted.routes[0].hops.iter().map(|hop| hop.after).collect();
+    assert_eq!(after, [None, Some(0), Some(1), Some(1)], "interface, next switch, and both hosts");
+    assert_eq!(ports(&admitted)[1], next(0));
+    assert_eq!(check(&scheduler.certificate()), Ok(()));
+}
+
+#[test]
+fn refusal_names_the_binding_hop_and_its_remedies_fit() {
+    let snapshot = network(2, model(2, 1000)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let mut asked = request(0, &[2], 5 * MILLISECOND);
+    asked.contract.min_separation_ns = 2 * MILLISECOND;
+    let mut admitted = 0;
+    let refused = loop {
+        asked.name = format!("request {admitted}");
+        asked.source.0 = admitted % 2;
+        match scheduler.admit(&snapshot, asked.clone()) {
+            Ok(_) => admitted += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert!(admitted > 5, "{admitted}");
+    let at = match refused.reason {
+        Reason::Late { port, .. } | Reason::Queue { port, .. } => port,
+        ref other => panic!("{other:?}"),
+    };
+    assert!([next(0), Egress::Switch { dpid: 1, port: 3 }].contains(&at), "{refused}");
+    assert!(refused.to_string().contains("of switch 000000000000000"), "{refused}");
+
+    let remedies = scheduler.remedies(&snapshot, &asked);
+    let smaller = remedies.sample_len.expect("a smaller sample fits");
+    assert!(smaller < asked.contract.sample_len);
+    asked.contract.sample_len = smaller;
+    scheduler.admit(&snapshot, asked).expect("it was found by trial");
+    assert_eq!(check(&scheduler.certificate()), Ok(()));
+}
+
+#[test]
+fn limit_below_the_time_of_a_lone_flow_is_mended_by_a_longer_one() {
+    let snapshot = network(2, model(2, 1000)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let mut asked = request(0, &[2], 300_000);
+    let refused = scheduler.admit(&snapshot, asked.clone()).expect_err("three frames take longer");
+    assert!(matches!(refused.reason, Reason::Late { limit_ns: 300_000, .. }), "{refused}");
+    let remedies = scheduler.remedies(&snapshot, &asked);
+    assert_eq!(remedies.min_separation_ns, None, "it is alone");
+    asked.contract.limit_ns = remedies.limit_ns.expect("a longer limit fits");
+    assert!(asked.contract.limit_ns < MILLISECOND, "{remedies:?}");
+    scheduler.admit(&snapshot, asked).expect("it was found by trial");
+}
+
+#[test]
+fn loaded_way_is_avoided() {
+    // In a ring of four, two ways of the same length lead to the switch opposite.
+    let snapshot = network(4, model(2, 1000)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let first = scheduler.admit(&snapshot, request(0, &[4], 10 * MILLISECOND)).expect("it fits");
+    let second = scheduler.admit(&snapshot, request(1, &[5], 10 * MILLISECOND)).expect("it fits");
+    assert_ne!(ports(&first)[1], ports(&second)[1]);
+    assert_eq!(first.routes[0].hops.len(), second.routes[0].hops.len());
+}
+
+/// A strict flow in a queue of lax ones that were placed before: it gets a class above them. Then a flow with a limit between both.
+#[test]
+fn admitted_flow_moves_up_if_the_new_one_would_make_it_late() {
+    let snapshot = network(2, model(3, 1000)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let (mut moved, mut admitted) = (0, 0);
+    for n in 0..40 {
+        let limit_ns = 700_000 + (n * 7 % 10) * 400_000;
+        let mut asked = request(n % 2, &[2 + n / 2 % 2], limit_ns);
+        asked.contract.sample_len = 100 + 300 * (n % 4);
+        if let Ok(decision) = scheduler.admit(&snapshot, asked) {
+            admitted += 1;
+            moved += decision.moved.len();
+            for id in &decision.moved {
+                let routes = scheduler.routes(&snapshot, *id).expect("it is admitted");
+                assert!(routes[0].bound_ns <= routes[0].limit_ns);
+            }
+        }
+        assert_eq!(check(&scheduler.certificate()), Ok(()));
+    }
+    assert!(moved > 0 && admitted > 5, "{moved} of {admitted}");
+}
+
+#[test]
+fn full_table_refuses_and_has_room_again_after_a_removal() {
+    let snapshot = network(2, model(2, 3)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let ids: Vec<RequestId> = (0..3)
+        .map(|_| scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect("there is room").id)
+        .collect();
+    let refused = scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect_err("the table is full");
+    assert!(matches!(refused.reason, Reason::Room(room) if room.table == "flow entries" && room.most == 3));
+    scheduler.remove(ids[1]).expect("it was admitted");
+    scheduler.admit(&snapshot, request(0, &[2], 50 * MILLISECOND)).expect("there is room again");
+}
+
+#[test]
+fn request_that_makes_no_sense_is_refused() {
+    let snapshot = network(2, model(2, 100)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let good = request(0, &[2], MILLISECOND);
+    let mut reason = |change: &dyn Fn(&mut takt_sdn::schedule::Request)| {
+        let mut bad = good.clone();
+        change(&mut bad);
+        scheduler.admit(&snapshot, bad).expect_err("it makes no sense").reason
+    };
+    assert!(matches!(reason(&|bad| bad.destinations.clear()), Reason::Nonsense(_)));
+    assert!(matches!(reason(&|bad| bad.destinations.push(bad.source)), Reason::Nonsense(_)));
+    assert!(matches!(reason(&|bad| bad.contract.min_separation_ns = 0), Reason::Nonsense(_)));
+    assert!(matches!(reason(&|bad| bad.contract.burst = 0), Reason::Nonsense(_)));
+    assert_eq!(reason(&|bad| bad.destinations[0].0 = 99), Reason::NoRoute);
+    let large = WireFormat { fragment_len: 60_000, ..WireFormat::default() };
+    let format = |bad: &mut takt_sdn::schedule::Request| {
+        bad.format = large;
+        bad.contract.sample_len = 60_000;
+    };
+    assert!(matches!(reason(&format), Reason::Format(FormatError::Datagram { .. })));
+    assert_eq!(scheduler.requests().count(), 0);
+}

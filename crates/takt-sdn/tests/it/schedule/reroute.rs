@@ -1,0 +1,62 @@
+//! Links that fail.
+
+use takt_calculus::network::check;
+use takt_sdn::schedule::{Reason, RequestId, Scheduler};
+
+use super::networks::{MILLISECOND, model, network, next, request};
+
+#[test]
+fn flows_of_a_failed_link_go_the_other_way_round() {
+    let mut network = network(4, model(2, 1000));
+    let mut scheduler = Scheduler::default();
+    let affected = scheduler.admit(&network.snapshot(), request(0, &[2], 10 * MILLISECOND)).expect("it fits");
+    let other = scheduler.admit(&network.snapshot(), request(4, &[6], 10 * MILLISECOND)).expect("it fits");
+    assert_eq!(scheduler.reroute(&network.snapshot()), Default::default(), "nothing has changed");
+
+    network.set_up(next(0), false).expect("it has a link");
+    let snapshot = network.snapshot();
+    let rerouted = scheduler.reroute(&snapshot);
+    assert_eq!(rerouted.dropped, []);
+    let ids: Vec<RequestId> = rerouted.admitted.iter().map(|admitted| admitted.id).collect();
+    assert_eq!(ids, [affected.id], "the other does not pass the link");
+    assert_eq!(rerouted.admitted[0].routes[0].hops.len(), 5, "interface and four switches");
+    assert_eq!(rerouted.admitted[0].snapshot, snapshot.version());
+    assert_eq!(scheduler.routes(&snapshot, other.id), Some(other.routes));
+    assert_eq!(check(&scheduler.certificate()), Ok(()));
+}
+
+#[test]
+fn least_important_flows_are_dropped_if_not_all_fit() {
+    let mut network = network(4, model(2, 1000));
+    let mut scheduler = Scheduler::default();
+    // Each a third of a link: two fit the way that is left.
+    let mut ids = Vec::new();
+    for (n, importance) in [(0, 1), (1, 3), (0, 2)].into_iter().enumerate() {
+        let (source, importance) = importance;
+        let mut asked = request(source, &[4 + n as u64 % 2], 50 * MILLISECOND);
+        asked.contract.min_separation_ns = 330_000;
+        asked.contract.importance = importance;
+        ids.push(scheduler.admit(&network.snapshot(), asked).expect("two ways are there").id);
+    }
+    network.set_up(next(0), false).expect("it has a link");
+    let rerouted = scheduler.reroute(&network.snapshot());
+    let kept: Vec<RequestId> = scheduler.requests().map(|(id, _)| id).collect();
+    let dropped: Vec<RequestId> = rerouted.dropped.iter().map(|(id, ..)| *id).collect();
+    assert_eq!(dropped, [ids[0]], "the least important one");
+    assert_eq!(kept, [ids[1], ids[2]]);
+    assert!(matches!(rerouted.dropped[0].2.reason, Reason::Queue { .. } | Reason::Late { .. }));
+    assert_eq!(check(&scheduler.certificate()), Ok(()));
+}
+
+#[test]
+fn flow_without_another_way_is_dropped_and_fits_again_when_the_link_is_back() {
+    let mut network = network(2, model(2, 1000));
+    let mut scheduler = Scheduler::default();
+    scheduler.admit(&network.snapshot(), request(0, &[2], 10 * MILLISECOND)).expect("it fits");
+    network.set_up(next(0), false).expect("it has a link");
+    let rerouted = scheduler.reroute(&network.snapshot());
+    let (_, request, refused) = rerouted.dropped.into_iter().next().expect("there is no other way");
+    assert_eq!(refused.reason, Reason::NoRoute);
+    network.set_up(next(0), true).expect("it has a link");
+    scheduler.admit(&network.snapshot(), request).expect("it fits as before");
+}

@@ -1,0 +1,177 @@
+//! Requests in random networks, through the scheduler, against simulated frames: no flow above its bound, no queue above its depth.
+
+use std::sync::Arc;
+
+use takt_calculus::network::simulation::{Manner, run};
+use takt_calculus::network::{Depth, NetworkCertificate, check};
+use takt_sdn::model::{Egress, HostId, HostInterface, Network, Queue, Reach, SwitchModel, Tables};
+use takt_sdn::schedule::{Contract, Reliability, Request, RequestId, Scheduler, WireFormat};
+
+/// Networks in a usual run, and at full length.
+const NETWORKS: [u64; 2] = [200, 5000];
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        low + (z ^ (z >> 31)) % (high - low + 1)
+    }
+
+    fn one_in(&mut self, n: u64) -> bool {
+        self.between(1, n) == 1
+    }
+}
+
+fn model(random: &mut Random) -> SwitchModel {
+    let queue = |random: &mut Random, class: u8| Queue {
+        reach: Reach { set_queue: None, dscp: Some(46 - class) },
+        depth: match random.between(0, 2) {
+            0 => Depth { frames: random.between(3, 100), octets: u64::MAX },
+            1 => Depth { octets: random.between(4_000, 90_000), frames: u64::MAX },
+            _ => Depth::UNLIMITED,
+        },
+    };
+    let classes = random.between(1, 4) as u8;
+    let forwarding_ns = random.between(0, 50_000);
+    SwitchModel {
+        name: "random".into(),
+        queues: (0..classes).map(|class| queue(random, class)).collect(),
+        forwarding_ns_min: random.between(0, forwarding_ns),
+        forwarding_ns,
+        foreign_frame_len: random.between(60, 1514),
+        rate_limiter_ppm: random.between(0, 50_000) as u32,
+        tables: Tables { flow_entries: random.between(5, 200) as u32, groups: 20, meters: 200 },
+    }
+}
+
+/// Switches in a tree with chords, hosts at each: numbers from 0 on.
+fn network(random: &mut Random) -> (Network, u64, Vec<Egress>) {
+    let mut network = Network::default();
+    let switches = if random.one_in(4) { random.between(2, 20) } else { random.between(1, 5) };
+    let mut next_port = vec![1; switches as usize];
+    let mut free = |dpid: u64| {
+        next_port[dpid as usize] += 1;
+        (dpid, next_port[dpid as usize])
+    };
+    let rate = |random: &mut Random| [10_000_000, 100_000_000, 1_000_000_000][random.between(0, 2) as usize];
+    let mut links = Vec::new();
+    for dpid in 0..switches {
+        network.add_switch(dpid, Arc::new(model(random))).expect("there is room");
+        let chords = if dpid > 1 && random.one_in(2) { 2 } else { 1 };
+        for _ in 0..if dpid == 0 { 0 } else { chords } {
+            let ends = [free(dpid), free(random.between(0, dpid - 1))];
+            network.link(ends, rate(random), random.between(0, 1000)).expect("the ports are free");
+            links.push(Egress::Switch { dpid: ends[0].0, port: ends[0].1 });
+        }
+    }
+    let hosts = switches * random.between(1, 3) + 1;
+    for host in 0..hosts {
+        let queues = vec![Depth::UNLIMITED; random.between(1, 2) as usize];
+        let interface = HostInterface { queues, foreign_frame_len: 1514 };
+        let cable_ns = random.between(0, 1000);
+        network.attach(HostId(host), interface, free(host % switches), rate(random), cable_ns).expect("it is free");
+    }
+    (network, hosts, links)
+}
+
+fn request(random: &mut Random, hosts: u64, number: u64) -> Request {
+    let source = random.between(0, hosts - 1);
+    let receivers = if random.one_in(4) { random.between(2, 4) } else { 1 };
+    let mut destinations: Vec<HostId> =
+        (0..receivers).map(|_| HostId((source + random.between(1, hosts - 1)) % hosts)).collect();
+    destinations.sort_unstable();
+    destinations.dedup();
+    let reliability = random.one_in(3).then(|| Reliability {
+        heartbeat_period_ns: random.between(10_000_000, 100_000_000),
+        response_delay_ns: random.between(0, 2_000_000),
+    });
+    Request {
+        name: format!("request {number}"),
+        source: HostId(source),
+        destinations,
+        contract: Contract {
+            min_separation_ns: random.between(500_000, 20_000_000),
+            burst: if random.one_in(5) { random.between(2, 3) } else { 1 },
+            jitter_ns: if random.one_in(3) { random.between(0, 3_000_000) } else { 0 },
+            sample_len: if random.one_in(4) { random.between(1, 8_000) } else { random.between(1, 1_344) },
+            limit_ns: random.between(300_000, 60_000_000),
+            reliability,
+            importance: random.between(0, 3) as i32,
+        },
+        format: WireFormat { vlan: random.one_in(2), ipv6: random.one_in(4), ..WireFormat::default() },
+    }
+}
+
+/// A network with what was admitted, some of it removed again, and a link that failed.
+fn scheduled(random: &mut Random) -> Scheduler {
+    let (mut network, hosts, links) = network(random);
+    let mut scheduler = Scheduler::default();
+    let wanted = if random.one_in(8) { 200 } else { 25 };
+    let mut ids: Vec<RequestId> = Vec::new();
+    for number in 0..random.between(2, wanted) {
+        let asked = request(random, hosts, number);
+        ids.extend(scheduler.admit(&network.snapshot(), asked).map(|admitted| admitted.id));
+        if random.one_in(10) && !ids.is_empty() {
+            let at = random.between(0, ids.len() as u64 - 1) as usize;
+            scheduler.remove(ids.swap_remove(at)).expect("it was admitted");
+        }
+        if random.one_in(40) && !links.is_empty() {
+            let link = links[random.between(0, links.len() as u64 - 1) as usize];
+            network.set_up(link, random.one_in(2)).expect("it has a link");
+            let dropped = scheduler.reroute(&network.snapshot()).dropped;
+            ids.retain(|id| dropped.iter().all(|(gone, ..)| gone != id));
+        }
+    }
+    let snapshot = network.snapshot();
+    for (id, _) in scheduler.requests() {
+        for route in scheduler.routes(&snapshot, id).expect("it is admitted") {
+            assert!(route.bound_ns <= route.limit_ns, "{route:?}");
+            assert!(route.hops.iter().all(|hop| snapshot.link(hop.port).expect("it has a link").is_up), "{route:?}");
+        }
+    }
+    scheduler
+}
+
+fn judge(certificate: &NetworkCertificate, random: &mut Random, context: &str) -> f64 {
+    let NetworkCertificate { ports, flows, bounds, .. } = certificate;
+    let victims: Vec<usize> =
+        (0..flows.len().min(4)).map(|_| random.between(0, flows.len() as u64 - 1) as usize).collect();
+    let meet =
+        victims.iter().flat_map(|flow| (0..flows[*flow].hops.len()).map(|hop| Manner::Meet { flow: *flow, hop }));
+    let mut largest = 0_f64;
+    for manner in meet.chain([Manner::Random; 2]).collect::<Vec<_>>() {
+        let flooded = random.one_in(2);
+        let seen = run(ports, flows, manner, flooded, 30_000_000, &mut |low, high| random.between(low, high));
+        for (at, (longest_ns, bound)) in seen.longest_ns.iter().zip(bounds).enumerate() {
+            assert!(*longest_ns <= bound.bound_ns(), "{context}, {manner:?}, {:#?}: {longest_ns}", flows[at]);
+            largest = largest.max(*longest_ns as f64 / bound.bound_ns() as f64);
+        }
+        for (port, queues) in ports.iter().zip(&seen.queues) {
+            for (depth, (_, octets, frames)) in port.classes.iter().zip(queues) {
+                assert!(*octets <= depth.octets && *frames <= depth.frames, "{context}, {}: loss", port.name);
+            }
+        }
+    }
+    largest
+}
+
+#[test]
+fn no_flow_of_a_scheduled_network_exceeds_its_bound_or_loses_a_frame() {
+    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();
+    let (mut admitted, mut largest) = (0, 0_f64);
+    for seed in 0..NETWORKS[usize::from(is_long)] {
+        let mut random = Random(seed);
+        let scheduler = scheduled(&mut random);
+        let certificate = scheduler.certificate();
+        check(&certificate).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        admitted += certificate.flows.len();
+        largest = largest.max(judge(&certificate, &mut random, &format!("seed {seed}")));
+    }
+    println!("{admitted} flows admitted; largest of longest seen / bound: {largest:.3}");
+    assert!(admitted > 1000, "{admitted}");
+}
