@@ -9,6 +9,7 @@ use std::sync::Arc;
 use takt_calculus::network::{CLASSES_MAX, Depth, Port};
 
 use super::switch::SwitchModel;
+use crate::PortRef;
 
 /// Switches at most.
 pub const SWITCHES_MAX: usize = 1024;
@@ -44,12 +45,7 @@ pub enum Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Egress {
     /// Of a switch.
-    Switch {
-        /// The datapath id.
-        dpid: u64,
-        /// The number of the port.
-        port: u32,
-    },
+    Switch(PortRef),
     /// The interface of a host.
     Host(HostId),
 }
@@ -58,7 +54,7 @@ impl Egress {
     /// Whose port it is.
     pub const fn node(self) -> Node {
         match self {
-            Self::Switch { dpid, .. } => Node::Switch(dpid),
+            Self::Switch(PortRef { dpid, .. }) => Node::Switch(dpid),
             Self::Host(host) => Node::Host(host),
         }
     }
@@ -67,7 +63,7 @@ impl Egress {
 impl fmt::Display for Egress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Switch { dpid, port } => write!(f, "port {port} of switch {dpid:016x}"),
+            Self::Switch(PortRef { dpid, port }) => write!(f, "port {port} of switch {dpid:016x}"),
             Self::Host(host) => write!(f, "interface of {host}"),
         }
     }
@@ -182,7 +178,7 @@ impl Snapshot {
     pub fn port(&self, port: Egress) -> Option<Port> {
         let link = self.links.get(&port)?;
         let (queues, foreign_frame_len) = match port {
-            Egress::Switch { dpid, .. } => {
+            Egress::Switch(PortRef { dpid, .. }) => {
                 let model = self.switches.get(&dpid)?;
                 (model.queues.iter().map(|queue| queue.depth).collect(), model.foreign_frame_len)
             }
@@ -246,7 +242,7 @@ impl Network {
         if let Some((dpid, _)) = ends.iter().find(|(dpid, _)| !self.now.switches.contains_key(dpid)) {
             return Err(NetworkError::NoSwitch(*dpid));
         }
-        let [a, b] = ends.map(|(dpid, port)| Egress::Switch { dpid, port });
+        let [a, b] = ends.map(|(dpid, port)| Egress::Switch(PortRef::new(dpid, port)));
         self.join(a, b, rate_bps, cable_ns)
     }
 
@@ -275,7 +271,7 @@ impl Network {
         if !(1..=CLASSES_MAX).contains(&interface.queues.len()) {
             return Err(NetworkError::Nonsense { port: own, what: "it has no classes, or more than 8" });
         }
-        self.join(own, Egress::Switch { dpid, port }, rate_bps, cable_ns)?;
+        self.join(own, Egress::Switch(PortRef::new(dpid, port)), rate_bps, cable_ns)?;
         self.change(|now| drop(now.hosts.insert(host, interface)));
         Ok(())
     }
@@ -347,7 +343,7 @@ mod tests {
     fn snapshot_stays_as_it_was() {
         let mut network = network();
         let before = network.snapshot();
-        let port = Egress::Switch { dpid: 2, port: 1 };
+        let port = Egress::Switch(PortRef::new(2, 1));
         network.set_up(port, false).expect("it has a link");
         let after = network.snapshot();
         assert!(after.version() > before.version());
@@ -361,10 +357,10 @@ mod tests {
         network.attach(HostId(7), interface(), (1, 2), RATE_BPS, 10).expect("it is free");
         let snapshot = network.snapshot();
         let port = |egress| snapshot.port(egress).expect("it has a link");
-        let between = port(Egress::Switch { dpid: 1, port: 1 });
+        let between = port(Egress::Switch(PortRef::new(1, 1)));
         assert_eq!((between.delay_ns_min, between.delay_ns), (550, 10_050));
         assert_eq!(port(Egress::Host(HostId(7))).delay_ns, 10_010);
-        assert_eq!(port(Egress::Switch { dpid: 1, port: 2 }).delay_ns, 10, "the host receives it");
+        assert_eq!(port(Egress::Switch(PortRef::new(1, 2))).delay_ns, 10, "the host receives it");
     }
 
     #[test]
@@ -374,7 +370,7 @@ mod tests {
         let free = (2, 9);
         assert_eq!(
             network.link([(1, 1), free], RATE_BPS, 0),
-            Err(NetworkError::Linked(Egress::Switch { dpid: 1, port: 1 }))
+            Err(NetworkError::Linked(Egress::Switch(PortRef::new(1, 1))))
         );
         assert_eq!(network.link([(3, 1), free], RATE_BPS, 0), Err(NetworkError::NoSwitch(3)));
         assert!(matches!(network.link([free, (1, 9)], 0, 0), Err(NetworkError::Nonsense { .. })));

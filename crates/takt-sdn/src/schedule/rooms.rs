@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::route::Tree;
+use crate::PortRef;
 use crate::model::{Egress, Snapshot, Tables};
 
 /// What flows use of the tables of switches.
@@ -29,7 +30,7 @@ pub(super) fn needs(tree: &Tree) -> BTreeMap<u64, Tables> {
     let mut needs: BTreeMap<u64, Tables> = BTreeMap::new();
     let mut copying = BTreeSet::new();
     for port in &tree.ports {
-        let Egress::Switch { dpid, .. } = *port else { continue };
+        let Egress::Switch(PortRef { dpid, .. }) = *port else { continue };
         let is_first = needs.is_empty();
         let used = needs.entry(dpid).or_insert(NONE);
         if used.flow_entries > 0 && copying.insert(dpid) {

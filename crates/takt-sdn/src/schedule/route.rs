@@ -117,6 +117,7 @@ mod tests {
     use takt_calculus::network::Depth;
 
     use super::*;
+    use crate::PortRef;
     use crate::model::{HostInterface, Network, SwitchModel};
 
     /// A ring of four switches with a host at each, numbered as its switch.
@@ -135,7 +136,9 @@ mod tests {
     }
 
     fn switches(path: &[Egress]) -> Vec<u64> {
-        path.iter().filter_map(|port| if let Egress::Switch { dpid, .. } = port { Some(*dpid) } else { None }).collect()
+        path.iter()
+            .filter_map(|port| if let Egress::Switch(PortRef { dpid, .. }) = port { Some(*dpid) } else { None })
+            .collect()
     }
 
     #[test]
@@ -149,7 +152,7 @@ mod tests {
     #[test]
     fn paths_avoid_links_that_are_down() {
         let mut network = ring();
-        network.set_up(Egress::Switch { dpid: 0, port: 1 }, false).expect("it has a link");
+        network.set_up(Egress::Switch(PortRef::new(0, 1)), false).expect("it has a link");
         let found = paths(&network.snapshot(), HostId(0), HostId(1));
         assert_eq!(found.iter().map(|path| switches(path)).collect::<Vec<_>>(), [vec![0, 3, 2, 1]]);
     }

@@ -10,6 +10,7 @@ use super::rooms::{self, NoRoom, Rooms};
 use super::route::{self, Tree};
 use super::streams::{Request, Stream};
 use super::wire::FormatError;
+use crate::PortRef;
 use crate::model::{Egress, HostId, Reach, Snapshot, Tables};
 
 /// Requests that are admitted at once, at most.
@@ -430,7 +431,7 @@ fn nonsense(request: &Request) -> Option<&'static str> {
 /// The period of what the meter in the first switch may let pass of a flow that breaks its contract.
 fn metered(snapshot: &Snapshot, tree: &Tree, period_ns: u64) -> u64 {
     let first = tree.ports.iter().find_map(|port| match port {
-        Egress::Switch { dpid, .. } => snapshot.switch(*dpid),
+        Egress::Switch(PortRef { dpid, .. }) => snapshot.switch(*dpid),
         Egress::Host(_) => None,
     });
     let ppm = first.map_or(0, |model| u128::from(model.rate_limiter_ppm));
@@ -495,7 +496,7 @@ fn route_of(network: &Admission, ports: &[Egress], snapshot: &Snapshot, placed: 
     let hop = |(n, hop): (usize, &calculus::Hop)| {
         let port = ports[hop.port];
         let reach = match port {
-            Egress::Switch { dpid, .. } => snapshot.switch(dpid).and_then(|model| model.queues.get(hop.class)),
+            Egress::Switch(PortRef { dpid, .. }) => snapshot.switch(dpid).and_then(|model| model.queues.get(hop.class)),
             Egress::Host(_) => None,
         };
         let after = flow.and_then(|flow| flow.before(n));

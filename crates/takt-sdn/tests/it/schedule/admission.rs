@@ -1,6 +1,7 @@
 //! What is admitted, in which classes and by which ways; what is refused, and what would make it fit.
 
 use takt_calculus::network::check;
+use takt_sdn::PortRef;
 use takt_sdn::model::Egress;
 use takt_sdn::schedule::{Admitted, FormatError, Reason, RequestId, Scheduler, WireFormat};
 
@@ -9,7 +10,7 @@ use super::networks::{MILLISECOND, model, network, next, reliable, request};
 /// The classes of samples at the ports of switches.
 fn classes(admitted: &Admitted) -> Vec<usize> {
     let hops = admitted.routes[0].hops.iter();
-    hops.filter(|hop| matches!(hop.port, Egress::Switch { .. })).map(|hop| hop.class).collect()
+    hops.filter(|hop| matches!(hop.port, Egress::Switch(_))).map(|hop| hop.class).collect()
 }
 
 fn ports(admitted: &Admitted) -> Vec<Egress> {
@@ -91,7 +92,7 @@ fn refusal_names_the_binding_hop_and_its_remedies_fit() {
         Reason::Late { port, .. } | Reason::Queue { port, .. } => port,
         ref other => panic!("{other:?}"),
     };
-    assert!([next(0), Egress::Switch { dpid: 1, port: 3 }].contains(&at), "{refused}");
+    assert!([next(0), Egress::Switch(PortRef::new(1, 3))].contains(&at), "{refused}");
     assert!(refused.to_string().contains("of switch 000000000000000"), "{refused}");
 
     let remedies = scheduler.remedies(&snapshot, &asked);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use takt_calculus::network::Depth;
+use takt_sdn::PortRef;
 use takt_sdn::model::{Egress, HostId, HostInterface, Network, Queue, Reach, SwitchModel, Tables};
 use takt_sdn::schedule::{Contract, Reliability, Request, WireFormat};
 
@@ -49,7 +50,7 @@ pub fn network(switches: u64, model: SwitchModel) -> Network {
 }
 
 pub const fn next(dpid: u64) -> Egress {
-    Egress::Switch { dpid, port: 1 }
+    Egress::Switch(PortRef::new(dpid, 1))
 }
 
 /// 1,400 octets each 5 ms, best effort.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use takt_calculus::network::simulation::{Manner, run};
 use takt_calculus::network::{Depth, NetworkCertificate, check};
+use takt_sdn::PortRef;
 use takt_sdn::model::{Egress, HostId, HostInterface, Network, Queue, Reach, SwitchModel, Tables};
 use takt_sdn::schedule::{Contract, Reliability, Request, RequestId, Scheduler, WireFormat};
 
@@ -66,7 +67,7 @@ fn network(random: &mut Random) -> (Network, u64, Vec<Egress>) {
         for _ in 0..if dpid == 0 { 0 } else { chords } {
             let ends = [free(dpid), free(random.between(0, dpid - 1))];
             network.link(ends, rate(random), random.between(0, 1000)).expect("the ports are free");
-            links.push(Egress::Switch { dpid: ends[0].0, port: ends[0].1 });
+            links.push(Egress::Switch(PortRef::new(ends[0].0, ends[0].1)));
         }
     }
     let hosts = switches * random.between(1, 3) + 1;
