@@ -29,6 +29,10 @@ pub(super) struct Pair {
     partition: u8,
     /// The first sample that has arrived in this match, and of no earlier one.
     pub(super) first: Option<u32>,
+    /// The reader has lost the writer before. Then samples up to this one may be of the former match: they were waiting in its
+    /// history when it found the writer again.
+    rejoins: bool,
+    former: u32,
     /// The writer has taken the reader for gone, which does not know that and gets what was under way.
     pub(super) is_parted: bool,
     /// The newest one that the reader has got since it knows of the writer; a writer that comes back begins behind it.
@@ -96,7 +100,7 @@ impl Pair {
     pub(super) fn advance(&mut self, number: u32, instance: u8, by_instance: bool) -> Result<u32, u32> {
         let of_instance = self.last_of.insert(instance, number).unwrap_or(0);
         let of_all = self.last;
-        if !self.is_parted {
+        if !self.is_parted && number > self.former {
             self.first.get_or_insert(number);
         }
         self.last = of_all.max(number);
@@ -112,6 +116,7 @@ impl Pair {
         }
         let side = if by_writer { &mut self.at_writer } else { &mut self.at_reader };
         if std::mem::take(side) {
+            self.rejoins |= !by_writer;
             self.is_parted = by_writer && self.at_reader;
             self.floor = None;
             self.first = None;
@@ -173,6 +178,9 @@ impl Checker {
         if is_news && is_writer {
             pair.writer_since = at;
         }
+        if is_news && !is_writer && pair.rejoins {
+            (pair.first, pair.former) = (None, writer.written.len() as u32);
+        }
         (pair.reader, pair.filter) = (key.1, reader.qos.filter);
         if pair.is_matched() && pair.floor.is_none() {
             pair.since = at;
@@ -182,6 +190,52 @@ impl Checker {
             let floor = model::floor(&writer.qos, &reader.qos, pair.joined);
             pair.floor = Some(if writer.has_moved() || reader.has_moved() { pair.joined } else { floor.max(reached) });
             pair.partition = reader.qos.partition;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Change;
+    use crate::scenario::QosPlan;
+    use takt_wire::{EntityId, GuidPrefix, Timestamp};
+
+    /// Seed 230071: the first sample that was taken after a match had ended was counted as the first one of the next match.
+    #[test]
+    fn samples_of_a_former_match_promise_nothing_of_the_next() {
+        for is_taken_before in [true, false] {
+            let mut checker = Checker::default();
+            let reliable = QosPlan { reliable: true, ..QosPlan::default() };
+            let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
+            let writer = checker.created(guid(1), 0, reliable, true);
+            let reader = checker.created(guid(2), 0, reliable, false);
+            let write = |checker: &mut Checker| {
+                let change = Change { instance: 0, kind: ChangeKind::Alive, to: None };
+                checker.wrote(0, Timestamp::ZERO, writer, change);
+            };
+            let take = |checker: &mut Checker, number| {
+                let pair = checker.pairs.get_mut(&(writer, reader)).expect("they have met");
+                pair.advance(number, 0, false).expect("it is in order");
+            };
+            checker.matched(0, writer, &[guid(2)], 1);
+            checker.matched(0, reader, &[guid(1)], 1);
+            (0..3).for_each(|_| write(&mut checker));
+            take(&mut checker, 1);
+            checker.matched(0, writer, &[], 0);
+            checker.matched(0, reader, &[], 0);
+            if is_taken_before {
+                take(&mut checker, 2);
+            }
+            write(&mut checker);
+            checker.matched(0, reader, &[guid(1)], 1);
+            checker.matched(0, writer, &[guid(2)], 1);
+            if !is_taken_before {
+                take(&mut checker, 2);
+            }
+            assert_eq!(checker.newest_owed((writer, reader)), None, "taken before the match: {is_taken_before}");
+            write(&mut checker);
+            assert_eq!(checker.newest_owed((writer, reader)), Some(5));
         }
     }
 }

@@ -92,7 +92,13 @@ impl Checker {
         if let Some(((writer, reader), seen)) = late {
             let what = if seen.matched { "gets nothing more" } else { "is not matched" };
             let since = seen.since as f64 / 1e9;
-            self.report(at, Rule::Progress, format!("reader {reader} {what} of writer {writer} since {since:.3} s"));
+            let owed = self.newest_owed((writer, reader));
+            let owed = owed.map_or_else(String::new, |number| format!(", which owes number {number},"));
+            self.report(
+                at,
+                Rule::Progress,
+                format!("reader {reader} {what} of writer {writer}{owed} since {since:.3} s"),
+            );
         }
     }
 
