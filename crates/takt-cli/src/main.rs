@@ -15,6 +15,7 @@ mod ls;
 mod network;
 mod output;
 mod perf;
+mod sdn;
 mod topic;
 mod transport;
 
@@ -69,6 +70,8 @@ enum Command {
     Host(host::Host),
     /// Say what on this machine stands in the way of real-time traffic, and what mends it
     Doctor(host::Doctor),
+    /// Control the switches of a network by OpenFlow
+    Sdn(sdn::Sdn),
     /// Bound what flows take over executors and links, before any of them flows
     Analyze(analyze::Analyze),
 }
@@ -106,6 +109,7 @@ fn main() -> ExitCode {
         Command::Transport(transport) => transport.run(),
         Command::Config(config) => config.run(),
         Command::Analyze(analyze) => analyze.run(),
+        Command::Sdn(sdn) => sdn.run(),
         Command::Host(host) => host.run(),
         Command::Doctor(doctor) => doctor.run(),
     };

@@ -9,8 +9,9 @@
 //! | [`controller`] | the state machine of all of it over the channels of the switches |
 //! | [`model`] | switches by model, ports, links and hosts, in versions |
 //! | [`schedule`] | admission of flows: frames, ways, classes, proof |
+//! | [`runtime`] | TCP and TLS connections of switches, and the clock |
 //!
-//! Everything is sans-IO: time and randomness are arguments, and octets come and go as slices.
+//! Everything but [`runtime`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ pub mod forwarding;
 pub mod frame;
 pub mod model;
 mod port;
+pub mod runtime;
 pub mod schedule;
 pub mod topology;
 

@@ -35,7 +35,7 @@ const COMPUTATION: &[&str] = &[
 ];
 
 /// Crates whose tests use network namespaces of their own, and mostly wait for the kernel and for other programs.
-const OWN_NETWORK: &[&str] = &["takt-xdp", "takt-interop", "takt-lab"];
+const OWN_NETWORK: &[&str] = &["takt-xdp", "takt-interop", "takt-lab", "takt-sdn"];
 
 /// What the tests of a program use. Programs of different kinds run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -134,7 +134,7 @@ fn second_switch_with_a_datapath_id_in_use_is_refused() {
     let id = fabric.controller.connect(fabric.now).expect("there is room");
     forged.connect(fabric.now);
     while fabric.controller.is_open(id) {
-        let (taken, _) = forged.handle_bytes(fabric.now, &fabric.controller.poll_transmit(id).to_vec());
+        let (taken, _) = forged.handle_bytes(fabric.now, fabric.controller.poll_transmit(id));
         fabric.controller.transmitted(id, taken);
         let octets = forged.poll_transmit().to_vec();
         forged.transmitted(fabric.controller.handle_bytes(fabric.now, id, &octets));

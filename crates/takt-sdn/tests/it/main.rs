@@ -2,6 +2,7 @@
 
 mod attacks;
 mod fabric;
+mod open_vswitch;
 mod plain_ethernet;
 mod resynchronisation;
 mod schedule;

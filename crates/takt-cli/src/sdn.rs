@@ -1,0 +1,147 @@
+//! `takt sdn`: the OpenFlow controller of a network (docs/sdn.md).
+//!
+//! `run` writes where it listens, then switches, ports, links and hosts as they come and go, and what it refuses.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use takt_bench::signal::stopped;
+use takt_bench::{Error, Result};
+use takt_sdn::controller::{Config, Controller, Event};
+use takt_sdn::runtime::{Identity, IdentityFiles, Runtime};
+
+use crate::output::{note, outln};
+
+/// How long a signal waits at most until it is noticed.
+const PAUSE: Duration = Duration::from_millis(100);
+
+const EXAMPLES: &str = "\
+Examples:
+  takt sdn run                                               on all addresses, port 6653, without TLS
+  takt sdn run --listen 192.0.2.1:6653 --certificate own.pem --key own.key --authorities switches.pem
+                                                             TLS 1.3; switches show certificates, too
+  ovs-vsctl set bridge s1 protocols=OpenFlow13,OpenFlow14 fail_mode=secure -- set-controller s1 tcp:192.0.2.1:6653
+                                                             how a bridge of Open vSwitch becomes one of its switches";
+
+/// `takt sdn`
+#[derive(Args)]
+pub struct Sdn {
+    #[command(subcommand)]
+    command: SdnCommand,
+}
+
+#[derive(Subcommand)]
+enum SdnCommand {
+    /// Find switches, links and hosts, and make the switches forward as plain Ethernet does
+    Run(Run),
+}
+
+/// `takt sdn run`
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+struct Run {
+    /// Where switches connect
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:6653")]
+    listen: SocketAddr,
+    /// The certificate of the controller, in PEM: TLS instead of plain TCP
+    #[arg(long, value_name = "FILE", requires_all = ["key", "authorities"])]
+    certificate: Option<PathBuf>,
+    /// The key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    key: Option<PathBuf>,
+    /// The authorities that sign certificates of switches, in PEM
+    #[arg(long, value_name = "FILE", requires = "certificate")]
+    authorities: Option<PathBuf>,
+    /// Let fragments of UDP pass, although discovery may pass by the controller in them
+    #[arg(long)]
+    allow_udp_fragments: bool,
+    /// One JSON object a line instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Sdn {
+    /// Runs until a signal comes.
+    pub fn run(self) -> Result<()> {
+        match self.command {
+            SdnCommand::Run(run) => run.run(),
+        }
+    }
+}
+
+impl Run {
+    fn identity(&self) -> Result<Option<Identity>> {
+        let (Some(certificate), Some(key), Some(authorities)) = (&self.certificate, &self.key, &self.authorities)
+        else {
+            return Ok(None);
+        };
+        let files =
+            IdentityFiles { certificate: certificate.clone(), key: key.clone(), authorities: authorities.clone() };
+        Identity::load(&files).map(Some).map_err(|error| Error::Usage(error.to_string()))
+    }
+
+    fn run(self) -> Result<()> {
+        let mut config = Config::default();
+        config.forwarding.drop_udp_fragments = !self.allow_udp_fragments;
+        let of_listener = |source| Error::Os { op: format!("listen at {}", self.listen), source };
+        let mut runtime = Runtime::listen(self.listen, self.identity()?, config).map_err(of_listener)?;
+        let address = runtime.address().map_err(of_listener)?;
+        let kind = if self.certificate.is_some() { "TLS" } else { "TCP" };
+        if self.json {
+            outln!("{}", json!({ "event": "listening", "address": address.to_string(), "transport": kind }))?;
+        } else {
+            outln!("listening at {address}, {kind}")?;
+        }
+        while !stopped() {
+            runtime.run_once(PAUSE).map_err(|source| Error::Os { op: "wait for switches".to_owned(), source })?;
+            while let Some(event) = runtime.poll_event() {
+                self.report(&event)?;
+            }
+        }
+        note!("{}", summary(runtime.controller()));
+        Ok(())
+    }
+
+    fn report(&self, event: &Event) -> Result<()> {
+        if self.json {
+            outln!("{}", json!({ "event": name(event), "text": event.to_string() }))
+        } else {
+            outln!("{event}")
+        }
+    }
+}
+
+/// The event in one word, for programs.
+fn name(event: &Event) -> &'static str {
+    match event {
+        Event::SwitchUp { .. } => "switch-up",
+        Event::SwitchDown { .. } => "switch-down",
+        Event::ConnectionRefused { .. } => "connection-refused",
+        Event::Resynchronised { .. } => "resynchronised",
+        Event::EntryRefused { .. } => "entry-refused",
+        Event::Topology(_) => "topology",
+        Event::Tree(_) => "tree",
+        Event::HostFound { .. } => "host-found",
+        Event::HostMoved { .. } => "host-moved",
+        Event::HostGone(_) => "host-gone",
+        Event::AddressFound { .. } => "address-found",
+        Event::Spoofed { .. } => "spoofed",
+        Event::AddressConflict { .. } => "address-conflict",
+    }
+}
+
+fn summary(controller: &Controller) -> String {
+    let counters = controller.counters();
+    let [switches, links, hosts] = [
+        controller.topology().switches().count(),
+        controller.topology().links().count(),
+        controller.devices().iter().count(),
+    ];
+    format!(
+        "{switches} switches, {links} links, {hosts} hosts; {} packets, {} spoofed, {} of discovery",
+        counters.packets, counters.spoofed, counters.discovery
+    )
+}

@@ -1,0 +1,215 @@
+//! Connections of switches over TCP or TLS, and the clock: what drives a [`Controller`] in a program.
+//!
+//! One thread, non-blocking sockets. A connection that does not take what is to be sent is not read from until it does
+//! ([`takt_openflow::channel::Limits::transmit_bytes`]); one that the controller gives up is closed. Connections are bounded by
+//! [`Config::connections`]; one beyond is accepted and closed at once.
+
+mod stream;
+mod tls;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant as Clock};
+
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token};
+use takt_openflow::channel::Instant;
+
+use self::stream::{Progress, Stream};
+pub use self::tls::{Identity, IdentityError, IdentityFiles};
+use crate::controller::{Config, ConnectionId, Controller, Event};
+use crate::topology::Key;
+
+const LISTENER: Token = Token(usize::MAX);
+/// Octets that are read at once.
+const CHUNK: usize = 64 << 10;
+
+struct Connection {
+    id: ConnectionId,
+    stream: Stream,
+    peer: SocketAddr,
+    /// What the controller has not taken yet.
+    unread: Vec<u8>,
+    /// Whether the socket may have more.
+    is_readable: bool,
+    is_ended: bool,
+}
+
+/// A controller with its listener and its connections.
+pub struct Runtime {
+    controller: Controller,
+    poll: Poll,
+    listener: TcpListener,
+    identity: Option<Identity>,
+    connections: BTreeMap<Token, Connection>,
+    next_token: usize,
+    /// Whether connections may wait at the listener.
+    is_accepting: bool,
+    start: Clock,
+    buffer: Vec<u8>,
+}
+
+/// A key from the kernel's random source.
+///
+/// # Errors
+/// It cannot be read.
+pub fn random_key() -> io::Result<Key> {
+    let mut key = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut key)?;
+    Ok(Key(key))
+}
+
+impl Runtime {
+    /// Listens for switches. With an identity, connections are TLS 1.3, and a switch must show a certificate that it trusts.
+    ///
+    /// # Errors
+    /// The address cannot be listened at, or there is no random source.
+    pub fn listen(address: SocketAddr, identity: Option<Identity>, config: Config) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let mut listener = TcpListener::bind(address)?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        Ok(Self {
+            controller: Controller::new(Instant(0), config, random_key()?),
+            poll,
+            listener,
+            identity,
+            connections: BTreeMap::new(),
+            next_token: 0,
+            is_accepting: true,
+            start: Clock::now(),
+            buffer: vec![0; CHUNK],
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The kernel does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &Controller {
+        &self.controller
+    }
+
+    /// What happened next.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.controller.poll_event()
+    }
+
+    fn now(&self) -> Instant {
+        Instant(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Waits for sockets and deadlines, at most for `limit`, and does what is due.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait.
+    pub fn run_once(&mut self, limit: Duration) -> io::Result<()> {
+        let until = self.controller.poll_timeout().map_or(u64::MAX, |when| when.0.saturating_sub(self.now().0));
+        let is_waiting = self.connections.values().all(|connection| {
+            let is_held = connection.unread.is_empty() || !self.controller.poll_transmit(connection.id).is_empty();
+            is_held && !connection.is_readable
+        });
+        let timeout = if is_waiting { limit.min(Duration::from_nanos(until)) } else { Duration::ZERO };
+        let mut events = Events::with_capacity(256);
+        match self.poll.poll(&mut events, Some(timeout)) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
+            _ => {}
+        }
+        for event in &events {
+            match self.connections.get_mut(&event.token()) {
+                Some(connection) => connection.is_readable |= event.is_readable() || event.is_read_closed(),
+                None => self.is_accepting |= event.token() == LISTENER,
+            }
+        }
+        if self.is_accepting {
+            self.accept();
+        }
+        let now = self.now();
+        if self.controller.poll_timeout().is_some_and(|when| now >= when) {
+            self.controller.handle_timeout(now);
+        }
+        let tokens: Vec<Token> = self.connections.keys().copied().collect();
+        for token in &tokens {
+            self.read(*token);
+        }
+        for token in tokens {
+            self.write(token);
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        loop {
+            let (socket, peer) = match self.listener.accept() {
+                Ok(accepted) => accepted,
+                // Other errors concern one connection, or the room of this process: tried again with the next call.
+                Err(error) => return self.is_accepting = error.kind() != ErrorKind::WouldBlock,
+            };
+            let now = self.now();
+            // Small messages must not wait for acknowledgements of those before; where that cannot be set, they are late.
+            let _ = socket.set_nodelay(true);
+            let Ok(mut stream) = Stream::new(socket, self.identity.as_ref()) else { continue };
+            let token = Token(self.next_token);
+            let both = Interest::READABLE | Interest::WRITABLE;
+            if self.poll.registry().register(stream.socket_mut(), token, both).is_err() {
+                continue;
+            }
+            let Some(id) = self.controller.connect(now) else { continue };
+            self.next_token += 1;
+            let unread = Vec::new();
+            self.connections.insert(token, Connection { id, stream, peer, unread, is_readable: true, is_ended: false });
+        }
+    }
+
+    /// Reads once from a connection, and hands on what was read.
+    fn read(&mut self, token: Token) {
+        let now = self.now();
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        if connection.unread.is_empty() && connection.is_readable {
+            match connection.stream.read(&mut self.buffer) {
+                Ok(Progress::Octets(len)) => connection.unread.extend_from_slice(&self.buffer[..len]),
+                Ok(Progress::Blocked) => connection.is_readable = false,
+                Ok(Progress::Ended) | Err(_) => (connection.is_readable, connection.is_ended) = (false, true),
+            }
+        }
+        let taken = self.controller.handle_bytes(now, connection.id, &connection.unread);
+        connection.unread.drain(..taken);
+        if connection.is_ended && connection.unread.is_empty() {
+            self.controller.handle_disconnect(now, connection.id);
+        }
+    }
+
+    /// Writes what waits for a connection, and closes one that the controller has given up.
+    fn write(&mut self, token: Token) {
+        let now = self.now();
+        let Some(connection) = self.connections.get_mut(&token) else { return };
+        loop {
+            let octets = self.controller.poll_transmit(connection.id);
+            match connection.stream.write(octets) {
+                Ok(0) => break,
+                Ok(len) => self.controller.transmitted(connection.id, len),
+                Err(_) => {
+                    self.controller.handle_disconnect(now, connection.id);
+                    break;
+                }
+            }
+        }
+        if !self.controller.is_open(connection.id)
+            && let Some(mut connection) = self.connections.remove(&token)
+        {
+            // The socket is closed with the connection, which ends its registration, too.
+            let _ = self.poll.registry().deregister(connection.stream.socket_mut());
+        }
+    }
+
+    /// The addresses of the connected switches.
+    pub fn peers(&self) -> impl Iterator<Item = SocketAddr> {
+        self.connections.values().map(|connection| connection.peer)
+    }
+}
