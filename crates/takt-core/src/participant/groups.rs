@@ -7,6 +7,9 @@
 //! later or said that they have nothing. A set is shown when all of them have ended it or gone past its end, and nothing of it
 //! is missing.
 //!
+//! A reader that is matched late gets the sets of its history too (DDS 1.4 §2.2.3.4). Those that were resolved before are
+//! resolved once more, of what the members have that joined after that.
+//!
 //! Only reliable writers that are alive are waited for. Where as many changes wait as a reader's `max_samples`, and the
 //! application has nothing to take, what is held of the publishers concerned is shown without waiting, at all readers, and sets
 //! that have not ended are dropped.
@@ -49,6 +52,8 @@ struct Member {
     writer: Guid,
     /// The end of the last set that it has ended.
     ended: SequenceNumber,
+    /// The last set that was resolved before the member joined. What it holds of sets up to that one is history.
+    history_end: SequenceNumber,
 }
 
 impl Member {
@@ -80,6 +85,14 @@ impl Member {
         let (place, _) = self.reader(readers)?.cache.place(holding.front()?);
         Some(place)
     }
+
+    /// Whether sets of its history are held, or still to come.
+    fn has_history(&self, readers: &Slots<Reader>) -> bool {
+        let is_to_come = self
+            .holding(readers)
+            .is_some_and(|(holding, is_waited_for)| is_waited_for && holding.frontier < self.history_end);
+        is_to_come || self.front(readers).is_some_and(|place| place.is_member() && place.group_set <= self.history_end)
+    }
 }
 
 /// What may be done with a set.
@@ -93,7 +106,8 @@ enum Verdict {
 impl Group {
     /// A writer of the publisher was matched.
     pub(super) fn join(&mut self, reader: ReaderHandle, proxy: u32, writer: Guid) {
-        self.members.push(Member { reader, proxy, writer, ended: SequenceNumber::ZERO });
+        let (ended, history_end) = (SequenceNumber::ZERO, self.resolved);
+        self.members.push(Member { reader, proxy, writer, ended, history_end });
         self.heads.reserve(self.members.len());
     }
 
@@ -159,7 +173,8 @@ impl Group {
             }
         }
         members.retain(|member| member.holding(readers).is_some());
-        *broken = broken.filter(|range| range.before > self.resolved);
+        let has_history = members.iter().any(|member| member.has_history(readers));
+        *broken = broken.filter(|range| has_history || range.before > self.resolved);
     }
 
     /// Nothing up to here can come any more that is not there.
@@ -233,9 +248,12 @@ impl Group {
             self.ask_for_news(end, Some(GroupLack::Heartbeats), readers, ctx, now);
             return Verdict::Wait;
         }
-        let mut is_whole = !is_broken && set > self.resolved && holdings().all(|(holding, _)| has_passed(holding));
+        let mut is_whole = !is_broken && holdings().all(|(holding, _)| has_passed(holding));
         let mut parts = self.members.iter().filter(|member| is_of(member.front(readers), set));
-        is_whole &= parts.all(|member| member.holding(readers).is_some_and(|(holding, _)| holding.front_is_closed()));
+        is_whole &= parts.all(|member| {
+            let is_new = set > self.resolved || set <= member.history_end;
+            is_new && member.holding(readers).is_some_and(|(holding, _)| holding.front_is_closed())
+        });
         if is_whole { self.claim(set, readers, ctx) } else { Verdict::Drop }
     }
 

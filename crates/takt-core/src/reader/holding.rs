@@ -131,11 +131,12 @@ impl Holding {
         self.has_gap |= start > SequenceNumber::FIRST;
     }
 
-    /// The writer's changes up to this number have come, and maybe one with that number. What is missing before it may have
-    /// been of any set that the writer had not ended.
-    fn advance(&mut self, gsn: SequenceNumber) {
-        self.end_gap(gsn);
-        self.reach(gsn);
+    /// A change with a group sequence number is next. What is missing before it may have been of any set that the writer had not
+    /// ended; before the first change of a set, of an earlier one. A set whose first change is missing is not intact.
+    fn advance(&mut self, place: &Place) {
+        let begins = place.is_member() && place.group_set.is_valid();
+        self.end_gap(if begins { place.group_set } else { place.gsn });
+        self.reach(place.gsn);
     }
 
     /// If changes are missing since `frontier`, they were made before this group sequence number.
@@ -297,7 +298,7 @@ impl Reader {
             }
         }
         if place.gsn.is_valid() {
-            holding.advance(place.gsn);
+            holding.advance(&place);
             if place.ends {
                 holding.ended = (place.group_set, place.gsn);
             }

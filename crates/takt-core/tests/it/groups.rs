@@ -9,28 +9,28 @@ use takt_wire::message::{Payload, Submessage};
 use takt_wire::qos::*;
 use takt_wire::{EntityId, Locator, SequenceNumber};
 
-fn group(coherent_access: bool, ordered_access: bool) -> Presentation {
+pub(crate) fn group(coherent_access: bool, ordered_access: bool) -> Presentation {
     Presentation { access_scope: AccessScope::Group, coherent_access, ordered_access }
 }
 
-const COHERENT: (bool, bool) = (true, false);
+pub(crate) const COHERENT: (bool, bool) = (true, false);
 const ORDERED: (bool, bool) = (false, true);
-const BOTH: (bool, bool) = (true, true);
+pub(crate) const BOTH: (bool, bool) = (true, true);
 
 /// Samples that a writer sends before the first is acknowledged.
 const SEND_WINDOW: usize = 512;
 
-struct World {
-    network: Network,
+pub(crate) struct World {
+    pub(crate) network: Network,
     publisher: PublisherHandle,
-    subscriber: SubscriberHandle,
+    pub(crate) subscriber: SubscriberHandle,
     writers: Vec<WriterHandle>,
-    readers: Vec<ReaderHandle>,
+    pub(crate) readers: Vec<ReaderHandle>,
     written: u32,
 }
 
 /// A publisher with a writer for each topic, and a subscriber with a reader for each.
-fn world(seed: u64, topics: &[&str], (coherent, ordered): (bool, bool), reader: &DataReaderQos) -> World {
+pub(crate) fn world(seed: u64, topics: &[&str], (coherent, ordered): (bool, bool), reader: &DataReaderQos) -> World {
     let presentation = group(coherent, ordered);
     let mut network = Network::new(2, seed);
     let publisher = network.nodes[0].create_publisher(presentation).expect("there is room");
@@ -52,7 +52,7 @@ fn world(seed: u64, topics: &[&str], (coherent, ordered): (bool, bool), reader: 
 
 impl World {
     /// Writes numbers on from the last one, with the writers in this order.
-    fn write(&mut self, writers: &[usize]) {
+    pub(crate) fn write(&mut self, writers: &[usize]) {
         for &writer in writers {
             self.written += 1;
             let bytes = payload(self.written, 12);
@@ -60,11 +60,11 @@ impl World {
         }
     }
 
-    fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.network.nodes[0].begin_coherent_changes(self.publisher).expect("it exists");
     }
 
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         let now = self.network.now;
         self.network.nodes[0].end_coherent_changes(now, self.publisher).expect("it has begun");
     }
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// Takes all that the readers have, one after another.
-    fn take_all(&mut self) -> Vec<Vec<u32>> {
+    pub(crate) fn take_all(&mut self) -> Vec<Vec<u32>> {
         self.begin_access();
         let taken = (0..self.readers.len()).map(|reader| self.take(reader)).collect();
         self.end_access();
@@ -126,7 +126,7 @@ impl World {
         sent(&self.network) - before
     }
 
-    fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.network.nodes[1].counters().dropped_coherent_sets
     }
 }
@@ -334,7 +334,7 @@ fn a_writer_that_is_not_matched_is_not_waited_for() {
 }
 
 /// A reader of a topic more, of the world's subscriber.
-fn add_reader(t: &mut World, topic: &str, qos: DataReaderQos, presentation: Presentation) -> ReaderHandle {
+pub(crate) fn add_reader(t: &mut World, topic: &str, qos: DataReaderQos, presentation: Presentation) -> ReaderHandle {
     let mut spec = reader_spec(topic, false, qos);
     (spec.group, spec.subscriber.presentation) = (Some(t.subscriber), presentation);
     let reader = t.network.reader(1, spec);
@@ -417,7 +417,7 @@ fn a_writer_whose_news_were_lost_is_asked() {
 }
 
 /// A writer of a topic more, of the world's publisher.
-fn add_writer(t: &mut World, topic: &str, qos: DataWriterQos, presentation: Presentation) -> WriterHandle {
+pub(crate) fn add_writer(t: &mut World, topic: &str, qos: DataWriterQos, presentation: Presentation) -> WriterHandle {
     let mut spec = writer_spec(topic, false, qos);
     (spec.group, spec.publisher.presentation) = (Some(t.publisher), presentation);
     let writer = t.network.writer(0, spec);

@@ -19,6 +19,7 @@ mod forged;
 mod forgetting;
 mod fragments;
 mod groups;
+mod groups_history;
 mod hostile;
 mod instances;
 mod latency;

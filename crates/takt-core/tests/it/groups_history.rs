@@ -1,0 +1,112 @@
+//! Readers that a subscriber of coherent or ordered GROUP access gets late, and the history that they want (DDS 1.4 §2.2.3.4,
+//! §2.2.3.6).
+
+use crate::groups::*;
+use crate::network::*;
+use takt_wire::qos::*;
+
+/// A world of coherent access whose writers keep what they wrote, with three sets taken and a change after them.
+fn world_with_history(seed: u64, presentation: (bool, bool), writer: &DataWriterQos) -> World {
+    let mut t = world(seed, &[], presentation, &keep_all_reader());
+    let presentation = group(presentation.0, presentation.1);
+    for topic in ["A", "B"] {
+        add_writer(
+            &mut t,
+            topic,
+            DataWriterQos { durability: Durability::TransientLocal, ..writer.clone() },
+            presentation,
+        );
+        add_reader(&mut t, topic, keep_all_reader(), presentation);
+    }
+    t.network.run(2_000);
+    for _ in 0..3 {
+        t.begin();
+        t.write(&[0, 1, 0]);
+        t.end();
+        t.network.run(1_000);
+    }
+    t.write(&[1]);
+    t.network.run(1_000);
+    assert_eq!(t.take_all(), [vec![1, 3, 4, 6, 7, 9], vec![2, 5, 8, 10]]);
+    t
+}
+
+/// Readers of both topics that want the history.
+fn add_readers_of_history(t: &mut World, presentation: (bool, bool)) {
+    let qos = DataReaderQos { durability: Durability::TransientLocal, ..keep_all_reader() };
+    for topic in ["A", "B"] {
+        add_reader(t, topic, qos.clone(), group(presentation.0, presentation.1));
+    }
+}
+
+fn samples_lost(t: &mut World) -> Vec<u64> {
+    let node = &mut t.network.nodes[1];
+    t.readers.iter().map(|reader| node.samples_lost_total(*reader).expect("it lives")).collect()
+}
+
+#[test]
+fn late_readers_of_a_subscriber_get_the_history_of_coherent_sets() {
+    for (seed, presentation) in [(738, COHERENT), (739, BOTH)] {
+        let mut t = world_with_history(seed, presentation, &keep_all_writer());
+        add_readers_of_history(&mut t, presentation);
+        t.network.run(5_000);
+        assert_eq!(t.take_all(), [vec![], vec![], vec![1, 3, 4, 6, 7, 9], vec![2, 5, 8, 10]]);
+        t.begin();
+        t.write(&[0, 1]);
+        t.end();
+        t.network.run(1_000);
+        assert_eq!(t.take_all(), [[11], [12], [11], [12]]);
+        assert_eq!((samples_lost(&mut t), t.dropped()), (vec![0; 4], 0));
+    }
+}
+
+#[test]
+fn set_that_is_open_when_a_late_reader_joins_stays_whole() {
+    let mut t = world_with_history(740, COHERENT, &keep_all_writer());
+    t.begin();
+    t.write(&[0, 1]);
+    t.network.run(100);
+    add_readers_of_history(&mut t, COHERENT);
+    t.network.run(5_000);
+    assert_eq!(t.take_all(), [vec![], vec![], vec![1, 3, 4, 6, 7, 9], vec![2, 5, 8, 10]], "the last one is open");
+    t.write(&[1]);
+    t.end();
+    t.network.run(1_000);
+    assert_eq!(t.take_all(), [vec![11], vec![12, 13], vec![11], vec![12, 13]]);
+    assert_eq!((samples_lost(&mut t), t.dropped()), (vec![0; 4], 0));
+}
+
+/// The third set remains whole, of the others nothing.
+#[test]
+fn late_readers_see_the_same_of_replaced_history_in_old_and_new_subscribers() {
+    let keep_two = DataWriterQos { history: History::KeepLast(2), ..keep_all_writer() };
+    let mut t = world_with_history(741, COHERENT, &keep_two);
+    let (old, early) = (t.subscriber, t.readers.clone());
+    add_readers_of_history(&mut t, COHERENT);
+    t.network.run(5_000);
+    let in_old = t.take_all().split_off(2);
+    t.subscriber = t.network.nodes[1].create_subscriber(group(true, false)).expect("there is room");
+    t.readers.clear();
+    add_readers_of_history(&mut t, COHERENT);
+    t.network.run(5_000);
+    assert_eq!(in_old, [[7, 9], [8, 10]]);
+    assert_eq!(t.take_all(), in_old);
+    t.write(&[0]);
+    t.network.run(1_000);
+    assert_eq!(t.take_all(), [vec![11], vec![]]);
+    (t.subscriber, t.readers) = (old, early);
+    assert_eq!(t.take_all(), [vec![11], vec![]]);
+}
+
+/// Of each set the first writer has replaced its half.
+#[test]
+fn late_readers_do_not_see_half_of_a_replaced_set() {
+    let keep_four = DataWriterQos { history: History::KeepLast(4), ..keep_all_writer() };
+    let mut t = world_with_history(742, COHERENT, &keep_four);
+    for _ in 0..2 {
+        t.write(&[0, 0]);
+    }
+    add_readers_of_history(&mut t, COHERENT);
+    t.network.run(5_000);
+    assert_eq!(t.take_all().split_off(2), [vec![11, 12, 13, 14], vec![10]], "no set is whole");
+}
