@@ -18,20 +18,12 @@ impl Reader {
         sn: SequenceNumber,
         stored: Option<Stored>,
     ) {
+        self.pass_over(ctx, index, sn);
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        let expected = proxy.expected.unwrap_or(sn);
-        let skipped = sn.0 - expected.0;
-        let lost = skipped - proxy.excused_before(expected, sn);
-        // With a filter, what is skipped may be what the writer kept back.
-        if proxy.announced >= SequenceNumber::FIRST && lost > 0 && self.filter.is_none() {
-            self.lost.add(lost as u64);
-            ctx.notify(Event::SampleLost(self.handle));
-        }
         proxy.announced = sn;
         proxy.expected = Some(sn.next());
-        proxy.fragments.drop_below(sn, &mut self.cache.pool, &mut self.reassembly);
         if proxy.holding.is_some() {
-            return self.hold_best_effort(ctx, index, now, skipped > 0, stored);
+            return self.hold_best_effort(ctx, index, now, stored);
         }
         let Some(stored) = stored else { return };
         if origins::drops(&self.origins, &mut self.cache, stored) {
@@ -50,6 +42,33 @@ impl Reader {
                 self.cache.discard(stored);
                 self.count_rejection(ctx, reason);
             }
+        }
+    }
+
+    /// What a best-effort writer has written below `sn`, and has not arrived whole, will not be delivered. It is lost unless a GAP
+    /// has named it.
+    fn pass_over(&mut self, ctx: &mut Context, index: u32, sn: SequenceNumber) {
+        let Some(proxy) = self.proxies.get_mut(index) else { return };
+        let expected = proxy.expected.unwrap_or(sn);
+        let owed = proxy.first_heard.map_or(sn, |first| first.max(expected));
+        let lost = sn.0 - owed.0 - proxy.excused_before(owed, sn);
+        // With a filter, what is skipped may be what the writer kept back.
+        if lost > 0 && self.filter.is_none() {
+            self.lost.add(lost as u64);
+            ctx.notify(Event::SampleLost(self.handle));
+        }
+        proxy.fragments.drop_below(sn, &mut self.cache.pool, &mut self.reassembly);
+        if sn > expected {
+            proxy.expected = Some(sn);
+            self.miss(ctx, index);
+        }
+    }
+
+    /// Passes over the samples of a best-effort writer that cannot become whole any more.
+    pub(super) fn give_up_incomplete(&mut self, ctx: &mut Context, index: u32) {
+        let given_up = self.proxies.get_mut(index).and_then(|proxy| proxy.fragments.take_given_up());
+        if let Some(sn) = given_up {
+            self.pass_over(ctx, index, sn);
         }
     }
 

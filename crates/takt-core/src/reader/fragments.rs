@@ -1,8 +1,11 @@
 //! Putting large samples together from `DATA_FRAG`s (RTPS 2.5 §8.3.8.3, §8.4.14).
 //!
 //! The memory of an incomplete sample is address space of the reader's pool: it becomes real only as far as
-//! fragments really arrive. [`SAMPLES`] samples of a writer can be incomplete at once, and those of all writers of
-//! a reader share a [`Budget`].
+//! fragments really arrive. [`SAMPLES`] samples of a writer can be incomplete at once, [`SAMPLES_BEST_EFFORT`] of a best-effort
+//! writer, and those of all writers of a reader share a [`Budget`].
+//!
+//! A best-effort writer repeats nothing. Fragments of consecutive samples may overtake one another. So a sample is given up once
+//! two later ones have begun to arrive, or its memory is needed.
 
 use crate::cache::{KeyHash, PayloadPool, PayloadRef};
 use crate::reader::Stamp;
@@ -15,6 +18,8 @@ use takt_wire::{EntityId, FragmentNumberSet, Guid, GuidPrefix, SequenceNumber, T
 
 /// Incomplete samples kept of one writer.
 const SAMPLES: usize = 8;
+/// Of a writer that repeats nothing.
+const SAMPLES_BEST_EFFORT: usize = 2;
 /// Fragments of one sample: their bits must not cost more than what a datagram may make us touch.
 const MAX_FRAGMENTS: usize = 1 << 18;
 /// An incomplete sample that has got no fragment for so long gives way when others need its memory.
@@ -163,11 +168,13 @@ pub(crate) struct Fragments {
     assemblies: Box<[Option<Assembly>; SAMPLES]>,
     /// What is missing will be repeated.
     reliable: bool,
+    /// Best effort: samples below this one are given up, and the reader does not know yet.
+    given_up: Option<SequenceNumber>,
 }
 
 impl Fragments {
     pub(crate) fn new(reliable: bool) -> Self {
-        Self { assemblies: Box::new([None; SAMPLES]), reliable }
+        Self { assemblies: Box::new([None; SAMPLES]), reliable, given_up: None }
     }
 
     /// Whether no sample is incomplete.
@@ -184,6 +191,11 @@ impl Fragments {
         if let Some(assembly) = self.assemblies.iter_mut().flatten().find(|assembly| assembly.sn == sn) {
             assembly.said = assembly.said.and(inline, reader);
         }
+    }
+
+    /// Best effort: samples below this one cannot become whole any more. Says so once.
+    pub(crate) fn take_given_up(&mut self) -> Option<SequenceNumber> {
+        self.given_up.take()
     }
 
     /// Takes fragments in; the sample once it is complete.
@@ -266,8 +278,7 @@ impl Fragments {
         if !pool.has_room_with_side_ever(sample_size, bitmap_len) {
             return Err(Refused::TooLarge);
         }
-        let free = self.assemblies.iter().position(Option::is_none);
-        let place = free.or_else(|| self.make_place(data.sn, pool, budget)).ok_or(Refused::NoRoom)?;
+        let place = self.free_place().or_else(|| self.make_place(data.sn, pool, budget)).ok_or(Refused::NoRoom)?;
         while !budget.allows(sample_size + bitmap_len) {
             self.make_place(data.sn, pool, budget).ok_or(Refused::NoRoom)?;
         }
@@ -288,7 +299,15 @@ impl Fragments {
         };
         budget.claimed += assembly.cost();
         self.assemblies[place] = Some(assembly);
+        if !self.reliable && self.incomplete().count() == SAMPLES_BEST_EFFORT {
+            self.given_up = self.given_up.max(self.incomplete().min());
+        }
         Ok(place)
+    }
+
+    fn free_place(&self) -> Option<usize> {
+        let places = if self.reliable { SAMPLES } else { SAMPLES_BEST_EFFORT };
+        self.assemblies[..places].iter().position(Option::is_none)
     }
 
     /// Drops a sample for the sake of `sn`. A reliable writer's newest one gives way to an older one, which is
@@ -298,7 +317,9 @@ impl Fragments {
         let (_, victim) = if self.reliable {
             samples.max().filter(|(newest, _)| *newest > sn)?
         } else {
-            samples.min().filter(|(oldest, _)| *oldest < sn)?
+            let oldest = samples.min().filter(|(oldest, _)| *oldest < sn)?;
+            self.given_up = self.given_up.max(Some(oldest.0.next()));
+            oldest
         };
         self.drop_at(victim, pool, budget);
         Some(victim)
@@ -316,8 +337,9 @@ impl Fragments {
     pub(crate) fn drop_idle(&mut self, now: Instant, pool: &mut PayloadPool, budget: &mut Budget) -> bool {
         let mut dropped = false;
         for place in 0..SAMPLES {
-            if self.assemblies[place].is_some_and(|assembly| now.since(assembly.touched) >= IDLE) {
+            if let Some(idle) = self.assemblies[place].filter(|assembly| now.since(assembly.touched) >= IDLE) {
                 self.drop_at(place, pool, budget);
+                self.given_up = self.given_up.max((!self.reliable).then_some(idle.sn.next()));
                 dropped = true;
             }
         }

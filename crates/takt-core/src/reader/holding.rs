@@ -223,16 +223,9 @@ impl Reader {
         self.note_history(now, ctx, index);
     }
 
-    /// As [`Reader::deliver_best_effort`], for a writer of which changes are held. `skipped`: some were lost before this one.
-    pub(super) fn hold_best_effort(
-        &mut self,
-        ctx: &mut Context,
-        index: u32,
-        now: Instant,
-        skipped: bool,
-        stored: Option<Stored>,
-    ) {
-        if skipped || stored.is_none() {
+    /// As [`Reader::deliver_best_effort`], for a writer of which changes are held.
+    pub(super) fn hold_best_effort(&mut self, ctx: &mut Context, index: u32, now: Instant, stored: Option<Stored>) {
+        if stored.is_none() {
             self.miss(ctx, index);
         }
         if let Some(stored) = stored

@@ -108,6 +108,7 @@ impl Reader {
                 break Err(Refused::NoMemory);
             }
         };
+        self.give_up_incomplete(ctx, index);
         match result {
             Ok(None) => {
                 let guid = self.data.guid;
@@ -155,6 +156,7 @@ impl Reader {
         }
         if !proxy.reliable {
             ctx.counters.out_of_window += u64::from(sn > LAST_SAMPLE);
+            proxy.first_heard.get_or_insert(sn);
             return sn <= LAST_SAMPLE;
         }
         if !proxy.in_window(sn) {

@@ -116,8 +116,8 @@ impl Reader {
         }
     }
 
-    /// Makes room for a sample that is next. Of a reliable writer: forgets samples that nobody goes on with, or the samples that
-    /// wait for earlier ones of the writer that has most of them. They can be had again. With KEEP_LAST the reader then gives
+    /// Makes room for a sample that is next. Of a reliable writer: forgets incomplete samples that get no fragments, or the samples
+    /// that wait for earlier ones of the writer that has most of them. A reliable writer repeats them. With KEEP_LAST the reader then gives
     /// up what a later sample has replaced, or this one is about to. Says whether there was anything to forget.
     pub(super) fn make_room_for(
         &mut self,
@@ -132,7 +132,7 @@ impl Reader {
             return false;
         }
         let reliable = proxy.reliable;
-        if reliable && self.forget_what_can_be_had_again(now) {
+        if reliable && self.forget_what_is_incomplete(ctx, now) {
             return true;
         }
         if let Need::Memory { len, instance } = need {
@@ -146,10 +146,13 @@ impl Reader {
         reliable && self.drop_an_open_part(ctx)
     }
 
-    fn forget_what_can_be_had_again(&mut self, now: Instant) -> bool {
-        let mut forgot = false;
-        for (_, proxy) in self.proxies.iter_mut() {
+    fn forget_what_is_incomplete(&mut self, ctx: &mut Context, now: Instant) -> bool {
+        let (mut forgot, mut from) = (false, 0);
+        while let Some(index) = self.proxies.next_index(from) {
+            from = index + 1;
+            let Some(proxy) = self.proxies.get_mut(index) else { continue };
             forgot |= proxy.fragments.drop_idle(now, &mut self.cache.pool, &mut self.reassembly);
+            self.give_up_incomplete(ctx, index);
         }
         if forgot {
             return true;

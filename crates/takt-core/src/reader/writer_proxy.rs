@@ -69,6 +69,8 @@ pub(crate) struct WriterProxy {
     pub(super) leap: Option<Leap>,
     /// Highest number that a GAP has named within the window.
     pub(super) marked: SequenceNumber,
+    /// Best effort: the first sample of which anything has arrived. Earlier ones are not owed.
+    pub(super) first_heard: Option<SequenceNumber>,
     /// Best effort: the last numbers that a GAP has named, the end not included.
     excused: (SequenceNumber, SequenceNumber),
     arrivals: Box<[u32]>,
@@ -122,6 +124,7 @@ impl WriterProxy {
             announced: SequenceNumber::ZERO,
             highest: SequenceNumber::ZERO,
             leap: None,
+            first_heard: None,
             excused: (SequenceNumber::ZERO, SequenceNumber::ZERO),
             marked: SequenceNumber::ZERO,
             waiting: 0,

@@ -3,11 +3,12 @@
 use crate::network::*;
 use crate::puppet::*;
 use takt_core::*;
-use takt_wire::EntityId;
 use takt_wire::builder::DataFragEmit;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::InlineQosBuilder;
+use takt_wire::message::Gap;
 use takt_wire::qos::{DataReaderQos, DataWriterQos, Durability};
+use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
 fn large(network: &mut Network, count: u32, len: usize) {
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
@@ -248,4 +249,93 @@ fn reader_that_holds_fragments_of_another_size_than_its_own_gets_the_sample() {
         let taken: Vec<_> = network.take_all(node, reader).into_iter().map(|(_, bytes)| bytes).collect();
         assert!(taken == [sample.clone()], "node {node}, {reader:?}: {} samples", taken.len());
     }
+}
+
+/// A best-effort reader, and the fragments that a best-effort writer sends it.
+struct Unrepeated {
+    node: Participant,
+    reader: ReaderHandle,
+    puppet: Puppet,
+}
+
+impl Unrepeated {
+    const WRITER: EntityId = EntityId::user_writer(1, false);
+
+    fn new() -> Self {
+        let now = Instant(1_000_000_000);
+        let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+        let qos = DataReaderQos { reliability: best_effort(), ..keep_all_reader() };
+        let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is good");
+        let mut puppet = Puppet::new(9);
+        puppet.join(&mut node, now);
+        let publication = puppet.publication(1, false);
+        puppet.publish(&mut node, now, &publication);
+        Self { node, reader, puppet }
+    }
+
+    /// Fragments of samples of three fragments, each as sample and number of the fragment.
+    fn fragments(&mut self, fragments: &[(i64, u32)]) {
+        for (sn, number) in fragments {
+            let bytes = [*number as u8; 100];
+            self.puppet.say(&mut self.node, Instant(1_000_000_000), |message| {
+                message.data_frag(&fragment(Self::WRITER, *sn, *number, 300, &bytes)).expect("it fits");
+            });
+        }
+    }
+
+    fn gap(&mut self, start: i64, end: i64) {
+        let gap = Gap {
+            reader: EntityId::UNKNOWN,
+            writer: Self::WRITER,
+            gap_start: SequenceNumber(start),
+            gap_list: SequenceNumberSet::new(SequenceNumber(end)),
+        };
+        self.puppet.say(&mut self.node, Instant(1_000_000_000), |message| message.gap(&gap).expect("it fits"));
+    }
+
+    fn lost(&mut self) -> u64 {
+        self.node.samples_lost_total(self.reader).expect("the reader lives")
+    }
+
+    fn taken(&mut self) -> usize {
+        let mut count = 0;
+        let now = Instant(1_000_000_000);
+        while let Ok(Some(_)) = self.node.read_next(now, self.reader, Selector::TAKE, &mut ReadCursor::default()) {
+            count += 1;
+        }
+        count
+    }
+}
+
+#[test]
+fn best_effort_samples_that_never_become_whole_are_lost_once_two_later_ones_have_begun() {
+    let mut t = Unrepeated::new();
+    for sn in 5..15 {
+        t.fragments(&[(sn, 1), (sn, 3)]);
+        assert_eq!(t.lost(), (sn - 6).max(0) as u64, "sample {sn} has begun");
+    }
+    assert!(t.node.poll_event().is_some());
+    t.fragments(&[(5, 2)]);
+    assert_eq!((t.taken(), t.lost()), (0, 8), "its other fragments are gone");
+    t.fragments(&[(14, 2)]);
+    assert_eq!((t.taken(), t.lost()), (1, 9), "a whole sample ends those before it");
+}
+
+#[test]
+fn best_effort_samples_of_which_nothing_arrived_are_lost_with_those_around_them() {
+    let mut t = Unrepeated::new();
+    t.fragments(&[(5, 1), (9, 1)]);
+    assert_eq!(t.lost(), 0, "the others may be late");
+    t.fragments(&[(12, 1)]);
+    assert_eq!(t.lost(), 4, "nothing of 6, 7, 8 came");
+    t.gap(10, 12);
+    t.fragments(&[(13, 1)]);
+    assert_eq!(t.lost(), 5, "10 and 11 are not for this reader");
+}
+
+#[test]
+fn fragments_of_consecutive_best_effort_samples_may_overtake_one_another() {
+    let mut t = Unrepeated::new();
+    t.fragments(&[(1, 1), (2, 1), (1, 2), (2, 2), (1, 3), (3, 1), (2, 3), (4, 1), (4, 2), (3, 2), (3, 3), (4, 3)]);
+    assert_eq!((t.taken(), t.lost()), (4, 0));
 }
