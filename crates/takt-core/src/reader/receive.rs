@@ -101,7 +101,9 @@ impl Reader {
             proxy.repaired(stamp.now, data.sn, data.reader);
             let need = match proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly) {
                 Err(Refused::NoRoom) => Need::Place,
-                Err(Refused::NoMemory) => Need::Memory { len: size, instance: self.only_instance() },
+                Err(Refused::NoMemory) => {
+                    Need::Memory { len: size, instance: self.instance_of_fragment(index, data, &inline) }
+                }
                 result => break result,
             };
             if !self.make_room_for(ctx, index, data.sn, stamp.now, need) {
@@ -131,7 +133,8 @@ impl Reader {
             }
             Err(Refused::NoRoom | Refused::NoMemory) => {
                 ctx.counters.rejected_fragments += 1;
-                self.refuse_fragments(ctx, index, stamp.now, data.sn);
+                let names_no_instance = data.fragment_starting_num > 1 && inline.key_hash.is_none();
+                self.refuse_fragments(ctx, index, stamp.now, data.sn, names_no_instance);
             }
         }
     }

@@ -9,6 +9,9 @@ use crate::status::SampleRejectedReason;
 use crate::time::Instant;
 use alloc::boxed::Box;
 use takt_wire::SequenceNumber;
+use takt_wire::inline_qos::InlineQos;
+use takt_wire::message::DataFrag;
+use takt_wire::qos::History;
 
 /// What a sample that finds no room needs.
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +48,24 @@ impl Reader {
     }
 
     /// There is no room for a fragment: as [`Self::refuse`], once for each sample. Where the application has nothing to take that
-    /// would make room, the sample is asked for again.
-    pub(super) fn refuse_fragments(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber) {
+    /// would make room, the sample is asked for again. So is one of a KEEP_LAST reader if the fragment does not name the instance:
+    /// the first fragment may, and the samples that it replaces make room.
+    pub(super) fn refuse_fragments(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        now: Instant,
+        sn: SequenceNumber,
+        names_no_instance: bool,
+    ) {
+        let replaces = matches!(self.data.qos.history, History::KeepLast(_));
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let is_next = !proxy.reliable || proxy.expected == Some(sn);
         if !is_next || proxy.blocked || proxy.refused == Some(sn) {
             return;
+        }
+        if proxy.reliable && self.keyed && replaces && names_no_instance {
+            return self.notice_gap(ctx, index, now);
         }
         proxy.refused = Some(sn);
         match proxy.reliable && !self.cache.is_empty() {
@@ -82,6 +97,22 @@ impl Reader {
     /// The instance of all samples, if the type has no key.
     pub(super) fn only_instance(&self) -> Option<InstanceHandle> {
         (!self.keyed).then_some(InstanceHandle::NIL)
+    }
+
+    /// The instance of a large sample, as far as a fragment names it. The first one does by the key, if that lies in it, any by the
+    /// key hash in its inline QoS, if the writer is known to write such an instance.
+    pub(super) fn instance_of_fragment(
+        &mut self,
+        index: u32,
+        data: &DataFrag<'_>,
+        inline: &InlineQos<'_>,
+    ) -> Option<InstanceHandle> {
+        if !self.keyed {
+            return self.only_instance();
+        }
+        let key = self.key.as_mut().filter(|_| data.fragment_starting_num == 1);
+        let computed = key.and_then(|key| key.key_hash(data.payload, data.key)).map(InstanceHandle);
+        computed.or_else(|| self.cache.announced_instance(self.proxies.get(index)?.guid, inline.key_hash?))
     }
 
     /// Memory for a payload, which may be serialised data or a serialised key.

@@ -46,6 +46,12 @@ impl ReaderCache {
         own.filter(is_written).or(in_xcdr1.filter(is_written)).or(own).or(in_xcdr1)
     }
 
+    /// The instance that a writer means by a hash, if it is known to write it.
+    pub(crate) fn announced_instance(&self, writer: Guid, hash: KeyHash) -> Option<InstanceHandle> {
+        let instance = &self.instances[self.find_announced(writer, hash)? as usize];
+        instance.is_written_by(&writer).then_some(instance.handle)
+    }
+
     /// Remembers the hash that a writer announced with a payload of the instance, unless the hash leads there as it is.
     pub(super) fn learn_alias(&mut self, instance: u32, incoming: &Incoming) {
         let Some(hash) = incoming.announced_hash.filter(|_| incoming.hash_is_computed) else { return };
