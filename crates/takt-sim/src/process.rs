@@ -343,7 +343,7 @@ impl Process {
                     clock.now,
                     clock.wall(),
                     *id,
-                    Change { instance, kind, to: only.and_then(|guid| checker.id_of(guid)) },
+                    Change { instance, kind, to: only.and_then(|guid| checker.id_of(guid)), len: payload_len },
                 );
                 checker.placed(*id, sn.0, self.open_set);
             }

@@ -7,7 +7,7 @@
 //! later or said that they have nothing. A set is shown when all of them have ended it or gone past its end, and nothing of it
 //! is missing.
 //!
-//! A reader that is matched late gets the sets of its history too (DDS 1.4 §2.2.3.4). Those that were resolved before are
+//! A reader that is matched late gets the sets of its history too (DDS 1.4 §2.2.3.4). Those that were shown before are
 //! resolved once more, of what the members have that joined after that.
 //!
 //! Only reliable writers that are alive are waited for. Where as many changes wait as a reader's `max_samples`, and the
@@ -42,6 +42,8 @@ pub(super) struct Group {
     broken: Option<Range>,
     /// The last set that was shown or dropped.
     resolved: SequenceNumber,
+    /// The last set that was not shown, or not whole. Readers that are matched late get no history up to there, which the others lack.
+    lacked: SequenceNumber,
 }
 
 /// A writer and the reader that it is matched with.
@@ -140,7 +142,10 @@ impl Group {
                 match self.judge(place.group_set, relief, readers, ctx, now) {
                     Verdict::Wait => break,
                     Verdict::Show => self.show_set(place.group_set, readers, ctx, now),
-                    Verdict::Drop => self.drop_set(place.group_set, readers, ctx),
+                    Verdict::Drop => {
+                        self.drop_set(place.group_set, readers, ctx);
+                        self.lacked = self.lacked.max(place.group_set);
+                    }
                 }
                 self.resolved = self.resolved.max(place.group_set);
                 self.find_heads(readers);
@@ -174,7 +179,9 @@ impl Group {
         }
         members.retain(|member| member.holding(readers).is_some());
         let has_history = members.iter().any(|member| member.has_history(readers));
-        *broken = broken.filter(|range| has_history || range.before > self.resolved);
+        if let Some(range) = broken.take_if(|range| !has_history && range.before <= self.resolved) {
+            self.lacked = self.lacked.max(range.before.prev());
+        }
     }
 
     /// Nothing up to here can come any more that is not there.
@@ -251,7 +258,7 @@ impl Group {
         let mut is_whole = !is_broken && holdings().all(|(holding, _)| has_passed(holding));
         let mut parts = self.members.iter().filter(|member| is_of(member.front(readers), set));
         is_whole &= parts.all(|member| {
-            let is_new = set > self.resolved || set <= member.history_end;
+            let is_new = set > self.resolved || (set > self.lacked && set <= member.history_end);
             is_new && member.holding(readers).is_some_and(|(holding, _)| holding.front_is_closed())
         });
         if is_whole { self.claim(set, readers, ctx) } else { Verdict::Drop }

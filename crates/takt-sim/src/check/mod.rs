@@ -161,6 +161,8 @@ pub struct Change {
     pub kind: ChangeKind,
     /// The only reader that it is for; `None` for all.
     pub to: Option<EndpointId>,
+    /// Octets of its payload.
+    pub len: usize,
 }
 
 /// All that has happened so far, as far as it matters for what may happen.

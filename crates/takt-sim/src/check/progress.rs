@@ -178,7 +178,7 @@ mod tests {
     use takt_wire::qos::{AccessScope, Presentation};
     use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
 
-    const SAMPLE: Change = Change { instance: 0, kind: ChangeKind::Alive, to: None };
+    const SAMPLE: Change = Change { instance: 0, kind: ChangeKind::Alive, to: None, len: 24 };
 
     /// A writer and a reader, matched if so wanted.
     fn checker(matched: bool) -> Checker {

@@ -122,7 +122,6 @@ impl Checker {
     }
 
     fn judge_sets(&self, scope: AccessScope, seen: &[Sight]) -> Result<(), (Rule, String)> {
-        let visible: BTreeSet<_> = seen.iter().copied().collect();
         let mut judged = BTreeSet::new();
         for &(reader, writer, number) in seen {
             let Some(set) = self.place(writer, number).0 else { continue };
@@ -135,19 +134,17 @@ impl Checker {
             if !judged.insert((set, whom)) {
                 continue;
             }
-            for key in self.promised(reader, members, whom) {
-                if !visible.contains(&key) {
-                    let text =
-                        format!("reader {reader} sees number {number} of writer {writer}, and {key:?} is missing");
-                    return Err((Rule::Coherence, text));
-                }
+            if let Some(key) = self.missing(reader, members, whom).next() {
+                let text = format!("reader {reader} sees number {number} of writer {writer}, and {key:?} is missing");
+                return Err((Rule::Coherence, text));
             }
         }
         Ok(())
     }
 
-    /// What of a set is seen if anything of it is: by the one pair, or by all readers of the participant that `reader` is of.
-    fn promised<'a>(
+    /// What of a set has not been seen though something of it is: by the one pair, or by all readers of the participant that `reader` is
+    /// of. What was seen in an earlier access was judged then: readers that join later see the set as history.
+    fn missing<'a>(
         &'a self,
         reader: EndpointId,
         members: &'a [(EndpointId, u32)],
@@ -161,7 +158,8 @@ impl Checker {
                 let is_meant = whom.map_or(of.guid.prefix == prefix, |whom| whom == (*to, writer));
                 let is_data = from.written[number as usize - 1].kind == takt_core::ChangeKind::Alive;
                 let holds = of.qos.keep_last.is_none() && number > pair.joined && of.alive;
-                (is_meant && is_data && holds).then_some((*to, writer, number))
+                let is_new = !pair.arrived.contains(number);
+                (is_meant && is_data && holds && is_new).then_some((*to, writer, number))
             })
         })
     }
