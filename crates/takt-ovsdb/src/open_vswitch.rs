@@ -16,6 +16,8 @@ use crate::operation::{Columns, Operation, columns, elements, equals, map, named
 const DATABASE: &str = "Open_vSwitch";
 /// The table with one row, which has the bridges and the numbers of configurations.
 const ROOT: &str = "Open_vSwitch";
+/// The row of a discipline within a transaction.
+const QOS: &str = "qos";
 /// The name of the monitor of applied configurations.
 const APPLIED: &str = "applied";
 
@@ -174,24 +176,28 @@ impl OpenVSwitch {
         self.transact(&[Operation::mutate(ROOT, &[], &[("bridges", "delete", set([uuid(&id)]))])])
     }
 
-    /// Makes a port of an interface of the kernel, with an OpenFlow port number if one is asked for.
+    /// Makes a port of an interface of the kernel, with an OpenFlow port number if one is asked for. With a discipline, the port has it from
+    /// the start: Open vSwitch removes the queueing discipline of an interface that it takes without one.
     ///
     /// # Errors
     /// There is no such bridge; as [`Connection::transact`]. An interface that cannot be opened is reported by
     /// [`interfaces`](Self::interfaces).
-    pub fn add_port(&mut self, bridge: &str, interface: &str, ofport: Option<u32>) -> Result<()> {
+    pub fn add_port(&mut self, bridge: &str, interface: &str, ofport: Option<u32>, qos: Option<&Qos>) -> Result<()> {
         let bridge = self.id_of("Bridge", bridge)?;
         let mut row = columns([("name", json!(interface))]);
         if let Some(ofport) = ofport {
             row.insert("ofport_request".to_owned(), json!(ofport));
         }
-        let port = columns([("name", json!(interface)), ("interfaces", named_uuid("interface"))]);
+        let mut port = columns([("name", json!(interface)), ("interfaces", named_uuid("interface"))]);
+        let mut operations = vec![Operation::insert("Interface", "interface", row)];
+        if let Some(qos) = qos {
+            operations.extend(qos.insertions());
+            port.insert("qos".to_owned(), named_uuid(QOS));
+        }
+        operations.push(Operation::insert("Port", "port", port));
         let to_bridge = [equals("_uuid", uuid(&bridge))];
-        self.transact(&[
-            Operation::insert("Interface", "interface", row),
-            Operation::insert("Port", "port", port),
-            Operation::mutate("Bridge", &to_bridge, &[("ports", "insert", set([named_uuid("port")]))]),
-        ])
+        operations.push(Operation::mutate("Bridge", &to_bridge, &[("ports", "insert", set([named_uuid("port")]))]));
+        self.transact(&operations)
     }
 
     /// Removes a port from its bridge, with its QoS.
@@ -268,26 +274,9 @@ impl OpenVSwitch {
     /// There is no such port; as [`Connection::transact`].
     pub fn set_qos(&mut self, port: &str, qos: &Qos) -> Result<()> {
         let mut operations = self.without_qos(port)?;
-        let row = match qos {
-            Qos::Noop => columns([("type", json!("linux-noop"))]),
-            Qos::Htb { max_rate, queues } => {
-                let name = |number: &u32| format!("queue{number}");
-                operations.extend(queues.iter().map(|(number, queue)| {
-                    let row = columns([("other_config", queue.settings())]);
-                    Operation::insert("Queue", &name(number), row)
-                }));
-                let by_number: Vec<_> =
-                    queues.keys().map(|number| json!([number, named_uuid(&name(number))])).collect();
-                columns([
-                    ("type", json!("linux-htb")),
-                    ("other_config", map([("max-rate", max_rate.to_string().as_str())])),
-                    ("queues", json!(["map", by_number])),
-                ])
-            }
-        };
-        operations.push(Operation::insert("QoS", "qos", row));
+        operations.extend(qos.insertions());
         let of_port = [equals("name", json!(port))];
-        operations.push(Operation::update("Port", &of_port, columns([("qos", named_uuid("qos"))])));
+        operations.push(Operation::update("Port", &of_port, columns([("qos", named_uuid(QOS))])));
         self.transact(&operations)
     }
 
@@ -386,6 +375,27 @@ impl OpenVSwitch {
             operations.extend(queues.iter().map(|id| Operation::delete("Queue", &[equals("_uuid", uuid(id))])));
         }
         Ok(operations)
+    }
+}
+
+impl Qos {
+    /// Operations that insert its rows; that of the discipline is called [`QOS`].
+    fn insertions(&self) -> Vec<Operation> {
+        let Self::Htb { max_rate, queues } = self else {
+            return vec![Operation::insert("QoS", QOS, columns([("type", json!("linux-noop"))]))];
+        };
+        let name = |number: &u32| format!("queue{number}");
+        let row = |queue: &Queue| columns([("other_config", queue.settings())]);
+        let mut operations: Vec<_> =
+            queues.iter().map(|(number, queue)| Operation::insert("Queue", &name(number), row(queue))).collect();
+        let by_number: Vec<_> = queues.keys().map(|number| json!([number, named_uuid(&name(number))])).collect();
+        let row = columns([
+            ("type", json!("linux-htb")),
+            ("other_config", map([("max-rate", max_rate.to_string().as_str())])),
+            ("queues", json!(["map", by_number])),
+        ]);
+        operations.push(Operation::insert("QoS", QOS, row));
+        operations
     }
 }
 

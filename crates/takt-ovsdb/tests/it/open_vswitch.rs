@@ -95,7 +95,7 @@ fn vsctl(processes: &Processes, words: &[&str]) -> String {
 
 fn bridges_and_ports(processes: &Processes, database: &mut OpenVSwitch) {
     database.add_bridge(&bridge("s1")).expect("a new bridge");
-    database.add_port("s1", "eth0", Some(7)).expect("a new port");
+    database.add_port("s1", "eth0", Some(7), None).expect("a new port");
     database.wait_until_applied().expect("ovs-vswitchd runs");
     let ports = ["eth0", "s1"].map(str::to_owned).to_vec();
     assert_eq!(database.bridges().expect("a list"), BTreeMap::from([("s1".to_owned(), ports)]));
@@ -107,7 +107,7 @@ fn bridges_and_ports(processes: &Processes, database: &mut OpenVSwitch) {
     assert_eq!(vsctl(processes, &["get", "bridge", "s1", "protocols"]), "[OpenFlow13, OpenFlow15]");
     database.set_fail_mode("s1", FailMode::Standalone).expect("there is the bridge");
     assert_eq!(vsctl(processes, &["get", "bridge", "s1", "fail_mode"]), "standalone");
-    database.add_port("s1", "nothing0", None).expect("the database takes it");
+    database.add_port("s1", "nothing0", None, None).expect("the database takes it");
     database.wait_until_applied().expect("ovs-vswitchd runs");
     let interfaces = database.interfaces().expect("a list");
     let nothing = interfaces.iter().find(|interface| interface.name == "nothing0").expect("it is a port");
@@ -122,7 +122,7 @@ fn errors_name_the_operation(database: &mut OpenVSwitch) {
     wrong.protocols = vec!["OpenFlow99".to_owned()];
     let Err(Error::Transaction(failure)) = database.add_bridge(&wrong) else { panic!("there is no such version") };
     assert_eq!((failure.operation, failure.name.as_str()), (Some(2), "insert Bridge"), "{failure}");
-    let error = database.add_port("s9", "eth0", None).expect_err("there is no such bridge");
+    let error = database.add_port("s9", "eth0", None, None).expect_err("there is no such bridge");
     assert!(error.to_string().contains("a row \"s9\" in the table Bridge"), "{error}");
 }
 
@@ -155,6 +155,23 @@ fn queues(processes: &Processes, database: &mut OpenVSwitch) {
     assert_eq!(vsctl(processes, &["--columns=_uuid", "--bare", "list", "qos"]), "");
 }
 
+/// A discipline that is there before Open vSwitch takes the interface stays if the port has a row of the type linux-noop from the start.
+fn foreign_discipline(database: &mut OpenVSwitch) {
+    let tc = |line: &str| {
+        let output = Command::new("tc").args(line.split(' ')).output().expect("iproute2 is installed");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    for (qos, stays) in [(Some(&Qos::Noop), true), (None, false)] {
+        database.remove_port("eth0").expect("there is the port");
+        database.wait_until_applied().expect("ovs-vswitchd runs");
+        tc("qdisc replace dev eth0 root handle 7: pfifo limit 9");
+        database.add_port("s1", "eth0", None, qos).expect("there is the bridge");
+        database.wait_until_applied().expect("ovs-vswitchd runs");
+        let shown = tc("qdisc show dev eth0");
+        assert_eq!(shown.contains("qdisc pfifo 7: root"), stays, "{qos:?}: {shown}");
+    }
+}
+
 #[test]
 fn open_vswitch_does_what_the_database_says() {
     for program in ["ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovsdb-tool", "tc"] {
@@ -174,6 +191,7 @@ fn open_vswitch_does_what_the_database_says() {
     errors_name_the_operation(&mut database);
     controllers(&mut database);
     queues(&processes, &mut database);
+    foreign_discipline(&mut database);
     database.remove_bridge("s1").expect("there is the bridge");
     assert_eq!(database.bridges().expect("a list"), BTreeMap::new());
 }
