@@ -42,7 +42,7 @@ impl Lab {
         let plan = Plan::of(file)?;
         check_root()?;
         open_vswitch::check_installed()?;
-        remove_abandoned()?;
+        Self::sweep()?;
         let record = Record {
             name: file.name.clone(),
             builder: Process::own(),
@@ -81,7 +81,7 @@ impl Lab {
         let switches = self.switches.insert(Switches::start(&namespace, &self.directory)?);
         switches.configure(&self.plan)?;
         // The check that disciplines survive it.
-        switches.restart()?;
+        switches.restart(&self.plan)?;
         self.checks = preflight::datagrams(&self.namespaces, &self.plan, &self.file.classes)?;
         self.checks.extend(self.check()?);
         raised.lower().map_err(Error::os("restore net.core.wmem_default and rmem_default"))?;
@@ -179,7 +179,7 @@ impl Lab {
     pub fn restart_switches(&mut self) -> Result<()> {
         let raised = self.raise_buffers()?;
         if let Some(switches) = &mut self.switches {
-            switches.restart()?;
+            switches.restart(&self.plan)?;
         }
         raised.lower().map_err(Error::os("restore net.core.wmem_default and rmem_default"))
     }
@@ -240,6 +240,25 @@ impl Lab {
         Record::remove_drafts()
     }
 
+    /// Removes the labs of processes that were killed while they made one, or had one for themselves, and restores the machine's
+    /// settings if such a process left them changed. [`up`](Self::up) does it first.
+    ///
+    /// # Errors
+    /// Something cannot be removed; not root.
+    pub fn sweep() -> Result<()> {
+        check_root()?;
+        Record::remove_drafts()?;
+        for name in Record::names() {
+            match Record::read(&name) {
+                Ok(record) if record.is_owned && !record.builder.is_alive() => remove(&record)?,
+                // Another process removes it.
+                Ok(_) | Err(Error::NotThere(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        buffers::restore_abandoned().map_err(Error::os("restore net.core.wmem_default and rmem_default"))
+    }
+
     /// Removes this lab, and says what went wrong, which a drop does not.
     ///
     /// # Errors
@@ -283,18 +302,4 @@ fn remove(record: &Record) -> Result<()> {
         Namespace::remove(name).map_err(Error::os(format!("remove the network namespace {name}")))?;
     }
     Record::remove(&record.name)
-}
-
-/// Removes labs of processes that were killed while they made one, or had one for themselves.
-fn remove_abandoned() -> Result<()> {
-    Record::remove_drafts()?;
-    for name in Record::names() {
-        match Record::read(&name) {
-            Ok(record) if record.is_owned && !record.builder.is_alive() => remove(&record)?,
-            // Another process removes it.
-            Ok(_) | Err(Error::NotThere(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

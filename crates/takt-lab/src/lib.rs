@@ -24,6 +24,7 @@
 mod buffers;
 mod error;
 pub mod file;
+mod first_frame;
 pub mod lab;
 pub mod namespace;
 mod open_vswitch;

@@ -10,6 +10,7 @@ use takt_ovsdb::OpenVSwitch;
 use takt_ovsdb::open_vswitch::{Bridge, FailMode, Qos};
 
 use crate::error::{Error, Result};
+use crate::first_frame;
 use crate::namespace::Namespace;
 use crate::plan::Plan;
 
@@ -93,8 +94,7 @@ impl Switches {
         }
         for (interface, _) in plan.ports() {
             let Some((bridge, port)) = &interface.port else { continue };
-            self.database.add_port(bridge, &interface.name, Some(*port))?;
-            self.database.set_qos(&interface.name, &Qos::Noop)?;
+            self.database.add_port(bridge, &interface.name, Some(*port), Some(&Qos::Noop))?;
         }
         self.wait()
     }
@@ -135,13 +135,17 @@ impl Switches {
         Ok(())
     }
 
-    /// Ends ovs-vswitchd and starts another one. Returns when that one has the configuration.
-    pub fn restart(&mut self) -> Result<()> {
+    /// Ends ovs-vswitchd and starts another one. Returns when that one has the configuration, and has opened all its sockets.
+    pub fn restart(&mut self, plan: &Plan) -> Result<()> {
         let failed = || Error::os("end ovs-vswitchd");
         self.switch.kill().map_err(failed())?;
         self.switch.wait().map_err(failed())?;
         self.switch = start_switch(&self.namespace, &self.directory)?;
-        self.wait()
+        self.wait()?;
+        let first = plan.ports().find_map(|(interface, _)| interface.port.as_ref());
+        let Some((bridge, port)) = first else { return Ok(()) };
+        let path = self.directory.join(format!("{bridge}.mgmt"));
+        first_frame::send(&path, *port).map_err(Error::os(format!("have switch {bridge} send a frame")))
     }
 
     /// Ends both.

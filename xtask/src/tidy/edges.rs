@@ -49,7 +49,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "takt-lab",
-        internal: &["takt-netlink", "takt-ovsdb"],
+        internal: &["takt-netlink", "takt-openflow", "takt-ovsdb"],
         internal_in_tests: &[],
         external: Some(&["nix", "serde", "serde_json", "toml"]),
     },
@@ -108,6 +108,7 @@ const CRATES: &[Crate] = &[
             "takt-durability",
             "takt-bench",
             "takt-host",
+            "takt-lab",
             "takt-sdn",
             "takt-xdp",
         ],

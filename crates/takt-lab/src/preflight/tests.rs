@@ -97,9 +97,8 @@ fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
     if default.parse::<u64>().expect("a number") > lab.plan().queue_memory(lab.file()) {
         return not_run(format!("net.core.wmem_default of this machine, {default}, exceeds all queues"));
     }
-    lab.switches.as_mut().expect("it is up").restart().expect("it starts");
-    // It opens its socket for sending when it sends.
-    sent(&lab);
+    let plan = lab.plan().clone();
+    lab.switches.as_mut().expect("it is up").restart(&plan).expect("it starts");
     as_they_are.lower().expect("root may");
     let checks = lab.check().expect("the kernel answers");
     assert_failed(

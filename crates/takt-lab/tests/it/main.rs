@@ -1,4 +1,6 @@
 //! Labs that are made on this machine, with Open vSwitch. Each test says if it cannot run.
 
+mod kill;
 mod links;
 mod support;
+mod switches;

@@ -1,0 +1,140 @@
+//! A process that makes a lab is killed at any moment; `down` leaves nothing behind.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use takt_lab::{Error, Lab, Status};
+use takt_testkit::not_run;
+
+use crate::support::{ONE_SWITCH, available, file, name};
+
+/// The lab's name for the process that is killed.
+const NAME: &str = "TAKT_TEST_LAB_NAME";
+/// Kills, spread over the time that `up` takes and some more.
+const KILLS: u32 = 24;
+
+#[test]
+#[ignore = "role: started by other tests"]
+fn victim() {
+    let text = format!("name = \"{}\"\n{ONE_SWITCH}", std::env::var(NAME).expect("it is set"));
+    Lab::up(&text.parse().expect("a network")).expect("it can be made").keep().expect("it stays");
+}
+
+fn start(lab: &str) -> std::process::Child {
+    Command::new(std::env::current_exe().expect("it runs"))
+        .args(["--ignored", "--exact", "kill::victim", "--nocapture"])
+        .env(NAME, lab)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it is this program")
+}
+
+/// What a lab of this name has left on the machine.
+fn remains(lab: &str) -> Vec<String> {
+    let names = |directory: &str| {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path().display().to_string()).collect::<Vec<_>>()
+    };
+    let mut found = [names("/run/netns"), names("/run/takt/lab")].concat();
+    let mounts = std::fs::read_to_string("/proc/mounts").expect("proc is mounted");
+    found.extend(mounts.lines().map(str::to_owned));
+    // Arguments of Open vSwitch name the lab's directory; the variable names it in the environment of the victim alone.
+    let processes = names("/proc").into_iter().map(|process| Path::new(&process).join("cmdline"));
+    found.extend(
+        processes.filter_map(|path| std::fs::read(path).ok()).map(|line| String::from_utf8_lossy(&line).into_owned()),
+    );
+    found.retain(|one| one.contains(lab));
+    found
+}
+
+/// The settings while no lab has them raised: the note of their former values is there while one has.
+fn usual_settings() -> [String; 2] {
+    let note = Path::new("/run/takt/lab/.buffers");
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(60) {
+        let was_raised = note.exists();
+        let found = ["wmem_default", "rmem_default"]
+            .map(|name| std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).expect("proc is mounted"));
+        if !was_raised && !note.exists() {
+            return found;
+        }
+    }
+    panic!("the note of the settings is left");
+}
+
+#[test]
+fn nothing_is_left_after_down_wherever_up_was_killed() {
+    if let Err(why) = available() {
+        return not_run(why);
+    }
+    let lab = name("kill");
+    let begin = Instant::now();
+    assert!(start(&lab).wait().expect("it ends").success(), "it is kept");
+    let took = begin.elapsed();
+    assert!(Status::of(&lab).expect("it is up").is_complete);
+    Lab::down(&lab).expect("it can be taken down");
+    assert_eq!(remains(&lab), Vec::<String>::new());
+    let usual = usual_settings();
+    let mut states = [0; 3];
+    for kill in 0..KILLS {
+        let mut victim = start(&lab);
+        let moment = took * kill / (KILLS - 2);
+        // tidy-allow(sleep): the moment of the kill is the input of this test
+        std::thread::sleep(moment);
+        victim.kill().expect("it is a child of this process");
+        victim.wait().expect("it was killed");
+        let state = match Status::of(&lab) {
+            Err(Error::NotThere(_)) => 0,
+            Ok(status) => 1 + usize::from(status.is_complete),
+            Err(error) => panic!("{error}"),
+        };
+        states[state] += 1;
+        match Lab::down(&lab) {
+            Ok(()) => {}
+            // It was killed before it had a record, or a lab of another test has removed it already. What it left goes with the next lab.
+            Err(Error::NotThere(_)) => Lab::sweep().expect("root may"),
+            Err(error) => panic!("killed after {moment:?}: {error}"),
+        }
+        assert_eq!(remains(&lab), Vec::<String>::new(), "killed after {moment:?}");
+    }
+    assert_eq!(usual_settings(), usual);
+    assert!(states[1] > 0, "no kill fell into the making of the lab: {states:?}");
+}
+
+#[test]
+fn lab_of_a_killed_process_that_had_it_for_itself_goes_with_the_next_lab() {
+    if let Err(why) = available() {
+        return not_run(why);
+    }
+    let lab = name("owned");
+    let mut owner = Command::new(std::env::current_exe().expect("it runs"))
+        .args(["--ignored", "--exact", "kill::owner", "--nocapture"])
+        .env(NAME, &lab)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it is this program");
+    let begin = Instant::now();
+    while !Status::of(&lab).is_ok_and(|status| status.is_complete) {
+        assert!(begin.elapsed() < Duration::from_secs(60), "the lab is made");
+        std::thread::yield_now();
+    }
+    let error = Lab::up(&file("owned", ONE_SWITCH)).expect_err("it is there");
+    assert!(matches!(&error, Error::Exists(name) if *name == lab), "{error}");
+    owner.kill().expect("it is a child of this process");
+    owner.wait().expect("it was killed");
+    Lab::sweep().expect("root may");
+    assert_eq!(remains(&lab), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "role: started by other tests"]
+fn owner() {
+    let text = format!("name = \"{}\"\n{ONE_SWITCH}", std::env::var(NAME).expect("it is set"));
+    let _lab = Lab::up(&text.parse().expect("a network")).expect("it can be made");
+    // Until it is killed.
+    std::io::stdin().read_line(&mut String::new()).expect("the other end is open");
+}
