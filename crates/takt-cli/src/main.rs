@@ -11,6 +11,7 @@ mod domain;
 mod durability;
 mod finding;
 mod host;
+mod lab;
 mod ls;
 mod network;
 mod output;
@@ -72,6 +73,8 @@ enum Command {
     Doctor(host::Doctor),
     /// Control the switches of a network by OpenFlow
     Sdn(sdn::Sdn),
+    /// Networks of hosts and OpenFlow switches on this machine
+    Lab(lab::LabCommand),
     /// Bound what flows take over executors and links, before any of them flows
     Analyze(analyze::Analyze),
 }
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Command::Config(config) => config.run(),
         Command::Analyze(analyze) => analyze.run(),
         Command::Sdn(sdn) => sdn.run(),
+        Command::Lab(lab) => lab.run(),
         Command::Host(host) => host.run(),
         Command::Doctor(doctor) => doctor.run(),
     };

@@ -15,6 +15,7 @@ mod file;
 mod host;
 mod isolation;
 mod joining;
+mod lab;
 mod listing;
 mod measured;
 mod network;

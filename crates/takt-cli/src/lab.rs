@@ -1,0 +1,176 @@
+//! `takt lab`: networks of hosts and OpenFlow switches on this machine.
+
+use crate::output::outln;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::Command as Program;
+use takt_bench::report::to_json;
+use takt_bench::signal::stopped;
+use takt_bench::{Error, Result};
+use takt_lab::{Check, Lab, LabFile, Outcome, Status};
+
+const EXAMPLES: &str = "\
+Examples:
+  takt lab up examples/lab/two-switches.toml
+  takt lab status
+  takt lab exec talker -- takt pub ...             with the namespace's own /sys
+  takt lab exec switches -- ovs-ofctl dump-flows unix:/run/takt/lab/two-switches/west.mgmt
+  takt lab down
+Needs root and Open vSwitch (apt install openvswitch-switch). docs/lab.md describes the file.";
+
+/// `takt lab`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct LabCommand {
+    #[command(subcommand)]
+    command: Action,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Action {
+    /// Make the network of a file and check it; it stays until it is taken down
+    Up {
+        /// The network, in TOML
+        file: PathBuf,
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a lab whole, also one that was left by a killed process
+    Down {
+        /// The lab; may be left out if there is one
+        name: Option<String>,
+    },
+    /// Show labs: namespaces, processes, switches and their controllers
+    Status {
+        /// The lab; all by default
+        name: Option<String>,
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a program on a host of a lab; `switches` is the host of the switches
+    Exec {
+        /// The lab; may be left out if there is one
+        #[arg(long, value_name = "NAME")]
+        lab: Option<String>,
+        /// The host
+        host: String,
+        /// The program and its arguments
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+}
+
+#[derive(Serialize)]
+struct Made<'a> {
+    name: &'a str,
+    checks: &'a [Check],
+}
+
+#[derive(Serialize)]
+struct Labs {
+    labs: Vec<Status>,
+}
+
+impl LabCommand {
+    /// Does it.
+    ///
+    /// # Errors
+    /// The file describes no network; not root; a check failed; there is no such lab.
+    pub fn run(&self) -> Result<()> {
+        match &self.command {
+            Action::Up { file, json } => up(&LabFile::read(file).map_err(failure)?, *json),
+            Action::Down { name } => Lab::down(&chosen(name.as_deref())?).map_err(failure),
+            Action::Status { name, json } => status(name.as_deref(), *json),
+            Action::Exec { lab, host, command } => exec(lab.as_deref(), host, command),
+        }
+    }
+}
+
+fn failure(error: takt_lab::Error) -> Error {
+    match error {
+        takt_lab::Error::File(_) | takt_lab::Error::NoHost { .. } => Error::Usage(error.to_string()),
+        error => Error::NotKept { what: error.to_string() },
+    }
+}
+
+/// The lab that is meant.
+fn chosen(name: Option<&str>) -> Result<String> {
+    let names = Status::names();
+    match (name, names.as_slice()) {
+        (Some(name), _) => Ok(name.to_owned()),
+        (None, [one]) => Ok(one.clone()),
+        (None, []) => Err(Error::Usage("no lab is up".to_owned())),
+        (None, names) => Err(Error::Usage(format!("several labs are up, name one of {}", names.join(", ")))),
+    }
+}
+
+fn up(file: &LabFile, json: bool) -> Result<()> {
+    let lab = Lab::up(file).map_err(failure)?;
+    if stopped() {
+        lab.remove().map_err(failure)?;
+        return Err(Error::Stopped);
+    }
+    let (name, checks) = (lab.name().to_owned(), lab.checks().to_vec());
+    lab.keep().map_err(failure)?;
+    if json {
+        return outln!("{}", to_json(&Made { name: &name, checks: &checks })?);
+    }
+    outln!("lab {name} is up")?;
+    checks.iter().try_for_each(|Check { name, outcome, detail }| {
+        let word = match outcome {
+            Outcome::Passed => "passed",
+            Outcome::Failed => "failed",
+            Outcome::NotMeasured => "not measured",
+        };
+        outln!("  {name:<15} {word:<13} {detail}")
+    })
+}
+
+fn status(name: Option<&str>, json: bool) -> Result<()> {
+    let names = name.map_or_else(Status::names, |name| vec![name.to_owned()]);
+    let labs: Vec<_> = names.iter().map(|name| Status::of(name)).collect::<takt_lab::Result<_>>().map_err(failure)?;
+    if json {
+        return outln!("{}", to_json(&Labs { labs })?);
+    }
+    if labs.is_empty() {
+        return outln!("no lab is up");
+    }
+    labs.iter().try_for_each(print)
+}
+
+fn print(lab: &Status) -> Result<()> {
+    let state = match (lab.is_complete, lab.has_builder) {
+        (true, _) => "up".to_owned(),
+        (false, true) => "being made".to_owned(),
+        (false, false) => format!("left incomplete: takt lab down {}", lab.name),
+    };
+    outln!("lab {}: {state}", lab.name)?;
+    for place in &lab.places {
+        let state = if place.is_there { format!("{} processes", place.processes.len()) } else { "gone".to_owned() };
+        outln!("  {:<15} {:<40} {state}", place.name, place.namespace)?;
+    }
+    for switch in &lab.switches {
+        let state = if switch.is_there { "" } else { "Open vSwitch does not answer" };
+        let word = |is_connected: &bool| if *is_connected { "connected" } else { "not connected" };
+        let controllers = switch.controllers.iter().map(|(target, is)| format!("{target} {}", word(is)));
+        let words: Vec<_> =
+            std::iter::once(state.to_owned()).filter(|word| !word.is_empty()).chain(controllers).collect();
+        outln!(
+            "  switch {:<8} {}",
+            switch.name,
+            if words.is_empty() { "no controller".to_owned() } else { words.join(", ") }
+        )?;
+    }
+    Ok(())
+}
+
+/// Returns only if that failed.
+fn exec(lab: Option<&str>, host: &str, command: &[String]) -> Result<()> {
+    let [program, arguments @ ..] = command else { return Err(Error::Usage("a program is missing".to_owned())) };
+    let namespace = Status::namespace(&chosen(lab)?, host).map_err(failure)?;
+    let source = namespace.exec(Program::new(program).args(arguments));
+    Err(Error::Os { op: format!("run {program} on {host}"), source })
+}

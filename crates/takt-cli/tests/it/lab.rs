@@ -1,0 +1,95 @@
+//! `takt lab` from outside: up, status, exec, down, and what it says when it cannot.
+
+use std::path::PathBuf;
+
+use takt_testkit::{not_run, require};
+
+use crate::process::Takt;
+
+const NETWORK: &str = r#"
+[hosts.left]
+eth0 = ["10.7.0.1/24"]
+[hosts.right]
+eth0 = ["10.7.0.2/24"]
+[switches.s1]
+[[links]]
+ends = ["left:eth0", "s1"]
+[[links]]
+ends = ["s1", "right:eth0"]
+"#;
+
+/// A file of a network whose name is this test's alone; removed with this value, and the lab with it.
+struct File(PathBuf);
+
+impl File {
+    fn new(test: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("cli-{test}-{}.toml", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    fn name(&self) -> String {
+        self.0.file_stem().unwrap().to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).unwrap();
+        // It is down already if the test went well.
+        Takt::start(&format!("lab down {}", self.name())).finish();
+    }
+}
+
+#[test]
+fn lab_is_made_shown_used_and_removed() {
+    let programs = ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool", "ping"].into_iter().try_for_each(require::program);
+    if let Err(why) = require::root().and_then(|()| require::network_namespaces()).and(programs) {
+        return not_run(why);
+    }
+    let file = File::new("lab", NETWORK);
+    let name = file.name();
+    let made = Takt::start(&format!("lab up {} --json", file.0.display())).json();
+    assert_eq!(made["name"], name.as_str());
+    assert_eq!(made["checks"][0]["outcome"], "passed", "{made}");
+    let status = Takt::start(&format!("lab status {name} --json")).json();
+    let lab = &status["labs"][0];
+    assert_eq!((&lab["is_complete"], &lab["switches"][0]["is_there"]), (&true.into(), &true.into()), "{status}");
+    let (text, _) = Takt::start(&format!("lab status {name}")).finish();
+    assert!(text.contains(&format!("lab {name}: up")) && text.contains("switch s1       no controller"), "{text}");
+    let (text, status) = Takt::start(&format!("lab exec --lab {name} left -- ls /sys/class/net")).finish();
+    assert!(status.success() && text.contains("eth0"), "{text}");
+    let (text, status) = Takt::start(&format!("lab exec --lab {name} left -- ping -c 1 -W 20 10.7.0.2")).finish();
+    assert!(status.success(), "{text}");
+    let (_, status) = Takt::start(&format!("lab exec --lab {name} left -- false")).finish();
+    assert_eq!(status.code(), Some(1), "the exit code is the program's");
+    let (text, code) = Takt::start(&format!("lab exec --lab {name} middle -- true")).complaint();
+    assert!(text.contains("has no host \"middle\"; it has left, right, switches") && code == Some(2), "{text}");
+    let (text, code) = Takt::start(&format!("lab up {}", file.0.display())).complaint();
+    assert!(text.contains(&format!("takt lab down {name}")) && code == Some(1), "{text}");
+    let (_, status) = Takt::start(&format!("lab down {name}")).finish();
+    assert!(status.success());
+    let (text, code) = Takt::start(&format!("lab down {name}")).complaint();
+    assert!(text.contains(&format!("there is no lab {name}")) && code == Some(1), "{text}");
+}
+
+#[test]
+fn mistake_in_a_file_is_named_with_the_file() {
+    let file = File::new("mistake", &NETWORK.replace("right:eth0", "right:eth1"));
+    let (text, code) = Takt::start(&format!("lab up {}", file.0.display())).complaint();
+    assert!(text.contains(&file.name()) && text.contains("there is no right:eth1"), "{text}");
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn lab_without_root_says_that_it_needs_root() {
+    if let Err(why) = require::program("setpriv").and_then(|()| require::root()) {
+        return not_run(why);
+    }
+    let file = File::new("root", NETWORK);
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(&file.0, readable).unwrap();
+    let nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all";
+    let (text, code) = Takt::start_by(nobody, &format!("lab up {}", file.0.display())).complaint();
+    assert!(text.contains("needs root") && code == Some(1), "{text}");
+}
