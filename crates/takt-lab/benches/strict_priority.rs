@@ -151,6 +151,7 @@ fn flood(noise: &UdpSocket, megabits: u64, is_over: &AtomicBool, begin: &Instant
                 }
                 sent += 8.0 * PAYLOAD as f64;
             }
+            // tidy-allow(sleep): the workload has a rate
             std::thread::sleep(TICK);
         }
         wait_until(begin, start + 2 * FLOOD_HALF);
@@ -158,5 +159,6 @@ fn flood(noise: &UdpSocket, megabits: u64, is_over: &AtomicBool, begin: &Instant
 }
 
 fn wait_until(begin: &Instant, moment: Duration) {
+    // tidy-allow(sleep): the workload has a period
     std::thread::sleep(moment.saturating_sub(begin.elapsed()));
 }

@@ -17,7 +17,7 @@ use takt_openflow::value::PortNo;
 const LIMIT: Duration = Duration::from_secs(30);
 /// How long a read may take.
 const STEP: Duration = Duration::from_millis(20);
-/// To an address that no interface has, of a type for experiments (IEEE 802 §9.2.4), padded.
+/// To an address that no interface has, of the type 0x88b5 for local experiments, padded.
 const DESTINATION: [u8; 6] = [2, 0xff, 0, 0, 0, 1];
 const SOURCE: [u8; 6] = [2, 0xff, 0, 0, 0, 2];
 const ETHER_TYPE: [u8; 2] = [0x88, 0xb5];
