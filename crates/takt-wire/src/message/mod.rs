@@ -19,6 +19,8 @@ pub use info::{Checksum, HeaderExtension, InfoReply, InfoSource, Locators};
 pub(crate) use data::{DATA_FRAG_TO_INLINE_QOS, DATA_TO_INLINE_QOS};
 pub(crate) use info::FLAG_TIMESTAMP_INVALIDATE;
 
+use core::ops::Range;
+
 use crate::cursor::{Cursor, Endianness};
 use crate::error::Malformed;
 use crate::guid::GuidPrefix;
@@ -167,6 +169,22 @@ impl<'a> Envelope<'a> {
     #[inline]
     pub fn data(&self) -> Option<Result<Data<'a>, Malformed>> {
         (self.id == id::DATA).then(|| Data::parse(*self))
+    }
+
+    /// Its number (RTPS 2.5 §9.4.5.1.1).
+    pub const fn id(&self) -> u8 {
+        self.id
+    }
+
+    /// Its octets in the datagram, the four of its header included.
+    pub const fn range(&self) -> Range<usize> {
+        let start = self.body.offset() - SUBMESSAGE_HEADER_LEN;
+        start..self.body.offset() + self.body.remaining()
+    }
+
+    /// The byte order of its integers.
+    pub const fn endianness(&self) -> Endianness {
+        self.body.endianness()
     }
 
     /// Reads it, whatever it is.
