@@ -6,6 +6,8 @@
 //! | [`topology`] | switches, ports and links, by authenticated LLDP |
 //! | [`devices`] | hosts: addresses, attachment, moves, spoofing |
 //! | [`forwarding`] | spanning tree, shortest paths, rules |
+//! | [`discovery`] | DDS discovery: participants, pairs, verdicts, rewritten announcements |
+//! | [`contract`] | minimum separation, size, latency limit and importance of a writer and reader |
 //! | [`controller`] | the state machine of all of it over the channels of the switches |
 //! | [`model`] | switches by model, ports, links and hosts, in versions |
 //! | [`schedule`] | admission of flows: frames, ways, classes, proof |
@@ -15,8 +17,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod contract;
 pub mod controller;
 pub mod devices;
+pub mod discovery;
 pub mod forwarding;
 pub mod frame;
 pub mod model;

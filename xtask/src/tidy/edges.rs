@@ -36,7 +36,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "takt-sdn",
         internal: &["takt-wire", "takt-packet", "takt-openflow", "takt-calculus"],
-        internal_in_tests: &["takt-lab"],
+        internal_in_tests: &["takt-core", "takt-lab"],
         external: None,
     },
     Crate { name: "takt-exec", internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },

@@ -1,6 +1,9 @@
 //! The controller over simulated switches, and the scheduler of its flows.
 
 mod attacks;
+mod discovery_attacks;
+mod discovery_engines;
+mod discovery_network;
 mod fabric;
 mod open_vswitch;
 mod plain_ethernet;

@@ -1,0 +1,211 @@
+//! The operator's contracts by topic, in TOML, for applications that declare none.
+//!
+//! ```toml
+//! [[contract]]
+//! topic = "camera/*"     # patterns as in PARTITION: *, ?, [a-z]
+//! type = "Image"         # optional, a pattern too
+//! separation = "5ms"
+//! size = 1400            # octets of a serialised sample
+//! limit = "1ms"
+//! importance = 7
+//! ```
+//!
+//! The first table whose patterns match counts, whether it has all values or not. Keys that are unknown are errors.
+
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+use takt_wire::partition::partitions_match;
+use takt_wire::qos::Partition;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Source, Sourced, parse_span};
+
+/// Octets of a file.
+pub const FILE_LEN_MAX: usize = 1 << 20;
+/// Contracts of a file.
+pub const CONTRACTS_MAX: usize = 10_000;
+
+/// Why a file is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileError {
+    /// Line of the error, from 1.
+    pub line: usize,
+    /// The key, empty if there is none.
+    pub key: String,
+    /// What was found, and what was expected.
+    pub what: String,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: ", self.line)?;
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// One `[[contract]]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Entry {
+    topic: Partition,
+    type_name: Option<Partition>,
+    pub(super) separation: Option<Sourced<Duration>>,
+    pub(super) size: Option<Sourced<u32>>,
+    pub(super) limit: Option<Sourced<Duration>>,
+    pub(super) importance: Option<Sourced<i32>>,
+}
+
+/// The operator's contracts; by default none.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ContractFile {
+    entries: Vec<Entry>,
+}
+
+impl ContractFile {
+    /// Reads a file of at most [`FILE_LEN_MAX`] octets with at most [`CONTRACTS_MAX`] contracts.
+    pub fn parse(text: &str) -> Result<Self, FileError> {
+        let reader = Reader { text };
+        if text.len() > FILE_LEN_MAX {
+            let what = format!("the file has {} octets, at most {FILE_LEN_MAX} are read", text.len());
+            return Err(FileError { line: 1, key: String::new(), what });
+        }
+        let root = DeTable::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            FileError { line: reader.line(at), key: String::new(), what: error.message().to_owned() }
+        })?;
+        let mut entries = Vec::new();
+        for (key, value) in root.get_ref() {
+            if key.get_ref() != "contract" {
+                return Err(reader.error(
+                    &key.span(),
+                    key.get_ref(),
+                    "unknown key; a contract begins with [[contract]]",
+                ));
+            }
+            let DeValue::Array(tables) = value.get_ref() else {
+                return Err(reader.error(&key.span(), "contract", "is no list; write [[contract]]"));
+            };
+            for table in tables {
+                if entries.len() == CONTRACTS_MAX {
+                    let what = format!("more than {CONTRACTS_MAX} contracts");
+                    return Err(reader.error(&table.span(), "contract", &what));
+                }
+                entries.push(reader.entry(table)?);
+            }
+        }
+        Ok(Self { entries })
+    }
+
+    /// How many contracts there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Is there no contract?
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The first contract for this topic and type.
+    pub(super) fn find(&self, topic: &str, type_name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| {
+            matches(&entry.topic, topic) && entry.type_name.as_ref().is_none_or(|pattern| matches(pattern, type_name))
+        })
+    }
+}
+
+/// Does the name match the one pattern? A name that has the characters of patterns matches only itself.
+fn matches(pattern: &Partition, name: &str) -> bool {
+    pattern.names[0] == name || partitions_match(pattern, &Partition { names: vec![name.to_owned()] })
+}
+
+struct Reader<'a> {
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn line(&self, at: usize) -> usize {
+        let before = &self.text.as_bytes()[..at.min(self.text.len())];
+        before.iter().filter(|octet| **octet == b'\n').count() + 1
+    }
+
+    fn error(&self, at: &Range<usize>, key: &str, what: &str) -> FileError {
+        FileError { line: self.line(at.start), key: key.to_owned(), what: what.to_owned() }
+    }
+
+    fn entry(&self, value: &Spanned<DeValue<'_>>) -> Result<Entry, FileError> {
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(self.error(&value.span(), "contract", "is no table; write [[contract]]"));
+        };
+        let mut topic = None;
+        let mut entry = Entry {
+            topic: Partition::default(),
+            type_name: None,
+            separation: None,
+            size: None,
+            limit: None,
+            importance: None,
+        };
+        for (key, value) in table {
+            let source = Source::File { line: self.line(key.span().start) };
+            let wrong = |what: &str| self.error(&key.span(), key.get_ref(), what);
+            match key.get_ref().as_ref() {
+                "topic" => {
+                    topic = Some(pattern(value).ok_or_else(|| wrong("is no text; give a pattern of topic names"))?)
+                }
+                "type" => {
+                    let pattern = pattern(value).ok_or_else(|| wrong("is no text; give a pattern of type names"))?;
+                    entry.type_name = Some(pattern);
+                }
+                "separation" | "limit" => {
+                    let span = text(value).and_then(parse_span).ok_or_else(|| {
+                        wrong(
+                            "is no span of time; write a whole number above zero and ns, us, ms or s, such as \"5ms\"",
+                        )
+                    })?;
+                    let span = Some(Sourced::new(span, source));
+                    if key.get_ref() == "limit" { entry.limit = span } else { entry.separation = span }
+                }
+                "size" => {
+                    let size = integer(value).and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0);
+                    let size = size.ok_or_else(|| wrong("is no size; write octets, from 1 to 4294967295"))?;
+                    entry.size = Some(Sourced::new(size, source));
+                }
+                "importance" => {
+                    let importance = integer(value).and_then(|importance| i32::try_from(importance).ok());
+                    let importance = importance.ok_or_else(|| wrong("is no whole number of 32 bits"))?;
+                    entry.importance = Some(Sourced::new(importance, source));
+                }
+                _ => return Err(wrong("unknown key; known are topic, type, separation, size, limit and importance")),
+            }
+        }
+        let missing = || self.error(&value.span(), "topic", "is missing; give a pattern of topic names, * for all");
+        entry.topic = topic.ok_or_else(missing)?;
+        Ok(entry)
+    }
+}
+
+fn text<'a>(value: &'a Spanned<DeValue<'_>>) -> Option<&'a str> {
+    match value.get_ref() {
+        DeValue::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn pattern(value: &Spanned<DeValue<'_>>) -> Option<Partition> {
+    Some(Partition { names: vec![text(value)?.to_owned()] })
+}
+
+fn integer(value: &Spanned<DeValue<'_>>) -> Option<i64> {
+    match value.get_ref() {
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).ok(),
+        _ => None,
+    }
+}

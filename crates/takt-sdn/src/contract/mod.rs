@@ -1,0 +1,196 @@
+//! Contracts of writer and reader: minimum separation, size, latency limit and importance, each with its source.
+//!
+//! For each of the four values the first source that has it counts:
+//!
+//! | value | sources, by precedence |
+//! |---|---|
+//! | separation | [`ContractFile`]; key `rt.min_sep_ns` or `rt.minsep` of the writer; finite DEADLINE of the writer |
+//! | size | [`ContractFile`]; key `rt.max_bytes` or `rt.maxsize` of the writer; `PID_TYPE_MAX_SIZE_SERIALIZED` of the writer |
+//! | limit | [`ContractFile`]; key `rt.e2e_ns` or `rt.e2e` of the reader; LATENCY_BUDGET of the reader; DEADLINE of the reader |
+//! | importance | [`ContractFile`]; key `rt.importance` of the writer; TRANSPORT_PRIORITY of the writer; 0 |
+//!
+//! DEADLINE promises that a sample comes at least once in its period. Read as a separation it is an assumption, and the network
+//! polices it as it polices a declared one. An infinite DEADLINE and a LATENCY_BUDGET of zero or infinity, which are the
+//! defaults of DDS 1.4 §2.2.3.7 and §2.2.3.8, say nothing.
+//!
+//! The size is in octets of a serialised sample with its encapsulation header, as in [`takt_wire::qos::Contract`]; protocol octets are
+//! not in it. A pair without separation, size or limit has no contract ([`NoContract`]); the size is never guessed from a type.
+
+mod file;
+mod keys;
+mod span;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+
+pub use file::{CONTRACTS_MAX, ContractFile, FILE_LEN_MAX, FileError};
+use keys::Declared;
+pub use span::parse_span;
+
+/// Origin of a value of a contract.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The operator's file, at this line.
+    File {
+        /// Line of the key, from 1.
+        line: usize,
+    },
+    /// A key in the USER_DATA or the properties of the writer.
+    WriterKey(&'static str),
+    /// A key in the USER_DATA or the properties of the reader.
+    ReaderKey(&'static str),
+    /// A policy of the writer.
+    WriterPolicy(&'static str),
+    /// A policy of the reader.
+    ReaderPolicy(&'static str),
+    /// `PID_TYPE_MAX_SIZE_SERIALIZED` of the writer.
+    TypeMaxSize,
+    /// The value that holds when none is declared.
+    Default,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { line } => write!(f, "contract file, line {line}"),
+            Self::WriterKey(key) => write!(f, "key {key} of the writer"),
+            Self::ReaderKey(key) => write!(f, "key {key} of the reader"),
+            Self::WriterPolicy(policy) => write!(f, "{policy} of the writer"),
+            Self::ReaderPolicy(policy) => write!(f, "{policy} of the reader"),
+            Self::TypeMaxSize => f.write_str("PID_TYPE_MAX_SIZE_SERIALIZED of the writer"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// A value with its origin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+impl<T> Sourced<T> {
+    /// A value from a source.
+    pub const fn new(value: T, source: Source) -> Self {
+        Self { value, source }
+    }
+}
+
+/// The contract of one writer with one reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contract {
+    /// Least time between two samples of the writer, whatever their instance; above zero.
+    pub separation: Sourced<Duration>,
+    /// Octets of the longest serialised sample, its encapsulation header included; above zero.
+    pub size: Sourced<u32>,
+    /// Longest time from writing to delivery; above zero.
+    pub limit: Sourced<Duration>,
+    /// Flows of higher importance are kept when not all fit.
+    pub importance: Sourced<i32>,
+}
+
+impl fmt::Display for Contract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { separation, size, limit, importance } = self;
+        write!(f, "{} octets ({}) every {:?} ({})", size.value, size.source, separation.value, separation.source)?;
+        write!(f, " within {:?} ({})", limit.value, limit.source)?;
+        write!(f, ", importance {} ({})", importance.value, importance.source)
+    }
+}
+
+/// A value that a contract needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// The minimum separation.
+    Separation,
+    /// The size of a sample.
+    Size,
+    /// The latency limit.
+    Limit,
+}
+
+/// Why a pair has no contract: no source has these values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NoContract {
+    /// What is missing, in the order of [`Value`].
+    pub missing: Vec<Value>,
+}
+
+impl NoContract {
+    /// Has any of the three values a source? If not, neither endpoint asks for a contract.
+    pub fn is_partial(&self) -> bool {
+        self.missing.len() < 3
+    }
+}
+
+impl fmt::Display for NoContract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<&str> = self
+            .missing
+            .iter()
+            .map(|value| match value {
+                Value::Separation => "no separation: declare rt.min_sep_ns or DEADLINE at the writer",
+                Value::Size => "no size: declare rt.max_bytes at the writer",
+                Value::Limit => "no latency limit: declare rt.e2e_ns or LATENCY_BUDGET at the reader",
+            })
+            .collect();
+        write!(f, "{}, or give it in the contract file", texts.join("; "))
+    }
+}
+
+impl std::error::Error for NoContract {}
+
+/// The contract of a writer and a reader of one topic. `file` holds the operator's contracts, which count more than what
+/// the endpoints announce.
+pub fn resolve(
+    writer: &PublicationData,
+    reader: &SubscriptionData,
+    file: &ContractFile,
+) -> Result<Contract, NoContract> {
+    let entry = file.find(&writer.topic_name, &writer.type_name);
+    let of_writer = Declared::read(&writer.qos.user_data, &writer.qos.property);
+    let of_reader = Declared::read(&reader.qos.user_data, &reader.qos.property);
+    let separation = entry
+        .and_then(|entry| entry.separation)
+        .or(of_writer.separation.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))))
+        .or(policy(writer.qos.deadline.period).map(|value| Sourced::new(value, Source::WriterPolicy("DEADLINE"))));
+    let size = entry
+        .and_then(|entry| entry.size)
+        .or(of_writer.size.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))))
+        .or(writer.max_sample_serialized.filter(|size| *size > 0).map(|size| Sourced::new(size, Source::TypeMaxSize)));
+    let limit = entry
+        .and_then(|entry| entry.limit)
+        .or(of_reader.limit.map(|(value, key)| Sourced::new(value, Source::ReaderKey(key))))
+        .or(policy(reader.qos.latency_budget.duration)
+            .map(|value| Sourced::new(value, Source::ReaderPolicy("LATENCY_BUDGET"))))
+        .or(policy(reader.qos.deadline.period).map(|value| Sourced::new(value, Source::ReaderPolicy("DEADLINE"))));
+    let priority = writer.qos.transport_priority.0;
+    let importance = entry
+        .and_then(|entry| entry.importance)
+        .or(of_writer.importance.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))))
+        .or((priority != 0).then(|| Sourced::new(priority, Source::WriterPolicy("TRANSPORT_PRIORITY"))))
+        .unwrap_or(Sourced::new(0, Source::Default));
+    match (separation, size, limit) {
+        (Some(separation), Some(size), Some(limit)) => Ok(Contract { separation, size, limit, importance }),
+        _ => {
+            let of = [
+                (Value::Separation, separation.is_none()),
+                (Value::Size, size.is_none()),
+                (Value::Limit, limit.is_none()),
+            ];
+            Err(NoContract { missing: of.iter().filter(|(_, is)| *is).map(|(value, _)| *value).collect() })
+        }
+    }
+}
+
+/// A policy's span, if it says something: neither zero nor infinite.
+fn policy(span: takt_wire::Duration) -> Option<Duration> {
+    span.as_nanos().filter(|nanos| *nanos > 0).map(Duration::from_nanos)
+}

@@ -1,0 +1,118 @@
+//! Contracts by source, and errors of a contract file.
+
+use std::time::Duration;
+
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::qos::{Contract as Keys, Deadline, LatencyBudget, TransportPriority, UserData};
+
+use super::*;
+
+fn pair(of_writer: &str, of_reader: &str) -> (PublicationData, SubscriptionData) {
+    let mut writer =
+        PublicationData { topic_name: "Camera".into(), type_name: "Image".into(), ..PublicationData::default() };
+    let mut reader =
+        SubscriptionData { topic_name: "Camera".into(), type_name: "Image".into(), ..SubscriptionData::default() };
+    writer.qos.user_data = UserData(of_writer.as_bytes().to_vec());
+    reader.qos.user_data = UserData(of_reader.as_bytes().to_vec());
+    (writer, reader)
+}
+
+fn millis(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+#[test]
+fn keys_that_takt_writes_make_a_contract() {
+    let (mut writer, mut reader) = pair("", "");
+    let nanos = |nanos| Some(takt_wire::Duration::from_nanos(nanos));
+    Keys { minimum_separation: nanos(5_000_000), max_sample_bytes: Some(1400), ..Keys::default() }
+        .put_into_writer(&mut writer.qos);
+    Keys { e2e_latency: nanos(1_000_000), ..Keys::default() }.put_into_reader(&mut reader.qos);
+    let contract = resolve(&writer, &reader, &ContractFile::default()).expect("all is declared");
+    assert_eq!(contract.separation, Sourced::new(millis(5), Source::WriterKey("rt.min_sep_ns")));
+    assert_eq!(contract.size, Sourced::new(1400, Source::WriterKey("rt.max_bytes")));
+    assert_eq!(contract.limit, Sourced::new(millis(1), Source::ReaderKey("rt.e2e_ns")));
+    assert_eq!(contract.importance, Sourced::new(0, Source::Default));
+}
+
+#[test]
+fn keys_with_units_make_a_contract() {
+    let (writer, reader) = pair("a=b; rt.minsep = 5ms;rt.maxsize=1400;rt.importance=-3", "rt.e2e=250us\0");
+    let contract = resolve(&writer, &reader, &ContractFile::default()).expect("all is declared");
+    assert_eq!((contract.separation.value, contract.size.value), (millis(5), 1400));
+    assert_eq!((contract.limit.value, contract.importance.value), (Duration::from_micros(250), -3));
+    assert_eq!(contract.limit.source.to_string(), "key rt.e2e of the reader");
+}
+
+#[test]
+fn policies_count_where_keys_are_missing() {
+    let (mut writer, mut reader) = pair("", "");
+    writer.max_sample_serialized = Some(900);
+    writer.qos.deadline = Deadline { period: takt_wire::Duration::from_millis(20) };
+    writer.qos.transport_priority = TransportPriority(9);
+    reader.qos.deadline = Deadline { period: takt_wire::Duration::from_millis(30) };
+    let by_deadline = resolve(&writer, &reader, &ContractFile::default()).expect("all is declared");
+    assert_eq!(by_deadline.separation, Sourced::new(millis(20), Source::WriterPolicy("DEADLINE")));
+    assert_eq!(by_deadline.size, Sourced::new(900, Source::TypeMaxSize));
+    assert_eq!(by_deadline.limit, Sourced::new(millis(30), Source::ReaderPolicy("DEADLINE")));
+    assert_eq!(by_deadline.importance, Sourced::new(9, Source::WriterPolicy("TRANSPORT_PRIORITY")));
+    reader.qos.latency_budget = LatencyBudget { duration: takt_wire::Duration::from_millis(4) };
+    let by_budget = resolve(&writer, &reader, &ContractFile::default()).expect("all is declared");
+    assert_eq!(by_budget.limit, Sourced::new(millis(4), Source::ReaderPolicy("LATENCY_BUDGET")));
+}
+
+#[test]
+fn contract_without_size_names_what_is_missing() {
+    let (writer, reader) = pair("rt.minsep=5ms", "rt.e2e=1ms");
+    let reason = resolve(&writer, &reader, &ContractFile::default()).expect_err("no size");
+    assert_eq!(reason.missing, [Value::Size]);
+    assert!(reason.is_partial() && reason.to_string().contains("rt.max_bytes"), "{reason}");
+    let (writer, reader) = pair("rt.minsep=0ms;rt.maxsize=0", "rt.e2e=-1ms");
+    let nothing = resolve(&writer, &reader, &ContractFile::default()).expect_err("nothing is declared");
+    assert!(!nothing.is_partial());
+}
+
+#[test]
+fn file_counts_more_than_the_endpoints_value_by_value() {
+    let text = "[[contract]]\ntopic = 'Cam*'\ntype = 'Im?ge'\nlimit = '2 ms'\nimportance = 4\n\n\
+                [[contract]]\ntopic = '*'\nsize = 77\n";
+    let file = ContractFile::parse(text).expect("a good file");
+    let (writer, reader) = pair("rt.minsep=5ms;rt.maxsize=1400;rt.importance=1", "rt.e2e=1ms");
+    let contract = resolve(&writer, &reader, &file).expect("all is declared");
+    assert_eq!(contract.limit, Sourced::new(millis(2), Source::File { line: 4 }));
+    assert_eq!(contract.importance, Sourced::new(4, Source::File { line: 5 }));
+    assert_eq!(contract.size, Sourced::new(1400, Source::WriterKey("rt.maxsize")), "the first table counts alone");
+    assert_eq!((file.len(), file.is_empty()), (2, false));
+}
+
+#[test]
+fn errors_of_a_file_name_line_and_key() {
+    let error = |text: &str| ContractFile::parse(text).expect_err("a wrong file").to_string();
+    let cases = [
+        ("[[contract]]\ntopic = 'a'\nseparation = '5'\n", "line 3: separation: is no span of time"),
+        ("[[contract]]\ntopic = 'a'\nlimit = 5\n", "line 3: limit: is no span of time"),
+        ("[[contract]]\ntopic = 'a'\n\nsize = 0\n", "line 4: size: is no size"),
+        ("[[contract]]\ntopic = 1\n", "line 2: topic: is no text"),
+        ("\n[[contract]]\nsize = 1\n", "line 2: topic: is missing"),
+        ("[[contract]]\ntopic = 'a'\nimportance = 3000000000\n", "line 3: importance: is no whole number"),
+        ("[[contract]]\ntopic = 'a'\nlatency = '1ms'\n", "line 3: latency: unknown key"),
+        ("contract = 1\n", "line 1: contract: is no list"),
+        ("[flow]\n", "line 1: flow: unknown key"),
+        ("[[contract]]\ntopic = \n", "line 2: "),
+    ];
+    for (text, expected) in cases {
+        let found = error(text);
+        assert!(found.starts_with(expected), "{text:?}: {found}");
+    }
+    assert!(error(&"#".repeat(FILE_LEN_MAX + 1)).contains("1048577 octets"));
+}
+
+#[test]
+fn spans_need_a_whole_number_and_a_unit() {
+    assert_eq!(parse_span(" 5ms "), Some(millis(5)));
+    assert_eq!(parse_span("7 ns"), Some(Duration::from_nanos(7)));
+    assert_eq!(parse_span("2s"), Some(Duration::from_secs(2)));
+    for wrong in ["", "5", "ms", "1.5ms", "-1ms", "0s", "5m", "99999999999999999999s", "9999999999999s", "5 ms x"] {
+        assert_eq!(parse_span(wrong), None, "{wrong:?}");
+    }
+}

@@ -1,0 +1,155 @@
+//! Submessages that the interceptor writes: withdrawn and incompatible announcements, GAP, fragments.
+
+use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
+use takt_wire::cursor::Endianness;
+use takt_wire::discovery::{ENCAPSULATION_LEN, key_payload};
+use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
+use takt_wire::message::{HEADER_LEN, Header};
+use takt_wire::parameter::{
+    FLAG_MUST_UNDERSTAND, PID_LATENCY_BUDGET, PID_OWNERSHIP, ParameterList, ParameterListBuilder,
+};
+use takt_wire::qos::Ownership;
+use takt_wire::{
+    Duration, EntityId, Full, Gap, Guid, GuidPrefix, Heartbeat, Payload, ProtocolVersion, SequenceNumber,
+    SequenceNumberSet, VendorId,
+};
+
+/// Vendor-specific parameter of an incompatible announcement: the four octets `takt` and a CDR string with the reason. Only Takt
+/// participants are sent it.
+pub const PID_TAKT_REFUSAL: u16 = 0x8f01;
+
+/// First octets of the value of [`PID_TAKT_REFUSAL`], since other vendors may give the number another meaning.
+pub const REFUSAL_MAGIC: [u8; 4] = *b"takt";
+
+/// Octets of a reason on the wire; a longer one is cut.
+pub const REASON_LEN_MAX: usize = 200;
+
+/// Fragments of announcements that the interceptor itself cuts.
+const FRAGMENT_LEN: u16 = 1024;
+
+/// The longest announcement that goes in one DATA.
+const DATA_LEN_MAX: usize = 1300;
+
+/// Writes submessages without a header of a message. `len` octets suffice.
+fn submessages(len: usize, write: impl FnOnce(&mut MessageBuilder<'_>) -> Result<(), Full>) -> Vec<u8> {
+    let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: GuidPrefix::UNKNOWN };
+    let mut buffer = vec![0; HEADER_LEN + len];
+    let mut builder = MessageBuilder::new(&mut buffer, &header).expect("there is room for the header");
+    write(&mut builder).expect("there is room for what follows");
+    let end = builder.len();
+    buffer.truncate(end);
+    buffer.split_off(HEADER_LEN)
+}
+
+/// The reader that belongs to an SEDP writer.
+pub(super) fn reader_of(writer: EntityId) -> EntityId {
+    if writer == EntityId::SEDP_PUB_WRITER { EntityId::SEDP_PUB_READER } else { EntityId::SEDP_SUB_READER }
+}
+
+/// DATA, or DATA_FRAG if it is long or came so, each to go in a message of its own.
+pub(super) fn data(writer: EntityId, number: i64, payload: &[u8], fragment_len: Option<u16>) -> Vec<Vec<u8>> {
+    let (reader, sn) = (reader_of(writer), SequenceNumber(number));
+    if fragment_len.is_none() && payload.len() <= DATA_LEN_MAX {
+        let emit = DataEmit { reader, writer, sn, inline_qos: None, payload: Payload::Data(payload) };
+        return vec![submessages(payload.len() + 64, |builder| builder.data(&emit))];
+    }
+    let fragment_size = fragment_len.unwrap_or(FRAGMENT_LEN).clamp(256, FRAGMENT_LEN);
+    let sample_size = u32::try_from(payload.len()).expect("the length of announcements is limited");
+    let pieces = payload.chunks(usize::from(fragment_size)).zip(1..);
+    let fragments = pieces.map(|(payload, fragment_starting_num)| {
+        let emit = DataFragEmit {
+            reader,
+            writer,
+            sn,
+            fragment_starting_num,
+            fragment_size,
+            sample_size,
+            inline_qos: None,
+            key: false,
+            payload,
+            fragments_in_submessage: 1,
+        };
+        submessages(payload.len() + 64, |builder| builder.data_frag(&emit))
+    });
+    fragments.collect()
+}
+
+/// DATA that disposes of an endpoint and unregisters it (RTPS 2.5 §8.5.4). The key stands in the payload and in the inline QoS,
+/// since vendors read one or the other.
+pub(super) fn disposal(writer: EntityId, number: i64, endpoint: Guid) -> Vec<u8> {
+    let mut inline = InlineQosBuilder::<64>::new();
+    inline.key_hash(endpoint.to_bytes()).expect("there is room");
+    inline.status_info(STATUS_INFO_DISPOSED | STATUS_INFO_UNREGISTERED).expect("there is room");
+    let inline_qos = Some(inline.finish().expect("there is room"));
+    let key = key_payload(endpoint);
+    let sn = SequenceNumber(number);
+    let emit = DataEmit { reader: reader_of(writer), writer, sn, inline_qos, payload: Payload::Key(&key) };
+    submessages(256, |builder| builder.data(&emit))
+}
+
+/// GAP for one number.
+pub(super) fn gap(writer: EntityId, number: i64) -> Vec<u8> {
+    gaps(writer, &[(number, SequenceNumberSet::new(SequenceNumber(number.saturating_add(1))))])
+}
+
+/// GAPs, each an interval and a set.
+pub(super) fn gaps(writer: EntityId, gaps: &[(i64, SequenceNumberSet)]) -> Vec<u8> {
+    submessages(gaps.len() * 128, |builder| {
+        for (start, gap_list) in gaps {
+            let gap_start = SequenceNumber(*start);
+            builder.gap(&Gap { reader: reader_of(writer), writer, gap_start, gap_list: *gap_list })?;
+        }
+        Ok(())
+    })
+}
+
+/// HEARTBEAT that asks for an answer.
+pub(super) fn heartbeat(writer: EntityId, first: i64, last: i64, count: i32) -> Vec<u8> {
+    let heartbeat = Heartbeat {
+        reader: reader_of(writer),
+        writer,
+        first_sn: SequenceNumber(first),
+        last_sn: SequenceNumber(last),
+        count,
+        is_final: false,
+        liveliness: false,
+        group: None,
+    };
+    submessages(64, |builder| builder.heartbeat(&heartbeat))
+}
+
+/// The announcement of an endpoint, changed so that no endpoint is compatible with it: the other kind of OWNERSHIP, which has to
+/// be equal at both ends (DDS 1.4 §2.2.3.9), and for a writer an infinite LATENCY_BUDGET, which only a reader with an infinite one
+/// accepts (DDS 1.4 §2.2.3.8). All other parameters stay. `reason` is for Takt participants. `None` if the payload is no
+/// parameter list, which those that were read before are.
+pub(super) fn incompatible(
+    payload: &[u8],
+    ownership: Ownership,
+    is_writer: bool,
+    reason: Option<&str>,
+) -> Option<Vec<u8>> {
+    let (encapsulation, list) = payload.split_at_checked(ENCAPSULATION_LEN)?;
+    let endianness = Endianness::from_flags(encapsulation[1]);
+    let (list, _) = ParameterList::parse(list, endianness).ok()?;
+    let mut changed = ParameterListBuilder::after(encapsulation.to_vec(), endianness);
+    for parameter in list {
+        if parameter.pid == PID_OWNERSHIP || (is_writer && parameter.pid == PID_LATENCY_BUDGET) {
+            continue;
+        }
+        let flag = if parameter.must_understand { FLAG_MUST_UNDERSTAND } else { 0 };
+        changed.put(parameter.pid | flag, |value| value.bytes(parameter.value));
+    }
+    let other = if ownership == Ownership::Shared { 1 } else { 0 };
+    changed.put(PID_OWNERSHIP, |value| value.u32(other));
+    if is_writer {
+        changed.put(PID_LATENCY_BUDGET, |value| value.duration(Duration::INFINITE));
+    }
+    if let Some(reason) = reason {
+        let end = (0..=REASON_LEN_MAX.min(reason.len())).rev().find(|end| reason.is_char_boundary(*end)).unwrap_or(0);
+        changed.put(PID_TAKT_REFUSAL, |value| {
+            value.bytes(&REFUSAL_MAGIC);
+            value.string(&reason[..end]);
+        });
+    }
+    Some(changed.finish())
+}

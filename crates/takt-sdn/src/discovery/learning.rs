@@ -1,0 +1,394 @@
+//! What the submessages of discovery teach: participants, endpoints, pairs.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use takt_openflow::channel::Instant;
+use takt_wire::discovery::{ParticipantData, parse_key};
+use takt_wire::inline_qos::InlineQos;
+use takt_wire::message::Header;
+use takt_wire::{Data as DataSubmessage, DataFrag, EntityId, Guid, GuidPrefix, Payload, Submessage};
+
+use super::directory::{Data, Endpoint, Origin, Refusal, stream_index};
+use super::fragments::Taken;
+use super::interceptor::{Fate, Interceptor, PairState, Standing, StreamKey, is_secured, writer_of};
+use super::message::{Body, Part};
+use super::{Event, Forgery, Limit, Pair};
+use crate::contract::resolve;
+
+/// The last port before those of domain 0, and the ports of a domain (RTPS 2.5 §9.6.2.3).
+const PORT_BASE: u16 = 7400;
+const PORTS_PER_DOMAIN: u16 = 250;
+/// The highest sequence number that insertions stand behind, far from the last one there is.
+const NUMBER_MAX: i64 = 1 << 62;
+
+impl Interceptor {
+    pub(super) fn learn(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        part: &Part<'_>,
+        origin: &Origin,
+        to: SocketAddr,
+    ) -> Fate {
+        let submessage = match &part.body {
+            Body::Plain(submessage) => submessage,
+            Body::Malformed => {
+                self.counters.malformed += 1;
+                return Fate::Drop;
+            }
+            Body::Secured => {
+                self.opaque(part.source);
+                return Fate::Keep;
+            }
+            Body::Destination | Body::Context(_) | Body::Extension | Body::Other => return Fate::Keep,
+        };
+        let writer = writer_of(submessage);
+        if writer.is_some_and(is_secured) {
+            self.opaque(part.source);
+            return Fate::Keep;
+        }
+        if writer == Some(EntityId::SPDP_WRITER) {
+            return self.learn_participant(now, header, part.source, submessage, origin, to);
+        }
+        let Some(index) = writer.and_then(stream_index) else { return Fate::Keep };
+        match self.directory.believes(part.source, origin) {
+            Some(false) => {
+                self.forged(part.source, origin, Forgery::ForeignSource);
+                return Fate::Drop;
+            }
+            None => {
+                self.counters.strangers += 1;
+                return Fate::Drop;
+            }
+            Some(true) => {}
+        }
+        self.learn_number(part.source, index, submessage);
+        match submessage {
+            Submessage::Data(data) => self.learn_data(now, part.source, data, origin),
+            Submessage::DataFrag(data) => self.learn_fragment(now, part.source, data, origin),
+            _ => Fate::Keep,
+        }
+    }
+
+    fn learn_number(&mut self, source: GuidPrefix, index: usize, submessage: &Submessage<'_>) {
+        let number = match submessage {
+            Submessage::Data(data) => data.sn.0,
+            Submessage::DataFrag(data) => data.sn.0,
+            Submessage::Heartbeat(heartbeat) => heartbeat.last_sn.0,
+            Submessage::Gap(gap) => gap.gap_list.base().0 - 1,
+            _ => return,
+        };
+        if let Some(participant) = self.directory.participants.get_mut(&source) {
+            participant.last[index] = participant.last[index].max(number.min(NUMBER_MAX));
+        }
+    }
+
+    fn opaque(&mut self, participant: GuidPrefix) {
+        self.counters.opaque += 1;
+        if let Some(known) = self.directory.participants.get_mut(&participant)
+            && !std::mem::replace(&mut known.is_opaque, true)
+        {
+            self.report_abuse(Event::Opaque { participant });
+        }
+    }
+
+    fn learn_participant(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        source: GuidPrefix,
+        submessage: &Submessage<'_>,
+        origin: &Origin,
+        to: SocketAddr,
+    ) -> Fate {
+        let data = match submessage {
+            Submessage::Data(data) => data,
+            // An announcement of a participant fits a datagram; one in pieces cannot be judged.
+            Submessage::DataFrag(_) => {
+                self.counters.malformed += 1;
+                return Fate::Drop;
+            }
+            _ => return Fate::Keep,
+        };
+        if is_disposal(data) {
+            return self.learn_farewell(source, data, origin);
+        }
+        let Some(Ok(announced)) = data.payload.bytes().map(ParticipantData::parse) else {
+            self.counters.malformed += 1;
+            return Fate::Drop;
+        };
+        if announced.guid.prefix != source {
+            self.forged(source, origin, Forgery::ForeignEndpoint);
+            return Fate::Drop;
+        }
+        let by_port = to.port().saturating_sub(PORT_BASE) / PORTS_PER_DOMAIN;
+        let domain = announced.domain_id.unwrap_or(u32::from(by_port));
+        let label = announced.label();
+        match self.directory.announce(
+            now,
+            Header { prefix: source, ..*header },
+            announced,
+            domain,
+            origin,
+            &self.limits,
+        ) {
+            Ok(false) => Fate::Keep,
+            Ok(true) => {
+                let end = self.directory.participants.get(&source).and_then(|participant| participant.lease_end());
+                end.map(|end| self.leases.insert((end, source)));
+                let (port, source_address) = (origin.port, origin.source);
+                self.report(Event::ParticipantFound { participant: source, label, port, source: source_address });
+                Fate::Keep
+            }
+            Err(Refusal::Forged(what)) => {
+                self.forged(source, origin, what);
+                Fate::Drop
+            }
+            Err(Refusal::Limit(limit)) => {
+                self.limited(source, limit);
+                Fate::Drop
+            }
+        }
+    }
+
+    fn learn_farewell(&mut self, source: GuidPrefix, data: &DataSubmessage<'_>, origin: &Origin) -> Fate {
+        match self.directory.believes(source, origin) {
+            None => {
+                self.counters.strangers += 1;
+                return Fate::Drop;
+            }
+            Some(false) => {
+                self.forged(source, origin, Forgery::ForeignSource);
+                return Fate::Drop;
+            }
+            Some(true) => {}
+        }
+        match key_of(data) {
+            Some(guid) if guid.prefix == source => {
+                self.remove_participant(source);
+                Fate::Keep
+            }
+            Some(_) => {
+                self.forged(source, origin, Forgery::ForeignEndpoint);
+                Fate::Drop
+            }
+            None => {
+                self.counters.malformed += 1;
+                Fate::Drop
+            }
+        }
+    }
+
+    pub(super) fn remove_participant(&mut self, prefix: GuidPrefix) {
+        let endpoints = self.directory.participants.get(&prefix).map(|it| it.endpoints.clone()).unwrap_or_default();
+        for guid in endpoints {
+            self.remove_endpoint(guid);
+        }
+        self.directory.forget(prefix);
+        self.reassemblies.forget(prefix);
+        let concerns = |(writer, receiver): &StreamKey| writer.prefix == prefix || *receiver == prefix;
+        self.streams.retain(|key, _| !concerns(key));
+        self.resends.retain(|(_, key)| !concerns(key));
+        self.attempts.retain(|key, _| !concerns(key));
+        self.altered.retain(|(_, receiver), _| *receiver != prefix);
+        self.held.retain(|(_, receiver)| *receiver != prefix);
+        self.report(Event::ParticipantGone { participant: prefix });
+    }
+
+    fn remove_endpoint(&mut self, guid: Guid) {
+        let Some(endpoint) = self.directory.drop_endpoint(guid) else { return };
+        for peer in &endpoint.peers {
+            self.remove_pair(endpoint.pair(*peer), *peer, guid);
+        }
+        let of = (guid, GuidPrefix([0; 12]))..=(guid, GuidPrefix([0xff; 12]));
+        let altered: Vec<_> = self.altered.range(of.clone()).map(|(key, _)| *key).collect();
+        for key in altered {
+            self.altered.remove(&key);
+        }
+        let held: Vec<_> = self.held.range(of).copied().collect();
+        for key in held {
+            self.held.remove(&key);
+        }
+    }
+
+    fn remove_pair(&mut self, pair: Pair, peer: Guid, guid: Guid) {
+        if let Some(endpoint) = self.directory.endpoints.get_mut(&peer) {
+            endpoint.peers.remove(&guid);
+        }
+        if let Some(state) = self.pairs.remove(&pair) {
+            if let Standing::Pending(until) = state.standing {
+                self.pending.remove(&(until, pair));
+            }
+            self.report(Event::PairGone { pair });
+        }
+    }
+
+    fn learn_data(&mut self, now: Instant, source: GuidPrefix, data: &DataSubmessage<'_>, origin: &Origin) -> Fate {
+        if !is_disposal(data) {
+            let payload = data.payload.bytes().unwrap_or_default();
+            return match self.learn_endpoint(now, source, data.writer, data.sn.0, payload, None, origin) {
+                Some(guid) => Fate::Announcement(guid, data.sn.0),
+                None => Fate::Withhold(data.sn.0),
+            };
+        }
+        match key_of(data) {
+            Some(guid) if guid.prefix == source => {
+                self.directory.retire(guid, data.sn.0);
+                if self.directory.endpoints.get(&guid).is_some_and(|endpoint| endpoint.number < data.sn.0) {
+                    self.remove_endpoint(guid);
+                }
+                Fate::Keep
+            }
+            Some(_) => {
+                self.forged(source, origin, Forgery::ForeignEndpoint);
+                Fate::Withhold(data.sn.0)
+            }
+            None => {
+                self.counters.malformed += 1;
+                Fate::Withhold(data.sn.0)
+            }
+        }
+    }
+
+    fn learn_fragment(&mut self, now: Instant, source: GuidPrefix, data: &DataFrag<'_>, origin: &Origin) -> Fate {
+        let writer = Guid::new(source, data.writer);
+        let number = data.sn.0;
+        let known = self.directory.participants.get(&source).and_then(|participant| {
+            participant.endpoints.iter().copied().find(|guid| {
+                let endpoint = self.directory.endpoints.get(guid);
+                endpoint.is_some_and(|it| it.number == number && it.announcer() == data.writer)
+            })
+        });
+        if let Some(guid) = known {
+            return Fate::Fragment(guid, number);
+        }
+        match self.reassemblies.take(now, writer, data, &self.limits, &mut self.counters.unfinished) {
+            Taken::Incomplete => Fate::Drop,
+            Taken::Refused => {
+                self.counters.malformed += 1;
+                Fate::Withhold(number)
+            }
+            Taken::Complete(payload) => {
+                let fragment_len = Some(data.fragment_size);
+                match self.learn_endpoint(now, source, data.writer, number, &payload, fragment_len, origin) {
+                    Some(guid) => Fate::Completed(guid, number),
+                    None => Fate::Withhold(number),
+                }
+            }
+        }
+    }
+
+    /// Takes an announcement of an endpoint; `None` if it is to be withheld.
+    #[allow(clippy::too_many_arguments, reason = "they are the fields of one submessage and its frame")]
+    fn learn_endpoint(
+        &mut self,
+        now: Instant,
+        source: GuidPrefix,
+        writer: EntityId,
+        number: i64,
+        payload: &[u8],
+        fragment_len: Option<u16>,
+        origin: &Origin,
+    ) -> Option<Guid> {
+        let Ok(data) = Data::parse(writer, payload) else {
+            self.counters.malformed += 1;
+            return None;
+        };
+        let guid = data.guid();
+        if guid.prefix != source {
+            self.forged(source, origin, Forgery::ForeignEndpoint);
+            return None;
+        }
+        let known = self.directory.endpoints.get(&guid);
+        if known.is_some_and(|endpoint| endpoint.announcer() != writer) {
+            self.counters.malformed += 1;
+            return None;
+        }
+        if known.is_some_and(|endpoint| endpoint.number == number) || self.directory.is_outdated(guid, number) {
+            return Some(guid);
+        }
+        let room = self.directory.room(&data, payload.len(), &self.limits);
+        let peers = match room.and_then(|()| self.directory.matches(&data, &self.limits)) {
+            Ok(peers) if self.pairs.len() + peers.len() <= self.limits.pairs => peers,
+            Ok(_) => {
+                self.limited(source, Limit::Pairs);
+                return None;
+            }
+            Err(limit) => {
+                self.limited(source, limit);
+                return None;
+            }
+        };
+        let first = known.map_or(number, |endpoint| endpoint.first);
+        let payload = payload.to_vec();
+        self.directory.keep(Endpoint { data, number, first, payload, fragment_len, peers: BTreeSet::new() });
+        self.pair_with(now, guid, &peers);
+        Some(guid)
+    }
+
+    /// Compares the peers of an endpoint with those that it has now.
+    fn pair_with(&mut self, now: Instant, guid: Guid, peers: &BTreeSet<Guid>) {
+        let Some(endpoint) = self.directory.endpoints.get_mut(&guid) else { return };
+        let before = std::mem::replace(&mut endpoint.peers, peers.clone());
+        let pairs: Vec<(Pair, Guid)> = before.union(peers).map(|peer| (endpoint.pair(*peer), *peer)).collect();
+        for (pair, peer) in pairs {
+            if !peers.contains(&peer) {
+                self.remove_pair(pair, peer, guid);
+                continue;
+            }
+            if let Some(other) = self.directory.endpoints.get_mut(&peer) {
+                other.peers.insert(guid);
+            }
+            self.found(now, pair);
+        }
+    }
+
+    /// A pair matches, maybe as before.
+    fn found(&mut self, now: Instant, pair: Pair) {
+        let (Some(writer), Some(reader)) =
+            (self.directory.endpoints.get(&pair.writer), self.directory.endpoints.get(&pair.reader))
+        else {
+            return;
+        };
+        let (Data::Writer(writer), Data::Reader(reader)) = (&writer.data, &reader.data) else { return };
+        let contract = resolve(writer, reader, &self.contracts);
+        if self.pairs.get(&pair).is_some_and(|state| state.contract == contract) {
+            return;
+        }
+        let address = |prefix| self.directory.participants.get(&prefix).map(|it| it.origin.source.ip());
+        let is_local = address(pair.writer.prefix) == address(pair.reader.prefix);
+        let standing = if contract.is_ok() && !is_local {
+            Standing::Pending(now.after(self.limits.verdict_timeout))
+        } else {
+            Standing::Free
+        };
+        if let Standing::Pending(until) = standing {
+            self.pending.insert((until, pair));
+        }
+        let state = PairState { contract: contract.clone(), standing };
+        if let Some(PairState { standing: Standing::Pending(until), .. }) = self.pairs.insert(pair, state) {
+            // The time of the verdict begins again, unless it is the same moment.
+            if until != now.after(self.limits.verdict_timeout) {
+                self.pending.remove(&(until, pair));
+            }
+        }
+        if !is_local {
+            self.report(Event::PairFound { pair, contract });
+        }
+        self.show_pair(now, pair);
+    }
+}
+
+/// Does the change dispose of its instance, or unregister it?
+fn is_disposal(data: &DataSubmessage<'_>) -> bool {
+    let status = data.inline_qos.and_then(|list| InlineQos::parse(list).ok()).and_then(|qos| qos.status_info);
+    status.unwrap_or(0) & 3 != 0 || matches!(data.payload, Payload::Key(_))
+}
+
+/// The entity that a change is about, by its key or the hash of it, which is the key itself.
+fn key_of(data: &DataSubmessage<'_>) -> Option<Guid> {
+    let of_payload = data.payload.bytes().and_then(|payload| parse_key(payload).ok());
+    let hash = || data.inline_qos.and_then(|list| InlineQos::parse(list).ok()).and_then(|qos| qos.key_hash);
+    of_payload.or_else(|| hash().map(Guid::from_bytes))
+}

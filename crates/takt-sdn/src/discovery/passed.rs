@@ -1,0 +1,77 @@
+//! The own numbers of an SEDP writer whose changes, or GAPs for them, went to a receiver.
+
+/// Stretches of numbers that did not go, below the highest one that did. With more, two neighbours become one.
+const HOLES_MAX: usize = 256;
+
+/// A set of positive numbers, kept as its highest member and the stretches below it that are missing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Passed {
+    top: i64,
+    /// First and last number of each stretch, ascending.
+    holes: Vec<(i64, i64)>,
+}
+
+impl Passed {
+    /// Adds the numbers from `first` to `last`.
+    pub(super) fn add(&mut self, first: i64, last: i64) {
+        if first > last {
+            return;
+        }
+        let mut holes = Vec::with_capacity(self.holes.len() + 1);
+        for (from, to) in self.holes.drain(..) {
+            if from < first {
+                holes.push((from, to.min(first - 1)));
+            }
+            if to > last {
+                holes.push((from.max(last.saturating_add(1)), to));
+            }
+        }
+        if first > self.top.saturating_add(1) {
+            holes.push((self.top + 1, first - 1));
+        }
+        if holes.len() > HOLES_MAX {
+            let (_, to) = holes.remove(1);
+            holes[0].1 = to;
+        }
+        self.holes = holes;
+        self.top = self.top.max(last);
+    }
+
+    /// Is the number in the set?
+    pub(super) fn contains(&self, number: i64) -> bool {
+        number <= self.top && !self.holes.iter().any(|(from, to)| (*from..=*to).contains(&number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Passed;
+
+    #[test]
+    fn set_has_what_was_added_in_any_order() {
+        let stretches = [(3, 3), (1, 2), (7, 9), (5, 5), (12, 12), (4, 8), (20, 19), (15, 16)];
+        for rotation in 0..stretches.len() {
+            let (mut passed, mut model) = (Passed::default(), [false; 24]);
+            for index in 0..stretches.len() {
+                let (first, last) = stretches[(index + rotation) % stretches.len()];
+                passed.add(first, last);
+                (first..=last).for_each(|number| model[number as usize] = true);
+                for number in 1..24 {
+                    assert_eq!(passed.contains(number), model[number as usize], "{passed:?} {number}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_stretches_become_fewer_and_never_claim_what_did_not_go() {
+        let mut passed = Passed::default();
+        for number in (2..2_000).step_by(2) {
+            passed.add(number, number);
+        }
+        assert!(passed.holes.len() <= super::HOLES_MAX);
+        assert!((1..2_000).step_by(2).all(|number| !passed.contains(number)) && passed.contains(1_998));
+        passed.add(i64::MAX, i64::MAX);
+        assert!(passed.contains(i64::MAX) && !passed.contains(i64::MAX - 1));
+    }
+}

@@ -1,0 +1,292 @@
+//! Verdicts of the controller, and what they send: held announcements, and changes inserted into streams.
+
+use std::fmt;
+
+use takt_openflow::channel::Instant;
+use takt_wire::{EntityId, Guid, GuidPrefix};
+
+use super::announcement;
+use super::interceptor::{Altered, Interceptor, Standing, StreamKey};
+use super::message::{Action, Packer};
+use super::stream::Change;
+use super::treatment::Wanted;
+use super::{Emission, Event, Pair};
+use crate::frame::UdpFrame;
+
+/// Inserted changes that are sent again at once.
+const RESENT_AT_ONCE: usize = 32;
+/// Doublings of the interval after which inserted changes are sent again.
+const DOUBLINGS_MAX: u32 = 5;
+/// Octets of inserted changes of one stream that wait for an acknowledgement.
+const OPEN_BYTES_MAX: usize = 4 << 20;
+/// Hop limit of the frames that the interceptor makes, as that of frames within a network.
+const HOP_LIMIT: u8 = 64;
+
+/// The pair does not match, or does not any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnknownPair(pub Pair);
+
+impl fmt::Display for UnknownPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is no pair that matches", self.0)
+    }
+}
+
+impl std::error::Error for UnknownPair {}
+
+/// Which announcements a refusal changes. Announcements go to participants: while an endpoint has another pair with the same
+/// participant that is free, released or pending, its true announcement stays. With neither, the pair matches although it is refused;
+/// its samples travel in the lowest class.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Enforcement {
+    /// The reader's participant is shown no compatible writer.
+    pub at_reader: bool,
+    /// The writer's participant is shown no compatible reader, so that it sends nothing.
+    pub at_writer: bool,
+}
+
+impl Interceptor {
+    /// Lets a pair match: held announcements go out, and refused ones are announced again. To be called when the rules of the pair
+    /// are in force.
+    pub fn release(&mut self, now: Instant, pair: Pair) -> Result<(), UnknownPair> {
+        self.settle(now, pair, Standing::Released)
+    }
+
+    /// Keeps a pair from matching. The reason goes to Takt participants.
+    pub fn refuse(&mut self, now: Instant, pair: Pair, reason: &str) -> Result<Enforcement, UnknownPair> {
+        self.settle(now, pair, Standing::Refused(reason.to_owned()))?;
+        let is_refused = |guid, to| matches!(self.wanted(guid, to), Wanted::Refused(_));
+        Ok(Enforcement {
+            at_reader: is_refused(pair.writer, pair.reader.prefix),
+            at_writer: is_refused(pair.reader, pair.writer.prefix),
+        })
+    }
+
+    fn settle(&mut self, now: Instant, pair: Pair, standing: Standing) -> Result<(), UnknownPair> {
+        let state = self.pairs.get_mut(&pair).ok_or(UnknownPair(pair))?;
+        if let Standing::Pending(until) = std::mem::replace(&mut state.standing, standing) {
+            self.pending.remove(&(until, pair));
+        }
+        self.show_pair(now, pair);
+        Ok(())
+    }
+
+    /// Refuses the pairs whose verdict did not come in time.
+    pub(super) fn end_waits(&mut self, now: Instant) {
+        while let Some((_, pair)) = self.pending.first().copied().filter(|(until, _)| *until <= now) {
+            let reason = format!("the controller gave no verdict within {:?}", self.limits.verdict_timeout);
+            self.pending.pop_first();
+            if self.settle(now, pair, Standing::Refused(reason)).is_ok() {
+                self.report(Event::VerdictMissed { pair });
+            }
+        }
+    }
+
+    /// Brings what both participants of a pair have been shown in line with what they shall see.
+    pub(super) fn show_pair(&mut self, now: Instant, pair: Pair) {
+        self.show(now, pair.writer, pair.reader.prefix);
+        self.show(now, pair.reader, pair.writer.prefix);
+    }
+
+    fn show(&mut self, now: Instant, guid: Guid, to: GuidPrefix) {
+        let view = (guid, to);
+        let Some(endpoint) = self.directory.endpoints.get(&guid) else { return };
+        let (number, first) = (endpoint.number, endpoint.first);
+        let key = (Guid::new(guid.prefix, endpoint.announcer()), to);
+        let is_known = self.streams.get(&key).is_some_and(|stream| stream.passed.contains(first));
+        let altered = self.altered.get(&view).copied();
+        let is_held = self.held.contains(&view);
+        match self.wanted(guid, to) {
+            Wanted::Held => {}
+            Wanted::True if altered.is_some() => {
+                self.skip_held(key, view, number);
+                self.reannounce(now, guid, to, None);
+            }
+            Wanted::True if is_held => {
+                self.held.remove(&view);
+                self.send_announcement(key, guid, number);
+            }
+            Wanted::Refused(reason) if altered.is_none() && is_known => {
+                self.skip_held(key, view, number);
+                self.reannounce(now, guid, to, Some(&reason));
+            }
+            Wanted::Refused(reason) if is_held => {
+                self.held.remove(&view);
+                self.counters.refused += 1;
+                self.send_refused(key, guid, number, &reason);
+            }
+            Wanted::True | Wanted::Refused(_) => {}
+        }
+    }
+
+    /// A held change is not sent: another one will say what it says.
+    fn skip_held(&mut self, key: StreamKey, view: (Guid, GuidPrefix), number: i64) {
+        if self.held.remove(&view)
+            && let Action::Replace(gap) = self.withhold(key, number)
+        {
+            self.emit(key, &[gap]);
+        }
+    }
+
+    fn send_announcement(&mut self, key: StreamKey, guid: Guid, number: i64) {
+        let Some(endpoint) = self.directory.endpoints.get(&guid) else { return };
+        let stream = self.streams.entry(key).or_default();
+        stream.passed.add(number, number);
+        let shown = stream.shown(number);
+        let data = announcement::data(key.0.entity_id, shown, &endpoint.payload, endpoint.fragment_len);
+        self.emit(key, &data);
+    }
+
+    fn send_refused(&mut self, key: StreamKey, guid: Guid, number: i64, reason: &str) {
+        let stream = self.streams.entry(key).or_default();
+        stream.passed.add(number, number);
+        let shown = stream.shown(number);
+        let payload = self.incompatible(guid, key.1, reason);
+        let (altered, submessages) = match payload {
+            Some(payload) => (Altered::Incompatible, announcement::data(key.0.entity_id, shown, &payload, None)),
+            None => (Altered::Withheld, vec![announcement::gap(key.0.entity_id, shown)]),
+        };
+        self.altered.insert((guid, key.1), altered);
+        self.emit(key, &submessages);
+    }
+
+    /// Inserts changes that replace what a receiver knows of an endpoint: by the true announcement, or with a reason by a refusal.
+    /// Endpoints whose policies change have to go first: policies that are compared are immutable (DDS 1.4 §2.2.3).
+    pub(super) fn reannounce(&mut self, now: Instant, guid: Guid, to: GuidPrefix, reason: Option<&str>) {
+        let Some(endpoint) = self.directory.endpoints.get(&guid) else { return };
+        let key = (Guid::new(guid.prefix, endpoint.announcer()), to);
+        let last = self.last_of(key.0);
+        let announced = match reason {
+            None => Some(endpoint.payload.clone()),
+            Some(reason) => self.incompatible(guid, to, reason),
+        };
+        let was = self.altered.get(&(guid, to)).copied();
+        let stream = self.streams.entry(key).or_default();
+        if stream.len() + 2 > self.limits.insertions_per_stream || stream.open_len() > OPEN_BYTES_MAX {
+            self.counters.limited += 1;
+            return;
+        }
+        let before = stream.len();
+        if was != Some(Altered::Withheld) {
+            stream.insert(last, Change::Disposal(guid));
+        }
+        let is_announced = announced.is_some();
+        if let Some(payload) = announced {
+            stream.insert(last, Change::Announcement(payload));
+        }
+        let inserted: Vec<usize> = (before..stream.len()).collect();
+        self.counters.inserted += inserted.len() as u64;
+        if reason.is_some() {
+            self.counters.refused += 1;
+            let altered = if is_announced { Altered::Incompatible } else { Altered::Withheld };
+            self.altered.insert((guid, to), altered);
+        } else {
+            self.altered.remove(&(guid, to));
+        }
+        self.send_insertions(key, &inserted);
+        self.schedule(now, key, 0);
+    }
+
+    /// Sends inserted changes and a HEARTBEAT.
+    pub(super) fn send_insertions(&mut self, key: StreamKey, insertions: &[usize]) {
+        if insertions.is_empty() {
+            return;
+        }
+        let last = self.last_of(key.0);
+        let Some(stream) = self.streams.get_mut(&key) else { return };
+        let writer: EntityId = key.0.entity_id;
+        let mut messages = Vec::new();
+        for index in insertions.iter().take(RESENT_AT_ONCE) {
+            match stream.insertion(*index) {
+                (number, Some(Change::Disposal(guid))) => messages.push(announcement::disposal(writer, number, *guid)),
+                (number, Some(Change::Announcement(payload))) => {
+                    messages.extend(announcement::data(writer, number, payload, None));
+                }
+                (number, None) => messages.push(announcement::gap(writer, number)),
+            }
+        }
+        let first = stream.shown(stream.first.max(1)).min(stream.insertion(0).0);
+        let (shown_last, count) = (stream.shown_last(last), stream.next_count());
+        messages.push(announcement::heartbeat(writer, first, shown_last, count));
+        self.emit(key, &messages);
+    }
+
+    fn schedule(&mut self, now: Instant, key: StreamKey, attempts: u32) {
+        if let Some((at, _)) = self.attempts.remove(&key) {
+            self.resends.remove(&(at, key));
+        }
+        let interval = self.limits.resend_interval * 2_u32.pow(attempts.min(DOUBLINGS_MAX));
+        let at = now.after(interval);
+        self.attempts.insert(key, (at, attempts));
+        self.resends.insert((at, key));
+    }
+
+    /// An acknowledgement came: if nothing is open any more, nothing is sent again.
+    pub(super) fn acknowledged(&mut self, _now: Instant, key: StreamKey) {
+        if self.streams.get(&key).is_none_or(|stream| stream.open().is_empty())
+            && let Some((at, _)) = self.attempts.remove(&key)
+        {
+            self.resends.remove(&(at, key));
+        }
+    }
+
+    /// Sends again what was not acknowledged in time.
+    pub(super) fn resend(&mut self, now: Instant) {
+        while let Some((at, key)) = self.resends.first().copied().filter(|(at, _)| *at <= now) {
+            self.resends.remove(&(at, key));
+            let attempts = self.attempts.remove(&key).map_or(0, |(_, attempts)| attempts);
+            let open = self.streams.get(&key).map(|stream| stream.open()).unwrap_or_default();
+            if open.is_empty() {
+                continue;
+            }
+            self.send_insertions(key, &open);
+            self.schedule(now, key, attempts.saturating_add(1));
+        }
+    }
+
+    /// Sends submessages of an SEDP writer to a participant, in messages that fit.
+    pub(super) fn emit(&mut self, (writer, to): StreamKey, submessages: &[Vec<u8>]) {
+        let participants = &self.directory.participants;
+        let (Some(from), Some(to_participant)) = (participants.get(&writer.prefix), participants.get(&to)) else {
+            return;
+        };
+        let Some(destination) = to_participant.metatraffic(from.origin.source) else {
+            self.counters.frames_lost += 1;
+            return;
+        };
+        let header = header_octets(from);
+        let mut packer = Packer::new(&header, self.limits.message_bytes);
+        packer.destination(to);
+        for octets in submessages {
+            packer.content(octets);
+        }
+        for message in packer.finish() {
+            let frame = UdpFrame {
+                destination_mac: to_participant.origin.mac,
+                source_mac: from.origin.mac,
+                tags: &from.origin.tags,
+                source: from.origin.source,
+                destination,
+                hop_limit: HOP_LIMIT,
+                traffic_class: 0,
+                payload: &message,
+            };
+            match frame.build() {
+                Ok(frame) if self.frames.len() < self.limits.frames => {
+                    self.frames.push_back(Emission { from: from.origin.port, frame });
+                }
+                _ => self.counters.frames_lost += 1,
+            }
+        }
+    }
+}
+
+/// The header of a participant's messages.
+fn header_octets(participant: &super::directory::Participant) -> Vec<u8> {
+    let header = participant.header;
+    let mut octets = b"RTPS".to_vec();
+    octets.extend_from_slice(&[header.version.major, header.version.minor]);
+    octets.extend_from_slice(&header.vendor.0);
+    octets.extend_from_slice(&header.prefix.0);
+    octets
+}
