@@ -31,7 +31,7 @@ pub fn send(path: &Path, port: u32) -> io::Result<()> {
     let mut controller = Controller::new(now(), ControllerConfig::default());
     let frame = [&DESTINATION[..], &SOURCE, &ETHER_TYPE, &[0; 46]].concat();
     let packet = PacketOut::new(PortNo::CONTROLLER, vec![Action::output(PortNo(port))], frame);
-    let mut buffer = [0; 4096];
+    let (mut buffer, mut received) = ([0; 4096], Vec::new());
     while begin.elapsed() < LIMIT {
         while let Some(event) = controller.poll_event() {
             match event {
@@ -50,12 +50,12 @@ pub fn send(path: &Path, port: u32) -> io::Result<()> {
         controller.transmitted(out.len());
         match socket.read(&mut buffer) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(len) => {
-                controller.handle_bytes(now(), &buffer[..len]);
-            }
+            Ok(len) => received.extend(&buffer[..len]),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
             Err(error) => return Err(error),
         }
+        let taken = controller.handle_bytes(now(), &received);
+        received.drain(..taken);
         controller.handle_timeout(now());
     }
     Err(ErrorKind::TimedOut.into())

@@ -41,7 +41,9 @@ impl Lab {
     pub fn up(file: &LabFile) -> Result<Self> {
         let plan = Plan::of(file)?;
         check_root()?;
-        open_vswitch::check_installed()?;
+        if !plan.bridges.is_empty() {
+            open_vswitch::check_installed()?;
+        }
         Self::sweep()?;
         let record = Record {
             name: file.name.clone(),
@@ -76,15 +78,11 @@ impl Lab {
                 self.set_cable(cable, false)?;
             }
         }
-        let raised = self.raise_buffers()?;
-        let namespace = self.namespace(SWITCHES)?.clone();
-        let switches = self.switches.insert(Switches::start(&namespace, &self.directory)?);
-        switches.configure(&self.plan)?;
-        // The check that disciplines survive it.
-        switches.restart(&self.plan)?;
+        if !self.plan.bridges.is_empty() {
+            self.start_switches()?;
+        }
         self.checks = preflight::datagrams(&self.namespaces, &self.plan, &self.file.classes)?;
         self.checks.extend(self.check()?);
-        raised.lower().map_err(Error::os("restore net.core.wmem_default and rmem_default"))?;
         let failed: Vec<_> = self.checks.iter().filter(|check| check.outcome == Outcome::Failed).cloned().collect();
         if !failed.is_empty() {
             return Err(Error::Preflight(failed));
@@ -92,6 +90,16 @@ impl Lab {
         self.connect()?;
         self.record.is_complete = true;
         self.record.update()
+    }
+
+    fn start_switches(&mut self) -> Result<()> {
+        let raised = self.raise_buffers()?;
+        let namespace = self.namespace(SWITCHES)?.clone();
+        let switches = self.switches.insert(Switches::start(&namespace, &self.directory)?);
+        switches.configure(&self.plan)?;
+        // The check that disciplines survive it.
+        switches.restart(&self.plan)?;
+        lower(raised)
     }
 
     /// Raises the buffers of new sockets, to more than what all queues hold.
@@ -157,8 +165,8 @@ impl Lab {
     /// # Errors
     /// The kernel does not say.
     pub fn check(&self) -> Result<Vec<Check>> {
-        let pid = self.switches.as_ref().map_or(0, Switches::pid);
         let queues = self.plan.queue_memory(&self.file);
+        let pid = self.switches.as_ref().map(Switches::pid);
         let mut checks = preflight::sockets(&self.namespaces, &self.plan, pid, queues)?;
         checks.extend(preflight::disciplines(&self.namespaces, &self.plan, &self.file.classes)?);
         Ok(checks)
@@ -181,7 +189,7 @@ impl Lab {
         if let Some(switches) = &mut self.switches {
             switches.restart(&self.plan)?;
         }
-        raised.lower().map_err(Error::os("restore net.core.wmem_default and rmem_default"))
+        lower(raised)
     }
 
     /// Sets both ends of a link up or down, by its place in the file.
@@ -287,6 +295,10 @@ impl Drop for Lab {
         // `remove` reports failures. After a failure here the record is still there, and `takt lab down` finds it.
         drop(self.take_down());
     }
+}
+
+fn lower(raised: Raised) -> Result<()> {
+    raised.lower().map_err(Error::os("restore net.core.wmem_default and rmem_default"))
 }
 
 pub(crate) fn no_host(record: &Record, host: &str) -> Error {

@@ -91,7 +91,7 @@ fn pairs(plan: &Plan) -> Vec<Pair<'_>> {
         is_pair.then_some(Pair { from, to, addresses: [own, others] })
     };
     let count = hosts.len();
-    let all = (0..count).flat_map(|place| (0..count).filter_map(move |other| Some((place, other))));
+    let all = (0..count).flat_map(|place| (0..count).map(move |other| (place, other)));
     let is_chosen = |(place, other): &(usize, usize)| count < HOSTS_FOR_ALL_PAIRS || (place + 1) % count == *other;
     all.filter(is_chosen).filter_map(|(place, other)| of(place, other)).collect()
 }

@@ -13,18 +13,26 @@ use crate::file::{Class, SWITCHES};
 use crate::plan::Plan;
 use crate::wiring::{HTB, Namespaces, at, class};
 
-/// Compares the buffers of ovs-vswitchd's sockets with what the queues hold (`queues` octets).
+/// Compares the buffers of ovs-vswitchd's sockets with what the queues hold (`queues` octets). `pid` is `None` without switches.
 ///
 /// # Errors
 /// The kernel does not say.
-pub fn sockets(namespaces: &Namespaces, plan: &Plan, pid: u32, queues: u64) -> Result<Vec<Check>> {
+pub fn sockets(namespaces: &Namespaces, plan: &Plan, pid: Option<u32>, queues: u64) -> Result<Vec<Check>> {
+    let Some(pid) = pid else {
+        return Ok([SEND_BUFFER, RECEIVE_BUFFER]
+            .map(|name| Check::not_measured(name, "there are no switches"))
+            .to_vec());
+    };
     let failed = || Error::os("look at the sockets of ovs-vswitchd");
     let (sockets, ports) = sockets_of(namespaces, plan, pid).map_err(failed())?;
     Ok(vec![send_buffer(&sockets, queues), receive_buffer(&sockets, &ports)])
 }
 
-/// The packet sockets of a process in the namespace of the switches; the ports by name and number.
-fn sockets_of(namespaces: &Namespaces, plan: &Plan, pid: u32) -> io::Result<(Vec<PacketSocket>, Vec<(String, u32)>)> {
+/// The name of a port's interface, and its number.
+type Port = (String, u32);
+
+/// The packet sockets of a process in the namespace of the switches, and the ports there.
+fn sockets_of(namespaces: &Namespaces, plan: &Plan, pid: u32) -> io::Result<(Vec<PacketSocket>, Vec<Port>)> {
     let namespace = namespaces.get(SWITCHES).ok_or(io::ErrorKind::NotFound)?;
     let names: Vec<_> = plan.ports().map(|(interface, _)| interface.name.clone()).collect();
     let inodes = inodes(pid)?;
@@ -68,7 +76,7 @@ fn send_buffer(sockets: &[PacketSocket], queues: u64) -> Check {
     }
 }
 
-fn receive_buffer(sockets: &[PacketSocket], ports: &[(String, u32)]) -> Check {
+fn receive_buffer(sockets: &[PacketSocket], ports: &[Port]) -> Check {
     let of_port = |number: u32| sockets.iter().find(|socket| socket.interface == number);
     let measured: Vec<_> = ports.iter().filter_map(|(name, number)| Some((name, of_port(*number)?))).collect();
     if measured.is_empty() {

@@ -31,3 +31,38 @@ fn hosts_at_a_switch_reach_each_other_and_all_checks_pass() {
     assert_eq!(left.recv_from(&mut buffer).expect("it arrives").0, 8);
     lab.remove().expect("it can be taken down");
 }
+
+/// Two hosts at one link.
+const WIRE: &str = r#"
+    [[classes]]
+    name = "all"
+    frames = 100
+    [hosts.left]
+    eth0 = ["10.7.0.1/24"]
+    [hosts.right]
+    eth0 = ["10.7.0.2/24"]
+    [[links]]
+    ends = ["left:eth0", "right:eth0"]
+    rate = "100 Mbit/s"
+"#;
+
+#[test]
+fn hosts_at_one_link_need_no_switch() {
+    if let Err(why) = available() {
+        return not_run(why);
+    }
+    let lab = up("wire", WIRE);
+    let of = |outcome| {
+        lab.checks().iter().filter(|check| check.outcome == outcome).map(|check| check.name).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Outcome::Passed), ["checksum", "discipline", "head-drop"], "{:?}", lab.checks());
+    assert_eq!(of(Outcome::NotMeasured), ["classes", "send-buffer", "receive-buffer"]);
+    let socket = |host: &str| {
+        let namespace = lab.namespace(host).expect("a host of the file");
+        namespace.run(|| UdpSocket::bind("0.0.0.0:7000")).expect("root").expect("the port is free")
+    };
+    let (left, right) = (socket("left"), socket("right"));
+    right.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    left.send_to(&[7; 10], "10.7.0.2:7000").expect("there is a route");
+    assert_eq!(right.recv(&mut [0; 100]).expect("it arrives"), 10);
+}
