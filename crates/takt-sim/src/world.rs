@@ -7,7 +7,7 @@ use std::rc::Rc;
 use takt_core::{Priority, Received};
 use takt_wire::Guid;
 
-use crate::check::exact::FORGOTTEN_AFTER;
+use crate::check::exact::{FAREWELL_TIME, FORGOTTEN_AFTER};
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::check::silence::{LastSecond, SILENCE};
 use crate::check::{Checker, Rule, Violation};
@@ -29,9 +29,6 @@ const REST: Nanos = 3 * LEASE;
 /// How often a link may carry what is owed, since parts of it get lost or arrive twice; and how much less than a reader may hold
 /// it finds at a time, since parts of sets wait for others.
 const CARRIED: u64 = 2;
-
-/// From a farewell, or the deletion of an endpoint, until everybody knows of it, if nothing goes wrong.
-const FAREWELL_TIME: Nanos = SECOND;
 
 /// Octets of a sample in one datagram, if it has more, at the least.
 const FRAGMENT_LEN_MIN: u64 = 1_000;
@@ -376,14 +373,14 @@ impl<'a> World<'a> {
         self.timeline.note(self.now, index, if farewell { "says farewell" } else { "is killed" });
         let process = &mut self.processes[index];
         let gone = process.guids();
+        let mut time = FORGOTTEN_AFTER;
         if let Some(core) = process.core.as_mut().filter(|_| farewell && process.stalled_until <= self.now) {
             core.shutdown();
             self.settle(index);
-            self.at(self.now + FAREWELL_TIME, Event::Forgotten(gone));
-        } else {
-            self.at(self.now + FORGOTTEN_AFTER, Event::Forgotten(gone));
+            time = FAREWELL_TIME;
         }
-        self.processes[index].end(&mut self.checker);
+        self.at(self.now + time, Event::Forgotten(gone));
+        self.processes[index].end(time, &mut self.checker);
     }
 
     fn create(&mut self, process: usize, at: usize) {

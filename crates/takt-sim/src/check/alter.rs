@@ -20,6 +20,13 @@ impl Endpoint {
         self.past.iter().any(|past| past.strength != self.qos.strength)
     }
 
+    /// From when on a sample may be sent: when it was written, or when publications that were suspended then resumed.
+    pub(super) fn free_at(&self, number: u32) -> Nanos {
+        let written = self.written_at[number as usize - 1];
+        let before = self.suspended.iter().take_while(|(from, _)| *from <= written);
+        before.last().map_or(written, |(_, until)| written.max(*until))
+    }
+
     /// Whether it was ever in another partition.
     pub(super) fn has_moved(&self) -> bool {
         self.past.iter().any(|past| past.partition != self.qos.partition)
@@ -43,6 +50,17 @@ impl Checker {
         let endpoint = &mut self.endpoints[id as usize];
         let before = std::mem::replace(&mut endpoint.qos, qos);
         endpoint.past.push(before);
+    }
+
+    /// An application suspended the publications of a writer, or resumed them.
+    pub fn suspended(&mut self, id: EndpointId, is_suspended: bool) {
+        let now = self.now;
+        let periods = &mut self.endpoints[id as usize].suspended;
+        match periods.last_mut().filter(|(_, until)| *until == Nanos::MAX) {
+            Some((_, until)) if !is_suspended => *until = now,
+            None if is_suspended => periods.push((now, Nanos::MAX)),
+            _ => {}
+        }
     }
 
     /// A participant ignores a reader of another one.
