@@ -144,6 +144,8 @@ pub struct World<'a> {
     taken_while_active: u64,
     /// No fault and no stall is planned.
     is_calm: bool,
+    /// The same, whatever is altered.
+    is_sound: bool,
     /// Per process the datagrams sent before the end, and the questions among them, who hears the group of user data.
     sent_before_silence: Vec<(u64, u64)>,
     /// Frames that queues had dropped at the last look.
@@ -246,6 +248,7 @@ impl<'a> World<'a> {
             end: scenario.active,
             taken_while_active: 0,
             is_calm: scenario.is_calm(),
+            is_sound: scenario.is_sound(),
             sent_before_silence: Vec::new(),
             drops_seen: 0,
             congested: 0,
@@ -578,7 +581,8 @@ impl<'a> World<'a> {
 
     /// Handles events, sends what is to be sent, and sets the timer anew.
     fn settle(&mut self, index: usize) {
-        self.checker.calm = self.is_calm && self.network.counters.queue_drops == 0;
+        let loses = self.network.counters.queue_drops > 0;
+        (self.checker.calm, self.checker.sound) = (self.is_calm && !loses, self.is_sound && !loses);
         loop {
             let mut ready = std::mem::take(&mut self.ready);
             self.processes[index].handle_events(self.now, &mut self.checker, &mut ready);

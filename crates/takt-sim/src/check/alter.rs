@@ -73,6 +73,24 @@ impl Checker {
         self.ignored.iter().any(|(_, guid)| *guid == self.endpoints[reader as usize].guid)
     }
 
+    /// Whether nothing has gone wrong so far, and no application has altered anything at a reader or at its writers.
+    pub(super) fn is_calm_at(&self, reader: EndpointId) -> bool {
+        let is_untouched = |id: EndpointId| {
+            let endpoint = &self.endpoints[id as usize];
+            endpoint.past.is_empty() && endpoint.suspended.is_empty()
+        };
+        let mut writers = self.pairs.keys().filter(|(_, to)| *to == reader);
+        let is_plain = is_untouched(reader) && writers.all(|(writer, _)| is_untouched(*writer));
+        self.calm || self.sound && is_plain && !self.is_ignored(reader)
+    }
+
+    /// Whether policies of an endpoint that decide its matches were altered, or a match is ignored.
+    pub(super) fn may_unmatch(&self, id: EndpointId) -> bool {
+        let of = &self.endpoints[id as usize];
+        let decides = |qos: &QosPlan| (qos.partition, qos.deadline, qos.budget);
+        of.past.iter().any(|past| decides(past) != decides(&of.qos)) || self.is_ignored(id)
+    }
+
     /// Whether alterations end matches of a reader, so that its instances may be forgotten between two looks.
     pub(super) fn loses_writers(&self, reader: EndpointId) -> bool {
         let altered = |(writer, _): &(EndpointId, EndpointId)| !self.endpoints[*writer as usize].past.is_empty();

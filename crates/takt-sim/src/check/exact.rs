@@ -24,7 +24,7 @@ const SETTLED: Nanos = 500 * MILLISECOND;
 const SENT_BEFORE: Nanos = 200 * MILLISECOND;
 
 /// A host's clock may be wrong by one part in so many.
-const DRIFT_PARTS: Nanos = 1_000;
+pub(super) const DRIFT_PARTS: Nanos = 1_000;
 
 /// From the death of a process until the lease of its participant has ended for all others.
 pub const FORGOTTEN_AFTER: Nanos = LEASE + LEASE / DRIFT_PARTS + 300 * MILLISECOND;
@@ -182,10 +182,15 @@ impl Checker {
                 living += u32::from(from.alive);
                 continue;
             };
+            let lease = liveliness.lease;
             let own = self.arrived_last(*writer, at).max(pair.since);
-            let sign = self.last_sign(*writer).max(pair.since);
-            living += u32::from(from.alive && at < own + liveliness.lease - liveliness.lease / DRIFT_PARTS);
-            dead += u32::from(at > sign + liveliness.lease + liveliness.lease / DRIFT_PARTS + SETTLED);
+            // Other writers of the participant assert this one within a third of the lease.
+            let is_shared = liveliness.kind == LivelinessKind::ManualByParticipant;
+            let late =
+                if is_shared { lease / 3 } else { 0 } + from.qos.budget + from.qos.budget / DRIFT_PARTS + IN_TIME;
+            let sign = (self.last_sign(*writer) + late).max(pair.since);
+            living += u32::from(from.alive && at < own + lease - lease / DRIFT_PARTS);
+            dead += u32::from(at > sign + lease + lease / DRIFT_PARTS + MILLISECOND);
         }
         if alive < living || not_alive < dead {
             let text = format!(

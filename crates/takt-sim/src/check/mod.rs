@@ -211,8 +211,10 @@ pub struct Checker {
     pub sets_ended: u64,
     /// Somebody speaks in the names of others: only rules of safety are looked at.
     pub only_safety: bool,
-    /// Nothing has gone wrong in this world so far.
+    /// Nothing has gone wrong in this world so far, and nothing is altered that matters.
     pub calm: bool,
+    /// Nothing has gone wrong in this world so far, though policies may have been altered.
+    pub sound: bool,
     /// Nobody sets a wall clock in this world.
     pub steady: bool,
     /// Little is sent, so that nothing waits long for a link.

@@ -204,11 +204,11 @@ impl Scenario {
         let role = Role::Writer { period: 3 * burst * MILLISECOND, burst: burst as u32, samples: 5_000, endings: 0 };
         self.add(0, 0, history, role, 0);
         self.add(1, 0, qos, Role::Reader { period: 0 }, 0);
-        for _ in 0..rng.between(4, 10) {
+        for _ in 0..rng.between(12, 24) {
             let create = rng.below(self.active);
             self.add(1, 0, qos, Role::Reader { period: 0 }, create);
         }
-        let share = *rng.pick(&[100_000, 200_000, 300_000]);
+        let share = *rng.pick(&[200_000, 300_000, 400_000]);
         for direction in [Direction::Up, Direction::Down] {
             let kind = FaultKind::Link { host: 1, direction, trouble: Trouble::Loss(share) };
             self.faults.push(Fault { from: 0, until: self.active, kind });
@@ -257,7 +257,7 @@ impl Scenario {
     }
 
     fn end_instances(&mut self, rng: &mut Rng) {
-        for topic in 0..rng.between(2, 4) as usize {
+        for topic in 0..rng.between(4, 8) as usize {
             self.topics.push(TopicPlan { instances: rng.between(1, 3) as u8, sizes: (24, 200) });
             let qos = QosPlan { reliable: true, transient_local: rng.chance(500_000), ..QosPlan::default() };
             let (period, samples) = (rng.between(30, 200) * MILLISECOND, rng.between(3, 12) as u32);
@@ -266,7 +266,10 @@ impl Scenario {
                 let period = *rng.pick(&[0, 0, 400]) * MILLISECOND;
                 let create = if rng.chance(700_000) { 0 } else { rng.below(self.active) };
                 let transient_local = qos.transient_local && rng.chance(500_000);
-                self.add(self.other(rng), topic, QosPlan { transient_local, ..qos }, Role::Reader { period }, create);
+                // What has ended is purged before the next look.
+                let purge = (period > 0 && rng.chance(700_000)).then_some(100 * MILLISECOND);
+                let to = QosPlan { transient_local, purge, ..qos };
+                self.add(self.other(rng), topic, to, Role::Reader { period }, create);
             }
         }
     }

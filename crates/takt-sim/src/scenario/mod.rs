@@ -329,8 +329,13 @@ impl Scenario {
     /// Whether nothing goes wrong but that processes are killed, and nothing is altered but that plain publications are suspended.
     #[must_use]
     pub fn is_calm(&self) -> bool {
-        self.alterations.iter().all(|alteration| self.only_delays(alteration))
-            && self.network.path_mtu == usize::MAX
+        self.is_sound() && self.alterations.iter().all(|alteration| self.only_delays(alteration))
+    }
+
+    /// Whether nothing goes wrong but that processes are killed, whatever is altered.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.network.path_mtu == usize::MAX
             && self.faults.iter().all(|fault| fault.from >= self.active)
             && self.processes.iter().all(|process| process.stalls.is_empty() && process.cost == 0)
     }
