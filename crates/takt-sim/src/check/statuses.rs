@@ -41,7 +41,8 @@ impl Checker {
     }
 
     /// In the end a best-effort reader was told of each sample that it did not get between the first and the last one of its matches.
-    /// Of samples in fragments it may have been told of more, of which fragments came before the first one or after the last.
+    /// Of samples in fragments it may have been told of more, of which fragments came before the first one or after the last; not of
+    /// those that were written long before the match.
     /// Only where nothing else keeps samples from the application, and each writer was matched once.
     pub fn finish_holes(&mut self, at: Nanos, reader: EndpointId, lost: &SampleLostStatus) {
         let pairs = || self.pairs.iter().filter(|((_, to), _)| *to == reader);
@@ -59,7 +60,9 @@ impl Checker {
             let missing = |number: &u32| !pair.arrived.contains(*number);
             let between = (first..pair.last).filter(missing).count() as u64;
             let has_fragments = from.written.iter().any(|change| change.len > UNFRAGMENTED);
-            let of_all = (1..=from.written.len() as u32).filter(missing).count() as u64;
+            let is_old = |at: &Nanos| !from.qos.transient_local && *at + KNOWN_AFTER < pair.since;
+            let before = from.written_at.partition_point(is_old) as u32;
+            let of_all = (before + 1..=from.written.len() as u32).filter(missing).count() as u64;
             (between, if has_fragments { of_all } else { between })
         };
         let (least, most) = pairs().map(holes).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
