@@ -1,6 +1,5 @@
 //! The analysis against a simulation, and the checker against lies.
 
-mod composition;
 mod lies;
 mod network;
 mod random;

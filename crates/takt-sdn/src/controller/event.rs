@@ -66,7 +66,7 @@ pub enum Event {
         /// Why.
         why: String,
     },
-    /// A switch is brought to what it shall be.
+    /// A switch whose tables have been read is brought to what it shall be.
     Resynchronised {
         /// The switch.
         dpid: u64,

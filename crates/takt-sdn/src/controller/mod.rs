@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use takt_openflow::Message;
 use takt_openflow::action::Action;
 use takt_openflow::channel::{Event as ChannelEvent, Instant, SendError};
-use takt_openflow::flow::{FlowRemoved, RemovedReason};
+use takt_openflow::flow::{FlowMod, FlowRemoved, RemovedReason};
 use takt_openflow::packet::PacketOut;
 use takt_openflow::port::{Port, PortReason, PortStatus, port_config, port_state};
 use takt_openflow::switch::Features;
@@ -37,9 +37,11 @@ pub use self::sync::{Difference, FlowKey, Target};
 use self::sync::{Sync, fields};
 use crate::PortRef;
 use crate::devices::{Devices, HostId};
+use crate::forwarding::membership::Membership;
 use crate::forwarding::rules::{COOKIE, COOKIE_MASK, FLOOD_GROUP, Kind, Rules, host_of};
 use crate::forwarding::{Link, next_hops, spanning_tree};
 use crate::frame::MacAddress;
+use crate::frame::membership::queries;
 use crate::topology::{Key, PortDescription, Role, Topology};
 
 /// A connection of the runtime.
@@ -63,6 +65,8 @@ struct Switch {
     routes: BTreeMap<HostId, u32>,
     /// When the rules of an earlier run are judged.
     adopted_at: Option<Instant>,
+    /// Whether its tables have been read, and not been corrected since.
+    is_unchecked: bool,
 }
 
 /// The controller.
@@ -70,6 +74,7 @@ pub struct Controller {
     config: Config,
     topology: Topology,
     devices: Devices,
+    membership: Membership,
     discovery_ports: BTreeSet<u16>,
     sessions: BTreeMap<ConnectionId, Session>,
     switches: BTreeMap<u64, Switch>,
@@ -89,6 +94,7 @@ impl Controller {
         Self {
             topology: Topology::new(config.topology.clone(), key),
             devices: Devices::new(config.devices.clone()),
+            membership: Membership::new(now, config.forwarding.membership.clone()),
             discovery_ports: config.forwarding.discovery_ports(),
             sessions: BTreeMap::new(),
             switches: BTreeMap::new(),
@@ -158,7 +164,8 @@ impl Controller {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let channels = self.sessions.values().filter_map(|session| session.channel.poll_timeout());
         let adoption = self.switches.values().filter_map(|switch| switch.adopted_at);
-        channels.chain(adoption).chain(self.topology.poll_timeout()).chain([self.next_ageing]).min()
+        let others = [self.topology.poll_timeout(), self.membership.poll_timeout(), Some(self.next_ageing)];
+        channels.chain(adoption).chain(others.into_iter().flatten()).min()
     }
 
     /// Does what is due.
@@ -171,6 +178,9 @@ impl Controller {
             self.handle_events(now, id);
         }
         self.topology.handle_timeout(now);
+        if self.membership.handle_timeout(now) {
+            self.want_groups();
+        }
         if now >= self.next_ageing {
             self.next_ageing = now.after(self.config.devices.silence);
             let gone = self.devices.handle_timeout(now);
@@ -317,6 +327,7 @@ impl Controller {
                     switch.sync.is_held = true;
                 }
                 switch.sync.read(tables);
+                switch.is_unchecked = true;
                 if !is_again {
                     self.push(Event::SwitchUp { dpid, ports: up });
                 }
@@ -366,7 +377,11 @@ impl Controller {
         while self.generation != self.topology.generation() {
             self.generation = self.topology.generation();
             self.follow_topology();
+            let edges = self.topology.edges().collect();
+            self.membership.set_edges(now, &edges);
+            self.want_groups();
         }
+        self.send_queries();
         while let Some(event) = self.topology.poll_event() {
             self.push(Event::Topology(event));
         }
@@ -380,6 +395,42 @@ impl Controller {
     fn send_probes(&mut self) {
         while let Some((at, frame)) = self.topology.poll_probe() {
             self.send_packet(at.dpid, PortNo::CONTROLLER, &[at.port], frame);
+        }
+    }
+
+    /// Asks edges which groups they receive.
+    fn send_queries(&mut self) {
+        while let Some(at) = self.membership.poll_query() {
+            let address = self.topology.ports(at.dpid).find(|(port, _)| port.number == at.port);
+            let Some(address) = address.map(|(port, _)| port.address) else { continue };
+            for query in queries(address) {
+                self.send_packet(at.dpid, PortNo::CONTROLLER, &[at.port], query);
+            }
+        }
+    }
+
+    /// Frames of known groups go to those who receive them, along the tree.
+    fn want_groups(&mut self) {
+        let mut rules: BTreeMap<u64, Vec<FlowMod>> = self.switches.keys().map(|dpid| (*dpid, Vec::new())).collect();
+        for group in self.membership.groups().collect::<Vec<_>>() {
+            let Some(receivers) = self.membership.receivers(group) else { continue };
+            let mut ports: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
+            let dpids: BTreeSet<u64> = receivers.iter().map(|at| at.dpid).collect();
+            for (dpid, port) in dpids.iter().flat_map(|dpid| next_hops(&self.active, *dpid, |_| true)) {
+                ports.entry(dpid).or_default().insert(port);
+            }
+            for at in receivers {
+                ports.entry(at.dpid).or_default().insert(at.port);
+            }
+            let id = HostId { vlan: 0, mac: group };
+            for (dpid, rules) in &mut rules {
+                rules.push(Rules::multicast(id, ports.get(dpid).unwrap_or(&BTreeSet::new())));
+            }
+        }
+        for (dpid, rules) in rules {
+            if let Some(switch) = self.switches.get_mut(&dpid) {
+                switch.sync.want_all(Kind::Multicast.cookie(), rules);
+            }
         }
     }
 
@@ -399,8 +450,9 @@ impl Controller {
         let Some(id) = switch.connection else { return };
         let Some(session) = self.sessions.get_mut(&id) else { return };
         match session.change(now, &mut switch.sync) {
-            Ok(None) => {}
-            Ok(Some(difference)) => self.push(Event::Resynchronised { dpid, difference }),
+            Ok(None) => switch.is_unchecked &= !session.is_idle(),
+            Ok(Some(difference)) if switch.is_unchecked => self.push(Event::Resynchronised { dpid, difference }),
+            Ok(Some(_)) => {}
             Err(SendError::NotConnected) => {}
             Err(error) => self.end(id, format!("a change cannot be sent: {error}")),
         }
@@ -449,6 +501,7 @@ impl Controller {
             return;
         }
         self.active = tree;
+        self.want_groups();
         self.push(Event::Tree(self.active.clone()));
         let dpids: Vec<u64> = self.switches.keys().copied().collect();
         for dpid in dpids {
@@ -585,7 +638,7 @@ impl Controller {
         let both: BTreeSet<Link> = flooded.union(&self.active).copied().collect();
         self.active = spanning_tree(&both, &self.active, |_| false);
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
-        (switch.adopted_at, switch.sync.is_held) = (None, false);
+        (switch.adopted_at, switch.sync.is_held, switch.is_unchecked) = (None, false, true);
         let routes = switch.sync.actual().flows.values().filter(|flow| flow.cookie == Kind::Route.cookie());
         let hosts: Vec<HostId> =
             routes.filter_map(|flow| host_of(fields(&flow.matching))).map(|(host, _)| host).collect();

@@ -11,6 +11,7 @@ use super::{Controller, Event};
 use crate::PortRef;
 use crate::devices::{Claim, HostId, Sighting, Vlan};
 use crate::forwarding::next_hops;
+use crate::frame::membership::{Statement, statements};
 use crate::frame::{Frame, IpPacket, LLDP, Network};
 use crate::topology::Role;
 
@@ -121,6 +122,7 @@ impl Controller {
                         self.forward_to_owner(at, frame, target.into());
                     }
                 }
+                None if statements(&packet).is_some() => self.handle_membership(now, at, frame, &packet),
                 None if self.is_discovery(&packet) => {
                     self.counters.discovery += 1;
                     self.forward(at, frame);
@@ -128,6 +130,25 @@ impl Controller {
                 None => self.forward_rule(now, at, host, frame),
             },
             _ => self.forward_rule(now, at, host, frame),
+        }
+    }
+
+    /// A report goes to routers alone: a host that sees that of another need not send its own.
+    fn handle_membership(&mut self, now: Instant, at: PortRef, frame: &Frame<'_>, packet: &IpPacket<'_>) {
+        let statements = statements(packet).unwrap_or_default();
+        if statements.contains(&Statement::Query) {
+            self.flood(at, frame);
+        } else {
+            for router in self.membership.routers().collect::<Vec<_>>() {
+                self.send_to(at, router, frame);
+            }
+        }
+        if vlan_of(frame) != 0 {
+            return;
+        }
+        let changes = statements.into_iter().filter(|statement| self.membership.handle(now, at, *statement));
+        if changes.count() > 0 {
+            self.want_groups();
         }
     }
 
@@ -210,14 +231,17 @@ impl Controller {
         }
     }
 
-    /// Sends a frame out of every edge but the one where it came in, of all switches that links reach. It needs no tree, since it
-    /// takes no link.
+    /// Sends a frame out of every edge that shall have it but the one where it came in, of all switches that links reach. It needs no
+    /// tree, since it takes no link.
     fn flood(&mut self, from: PortRef, frame: &Frame<'_>) {
         self.counters.flooded += 1;
         let reached = next_hops(&self.links(), from.dpid, |_| true);
         let is_reached = |dpid: u64| dpid == from.dpid || reached.contains_key(&dpid);
-        let edges = self.topology.edges().filter(|edge| *edge != from && is_reached(edge.dpid));
-        let edges: Vec<PortRef> = edges.filter(|edge| self.topology.is_connected(edge.dpid)).collect();
+        let receivers = if vlan_of(frame) == 0 { self.membership.receivers(frame.destination()) } else { None };
+        let is_receiver = |edge: &PortRef| receivers.as_ref().is_none_or(|receivers| receivers.contains(edge));
+        let is_chosen = |edge: &PortRef| *edge != from && is_reached(edge.dpid) && is_receiver(edge);
+        let edges = self.topology.edges().filter(|edge| is_chosen(edge) && self.topology.is_connected(edge.dpid));
+        let edges: Vec<PortRef> = edges.collect();
         for ports in edges.chunk_by(|a, b| a.dpid == b.dpid) {
             let numbers: Vec<u32> = ports.iter().map(|port| port.port).collect();
             self.send_packet(ports[0].dpid, PortNo::CONTROLLER, &numbers, frame.bytes().to_vec());

@@ -4,6 +4,7 @@
 //! A rule in the first table of the switch at the edge lets a host send; frames of others come to the controller, at a rate that
 //! meters limit. [`rules`] builds them.
 
+pub mod membership;
 pub mod rules;
 mod tree;
 
@@ -39,6 +40,8 @@ pub struct Config {
     pub domains: BTreeSet<u16>,
     /// Meters.
     pub rates: Rates,
+    /// Multicast by membership.
+    pub membership: membership::Config,
 }
 
 impl Default for Config {
@@ -48,6 +51,7 @@ impl Default for Config {
             rules: 2048,
             drop_udp_fragments: true,
             domains: (0..10).collect(),
+            membership: membership::Config::default(),
             rates: Rates { lldp_of_links: 1000, lldp_of_others: 200, learning: 500, miss: 1000, discovery: 2000 },
         }
     }

@@ -227,11 +227,12 @@ impl Rules<'_> {
         self.dynamic(base(Kind::Route, FORWARDING, ROUTE_PRIORITY, matching, output))
     }
 
-    /// Frames to a multicast address leave by ports.
-    pub fn multicast(&self, group: HostId, ports: &BTreeSet<u32>) -> FlowMod {
+    /// Frames to a multicast address leave by ports; without one, they are dropped.
+    pub fn multicast(group: HostId, ports: &BTreeSet<u32>) -> FlowMod {
         let matching = vec![Oxm::EthDst(MacAddress(group.mac.0).into()), Oxm::VlanVid(group.vlan.into())];
-        let outputs = ports.iter().map(|port| Action::output(PortNo(*port))).collect();
-        base(Kind::Multicast, FORWARDING, MULTICAST_PRIORITY, matching, apply(outputs))
+        let outputs: Vec<Action> = ports.iter().map(|port| Action::output(PortNo(*port))).collect();
+        let instructions = if outputs.is_empty() { Vec::new() } else { apply(outputs) };
+        base(Kind::Multicast, FORWARDING, MULTICAST_PRIORITY, matching, instructions)
     }
 
     fn dynamic(&self, rule: FlowMod) -> FlowMod {

@@ -11,6 +11,7 @@
 mod build;
 mod ip;
 pub mod lldp;
+pub mod membership;
 #[cfg(test)]
 mod tests;
 

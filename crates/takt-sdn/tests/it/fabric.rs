@@ -183,6 +183,11 @@ impl Fabric {
         self.run();
     }
 
+    pub fn set_port(&mut self, at: PortRef, is_up: bool) {
+        self.switch(at.dpid).set_port(at.port, is_up);
+        self.run();
+    }
+
     /// A cable carries nothing any more, and the ports do not notice.
     pub fn break_silently(&mut self, a: PortRef, b: PortRef) {
         self.cables.remove(&a);

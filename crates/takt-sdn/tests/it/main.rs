@@ -1,6 +1,7 @@
 //! The controller over simulated switches, and the scheduler of its flows.
 
 mod attacks;
+mod connections;
 mod discovery_attacks;
 mod discovery_engines;
 mod discovery_network;

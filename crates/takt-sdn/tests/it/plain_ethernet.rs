@@ -1,9 +1,11 @@
 //! What is not DDS is forwarded as on plain Ethernet: each frame reaches who it is for, once.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use takt_packet::{Ipv4Header, Sum};
 use takt_sdn::controller::Event;
-use takt_sdn::frame::ArpOperation;
+use takt_sdn::frame::{ArpOperation, MacAddress};
 
 use crate::fabric::{Fabric, line, port, ring};
 
@@ -171,6 +173,61 @@ fn rules_for_hosts_expire_and_come_back() {
     assert!(fabric.controller.is_settled());
     unicasts_reach_their_host_alone(&mut fabric);
     assert_eq!(fabric.switch(1).rules.len(), many);
+}
+
+/// A report or leave message of IGMPv2.
+fn igmp(fabric: &Fabric, from: usize, kind: u8, group: Ipv4Addr) -> Vec<u8> {
+    let host = &fabric.hosts[from];
+    let [a, b, c, d] = group.octets();
+    let mut frame = vec![1, 0, 0x5e, b & 0x7f, c, d];
+    frame.extend(host.mac.0);
+    frame.extend([8, 0]);
+    let header =
+        Ipv4Header { source: host.address, destination: group, protocol: 2, ttl: 1, traffic_class: 0, payload_len: 8 };
+    let mut packet = [0; 32];
+    header.emit_alert(&mut packet).expect("it fits");
+    packet[24] = kind;
+    packet[28..].copy_from_slice(&[a, b, c, d]);
+    let mut sum = Sum::default();
+    sum.add(&packet[24..]);
+    packet[26..28].copy_from_slice(&sum.checksum().to_be_bytes());
+    frame.extend(packet);
+    frame
+}
+
+#[test]
+fn multicast_goes_to_those_who_said_that_they_receive_it() {
+    let group = Ipv4Addr::new(239, 1, 2, 3);
+    let mac = MacAddress([1, 0, 0x5e, 1, 2, 3]);
+    let mut fabric = with_hosts(Fabric::new(3, &ring()), 3);
+    broadcasts_reach_each_host_once(&mut fabric);
+    fabric.pass(5 * SECOND);
+    let send = |fabric: &mut Fabric, n: u8| {
+        let frame = fabric.udp_to(&fabric.hosts[0], mac, group, 4000, &[], &[n]);
+        fabric.send_from(0, frame.clone());
+        fabric.received(&frame)
+    };
+    assert_eq!(send(&mut fabric, 1), [0, 1, 1], "the group is not known");
+    let report = igmp(&fabric, 2, 0x16, group);
+    fabric.send_from(2, report.clone());
+    assert_eq!(fabric.received(&report), [0, 0, 0], "no host gets the report of another");
+    assert_eq!(send(&mut fabric, 2), [0, 0, 1]);
+    // A new edge gets it until it has had the time to answer.
+    fabric.set_port(port(1, 6), false);
+    fabric.set_port(port(1, 6), true);
+    fabric.host(port(1, 6));
+    fabric.pass(SECOND);
+    assert_eq!(send(&mut fabric, 3), [0, 0, 1, 1]);
+    fabric.pass(5 * SECOND);
+    assert_eq!(send(&mut fabric, 4), [0, 0, 1, 0]);
+    // The way follows the tree when a link fails.
+    let (a, b) = ring()[2];
+    fabric.set_cable(a, b, false);
+    assert_eq!(send(&mut fabric, 5), [0, 0, 1, 0]);
+    let leave = igmp(&fabric, 2, 0x17, group);
+    fabric.send_from(2, leave);
+    fabric.pass(4 * SECOND);
+    assert_eq!(send(&mut fabric, 6), [0, 1, 1, 1], "the group is not known again");
 }
 
 #[test]

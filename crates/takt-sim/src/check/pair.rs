@@ -109,8 +109,7 @@ impl Pair {
         if number < last { Err(last) } else { Ok(last) }
     }
 
-    /// One side takes the other for gone: whatever comes later belongs to another match. A reader that goes on believing in its
-    /// writer still gets nothing twice, and nothing out of order.
+    /// One side takes the other for gone: whatever comes later belongs to another match.
     pub(super) fn unmatch(&mut self, by_writer: bool) {
         if !by_writer {
             self.reached = 0;
@@ -121,11 +120,9 @@ impl Pair {
             self.is_parted = by_writer && self.at_reader;
             self.floor = None;
             self.first = None;
-            if !self.is_parted {
-                self.last = 0;
-                self.last_of.clear();
-                self.arrived.clear();
-            }
+            self.last = 0;
+            self.last_of.clear();
+            self.arrived.clear();
         }
     }
 }
@@ -160,7 +157,7 @@ impl Checker {
             lost = lost.or((side(pair) && self.endpoints[peer as usize].alive).then_some(peer));
             pair.unmatch(is_writer);
         }
-        if let Some(peer) = lost.filter(|peer| self.sound && !self.may_unmatch(id) && !self.may_unmatch(*peer)) {
+        if let Some(peer) = lost.filter(|_| self.calm) {
             self.report(at, Rule::Lost, format!("endpoint {id} takes {peer} for gone"));
         }
         for peer in now {

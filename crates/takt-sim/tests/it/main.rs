@@ -4,7 +4,6 @@ mod capture;
 mod checkers;
 mod exact;
 mod fault_matrix;
-mod focus;
 mod found;
 mod hostile;
 
