@@ -15,6 +15,7 @@
 //! | [`network`] | flows through switches: delay and backlog of queues, end-to-end bounds, admission one by one |
 //! | [`certificate`] | the outcome, with what proves it |
 //! | [`verify`](mod@verify) | the checker of certificates |
+//! | [`composition`] | one bound over a host, the network and another host |
 //!
 //! The analysis is that of fixed-priority non-preemptive scheduling by busy periods: Davis, Burns, Bril, Lukkien, "Controller Area
 //! Network (CAN) schedulability analysis: Refuted, revisited and revised" (Real-Time Systems 35, 2007), with equal priorities in no
@@ -33,6 +34,7 @@ extern crate alloc;
 pub mod advice;
 pub mod arrivals;
 pub mod certificate;
+pub mod composition;
 pub mod link;
 pub mod network;
 pub mod server;

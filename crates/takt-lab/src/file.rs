@@ -22,9 +22,9 @@ const INTERFACE_LEN_MAX: usize = 15;
 /// HTB has eight priorities.
 const CLASSES_MAX: usize = 8;
 /// Hosts, and links.
-const HOSTS_MAX: usize = 250;
-const LINKS_MAX: usize = 1000;
-const SWITCHES_MAX: usize = 100;
+const HOSTS_MAX: usize = 100;
+const LINKS_MAX: usize = 500;
+const SWITCHES_MAX: usize = 50;
 /// Rates of a link, bit/s: HTB counts octets per second in 32 bits.
 const RATE_MIN: u64 = 64_000;
 const RATE_MAX: u64 = 32_000_000_000;

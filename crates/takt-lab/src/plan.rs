@@ -10,6 +10,9 @@ use crate::file::{self, Address, End, LabFile, SWITCHES};
 /// Octets that the kernel charges for a frame of 1,514 octets or less that waits in a discipline: `truesize` of its buffer.
 const FRAME_MEMORY: u64 = 2304;
 
+/// Octets that all queues hold at most. The send buffer of Open vSwitch is twice as large, and the kernel has 31 bits for it.
+const QUEUE_MEMORY_MAX: u64 = 1_000_000_000;
+
 /// Where an interface is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
@@ -65,7 +68,7 @@ impl Plan {
     /// The plan of a file.
     ///
     /// # Errors
-    /// Switches without a controller form a ring; two switches have one datapath identifier.
+    /// Switches without a controller form a ring; two switches have one datapath identifier; the queues hold more than a socket can.
     pub fn of(file: &LabFile) -> Result<Self> {
         let bridges: Vec<_> =
             file.switches.iter().zip(1..).map(|((name, of), place)| bridge(name, of, place)).collect();
@@ -88,7 +91,19 @@ impl Plan {
         }
         let plan = Self { cables, bridges };
         plan.check_rings()?;
+        plan.check_queues(file)?;
         Ok(plan)
+    }
+
+    fn check_queues(&self, file: &LabFile) -> Result<()> {
+        let memory = self.queue_memory(file);
+        if memory > QUEUE_MEMORY_MAX {
+            return Err(Error::File(format!(
+                "the queues of all ports hold {memory} octets, and Open vSwitch sends for all by one socket: {QUEUE_MEMORY_MAX} at most; \
+                 give the classes fewer frames, or fewer links a rate"
+            )));
+        }
+        Ok(())
     }
 
     fn check_rings(&self) -> Result<()> {
@@ -216,6 +231,15 @@ mod tests {
         let loose = RING.replace("c = { fail_mode = \"secure\" }", "c = {}");
         let error = Plan::of(&loose.parse().expect("a network")).expect_err("frames would circulate");
         assert!(error.to_string().contains("c to a closes a ring"), "{error}");
+    }
+
+    #[test]
+    fn queues_beyond_the_largest_socket_are_refused() {
+        let classes = "\n[[classes]]\nname = \"all\"\nframes = 200000\n";
+        let limited = RING.replace("ends = [\"a\", \"b\"]", "ends = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"") + classes;
+        let error = Plan::of(&limited.parse().expect("a network")).expect_err("1.2 GB");
+        assert!(error.to_string().contains("hold 1200000000 octets"), "{error}");
+        assert!(Plan::of(&limited.replace("200000", "100000").parse().expect("a network")).is_ok());
     }
 
     #[test]

@@ -31,7 +31,7 @@ const HEARD_MAX: usize = 64;
 /// Names that it uses again and again. The first one hoards endpoints and is well-behaved otherwise.
 const NAMES: usize = 6;
 /// Endpoints that the hoarder announces at once.
-const HOARD: i64 = 20;
+const HOARD: i64 = 100;
 /// Names of its own begin with this; nobody else's do.
 const OWN: [u8; 4] = [9, 9, 0xba, 0xd0];
 /// What it asks for and offers when it wants to be absurd.

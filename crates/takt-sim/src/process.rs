@@ -13,6 +13,7 @@ use takt_core::{
 use takt_wire::qos::{AccessScope, Presentation};
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 
+use crate::check::exact::FAREWELL_TIME;
 use crate::check::{Change, Checker, EndpointId, Rule, SetId};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::network::Frame;
@@ -204,15 +205,15 @@ impl Process {
         }
     }
 
-    /// It is gone.
-    pub fn end(&mut self, checker: &mut Checker) {
+    /// It is gone, and all others know that after `time`.
+    pub fn end(&mut self, time: Nanos, checker: &mut Checker) {
         self.core = None;
         self.timer = Nanos::MAX;
         self.stalled_until = 0;
         self.inbox.clear();
         self.inbox_bytes = 0;
         for endpoint in self.endpoints.iter_mut().filter_map(Option::take) {
-            checker.gone(endpoint.id());
+            checker.gone(endpoint.id(), time);
         }
     }
 
@@ -288,7 +289,7 @@ impl Process {
             Endpoint::Reader { handle, .. } => (core.reader_guid(handle), core.delete_reader(clock.local(), handle)),
         };
         let id = endpoint.id();
-        checker.gone(id);
+        checker.gone(id, FAREWELL_TIME);
         if let Err(error) = result {
             checker.report(clock.now, Rule::Refused, format!("endpoint {id} cannot be deleted: {error}"));
         }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use takt_core::{Priority, Received};
 use takt_wire::Guid;
 
-use crate::check::exact::FORGOTTEN_AFTER;
+use crate::check::exact::{FAREWELL_TIME, FORGOTTEN_AFTER};
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::check::silence::{LastSecond, SILENCE};
 use crate::check::{Checker, Rule, Violation};
@@ -29,9 +29,6 @@ const REST: Nanos = 3 * LEASE;
 /// How often a link may carry what is owed, since parts of it get lost or arrive twice; and how much less than a reader may hold
 /// it finds at a time, since parts of sets wait for others.
 const CARRIED: u64 = 2;
-
-/// From a farewell, or the deletion of an endpoint, until everybody knows of it, if nothing goes wrong.
-const FAREWELL_TIME: Nanos = SECOND;
 
 /// Octets of a sample in one datagram, if it has more, at the least.
 const FRAGMENT_LEN_MIN: u64 = 1_000;
@@ -147,6 +144,8 @@ pub struct World<'a> {
     taken_while_active: u64,
     /// No fault and no stall is planned.
     is_calm: bool,
+    /// The same, whatever is altered.
+    is_sound: bool,
     /// Per process the datagrams sent before the end, and the questions among them, who hears the group of user data.
     sent_before_silence: Vec<(u64, u64)>,
     /// Frames that queues had dropped at the last look.
@@ -249,6 +248,7 @@ impl<'a> World<'a> {
             end: scenario.active,
             taken_while_active: 0,
             is_calm: scenario.is_calm(),
+            is_sound: scenario.is_sound(),
             sent_before_silence: Vec::new(),
             drops_seen: 0,
             congested: 0,
@@ -376,14 +376,14 @@ impl<'a> World<'a> {
         self.timeline.note(self.now, index, if farewell { "says farewell" } else { "is killed" });
         let process = &mut self.processes[index];
         let gone = process.guids();
+        let mut time = FORGOTTEN_AFTER;
         if let Some(core) = process.core.as_mut().filter(|_| farewell && process.stalled_until <= self.now) {
             core.shutdown();
             self.settle(index);
-            self.at(self.now + FAREWELL_TIME, Event::Forgotten(gone));
-        } else {
-            self.at(self.now + FORGOTTEN_AFTER, Event::Forgotten(gone));
+            time = FAREWELL_TIME;
         }
-        self.processes[index].end(&mut self.checker);
+        self.at(self.now + time, Event::Forgotten(gone));
+        self.processes[index].end(time, &mut self.checker);
     }
 
     fn create(&mut self, process: usize, at: usize) {
@@ -581,7 +581,8 @@ impl<'a> World<'a> {
 
     /// Handles events, sends what is to be sent, and sets the timer anew.
     fn settle(&mut self, index: usize) {
-        self.checker.calm = self.is_calm && self.network.counters.queue_drops == 0;
+        let loses = self.network.counters.queue_drops > 0;
+        (self.checker.calm, self.checker.sound) = (self.is_calm && !loses, self.is_sound && !loses);
         loop {
             let mut ready = std::mem::take(&mut self.ready);
             self.processes[index].handle_events(self.now, &mut self.checker, &mut ready);

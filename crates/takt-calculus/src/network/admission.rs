@@ -298,6 +298,11 @@ impl Admission {
         NetworkCertificate { ports: self.ports.clone(), flows, queues: self.queues.clone(), bounds }
     }
 
+    /// Index of a flow in the [`certificate`](Self::certificate).
+    pub fn index_in_certificate(&self, id: FlowId) -> Option<usize> {
+        self.counted().position(|(other, _)| other == id)
+    }
+
     fn budget(&self, hop: Hop, draft: &Draft) -> u64 {
         draft.budgets.get(&hop).copied().unwrap_or_else(|| self.queues[hop.port][hop.class].delay_ns)
     }

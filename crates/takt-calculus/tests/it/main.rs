@@ -1,5 +1,6 @@
 //! The analysis against a simulation, and the checker against lies.
 
+mod composition;
 mod lies;
 mod network;
 mod random;

@@ -13,8 +13,8 @@ use crate::file::{Address, Class};
 use crate::plan::{Interface, Plan};
 use crate::wiring::{Namespaces, at, class};
 
-/// How long datagrams may take to arrive: a host has to resolve the other's address first.
-const LIMIT: Duration = Duration::from_secs(3);
+/// How long datagrams may take to arrive: a host has to resolve the other's address first, by way of every switch.
+const LIMIT: Duration = Duration::from_secs(10);
 /// After which time one is sent again.
 const REPEAT: Duration = Duration::from_millis(20);
 /// Below this number of hosts, every host sends to every other one; from it on, to the next.

@@ -7,6 +7,7 @@
 //! | [`streams`] | the flows of one pair: data, HEARTBEATs, ACKNACKs |
 //! | [`classes`] | the lowest class of each hop at which all flows keep their limits (Audsley) |
 //! | [`rooms`] | room for flow entries, groups and meters in the switches |
+//! | [`end_to_end`] | one bound from `write` to callback |
 //! | [`scheduler`] | admits, removes and reroutes; what would make a refused pair fit |
 //!
 //! Audsley, "On priority assignment in fixed priority scheduling" (2001): a flow gets the lowest priority at which it keeps its limit. Each
@@ -15,12 +16,14 @@
 //! Deliberately left out: retransmissions. No frame of an admitted flow is dropped by a queue, so none is sent again.
 
 pub mod classes;
+pub mod end_to_end;
 pub mod rooms;
 pub mod route;
 pub mod scheduler;
 pub mod streams;
 pub mod wire;
 
+pub use end_to_end::{HostStages, Plan};
 pub use scheduler::{Admitted, Hop, Reason, Refused, Remedies, RequestId, Rerouted, Route, Scheduler};
 pub use streams::{Contract, Reliability, Request};
 pub use wire::{FormatError, WireFormat};

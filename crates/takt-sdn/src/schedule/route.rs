@@ -11,7 +11,10 @@ use crate::model::{Egress, HostId, Node, Snapshot};
 pub const PATHS_MAX: usize = 4;
 
 /// Steps of the search for paths to one receiver at most.
-const STEPS_MAX: usize = 4096;
+const STEPS_MAX: usize = 512;
+
+/// Hops that a path may have more than the shortest one.
+pub const DETOUR_MAX: usize = 4;
 
 /// The ports from a source to its receivers, each behind the one before it or as the branches say.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,14 +40,20 @@ fn distances(snapshot: &Snapshot, to: HostId) -> BTreeMap<Node, usize> {
     distances
 }
 
-/// The shortest loop-free paths between two hosts, [`PATHS_MAX`] at most. No other host forwards.
+/// The shortest loop-free paths between two hosts, [`PATHS_MAX`] at most, none by more than [`DETOUR_MAX`] hops longer than the shortest. No
+/// other host forwards.
 pub fn paths(snapshot: &Snapshot, from: HostId, to: HostId) -> Vec<Vec<Egress>> {
     let distances = distances(snapshot, to);
     let (mut found, mut steps) = (Vec::new(), 0);
     // By the length of the whole path, which is known: the rest is the distance.
     let mut open = BinaryHeap::from([Reverse((0, Vec::<Egress>::new(), Node::Host(from)))]);
-    while let Some(Reverse((_, path, node))) = open.pop() {
+    let mut longest = HOPS_MAX;
+    while let Some(Reverse((len, path, node))) = open.pop() {
+        if len > longest {
+            break;
+        }
         if node == Node::Host(to) {
+            longest = longest.min(len + DETOUR_MAX);
             found.push(path);
             if found.len() == PATHS_MAX {
                 break;

@@ -305,6 +305,12 @@ impl Scheduler {
         self.network.certificate()
     }
 
+    /// All flows with what proves their bounds, and the index of the request's samples among them.
+    pub fn certificate_of(&self, id: RequestId) -> Option<(NetworkCertificate, usize)> {
+        let samples = self.entries.get(&id)?.streams.first()?;
+        Some((self.network.certificate(), self.network.index_in_certificate(samples.id)?))
+    }
+
     /// What would make a request fit that is refused. Each trial is a decision; there are some sixty.
     pub fn remedies(&mut self, snapshot: &Snapshot, request: &Request) -> Remedies {
         let mut fits = |change: &dyn Fn(&mut Request)| {

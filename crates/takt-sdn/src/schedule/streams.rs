@@ -34,6 +34,14 @@ pub struct Contract {
     pub importance: i32,
 }
 
+impl Contract {
+    /// How often samples come, bursts and jitter included.
+    pub(super) fn arrivals(&self) -> Arrivals {
+        let bursts = Arrivals::bursts(self.min_separation_ns, self.burst);
+        Arrivals { jitter_ns: bursts.jitter_ns.saturating_add(self.jitter_ns), ..bursts }
+    }
+}
+
 /// A pair of endpoints, or a writer with several readers, that asks for admission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
@@ -63,9 +71,8 @@ pub(super) struct Stream {
 impl Request {
     /// The flows: samples first, then HEARTBEATs and the ACKNACKs of each reader's host.
     pub(super) fn streams(&self) -> Result<Vec<Stream>, FormatError> {
-        let Contract { min_separation_ns, burst, jitter_ns, sample_len, limit_ns, reliability, .. } = self.contract;
-        let bursts = Arrivals::bursts(min_separation_ns, burst);
-        let arrivals = Arrivals { jitter_ns: bursts.jitter_ns.saturating_add(jitter_ns), ..bursts };
+        let Contract { sample_len, limit_ns, reliability, .. } = self.contract;
+        let arrivals = self.contract.arrivals();
         let mut streams = vec![Stream {
             name: self.name.clone(),
             source: self.source,

@@ -20,6 +20,13 @@ impl Endpoint {
         self.past.iter().any(|past| past.strength != self.qos.strength)
     }
 
+    /// From when on a sample may be sent: when it was written, or when publications that were suspended then resumed.
+    pub(super) fn free_at(&self, number: u32) -> Nanos {
+        let written = self.written_at[number as usize - 1];
+        let before = self.suspended.iter().take_while(|(from, _)| *from <= written);
+        before.last().map_or(written, |(_, until)| written.max(*until))
+    }
+
     /// Whether it was ever in another partition.
     pub(super) fn has_moved(&self) -> bool {
         self.past.iter().any(|past| past.partition != self.qos.partition)
@@ -45,6 +52,17 @@ impl Checker {
         endpoint.past.push(before);
     }
 
+    /// An application suspended the publications of a writer, or resumed them.
+    pub fn suspended(&mut self, id: EndpointId, is_suspended: bool) {
+        let now = self.now;
+        let periods = &mut self.endpoints[id as usize].suspended;
+        match periods.last_mut().filter(|(_, until)| *until == Nanos::MAX) {
+            Some((_, until)) if !is_suspended => *until = now,
+            None if is_suspended => periods.push((now, Nanos::MAX)),
+            _ => {}
+        }
+    }
+
     /// A participant ignores a reader of another one.
     pub fn ignores(&mut self, participant: GuidPrefix, reader: Guid) {
         self.ignored.insert((participant, reader));
@@ -53,6 +71,24 @@ impl Checker {
     /// Whether a participant ignores this reader.
     pub(super) fn is_ignored(&self, reader: EndpointId) -> bool {
         self.ignored.iter().any(|(_, guid)| *guid == self.endpoints[reader as usize].guid)
+    }
+
+    /// Whether nothing has gone wrong so far, and no application has altered anything at a reader or at its writers.
+    pub(super) fn is_calm_at(&self, reader: EndpointId) -> bool {
+        let is_untouched = |id: EndpointId| {
+            let endpoint = &self.endpoints[id as usize];
+            endpoint.past.is_empty() && endpoint.suspended.is_empty()
+        };
+        let mut writers = self.pairs.keys().filter(|(_, to)| *to == reader);
+        let is_plain = is_untouched(reader) && writers.all(|(writer, _)| is_untouched(*writer));
+        self.calm || self.sound && is_plain && !self.is_ignored(reader)
+    }
+
+    /// Whether policies of an endpoint that decide its matches were altered, or a match is ignored.
+    pub(super) fn may_unmatch(&self, id: EndpointId) -> bool {
+        let of = &self.endpoints[id as usize];
+        let decides = |qos: &QosPlan| (qos.partition, qos.deadline, qos.budget);
+        of.past.iter().any(|past| decides(past) != decides(&of.qos)) || self.is_ignored(id)
     }
 
     /// Whether alterations end matches of a reader, so that its instances may be forgotten between two looks.

@@ -2,6 +2,7 @@
 
 use takt_core::{ChangeKind, DeadlineMissedStatus, InstanceState, LivelinessLostStatus};
 
+use super::exact::DRIFT_PARTS;
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::model;
@@ -12,9 +13,6 @@ const TRANSIT_MAX: Nanos = 70 * MILLISECOND;
 
 /// After all have stopped writing: time for the last samples to arrive.
 const LAST_ARRIVALS: Nanos = 3 * SECOND;
-
-/// A host's clock may be wrong by one part in so many.
-const DRIFT_PARTS: Nanos = 1_000;
 
 impl Checker {
     /// Whether nobody ever outranked this writer for this reader, so that every sample of it counts.
@@ -75,7 +73,8 @@ impl Checker {
         let (Some(instance), Some(period)) = (instance, shortest(to)) else {
             return self.report(at, Rule::Deadline, format!("reader {reader} was promised nothing: {status:?}"));
         };
-        let certain = self.calm && self.light && to.qos.max_samples.is_none() && to.qos.strength.is_none();
+        let certain =
+            self.is_calm_at(reader) && self.light && to.qos.max_samples.is_none() && to.qos.strength.is_none();
         let window = (at.saturating_sub(period - period / DRIFT_PARTS), at.saturating_sub(TRANSIT_MAX));
         let arrived = |(key, pair): (&(EndpointId, EndpointId), &super::pair::Pair)| {
             let from = &self.endpoints[key.0 as usize];

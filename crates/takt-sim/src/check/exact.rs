@@ -10,7 +10,7 @@ use takt_wire::qos::LivelinessKind;
 
 use super::pair::Pair;
 use super::{Checker, EndpointId, Rule};
-use crate::clock::{MILLISECOND, Nanos};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::model;
 use crate::process::LEASE;
 
@@ -24,10 +24,13 @@ const SETTLED: Nanos = 500 * MILLISECOND;
 const SENT_BEFORE: Nanos = 200 * MILLISECOND;
 
 /// A host's clock may be wrong by one part in so many.
-const DRIFT_PARTS: Nanos = 1_000;
+pub(super) const DRIFT_PARTS: Nanos = 1_000;
 
 /// From the death of a process until the lease of its participant has ended for all others.
 pub const FORGOTTEN_AFTER: Nanos = LEASE + LEASE / DRIFT_PARTS + 300 * MILLISECOND;
+
+/// From a farewell, or the deletion of an endpoint, until all others know of it.
+pub const FAREWELL_TIME: Nanos = SECOND;
 
 /// How many deadlines an endpoint has missed by now.
 #[derive(Debug, Default)]
@@ -179,10 +182,15 @@ impl Checker {
                 living += u32::from(from.alive);
                 continue;
             };
+            let lease = liveliness.lease;
             let own = self.arrived_last(*writer, at).max(pair.since);
-            let sign = self.last_sign(*writer).max(pair.since);
-            living += u32::from(from.alive && at < own + liveliness.lease - liveliness.lease / DRIFT_PARTS);
-            dead += u32::from(at > sign + liveliness.lease + liveliness.lease / DRIFT_PARTS + SETTLED);
+            // Other writers of the participant assert this one within a third of the lease.
+            let is_shared = liveliness.kind == LivelinessKind::ManualByParticipant;
+            let late =
+                if is_shared { lease / 3 } else { 0 } + from.qos.budget + from.qos.budget / DRIFT_PARTS + IN_TIME;
+            let sign = (self.last_sign(*writer) + late).max(pair.since);
+            living += u32::from(from.alive && at < own + lease - lease / DRIFT_PARTS);
+            dead += u32::from(at > sign + lease + lease / DRIFT_PARTS + MILLISECOND);
         }
         if alive < living || not_alive < dead {
             let text = format!(
@@ -204,14 +212,14 @@ impl Checker {
             return Ok(());
         };
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
-        let written = from.written_at[number as usize - 1];
-        let due = written + from.qos.budget + from.qos.budget / DRIFT_PARTS + IN_TIME;
+        let (written, free) = (from.written_at[number as usize - 1], from.free_at(number));
+        let due = free.saturating_add(from.qos.budget + from.qos.budget / DRIFT_PARTS + IN_TIME);
         let is_at_once = self.take_period(reader) == 0 && to.qos.separation.is_none();
         if is_at_once && written > pair.since + SETTLED && at > due {
             let text = format!("number {number} of writer {writer} took {} ns: {:?}", at - written, from.qos);
             return Err((Rule::Latency, text));
         }
-        if written + SENT_BEFORE >= pair.writer_since {
+        if free.saturating_add(SENT_BEFORE) >= pair.writer_since {
             return Ok(());
         }
         let instance = from.written[number as usize - 1].instance;
@@ -255,7 +263,8 @@ impl Checker {
             return false;
         }
         let is_plain = to.qos.separation.is_none() && from.qos.lifespan.is_none() && !to.qos.by_source;
-        let is_kept = from.qos.keep_last.is_none() || from.qos.budget == 0;
+        let waits = from.qos.budget > 0 || from.free_at(number) > written;
+        let is_kept = from.qos.keep_last.is_none() || !waits;
         is_plain && is_kept && self.is_read(writer, reader, number) && self.owns_at(writer, reader, number)
     }
 
@@ -282,9 +291,14 @@ impl Checker {
         });
         from.qos.strength.is_none()
             || rivals.into_iter().all(|other| {
-                let has_gone = other.gone_at.is_some_and(|gone| gone + FORGOTTEN_AFTER < at);
-                let never_wrote = !other.written.iter().any(|change| change.instance == instance);
-                has_gone || never_wrote || model::outranks((&from.qos, from.guid), (&other.qos, other.guid))
+                let has_gone = other.forgotten_at.is_some_and(|forgotten| forgotten < at);
+                let mut changes = other.written.iter().zip(&other.written_at);
+                let last = changes.rfind(|(change, _)| change.instance == instance).map(|(_, written)| *written);
+                let is_late = to.qos.deadline.zip(last).is_some_and(|(period, last)| last + period + SETTLED < at);
+                has_gone
+                    || is_late
+                    || last.is_none()
+                    || model::outranks((&from.qos, from.guid), (&other.qos, other.guid))
             })
     }
 }

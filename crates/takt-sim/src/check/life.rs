@@ -4,13 +4,15 @@ use takt_core::{ChangeKind, InstanceState, LivelinessChangedStatus, SampleRef};
 use takt_wire::qos::LivelinessKind;
 use takt_wire::{Guid, Timestamp};
 
+use super::exact::DRIFT_PARTS;
 use super::pair::Pair;
 use super::{Checker, EndpointId, Rule};
 use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
 use crate::sample;
 
-/// How much less than its lease a writer may have been silent: clocks drift, and samples take time.
+/// How much less than its lease a writer may have been silent: clocks drift, and samples take time. In exact worlds it is known how
+/// long they take.
 const LEASE_SLACK: Nanos = 70 * MILLISECOND;
 
 impl Checker {
@@ -70,13 +72,14 @@ impl Checker {
         self.lapsed.insert(reader);
         let last = status.last_publication.and_then(|guid| self.by_guid.get(&guid));
         let died = status.not_alive_count_change > 0 && status.alive_count_change < 0;
-        let Some(&writer) = last.filter(|_| died && self.calm && self.light) else { return };
+        let Some(&writer) = last.filter(|_| died && self.is_calm_at(reader) && self.light) else { return };
         let endpoint = &self.endpoints[writer as usize];
         let silent = at - self.arrived_last(writer, at);
+        let slack = |lease: Nanos| if self.exact { lease / DRIFT_PARTS + MILLISECOND } else { LEASE_SLACK };
         let too_early = match endpoint.qos.liveliness {
             None => true,
             Some(liveliness) if liveliness.kind == LivelinessKind::Automatic => endpoint.alive,
-            Some(liveliness) => silent + LEASE_SLACK < liveliness.lease,
+            Some(liveliness) => silent + slack(liveliness.lease) < liveliness.lease,
         };
         if too_early {
             let text = format!("reader {reader} takes writer {writer} for dead, {:?}", endpoint.qos.liveliness);
@@ -160,7 +163,7 @@ impl Checker {
 
     /// Nothing has gone wrong, and there was time to hear that these endpoints have gone; `peers` is whom `id` believes in.
     pub fn must_have_forgotten(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], gone: &[Guid]) {
-        if let Some(guid) = peers.iter().find(|guid| gone.contains(guid)).filter(|_| self.calm) {
+        if let Some(guid) = peers.iter().find(|guid| gone.contains(guid)).filter(|_| self.sound) {
             self.report(at, Rule::Farewell, format!("endpoint {id} believes in {guid:?}"));
         }
     }

@@ -141,13 +141,16 @@ struct Endpoint {
     is_writer: bool,
     alive: bool,
     created_at: Nanos,
-    gone_at: Option<Nanos>,
+    /// When all others know that it is gone.
+    forgotten_at: Option<Nanos>,
     /// What was written, in order of its number, from 1.
     written: Vec<Change>,
     /// When each of these was, what the writer's wall clock showed, and the latest that it had shown.
     written_at: Vec<Nanos>,
     walls: Vec<Timestamp>,
     stamps: Vec<Timestamp>,
+    /// When its publications were suspended, and when they resumed; `Nanos::MAX` if not yet.
+    suspended: Vec<(Nanos, Nanos)>,
     /// When a reader took something last.
     took_at: Nanos,
 }
@@ -208,8 +211,10 @@ pub struct Checker {
     pub sets_ended: u64,
     /// Somebody speaks in the names of others: only rules of safety are looked at.
     pub only_safety: bool,
-    /// Nothing has gone wrong in this world so far.
+    /// Nothing has gone wrong in this world so far, and nothing is altered that matters.
     pub calm: bool,
+    /// Nothing has gone wrong in this world so far, though policies may have been altered.
+    pub sound: bool,
     /// Nobody sets a wall clock in this world.
     pub steady: bool,
     /// Little is sent, so that nothing waits long for a link.
@@ -233,22 +238,23 @@ impl Checker {
             is_writer,
             alive: true,
             created_at: self.now,
-            gone_at: None,
+            forgotten_at: None,
             written: Vec::new(),
             written_at: Vec::new(),
             walls: Vec::new(),
             stamps: Vec::new(),
+            suspended: Vec::new(),
             took_at: 0,
         });
         self.by_guid.insert(guid, id);
         id
     }
 
-    /// An endpoint was deleted, or its process killed.
-    pub fn gone(&mut self, id: EndpointId) {
+    /// An endpoint was deleted, or its process ended; all others know that after `time` if nothing goes wrong.
+    pub fn gone(&mut self, id: EndpointId, time: Nanos) {
         let endpoint = &mut self.endpoints[id as usize];
         endpoint.alive = false;
-        endpoint.gone_at = Some(self.now);
+        endpoint.forgotten_at = Some(self.now + time);
         for (_, pair) in self.pairs.iter_mut().filter(|((writer, reader), _)| *writer == id || *reader == id) {
             pair.unmatch(true);
             pair.unmatch(false);

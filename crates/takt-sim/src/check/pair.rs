@@ -109,7 +109,8 @@ impl Pair {
         if number < last { Err(last) } else { Ok(last) }
     }
 
-    /// One side takes the other for gone: whatever comes later belongs to another match.
+    /// One side takes the other for gone: whatever comes later belongs to another match. A reader that goes on believing in its
+    /// writer still gets nothing twice, and nothing out of order.
     pub(super) fn unmatch(&mut self, by_writer: bool) {
         if !by_writer {
             self.reached = 0;
@@ -120,9 +121,11 @@ impl Pair {
             self.is_parted = by_writer && self.at_reader;
             self.floor = None;
             self.first = None;
-            self.last = 0;
-            self.last_of.clear();
-            self.arrived.clear();
+            if !self.is_parted {
+                self.last = 0;
+                self.last_of.clear();
+                self.arrived.clear();
+            }
         }
     }
 }
@@ -157,7 +160,7 @@ impl Checker {
             lost = lost.or((side(pair) && self.endpoints[peer as usize].alive).then_some(peer));
             pair.unmatch(is_writer);
         }
-        if let Some(peer) = lost.filter(|_| self.calm) {
+        if let Some(peer) = lost.filter(|peer| self.sound && !self.may_unmatch(id) && !self.may_unmatch(*peer)) {
             self.report(at, Rule::Lost, format!("endpoint {id} takes {peer} for gone"));
         }
         for peer in now {

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use takt_core::{ChangeKind, InstanceState, SampleInfo};
 use takt_wire::{Guid, Timestamp};
 
+use super::exact::DRIFT_PARTS;
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
@@ -12,16 +13,13 @@ use crate::model;
 /// A lifespan as long as this is longer than it takes to deliver a sample where nothing goes wrong.
 const LIFESPAN_ENOUGH: Nanos = 6 * super::progress::HEARTBEAT_PERIOD;
 
-/// A host's clock may be wrong by one part in so many.
-const DRIFT_PARTS: Nanos = 1_000;
-
 /// Clocks drift, and a process that is stalled takes and purges later.
 const PURGE_SLACK: Nanos = 20 * MILLISECOND;
 
 impl Checker {
     /// Whether no sample of the writer expires before the reader has taken it.
     pub(super) fn lives_long_enough(&self, writer: EndpointId, reader: EndpointId) -> bool {
-        let certain = || self.calm && self.light && self.steady && self.take_period(reader) == 0;
+        let certain = || self.is_calm_at(reader) && self.light && self.steady && self.take_period(reader) == 0;
         let mut lifespans = self.endpoints[writer as usize].policies().filter_map(|qos| qos.lifespan);
         lifespans.all(|lifespan| lifespan >= LIFESPAN_ENOUGH && certain())
     }
@@ -79,7 +77,7 @@ impl Checker {
             return Ok(());
         }
         // An instance that has no writers is forgotten, and what comes then is the first that is known of it.
-        if self.calm && info.no_writers_generation_count == 0 && !self.some_end(reader, instance) {
+        if self.is_calm_at(reader) && info.no_writers_generation_count == 0 && !self.some_end(reader, instance) {
             return Err((Rule::SourceOrder, format!("a sample of {written} follows one of {latest}")));
         }
         Ok(())
@@ -151,7 +149,7 @@ impl Checker {
         let before = self.shown.insert((reader, instance), (at, births));
         let Some((last, _)) = before.filter(|(_, before)| *before == births) else { return Ok(()) };
         let soon = at - last < separation - separation / DRIFT_PARTS;
-        if soon && self.take_period(reader) == 0 && self.calm && !self.some_end(reader, instance) {
+        if soon && self.take_period(reader) == 0 && self.is_calm_at(reader) && !self.some_end(reader, instance) {
             let text = format!("instance {instance} after {} ns, the separation is {separation} ns", at - last);
             return Err((Rule::Separation, text));
         }
@@ -162,7 +160,7 @@ impl Checker {
     pub(super) fn takes_in_time(&self, reader: EndpointId) -> bool {
         let period = self.take_period(reader);
         let purge = self.endpoints[reader as usize].qos.purge;
-        period == 0 || purge.is_none_or(|delay| self.calm && delay > period + PURGE_SLACK)
+        period == 0 || purge.is_none_or(|delay| self.is_calm_at(reader) && delay > period + PURGE_SLACK)
     }
 
     /// News of the end of an instance was taken: had it not to be gone already?

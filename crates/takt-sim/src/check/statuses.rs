@@ -2,6 +2,7 @@
 
 use takt_core::{ChangeKind, IncompatibleQosStatus, MatchedStatus, SampleLostStatus, SampleRejectedStatus};
 
+use super::pair::Pair;
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::{Nanos, SECOND};
 use crate::model;
@@ -39,34 +40,48 @@ impl Checker {
         }
     }
 
-    /// In the end a best-effort reader was told of each sample that it did not get between the first and the last one of its match.
-    /// Of samples in fragments it may have been told of more, of which fragments came before the first one or after the last. Only where nothing else keeps samples from the application, and one writer was matched once.
+    /// In the end a best-effort reader was told of each sample that it did not get between the first and the last one of its matches.
+    /// Of samples in fragments it may have been told of more, of which fragments came before the first one or after the last; not of
+    /// those that were written long before the match.
+    /// Only where nothing else keeps samples from the application, and each writer was matched once.
     pub fn finish_holes(&mut self, at: Nanos, reader: EndpointId, lost: &SampleLostStatus) {
-        let mut pairs = self.pairs.iter().filter(|((_, to), _)| *to == reader);
-        let (Some((&(writer, _), pair)), None) = (pairs.next(), pairs.next()) else { return };
+        let pairs = || self.pairs.iter().filter(|((_, to), _)| *to == reader);
+        let matches = self.matches.get(&reader).map_or(0, |(total, _)| *total as usize);
+        let is_matched_once = matches == pairs().count() && pairs().all(|(_, pair)| pair.is_matched());
+        let shows_all = |((writer, _), pair): (&(EndpointId, EndpointId), &Pair)| {
+            self.shows_all_that_arrive(*writer, reader) && !pair.is_parted
+        };
+        if matches == 0 || !is_matched_once || self.is_presented() || !pairs().all(shows_all) {
+            return;
+        }
+        let holes = |((writer, _), pair): (&(EndpointId, EndpointId), &Pair)| {
+            let from = &self.endpoints[*writer as usize];
+            let first = pair.first.unwrap_or(pair.last);
+            let missing = |number: &u32| !pair.arrived.contains(*number);
+            let between = (first..pair.last).filter(missing).count() as u64;
+            let has_fragments = from.written.iter().any(|change| change.len > UNFRAGMENTED);
+            let is_old = |at: &Nanos| !from.qos.transient_local && *at + KNOWN_AFTER < pair.since;
+            let before = from.written_at.partition_point(is_old) as u32;
+            let of_all = (before + 1..=from.written.len() as u32).filter(missing).count() as u64;
+            (between, if has_fragments { of_all } else { between })
+        };
+        let (least, most) = pairs().map(holes).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        if !(least..=most).contains(&lost.total_count) {
+            let told = lost.total_count;
+            let text = format!("reader {reader} was told of {told} lost samples, not of {least} to {most}");
+            self.report(at, Rule::Status, text);
+        }
+    }
+
+    /// Whether a best-effort reader takes each sample that arrives of a writer, and what it does not take was lost.
+    fn shows_all_that_arrive(&self, writer: EndpointId, reader: EndpointId) -> bool {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
-        let was_matched_once = pair.is_matched() && self.matches.get(&reader).is_some_and(|(total, _)| *total == 1);
         let (w, r) = (&from.qos, &to.qos);
         let selects = w.directed || w.lifespan.is_some() || w.transient_local && w.keep_last.is_some();
         let hides = r.keep_last.is_some() || r.max_samples.is_some() || r.separation.is_some() || r.purge.is_some();
-        let drops =
-            selects || hides || r.filter.is_some() || r.by_source || w.strength.is_some() || self.is_presented();
+        let drops = selects || hides || r.filter.is_some() || r.by_source || w.strength.is_some();
         let has_ends = from.written.iter().any(|change| change.kind != ChangeKind::Alive);
-        let Some(first) = pair.first.filter(|_| was_matched_once && !drops && !has_ends) else { return };
-        if model::is_reliable(w, r) || pair.is_parted {
-            return;
-        }
-        let holes = (first..pair.last).filter(|number| !pair.arrived.contains(*number)).count() as u64;
-        let has_fragments = from.written.iter().any(|change| change.len > UNFRAGMENTED);
-        let missed = (1..=from.written.len() as u32).filter(|number| !pair.arrived.contains(*number)).count() as u64;
-        let most = if has_fragments { missed } else { holes };
-        if !(holes..=most).contains(&lost.total_count) {
-            let text = format!(
-                "reader {reader} was told of {} lost samples of writer {writer}, not of {holes} to {most}",
-                lost.total_count
-            );
-            self.report(at, Rule::Status, text);
-        }
+        !drops && !has_ends && !model::is_reliable(w, r)
     }
 
     /// In the end an endpoint was told once of each that does not fit.

@@ -22,6 +22,7 @@ impl Process {
         let id = endpoint.id();
         let result = match (alteration, *endpoint) {
             (Alteration::Suspended(is_suspended), Endpoint::Writer { handle, .. }) => {
+                checker.suspended(id, is_suspended);
                 core.suspend_writer(handle, is_suspended)
             }
             (Alteration::IgnoreReaders, Endpoint::Writer { handle, .. }) => {

@@ -4,9 +4,11 @@
 
 mod alteration;
 mod exact;
+mod focus;
 mod seed;
 
 pub use alteration::{Alteration, AlterationPlan};
+pub use focus::Focus;
 pub use seed::Size;
 
 use takt_wire::qos::{LivelinessKind, Presentation};
@@ -324,13 +326,25 @@ impl Scenario {
         }
     }
 
-    /// Whether nothing goes wrong and nothing is altered but that processes are killed.
+    /// Whether nothing goes wrong but that processes are killed, and nothing is altered but that plain publications are suspended.
     #[must_use]
     pub fn is_calm(&self) -> bool {
-        self.alterations.is_empty()
-            && self.network.path_mtu == usize::MAX
+        self.is_sound() && self.alterations.iter().all(|alteration| self.only_delays(alteration))
+    }
+
+    /// Whether nothing goes wrong but that processes are killed, whatever is altered.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.network.path_mtu == usize::MAX
             && self.faults.iter().all(|fault| fault.from >= self.active)
             && self.processes.iter().all(|process| process.stalls.is_empty() && process.cost == 0)
+    }
+
+    /// Whether an alteration does no more than make samples late: it suspends a writer without policies that time decides.
+    fn only_delays(&self, alteration: &AlterationPlan) -> bool {
+        let qos = &self.processes[alteration.process].endpoints[alteration.endpoint].qos;
+        let is_timed = qos.liveliness.is_some() || qos.deadline.is_some() || qos.lifespan.is_some();
+        alteration.what == Alteration::Suspended(true) && !is_timed && !qos.by_source && qos.strength.is_none()
     }
 
     /// Whether datagrams may arrive that say what their sender did not say, so that only rules of safety hold.

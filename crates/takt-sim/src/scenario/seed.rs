@@ -42,6 +42,9 @@ impl Scenario {
     /// The scenario of a seed: a large one now and then, mostly a small one, which finds most and costs least.
     #[must_use]
     pub fn of_seed(seed: u64) -> Self {
+        if let Some(focus) = Self::focus_of(seed) {
+            return Self::focused_on(focus, seed);
+        }
         // Dice of its own: the other worlds are as they were.
         if Rng::new(seed ^ 0x6578_6163).chance(EXACT_CHANCE) {
             return Self::exact(seed);

@@ -4,6 +4,7 @@ mod capture;
 mod checkers;
 mod exact;
 mod fault_matrix;
+mod focus;
 mod found;
 mod hostile;
 

@@ -1,0 +1,103 @@
+//! Time of one decision of the scheduler: 10,000 requests over 100 switches, admitted one by one.
+//!
+//! `cargo bench -p takt-sdn --bench schedule`. Switches stand in a grid of 10 by 10, two hosts at each, all links 1 Gbit/s. Samples of 100 to
+//! 1,300 octets each 20 to 200 ms, best effort, with limits from 3 to 100 ms; three quarters go to hosts nearby. The scheduler chooses among
+//! four ways, and the classes.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use takt_calculus::network::{Depth, check};
+use takt_sdn::model::{HostId, HostInterface, Network, SwitchModel};
+use takt_sdn::schedule::{Contract, Request, Scheduler, WireFormat};
+
+const SIDE: u64 = 10;
+const HOSTS: u64 = 2 * SIDE * SIDE;
+const REQUESTS: u64 = 10_000;
+const MILLISECOND: u64 = 1_000_000;
+const RATE_BPS: u64 = 1_000_000_000;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn between(&mut self, low: u64, high: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        low + (z ^ (z >> 31)) % (high - low + 1)
+    }
+}
+
+/// Ports 1 and 2 lead east and west, 3 and 4 south and north, 5 and 6 to hosts.
+fn grid() -> Network {
+    let mut model = SwitchModel::built_in("generic-hardware").expect("it is built in");
+    model.tables.flow_entries = 10_000;
+    model.tables.meters = 10_000;
+    let model = Arc::new(model);
+    let mut network = Network::default();
+    for dpid in 0..SIDE * SIDE {
+        network.add_switch(dpid, Arc::clone(&model)).expect("there is room");
+        for host in [2 * dpid, 2 * dpid + 1] {
+            let interface = HostInterface { queues: vec![Depth::UNLIMITED; 4], foreign_frame_len: 1514 };
+            let port = 5 + (host % 2) as u32;
+            network.attach(HostId(host), interface, (dpid, port), RATE_BPS, 50).expect("the port is free");
+        }
+    }
+    for dpid in 0..SIDE * SIDE {
+        if dpid % SIDE + 1 < SIDE {
+            network.link([(dpid, 1), (dpid + 1, 2)], RATE_BPS, 500).expect("the ports are free");
+        }
+        if dpid / SIDE + 1 < SIDE {
+            network.link([(dpid, 3), (dpid + SIDE, 4)], RATE_BPS, 500).expect("the ports are free");
+        }
+    }
+    network
+}
+
+fn request(random: &mut Random, number: u64) -> Request {
+    let source = random.between(0, HOSTS - 1);
+    let span = if random.between(0, 3) == 0 { HOSTS - 1 } else { 8 };
+    let contract = Contract {
+        min_separation_ns: random.between(20, 200) * MILLISECOND,
+        burst: 1,
+        jitter_ns: 0,
+        sample_len: random.between(100, 1300),
+        limit_ns: random.between(3, 100) * MILLISECOND,
+        reliability: None,
+        importance: 0,
+    };
+    Request {
+        name: format!("request {number}"),
+        source: HostId(source),
+        destinations: vec![HostId((source + random.between(1, span)) % HOSTS)],
+        contract,
+        format: WireFormat::default(),
+    }
+}
+
+fn main() {
+    let snapshot = grid().snapshot();
+    let mut scheduler = Scheduler::default();
+    let mut random = Random(1);
+    let (mut times, mut admitted) = (Vec::new(), 0);
+    for number in 0..REQUESTS {
+        let request = request(&mut random, number);
+        let since = Instant::now();
+        let decision = scheduler.admit(&snapshot, request);
+        times.push(since.elapsed());
+        admitted += u64::from(decision.is_ok());
+    }
+    println!("{admitted} of {REQUESTS} requests admitted");
+    for part in times.chunks(1000) {
+        let mut part: Vec<Duration> = part.to_vec();
+        part.sort_unstable();
+        let at = |percent: usize| part[(part.len() - 1) * percent / 100];
+        println!("{:>6} decisions: p50 {:?}, p99 {:?}, longest {:?}", part.len(), at(50), at(99), at(100));
+    }
+    let certificate = scheduler.certificate();
+    let since = Instant::now();
+    check(&certificate).expect("it is proven");
+    println!("certificate of all: checked in {:?}", since.elapsed());
+}
