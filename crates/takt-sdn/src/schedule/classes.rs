@@ -2,7 +2,7 @@
 //!
 //! Audsley's rule, hop by hop: a flow begins in the lowest class everywhere. As long as it would be late, it moves up by one class at the hop
 //! where it spends most of its bound. If an admitted flow would be late then, that one is placed again behind the new one, and moves up in
-//! turn; [`VICTIMS_MAX`] of them at most.
+//! turn. If a queue of a lower class would overflow, the flow there with the shortest limit does. [`VICTIMS_MAX`] move at most.
 
 use takt_calculus::network::{Admission, Flow, FlowBound, FlowId, QueueFault, Refused};
 
@@ -16,34 +16,40 @@ pub(super) struct Placed {
     pub(super) moved: Vec<(FlowId, FlowId)>,
 }
 
-/// Admits a flow in the lowest classes that fit. `Err` changes nothing.
-pub(super) fn place(network: &mut Admission, flow: &Flow) -> Result<Placed, Refused> {
-    let mut urgent = flow.clone();
-    urgent.hops.iter_mut().for_each(|hop| hop.class = 0);
-    // What is late in the most urgent classes is late in all.
-    match network.what_if(&urgent) {
-        Err(Refused::Late { flow, bound_ns, limit_ns, hop }) if network.flow(flow).is_none() => {
-            return Err(Refused::Late { flow, bound_ns, limit_ns, hop });
-        }
-        Err(Refused::Nonsense(what)) => return Err(Refused::Nonsense(what)),
-        _ => {}
-    }
+/// Admits a flow in the lowest classes that fit; others move up for it only if `moves` says so. `Err` changes nothing.
+pub(super) fn place(network: &mut Admission, flow: &Flow, moves: bool) -> Result<Placed, Refused> {
     let mut lowest = flow.clone();
     for hop in &mut lowest.hops {
         hop.class = network.ports()[hop.port].classes.len() - 1;
     }
+    let refused = match network.admit(lowest.clone()) {
+        Ok((id, _)) => return Ok(Placed { id, moved: Vec::new() }),
+        Err(refused) => refused,
+    };
+    let mut urgent = flow.clone();
+    urgent.hops.iter_mut().for_each(|hop| hop.class = 0);
+    match (network.what_if(&urgent), &refused) {
+        // What is late in the most urgent classes is late in all.
+        (Err(Refused::Late { flow, bound_ns, limit_ns, hop }), _) if network.flow(flow).is_none() => {
+            return Err(Refused::Late { flow, bound_ns, limit_ns, hop });
+        }
+        // A port that is too full for the lowest and the most urgent class has no room in between, as it is.
+        (Err(Refused::Queue { hop, .. }), Refused::Queue { hop: before, .. }) if hop.port == before.port && !moves => {
+            return Err(refused);
+        }
+        (Err(Refused::Nonsense(what)), _) => return Err(Refused::Nonsense(what)),
+        _ => {}
+    }
     network.attempt(|network| {
         let mut victims = Vec::new();
         let id = loop {
-            match raise(network, &mut lowest) {
+            let refused = match raise(network, &mut lowest) {
                 Ok((id, _)) => break id,
-                Err(Refused::Late { flow: victim, .. })
-                    if victims.len() < VICTIMS_MAX && network.flow(victim).is_some() =>
-                {
-                    victims.extend(network.remove(victim).map(|flow| (victim, flow)));
-                }
-                Err(refused) => return Err(refused),
-            }
+                Err(refused) => refused,
+            };
+            let victim = victim(network, &lowest, &refused).filter(|_| moves && victims.len() < VICTIMS_MAX);
+            let Some(victim) = victim else { return Err(refused) };
+            victims.extend(network.remove(victim).map(|flow| (victim, flow)));
         };
         let mut moved = Vec::new();
         for (victim, mut flow) in victims {
@@ -51,6 +57,17 @@ pub(super) fn place(network: &mut Admission, flow: &Flow) -> Result<Placed, Refu
         }
         Ok(Placed { id, moved })
     })
+}
+
+/// The admitted flow that is in the way of a new one.
+fn victim(network: &Admission, new: &Flow, refused: &Refused) -> Option<FlowId> {
+    match refused {
+        Refused::Late { flow, .. } => network.flow(*flow).map(|_| *flow),
+        Refused::Queue { hop, fault: QueueFault::Overflow { .. } } if hop.class > 0 && !new.hops.contains(hop) => {
+            network.flows_through(*hop).min_by_key(|(_, flow)| flow.limit_ns).map(|(id, _)| id)
+        }
+        _ => None,
+    }
 }
 
 /// Admits a flow in its classes or more urgent ones; leaves it in the last ones that were tried.

@@ -466,14 +466,18 @@ fn place_one(
     let Candidates { stream, ways } = candidates;
     // That of the least loaded way is told.
     let mut first = None;
-    for (tree, flow) in ways {
-        let needs = rooms::needs(&tree);
+    // Others move for it on that way only, and if no way is free.
+    let tries = ways.iter().map(|way| (way, false)).chain(ways.first().map(|way| (way, true)));
+    for ((tree, flow), moves) in tries {
+        let needs = rooms::needs(tree);
         if let Err(no_room) = rooms.take(snapshot, &needs) {
             first.get_or_insert(Reason::Room(no_room));
             continue;
         }
-        match classes::place(network, &flow) {
-            Ok(placed) => return Ok((PlacedStream { id: placed.id, stream, tree, needs }, placed)),
+        match classes::place(network, flow, moves) {
+            Ok(placed) => {
+                return Ok((PlacedStream { id: placed.id, stream, tree: tree.clone(), needs }, placed));
+            }
             Err(refused) => {
                 rooms.give(&needs);
                 let reason = reason(network, ports, &stream.name, refused);
