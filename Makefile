@@ -71,7 +71,7 @@ omg-suite: ## the OMG's interoperability suite, Takt against itself (needs root,
 	@scripts/omg-suite.sh
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (60) (needs cargo-fuzz and a nightly compiler)
-	@for target in message parameters xcdr types sql discovery openflow core; do \
+	@for target in message parameters xcdr types sql discovery openflow discovery_interceptor core; do \
 		printf '\n==> fuzzing %s for %s s\n' $$target $(FUZZ_SECONDS); \
 		mkdir -p fuzz/scratch/$$target; \
 		(cd fuzz && cargo +nightly fuzz run $$target scratch/$$target corpus/$$target -- \

@@ -33,8 +33,8 @@ pub struct Network {
     pub events: Vec<Event>,
     /// Percent of the datagrams that are lost, before the interceptor and behind it.
     pub loss: u64,
-    /// Discovery frames as they came to the interceptor.
-    pub seen: u64,
+    /// Frames as they came to the interceptor, by node.
+    pub seen: Vec<(usize, Vec<u8>)>,
     /// The pairs that are released as soon as they are found.
     pub releases_all: bool,
     wire: VecDeque<(usize, Vec<u8>)>,
@@ -66,7 +66,7 @@ impl Network {
             interceptor: Interceptor::new(config),
             events: Vec::new(),
             loss: 0,
-            seen: 0,
+            seen: Vec::new(),
             releases_all: false,
             wire: VecDeque::new(),
             dice: seed | 1,
@@ -150,7 +150,7 @@ impl Network {
         if self.is_lost() {
             return;
         }
-        self.seen += 1;
+        self.seen.push((node, frame.clone()));
         let frames = match self.interceptor.handle(SwitchInstant(self.now), port(node), &frame) {
             Decision::Pass => vec![frame],
             Decision::Replace(frames) => frames,

@@ -3,6 +3,7 @@
 mod attacks;
 mod connections;
 mod discovery_attacks;
+mod discovery_corpus;
 mod discovery_engines;
 mod discovery_network;
 mod fabric;
