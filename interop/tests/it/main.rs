@@ -8,6 +8,7 @@ mod durability;
 mod exchange;
 mod fan_out;
 mod first_samples;
+mod interceptor;
 mod interoperability;
 mod late_joiners;
 mod loss;

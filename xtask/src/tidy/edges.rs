@@ -124,7 +124,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "takt-interop",
         internal: &["takt", "takt-bench", "takt-xdp"],
-        internal_in_tests: &["takt-sim"],
+        internal_in_tests: &["takt-openflow", "takt-sdn", "takt-sim"],
         external: None,
     },
     Crate { name: "takt-examples", internal: &["takt"], internal_in_tests: &[], external: Some(&["tracing"]) },
