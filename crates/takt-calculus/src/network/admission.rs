@@ -187,12 +187,6 @@ impl Admission {
         self.journal.note(|| Change::Flow(id, before));
     }
 
-    /// The admitted flows through a queue.
-    pub fn flows_through(&self, hop: Hop) -> impl Iterator<Item = (FlowId, &Flow)> {
-        let loads = self.loads[hop.port].iter().filter(move |load| load.class == hop.class);
-        loads.filter_map(|load| Some((FlowId(load.flow), self.flow(FlowId(load.flow))?)))
-    }
-
     /// How much of a port its flows use, in parts of a million, each rounded up.
     pub fn utilisation_ppm(&self, port: usize) -> u64 {
         self.loads[port].iter().fold(0_u64, |sum, load| sum.saturating_add(load.share_ppm))

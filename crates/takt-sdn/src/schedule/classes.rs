@@ -2,7 +2,7 @@
 //!
 //! Audsley's rule, hop by hop: a flow begins in the lowest class everywhere. As long as it would be late, it moves up by one class at the hop
 //! where it spends most of its bound. If an admitted flow would be late then, that one is placed again behind the new one, and moves up in
-//! turn. If a queue of a lower class would overflow, the flow there with the shortest limit does. [`VICTIMS_MAX`] move at most.
+//! turn; [`VICTIMS_MAX`] of them at most. A queue that would overflow moves no other flow: what is above it adds to its backlog, too.
 
 use takt_calculus::network::{Admission, Flow, FlowBound, FlowId, QueueFault, Refused};
 
@@ -47,7 +47,7 @@ pub(super) fn place(network: &mut Admission, flow: &Flow, moves: bool) -> Result
                 Ok((id, _)) => break id,
                 Err(refused) => refused,
             };
-            let victim = victim(network, &lowest, &refused).filter(|_| moves && victims.len() < VICTIMS_MAX);
+            let victim = victim(network, &refused).filter(|_| moves && victims.len() < VICTIMS_MAX);
             let Some(victim) = victim else { return Err(refused) };
             victims.extend(network.remove(victim).map(|flow| (victim, flow)));
         };
@@ -59,15 +59,10 @@ pub(super) fn place(network: &mut Admission, flow: &Flow, moves: bool) -> Result
     })
 }
 
-/// The admitted flow that is in the way of a new one.
-fn victim(network: &Admission, new: &Flow, refused: &Refused) -> Option<FlowId> {
-    match refused {
-        Refused::Late { flow, .. } => network.flow(*flow).map(|_| *flow),
-        Refused::Queue { hop, fault: QueueFault::Overflow { .. } } if hop.class > 0 && !new.hops.contains(hop) => {
-            network.flows_through(*hop).min_by_key(|(_, flow)| flow.limit_ns).map(|(id, _)| id)
-        }
-        _ => None,
-    }
+/// The admitted flow that a new one would make late.
+fn victim(network: &Admission, refused: &Refused) -> Option<FlowId> {
+    let Refused::Late { flow, .. } = refused else { return None };
+    network.flow(*flow).map(|_| *flow)
 }
 
 /// Admits a flow in its classes or more urgent ones; leaves it in the last ones that were tried.

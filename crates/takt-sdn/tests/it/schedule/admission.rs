@@ -152,29 +152,6 @@ fn admitted_flow_moves_up_if_the_new_one_would_make_it_late() {
 }
 
 #[test]
-fn full_queue_passes_a_flow_on_to_the_class_above() {
-    let mut model = model(2, 1000);
-    for queue in &mut model.queues {
-        queue.depth.frames = 6;
-    }
-    let snapshot = network(2, model).snapshot();
-    let mut scheduler = Scheduler::default();
-    let mut used = [0; 2];
-    for n in 0..20 {
-        let mut asked = request(n % 2, &[2 + n / 2 % 2], 50 * MILLISECOND);
-        asked.contract.sample_len = 600;
-        asked.contract.burst = 2;
-        drop(scheduler.admit(&snapshot, asked));
-    }
-    for (id, _) in scheduler.requests() {
-        let routes = scheduler.routes(&snapshot, id).expect("it is admitted");
-        used[routes[0].hops[1].class] += 1;
-    }
-    assert!(used[0] > 0 && used[1] > 0, "{used:?}");
-    assert_eq!(check(&scheduler.certificate()), Ok(()));
-}
-
-#[test]
 fn full_table_refuses_and_has_room_again_after_a_removal() {
     let snapshot = network(2, model(2, 3)).snapshot();
     let mut scheduler = Scheduler::default();
