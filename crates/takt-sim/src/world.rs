@@ -33,6 +33,9 @@ const CARRIED: u64 = 2;
 /// Octets of a sample in one datagram, if it has more, at the least.
 const FRAGMENT_LEN_MIN: u64 = 1_000;
 
+/// Datagrams that a process sends at one moment, at most. The send windows of all its writers hold fewer.
+const DATAGRAMS_AT_ONCE_MAX: u64 = 100_000;
+
 /// Longest datagram.
 const FRAME_LEN: usize = 65_507;
 
@@ -631,8 +634,14 @@ impl<'a> World<'a> {
         let local = self.clocks[host].local(self.now);
         let Some(mut core) = process.core.take() else { return };
         let mut most = core.transmit_priority();
+        let sent_before = process.sent;
         while let Some(transmit) = core.poll_transmit(local, &mut self.frame) {
             self.processes[index].sent += 1;
+            if self.processes[index].sent - sent_before > DATAGRAMS_AT_ONCE_MAX {
+                let text = format!("process {index} sends more than {DATAGRAMS_AT_ONCE_MAX} datagrams at one moment");
+                self.checker.report(self.now, Rule::Work, text);
+                break;
+            }
             let is_meant = urgency_of(transmit.flow).is_none_or(|urgency| urgency == transmit.priority);
             if Some(transmit.priority) > most || !is_meant {
                 let text =
