@@ -22,6 +22,7 @@ mod network;
 mod process;
 mod round_trips;
 mod rust_types;
+mod sdn;
 mod streams;
 mod topics;
 mod transport;
