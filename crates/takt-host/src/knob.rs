@@ -1,12 +1,13 @@
 //! One thing of the machine that can be read and set.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ethtool::Parameter;
+use crate::forbidden::why_forbidden;
 use crate::route::Groups;
 
 /// Where files and directories of knobs are. Not all of `/proc`: a process's entry leads to any file, by its `root` and `fd`.
@@ -47,13 +48,23 @@ pub enum Knob {
     Route(String, Groups),
 }
 
-/// Names no knob.
+/// Names no knob, or a file that no plan may set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoKnob(String);
+pub struct NoKnob {
+    text: String,
+    /// Why that file must not be set.
+    forbidden: Option<&'static str>,
+}
 
 impl fmt::Display for NoKnob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is neither a file below /proc/sys, /proc/irq or /sys nor a setting of an interface", self.0)
+        let Self { text, forbidden } = self;
+        match forbidden {
+            Some(why) => write!(f, "{text:?} may not be set by a plan: {why}"),
+            None => {
+                write!(f, "{text:?} is neither a file below /proc/sys, /proc/irq or /sys nor a setting of an interface")
+            }
+        }
     }
 }
 
@@ -129,12 +140,15 @@ impl FromStr for Knob {
         let is_below =
             |root: &&str| text.strip_prefix(*root).is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'));
         if ROOTS.iter().any(is_below) && !text.split('/').any(|part| part == "..") {
+            if let Some(why) = why_forbidden(Path::new(text)) {
+                return Err(NoKnob { text: text.to_owned(), forbidden: Some(why) });
+            }
             return Ok(match text.strip_suffix('/') {
                 Some(path) => Self::Directory(path.into()),
                 None => Self::file(text),
             });
         }
-        of_interface(text).ok_or_else(|| NoKnob(text.to_owned()))
+        of_interface(text).ok_or_else(|| NoKnob { text: text.to_owned(), forbidden: None })
     }
 }
 
@@ -208,8 +222,17 @@ mod tests {
             "qdisc/eth0/1",
             "route/eth0/10.0.0.0/8",
         ] {
-            assert_eq!(text.parse::<Knob>(), Err(NoKnob(text.to_owned())));
+            assert_eq!(text.parse::<Knob>(), Err(NoKnob { text: text.to_owned(), forbidden: None }));
         }
+    }
+
+    #[test]
+    fn plan_that_names_a_setting_that_runs_code_is_refused_with_the_reason() {
+        let refused = "/proc/sys/kernel/core_pattern".parse::<Knob>().map_err(|error| error.to_string());
+        let why = "\"/proc/sys/kernel/core_pattern\" may not be set by a plan: the kernel runs a program that it names";
+        assert_eq!(refused, Err(why.to_owned()));
+        assert!("/sys/fs/cgroup/cpu/release_agent".parse::<Knob>().is_err());
+        assert!("/proc/sys/fs/binfmt_misc/".parse::<Knob>().is_err(), "a directory as well");
     }
 
     #[test]

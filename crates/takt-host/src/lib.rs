@@ -22,6 +22,7 @@ pub mod apply;
 pub mod clock;
 mod ethtool;
 pub mod facts;
+mod forbidden;
 pub mod journal;
 pub mod knob;
 pub mod machine;

@@ -7,6 +7,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::ethtool::{driver, numbers, rules, spread};
+use crate::forbidden::why_forbidden;
 use crate::knob::{Knob, ROOTS};
 use crate::{route, tc};
 
@@ -162,6 +163,13 @@ impl Machine {
     fn write_file(&self, path: &Path, value: &str) -> io::Result<()> {
         // Not truncated, not created: it is the kernel's. Nothing at all would not be written.
         let mut file = self.open(path, fs::File::options().write(true))?;
+        let opened = fs::read_link(descriptor_path(&file))?;
+        let root = fs::canonicalize(&self.root)?;
+        let opened = Path::new("/").join(opened.strip_prefix(root).unwrap_or(&opened));
+        if let Some(why) = [path, &opened].into_iter().find_map(why_forbidden) {
+            let what = format!("{} may not be set by a plan: {why}", opened.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        }
         io::Write::write_all(&mut file, if value.is_empty() { "\n" } else { value }.as_bytes())?;
         if self.root != Path::new("/") {
             file.set_len(value.len() as u64)?;

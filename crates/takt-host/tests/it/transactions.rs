@@ -232,6 +232,20 @@ fn links_that_leave_their_root_are_not_followed() {
     assert_eq!(tree.read("sys/devices/pci/value"), "new");
 }
 
+#[test]
+fn link_to_a_setting_that_runs_code_is_not_followed() {
+    let tree = Tree::new("code");
+    tree.write("proc/sys/kernel/core_pattern", "core\n");
+    std::os::unix::fs::symlink("core_pattern", tree.root().join("proc/sys/kernel/harmless")).expect("it is ours");
+    let plan = plan_of(&[("/proc/sys/kernel/harmless", "|/tmp/program")]);
+    let why = apply(&tree.machine(), &plan, &mut tree.journal()).expect_err("it leads to a forbidden file");
+    let NotApplied::Change(failure, left) = &why else { panic!("{why}") };
+    assert_eq!((failure.why.kind(), left.len()), (ErrorKind::PermissionDenied, 0), "{why}");
+    let text = failure.why.to_string();
+    assert!(text.contains("/proc/sys/kernel/core_pattern may not be set by a plan"), "{text}");
+    assert_eq!(tree.read("proc/sys/kernel/core_pattern"), "core");
+}
+
 /// In the environment of the process that has a mount namespace of its own.
 const INSIDE: &str = "TAKT_TEST_FULL_JOURNAL";
 

@@ -1,0 +1,77 @@
+//! Settings that no plan may name: the kernel runs what they say, or takes it into itself. Who writes a plan would get to run code as root
+//! where it is applied.
+
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+
+const PROGRAM: &str = "the kernel runs a program that it names";
+const CODE: &str = "the kernel takes code or rules from it";
+const DEVICE: &str = "it is the memory or the configuration of a device";
+
+/// Files and directories, and what the kernel does with their content. What lies below a directory is meant too.
+const PATHS: [(&str, &str); 15] = [
+    ("/proc/sys/kernel/core_pattern", PROGRAM),
+    ("/proc/sys/kernel/modprobe", PROGRAM),
+    ("/proc/sys/kernel/hotplug", PROGRAM),
+    ("/proc/sys/kernel/poweroff_cmd", PROGRAM),
+    ("/proc/sys/kernel/usermodehelper", PROGRAM),
+    ("/proc/sys/fs/binfmt_misc", PROGRAM),
+    ("/sys/kernel/uevent_helper", PROGRAM),
+    ("/sys/class/firmware", CODE),
+    ("/sys/module/firmware_class", CODE),
+    ("/sys/firmware", CODE),
+    ("/sys/kernel/config", CODE),
+    ("/sys/kernel/debug", CODE),
+    ("/sys/kernel/security", CODE),
+    ("/sys/kernel/tracing", CODE),
+    ("/sys/fs/bpf", CODE),
+];
+
+/// Files with these names, wherever they are.
+const NAMES: [(&str, &str); 3] = [("release_agent", PROGRAM), ("config", DEVICE), ("rom", DEVICE)];
+
+/// Why a file must not be set, by its path as it is written or as links lead to it; `None` if it may be.
+pub(crate) fn why_forbidden(path: &Path) -> Option<&'static str> {
+    // `//` and `/./` lead to the same file.
+    let path: PathBuf = path.components().filter(|part| *part != Component::CurDir).collect();
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let by_path = PATHS.iter().find(|(forbidden, _)| path.starts_with(forbidden));
+    let by_name = NAMES.iter().find(|(forbidden, _)| name == *forbidden);
+    let of_device = path.starts_with("/sys") && name.starts_with("resource");
+    by_path.or(by_name).map(|(_, why)| *why).or(of_device.then_some(DEVICE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_run_code_are_forbidden_however_they_are_written() {
+        for path in [
+            "/proc/sys/kernel/core_pattern",
+            "/proc/sys//kernel/./core_pattern",
+            "/proc/sys/kernel/modprobe",
+            "/proc/sys/kernel/hotplug",
+            "/proc/sys/kernel/poweroff_cmd",
+            "/proc/sys/fs/binfmt_misc/register",
+            "/sys/kernel/uevent_helper",
+            "/sys/fs/cgroup/memory/release_agent",
+            "/sys/kernel/debug/tracing/kprobe_events",
+            "/sys/module/firmware_class/parameters/path",
+            "/sys/bus/pci/devices/0000:00:1f.2/resource0",
+            "/sys/devices/pci0000:00/0000:00:1f.2/config",
+        ] {
+            assert!(why_forbidden(Path::new(path)).is_some(), "{path}");
+        }
+        for path in [
+            "/proc/sys/kernel/core_uses_pid",
+            "/proc/sys/kernel/sched_rt_runtime_us",
+            "/proc/sys/net/core/rmem_max",
+            "/proc/irq/24/smp_affinity",
+            "/sys/fs/cgroup/takt/cpuset.cpus",
+            "/sys/module/pcie_aspm/parameters/policy",
+        ] {
+            assert_eq!(why_forbidden(Path::new(path)), None, "{path}");
+        }
+    }
+}
