@@ -14,7 +14,7 @@ use crate::event::Event;
 use crate::participant::Participant;
 use crate::time::Instant;
 use crate::writer::Path;
-use takt_wire::{GuidPrefix, Locator, SequenceNumber};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 
 /// The way to a participant without a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Participant {
         if let Some(prefix) = ended.map(|(_, remote)| remote.prefix) {
             self.ctx.counters.neighbours_ended += 1;
             self.departed.note(now, prefix, SequenceNumber::MAX);
-            self.remove_participant(now, prefix, Departure::Silence);
+            self.depart(now, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Silence);
         }
     }
 }

@@ -110,8 +110,11 @@ impl Participant {
             news(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
             match news {
-                News::Announced(_, data) => self.handle_publication(now, data),
-                News::Gone(guid) => self.lose_publication(now, guid),
+                News::Announced(guid, data) => {
+                    self.conclude_departure_of(now, guid);
+                    self.handle_publication(now, data);
+                }
+                News::Gone(guid) => self.depart(now, guid, Departure::Farewell),
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
             if !self.publications.contains_key(&Guid::from_bytes(instance.0)) {
@@ -136,7 +139,7 @@ impl Participant {
     }
 
     /// Whoever makes up endpoints must not use up the instances that others need.
-    fn abandon(&mut self, reader: u32, instance: InstanceHandle) {
+    pub(super) fn abandon(&mut self, reader: u32, instance: InstanceHandle) {
         if let Some(reader) = self.readers.get_mut(reader) {
             reader.cache.abandon(instance);
         }

@@ -318,10 +318,13 @@ impl Participant {
                 return;
             }
             self.departed.note(now, prefix, data.sn);
-            return self.remove_participant(now, prefix, Departure::Farewell);
+            return self.depart(now, Guid::new(prefix, EntityId::PARTICIPANT), Departure::Farewell);
         }
         match data.payload {
             Payload::Data(payload) => {
+                if self.has_departures() && !self.departed.precedes_farewell(now, prefix, data.sn) {
+                    self.conclude_departure_of(now, Guid::new(prefix, EntityId::PARTICIPANT));
+                }
                 let speakers = (sender, prefix);
                 if sender != prefix && self.handle_introduction(now, from, speakers, (data.sn, payload), octets) {
                     return;

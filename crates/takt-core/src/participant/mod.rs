@@ -27,8 +27,8 @@ use crate::config::{Config, Limits, Locators, MAX_PEERS};
 use crate::context::{Context, Timing};
 use crate::deadline::{INSTANCES_PER_CALL, OVERTAKEN_MAX};
 use crate::discovery::{
-    Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, EndpointKey, Ignored,
-    Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, Reviews, SEDP_PUBLICATIONS,
+    Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, Departures, EndpointKey,
+    Ignored, Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, Reviews, SEDP_PUBLICATIONS,
     SEDP_SUBSCRIPTIONS, Shortcut, StaticEndpoints, TYPE_REPLIES, TypeChecks, TypeLookup, Unconfirmed, Validation,
 };
 use crate::error::Error;
@@ -92,6 +92,7 @@ pub struct Participant {
     /// Where among them is who was heard last, if it is still there.
     pub(crate) last_heard: u32,
     pub(crate) departed: Departed,
+    pub(crate) departures: Departures,
     pub(crate) ignored: Ignored,
     pub(crate) validation: Validation,
     pub(crate) publications: BTreeMap<Guid, Box<PublicationData>>,
@@ -178,6 +179,7 @@ impl Participant {
             remote_by_prefix: BTreeMap::new(),
             last_heard: 0,
             departed: Departed::new(),
+            departures: Departures::default(),
             ignored: Ignored::default(),
             validation: Validation::new(config.secret),
             publications: BTreeMap::new(),

@@ -9,6 +9,7 @@ mod coherent;
 mod content_filter;
 mod contract;
 mod deadline;
+mod departures;
 mod diagnosis;
 mod directed;
 mod discovery;

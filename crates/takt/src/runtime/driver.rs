@@ -37,6 +37,9 @@ const ATTEMPTS_PER_ROUND: u32 = 512;
 const DATAGRAMS_PER_JOB: usize = 8;
 const OCTETS_PER_JOB: usize = 65_536;
 
+/// Datagrams received at most between a farewell and its effect: what fits a receive buffer of 8 MiB.
+const DATAGRAMS_BEFORE_DEPARTURE: u32 = 16_384;
+
 /// How long to sleep at most when a transport has no descriptor to sleep on.
 const POLL_PERIOD: Duration = Duration::from_micros(100);
 
@@ -80,6 +83,8 @@ pub(crate) struct Driver {
     built: u64,
     /// Attempts to receive while spinning.
     attempts: u32,
+    /// Attempts to receive since a departure waits.
+    attempts_before_departure: u32,
     /// Of the transports' descriptors.
     edition: Edition,
     /// Those whose hot scans look at memory.
@@ -109,7 +114,8 @@ struct Flow {
 
 impl Driver {
     /// There is at least one transport.
-    pub(crate) fn new(core: Participant, transports: Vec<Box<dyn Transport>>, roles: Roles) -> Self {
+    pub(crate) fn new(mut core: Participant, transports: Vec<Box<dyn Transport>>, roles: Roles) -> Self {
+        core.defer_departures();
         let ids = vec![FlowId::DEFAULT; transports.len()];
         let default_flow = Flow { ids, by: roles.discovery, arrivals: Priority::NORMAL };
         let mixed = if transports.len() > 1 { DESTINATIONS_AT_FIRST } else { 0 };
@@ -127,6 +133,7 @@ impl Driver {
             next_common: 0,
             built: 0,
             attempts: 0,
+            attempts_before_departure: 0,
             edition: Edition::new(),
             roles,
             flows: vec![Some(default_flow)],
@@ -153,7 +160,40 @@ impl Driver {
     /// now; otherwise when the caller [advanced](Self::advance) to, which was the end of the sleep. While what comes
     /// comes by memory, spinning asks the kernel only now and then. After a sleep those are asked of which a descriptor is
     /// `ready`, by the places that [`prepare_sleep`](Self::prepare_sleep) gave them; others have what they took before.
-    pub(crate) fn receive(&mut self, scan: Scan, mut ready: Ready) -> bool {
+    ///
+    /// While a departure waits all are asked: what had arrived before is received first.
+    pub(crate) fn receive(&mut self, scan: Scan, ready: Ready) -> bool {
+        let (scan, ready) = self.scan_before_departure(scan, ready);
+        let received = self.take_of_each(scan, ready);
+        self.conclude_departure(received)
+    }
+
+    /// How to receive: of all transports while a departure waits.
+    fn scan_before_departure(&mut self, scan: Scan, ready: Ready) -> (Scan, Ready) {
+        if !self.core.has_departures() {
+            return (scan, ready);
+        }
+        if scan == Scan::Hot {
+            self.now = clock::now();
+        }
+        (Scan::All, Ready::ALL)
+    }
+
+    /// Lets a waiting departure take effect, if an attempt that asked all transports has received nothing, or it has waited for
+    /// [`DATAGRAMS_BEFORE_DEPARTURE`]. Says whether anything was done.
+    fn conclude_departure(&mut self, received: bool) -> bool {
+        if !self.core.has_departures() {
+            return received;
+        }
+        self.attempts_before_departure += 1;
+        if !received || self.attempts_before_departure > DATAGRAMS_BEFORE_DEPARTURE {
+            self.attempts_before_departure = 0;
+            self.core.conclude_departure(self.now);
+        }
+        true
+    }
+
+    fn take_of_each(&mut self, scan: Scan, mut ready: Ready) -> bool {
         let mut received = false;
         self.attempts = self.attempts.wrapping_add(1);
         let asks_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);
@@ -204,6 +244,13 @@ impl Driver {
     /// Takes one datagram of normal priority; the transports take turns. Says whether there was one. `ready` as in
     /// [`receive`](Self::receive).
     pub(crate) fn receive_common(&mut self, scan: Scan, ready: Ready) -> bool {
+        let waits = self.core.has_departures();
+        let (scan, ready) = self.scan_before_departure(scan, ready);
+        let received = self.take_common(scan, ready) || (waits && self.receive_above(None));
+        self.conclude_departure(received)
+    }
+
+    fn take_common(&mut self, scan: Scan, ready: Ready) -> bool {
         let (count, first) = (self.transports.len(), self.next_common);
         self.attempts = self.attempts.wrapping_add(1);
         let asks_all = scan != Scan::Hot || self.attempts.is_multiple_of(ATTEMPTS_PER_ROUND);

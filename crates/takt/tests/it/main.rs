@@ -24,6 +24,7 @@ mod instance_identity;
 mod instances;
 mod interfaces;
 mod large_sample;
+mod last_samples;
 mod late_joiner;
 mod lifecycle;
 mod listener;
