@@ -16,7 +16,7 @@ const STEPS_MAX: usize = 64;
 /// Nothing panics, frames that go on are no longer than IP allows, and what waits stays within the limits.
 pub fn run(script: &[u8]) {
     let limits = Limits { events: 64, frames: 64, ..Limits::default() };
-    let refusal = if script.len() % 2 == 0 { RefusalForm::Incompatible } else { RefusalForm::Withheld };
+    let refusal = if script.len().is_multiple_of(2) { RefusalForm::Incompatible } else { RefusalForm::Withheld };
     let mut interceptor = Interceptor::new(Config { limits, refusal, ..Config::default() });
     let mut rest = script;
     let mut now = 0_u64;

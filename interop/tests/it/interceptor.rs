@@ -168,7 +168,7 @@ fn forward(
         }
         while let Ok(order) = inbox.try_recv() {
             match order {
-                Order::Refuse(pair) => drop(interceptor.refuse(now(), pair, "no room").expect("the pair is known")),
+                Order::Refuse(pair) => _ = interceptor.refuse(now(), pair, "no room").expect("the pair is known"),
                 Order::Release(pair) => interceptor.release(now(), pair).expect("the pair is known"),
             }
         }
