@@ -214,7 +214,7 @@ mod tests {
             let writer = checker.created(guid(1), 0, reliable, true);
             let reader = checker.created(guid(2), 0, reliable, false);
             let write = |checker: &mut Checker| {
-                let change = Change { instance: 0, kind: ChangeKind::Alive, to: None };
+                let change = Change { instance: 0, kind: ChangeKind::Alive, to: None, len: 8 };
                 checker.wrote(0, Timestamp::ZERO, writer, change);
             };
             let take = |checker: &mut Checker, number| {
