@@ -123,6 +123,7 @@ fn name(event: &Event) -> &'static str {
         Event::Resynchronised { .. } => "resynchronised",
         Event::EntryRefused { .. } => "entry-refused",
         Event::Topology(_) => "topology",
+        Event::Discovery(_) => "discovery",
         Event::Tree(_) => "tree",
         Event::HostFound { .. } => "host-found",
         Event::HostMoved { .. } => "host-moved",

@@ -61,7 +61,8 @@ fn participants_match_and_exchange_samples_through_the_controller() {
     let report = start(&lab, "left", &format!("perf ping {options}")).json();
     assert_eq!(pong.json()["samples"]["sent"], json!(320));
     assert_eq!((&report["samples"]["received"], &report["samples"]["lost"]), (&json!(300), &json!(0)));
-    until(&controller, &["has the address 10.9.0.1", "has the address 10.9.0.2"]);
+    let found = ["10.9.0.1:", "10.9.0.2:"].map(|address| format!("found, {address}"));
+    until(&controller, &["without a contract", "has the address", &found[0], &found[1]]);
     controller.terminate();
     let complaint = controller.complaint().0;
     assert!(complaint.contains("2 switches, 1 links, 2 hosts"), "{complaint}");

@@ -9,7 +9,7 @@ use takt_openflow::cause::ErrorMessage;
 
 use super::sync::{Difference, Target};
 use crate::devices::HostId;
-use crate::{PortRef, devices, forwarding, topology};
+use crate::{PortRef, devices, discovery, forwarding, topology};
 
 /// How a controller works, and what it may hold.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct Config {
     pub devices: devices::Config,
     /// Rules.
     pub forwarding: forwarding::Config,
+    /// Interception of discovery.
+    pub discovery: discovery::Config,
     /// Connections at most.
     pub connections: usize,
     /// How long a switch may take for a request or a change.
@@ -36,6 +38,7 @@ impl Default for Config {
             topology: topology::Config::default(),
             devices: devices::Config::default(),
             forwarding: forwarding::Config::default(),
+            discovery: discovery::Config::default(),
             connections: 512,
             operation: Duration::from_secs(5),
             adoption: Duration::from_secs(3),
@@ -84,6 +87,8 @@ pub enum Event {
     },
     /// Ports, links and probes.
     Topology(topology::Event),
+    /// Participants, pairs and forgeries.
+    Discovery(discovery::Event),
     /// Floods follow these links.
     Tree(BTreeSet<forwarding::Link>),
     /// A host appeared.
@@ -179,6 +184,7 @@ impl fmt::Display for Event {
                 write!(f, "switch {dpid:016x} refuses {entry:?}: {}", error.cause)
             }
             Self::Topology(event) => event.fmt(f),
+            Self::Discovery(event) => super::interception::write_event(event, f),
             Self::Tree(links) => write!(f, "floods follow {} links", links.len()),
             Self::HostFound { host, at } => write!(f, "host {host} at {at}"),
             Self::HostMoved { host, from, to } => write!(f, "host {host} moved from {from} to {to}"),

@@ -16,11 +16,13 @@
 //! A second connection with the datapath id of a switch that is connected is refused.
 
 mod event;
+mod interception;
 mod packets;
 mod session;
 mod sync;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 
 use takt_openflow::Message;
 use takt_openflow::action::Action;
@@ -30,6 +32,7 @@ use takt_openflow::packet::PacketOut;
 use takt_openflow::port::{Port, PortReason, PortStatus, port_config, port_state};
 use takt_openflow::switch::Features;
 use takt_openflow::value::PortNo;
+use takt_wire::GuidPrefix;
 
 pub use self::event::{Config, Counters, Event};
 use self::session::{Progress, Session};
@@ -37,6 +40,7 @@ pub use self::sync::{Difference, FlowKey, Target};
 use self::sync::{Sync, fields};
 use crate::PortRef;
 use crate::devices::{Devices, HostId};
+use crate::discovery::Interceptor;
 use crate::forwarding::membership::Membership;
 use crate::forwarding::rules::{COOKIE, COOKIE_MASK, FLOOD_GROUP, Kind, Rules, host_of};
 use crate::forwarding::{Link, next_hops, spanning_tree};
@@ -75,7 +79,10 @@ pub struct Controller {
     topology: Topology,
     devices: Devices,
     membership: Membership,
+    discovery: Interceptor,
     discovery_ports: BTreeSet<u16>,
+    /// Where participants receive discovery alone.
+    metatraffic: BTreeMap<GuidPrefix, Vec<SocketAddr>>,
     sessions: BTreeMap<ConnectionId, Session>,
     switches: BTreeMap<u64, Switch>,
     /// The links that floods follow.
@@ -95,7 +102,9 @@ impl Controller {
             topology: Topology::new(config.topology.clone(), key),
             devices: Devices::new(config.devices.clone()),
             membership: Membership::new(now, config.forwarding.membership.clone()),
+            discovery: Interceptor::new(config.discovery.clone()),
             discovery_ports: config.forwarding.discovery_ports(),
+            metatraffic: BTreeMap::new(),
             sessions: BTreeMap::new(),
             switches: BTreeMap::new(),
             active: BTreeSet::new(),
@@ -164,7 +173,8 @@ impl Controller {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let channels = self.sessions.values().filter_map(|session| session.channel.poll_timeout());
         let adoption = self.switches.values().filter_map(|switch| switch.adopted_at);
-        let others = [self.topology.poll_timeout(), self.membership.poll_timeout(), Some(self.next_ageing)];
+        let discovery = self.discovery.poll_timeout();
+        let others = [self.topology.poll_timeout(), self.membership.poll_timeout(), discovery, Some(self.next_ageing)];
         channels.chain(adoption).chain(others.into_iter().flatten()).min()
     }
 
@@ -178,6 +188,8 @@ impl Controller {
             self.handle_events(now, id);
         }
         self.topology.handle_timeout(now);
+        self.discovery.handle_timeout(now);
+        self.follow_discovery(now);
         if self.membership.handle_timeout(now) {
             self.want_groups();
         }
@@ -207,6 +219,11 @@ impl Controller {
     /// Hosts.
     pub fn devices(&self) -> &Devices {
         &self.devices
+    }
+
+    /// Participants, endpoints and pairs.
+    pub fn discovery(&self) -> &Interceptor {
+        &self.discovery
     }
 
     /// The links that floods follow.
@@ -484,10 +501,7 @@ impl Controller {
             self.active = kept;
             self.push(Event::Tree(self.active.clone()));
         }
-        let dpids: Vec<u64> = self.switches.keys().copied().collect();
-        for dpid in dpids {
-            self.want_static(dpid);
-        }
+        self.want_all_static();
         self.renew_routes(&links);
     }
 
@@ -503,10 +517,13 @@ impl Controller {
         self.active = tree;
         self.want_groups();
         self.push(Event::Tree(self.active.clone()));
+        self.want_all_static();
+    }
+
+    /// The tables of all switches that do not follow from hosts.
+    fn want_all_static(&mut self) {
         let dpids: Vec<u64> = self.switches.keys().copied().collect();
-        for dpid in dpids {
-            self.want_static(dpid);
-        }
+        dpids.into_iter().for_each(|dpid| self.want_static(dpid));
     }
 
     /// The tables of a switch that do not follow from hosts.
@@ -514,11 +531,12 @@ impl Controller {
         let ports: Vec<(u32, Role)> = self.topology.ports(dpid).map(|(port, role)| (port.number, role)).collect();
         let ends = self.active.iter().flat_map(|(a, b)| [a, b]);
         let tree: BTreeSet<u32> = ends.filter(|end| end.dpid == dpid).map(|end| end.port).collect();
+        let metatraffic = self.metatraffic.values().flatten().copied().collect();
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
         switch.sync.want_meters(rules.meters());
         switch.sync.want_group(rules.flood_group(&ports, &tree));
-        switch.sync.want_all(Kind::Base.cookie(), rules.base(&self.discovery_ports));
+        switch.sync.want_all(Kind::Base.cookie(), rules.base(&self.discovery_ports, &metatraffic));
         switch.sync.want_all(Kind::Topology.cookie(), rules.topology(&ports, &tree));
     }
 

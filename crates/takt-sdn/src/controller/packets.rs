@@ -82,6 +82,8 @@ impl Controller {
             }
             Sighting::Moved { from } => {
                 self.drop_rules_of(host);
+                let addresses = self.devices.get(host).map(|host| host.addresses.clone()).unwrap_or_default();
+                addresses.into_iter().for_each(|address| self.discovery.attach_host(now, address, at));
                 self.push(Event::HostMoved { host, from, to: at });
                 true
             }
@@ -123,10 +125,7 @@ impl Controller {
                     }
                 }
                 None if statements(&packet).is_some() => self.handle_membership(now, at, frame, &packet),
-                None if self.is_discovery(&packet) => {
-                    self.counters.discovery += 1;
-                    self.forward(at, frame);
-                }
+                None if self.is_discovery(&packet) => self.intercept(now, at, frame),
                 None => self.forward_rule(now, at, host, frame),
             },
             _ => self.forward_rule(now, at, host, frame),
@@ -152,10 +151,6 @@ impl Controller {
         }
     }
 
-    fn is_discovery(&self, packet: &IpPacket<'_>) -> bool {
-        packet.udp().is_some_and(|datagram| self.discovery_ports.contains(&datagram.destination_port()))
-    }
-
     /// A frame of a host that may send by rules from now on.
     fn forward_rule(&mut self, now: Instant, at: PortRef, host: HostId, frame: &Frame<'_>) {
         self.want_source(now, at, host);
@@ -169,6 +164,7 @@ impl Controller {
         match self.devices.claim(now, host, address, |at| topology.role(at) != Role::Down) {
             Claim::Accepted => {
                 if is_new && self.devices.by_address(host.vlan, address) == Some(host) {
+                    self.discovery.attach_host(now, address, at);
                     self.push(Event::AddressFound { host, address });
                 }
                 true
@@ -195,7 +191,7 @@ impl Controller {
     }
 
     /// Sends a frame where its destination is, and lets rules do that for those that follow.
-    fn forward(&mut self, at: PortRef, frame: &Frame<'_>) {
+    pub(super) fn forward(&mut self, at: PortRef, frame: &Frame<'_>) {
         let destination = HostId { vlan: vlan_of(frame), mac: frame.destination() };
         if destination.mac.is_group() {
             return self.flood(at, frame);

@@ -4,6 +4,7 @@
 //! left to rules for admitted flows. Every rule has a cookie of [`COOKIE`]; its kind is in the next octet.
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
 
 use takt_openflow::action::Action;
 use takt_openflow::flow::{FlowMod, flow_flags};
@@ -148,8 +149,9 @@ impl Rules<'_> {
         meters.into_iter().map(of).collect()
     }
 
-    /// Rules that do not depend on links or hosts. `discovery` are the UDP ports whose datagrams go to the controller.
-    pub fn base(&self, discovery: &BTreeSet<u16>) -> Vec<FlowMod> {
+    /// Rules that do not depend on links or hosts. The datagrams to the UDP ports `discovery` go to the controller, and those to the
+    /// addresses `metatraffic`.
+    pub fn base(&self, discovery: &BTreeSet<u16>, metatraffic: &BTreeSet<SocketAddr>) -> Vec<FlowMod> {
         let kind = Kind::Base;
         let lldp = vec![Oxm::EthDst(MacAddress(NEAREST_BRIDGE.0).into()), Oxm::EthType(LLDP)];
         let reserved = Oxm::EthDst(Masked::new(MacAddress([0x01, 0x80, 0xc2, 0, 0, 0]), RESERVED_MASK));
@@ -179,6 +181,14 @@ impl Rules<'_> {
                 let to_controller = self.to_controller(meter::DISCOVERY);
                 rules.push(base(kind, ADMISSION, DISCOVERY_PRIORITY, matching, to_controller));
             }
+        }
+        for to in metatraffic {
+            let (ether_type, address) = match to.ip() {
+                IpAddr::V4(address) => (IPV4, Oxm::Ipv4Dst(address.into())),
+                IpAddr::V6(address) => (IPV6, Oxm::Ipv6Dst(address.into())),
+            };
+            let matching = vec![Oxm::EthType(ether_type), Oxm::IpProto(UDP), address, Oxm::UdpDst(to.port())];
+            rules.push(base(kind, ADMISSION, DISCOVERY_PRIORITY, matching, self.to_controller(meter::DISCOVERY)));
         }
         rules
     }

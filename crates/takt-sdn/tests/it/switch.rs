@@ -415,6 +415,8 @@ fn is_match(matching: &Match, in_port: u32, octets: &[u8]) -> bool {
         Oxm::EthType(kind) => frame.ether_type().0 == *kind,
         Oxm::VlanVid(field) => frame.tags().first().map_or(0, |tag| VLAN_PRESENT | tag.vid) == field.value,
         Oxm::IpProto(number) => protocol == Some(*number),
+        Oxm::Ipv4Dst(field) => packet.is_some_and(|packet| packet.destination() == field.value),
+        Oxm::Ipv6Dst(field) => packet.is_some_and(|packet| packet.destination() == field.value),
         Oxm::UdpDst(port) => frame.udp().is_some_and(|(_, datagram)| datagram.destination_port() == *port),
         Oxm::Icmpv6Type(kind) => packet.is_some_and(|packet| packet.payload().first() == Some(kind)),
         Oxm::Other { class: 1, field: 26, .. } => packet.is_some_and(|packet| packet.fragment().is_some()),
