@@ -65,10 +65,8 @@ impl Controller {
                 DiscoveryEvent::ParticipantFound { participant, source, .. } => {
                     self.learn_metatraffic(*participant, source.ip());
                 }
-                DiscoveryEvent::ParticipantGone { participant } => {
-                    if self.metatraffic.remove(participant).is_some() {
-                        self.want_all_static();
-                    }
+                DiscoveryEvent::ParticipantGone { participant } if self.metatraffic.remove(participant).is_some() => {
+                    self.want_all_static();
                 }
                 _ => {}
             }
