@@ -222,6 +222,18 @@ impl Network {
         now.version += 1;
     }
 
+    /// Takes the place of this network with one that was filled otherwise; whether they differ. Versions go on.
+    pub fn replace(&mut self, next: Self) -> bool {
+        let mut next = Arc::unwrap_or_clone(next.now);
+        next.version = self.now.version;
+        if next == *self.now {
+            return false;
+        }
+        next.version += 1;
+        self.now = Arc::new(next);
+        true
+    }
+
     /// Adds a switch.
     ///
     /// # Errors

@@ -119,20 +119,20 @@ struct File {
 }
 
 /// A text with its name, for errors.
-struct Text<'a> {
-    source: &'a str,
-    text: &'a str,
+pub(super) struct Text<'a> {
+    pub(super) source: &'a str,
+    pub(super) text: &'a str,
 }
 
 impl Text<'_> {
-    fn error(&self, span: Option<Range<usize>>, key: &str, what: impl Into<String>) -> ModelError {
+    pub(super) fn error(&self, span: Option<Range<usize>>, key: &str, what: impl Into<String>) -> ModelError {
         let at = span.map_or(0, |span| span.start).min(self.text.len());
         let line = self.text.as_bytes()[..at].iter().filter(|octet| **octet == b'\n').count() + 1;
         ModelError { source: self.source.to_owned(), line, key: key.to_owned(), what: what.into() }
     }
 
     /// The key of the line that a span begins in.
-    fn key(&self, span: Option<Range<usize>>) -> &str {
+    pub(super) fn key(&self, span: Option<Range<usize>>) -> &str {
         let at = span.map_or(0, |span| span.start).min(self.text.len());
         let line = self.text.lines().nth(self.text.as_bytes()[..at].iter().filter(|octet| **octet == b'\n').count());
         line.and_then(|line| line.split('=').next()).unwrap_or_default().trim()

@@ -1,0 +1,266 @@
+//! The operator's description of a network, in TOML: models of its switches, rates of its ports, interfaces of its hosts.
+//!
+//! Switches, links and hosts themselves are found; the file says what cannot be found. Keys that are unknown are errors.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use takt_calculus::network::Depth;
+use takt_wire::partition::partitions_match;
+use takt_wire::qos::Partition;
+use toml::Spanned;
+
+use super::switch::{FILE_MAX, Text};
+use super::{HostId, HostInterface, ModelError, Network, SwitchModel};
+use crate::PortRef;
+use crate::schedule::WireFormat;
+
+/// Tables of a file at most.
+pub const TABLES_MAX: usize = 10_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SwitchEntry {
+    datapath_id: Spanned<String>,
+    model: Spanned<String>,
+    rate_bps: Spanned<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PortEntry {
+    datapath_id: Spanned<String>,
+    port: u32,
+    rate_bps: Spanned<u64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct HostEntry {
+    queue_frames: Option<Spanned<u64>>,
+    queue_octets: Option<Spanned<u64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    fragment_len: Option<Spanned<u64>>,
+    heartbeat_period_ns: Option<Spanned<u64>>,
+    #[serde(default)]
+    switch: Vec<Spanned<SwitchEntry>>,
+    #[serde(default)]
+    port: Vec<Spanned<PortEntry>>,
+    #[serde(default)]
+    host: HostEntry,
+}
+
+#[derive(Debug, Clone)]
+struct SwitchRule {
+    pattern: Partition,
+    model: Arc<SwitchModel>,
+    rate_bps: u64,
+}
+
+#[derive(Debug, Clone)]
+struct PortRule {
+    pattern: Partition,
+    port: u32,
+    rate_bps: u64,
+}
+
+/// What an operator says of a network.
+#[derive(Debug, Clone)]
+pub struct NetworkFile {
+    switches: Vec<SwitchRule>,
+    ports: Vec<PortRule>,
+    interface: HostInterface,
+    /// Octets of a sample in one DATA, or in each DATA_FRAG.
+    pub fragment_len: u64,
+    /// Reliable writers send HEARTBEATs on their own no more often.
+    pub heartbeat_period_ns: u64,
+}
+
+fn matches(pattern: &Partition, dpid: u64) -> bool {
+    partitions_match(pattern, &Partition { names: vec![format!("{dpid:016x}")] })
+}
+
+impl NetworkFile {
+    /// Reads a file. Models that are not built in are files whose names are relative to it.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the line and the key that make no sense.
+    pub fn load(path: &Path) -> Result<Self, ModelError> {
+        let source = path.display().to_string();
+        let directory = path.parent().unwrap_or(Path::new("."));
+        Self::parse(&source, &read(path)?, |name| {
+            if SwitchModel::BUILT_IN.iter().any(|(known, _)| *known == name) {
+                return SwitchModel::built_in(name);
+            }
+            let path = directory.join(name);
+            SwitchModel::parse(&path.display().to_string(), &read(&path)?)
+        })
+    }
+
+    /// Reads the text of a file. `source` names it in errors, `model` gives the switch model of a name.
+    ///
+    /// # Errors
+    /// The line and the key that make no sense.
+    pub fn parse(
+        source: &str,
+        text: &str,
+        model: impl Fn(&str) -> Result<SwitchModel, ModelError>,
+    ) -> Result<Self, ModelError> {
+        let text = Text { source, text };
+        let file: File = toml::from_str(text.text)
+            .map_err(|error| text.error(error.span(), text.key(error.span()), error.message()))?;
+        if file.switch.len() + file.port.len() > TABLES_MAX {
+            return Err(text.error(None, "switch", format!("expected at most {TABLES_MAX} tables")));
+        }
+        let positive = |value: &Spanned<u64>, key: &str| match value.get_ref() {
+            0 => Err(text.error(Some(value.span()), key, "expected a number above 0")),
+            value => Ok(*value),
+        };
+        let optional = |value: &Option<Spanned<u64>>, key: &str, default: u64| {
+            value.as_ref().map_or(Ok(default), |value| positive(value, key))
+        };
+        let pattern = |id: &Spanned<String>| match id.get_ref().as_str() {
+            "" => {
+                Err(text.error(Some(id.span()), "datapath_id", "expected 16 hexadecimal digits, or a pattern of them"))
+            }
+            id => Ok(Partition { names: vec![id.to_owned()] }),
+        };
+        let mut switches = Vec::new();
+        for entry in file.switch.iter().map(Spanned::get_ref) {
+            let model = model(entry.model.get_ref())
+                .map_err(|error| text.error(Some(entry.model.span()), "model", error.to_string()))?;
+            let (pattern, rate_bps) = (pattern(&entry.datapath_id)?, positive(&entry.rate_bps, "rate_bps")?);
+            switches.push(SwitchRule { pattern, model: Arc::new(model), rate_bps });
+        }
+        let mut ports = Vec::new();
+        for entry in file.port.iter().map(Spanned::get_ref) {
+            let (pattern, rate_bps) = (pattern(&entry.datapath_id)?, positive(&entry.rate_bps, "rate_bps")?);
+            ports.push(PortRule { pattern, port: entry.port, rate_bps });
+        }
+        let frames = optional(&file.host.queue_frames, "queue_frames", u64::MAX)?;
+        let octets = optional(&file.host.queue_octets, "queue_octets", u64::MAX)?;
+        Ok(Self {
+            switches,
+            ports,
+            interface: HostInterface { queues: vec![Depth { octets, frames }], foreign_frame_len: 1514 },
+            fragment_len: optional(&file.fragment_len, "fragment_len", WireFormat::default().fragment_len)?,
+            heartbeat_period_ns: optional(&file.heartbeat_period_ns, "heartbeat_period_ns", 100_000_000)?,
+        })
+    }
+
+    fn switch(&self, dpid: u64) -> Option<&SwitchRule> {
+        self.switches.iter().find(|rule| matches(&rule.pattern, dpid))
+    }
+
+    fn rate_bps(&self, at: PortRef) -> Option<u64> {
+        let own = self.ports.iter().find(|rule| rule.port == at.port && matches(&rule.pattern, at.dpid));
+        Some(own.map_or(self.switch(at.dpid)?.rate_bps, |rule| rule.rate_bps))
+    }
+
+    /// The network of these switches, links and hosts. Switches that no table describes are left out, and so are ports with several hosts:
+    /// no flow is admitted by them. A link has the lower rate of its ports.
+    pub fn network(
+        &self,
+        switches: impl Iterator<Item = u64>,
+        links: impl Iterator<Item = (PortRef, PortRef)>,
+        hosts: impl Iterator<Item = (HostId, PortRef)>,
+    ) -> Network {
+        let mut network = Network::default();
+        for (dpid, rule) in switches.filter_map(|dpid| Some((dpid, self.switch(dpid)?))) {
+            // More switches than a network may have are left out.
+            let _ = network.add_switch(dpid, Arc::clone(&rule.model));
+        }
+        for (a, b) in links {
+            if let Some((rate_a, rate_b)) = self.rate_bps(a).zip(self.rate_bps(b)) {
+                let _ = network.link([(a.dpid, a.port), (b.dpid, b.port)], rate_a.min(rate_b), 0);
+            }
+        }
+        let mut ports: BTreeMap<PortRef, BTreeSet<HostId>> = BTreeMap::new();
+        for (host, at) in hosts {
+            ports.entry(at).or_default().insert(host);
+        }
+        for (at, hosts) in ports {
+            if let ([host], Some(rate)) = (hosts.into_iter().collect::<Vec<_>>().as_slice(), self.rate_bps(at)) {
+                let _ = network.attach(*host, self.interface.clone(), (at.dpid, at.port), rate, 0);
+            }
+        }
+        network
+    }
+}
+
+fn read(path: &Path) -> Result<String, ModelError> {
+    let source = path.display().to_string();
+    let fail = |what: String| ModelError { source: source.clone(), line: 1, key: "file".to_owned(), what };
+    let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+    if text.len() > FILE_MAX {
+        return Err(fail(format!("the file has more than {FILE_MAX} octets")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Egress;
+
+    const TEXT: &str = r#"
+fragment_len = 1300
+
+[[switch]]
+datapath_id = "000000000000000[12]"
+model = "ovs-netdev"
+rate_bps = 100_000_000
+
+[[port]]
+datapath_id = "*2"
+port = 1
+rate_bps = 20_000_000
+
+[host]
+queue_frames = 1000
+"#;
+
+    fn parse(text: &str) -> Result<NetworkFile, ModelError> {
+        NetworkFile::parse("network.toml", text, SwitchModel::built_in)
+    }
+
+    #[test]
+    fn link_has_the_lower_rate_and_unknown_switches_are_left_out() {
+        let file = parse(TEXT).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(file.fragment_len, 1300);
+        let port = PortRef::new;
+        let links = [(port(1, 1), port(2, 1)), (port(2, 2), port(3, 1))];
+        let hosts = [(HostId(7), port(1, 5)), (HostId(8), port(2, 5)), (HostId(9), port(2, 5))];
+        let snapshot = file.network([1, 2, 3].into_iter(), links.into_iter(), hosts.into_iter()).snapshot();
+        assert_eq!(snapshot.switches().map(|(dpid, _)| dpid).collect::<Vec<_>>(), [1, 2]);
+        let rate = |egress| snapshot.link(egress).map(|link| link.rate_bps);
+        assert_eq!(rate(Egress::Switch(port(1, 1))), Some(20_000_000));
+        assert_eq!(rate(Egress::Switch(port(2, 2))), None, "switch 3 is not described");
+        assert_eq!(rate(Egress::Host(HostId(7))), Some(100_000_000));
+        assert_eq!(snapshot.hosts().collect::<Vec<_>>(), [HostId(7)], "two hosts share a port");
+    }
+
+    #[test]
+    fn errors_name_line_and_key() {
+        let line_of = |text: &str, part: &str| text.lines().position(|line| line.contains(part)).expect("there") + 1;
+        for (old, new, key) in [
+            ("rate_bps = 100_000_000", "rate_bps = 0", "rate_bps"),
+            ("rate_bps = 20_000_000", "rate_bps = -1", "rate_bps"),
+            ("\"ovs-netdev\"", "\"abacus\"", "model"),
+            ("\"*2\"", "\"\"", "datapath_id"),
+            ("port = 1", "prot = 1", "prot"),
+            ("queue_frames = 1000", "queue_frames = 0", "queue_frames"),
+            ("fragment_len = 1300", "fragment_len = 0", "fragment_len"),
+        ] {
+            let bad = TEXT.replacen(old, new, 1);
+            let error = parse(&bad).expect_err(new);
+            assert_eq!((error.key.as_str(), error.line), (key, line_of(&bad, new)), "{error}");
+        }
+    }
+}
