@@ -10,7 +10,9 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
+use takt_sdn::contract::ContractFile;
 use takt_sdn::controller::{Config, Controller, Event};
+use takt_sdn::model::NetworkFile;
 use takt_sdn::runtime::{Identity, IdentityFiles, Runtime};
 
 use crate::output::{note, outln};
@@ -23,6 +25,8 @@ Examples:
   takt sdn run                                               on all addresses, port 6653, without TLS
   takt sdn run --listen 192.0.2.1:6653 --certificate own.pem --key own.key --authorities switches.pem
                                                              TLS 1.3; switches show certificates, too
+  takt sdn run --network network.toml --contracts contracts.toml
+                                                             pairs with contracts are admitted by proof, or refused
   ovs-vsctl set bridge s1 protocols=OpenFlow13,OpenFlow14 fail_mode=secure -- set-controller s1 tcp:192.0.2.1:6653
                                                              how a bridge of Open vSwitch becomes one of its switches";
 
@@ -58,6 +62,12 @@ struct Run {
     /// Let fragments of UDP pass, although discovery may pass by the controller in them
     #[arg(long)]
     allow_udp_fragments: bool,
+    /// Switch models and rates of the network, in TOML: pairs with contracts are admitted by proof, or refused (docs/sdn.md)
+    #[arg(long, value_name = "FILE")]
+    network: Option<PathBuf>,
+    /// Contracts by topic, in TOML, for applications that declare none
+    #[arg(long, value_name = "FILE")]
+    contracts: Option<PathBuf>,
     /// One JSON object a line instead of text
     #[arg(long)]
     json: bool,
@@ -86,6 +96,15 @@ impl Run {
     fn run(self) -> Result<()> {
         let mut config = Config::default();
         config.forwarding.drop_udp_fragments = !self.allow_udp_fragments;
+        if let Some(path) = &self.network {
+            let file = NetworkFile::load(path).map_err(|error| Error::Usage(error.to_string()))?;
+            config.network = Some(file);
+        }
+        if let Some(path) = &self.contracts {
+            let fail = |error: &dyn std::fmt::Display| Error::Usage(format!("{}: {error}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
+            config.discovery.contracts = ContractFile::parse(&text).map_err(|error| fail(&error))?;
+        }
         let of_listener = |source| Error::Os { op: format!("listen at {}", self.listen), source };
         let mut runtime = Runtime::listen(self.listen, self.identity()?, config).map_err(of_listener)?;
         let address = runtime.address().map_err(of_listener)?;
@@ -107,7 +126,17 @@ impl Run {
 
     fn report(&self, event: &Event) -> Result<()> {
         if self.json {
-            outln!("{}", json!({ "event": name(event), "text": event.to_string() }))
+            let mut object = json!({ "event": name(event), "text": event.to_string() });
+            match event {
+                Event::Admitted { pair, bound_ns } => {
+                    (object["pair"], object["bound_ns"]) = (json!(pair.to_string()), json!(bound_ns));
+                }
+                Event::Refused { pair, reason } => {
+                    (object["pair"], object["reason"]) = (json!(pair.to_string()), json!(reason));
+                }
+                _ => {}
+            }
+            outln!("{object}")
         } else {
             outln!("{event}")
         }
@@ -124,6 +153,8 @@ fn name(event: &Event) -> &'static str {
         Event::EntryRefused { .. } => "entry-refused",
         Event::Topology(_) => "topology",
         Event::Discovery(_) => "discovery",
+        Event::Admitted { .. } => "admitted",
+        Event::Refused { .. } => "refused",
         Event::Tree(_) => "tree",
         Event::HostFound { .. } => "host-found",
         Event::HostMoved { .. } => "host-moved",

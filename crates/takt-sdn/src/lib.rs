@@ -11,12 +11,15 @@
 //! | [`controller`] | the state machine of all of it over the channels of the switches |
 //! | [`model`] | switches by model, ports, links and hosts, in versions |
 //! | [`schedule`] | admission of flows: frames, ways, classes, proof |
+//! | [`admission`] | pairs with contracts: asked for, admitted with flow entries in force, refused, tried again |
+//! | [`rules`] | flow entries and meters of admitted flows |
 //! | [`runtime`] | TCP and TLS connections of switches, and the clock |
 //!
 //! Everything but [`runtime`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
 
 #![forbid(unsafe_code)]
 
+pub mod admission;
 pub mod contract;
 pub mod controller;
 pub mod devices;
@@ -25,6 +28,7 @@ pub mod forwarding;
 pub mod frame;
 pub mod model;
 mod port;
+pub mod rules;
 pub mod runtime;
 pub mod schedule;
 pub mod topology;

@@ -9,6 +9,8 @@ use takt_openflow::cause::ErrorMessage;
 
 use super::sync::{Difference, Target};
 use crate::devices::HostId;
+use crate::discovery::Pair;
+use crate::model::NetworkFile;
 use crate::{PortRef, devices, discovery, forwarding, topology};
 
 /// How a controller works, and what it may hold.
@@ -22,6 +24,8 @@ pub struct Config {
     pub forwarding: forwarding::Config,
     /// Interception of discovery.
     pub discovery: discovery::Config,
+    /// What the operator says of the network: pairs with contracts are admitted by proof. `None`: every pair matches.
+    pub network: Option<NetworkFile>,
     /// Connections at most.
     pub connections: usize,
     /// How long a switch may take for a request or a change.
@@ -39,6 +43,7 @@ impl Default for Config {
             devices: devices::Config::default(),
             forwarding: forwarding::Config::default(),
             discovery: discovery::Config::default(),
+            network: None,
             connections: 512,
             operation: Duration::from_secs(5),
             adoption: Duration::from_secs(3),
@@ -89,6 +94,20 @@ pub enum Event {
     Topology(topology::Event),
     /// Participants, pairs and forgeries.
     Discovery(discovery::Event),
+    /// A pair matches now: the flow entries of its flows are in force.
+    Admitted {
+        /// The pair.
+        pair: Pair,
+        /// Longest time of a sample from the interface of the writer's host to the reader's host.
+        bound_ns: u64,
+    },
+    /// A pair does not match.
+    Refused {
+        /// The pair.
+        pair: Pair,
+        /// The binding hop and what would make it fit, or what is not known.
+        reason: String,
+    },
     /// Floods follow these links.
     Tree(BTreeSet<forwarding::Link>),
     /// A host appeared.
@@ -185,6 +204,8 @@ impl fmt::Display for Event {
             }
             Self::Topology(event) => event.fmt(f),
             Self::Discovery(event) => super::interception::write_event(event, f),
+            Self::Admitted { pair, bound_ns } => write!(f, "pair {pair} is admitted: {bound_ns} ns at most"),
+            Self::Refused { pair, reason } => write!(f, "pair {pair} is refused: {reason}"),
             Self::Tree(links) => write!(f, "floods follow {} links", links.len()),
             Self::HostFound { host, at } => write!(f, "host {host} at {at}"),
             Self::HostMoved { host, from, to } => write!(f, "host {host} moved from {from} to {to}"),

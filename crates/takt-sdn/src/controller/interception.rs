@@ -57,23 +57,26 @@ impl Controller {
     pub(super) fn follow_discovery(&mut self, now: Instant) {
         while let Some(event) = self.discovery.poll_event() {
             match &event {
-                // Nothing is admitted by proof here: every pair matches, in the lowest class.
-                DiscoveryEvent::PairFound { pair, contract: Ok(_) } => {
-                    // A pair that has gone meanwhile needs no verdict.
-                    let _ = self.discovery.release(now, *pair);
+                DiscoveryEvent::PairFound { pair, contract: Ok(_) } => self.ask(now, *pair),
+                DiscoveryEvent::PairFound { pair, contract: Err(_) } | DiscoveryEvent::PairGone { pair } => {
+                    self.forget_pair(*pair);
                 }
                 DiscoveryEvent::ParticipantFound { participant, source, .. } => {
                     self.learn_metatraffic(*participant, source.ip());
                 }
-                DiscoveryEvent::ParticipantGone { participant } if self.metatraffic.remove(participant).is_some() => {
-                    self.want_all_static();
-                }
+                DiscoveryEvent::ParticipantGone { participant } => self.forget_metatraffic(*participant),
                 _ => {}
             }
             self.push(Event::Discovery(event));
         }
         while let Some(Emission { from, frame }) = self.discovery.poll_frame() {
             self.forward_octets(from, &frame);
+        }
+    }
+
+    fn forget_metatraffic(&mut self, participant: GuidPrefix) {
+        if self.metatraffic.remove(&participant).is_some() {
+            self.want_all_static();
         }
     }
 

@@ -15,6 +15,7 @@
 //!
 //! A second connection with the datapath id of a switch that is connected is refused.
 
+mod admission;
 mod event;
 mod interception;
 mod packets;
@@ -39,6 +40,7 @@ use self::session::{Progress, Session};
 pub use self::sync::{Difference, FlowKey, Target};
 use self::sync::{Sync, fields};
 use crate::PortRef;
+use crate::admission::Admission;
 use crate::devices::{Devices, HostId};
 use crate::discovery::Interceptor;
 use crate::forwarding::membership::Membership;
@@ -55,7 +57,7 @@ pub struct ConnectionId(u64);
 /// The least number of a port that OpenFlow reserves.
 const RESERVED_PORTS: u32 = 0xffff_ff00;
 /// Tables that a switch needs.
-const TABLES: u8 = 2;
+const TABLES: u8 = 3;
 
 /// What is known of a switch, with or without a connection.
 #[derive(Default)]
@@ -80,6 +82,9 @@ pub struct Controller {
     devices: Devices,
     membership: Membership,
     discovery: Interceptor,
+    admission: Option<Admission>,
+    /// Switches, links or hosts have changed since the model of the network was filled.
+    is_network_stale: bool,
     discovery_ports: BTreeSet<u16>,
     /// Where participants receive discovery alone.
     metatraffic: BTreeMap<GuidPrefix, Vec<SocketAddr>>,
@@ -97,12 +102,15 @@ pub struct Controller {
 
 impl Controller {
     /// A controller without connections. The key must be random and secret: it authenticates LLDP.
-    pub fn new(now: Instant, config: Config, key: Key) -> Self {
+    pub fn new(now: Instant, mut config: Config, key: Key) -> Self {
+        config.forwarding.clear_dscp |= config.network.is_some();
         Self {
             topology: Topology::new(config.topology.clone(), key),
             devices: Devices::new(config.devices.clone()),
             membership: Membership::new(now, config.forwarding.membership.clone()),
             discovery: Interceptor::new(config.discovery.clone()),
+            admission: config.network.clone().map(Admission::new),
+            is_network_stale: true,
             discovery_ports: config.forwarding.discovery_ports(),
             metatraffic: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -245,6 +253,10 @@ impl Controller {
     }
 
     fn push(&mut self, event: Event) {
+        self.is_network_stale |= matches!(
+            event,
+            Event::HostFound { .. } | Event::HostMoved { .. } | Event::HostGone(_) | Event::AddressFound { .. }
+        );
         if self.events.len() >= self.config.events {
             self.events.pop_front();
             self.counters.events_dropped += 1;
@@ -393,6 +405,7 @@ impl Controller {
         self.send_probes();
         while self.generation != self.topology.generation() {
             self.generation = self.topology.generation();
+            self.is_network_stale = true;
             self.follow_topology();
             let edges = self.topology.edges().collect();
             self.membership.set_edges(now, &edges);
@@ -403,6 +416,7 @@ impl Controller {
             self.push(Event::Topology(event));
         }
         self.grow_tree();
+        self.follow_admission(now);
         let dpids: Vec<u64> = self.switches.keys().copied().collect();
         for dpid in dpids {
             self.change_switch(now, dpid);
@@ -534,10 +548,10 @@ impl Controller {
         let metatraffic = self.metatraffic.values().flatten().copied().collect();
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
-        switch.sync.want_meters(rules.meters());
         switch.sync.want_group(rules.flood_group(&ports, &tree));
         switch.sync.want_all(Kind::Base.cookie(), rules.base(&self.discovery_ports, &metatraffic));
         switch.sync.want_all(Kind::Topology.cookie(), rules.topology(&ports, &tree));
+        self.want_admitted(dpid);
     }
 
     /// The port of a switch that leads to a host; `None` if no way is known.

@@ -12,7 +12,7 @@ use crate::PortRef;
 use crate::devices::{Claim, HostId, Sighting, Vlan};
 use crate::forwarding::next_hops;
 use crate::frame::membership::{Statement, statements};
-use crate::frame::{Frame, IpPacket, LLDP, Network};
+use crate::frame::{Frame, IpPacket, LLDP, Network, without_dscp};
 use crate::topology::Role;
 
 const ICMPV6: u8 = 58;
@@ -220,10 +220,15 @@ impl Controller {
         false
     }
 
+    /// The octets that leave: no class without admission.
+    fn outgoing(&self, frame: &Frame<'_>) -> Vec<u8> {
+        if self.config.forwarding.clear_dscp { without_dscp(frame) } else { frame.bytes().to_vec() }
+    }
+
     fn send_to(&mut self, from: PortRef, to: PortRef, frame: &Frame<'_>) {
         if from != to {
             self.counters.forwarded += 1;
-            self.send_packet(to.dpid, PortNo::CONTROLLER, &[to.port], frame.bytes().to_vec());
+            self.send_packet(to.dpid, PortNo::CONTROLLER, &[to.port], self.outgoing(frame));
         }
     }
 
@@ -240,7 +245,7 @@ impl Controller {
         let edges: Vec<PortRef> = edges.collect();
         for ports in edges.chunk_by(|a, b| a.dpid == b.dpid) {
             let numbers: Vec<u32> = ports.iter().map(|port| port.port).collect();
-            self.send_packet(ports[0].dpid, PortNo::CONTROLLER, &numbers, frame.bytes().to_vec());
+            self.send_packet(ports[0].dpid, PortNo::CONTROLLER, &numbers, self.outgoing(frame));
         }
     }
 }

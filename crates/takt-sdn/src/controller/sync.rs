@@ -13,6 +13,7 @@ use takt_openflow::multipart::FlowStats;
 use takt_openflow::oxm::Oxm;
 use takt_openflow::{Message, Version};
 
+use crate::admission::Presence;
 use crate::forwarding::rules::Kind;
 
 /// What identifies a rule in a switch: table, priority and match, whose fields stand in the order of their numbers.
@@ -190,6 +191,17 @@ impl Sync {
     /// What the switch has, as far as is known.
     pub fn actual(&self) -> &Tables {
         &self.actual
+    }
+
+    /// What the switch has of a rule.
+    pub fn presence(&self, flow: &FlowMod) -> Presence {
+        let key = FlowKey::of(flow);
+        match self.actual.flows.get(&key) {
+            _ if self.refused.contains(&Target::Flow(key.clone())) => Presence::Refused,
+            None => Presence::Absent,
+            Some(actual) if is_same_flow(actual, flow) => Presence::Same,
+            Some(_) => Presence::Other,
+        }
     }
 
     /// Puts a rule among those that are wanted.

@@ -36,6 +36,8 @@ pub struct Config {
     pub rules: usize,
     /// Whether fragments of UDP are dropped at the edge. No rule on UDP ports matches them, so that discovery could pass by.
     pub drop_udp_fragments: bool,
+    /// Whether frames of IP without admission lose their DSCP, so that they are in the lowest class.
+    pub clear_dscp: bool,
     /// The domains whose port of multicast discovery (RTPS 2.5 §9.6.2: 7400 + 250 * domain) goes to the controller.
     pub domains: BTreeSet<u16>,
     /// Meters.
@@ -50,6 +52,7 @@ impl Default for Config {
             idle_seconds: 10,
             rules: 2048,
             drop_udp_fragments: true,
+            clear_dscp: false,
             domains: (0..10).collect(),
             membership: membership::Config::default(),
             rates: Rates { lldp_of_links: 1000, lldp_of_others: 200, learning: 500, miss: 1000, discovery: 2000 },

@@ -1,6 +1,6 @@
 //! The rules that make switches forward as plain Ethernet does.
 //!
-//! Table 0 decides what may enter, table 1 where it goes. Priorities between [`RESERVED_PRIORITY`] and [`LINK_PRIORITY`] of table 0 are
+//! Table 0 decides what may enter, table 1 clears the DSCP if classes are for admitted flows alone, table 2 decides where frames go. Priorities between [`RESERVED_PRIORITY`] and [`LINK_PRIORITY`] of table 0 are
 //! left to rules for admitted flows. Every rule has a cookie of [`COOKIE`]; its kind is in the next octet.
 
 use std::collections::BTreeSet;
@@ -37,6 +37,8 @@ pub enum Kind {
     Route = 4,
     /// It leads to the members of a multicast group.
     Multicast = 5,
+    /// It carries an admitted flow.
+    Admitted = 6,
 }
 
 impl Kind {
@@ -48,13 +50,18 @@ impl Kind {
 
 /// The table that decides what may enter.
 pub const ADMISSION: u8 = 0;
+/// The table that takes the class from frames without admission.
+pub const MARKING: u8 = 1;
 /// The table that decides where frames go.
-pub const FORWARDING: u8 = 1;
+pub const FORWARDING: u8 = 2;
 
 /// LLDP, and addresses that bridges do not forward (table 0).
 pub const RESERVED_PRIORITY: u16 = 60_000;
+/// Frames of admitted flows (table 0).
+pub const ADMITTED_PRIORITY: u16 = 55_000;
 /// Frames that come from another switch (table 0).
 pub const LINK_PRIORITY: u16 = 50_000;
+const CLEARING_PRIORITY: u16 = 10_000;
 const FRAGMENT_PRIORITY: u16 = 40_000;
 const DISCOVERY_PRIORITY: u16 = 39_000;
 const LEARNING_PRIORITY: u16 = 38_000;
@@ -159,6 +166,7 @@ impl Rules<'_> {
             base(kind, ADMISSION, RESERVED_PRIORITY, lldp, self.to_controller(meter::LLDP_OF_OTHERS)),
             base(kind, ADMISSION, RESERVED_PRIORITY - 1, vec![reserved], vec![]),
             base(kind, ADMISSION, 0, vec![], self.to_controller(meter::MISS)),
+            base(kind, MARKING, 0, vec![], vec![Instruction::GotoTable(FORWARDING)]),
             base(kind, FORWARDING, FLOOD_PRIORITY, vec![group_addresses()], apply(vec![Action::Group(FLOOD_GROUP)])),
             base(kind, FORWARDING, 0, vec![], self.to_controller(meter::MISS)),
         ];
@@ -171,6 +179,11 @@ impl Rules<'_> {
             learn(vec![Oxm::EthType(IPV6), Oxm::IpProto(ICMPV6), Oxm::Icmpv6Type(number)]);
         }
         for ether_type in [IPV4, IPV6] {
+            if self.config.clear_dscp {
+                let mut instructions = apply(vec![Action::SetField(Oxm::IpDscp(0))]);
+                instructions.push(Instruction::GotoTable(FORWARDING));
+                rules.push(base(kind, MARKING, CLEARING_PRIORITY, vec![Oxm::EthType(ether_type)], instructions));
+            }
             let udp = vec![Oxm::EthType(ether_type), Oxm::IpProto(UDP)];
             if self.config.drop_udp_fragments {
                 let matching = [udp.clone(), vec![is_fragment()]].concat();
@@ -205,7 +218,7 @@ impl Rules<'_> {
             let lldp = vec![in_port.clone(), Oxm::EthDst(MacAddress(NEAREST_BRIDGE.0).into()), Oxm::EthType(LLDP)];
             let to_controller = self.to_controller(meter::LLDP_OF_LINKS);
             rules.push(base(kind, ADMISSION, RESERVED_PRIORITY + 1, lldp, to_controller));
-            let enter = vec![Instruction::GotoTable(FORWARDING)];
+            let enter = vec![Instruction::GotoTable(MARKING)];
             rules.push(base(kind, ADMISSION, LINK_PRIORITY, vec![in_port.clone()], enter));
             if !tree.contains(port) {
                 rules.push(base(kind, FORWARDING, BLOCKED_PRIORITY, vec![in_port, group_addresses()], vec![]));
@@ -226,7 +239,7 @@ impl Rules<'_> {
     pub fn source(&self, host: HostId, port: u32) -> FlowMod {
         let matching =
             vec![Oxm::InPort(PortNo(port)), Oxm::EthSrc(MacAddress(host.mac.0).into()), Oxm::VlanVid(host.vlan.into())];
-        let enter = vec![Instruction::GotoTable(FORWARDING)];
+        let enter = vec![Instruction::GotoTable(MARKING)];
         self.dynamic(base(Kind::Source, ADMISSION, SOURCE_PRIORITY, matching, enter))
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use takt_packet::{EthernetHeader, Full, Ipv4Header, Ipv6Header, Sum, UDP, UdpHeader};
 
-use super::{ADDRESSES, ArpPacket, EtherType, Frame, MacAddress, SERVICE_TAG, TAGS_MAX, VlanTag};
+use super::{ADDRESSES, ArpPacket, EtherType, Frame, MacAddress, Network, SERVICE_TAG, TAGS_MAX, VlanTag};
 
 /// A frame with a UDP datagram.
 #[derive(Clone, Copy, Debug)]
@@ -141,6 +141,26 @@ pub fn replace_udp_payload(frame: &Frame<'_>, payload: &[u8]) -> Result<Vec<u8>,
     let ports = UdpHeader { source_port: datagram.source_port(), destination_port: datagram.destination_port() };
     ports.emit(&mut out[udp_at..], |len| packet.pseudo_sum(len)).map_err(|_| CannotRewrite::TooLong)?;
     Ok(out)
+}
+
+/// The frame without DSCP, so that it is in the lowest class; as it is, if it carries no IP.
+pub fn without_dscp(frame: &Frame<'_>) -> Vec<u8> {
+    let mut out = frame.bytes().to_vec();
+    let Ok(Network::Ip(packet)) = frame.network() else { return out };
+    let (at, is_v4) = (frame.header_len(), packet.source().is_ipv4());
+    if is_v4 {
+        let header = &mut out[at..at + packet.header_len()];
+        header[1] &= 0x03;
+        header[10..12].fill(0);
+        let mut sum = Sum::default();
+        sum.add(header);
+        header[10..12].copy_from_slice(&sum.checksum().to_be_bytes());
+    } else {
+        // The traffic class follows the four bits of the version; its last two bits are ECN.
+        out[at] &= 0xf0;
+        out[at + 1] &= 0x3f;
+    }
+    out
 }
 
 const _: () = assert!(ADDRESSES + 2 == EthernetHeader::LEN);

@@ -33,6 +33,8 @@ pub struct Fabric {
     /// Frames that leave a port.
     queue: VecDeque<(PortRef, Vec<u8>)>,
     pub events: Vec<Event>,
+    /// Switches that do not read what the controller sends.
+    pub stalled: BTreeSet<u64>,
     /// Frames that crossed a cable between switches.
     pub crossings: usize,
 }
@@ -60,6 +62,7 @@ impl Fabric {
             hosts: Vec::new(),
             queue: VecDeque::new(),
             events: Vec::new(),
+            stalled: BTreeSet::new(),
             crossings: 0,
         };
         for dpid in 1..=count {
@@ -228,7 +231,8 @@ impl Fabric {
     fn exchange(&mut self) -> bool {
         let mut is_busy = false;
         for (dpid, id) in self.connections.clone() {
-            let to_switch = self.controller.poll_transmit(id).to_vec();
+            let is_stalled = self.stalled.contains(&dpid);
+            let to_switch = if is_stalled { Vec::new() } else { self.controller.poll_transmit(id).to_vec() };
             let switch = self.switches.get_mut(&dpid).expect("it is connected");
             let (taken, frames) = switch.handle_bytes(self.now, &to_switch);
             self.controller.transmitted(id, taken);

@@ -1,5 +1,6 @@
 //! The controller over simulated switches, and the scheduler of its flows.
 
+mod admission;
 mod attacks;
 mod connections;
 mod discovery_attacks;

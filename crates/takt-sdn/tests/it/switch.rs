@@ -9,7 +9,7 @@ use takt_openflow::flow::{FlowCommand, FlowMod, FlowRemoved, RemovedReason};
 use takt_openflow::flow_match::Match;
 use takt_openflow::group::{GroupCommand, GroupDesc, GroupMod};
 use takt_openflow::instruction::Instruction;
-use takt_openflow::meter::{Band, MeterCommand, MeterConfig, MeterMod};
+use takt_openflow::meter::{Band, MeterCommand, MeterConfig, MeterMod, meter_flags};
 use takt_openflow::multipart::{FlowStats, ReplyBody, RequestBody};
 use takt_openflow::oxm::{Masked, Oxm, VLAN_PRESENT};
 use takt_openflow::packet::{PacketIn, PacketInReason, PacketOut};
@@ -37,6 +37,8 @@ pub struct SimulatedSwitch {
     pub meters: BTreeMap<u32, MeterMod>,
     /// Packets of the current second that a meter let pass.
     passed: BTreeMap<u32, (u64, u32)>,
+    /// Bits that meters of kilobits let pass now, and when that was.
+    buckets: BTreeMap<u32, (Instant, u64)>,
     /// The most rules that it takes.
     pub room: usize,
     /// Whether it has the match on fragments.
@@ -57,6 +59,7 @@ impl SimulatedSwitch {
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             passed: BTreeMap::new(),
+            buckets: BTreeMap::new(),
             room: usize::MAX,
             has_fragments: true,
             packet_ins: 0,
@@ -293,7 +296,7 @@ impl SimulatedSwitch {
 
     fn packet_out(&mut self, packet: &PacketOut) -> Out {
         let in_port = packet.in_port().expect("there is one").0;
-        self.actions(in_port, &packet.actions, &packet.data, 0, PacketInReason::ACTION)
+        self.actions(in_port, &packet.actions, &mut packet.data.clone(), 0, PacketInReason::ACTION)
     }
 
     /// A frame comes in.
@@ -302,22 +305,23 @@ impl SimulatedSwitch {
             return Vec::new();
         }
         let mut table = 0;
+        let mut octets = octets.to_vec();
         let mut out = Vec::new();
         loop {
             let best = self.rules.iter_mut().filter(|rule| rule.flow.table == table);
-            let best = best.filter(|rule| is_match(&rule.flow.matching, in_port, octets));
+            let best = best.filter(|rule| is_match(&rule.flow.matching, in_port, &octets));
             let Some(rule) = best.max_by_key(|rule| rule.flow.priority) else { return out };
             rule.used = now;
             let flow = rule.flow.clone();
             let mut next = None;
             for instruction in &flow.instructions {
                 match instruction {
-                    Instruction::Meter(meter) if !self.passes(now, *meter) => return out,
+                    Instruction::Meter(meter) if !self.passes(now, *meter, octets.len()) => return out,
                     Instruction::Meter(_) => {}
                     Instruction::GotoTable(table) => next = Some(*table),
                     Instruction::ApplyActions(actions) => {
                         let reason = if flow.priority == 0 { PacketInReason::NO_MATCH } else { PacketInReason::ACTION };
-                        out.extend(self.actions(in_port, actions, octets, flow.cookie, reason));
+                        out.extend(self.actions(in_port, actions, &mut octets, flow.cookie, reason));
                     }
                     other => panic!("the model does not execute {other:?}"),
                 }
@@ -329,10 +333,18 @@ impl SimulatedSwitch {
         }
     }
 
-    /// A meter of packets per second, whose burst is a second.
-    fn passes(&mut self, now: Instant, meter: u32) -> bool {
+    /// A meter of packets per second, whose burst is a second, or of kilobits.
+    fn passes(&mut self, now: Instant, meter: u32, len: usize) -> bool {
         let Some(config) = self.meters.get(&meter) else { panic!("no meter {meter}") };
-        let [Band::Drop { rate, .. }] = config.bands.as_slice() else { panic!("{config:?}") };
+        let [Band::Drop { rate, burst }] = config.bands.as_slice() else { panic!("{config:?}") };
+        if config.flags & meter_flags::KBPS != 0 {
+            let most = u64::from(*burst) * 1000;
+            let (before, bits) = self.buckets.get(&meter).copied().unwrap_or((now, most));
+            let filled = most.min(bits + (now.0 - before.0) * u64::from(*rate) / 1_000_000);
+            let left = filled.checked_sub(len as u64 * 8);
+            self.buckets.insert(meter, (now, left.unwrap_or(filled)));
+            return left.is_some();
+        }
         let second = now.0 / 1_000_000_000;
         let passed = self.passed.entry(meter).or_default();
         if passed.0 != second {
@@ -342,7 +354,14 @@ impl SimulatedSwitch {
         passed.1 <= *rate
     }
 
-    fn actions(&mut self, in_port: u32, actions: &[Action], octets: &[u8], cookie: u64, reason: PacketInReason) -> Out {
+    fn actions(
+        &mut self,
+        in_port: u32,
+        actions: &[Action],
+        octets: &mut [u8],
+        cookie: u64,
+        reason: PacketInReason,
+    ) -> Out {
         let mut out = Vec::new();
         let mut queue: VecDeque<Action> = actions.iter().cloned().collect();
         while let Some(action) = queue.pop_front() {
@@ -364,6 +383,7 @@ impl SimulatedSwitch {
                     out.push((PortRef::new(self.dpid, port.0), octets.to_vec()));
                 }
                 Action::Output { .. } => {}
+                Action::SetField(Oxm::IpDscp(dscp)) => set_dscp(octets, dscp),
                 Action::Group(group) => {
                     let buckets = &self.groups.get(&group).expect("a rule names it").buckets;
                     queue.extend(buckets.iter().flat_map(|bucket| bucket.actions.clone()));
@@ -373,6 +393,17 @@ impl SimulatedSwitch {
         }
         out
     }
+}
+
+/// Changes the DSCP of a packet of IPv4 without a VLAN tag.
+fn set_dscp(octets: &mut [u8], dscp: u8) {
+    let header = &mut octets[14..34];
+    assert_eq!(header[0], 0x45, "IPv4 without options");
+    header[1] = dscp << 2 | header[1] & 3;
+    header[10..12].fill(0);
+    let sum: u32 = header.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum();
+    let sum = (sum & 0xffff) + (sum >> 16);
+    header[10..12].copy_from_slice(&(!(((sum & 0xffff) + (sum >> 16)) as u16)).to_be_bytes());
 }
 
 fn removed(flow: &FlowMod, reason: RemovedReason) -> Message {
@@ -415,6 +446,7 @@ fn is_match(matching: &Match, in_port: u32, octets: &[u8]) -> bool {
         Oxm::EthType(kind) => frame.ether_type().0 == *kind,
         Oxm::VlanVid(field) => frame.tags().first().map_or(0, |tag| VLAN_PRESENT | tag.vid) == field.value,
         Oxm::IpProto(number) => protocol == Some(*number),
+        Oxm::Ipv4Src(field) => packet.is_some_and(|packet| packet.source() == field.value),
         Oxm::Ipv4Dst(field) => packet.is_some_and(|packet| packet.destination() == field.value),
         Oxm::Ipv6Dst(field) => packet.is_some_and(|packet| packet.destination() == field.value),
         Oxm::UdpDst(port) => frame.udp().is_some_and(|(_, datagram)| datagram.destination_port() == *port),
