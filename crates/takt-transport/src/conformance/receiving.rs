@@ -1,6 +1,6 @@
 //! Readiness, scans, what is lent, what is counted.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Marked, PATIENCE, commit, first, receive, send};
 use crate::{FlowId, FlowSpec, Scan, Transport, readiness};
@@ -138,7 +138,9 @@ pub fn a_received_frame_is_lent_until_the_next<T: Transport>(open: impl Fn() -> 
     let to = first(&b.locators().default_unicast);
     send(&mut a, &marked, 0, to);
     for n in 1..=20 {
+        let since = Instant::now();
         let frame = loop {
+            assert!(since.elapsed() < PATIENCE, "datagram {} does not arrive", n - 1);
             if let Some(frame) = b.recv(Scan::All).expect("receiving works") {
                 break frame;
             }
