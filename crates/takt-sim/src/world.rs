@@ -36,6 +36,9 @@ const FRAGMENT_LEN_MIN: u64 = 1_000;
 /// Datagrams that a process sends at one moment, at most. The send windows of all its writers hold fewer.
 const DATAGRAMS_AT_ONCE_MAX: u64 = 100_000;
 
+/// Events at one moment, at most. A timer that is due again whenever it has fired keeps time from passing.
+const EVENTS_AT_ONCE_MAX: u32 = 100_000;
+
 /// Longest datagram.
 const FRAME_LEN: usize = 65_507;
 
@@ -127,6 +130,8 @@ pub struct World<'a> {
     now: Nanos,
     events: BinaryHeap<Reverse<Entry>>,
     order: u64,
+    /// The moment of the last event, and how many there were.
+    at_once: (Nanos, u32),
     clocks: Vec<HostClock>,
     /// Where each host is.
     sites: Vec<Site>,
@@ -228,6 +233,7 @@ impl<'a> World<'a> {
             now: 0,
             events: BinaryHeap::new(),
             order: 0,
+            at_once: (0, 0),
             clocks: clocks.collect(),
             sites: vec![
                 Site {
@@ -306,7 +312,18 @@ impl<'a> World<'a> {
         self.events.push(Reverse(Entry { at, order: self.order, event }));
     }
 
+    /// Reports events without end at one moment: the world would not end.
+    fn count_at_once(&mut self) {
+        let so_far = if self.at_once.0 == self.now { self.at_once.1 } else { 0 };
+        self.at_once = (self.now, so_far + 1);
+        if so_far >= EVENTS_AT_ONCE_MAX {
+            let text = format!("time does not pass: more than {EVENTS_AT_ONCE_MAX} events at one moment");
+            self.checker.report(self.now, Rule::Work, text);
+        }
+    }
+
     fn handle(&mut self, event: Event) {
+        self.count_at_once();
         match event {
             Event::Start(process) => self.start(process),
             Event::End(process, farewell) => self.end(process, farewell),
@@ -912,5 +929,25 @@ impl<'a> World<'a> {
             add(u64::from_le_bytes(octets));
         }
         self.digest = digest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timeline::Quiet;
+
+    #[test]
+    fn events_without_end_at_one_moment_break_a_promise() {
+        let (scenario, mut timeline) = (Scenario::exact(0), Quiet);
+        let mut world = World::new(&scenario, &mut timeline);
+        let is_broken_after = |world: &mut World<'_>, events: u32| {
+            (0..events).for_each(|_| world.handle(Event::Timer(0)));
+            world.checker.violation().is_some()
+        };
+        assert!(!is_broken_after(&mut world, EVENTS_AT_ONCE_MAX));
+        world.now += 1;
+        assert!(!is_broken_after(&mut world, EVENTS_AT_ONCE_MAX), "time has passed");
+        assert!(is_broken_after(&mut world, 1));
     }
 }
