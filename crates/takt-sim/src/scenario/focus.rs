@@ -257,6 +257,7 @@ impl Scenario {
     }
 
     fn end_instances(&mut self, rng: &mut Rng) {
+        let mut purges = Rng::new(self.seed ^ 0x7075_7267_6573);
         for topic in 0..rng.between(4, 8) as usize {
             self.topics.push(TopicPlan { instances: rng.between(1, 3) as u8, sizes: (24, 200) });
             let qos = QosPlan { reliable: true, transient_local: rng.chance(500_000), ..QosPlan::default() };
@@ -266,8 +267,9 @@ impl Scenario {
                 let period = *rng.pick(&[0, 0, 400]) * MILLISECOND;
                 let create = if rng.chance(700_000) { 0 } else { rng.below(self.active) };
                 let transient_local = qos.transient_local && rng.chance(500_000);
-                // What has ended is purged before the next look.
-                let purge = (period > 0 && rng.chance(700_000)).then_some(100 * MILLISECOND);
+                // What has ended is purged before the next look, or only after it: then what came back meanwhile stays.
+                let delay = *purges.pick(&[100, 500]) * MILLISECOND;
+                let purge = (period > 0 && rng.chance(700_000)).then_some(delay);
                 let to = QosPlan { transient_local, purge, ..qos };
                 self.add(self.other(rng), topic, to, Role::Reader { period }, create);
             }
