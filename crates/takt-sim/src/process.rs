@@ -513,6 +513,11 @@ impl Process {
         }
     }
 
+    /// Its readers, for the checkers.
+    pub fn readers(&self) -> impl Iterator<Item = EndpointId> {
+        self.endpoints.iter().flatten().filter(|endpoint| matches!(endpoint, Endpoint::Reader { .. })).map(Endpoint::id)
+    }
+
     /// Handles the core's events. Endpoints that can go on are put into `ready`.
     pub fn handle_events(&mut self, now: Nanos, checker: &mut Checker, ready: &mut Vec<usize>) {
         let Some(core) = &mut self.core else { return };

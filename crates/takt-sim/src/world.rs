@@ -593,6 +593,7 @@ impl<'a> World<'a> {
         if frame.hostile {
             process.meter.heard(&frame.bytes);
         }
+        self.checker.heard(self.now, &frame.bytes, process.readers());
         let from = Received { source: frame.source, multicast: frame.to.is_multicast() };
         if let Some(core) = &mut process.core {
             core.handle_datagram(local, from, &frame.bytes);

@@ -5,6 +5,7 @@ mod contract;
 mod delivery;
 pub mod exact;
 mod finish;
+mod fragments;
 mod info;
 mod life;
 mod pair;
@@ -24,6 +25,7 @@ use takt_wire::{Guid, GuidPrefix, Timestamp};
 use crate::clock::Nanos;
 use crate::scenario::QosPlan;
 use exact::Exact;
+use fragments::Begun;
 use info::Sight;
 use pair::Pair;
 use progress::Progress;
@@ -193,6 +195,7 @@ pub struct Checker {
     exactly: Exact,
     /// By reader and instance: what its last pass saw.
     sights: BTreeMap<(EndpointId, u8), Sight>,
+    begun: Begun,
     /// Takes so far.
     passes: u64,
     /// By endpoint: how many matches it had counted, and how many there were.

@@ -178,6 +178,9 @@ impl Checker {
         let pair = self.pairs.entry(key).or_default();
         let side = if is_writer { &mut pair.at_writer } else { &mut pair.at_reader };
         let is_news = !std::mem::replace(side, true);
+        if is_news && !is_writer {
+            self.begun.begins(at, key);
+        }
         if is_news && is_writer {
             pair.writer_since = at;
         }

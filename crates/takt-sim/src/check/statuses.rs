@@ -10,9 +10,6 @@ use crate::model;
 /// From the creation of an endpoint until all know of it, where nothing goes wrong.
 const KNOWN_AFTER: Nanos = 2 * SECOND;
 
-/// Octets of a payload that fits one datagram of every network.
-const UNFRAGMENTED: usize = 1_000;
-
 impl Checker {
     /// PUBLICATION_MATCHED or SUBSCRIPTION_MATCHED: do its counts go with the matches, and with the counts before?
     pub fn matched_status(&mut self, at: Nanos, id: EndpointId, peers: usize, status: &MatchedStatus) {
@@ -41,8 +38,7 @@ impl Checker {
     }
 
     /// In the end a best-effort reader was told of each sample that it did not get between the first and the last one of its matches.
-    /// Of samples in fragments it may have been told of more, of which fragments came before the first one or after the last; not of
-    /// those that were written long before the match.
+    /// It may have been told of more, back to the first and up to the last sample of which a fragment has come.
     /// Only where nothing else keeps samples from the application, and each writer was matched once.
     pub fn finish_holes(&mut self, at: Nanos, reader: EndpointId, lost: &SampleLostStatus) {
         let pairs = || self.pairs.iter().filter(|((_, to), _)| *to == reader);
@@ -54,16 +50,14 @@ impl Checker {
         if matches == 0 || !is_matched_once || self.is_presented() || !pairs().all(shows_all) {
             return;
         }
-        let holes = |((writer, _), pair): (&(EndpointId, EndpointId), &Pair)| {
-            let from = &self.endpoints[*writer as usize];
+        let holes = |(key, pair): (&(EndpointId, EndpointId), &Pair)| {
             let first = pair.first.unwrap_or(pair.last);
             let missing = |number: &u32| !pair.arrived.contains(*number);
             let between = (first..pair.last).filter(missing).count() as u64;
-            let has_fragments = from.written.iter().any(|change| change.len > UNFRAGMENTED);
-            let is_old = |at: &Nanos| !from.qos.transient_local && *at + KNOWN_AFTER < pair.since;
-            let before = from.written_at.partition_point(is_old) as u32;
-            let of_all = (before + 1..=from.written.len() as u32).filter(missing).count() as u64;
-            (between, if has_fragments { of_all } else { between })
+            let Some((begun, ended)) = self.begun.span(*key) else { return (between, between) };
+            let from = if pair.last == 0 { begun } else { begun.min(first) };
+            let of_all = (from..=ended.max(pair.last)).filter(missing).count() as u64;
+            (between, of_all)
         };
         let (least, most) = pairs().map(holes).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         if !(least..=most).contains(&lost.total_count) {

@@ -1,0 +1,83 @@
+//! Which samples have begun to arrive in fragments: of these and of those between them a best-effort reader counts what it does
+//! not get as lost.
+
+use std::collections::BTreeMap;
+
+use takt_wire::Guid;
+use takt_wire::message::{MessageView, Submessage};
+
+use super::{Checker, EndpointId};
+use crate::clock::Nanos;
+
+/// By writer and reader.
+#[derive(Debug, Default)]
+pub(super) struct Begun(BTreeMap<(EndpointId, EndpointId), Span>);
+
+/// The first and the last sample of which a fragment has come.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: u32,
+    last: u32,
+    /// When the last fragment came.
+    at: Nanos,
+}
+
+impl Begun {
+    /// A fragment of a sample has come. Of what came before the match only what came at this moment may count.
+    fn came(&mut self, at: Nanos, key: (EndpointId, EndpointId), number: u32, is_matched: bool) {
+        let span = self.0.entry(key).or_insert(Span { first: number, last: number, at });
+        if !is_matched && span.at != at {
+            *span = Span { first: number, last: number, at };
+        }
+        *span = Span { first: span.first.min(number), last: span.last.max(number), at };
+    }
+
+    /// A reader knows of a writer from now on.
+    pub(super) fn begins(&mut self, at: Nanos, key: (EndpointId, EndpointId)) {
+        if self.0.get(&key).is_some_and(|span| span.at != at) {
+            self.0.remove(&key);
+        }
+    }
+
+    /// The first and the last sample that have begun to arrive.
+    pub(super) fn span(&self, key: (EndpointId, EndpointId)) -> Option<(u32, u32)> {
+        self.0.get(&key).map(|span| (span.first, span.last))
+    }
+}
+
+impl Checker {
+    /// A datagram has come to a process with these readers.
+    pub fn heard(&mut self, at: Nanos, datagram: &[u8], readers: impl Iterator<Item = EndpointId>) {
+        let readers: Vec<_> = readers.filter(|reader| !self.endpoints[*reader as usize].qos.reliable).collect();
+        let Some(message) = MessageView::parse(datagram).ok().filter(|_| !readers.is_empty()) else { return };
+        let prefix = message.header().prefix;
+        for submessage in message.submessages() {
+            let Ok(Submessage::DataFrag(fragment)) = submessage else { continue };
+            let Some(&writer) = self.by_guid.get(&Guid { prefix, entity_id: fragment.writer }) else { continue };
+            let Some(number) = self.number_of(writer, fragment.sn.0) else { continue };
+            for &reader in &readers {
+                let is_matched = self.pairs.get(&(writer, reader)).is_some_and(|pair| pair.is_known_to_reader());
+                self.begun.came(at, (writer, reader), number, is_matched);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragments_of_before_the_match_do_not_count_unless_they_came_at_its_moment() {
+        let (key, mut begun) = ((0, 1), Begun::default());
+        begun.came(10, key, 3, false);
+        begun.came(20, key, 4, false);
+        begun.begins(20, key);
+        assert_eq!(begun.span(key), Some((4, 4)));
+        begun.came(30, key, 6, true);
+        begun.came(31, key, 5, true);
+        assert_eq!(begun.span(key), Some((4, 6)));
+        begun.begins(40, key);
+        assert_eq!(begun.span(key), None);
+    }
+}
