@@ -70,3 +70,50 @@ fn participants_match_and_exchange_samples_through_the_controller() {
     assert!(discovery.is_some_and(|count| count > 0), "discovery goes by the controller: {complaint}");
     lab.remove().unwrap();
 }
+
+const NETWORK: &str = r#"
+    [[switch]]
+    datapath_id = "*"
+    model = "ovs-netdev"
+    rate_bps = 1_000_000_000
+"#;
+
+const CONTRACTS: &str = r#"
+    [[contract]]
+    topic = "Square"
+    separation = "5ms"
+    size = 1000
+    limit = "50ms"
+"#;
+
+#[test]
+fn reliable_pair_with_a_contract_is_admitted_and_its_samples_arrive() {
+    let programs = ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool"];
+    if let Err(why) = require::root()
+        .and_then(|()| require::network_namespaces())
+        .and_then(|()| programs.into_iter().try_for_each(require::program))
+    {
+        return not_run(why);
+    }
+    let directory = std::env::temp_dir().join(format!("takt-cli-sdn-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let [network, contracts] = ["network.toml", "contracts.toml"].map(|name| directory.join(name));
+    std::fs::write(&network, NETWORK).unwrap();
+    std::fs::write(&contracts, CONTRACTS).unwrap();
+    let name = format!("cli-sdn-pair-{}", std::process::id());
+    let file: LabFile = format!("name = \"{name}\"\n{TWO_SWITCHES}").parse().unwrap();
+    let lab = Lab::up(&file).unwrap_or_else(|why| panic!("{why}"));
+    let options = format!("--network {} --contracts {}", network.display(), contracts.display());
+    let controller = start(&lab, SWITCHES, &format!("sdn run --listen 127.0.0.1:6653 {options}"));
+    until(&controller, &["floods follow 1 links"]);
+    let shared = "--type ShapeType --reliable --transport udp --interface eth0 --domain 4";
+    let _reader = start(&lab, "right", &format!("sub Square {shared}"));
+    let value = r#"{"color":"RED","x":10}"#;
+    let publisher = start(&lab, "left", &format!("pub Square {value} {shared} --rate 50 --count 100"));
+    until(&controller, &["found, with a contract", "is admitted: "]);
+    let (_, status) = publisher.finish();
+    assert!(status.success(), "{status}: all samples are acknowledged");
+    controller.terminate();
+    lab.remove().unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+}
