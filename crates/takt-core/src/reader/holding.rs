@@ -174,8 +174,11 @@ impl Holding {
     }
 
     fn apply_news(&mut self, expected: SequenceNumber) {
-        if let Some((_, gsn)) = self.news.take_if(|(last_sn, _)| *last_sn < expected) {
+        if let Some((last_sn, gsn)) = self.news.take_if(|(last_sn, _)| *last_sn < expected) {
+            // What is missing behind the last change that was announced may be of later sets.
+            let goes_on = self.has_gap && last_sn.next() < expected;
             self.end_gap(gsn.next());
+            self.has_gap |= goes_on;
             self.reach(gsn);
         }
     }
@@ -578,5 +581,35 @@ impl Reader {
                 false
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn sn(number: i64) -> SequenceNumber {
+        SequenceNumber(number)
+    }
+
+    /// Seed 771574: a heartbeat said that the change 313 has the group sequence number 393. Then 313 to 315 turned out to be
+    /// displaced at once, and 316 ends the set that 315 was the only change of. The set was shown without it.
+    #[test]
+    fn gap_beyond_what_a_heartbeat_announced_breaks_later_sets() {
+        let mut holding = Holding { ended: (sn(389), sn(392)), frontier: sn(392), ..Holding::default() };
+        holding.hear(sn(313), Some(sn(393)), sn(313));
+        holding.has_gap = true;
+        holding.apply_news(sn(316));
+        assert!(holding.broken.is_some_and(|range| range.contains(sn(393))), "313 may have been a set of its own");
+        let end = Place { group_set: sn(395), gsn: sn(397), ends: true, ..Place::default() };
+        holding.advance(&end);
+        assert!(holding.broken.is_some_and(|range| range.contains(sn(395))));
+        // What is missing up to the announced change alone breaks no later set.
+        let mut holding = Holding { ended: (sn(389), sn(392)), frontier: sn(392), ..Holding::default() };
+        holding.hear(sn(315), Some(sn(395)), sn(313));
+        holding.has_gap = true;
+        holding.apply_news(sn(316));
+        holding.advance(&Place { group_set: sn(398), gsn: sn(399), ends: true, ..Place::default() });
+        assert!(holding.broken.is_some_and(|range| range.contains(sn(395)) && !range.contains(sn(398))));
     }
 }
