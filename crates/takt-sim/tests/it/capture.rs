@@ -1,6 +1,7 @@
 //! A capture holds what the link carried: nothing is missing, nothing is invented, and it has the right time.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use takt_sim::capture::{Capture, Link};
 use takt_sim::clock::{MILLISECOND, Nanos};
@@ -65,7 +66,10 @@ fn records(path: &Path) -> Vec<(Nanos, Shown)> {
 }
 
 fn capture(link: Link) -> (Vec<(Nanos, Shown)>, Hosts) {
-    let path: PathBuf = std::env::temp_dir().join(format!("takt-sim-{}-{link:?}.pcap", std::process::id()));
+    // Tests run at the same time, and two of them want the same link.
+    static CAPTURES: AtomicUsize = AtomicUsize::new(0);
+    let nth = CAPTURES.fetch_add(1, Ordering::Relaxed);
+    let path: PathBuf = std::env::temp_dir().join(format!("takt-sim-{}-{nth}.pcap", std::process::id()));
     let (mut file, mut hosts) = (Capture::create(&path, link).expect("a file"), Hosts::new(HOSTS));
     let report = world::run(&Scenario::steady(HOSTS, 100 * MILLISECOND), &mut Both(&mut file, &mut hosts));
     assert_eq!(report.violation, None);
