@@ -67,8 +67,8 @@ impl GroupLack {
                  shown writer by writer, and its changes in the order of each writer alone"
             }
             Self::Numbers => {
-                "the writer offers PRESENTATION with access_scope GROUP and sends no PID_GROUP_SEQ_NUM: its coherent sets are shown \
-                 writer by writer, and its changes in the order of each writer alone"
+                "the writer offers PRESENTATION with access_scope GROUP and sends no PID_GROUP_SEQ_NUM or PID_GROUP_COHERENT_SET: \
+                 its coherent sets are shown writer by writer, and its changes in the order of each writer alone"
             }
             Self::Heartbeats => {
                 "the writer offers PRESENTATION with access_scope GROUP and sends no group information in its HEARTBEATs: changes \

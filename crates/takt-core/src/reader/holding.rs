@@ -9,8 +9,8 @@
 //! not, its changes are dropped and counted as lost. Held changes are acknowledged, and are not part of the history:
 //! RESOURCE_LIMITS bounds both, each for itself.
 //!
-//! INTEROP(zzdds 0.2): a writer that offers the scope GROUP and leaves out group sequence numbers never ends a group set. From the
-//! first such change on its sets are shown as with the scope TOPIC. A writer whose HEARTBEATs have no group information is asked for
+//! INTEROP(zzdds 0.2): a writer that offers the scope GROUP and leaves out group sequence numbers, or the group sets of its coherent
+//! sets, never ends a group set. From the first such change on its sets are shown as with the scope TOPIC. A writer whose HEARTBEATs have no group information is asked for
 //! one where others wait for it; what it has not written by then, it did not write before what they wait to show.
 //! [`crate::Participant::cautions`] names both.
 
@@ -121,7 +121,7 @@ impl Holding {
         }
     }
 
-    /// A change has come without a group sequence number.
+    /// A change has come without a group sequence number, or in a set without a group set.
     fn stand_alone(&mut self) {
         self.publisher = None;
     }
@@ -261,7 +261,9 @@ impl Reader {
     ) -> Result<(), SampleRejectedReason> {
         let (place, sn) = self.cache.place(stored);
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
-        if holding.publisher.is_some() && !place.gsn.is_valid() {
+        let is_member = place.is_member() && self.data.presentation.coherent_access;
+        let names_its_group = place.gsn.is_valid() && (place.group_set.is_valid() || !is_member);
+        if holding.publisher.is_some() && !names_its_group {
             holding.stand_alone();
             self.note_lack(ctx, index, GroupLack::Numbers);
         }
@@ -270,7 +272,6 @@ impl Reader {
             self.close_part(ctx, index);
         }
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return Ok(()) };
-        let is_member = place.is_member() && self.data.presentation.coherent_access;
         if is_member {
             let (set, group_set, behind) = (place.set, place.group_set, holding.last);
             let open = || Part { set, group_set, next: set, intact: true, count: 0, behind };
