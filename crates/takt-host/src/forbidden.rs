@@ -1,5 +1,5 @@
-//! Settings that no plan may name: the kernel runs what they say, or takes it into itself. Who writes a plan would get to run code as root
-//! where it is applied.
+//! Settings that no plan may name: the kernel runs the program that they name, or loads code from them. With such a setting the author of
+//! a plan would run code as root on the machine that applies it.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};

@@ -10,7 +10,7 @@
 //! | [`status`] | the state of a lab that another process made |
 //!
 //! Invariants:
-//! - What is made is on disk before it is made: [`Lab::down`] removes everything, whenever the process that made it was killed.
+//! - A file names each part of a lab before the part is made. So [`Lab::down`] removes everything, also if the process was killed meanwhile.
 //! - A process is ended only if it is in a namespace of the lab, by its id and its start time.
 //! - `net.core.wmem_default` and `rmem_default` of the machine are raised while Open vSwitch starts, and restored afterwards, by the next lab if
 //!   the process was killed meanwhile.

@@ -62,7 +62,7 @@ pub fn lay(namespaces: &Namespaces, cable: &Cable, classes: &[Class]) -> Result<
             at(namespaces, end, |netlink, index| add_classes(netlink, index, rate, classes)).map_err(failed)?;
         }
     }
-    // The end that came up first is told of its carrier now and not up to a second later.
+    // The kernel notices the carrier of the end that came up first now, and not up to a second later.
     cable.ends.iter().try_for_each(|end| at(namespaces, end, Netlink::is_running).map(drop)).map_err(failed())
 }
 

@@ -3,8 +3,8 @@
 //! The runtime brings connections, octets and time; the controller gives octets, events and the time of the next deadline. It
 //! finds the topology and the hosts, and keeps each switch at the tables that follow from them.
 //!
-//! **Resynchronisation.** When a switch connects, its ports, rules, groups and meters are read. What differs from what is wanted is
-//! changed: meters in a transaction, everything else in one atomic bundle where the switch has bundles. Rules of others are
+//! **Resynchronisation.** When a switch connects, its ports, rules, groups and meters are read. Entries that differ from the wanted
+//! ones are changed: meters in a transaction, everything else in one atomic bundle where the switch has bundles. Rules of others are
 //! deleted. After a refusal the state is read again; a refused entry is left out and reported.
 //!
 //! **Adoption.** A switch that has rules of an earlier run keeps them for [`Config::adoption`], so that frames go on to flow. Then hosts
@@ -381,7 +381,7 @@ impl Controller {
         }
     }
 
-    /// A rule ended in a switch. One for a host that nobody used is no longer wanted.
+    /// A rule ended in a switch. An unused rule for a host is no longer wanted.
     fn handle_removed(&mut self, now: Instant, dpid: u64, removed: &FlowRemoved) {
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let key = FlowKey::of_removed(removed);

@@ -223,7 +223,7 @@ impl Directory {
                     participant.seen = now;
                     participant.header = header;
                     participant.origin = origin.clone();
-                    // The addresses stay those of the first announcement: nobody gains any by a later one.
+                    // The addresses stay those of the first announcement: a later one adds none.
                     participant.data = data;
                 }
                 return Ok(false);

@@ -131,7 +131,7 @@ pub struct Interceptor {
 }
 
 impl Interceptor {
-    /// An interceptor that knows nobody.
+    /// An interceptor without participants.
     pub fn new(config: Config) -> Self {
         Self {
             limits: config.limits,

@@ -2,7 +2,7 @@
 //!
 //! The controller asks each edge when it comes up and every [`Config::interval`]. A group is known while an edge has said that it receives it;
 //! its frames go to these edges, to routers, and to edges that have not had the time to answer yet. Frames to groups that are not known
-//! follow the tree. So do groups of the link (224.0.0.0/24, ff02::/16), which nobody has to report, and groups in VLANs, where nobody is asked.
+//! follow the tree. So do groups of the link (224.0.0.0/24, ff02::/16), which need no report, and groups in VLANs, where no host is asked.
 //!
 //! Sans-IO and bounded.
 

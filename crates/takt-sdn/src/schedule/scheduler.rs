@@ -464,7 +464,7 @@ fn place_one(
     candidates: Candidates,
 ) -> Result<(PlacedStream, Placed), Refused> {
     let Candidates { stream, ways } = candidates;
-    // That of the least loaded way is told.
+    // The refusal that is returned: that of the least loaded way.
     let mut first = None;
     // Others move for it on that way only, and if no way is free.
     let tries = ways.iter().map(|way| (way, false)).chain(ways.first().map(|way| (way, true)));
