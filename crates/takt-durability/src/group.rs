@@ -8,7 +8,7 @@ use takt::qos::{
     DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, Liveliness, OwnershipStrength, PublisherQos,
     Reliability, ReliabilityKind, ResourceLimits, SubscriberQos,
 };
-use takt::relay::{DURABILITY_SERVICE, RelayReader, RelayTopic, RelayWriter};
+use takt::relay::{DURABILITY_SERVICE, RelayReader, RelayTopic, RelayWriter, SampleIdentity};
 use takt::{DomainParticipant, Guid, PublicationData, SequenceNumber};
 
 use crate::index::{Admission, Index, Policy};
@@ -204,7 +204,7 @@ impl Group {
                     continue;
                 }
                 if !is_relayed && last > credible {
-                    self.correct(origin.writer, origin.sn.0 - 1, batch)?;
+                    self.correct(origin, credible, batch)?;
                 }
             }
             let Some(record) = self.waiting.front() else { break };
@@ -236,18 +236,20 @@ impl Group {
         Ok(None)
     }
 
-    /// A writer has not come as far as others said in its name: what they said is given up.
-    fn correct(&mut self, writer: Guid, last: i64, batch: &mut Batch) -> Result<()> {
-        let forged = self.index.correct_origin(writer, last);
+    /// A writer, whose change `next` has come, has not come as far as others said in its name: what they said above
+    /// `credible` is given up. What it said itself stays known, so that its history, which comes again, is kept once.
+    fn correct(&mut self, next: SampleIdentity, credible: i64, batch: &mut Batch) -> Result<()> {
+        let writer = next.writer;
+        let forged = self.index.correct_origin(writer, next.sn.0 - 1, credible);
         self.doubted += forged.len() as u64;
         for number in &forged {
             self.kept.remove(number);
         }
         if let Some(serving) = &self.writer {
-            serving.forget_relayed(writer, SequenceNumber(last))?;
+            serving.forget_relayed(writer, SequenceNumber(credible))?;
         }
         if self.is_persistent() {
-            batch.set_origin(self.id, writer, last);
+            batch.set_origin(self.id, writer, self.index.last_of(writer));
             batch.removed.extend(forged.into_iter().map(|number| (self.id, number)));
         }
         Ok(())

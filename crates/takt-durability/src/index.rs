@@ -120,12 +120,15 @@ impl Index {
         known.last = known.last.max(last);
     }
 
-    /// A living writer is known by a number that it has not reached: another participant forged it. Goes back to `last`, and
-    /// gives up what others passed on above it. Returns the numbers of those changes. Looks at all changes.
-    pub(crate) fn correct_origin(&mut self, writer: Guid, last: i64) -> Vec<u64> {
-        let is_forged = |kept: &Kept| kept.is_relayed && kept.origin.writer == writer && kept.origin.sn.0 > last;
-        let forged: Vec<u64> =
-            self.changes.iter().filter(|(_, kept)| is_forged(kept)).map(|(number, _)| *number).collect();
+    /// A living writer is known by a number that it has not reached: another participant forged it. Gives up what others
+    /// passed on above `credible`, and goes back to the last change that is left, but not below `before`. Returns the numbers
+    /// under which the forged changes were kept. Looks at all changes.
+    pub(crate) fn correct_origin(&mut self, writer: Guid, before: i64, credible: i64) -> Vec<u64> {
+        let is_forged = |kept: &Kept| kept.is_relayed && kept.origin.sn.0 > credible;
+        let of_writer = self.changes.iter().filter(|(_, kept)| kept.origin.writer == writer);
+        let (forged, left): (Vec<_>, Vec<_>) = of_writer.partition(|(_, kept)| is_forged(kept));
+        let last = left.iter().map(|(_, kept)| kept.origin.sn.0).fold(before, i64::max);
+        let forged: Vec<u64> = forged.into_iter().map(|(number, _)| *number).collect();
         for number in &forged {
             self.forget(*number);
         }

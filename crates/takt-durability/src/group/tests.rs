@@ -81,7 +81,22 @@ fn forged_number_of_before_the_writer_was_known_does_not_silence_it() {
     let kept = group.keep_what_is_credible(&mut room, &mut batch, |_| Ok(Some(9)));
     assert_eq!(kept.expect("no DDS"), None);
     let numbers: Vec<i64> = group.kept.values().map(|record| record.origin.sn.0).collect();
-    assert_eq!(numbers, [1, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7, 8, 9], "its first change was there before");
+    assert_eq!((group.doubted, group.repeated), (1, 1));
+}
+
+#[test]
+fn credible_changes_of_other_services_outlive_the_correction_of_a_forged_number() {
+    let mut group = persistent(History::KeepAll);
+    let own = |sn| record(1, sn, 0, ChangeKind::Alive);
+    let relayed = |sn| Record { is_relayed: true, ..own(sn) };
+    assert_eq!(keep(&mut group, [relayed(1), relayed(2), relayed(i64::MAX)], 1_000), None);
+    group.waiting.extend((2..=4).map(own));
+    let (mut room, mut batch) = (1_000, Batch::default());
+    let kept = group.keep_what_is_credible(&mut room, &mut batch, |_| Ok(Some(4)));
+    assert_eq!(kept.expect("no DDS"), None);
+    let numbers: Vec<i64> = group.kept.values().map(|record| record.origin.sn.0).collect();
+    assert_eq!(numbers, [1, 2, 3, 4]);
 }
 
 #[test]
