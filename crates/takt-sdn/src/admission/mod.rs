@@ -256,6 +256,7 @@ impl Admission {
         };
         let (free, leaving) = std::mem::take(&mut self.leaving).into_iter().partition::<Vec<_>, _>(gone);
         self.leaving = leaving;
+        self.shall_retry |= !free.is_empty();
         free.into_iter().for_each(|leaving| self.release_legs(leaving.legs));
         let pairs: Vec<Pair> =
             self.admitted.iter().filter(|(_, flow)| !flow.is_in_force).map(|(pair, _)| *pair).collect();
@@ -390,7 +391,7 @@ impl Admission {
             self.scheduler.remove(leg.request);
             self.selectors.remove(&leg.selector);
             self.meters.remove(&leg.policer.meter);
-            (self.is_changed, self.shall_retry) = (true, true);
+            self.is_changed = true;
         }
     }
 }

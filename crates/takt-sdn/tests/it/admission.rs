@@ -292,6 +292,20 @@ fn pair_that_does_not_fit_is_refused_until_there_is_room() {
 }
 
 #[test]
+fn pair_whose_acknacks_do_not_fit_is_refused_once() {
+    // An ACKNACK may take as long as a heartbeat period. At 20 Mbit/s two frames of others take longer.
+    let network = format!("heartbeat_period_ns = 1_000_000\n{NETWORK}");
+    let mut site = Site::new(2, &line(2), Some(&network));
+    let writer = site.writer(0, "Joint", "rt.minsep=5ms;rt.maxsize=100");
+    let reader = site.reader(1, "Joint", REQUEST);
+    site.run(1_000);
+    let refusals = site.fabric.events.iter().filter(|event| matches!(event, Event::Refused { .. })).count();
+    assert_eq!(refusals, 1, "{:?}", site.fabric.events);
+    assert!(!site.is_matched(0, writer, reader));
+    assert_eq!(site.entries(1), [], "the share of its samples is free again");
+}
+
+#[test]
 fn refused_pairs_are_tried_again_by_importance() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let (first, first_writer, _) = site.pair(0, "Camera", 0);
