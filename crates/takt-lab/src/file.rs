@@ -45,6 +45,9 @@ pub struct LabFile {
     /// Switches.
     #[serde(default)]
     pub switches: BTreeMap<String, Switch>,
+    /// The SCHED_FIFO priority of ovs-vswitchd; without one it shares the processors with everything else.
+    #[serde(default)]
+    pub switch_priority: Option<u8>,
     /// Links.
     #[serde(default)]
     pub links: Vec<Link>,
@@ -250,6 +253,9 @@ impl LabFile {
             }
         }
         self.switches.keys().try_for_each(|switch| check_name("switch", switch, SWITCH_LEN_MAX))?;
+        if let Some(priority) = self.switch_priority.filter(|priority| !(1..=99).contains(priority)) {
+            return Err(Error::File(format!("switch_priority is {priority}; SCHED_FIFO has 1 to 99")));
+        }
         self.check_classes()?;
         self.check_links()
     }

@@ -95,7 +95,7 @@ impl Lab {
     fn start_switches(&mut self) -> Result<()> {
         let raised = self.raise_buffers()?;
         let namespace = self.namespace(SWITCHES)?.clone();
-        let switches = self.switches.insert(Switches::start(&namespace, &self.directory)?);
+        let switches = self.switches.insert(Switches::start(&namespace, &self.directory, self.file.switch_priority)?);
         switches.configure(&self.plan)?;
         // The check that disciplines survive it.
         switches.restart(&self.plan)?;

@@ -7,6 +7,7 @@
 //! | [`lab`] | a network that is up: made, used, taken down |
 //! | [`preflight`] | checks that measure whether the network is what experiments take it for |
 //! | [`namespace`] | named network namespaces, and threads and programs in them |
+//! | [`counters`] | where frames were lost |
 //! | [`status`] | the state of a lab that another process made |
 //!
 //! Invariants:
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod buffers;
+pub mod counters;
 mod error;
 pub mod file;
 mod first_frame;

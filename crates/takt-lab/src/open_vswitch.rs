@@ -26,12 +26,15 @@ const BACKOFF: Duration = Duration::from_secs(1);
 const SERVER: &str = "ovsdb-server";
 const SWITCH: &str = "ovs-vswitchd";
 const TOOL: &str = "ovsdb-tool";
+/// Of util-linux.
+const CHRT: &str = "chrt";
 
 /// Open vSwitch's processes and database.
 #[derive(Debug)]
 pub struct Switches {
     namespace: Namespace,
     directory: PathBuf,
+    priority: Option<u8>,
     server: Child,
     switch: Child,
     database: OpenVSwitch,
@@ -59,8 +62,8 @@ pub fn check_installed() -> Result<()> {
 }
 
 impl Switches {
-    /// Starts both, with an empty database.
-    pub fn start(namespace: &Namespace, directory: &Path) -> Result<Self> {
+    /// Starts both, with an empty database; ovs-vswitchd with a SCHED_FIFO priority if one is given.
+    pub fn start(namespace: &Namespace, directory: &Path, priority: Option<u8>) -> Result<Self> {
         let path = |name: &str| directory.join(name).display().to_string();
         let mut create = start(namespace, directory, TOOL, &["create", &path("conf.db"), SCHEMA])?;
         if !create.wait().map_err(Error::os("wait for ovsdb-tool"))?.success() {
@@ -72,8 +75,8 @@ impl Switches {
             socket(directory).exists().then(|| OpenVSwitch::unix(&socket(directory), LIMIT))?.ok() // tidy-allow(dropped-cause): it is not yet listening
         })?;
         database.initialise()?;
-        let switch = start_switch(namespace, directory)?;
-        Ok(Self { namespace: namespace.clone(), directory: directory.to_owned(), server, switch, database })
+        let switch = start_switch(namespace, directory, priority)?;
+        Ok(Self { namespace: namespace.clone(), directory: directory.to_owned(), priority, server, switch, database })
     }
 
     /// The id of ovs-vswitchd.
@@ -140,7 +143,7 @@ impl Switches {
         let failed = || Error::os("end ovs-vswitchd");
         self.switch.kill().map_err(failed())?;
         self.switch.wait().map_err(failed())?;
-        self.switch = start_switch(&self.namespace, &self.directory)?;
+        self.switch = start_switch(&self.namespace, &self.directory, self.priority)?;
         self.wait()?;
         let first = plan.ports().find_map(|(interface, _)| interface.port.as_ref());
         let Some((bridge, port)) = first else { return Ok(()) };
@@ -157,20 +160,36 @@ impl Switches {
     }
 }
 
-fn start_switch(namespace: &Namespace, directory: &Path) -> Result<Child> {
-    start(namespace, directory, SWITCH, &["--disable-system", &format!("unix:{}", socket(directory).display())])
+fn start_switch(namespace: &Namespace, directory: &Path, priority: Option<u8>) -> Result<Child> {
+    let mut command = match priority {
+        None => Command::new(SWITCH),
+        Some(priority) => {
+            // It becomes ovs-vswitchd, which keeps the process id, and whose threads have the priority.
+            let mut command = Command::new(CHRT);
+            command.args(["--fifo", &priority.to_string(), SWITCH]);
+            command
+        }
+    };
+    command.args(["--disable-system", &format!("unix:{}", socket(directory).display())]);
+    launch(namespace, directory, SWITCH, command)
 }
 
 fn start(namespace: &Namespace, directory: &Path, program: &'static str, arguments: &[&str]) -> Result<Child> {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    launch(namespace, directory, program, command)
+}
+
+/// Starts a program of Open vSwitch, which logs to the file of its name.
+fn launch(namespace: &Namespace, directory: &Path, program: &'static str, mut command: Command) -> Result<Child> {
     let failed = || Error::os(format!("start {program}"));
     let log = File::options().append(true).create(true).open(log(directory, program)).map_err(failed())?;
     let also = log.try_clone().map_err(failed())?;
-    let mut command = Command::new(program);
     for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
         command.env(variable, directory);
     }
     // Signals of the terminal are for the program that uses the lab.
-    command.args(arguments).stdin(Stdio::null()).stdout(log).stderr(also).process_group(0);
+    command.stdin(Stdio::null()).stdout(log).stderr(also).process_group(0);
     namespace.run(|| command.spawn()).and_then(|child| child).map_err(failed())
 }
 

@@ -16,6 +16,7 @@ mod state;
 use serde::Serialize;
 
 pub use datagrams::datagrams;
+pub(crate) use state::port_drops;
 pub use state::{disciplines, sockets};
 
 /// UDP checksums are computed before a frame reaches Open vSwitch.

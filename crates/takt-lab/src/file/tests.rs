@@ -56,6 +56,7 @@ fn file_without_a_name_is_called_as_the_file() {
 fn each_mistake_is_named() {
     for (right, wrong, expected) in [
         ("name = \"two\"", "name = \"../x\"", "lab \"../x\": 1 to 32 of a-z"),
+        ("name = \"two\"", "name = \"two\"\nswitch_priority = 100", "switch_priority is 100"),
         ("frames = 64", "frame = 64", "unknown field `frame`"),
         ("dscp = [46, 34]", "dscp = [46, 64]", "DSCP 64 is above 63"),
         ("dscp = [46, 34]", "dscp = [46, 46]", "belongs to two classes"),

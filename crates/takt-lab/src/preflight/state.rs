@@ -28,6 +28,14 @@ pub fn sockets(namespaces: &Namespaces, plan: &Plan, pid: Option<u32>, queues: u
     Ok(vec![send_buffer(&sockets, queues), receive_buffer(&sockets, &ports)])
 }
 
+/// The frames that the sockets of ports had no room for, by the names of their interfaces.
+pub(crate) fn port_drops(namespaces: &Namespaces, plan: &Plan, pid: u32) -> Result<Vec<(String, u64)>> {
+    let failed = Error::os("look at the sockets of ovs-vswitchd");
+    let (sockets, ports) = sockets_of(namespaces, plan, pid).map_err(failed)?;
+    let of_port = |number: u32| sockets.iter().find(|socket| socket.interface == number);
+    Ok(ports.into_iter().filter_map(|(name, number)| Some((name, of_port(number)?.drops.into()))).collect())
+}
+
 /// The name of a port's interface, and its number.
 type Port = (String, u32);
 
