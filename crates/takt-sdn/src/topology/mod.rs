@@ -1,6 +1,7 @@
 //! Switches, their ports, and the links between them, found by LLDP (IEEE 802.1AB) that is authenticated.
 //!
-//! The controller sends a probe from each port that is up, once every [`Config::interval`] and more often after the port came up.
+//! The controller sends a probe from each port that is up, once every [`Config::interval`], and more often after the port came up and after
+//! probes of a link were lost: an overload of the link takes probes, too.
 //! A probe that enters another switch shows a link in one direction; a link counts when both directions are shown. It is lost
 //! when PORT_STATUS says that a port is down, or when neither a probe has come for [`Config::silence`].
 //!
@@ -33,7 +34,7 @@ use crate::frame::{Frame, MacAddress, Network};
 pub struct Config {
     /// Between two probes of a port.
     pub interval: Duration,
-    /// Between the probes of a port that came up lately.
+    /// Between the probes of a port that came up lately, or of a link from which none came in for one and a half intervals.
     pub fast_interval: Duration,
     /// For how long a port that came up carries nothing but probes.
     pub probing: Duration,
@@ -96,7 +97,7 @@ pub enum LinkLoss {
 pub enum Refusal {
     /// It has the form of a probe, and not the authentication code of this run.
     Forged,
-    /// It is none of the last two probes of its port, or has been accepted before.
+    /// It is none of the last probes of its port, or has been accepted before.
     Repeated,
     /// It was on its way for longer than [`Config::transit`].
     Late,
@@ -160,6 +161,9 @@ pub struct PortDescription {
     pub is_up: bool,
 }
 
+/// Probes of a port that may be on their way at once: those that are sent quickly within the transit time.
+const ON_THE_WAY: usize = 6;
+
 /// A probe that is on its way.
 #[derive(Clone, Copy)]
 struct Sent {
@@ -173,8 +177,8 @@ struct Port {
     /// When its probing ends.
     quiet_until: Instant,
     next_probe: Instant,
-    /// The last two probes that no switch has received yet.
-    on_the_way: [Option<Sent>; 2],
+    /// The last probes that no switch has received yet.
+    on_the_way: [Option<Sent>; ON_THE_WAY],
     /// Where its probes come in, and when the last of them did.
     seen_by: Option<(PortRef, Instant)>,
 }
@@ -286,7 +290,7 @@ impl Topology {
             role: Role::Down,
             quiet_until: now,
             next_probe: now,
-            on_the_way: [None; 2],
+            on_the_way: [None; ON_THE_WAY],
             seen_by: None,
         });
         port.description = description;
@@ -310,7 +314,7 @@ impl Topology {
         self.lose_link(now, at, LinkLoss::PortDown);
         self.set_role(at, Role::Down);
         if let Some(port) = self.port_mut(at) {
-            port.on_the_way = [None; 2];
+            port.on_the_way = [None; ON_THE_WAY];
             port.seen_by = None;
         }
     }
@@ -497,8 +501,12 @@ impl Topology {
         let (interval, fast) = (self.config.interval, self.config.fast_interval);
         let ttl = u16::try_from(self.config.silence.as_secs() + 1).unwrap_or(u16::MAX);
         let Some(port) = self.port_mut(at) else { return };
-        port.next_probe = now.after(if port.role == Role::Probing { fast } else { interval });
-        port.on_the_way = [port.on_the_way[1], Some(Sent { sequence, at: now })];
+        // An overload of the link may take most of the probes: a direction that is silent is asked more often.
+        let is_silent = port.seen_by.is_some_and(|(_, when)| now > when.after(interval + interval / 2));
+        let is_urgent = port.role == Role::Probing || matches!(port.role, Role::Link(_)) && is_silent;
+        port.next_probe = now.after(if is_urgent { fast } else { interval });
+        port.on_the_way.rotate_left(1);
+        port.on_the_way[ON_THE_WAY - 1] = Some(Sent { sequence, at: now });
         let address = port.description.address;
         let frame = Probe { from: at, sequence }.frame(&self.key, address, ttl);
         self.counters.sent += 1;

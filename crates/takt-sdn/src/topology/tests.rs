@@ -138,6 +138,33 @@ fn silent_link_is_lost_and_its_ports_carry_nothing_for_the_hold_time() {
     assert_eq!(world.topology.role(port(1, 1)), Role::Edge);
 }
 
+/// The queue of an overloaded link holds each probe for 300 ms, and drops two of three.
+#[test]
+fn link_stays_under_an_overload_that_takes_most_probes() {
+    let (from, to) = (port(1, 1), port(2, 2));
+    let mut world = World::new(2, &[(from, to)]);
+    world.pass(SECOND);
+    world.cables.remove(&from);
+    let (mut waiting, mut seen, mut state) = (Vec::new(), world.sent.len(), 7_u64);
+    for _ in 0..20 * 120 {
+        world.pass(SECOND / 20);
+        let new = world.sent[seen..].iter().filter(|(at, _)| *at == from);
+        waiting.extend(new.map(|(_, frame)| (world.now.after(Duration::from_millis(300)), frame.clone())));
+        seen = world.sent.len();
+        while waiting.first().is_some_and(|(due, _)| *due <= world.now) {
+            let (_, frame) = waiting.remove(0);
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if (state >> 33).is_multiple_of(3) {
+                world.receive(to, &frame);
+            }
+        }
+    }
+    let lost = world.events.iter().filter(|event| matches!(event, Event::LinkLost(..))).count();
+    assert_eq!((lost, world.links()), (0, vec![(from, to)]));
+    let counters = world.topology.counters();
+    assert_eq!((counters.repeated, counters.late), (0, 0));
+}
+
 #[test]
 fn one_direction_is_no_link() {
     let mut world = World::new(2, &[]);
