@@ -8,7 +8,8 @@
 //! A pair that is gone, or does not fit any more, loses its entries first; its share of the network is free when no switch has them.
 //! Refused pairs are tried again, the most important first, when a share is free or the network has changed.
 //!
-//! **What is asked for.** Samples may come to the interface up to one separation late, so that the meter lets two pass at once. HEARTBEATs of a
+//! **What is asked for.** Samples may come to the interface as late as the contract says, so that the meter lets several pass at once: the meter's burst
+//! has what comes within the jitter, the variation of forwarding before the meter, and the step in which the meter counts time. HEARTBEATs of a
 //! reliable writer go by the same entries as its samples: each datagram has room for one, and those that it sends on their own count as
 //! samples. The separation is shortened to what the meter lets pass at its rate, which is a whole number of kilobits per second.
 
@@ -307,11 +308,11 @@ impl Admission {
     }
 
     fn admit(&mut self, application: &Application) -> Result<(), String> {
-        let demands = Demand::of(application, &self.file)?;
+        let snapshot = self.network.snapshot();
+        let demands = Demand::of(application, &self.file, &snapshot)?;
         if demands.iter().any(|demand| self.selectors.contains(&demand.selector)) {
             return Err("another admitted pair uses the same addresses and UDP port, or is just leaving".to_owned());
         }
-        let snapshot = self.network.snapshot();
         let (mut legs, mut moved, mut bound_ns) = (Vec::new(), BTreeSet::new(), None);
         for demand in demands {
             match self.scheduler.admit(&snapshot, demand.request.clone()) {

@@ -5,6 +5,7 @@
 //! topic = "camera/*"     # patterns as in PARTITION: *, ?, [a-z]
 //! type = "Image"         # optional, a pattern too
 //! separation = "5ms"
+//! jitter = "20ms"        # optional; one separation by default
 //! size = 1400            # octets of a serialised sample
 //! limit = "1ms"
 //! importance = 7
@@ -57,6 +58,7 @@ pub(super) struct Entry {
     topic: Partition,
     type_name: Option<Partition>,
     pub(super) separation: Option<Sourced<Duration>>,
+    pub(super) jitter: Option<Sourced<Duration>>,
     pub(super) size: Option<Sourced<u32>>,
     pub(super) limit: Option<Sourced<Duration>>,
     pub(super) importance: Option<Sourced<i32>>,
@@ -149,6 +151,7 @@ impl Reader<'_> {
             topic: Partition::default(),
             type_name: None,
             separation: None,
+            jitter: None,
             size: None,
             limit: None,
             importance: None,
@@ -164,14 +167,18 @@ impl Reader<'_> {
                     let pattern = pattern(value).ok_or_else(|| wrong("is no text; give a pattern of type names"))?;
                     entry.type_name = Some(pattern);
                 }
-                "separation" | "limit" => {
+                "separation" | "jitter" | "limit" => {
                     let span = text(value).and_then(parse_span).ok_or_else(|| {
                         wrong(
                             "is no span of time; write a whole number above zero and ns, us, ms or s, such as \"5ms\"",
                         )
                     })?;
                     let span = Some(Sourced::new(span, source));
-                    if key.get_ref() == "limit" { entry.limit = span } else { entry.separation = span }
+                    match key.get_ref().as_ref() {
+                        "limit" => entry.limit = span,
+                        "jitter" => entry.jitter = span,
+                        _ => entry.separation = span,
+                    }
                 }
                 "size" => {
                     let size = integer(value).and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0);
@@ -183,7 +190,11 @@ impl Reader<'_> {
                     let importance = importance.ok_or_else(|| wrong("is no whole number of 32 bits"))?;
                     entry.importance = Some(Sourced::new(importance, source));
                 }
-                _ => return Err(wrong("unknown key; known are topic, type, separation, size, limit and importance")),
+                _ => {
+                    return Err(wrong(
+                        "unknown key; known are topic, type, separation, jitter, size, limit and importance",
+                    ));
+                }
             }
         }
         let missing = || self.error(&value.span(), "topic", "is missing; give a pattern of topic names, * for all");

@@ -1,7 +1,7 @@
 //! Contract keys in the USER_DATA (DDS 1.4 §2.2.3.1) and the properties (RTPS 2.5 §9.6.3) of an endpoint.
 //!
 //! The keys that Takt's API writes are read by [`takt_wire::qos::Contract`]. Other vendors' applications can write them too, or
-//! the shorter forms with a unit: `rt.minsep=5ms;rt.maxsize=1400;rt.e2e=1ms;rt.importance=7`. A property counts more than
+//! the shorter forms with a unit: `rt.minsep=5ms;rt.maxsize=1400;rt.e2e=1ms;rt.importance=7`. `rt.jitter=20ms` has this form alone. A property counts more than
 //! USER_DATA, and of a key that is there twice the first counts. Unknown keys and values that are no numbers are passed over.
 
 use std::time::Duration;
@@ -14,6 +14,7 @@ use super::parse_span;
 #[derive(Default)]
 pub(super) struct Declared {
     pub(super) separation: Option<(Duration, &'static str)>,
+    pub(super) jitter: Option<(Duration, &'static str)>,
     pub(super) size: Option<(u32, &'static str)>,
     pub(super) limit: Option<(Duration, &'static str)>,
     pub(super) importance: Option<(i32, &'static str)>,
@@ -28,6 +29,7 @@ impl Declared {
         };
         let mut declared = Self {
             separation: span(of_takt.minimum_separation, "rt.min_sep_ns"),
+            jitter: None,
             size: of_takt.max_sample_bytes.filter(|size| *size > 0).map(|size| (size, "rt.max_bytes")),
             limit: span(of_takt.e2e_latency, "rt.e2e_ns"),
             importance: None,
@@ -36,6 +38,7 @@ impl Declared {
             let span = || parse_span(value);
             match key {
                 "rt.minsep" => declared.separation = declared.separation.or_else(|| Some((span()?, "rt.minsep"))),
+                "rt.jitter" => declared.jitter = declared.jitter.or_else(|| Some((span()?, "rt.jitter"))),
                 "rt.e2e" => declared.limit = declared.limit.or_else(|| Some((span()?, "rt.e2e"))),
                 "rt.maxsize" => {
                     let size = value.parse().ok().filter(|size| *size > 0);

@@ -1,10 +1,11 @@
-//! Contracts of writer and reader: minimum separation, size, latency limit and importance, each with its source.
+//! Contracts of writer and reader: minimum separation, jitter, size, latency limit and importance, each with its source.
 //!
-//! For each of the four values the first source that has it counts:
+//! For each of the five values the first source that has it counts:
 //!
 //! | value | sources, by precedence |
 //! |---|---|
 //! | separation | [`ContractFile`]; key `rt.min_sep_ns` or `rt.minsep` of the writer; finite DEADLINE of the writer |
+//! | jitter | [`ContractFile`]; key `rt.jitter` of the writer; one separation |
 //! | size | [`ContractFile`]; key `rt.max_bytes` or `rt.maxsize` of the writer; `PID_TYPE_MAX_SIZE_SERIALIZED` of the writer |
 //! | limit | [`ContractFile`]; key `rt.e2e_ns` or `rt.e2e` of the reader; LATENCY_BUDGET of the reader; DEADLINE of the reader |
 //! | importance | [`ContractFile`]; key `rt.importance` of the writer; TRANSPORT_PRIORITY of the writer; 0 |
@@ -88,6 +89,9 @@ impl<T> Sourced<T> {
 pub struct Contract {
     /// Least time between two samples of the writer, whatever their instance; above zero.
     pub separation: Sourced<Duration>,
+    /// How much later than its time a sample may come to the interface: a writer that was held up for so long sends the samples of that time
+    /// at once. It counts neither in the separation nor in the limit.
+    pub jitter: Sourced<Duration>,
     /// Octets of the longest serialised sample, its encapsulation header included; above zero.
     pub size: Sourced<u32>,
     /// Longest time from writing to delivery; above zero.
@@ -98,8 +102,11 @@ pub struct Contract {
 
 impl fmt::Display for Contract {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { separation, size, limit, importance } = self;
+        let Self { separation, jitter, size, limit, importance } = self;
         write!(f, "{} octets ({}) every {:?} ({})", size.value, size.source, separation.value, separation.source)?;
+        if jitter.source != Source::Default {
+            write!(f, ", up to {:?} late ({}),", jitter.value, jitter.source)?;
+        }
         write!(f, " within {:?} ({})", limit.value, limit.source)?;
         write!(f, ", importance {} ({})", importance.value, importance.source)
     }
@@ -161,6 +168,9 @@ pub fn resolve(
         .and_then(|entry| entry.separation)
         .or(of_writer.separation.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))))
         .or(policy(writer.qos.deadline.period).map(|value| Sourced::new(value, Source::WriterPolicy("DEADLINE"))));
+    let jitter = entry
+        .and_then(|entry| entry.jitter)
+        .or(of_writer.jitter.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))));
     let size = entry
         .and_then(|entry| entry.size)
         .or(of_writer.size.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))))
@@ -178,7 +188,10 @@ pub fn resolve(
         .or((priority != 0).then(|| Sourced::new(priority, Source::WriterPolicy("TRANSPORT_PRIORITY"))))
         .unwrap_or(Sourced::new(0, Source::Default));
     match (separation, size, limit) {
-        (Some(separation), Some(size), Some(limit)) => Ok(Contract { separation, size, limit, importance }),
+        (Some(separation), Some(size), Some(limit)) => {
+            let jitter = jitter.unwrap_or(Sourced::new(separation.value, Source::Default));
+            Ok(Contract { separation, jitter, size, limit, importance })
+        }
         _ => {
             let of = [
                 (Value::Separation, separation.is_none()),

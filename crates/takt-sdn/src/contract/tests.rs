@@ -45,6 +45,21 @@ fn keys_with_units_make_a_contract() {
 }
 
 #[test]
+fn jitter_is_one_separation_unless_the_writer_or_the_file_says_more() {
+    let (writer, reader) = pair("rt.minsep=5ms;rt.maxsize=1400", "rt.e2e=1ms;rt.jitter=9ms");
+    let contract = resolve(&writer, &reader, &ContractFile::default()).expect("all is declared");
+    assert_eq!(contract.jitter, Sourced::new(millis(5), Source::Default), "a reader has none");
+    assert!(!contract.to_string().contains("late"), "{contract}");
+    let (writer, reader) = pair("rt.minsep=5ms;rt.maxsize=1400;rt.jitter=40ms", "rt.e2e=1ms");
+    let contract = resolve(&writer, &reader, &ContractFile::default()).expect("all is declared");
+    assert_eq!(contract.jitter, Sourced::new(millis(40), Source::WriterKey("rt.jitter")));
+    assert!(contract.to_string().contains("up to 40ms late (key rt.jitter of the writer)"), "{contract}");
+    let file = ContractFile::parse("[[contract]]\ntopic = '*'\njitter = '1s'\n").expect("a good file");
+    let contract = resolve(&writer, &reader, &file).expect("all is declared");
+    assert_eq!(contract.jitter, Sourced::new(millis(1000), Source::File { line: 3 }));
+}
+
+#[test]
 fn policies_count_where_keys_are_missing() {
     let (mut writer, mut reader) = pair("", "");
     writer.max_sample_serialized = Some(900);
@@ -90,6 +105,7 @@ fn errors_of_a_file_name_line_and_key() {
     let error = |text: &str| ContractFile::parse(text).expect_err("a wrong file").to_string();
     let cases = [
         ("[[contract]]\ntopic = 'a'\nseparation = '5'\n", "line 3: separation: is no span of time"),
+        ("[[contract]]\ntopic = 'a'\njitter = 0\n", "line 3: jitter: is no span of time"),
         ("[[contract]]\ntopic = 'a'\nlimit = 5\n", "line 3: limit: is no span of time"),
         ("[[contract]]\ntopic = 'a'\n\nsize = 0\n", "line 4: size: is no size"),
         ("[[contract]]\ntopic = 1\n", "line 2: topic: is no text"),

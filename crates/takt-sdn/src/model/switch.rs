@@ -57,6 +57,8 @@ pub struct SwitchModel {
     pub foreign_frame_len: u64,
     /// How much more than its rate a meter may let pass.
     pub rate_limiter_ppm: u32,
+    /// A meter refills in steps of this time.
+    pub rate_limiter_step_ns: u64,
     /// Room for rules.
     pub tables: Tables,
 }
@@ -114,6 +116,8 @@ struct File {
     forwarding_ns: Spanned<Times>,
     foreign_frame_len: Spanned<u64>,
     rate_limiter_ppm: Spanned<u32>,
+    #[serde(default)]
+    rate_limiter_step_ns: u32,
     tables: Tables,
     queue: Vec<Spanned<QueueEntry>>,
 }
@@ -202,6 +206,7 @@ impl SwitchModel {
             forwarding_ns: forwarding.max,
             foreign_frame_len: file.foreign_frame_len.into_inner(),
             rate_limiter_ppm: file.rate_limiter_ppm.into_inner(),
+            rate_limiter_step_ns: file.rate_limiter_step_ns.into(),
             tables: file.tables,
         })
     }
@@ -257,6 +262,7 @@ mod tests {
             ("min = 0", "min = 999_000", "forwarding_ns"),
             ("foreign_frame_len = 1514", "foreign_frame_len = 5", "foreign_frame_len"),
             ("rate_limiter_ppm = 50_000", "rate_limiter_ppm = 5_000_000", "rate_limiter_ppm"),
+            ("rate_limiter_step_ns = 1_000_000", "rate_limiter_step_ns = -1", "rate_limiter_step_ns"),
             ("meters = 262_144", "meterz = 1", "meterz"),
             ("scheduling = \"strict-priority\"", "scheduling = \"lottery\"", "scheduling"),
             ("dscp = 34", "dscp = 64", "dscp"),

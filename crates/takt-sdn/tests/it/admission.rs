@@ -254,6 +254,19 @@ fn frames_have_the_class_of_their_admission_and_none_without() {
 }
 
 #[test]
+fn meter_passes_at_once_what_the_jitter_of_the_contract_allows() {
+    for (jitter, passes) in [("", 3..6), (";rt.jitter=50ms", 12..16)] {
+        let mut site = Site::new(2, &line(2), Some(NETWORK));
+        let writer = site.writer(0, "Joint", &format!("rt.minsep=5ms;rt.maxsize=1000{jitter}"));
+        let reader = site.reader(1, "Joint", REQUEST);
+        site.run(1_000);
+        assert!(site.is_matched(0, writer, reader), "{:?}", site.fabric.events);
+        let passed = site.classes(0, 1, 100).len();
+        assert!(passes.contains(&passed), "{jitter:?}: {passed}");
+    }
+}
+
+#[test]
 fn pair_is_released_when_every_switch_has_its_entries_and_not_before() {
     let mut site = Site::new(3, &line(3), Some(NETWORK));
     site.fabric.stalled.insert(2);

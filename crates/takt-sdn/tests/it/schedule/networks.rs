@@ -20,6 +20,7 @@ pub fn model(classes: usize, flow_entries: u32) -> SwitchModel {
         forwarding_ns: 0,
         foreign_frame_len: 1514,
         rate_limiter_ppm: 0,
+        rate_limiter_step_ns: 0,
         tables: Tables { flow_entries, groups: 8, meters: 1000 },
     }
 }

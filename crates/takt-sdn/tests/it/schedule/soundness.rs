@@ -46,6 +46,7 @@ fn model(random: &mut Random) -> SwitchModel {
         forwarding_ns,
         foreign_frame_len: random.between(60, 1514),
         rate_limiter_ppm: random.between(0, 50_000) as u32,
+        rate_limiter_step_ns: 0,
         tables: Tables { flow_entries: random.between(5, 200) as u32, groups: 20, meters: 200 },
     }
 }
