@@ -138,6 +138,8 @@ pub struct Admission {
     outcomes: Vec<Outcome>,
     is_changed: bool,
     shall_retry: bool,
+    /// Refused pairs that are to be tried again, the next one last.
+    retries: Vec<Pair>,
 }
 
 impl fmt::Debug for Admission {
@@ -162,6 +164,7 @@ impl Admission {
             outcomes: Vec::new(),
             is_changed: false,
             shall_retry: false,
+            retries: Vec::new(),
         }
     }
 
@@ -233,14 +236,26 @@ impl Admission {
         self.leave(pair);
     }
 
-    /// The refused pairs that shall [ask](Self::ask) again, in this order.
-    pub fn take_retries(&mut self) -> Vec<Pair> {
-        if !std::mem::take(&mut self.shall_retry) {
-            return Vec::new();
+    /// The refused pair that shall [ask](Self::ask) again next. One decision may take long: between two of them the controller serves its
+    /// switches.
+    pub fn next_retry(&mut self) -> Option<Pair> {
+        if std::mem::take(&mut self.shall_retry) {
+            let refused = self.refused.iter().map(|(pair, importance)| (*pair, *importance));
+            let mut pairs: Vec<(Pair, i32)> = refused.collect();
+            pairs.sort_by_key(|(pair, importance)| (*importance, std::cmp::Reverse(*pair)));
+            self.retries = pairs.into_iter().map(|(pair, _)| pair).collect();
         }
-        let mut pairs: Vec<(Pair, i32)> = self.refused.iter().map(|(pair, importance)| (*pair, *importance)).collect();
-        pairs.sort_by_key(|(pair, importance)| (std::cmp::Reverse(*importance), *pair));
-        pairs.into_iter().map(|(pair, _)| pair).collect()
+        while let Some(pair) = self.retries.pop() {
+            if self.refused.contains_key(&pair) {
+                return Some(pair);
+            }
+        }
+        None
+    }
+
+    /// Whether refused pairs wait to be tried again.
+    pub fn has_retries(&self) -> bool {
+        self.shall_retry || !self.retries.is_empty()
     }
 
     /// The network, or the hosts of pairs, are known better: refused pairs are tried again.

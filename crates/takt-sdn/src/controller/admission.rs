@@ -102,6 +102,7 @@ impl Controller {
 
     /// Follows the network and the switches with admitted flows, until nothing more is to be decided now.
     pub(super) fn follow_admission(&mut self, now: Instant) {
+        let mut may_retry = true;
         while let Some(mut admission) = self.admission.take() {
             if std::mem::take(&mut self.is_network_stale) {
                 let untagged = self.devices.iter().filter(|(host, _)| host.vlan == 0);
@@ -110,7 +111,8 @@ impl Controller {
                 admission.set_network(network);
                 admission.retry();
             }
-            for pair in admission.take_retries() {
+            let retried = if std::mem::take(&mut may_retry) { admission.next_retry() } else { None };
+            if let Some(pair) = retried {
                 self.apply(&mut admission, pair);
             }
             let switches = &self.switches;
@@ -118,6 +120,7 @@ impl Controller {
                 |dpid: u64, flow: &_| switches.get(&dpid).map_or(Presence::Absent, |switch| switch.sync.presence(flow));
             let is_changed = admission.advance(presence);
             let outcomes = admission.take_outcomes();
+            self.retry_at = admission.has_retries().then_some(now);
             self.admission = Some(admission);
             if is_changed {
                 let dpids: Vec<u64> = self.switches.keys().copied().collect();

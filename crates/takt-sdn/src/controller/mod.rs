@@ -85,6 +85,8 @@ pub struct Controller {
     admission: Option<Admission>,
     /// Switches, links or hosts have changed since the model of the network was filled.
     is_network_stale: bool,
+    /// When the next refused pair is tried again.
+    retry_at: Option<Instant>,
     discovery_ports: BTreeSet<u16>,
     /// Where participants receive discovery alone.
     metatraffic: BTreeMap<GuidPrefix, Vec<SocketAddr>>,
@@ -111,6 +113,7 @@ impl Controller {
             discovery: Interceptor::new(config.discovery.clone()),
             admission: config.network.clone().map(Admission::new),
             is_network_stale: true,
+            retry_at: None,
             discovery_ports: config.forwarding.discovery_ports(),
             metatraffic: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -183,7 +186,8 @@ impl Controller {
         let adoption = self.switches.values().filter_map(|switch| switch.adopted_at);
         let discovery = self.discovery.poll_timeout();
         let others = [self.topology.poll_timeout(), self.membership.poll_timeout(), discovery, Some(self.next_ageing)];
-        channels.chain(adoption).chain(others.into_iter().flatten()).min()
+        let others = others.into_iter().chain([self.retry_at]);
+        channels.chain(adoption).chain(others.flatten()).min()
     }
 
     /// Does what is due.

@@ -6,9 +6,11 @@
 //! | [`route`] | loop-free paths and trees |
 //! | [`streams`] | the flows of one pair: data, HEARTBEATs, ACKNACKs |
 //! | [`classes`] | the lowest class of each hop at which all flows keep their limits (Audsley) |
+//! | `full` | ports without room, and what was refused there |
+//! | [`remedies`] | what would make a refused pair fit |
 //! | [`rooms`] | room for flow entries, groups and meters in the switches |
 //! | [`end_to_end`] | one bound from `write` to callback |
-//! | [`scheduler`] | admits, removes and reroutes; what would make a refused pair fit |
+//! | [`scheduler`] | admits, removes and reroutes |
 //!
 //! Audsley, "On priority assignment in fixed priority scheduling" (2001): a flow gets the lowest priority at which it keeps its limit. Each
 //! assignment is tested by [`takt_calculus::network::Admission`] together with all admitted flows.
@@ -17,6 +19,8 @@
 
 pub mod classes;
 pub mod end_to_end;
+mod full;
+pub mod remedies;
 pub mod rooms;
 pub mod route;
 pub mod scheduler;
@@ -24,6 +28,7 @@ pub mod streams;
 pub mod wire;
 
 pub use end_to_end::{HostStages, Plan};
-pub use scheduler::{Admitted, Hop, Reason, Refused, Remedies, RequestId, Rerouted, Route, Scheduler};
+pub use remedies::Remedies;
+pub use scheduler::{Admitted, Hop, Reason, Refused, RequestId, Rerouted, Route, Scheduler};
 pub use streams::{Contract, Reliability, Request};
 pub use wire::{FormatError, WireFormat};

@@ -5,7 +5,8 @@ use std::fmt;
 
 use takt_calculus::network::{self as calculus, Admission, Flow, FlowId, NetworkCertificate, QueueFault};
 
-use super::classes::{self, Placed};
+use super::classes::{self, NotPlaced, Placed, TRIALS_MAX, Trials};
+use super::full::FullPorts;
 use super::rooms::{self, NoRoom, Rooms};
 use super::route::{self, Tree};
 use super::streams::{Request, Stream};
@@ -137,17 +138,6 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// What would make a refused request fit, each alone; found by trial, so that it fits now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Remedies {
-    /// A longer limit.
-    pub limit_ns: Option<u64>,
-    /// A longer separation.
-    pub min_separation_ns: Option<u64>,
-    /// Smaller samples.
-    pub sample_len: Option<u64>,
-}
-
 /// What became of requests whose ways changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rerouted {
@@ -189,7 +179,17 @@ pub struct Scheduler {
     /// Whose flow it is, and which of its flows.
     owners: BTreeMap<FlowId, (RequestId, usize)>,
     rooms: Rooms,
+    full: FullPorts,
     next: u64,
+}
+
+/// What a decision reads and keeps account of while it places flows.
+struct Desk<'a> {
+    ports: &'a [Egress],
+    snapshot: &'a Snapshot,
+    rooms: Rooms,
+    full: &'a mut FullPorts,
+    trials: Trials,
 }
 
 impl Default for Scheduler {
@@ -202,6 +202,7 @@ impl Default for Scheduler {
             entries: BTreeMap::new(),
             owners: BTreeMap::new(),
             rooms: Rooms::default(),
+            full: FullPorts::default(),
             next: 0,
         }
     }
@@ -227,22 +228,33 @@ impl Scheduler {
     /// # Errors
     /// As of `admit`.
     pub fn what_if(&mut self, snapshot: &Snapshot, request: &Request) -> Result<Admitted, Refused> {
+        self.try_out(snapshot, request, &mut trials_of(request))
+    }
+
+    /// [`what_if`](Self::what_if), as far as the trials go.
+    pub(super) fn try_out(
+        &mut self,
+        snapshot: &Snapshot,
+        request: &Request,
+        trials: &mut Trials,
+    ) -> Result<Admitted, Refused> {
         let candidates = self.candidates(snapshot, request)?;
-        let Self { network, ports, rooms, .. } = self;
-        let mut rooms = rooms.clone();
+        let Self { network, ports, rooms, full, .. } = self;
+        let mut desk = Desk { ports, snapshot, rooms: rooms.clone(), full, trials: trials.take() };
         let mut outcome = None;
         // It always goes back.
         let gone: Result<(), ()> = network.attempt(|network| {
-            let placed = place_all(network, ports, &mut rooms, snapshot, candidates);
+            let placed = place_all(network, &mut desk, candidates);
             outcome = Some(placed.map(|placed| {
                 let routes: Vec<Route> =
-                    placed.iter().map(|(stream, _)| route_of(network, ports, snapshot, stream)).collect();
+                    placed.iter().map(|(stream, _)| route_of(network, desk.ports, snapshot, stream)).collect();
                 let moves = placed.into_iter().flat_map(|(_, placed)| placed.moved.into_iter().map(|(old, _)| old));
                 (routes, moves.collect::<Vec<FlowId>>())
             }));
             Err(())
         });
         debug_assert!(gone.is_err(), "an attempt that fails changes nothing");
+        *trials = desk.trials;
         let (routes, moves) = outcome.unwrap_or_else(|| Err(no_route(request)))?;
         let moved = moves.iter().filter_map(|id| Some(self.owners.get(id)?.0)).collect();
         let bound_ns = routes.first().map_or(0, |route| route.bound_ns);
@@ -253,7 +265,9 @@ impl Scheduler {
     pub fn remove(&mut self, id: RequestId) -> Option<Request> {
         let entry = self.entries.remove(&id)?;
         for stream in &entry.streams {
-            self.network.remove(stream.id);
+            if let Some(flow) = self.network.remove(stream.id) {
+                self.full.forget(&flow.hops);
+            }
             self.owners.remove(&stream.id);
             self.rooms.give(&stream.needs);
         }
@@ -311,36 +325,13 @@ impl Scheduler {
         Some((self.network.certificate(), self.network.index_in_certificate(samples.id)?))
     }
 
-    /// What would make a request fit that is refused. Each trial is a decision; there are some sixty.
-    pub fn remedies(&mut self, snapshot: &Snapshot, request: &Request) -> Remedies {
-        let mut fits = |change: &dyn Fn(&mut Request)| {
-            let mut changed = request.clone();
-            change(&mut changed);
-            self.what_if(snapshot, &changed).is_ok()
-        };
-        let contract = request.contract;
-        let limit = least(contract.limit_ns, |limit_ns| fits(&|changed| changed.contract.limit_ns = limit_ns));
-        let separation = least(contract.min_separation_ns, |separation_ns| {
-            fits(&|changed| changed.contract.min_separation_ns = separation_ns)
-        });
-        // The fewer octets are taken away, the better.
-        let less = least((contract.sample_len >> 16).max(1), |less| {
-            let sample_len = contract.sample_len.checked_sub(less).filter(|len| *len > 0);
-            sample_len.is_some_and(|sample_len| fits(&|changed| changed.contract.sample_len = sample_len))
-        });
-        Remedies {
-            limit_ns: limit,
-            min_separation_ns: separation,
-            sample_len: less.map(|less| contract.sample_len - less),
-        }
-    }
-
     fn admit_as(&mut self, id: RequestId, snapshot: &Snapshot, request: Request) -> Result<Admitted, Refused> {
         let candidates = self.candidates(snapshot, &request)?;
-        let Self { network, ports, rooms, .. } = self;
-        let mut taken = rooms.clone();
-        let placed = network.attempt(|network| place_all(network, ports, &mut taken, snapshot, candidates))?;
-        self.rooms = taken;
+        let trials = trials_of(&request);
+        let Self { network, ports, rooms, full, .. } = self;
+        let mut desk = Desk { ports, snapshot, rooms: rooms.clone(), full, trials };
+        let placed = network.attempt(|network| place_all(network, &mut desk, candidates))?;
+        self.rooms = desk.rooms;
         let (mut streams, mut moved) = (Vec::new(), BTreeSet::new());
         for (n, (stream, Placed { id: flow, moved: moves })) in placed.into_iter().enumerate() {
             let owners: Vec<_> = moves.iter().filter_map(|(old, new)| Some((*new, self.owners.remove(old)?))).collect();
@@ -411,6 +402,12 @@ impl Scheduler {
     }
 }
 
+/// The trials of a decision: [`TRIALS_MAX`] for each flow.
+pub(super) fn trials_of(request: &Request) -> Trials {
+    let flows = request.contract.reliability.map_or(1, |_| 2 + request.destinations.len());
+    Trials::new(TRIALS_MAX.saturating_mul(flows))
+}
+
 fn no_route(request: &Request) -> Refused {
     Refused { flow: request.name.clone(), reason: Reason::NoRoute }
 }
@@ -448,20 +445,19 @@ fn metered(snapshot: &Snapshot, tree: &Tree, period_ns: u64) -> u64 {
 /// Places flows one after the other, each by the first of its ways that fits.
 fn place_all(
     network: &mut Admission,
-    ports: &[Egress],
-    rooms: &mut Rooms,
-    snapshot: &Snapshot,
+    desk: &mut Desk<'_>,
     candidates: Vec<Candidates>,
 ) -> Result<Vec<(PlacedStream, Placed)>, Refused> {
-    candidates.into_iter().map(|candidates| place_one(network, ports, rooms, snapshot, candidates)).collect()
+    let numbered = candidates.into_iter().enumerate();
+    numbered.map(|(n, candidates)| place_one(network, desk, candidates, n == 0)).collect()
 }
 
+/// Refusals of a flow that is placed `alone`, before others of its request, are remembered.
 fn place_one(
     network: &mut Admission,
-    ports: &[Egress],
-    rooms: &mut Rooms,
-    snapshot: &Snapshot,
+    desk: &mut Desk<'_>,
     candidates: Candidates,
+    alone: bool,
 ) -> Result<(PlacedStream, Placed), Refused> {
     let Candidates { stream, ways } = candidates;
     // The refusal that is returned: that of the least loaded way.
@@ -469,21 +465,33 @@ fn place_one(
     // Others move for it on that way only, and if no way is free.
     let tries = ways.iter().map(|way| (way, false)).chain(ways.first().map(|way| (way, true)));
     for ((tree, flow), moves) in tries {
+        if desk.trials.are_spent() {
+            first.get_or_insert(Reason::TooFar);
+            break;
+        }
+        if let Some(refused) = desk.full.refusal(flow) {
+            first.get_or_insert_with(|| reason(network, desk.ports, &stream.name, refused.clone()));
+            continue;
+        }
         let needs = rooms::needs(tree);
-        if let Err(no_room) = rooms.take(snapshot, &needs) {
+        if let Err(no_room) = desk.rooms.take(desk.snapshot, &needs) {
             first.get_or_insert(Reason::Room(no_room));
             continue;
         }
-        match classes::place(network, flow, moves) {
+        let refused = match classes::place(network, flow, moves, &mut desk.trials) {
             Ok(placed) => {
                 return Ok((PlacedStream { id: placed.id, stream, tree: tree.clone(), needs }, placed));
             }
-            Err(refused) => {
-                rooms.give(&needs);
-                let reason = reason(network, ports, &stream.name, refused);
-                first.get_or_insert(reason);
+            Err(NotPlaced::Full { port, refused }) => {
+                if alone {
+                    desk.full.remember(flow, port, &refused);
+                }
+                refused
             }
-        }
+            Err(NotPlaced::Other(refused)) => refused,
+        };
+        desk.rooms.give(&needs);
+        first.get_or_insert_with(|| reason(network, desk.ports, &stream.name, refused));
     }
     Err(Refused { flow: stream.name, reason: first.unwrap_or(Reason::NoRoute) })
 }
@@ -520,20 +528,4 @@ fn route_of(network: &Admission, ports: &[Egress], snapshot: &Snapshot, placed: 
         bound_ns: network.bound(placed.id).map_or(u64::MAX, |bound| bound.bound_ns()),
         limit_ns: placed.stream.limit_ns,
     }
-}
-
-/// A value above `from` that fits, at most a sixteenth above the least one if what fits once fits for all above; `None` if doubling it
-/// sixteen times does not help.
-fn least(from: u64, mut fits: impl FnMut(u64) -> bool) -> Option<u64> {
-    let mut high = (1..=16).map_while(|n| from.checked_mul(1 << n)).find(|value| fits(*value))?;
-    let mut low = high / 2;
-    while high - low > (high / 16).max(1) {
-        let middle = low + (high - low) / 2;
-        if fits(middle) {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    Some(high)
 }

@@ -118,6 +118,28 @@ fn limit_below_the_time_of_a_lone_flow_is_mended_by_a_longer_one() {
 }
 
 #[test]
+fn full_port_takes_flows_again_when_one_leaves() {
+    let mut model = model(2, 1000);
+    model.queues.iter_mut().for_each(|queue| queue.depth.frames = 6);
+    let snapshot = network(2, model).snapshot();
+    let mut scheduler = Scheduler::default();
+    let mut admitted = Vec::new();
+    let asked = || request(0, &[2], 100 * MILLISECOND);
+    let refused = loop {
+        match scheduler.admit(&snapshot, asked()) {
+            Ok(decision) => admitted.push(decision.id),
+            Err(refused) => break refused,
+        }
+    };
+    assert!(matches!(refused.reason, Reason::Queue { .. }) && !admitted.is_empty(), "{refused}");
+    assert_eq!(scheduler.admit(&snapshot, asked()), Err(refused.clone()), "it is remembered");
+    scheduler.remove(admitted[0]).expect("it was admitted");
+    scheduler.admit(&snapshot, asked()).expect("there is room again");
+    assert!(scheduler.admit(&snapshot, asked()).is_err());
+    assert_eq!(check(&scheduler.certificate()), Ok(()));
+}
+
+#[test]
 fn loaded_way_is_avoided() {
     // In a ring of four, two ways of the same length lead to the switch opposite.
     let snapshot = network(4, model(2, 1000)).snapshot();

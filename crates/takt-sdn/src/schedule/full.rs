@@ -1,0 +1,132 @@
+//! Ports without room: what was refused there, so that a flow that asks for as much is refused at once.
+//!
+//! A flow is remembered where its queue would overflow in the lowest class as well as in the most urgent one. Until a flow leaves that port,
+//! another one is refused there if it has frames as long and as many, as often, with as much jitter, from as far. It could fit only if the
+//! ports before delayed it less than they did the one that is remembered.
+
+use std::collections::BTreeMap;
+
+use takt_calculus::network::{Flow, Hop, Refused};
+
+/// Refusals that are remembered of a port.
+const REFUSALS_MAX: usize = 16;
+
+/// What a flow asks of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Demand {
+    /// Octets and frames of an event.
+    octets: u64,
+    frames: u64,
+    period_ns: u64,
+    jitter_ns: u64,
+    /// Hops before the port.
+    before: usize,
+}
+
+impl Demand {
+    fn of(flow: &Flow, at: usize) -> Self {
+        let octets = flow.frames.iter().map(|frames| frames.len.saturating_mul(frames.count));
+        Self {
+            octets: octets.fold(0, u64::saturating_add),
+            frames: flow.frames.iter().fold(0, |sum, frames| sum.saturating_add(frames.count)),
+            period_ns: flow.arrivals.period_ns,
+            jitter_ns: flow.arrivals.jitter_ns,
+            before: at,
+        }
+    }
+
+    fn is_at_least(&self, other: &Self) -> bool {
+        let is_more = (self.octets, self.frames, self.jitter_ns, self.before);
+        let than = (other.octets, other.frames, other.jitter_ns, other.before);
+        is_more.0 >= than.0
+            && is_more.1 >= than.1
+            && is_more.2 >= than.2
+            && is_more.3 >= than.3
+            && self.period_ns <= other.period_ns
+    }
+}
+
+/// Refusals by the index of the port.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FullPorts {
+    refusals: BTreeMap<usize, Vec<(Demand, Refused)>>,
+}
+
+impl FullPorts {
+    /// The refusal of a flow that asks for no more than this one.
+    pub(super) fn refusal(&self, flow: &Flow) -> Option<&Refused> {
+        flow.hops.iter().enumerate().find_map(|(at, hop)| {
+            let own = Demand::of(flow, at);
+            let refusals = self.refusals.get(&hop.port)?;
+            refusals.iter().find(|(demand, _)| own.is_at_least(demand)).map(|(_, refused)| refused)
+        })
+    }
+
+    /// Remembers a flow that a port has no room for in any class.
+    pub(super) fn remember(&mut self, flow: &Flow, port: usize, refused: &Refused) {
+        let Some(at) = flow.hops.iter().position(|hop| hop.port == port) else { return };
+        let own = Demand::of(flow, at);
+        let refusals = self.refusals.entry(port).or_default();
+        refusals.retain(|(demand, _)| !demand.is_at_least(&own));
+        if refusals.len() < REFUSALS_MAX {
+            refusals.push((own, refused.clone()));
+        }
+    }
+
+    /// A flow leaves these ports.
+    pub(super) fn forget(&mut self, hops: &[Hop]) {
+        for hop in hops {
+            self.refusals.remove(&hop.port);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use takt_calculus::Arrivals;
+    use takt_calculus::network::{Frames, QueueFault};
+
+    use super::*;
+
+    fn flow(len: u64, period_ns: u64, ports: &[usize]) -> Flow {
+        Flow {
+            name: "test".into(),
+            arrivals: Arrivals::sporadic(period_ns),
+            frames: vec![Frames { len, count: 1 }],
+            hops: ports.iter().map(|port| Hop { port: *port, class: 0 }).collect(),
+            branches: vec![],
+            limit_ns: 1_000_000,
+        }
+    }
+
+    #[test]
+    fn full_port_refuses_what_asks_for_as_much_until_a_flow_leaves_it() {
+        let hop = Hop { port: 2, class: 3 };
+        let refused = Refused::Queue { hop, fault: QueueFault::Overflow { octets: 1, frames: 1 } };
+        let mut full = FullPorts::default();
+        full.remember(&flow(500, 100, &[1, 2]), 2, &refused);
+        assert_eq!(full.refusal(&flow(500, 100, &[1, 2, 5])), Some(&refused));
+        assert_eq!(full.refusal(&flow(600, 90, &[4, 3, 2])), Some(&refused));
+        for other in [flow(499, 100, &[1, 2]), flow(500, 101, &[1, 2]), flow(500, 100, &[2]), flow(500, 100, &[1, 3])] {
+            assert_eq!(full.refusal(&other), None, "{other:?}");
+        }
+        // A smaller one that is refused, too, stands for both.
+        full.remember(&flow(400, 100, &[1, 2]), 2, &refused);
+        assert_eq!(full.refusals[&2].len(), 1);
+        full.forget(&[Hop { port: 1, class: 0 }]);
+        assert_eq!(full.refusal(&flow(450, 100, &[1, 2])), Some(&refused));
+        full.forget(&[hop]);
+        assert_eq!(full.refusal(&flow(500, 100, &[1, 2])), None);
+    }
+
+    #[test]
+    fn refusals_of_a_port_are_bounded() {
+        let refused = Refused::TooFar;
+        let mut full = FullPorts::default();
+        for n in 0..100 {
+            // The longer, the rarer: none asks for as much as another.
+            full.remember(&flow(100 + n, 100 + n, &[0]), 0, &refused);
+        }
+        assert_eq!(full.refusals[&0].len(), REFUSALS_MAX);
+    }
+}
