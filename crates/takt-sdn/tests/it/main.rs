@@ -9,6 +9,7 @@ mod discovery_engines;
 mod discovery_network;
 mod fabric;
 mod open_vswitch;
+mod overload;
 mod plain_ethernet;
 mod resynchronisation;
 mod schedule;

@@ -15,7 +15,7 @@ use takt_testkit::{not_run, require};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Root, network namespaces, Open vSwitch.
-fn available() -> Result<(), String> {
+pub fn available() -> Result<(), String> {
     require::root()?;
     require::network_namespaces()?;
     ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool"].into_iter().try_for_each(require::program)
@@ -55,7 +55,7 @@ fn lab(test: &str) -> Lab {
 }
 
 /// A controller on a thread of its own.
-struct Running {
+pub struct Running {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Event>>>,
     state: Arc<std::sync::Mutex<State>>,
@@ -63,17 +63,17 @@ struct Running {
 
 /// What the thread shows.
 #[derive(Clone, Copy, Default)]
-struct State {
-    links: usize,
-    tree: usize,
-    edges: usize,
-    is_settled: bool,
+pub struct State {
+    pub links: usize,
+    pub tree: usize,
+    pub edges: usize,
+    pub is_settled: bool,
 }
 
 impl Running {
-    fn start(lab: &Lab) -> Self {
+    pub fn start(lab: &Lab, config: Config) -> Self {
         let address = "127.0.0.1:6653".parse().expect("an address");
-        let listen = || Runtime::listen(address, None, Config::default()).expect("the port is free");
+        let listen = || Runtime::listen(address, None, config).expect("the port is free");
         let mut runtime = lab.namespace(SWITCHES).expect("it has switches").run(listen).expect("root");
         let is_over = Arc::new(AtomicBool::new(false));
         let state = Arc::new(std::sync::Mutex::new(State::default()));
@@ -96,7 +96,7 @@ impl Running {
         Self { is_over, thread: Some(thread), state }
     }
 
-    fn wait(&self, what: &str, is_reached: impl Fn(&State) -> bool) {
+    pub fn wait(&self, what: &str, is_reached: impl Fn(&State) -> bool) {
         let begin = Instant::now();
         loop {
             let state = *self.state.lock().expect("no panic");
@@ -113,7 +113,7 @@ impl Running {
         }
     }
 
-    fn stop(mut self) -> Vec<Event> {
+    pub fn stop(mut self) -> Vec<Event> {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.take().expect("it runs").join().expect("no panic")
     }
@@ -147,7 +147,7 @@ fn hosts_reach_each_other_over_a_ring_whose_links_fail() {
         return not_run(why);
     }
     let lab = lab("ring");
-    let running = Running::start(&lab);
+    let running = Running::start(&lab, Config::default());
     running.wait("three switches in a ring", |state| {
         (state.links, state.tree, state.edges, state.is_settled) == (3, 2, 3, true)
     });
@@ -187,10 +187,10 @@ fn switch_that_already_is_as_wanted_is_not_changed_by_a_new_controller() {
         return not_run(why);
     }
     let lab = lab("again");
-    let running = Running::start(&lab);
+    let running = Running::start(&lab, Config::default());
     running.wait("a first run", |state| (state.links, state.tree, state.edges, state.is_settled) == (3, 2, 3, true));
     running.stop();
-    let running = Running::start(&lab);
+    let running = Running::start(&lab, Config::default());
     running.wait("a second run", |state| (state.links, state.tree, state.edges, state.is_settled) == (3, 2, 3, true));
     let sockets = ["h1", "h2"].map(|host| socket(&lab, host));
     reaches(&sockets[0], &sockets[1], "10.8.0.2:7000", 1);

@@ -1,0 +1,202 @@
+//! A participant on the sockets of a host of the lab, driven by the thread that uses it.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant as Clock};
+
+use mio::{Events, Interest, Poll, Token};
+use takt_core::{
+    ChangeKind, Config, FlowTag, Instant, Interface, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec,
+    Received, Selector, WriterHandle, WriterSpec,
+};
+use takt_lab::Lab;
+use takt_wire::qos::{
+    DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicData, UserData,
+};
+use takt_wire::{GuidPrefix, Locator, Timestamp};
+
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+const MULTICAST: u16 = 7400;
+const METATRAFFIC: u16 = 7410;
+const USER: u16 = 7411;
+/// The encapsulation header of plain CDR, little-endian.
+const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
+
+pub struct Station {
+    participant: Participant,
+    poll: Poll,
+    /// Of multicast discovery, discovery, and samples. All is sent by the second.
+    sockets: [mio::net::UdpSocket; 3],
+    start: Clock,
+}
+
+impl Station {
+    /// Joins domain 0 on a host.
+    pub fn open(lab: &Lab, host: &str, address: Ipv4Addr, number: u8) -> Self {
+        let namespace = lab.namespace(host).expect("a host of the file");
+        let bind = |ip: Ipv4Addr, port| UdpSocket::bind((ip, port)).expect("the port is free");
+        let open = || {
+            let group = bind(GROUP, MULTICAST);
+            group.join_multicast_v4(&GROUP, &address).expect("the interface has the address");
+            [group, bind(address, METATRAFFIC), bind(address, USER)]
+        };
+        let sockets = namespace.run(open).expect("root");
+        let poll = Poll::new().expect("a poll");
+        let mut token = 0;
+        let sockets = sockets.map(|socket| {
+            socket.set_nonblocking(true).expect("a socket");
+            let mut socket = mio::net::UdpSocket::from_std(socket);
+            poll.registry().register(&mut socket, Token(token), Interest::READABLE).expect("a socket");
+            token += 1;
+            socket
+        });
+        let mut config = Config::new(0, GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 2, number]));
+        let locator = |port| vec![Locator::from(SocketAddr::from((address, port)))];
+        let addresses = vec![(address.into(), 24)];
+        config.interfaces = vec![Interface { name: "eth0".into(), addresses, mtu: 1500, loopback: false }];
+        config.locators.metatraffic_unicast = locator(METATRAFFIC);
+        config.locators.default_unicast = locator(USER);
+        config.initial_peers = vec![Locator::udp_v4(GROUP, MULTICAST.into())];
+        let mut participant = Participant::new(config, Instant(0)).expect("the configuration is good");
+        participant.set_wall_clock(Instant(0), Timestamp::from_nanos(1_700_000_000_000_000_000));
+        Self { participant, poll, sockets, start: Clock::now() }
+    }
+
+    fn now(&self) -> Instant {
+        Instant(self.start.elapsed().as_nanos() as u64)
+    }
+
+    /// Drives the participant.
+    pub fn run_until(&mut self, end: Clock) {
+        let mut events = Events::with_capacity(8);
+        loop {
+            self.receive();
+            let now = self.now();
+            self.participant.handle_timeout(now);
+            while self.participant.poll_event().is_some() {}
+            self.send();
+            let left = end.saturating_duration_since(Clock::now());
+            if left.is_zero() {
+                return;
+            }
+            let due =
+                self.participant.poll_timeout().map_or(left, |at| Duration::from_nanos(at.0.saturating_sub(now.0)));
+            match self.poll.poll(&mut events, Some(left.min(due))) {
+                Err(error) if error.kind() != ErrorKind::Interrupted => panic!("{error}"),
+                _ => {}
+            }
+        }
+    }
+
+    fn receive(&mut self) {
+        let mut buffer = vec![0; 65_507];
+        for (place, socket) in self.sockets.iter().enumerate() {
+            loop {
+                match socket.recv_from(&mut buffer) {
+                    Ok((len, from)) => {
+                        let now = Instant(self.start.elapsed().as_nanos() as u64);
+                        let received = Received { source: Locator::from(from), multicast: place == 0 };
+                        self.participant.handle_datagram(now, received, &buffer[..len]);
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    // An ICMP message about a datagram of before.
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        let mut frame = vec![0; 65_507];
+        let now = self.now();
+        while let Some(transmit) = self.participant.poll_transmit(now, &mut frame) {
+            let (len, destinations) = (transmit.len, transmit.destinations.to_vec());
+            for to in destinations.iter().filter_map(Locator::socket_addr) {
+                match self.sockets[1].send_to(&frame[..len], to) {
+                    Err(error) if error.kind() != ErrorKind::ConnectionRefused => panic!("to {to}: {error}"),
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// A best-effort writer with a contract.
+    pub fn writer(&mut self, topic: &str, user_data: &str, sample_len: usize) -> WriterHandle {
+        let mut qos = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
+        qos.user_data = UserData(user_data.as_bytes().to_vec());
+        let spec = WriterSpec {
+            topic_name: topic.into(),
+            type_name: "Test".into(),
+            keyed: false,
+            qos,
+            publisher: PublisherQos::default(),
+            group: None,
+            topic_data: TopicData::default(),
+            type_information: None,
+            max_serialized_len: Some(sample_len),
+            flow: FlowTag::default(),
+            unicast: Vec::new(),
+            filters: None,
+        };
+        let now = self.now();
+        self.participant.create_writer(now, spec).expect("the writer is good")
+    }
+
+    /// A best-effort reader with a contract that keeps all.
+    pub fn reader(&mut self, topic: &str, user_data: &str) -> ReaderHandle {
+        let (reliability, history) = (Reliability::BEST_EFFORT, History::KeepAll);
+        let mut qos = DataReaderQos { reliability, history, ..DataReaderQos::default() };
+        qos.user_data = UserData(user_data.as_bytes().to_vec());
+        let spec = ReaderSpec {
+            topic_name: topic.into(),
+            type_name: "Test".into(),
+            key: None,
+            qos,
+            subscriber: SubscriberQos::default(),
+            group: None,
+            topic_data: TopicData::default(),
+            type_information: None,
+            max_serialized_len: None,
+            unicast: Vec::new(),
+            content_filter: None,
+        };
+        let now = self.now();
+        self.participant.create_reader(now, spec).expect("the reader is good")
+    }
+
+    pub fn is_matched_writer(&mut self, writer: WriterHandle) -> bool {
+        !self.participant.matched_subscriptions(writer).expect("the writer lives").is_empty()
+    }
+
+    pub fn is_matched_reader(&mut self, reader: ReaderHandle) -> bool {
+        !self.participant.matched_publications(reader).expect("the reader lives").is_empty()
+    }
+
+    /// Writes a sample that begins with its number.
+    pub fn write(&mut self, writer: WriterHandle, number: u32, len: usize) {
+        let now = self.now();
+        let (kind, key_hash) = (ChangeKind::Alive, [0; 16]);
+        let change = NewChange { kind, key_hash, source_timestamp: None, destinations: &[], payload_len: len };
+        let fill = |slot: &mut [u8]| {
+            slot[..4].copy_from_slice(&ENCAPSULATION);
+            slot[4..8].copy_from_slice(&number.to_le_bytes());
+            Some(len)
+        };
+        self.participant.write(now, writer, &change, fill).expect("there is room");
+    }
+
+    /// The numbers of the samples that came.
+    pub fn take(&mut self, reader: ReaderHandle) -> Vec<u32> {
+        let (now, mut cursor, mut numbers) = (self.now(), ReadCursor::default(), Vec::new());
+        while let Some(sample) =
+            self.participant.read_next(now, reader, Selector::TAKE, &mut cursor).expect("the reader lives")
+        {
+            // The end of an instance has no payload.
+            let number = sample.payload.get(4..8).and_then(|octets| octets.try_into().ok());
+            numbers.extend(number.map(u32::from_le_bytes));
+        }
+        self.participant.end_read(now, reader).expect("the reader lives");
+        numbers
+    }
+}
