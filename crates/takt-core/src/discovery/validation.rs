@@ -101,7 +101,7 @@ pub(crate) struct Probation {
     /// Which of the two challenges it has answered.
     answered: [bool; 2],
     wrong_answers: u32,
-    /// That it does not answer was notified.
+    /// That it does not answer was notified, or is not to be: it has proven another address.
     is_reported: bool,
 }
 
@@ -146,7 +146,7 @@ impl Probation {
 
     /// One for a participant that knows us: it needs no greeting.
     pub(super) fn of_acquaintance(ctx: &mut Context) -> Self {
-        Self { greeting_due: false, ..Self::new(ctx) }
+        Self { greeting_due: false, is_reported: true, ..Self::new(ctx) }
     }
 
     /// What it has proven was of another address.
@@ -191,11 +191,12 @@ impl Probation {
         self.last_challenge = Some(now);
         let first = *self.first_challenge.get_or_insert(now);
         self.challenges = self.challenges.saturating_add(1);
+        let delay = CHALLENGE_PERIOD * 2_u32.pow(self.challenges.min(UNASKED_CHALLENGES) - 1);
         if self.challenges < UNASKED_CHALLENGES {
-            let delay = CHALLENGE_PERIOD * 2_u32.pow(self.challenges - 1);
             ctx.timers.arm(self.timer, now.after(delay));
         } else if !self.is_reported {
-            ctx.timers.arm_by(self.timer, first.after(SILENCE));
+            // A late challenge is given time for its answer as well.
+            ctx.timers.arm_by(self.timer, first.after(SILENCE).max(now.after(delay)));
         }
     }
 }
@@ -285,11 +286,11 @@ impl Participant {
     /// The challenge timer fired.
     pub(crate) fn handle_challenge_timeout(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
-        let (guid, is_new) = (remote.data.guid, remote.probation.is_some());
+        let guid = remote.data.guid;
         if let Some((probation, _)) = remote.trial() {
             probation.challenge_due = true;
             let is_late = probation.first_challenge.is_some_and(|first| now.since(first) >= SILENCE);
-            let is_silent = is_new && is_late && probation.challenges >= UNASKED_CHALLENGES;
+            let is_silent = is_late && probation.challenges >= UNASKED_CHALLENGES;
             if is_silent && !core::mem::replace(&mut probation.is_reported, true) {
                 self.ctx.notify(Event::ParticipantSilent(guid));
             }

@@ -184,3 +184,33 @@ fn a_participant_of_another_vendor_is_met_anew() {
     assert_eq!(numbers, [(2, true), (3, false)], "a farewell, then a new announcement");
     assert!(!challenge_in(to_it[2]).is_empty());
 }
+
+#[test]
+fn challenges_of_a_moved_participant_that_does_not_answer_are_apart() {
+    let mut now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let mut mover = Puppet::of_ours(5);
+    mover.join(&mut node, now);
+    outgoing(&mut node, now);
+    mover.address = elsewhere(5);
+    let is_challenge =
+        |(to, bytes): &(Vec<Locator>, Vec<u8>)| to.contains(&elsewhere(5)) && !challenge_in(bytes).is_empty();
+    let mut challenges = 0;
+    // Each announcement allows for three times its octets.
+    for _ in 0..20 {
+        mover.announce_itself(&mut node, now);
+        let sent = run_alone(&mut node, &mut now, 90);
+        challenges += sent.iter().filter(|sent| is_challenge(sent)).count();
+    }
+    assert!(challenges >= 4, "the new address is challenged {challenges} times");
+    let end = Instant(now.0 + 5_000_000_000);
+    let mut last = None;
+    while let Some(due) = node.poll_timeout().filter(|due| *due <= end) {
+        now = now.max(due);
+        node.handle_timeout(now);
+        for _ in outgoing(&mut node, now).iter().filter(|sent| is_challenge(sent)) {
+            assert_ne!(last.replace(now), Some(now), "two challenges at one moment");
+        }
+    }
+    assert!(node.silent_participants().next().is_none(), "it has proven its former address");
+}
