@@ -6,7 +6,7 @@
 //! leases of their writers in [`crate::reader`].
 //!
 //! A participant with several `MANUAL_BY_PARTICIPANT` writers asserts all of them soon after one was written
-//! (DDS 1.4 §2.2.3.11).
+//! (DDS 1.4 §2.2.3.11). With one such writer it does so if the change is not sent to every matched reader.
 
 use super::PARTICIPANT_MESSAGES;
 use crate::cache::{ChangeKind, ReadCursor, Selector};
@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::participant::Participant;
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
+use crate::writer::Writer;
 use core::time::Duration;
 use takt_wire::discovery::ParticipantMessageData;
 use takt_wire::qos::LivelinessKind;
@@ -31,8 +32,10 @@ pub(crate) struct Assertion {
     /// Of the `AUTOMATIC` ones.
     period: Option<Duration>,
     manual_timer: TimerId,
-    /// The shortest time between two assertions that writes of `MANUAL_BY_PARTICIPANT` writers cause, if there are several.
+    /// The shortest time between two assertions that writes of `MANUAL_BY_PARTICIPANT` writers cause, if there are any.
     manual_period: Option<Duration>,
+    /// There are several such writers: each write asserts them all.
+    is_manual_shared: bool,
     manual_sent: Option<Instant>,
 }
 
@@ -43,6 +46,7 @@ impl Assertion {
             period: None,
             manual_timer: ctx.timers.register(TimerKind::AssertManually),
             manual_period: None,
+            is_manual_shared: false,
             manual_sent: None,
         }
     }
@@ -58,9 +62,8 @@ impl Participant {
             of_kind.filter_map(|liveliness| liveliness.lease_duration.as_nanos())
         };
         let period_of = |shortest: u64| (Duration::from_nanos(shortest) / ASSERTIONS_PER_LEASE).max(LEAST_PERIOD);
-        let several = leases(LivelinessKind::ManualByParticipant).count() > 1;
-        let manual = leases(LivelinessKind::ManualByParticipant).min().filter(|_| several);
-        self.assertion.manual_period = manual.map(period_of);
+        self.assertion.is_manual_shared = leases(LivelinessKind::ManualByParticipant).count() > 1;
+        self.assertion.manual_period = leases(LivelinessKind::ManualByParticipant).min().map(period_of);
         let period = leases(LivelinessKind::Automatic).min().map(period_of);
         if period == self.assertion.period {
             return;
@@ -91,11 +94,13 @@ impl Participant {
         self.write_assertion(now, LivelinessKind::ManualByParticipant);
     }
 
-    /// A writer was written whose liveliness may be `MANUAL_BY_PARTICIPANT`: the others live too.
+    /// A writer was written whose liveliness may be `MANUAL_BY_PARTICIPANT`. Others live too, and readers that are not sent the
+    /// change must know that the writer lives.
     pub(crate) fn manually_asserted(&mut self, now: Instant, writer: u32) {
         let Some(period) = self.assertion.manual_period else { return };
-        let kind = self.writers.get(writer).map(|writer| writer.data.qos.liveliness.kind);
-        if kind != Some(LivelinessKind::ManualByParticipant) {
+        let is_manual = |writer: &&Writer| writer.data.qos.liveliness.kind == LivelinessKind::ManualByParticipant;
+        let Some(writer) = self.writers.get(writer).filter(is_manual) else { return };
+        if !self.assertion.is_manual_shared && !writer.withholds_last() {
             return;
         }
         match self.assertion.manual_sent.map(|sent| sent.after(period)).filter(|due| *due > now) {

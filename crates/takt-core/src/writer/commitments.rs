@@ -1,6 +1,6 @@
 //! What a writer has promised about its own pace: DEADLINE (DDS 1.4 §2.2.3.7) and manual LIVELINESS (DDS 1.4 §2.2.3.11).
 
-use super::{Write, Writer};
+use super::{Change, Write, Writer};
 use crate::cache::{ChangeKind, InstanceHandle};
 use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
@@ -76,9 +76,19 @@ impl Writer {
         }
     }
 
-    /// Each sample tells readers that the writer lives (MANUAL_BY_TOPIC).
-    pub(super) fn shows_life_by_samples(&self) -> bool {
-        self.lease.as_ref().is_some_and(|lease| lease.kind == LivelinessKind::ManualByTopic)
+    /// A change is not sent to every reader. With MANUAL_BY_TOPIC a heartbeat asserts the writer at the others; with
+    /// MANUAL_BY_PARTICIPANT the participant does ([`Self::withholds_last`]).
+    pub(super) fn show_life_by_heartbeat(&mut self, ctx: &mut Context) {
+        if self.lease.as_ref().is_some_and(|lease| lease.kind == LivelinessKind::ManualByTopic) {
+            self.asserting = true;
+            self.queue_heartbeat(ctx);
+        }
+    }
+
+    /// Whether the last change is not sent to every reader: a filter rejects it, or it is directed.
+    pub(crate) fn withholds_last(&self) -> bool {
+        let is_withheld = |change: &Change| change.rejected != 0 || !change.directed.readers().is_empty();
+        self.history.get(self.history.last_sn()).is_some_and(is_withheld)
     }
 
     /// The writer was asserted.

@@ -199,9 +199,8 @@ impl Writer {
             return 0;
         }
         ctx.work.steps(self.proxies.len());
-        if change.rejected != 0 && self.shows_life_by_samples() {
-            self.asserting = true;
-            self.queue_heartbeat(ctx);
+        if change.rejected != 0 {
+            self.show_life_by_heartbeat(ctx);
         }
         let hurries = self.is_nearly_full();
         let mut from = 0;

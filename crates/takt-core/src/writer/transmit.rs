@@ -189,6 +189,7 @@ impl Writer {
                 return Progress::Over;
             }
             self.advance(&change);
+            self.show_life_by_heartbeat(ctx);
             return datagram.looked_at(1);
         }
         if self.is_directing {

@@ -158,3 +158,34 @@ fn best_effort_readers_have_not_lost_what_is_directed_to_others_and_what_was_rep
         assert_eq!(lost, 3, "{writer_reliable}, {durability:?}");
     }
 }
+
+#[test]
+fn directed_sample_asserts_its_manual_writer_at_the_other_readers() {
+    for kind in [LivelinessKind::ManualByTopic, LivelinessKind::ManualByParticipant] {
+        for is_reliable in [true, false] {
+            let mut network = Network::new(3, 915);
+            let liveliness = Liveliness { kind, lease_duration: takt_wire::Duration::from_millis(300) };
+            let qos = DataWriterQos { liveliness, ..writer_qos(true, Durability::Volatile) };
+            let writer = network.writer(0, writer_spec("T", false, qos));
+            let spec = || reader_spec("T", false, reader_qos(is_reliable, Durability::Volatile));
+            let readers = [1, 2].map(|node| network.reader(node, spec()));
+            for (node, reader) in [1, 2].into_iter().zip(readers) {
+                network.await_match((0, writer), (node, reader));
+            }
+            let chosen = network.nodes[2].reader_guid(readers[1]).expect("the reader lives");
+            for number in 0..20 {
+                direct(&mut network, writer, &[chosen], number, 32);
+                network.run(200);
+                for (node, reader) in [1, 2].into_iter().zip(readers) {
+                    let status = network.nodes[node].liveliness_changed_status(reader).expect("the reader lives");
+                    let counts = (status.alive_count, status.not_alive_count);
+                    assert_eq!(counts, (1, 0), "{kind:?}, reliable {is_reliable}, node {node}, sample {number}");
+                }
+            }
+            assert!(network.take_all(1, readers[0]).is_empty(), "all samples are for the other reader");
+            network.run(700);
+            let status = network.nodes[1].liveliness_changed_status(readers[0]).expect("the reader lives");
+            assert_eq!((status.alive_count, status.not_alive_count), (0, 1), "{kind:?}: the lease ends");
+        }
+    }
+}
