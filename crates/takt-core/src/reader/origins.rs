@@ -163,6 +163,7 @@ impl Reader {
             ctx.work.steps(1);
             if self.proxies.get(index).is_some_and(|proxy| proxy.is_service) {
                 self.deliver(ctx, index, now);
+                self.notice_gap(ctx, index, now);
             }
         }
     }

@@ -296,10 +296,27 @@ impl WriterProxy {
         self.holding.as_mut().is_some_and(|holding| holding.takes_request())
     }
 
-    /// Whether a sample that the writer announced has not arrived.
+    /// Whether a sample that the writer announced has not arrived. While the next one has arrived and waits for something else, only
+    /// those count that an acknowledgement can ask for.
     pub(crate) fn misses_something(&self) -> bool {
         let Some(expected) = self.expected else { return true };
-        !self.blocked && expected <= self.announced
+        if self.blocked || expected > self.announced {
+            return false;
+        }
+        !self.reliable
+            || self.arrival(expected) == Arrival::Missing
+            || self.requestable(expected).any(|sn| self.arrival(sn) == Arrival::Missing)
+    }
+
+    /// Everything below it has been delivered, and made safe if the application wants that.
+    fn acknowledgement_base(&self, expected: SequenceNumber) -> SequenceNumber {
+        self.acknowledged.map_or(expected, |acknowledged| acknowledged.min(expected))
+    }
+
+    /// The announced samples from `expected` on that fit the set of an acknowledgement.
+    fn requestable(&self, expected: SequenceNumber) -> impl Iterator<Item = SequenceNumber> + use<> {
+        let last = self.announced.0.min(self.acknowledgement_base(expected).0.saturating_add(255));
+        (expected.0..=last).map(SequenceNumber)
     }
 
     /// The acknowledgement: everything below the base has been delivered, and made safe if the application wants that;
@@ -310,15 +327,12 @@ impl WriterProxy {
             let base = if self.greets_from_zero { SequenceNumber::ZERO } else { SequenceNumber::FIRST };
             return SequenceNumberSet::new(base);
         };
-        let base = self.acknowledged.map_or(expected, |acknowledged| acknowledged.min(expected));
-        let mut set = SequenceNumberSet::new(base);
+        let mut set = SequenceNumberSet::new(self.acknowledgement_base(expected));
         if self.blocked {
             // There would be no room for what we ask for.
             return set;
         }
-        let last = self.announced.0.min(base.0.saturating_add(255));
-        for number in expected.0..=last {
-            let sn = SequenceNumber(number);
+        for sn in self.requestable(expected) {
             if self.arrival(sn) == Arrival::Missing && !self.fragments.contains(sn) {
                 set.insert(sn);
             }

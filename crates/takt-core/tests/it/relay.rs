@@ -339,3 +339,29 @@ fn what_a_service_has_ahead_of_its_writer_is_shown_when_that_has_gone() {
     network.run(2_000);
     assert!(numbers(&mut network, 2, reader).into_iter().eq(5..8));
 }
+
+/// What wakes the reader is bounded by the heartbeats of the service, ten a second; each is answered once.
+const ANSWERS_PER_SECOND: u64 = 12;
+
+#[test]
+fn samples_that_wait_for_another_writer_are_not_asked_for_again() {
+    let mut network = Network::new(4, 99);
+    let (writer, reader) = followed(&mut network);
+    let origin = guid(&mut network, 0, writer);
+    let service = prepare_relay(&mut network, 1);
+    // More than an acknowledgement can ask for at once.
+    pass_on(&mut network, 1, service, origin, 1_000..1_600);
+    let now = network.now;
+    network.nodes[1].enable_writer(now, service).expect("it can be enabled");
+    network.run(5_000);
+    let asked = |network: &Network| network.nodes[2].counters().acknacks_sent;
+    let before = asked(&network);
+    network.run(10_000);
+    let times = asked(&network) - before;
+    assert!(times <= 10 * ANSWERS_PER_SECOND, "{times} acknowledgements of samples that wait");
+    // What waits goes on as before when its writer has gone.
+    let now = network.now;
+    network.nodes[0].delete_writer(now, writer).expect("it lives");
+    network.run(2_000);
+    assert!(numbers(&mut network, 2, reader).into_iter().eq(1_000..1_600));
+}
