@@ -20,6 +20,7 @@ pub mod matrix;
 pub mod model;
 pub mod network;
 pub mod process;
+pub mod recording;
 pub mod rng;
 pub mod sample;
 pub mod scenario;
