@@ -11,7 +11,7 @@ use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::MILLION;
 use crate::scenario::{
     Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan, Role, Scenario,
-    TopicPlan, Trouble,
+    Services, TopicPlan, Trouble,
 };
 use crate::swarm;
 use crate::timeline::Quiet;
@@ -142,6 +142,7 @@ impl Row {
             processes: vec![process(0, writer), process(1, Role::Reader { period: 0 })],
             faults: self.faults(loss_percent, active),
             hostile: None,
+            services: Services::default(),
             alterations: vec![],
             presentation: None,
         }

@@ -1,6 +1,8 @@
 //! A process: one participant of the shipped core, and an application that writes and takes.
 
 mod alter;
+mod kept;
+mod partner;
 mod site;
 mod spec;
 
@@ -21,6 +23,8 @@ use crate::rng::Rng;
 use crate::sample::{self, Identity, SAMPLE_LEN_MIN};
 use crate::scenario::{EndpointPlan, Role, Scenario, TopicPlan};
 use crate::work::Meter;
+use kept::Kept;
+use partner::Partner;
 pub use site::{GROUP, Site, address, at_address};
 use spec::{reader_spec, writer_spec};
 pub use spec::{urgency_of, user_data};
@@ -36,7 +40,7 @@ fn shares_group(scenario: &Scenario, process: usize) -> bool {
 }
 
 /// The port of the group that all announce themselves to.
-const ANNOUNCEMENT_PORT: u16 = 7400;
+pub const ANNOUNCEMENT_PORT: u16 = 7400;
 
 /// How long others believe in a process without hearing of it.
 pub const LEASE: Nanos = 3 * SECOND;
@@ -113,6 +117,10 @@ pub struct Process {
     pub endpoints: Vec<Option<Endpoint>>,
     /// With PRESENTATION: what it is, the publisher and the subscriber.
     group: Option<(Presentation, PublisherHandle, SubscriberHandle)>,
+    /// What matches the endpoints of a recorded participant.
+    partner: Option<Partner>,
+    /// What it has of a topic that a durability service keeps.
+    kept: Option<Kept>,
     /// The coherent set that it is making.
     open_set: Option<SetId>,
     /// Datagrams built.
@@ -140,6 +148,8 @@ impl Process {
             is_called: false,
             endpoints: vec![None; endpoints],
             group: None,
+            partner: None,
+            kept: None,
             open_set: None,
             sent: 0,
             meter: Meter::default(),
@@ -150,14 +160,16 @@ impl Process {
     /// Starts it, with nothing left of an earlier life.
     pub fn start(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario, sites: &[Site]) {
         self.incarnation += 1;
-        let [a, b] = (self.index as u16).to_be_bytes();
-        let [c, d] = (self.incarnation as u16).to_be_bytes();
-        let mut config = Config::new(0, GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d]));
+        let mut config = Config::new(0, prefix_of(self.index, self.incarnation));
         config.secret = [scenario.seed, u64::from(self.incarnation)];
         let presence =
             sites[self.host].presence(self.host, self.index, &scenario.network, shares_group(scenario, self.index));
         (config.interfaces, config.locators) = presence;
         config.initial_peers = peers(scenario, self.index, sites);
+        if let Some(server) = scenario.services.discovery_server {
+            config.is_server = server == self.index;
+            config.servers = config.initial_peers.clone();
+        }
         config.lease_duration = std::time::Duration::from_nanos(LEASE);
         config.announcement_period = std::time::Duration::from_nanos(ANNOUNCEMENT_PERIOD);
         // Memory of simulated processes is real.
@@ -165,6 +177,8 @@ impl Process {
         let mut core = Participant::new(config, clock.local(now)).expect("the configuration is good");
         core.set_wall_clock(clock.local(now), clock.wall(now));
         self.open_set = None;
+        let recorded = scenario.services.recorded.filter(|plan| self.index < plan.partners);
+        self.partner = recorded.map(|_| Partner::create(&mut core, Moment { now, clock }));
         self.group = scenario.presentation.map(|presentation| {
             let publisher = core.create_publisher(presentation).expect("there is room");
             let subscriber = core.create_subscriber(presentation).expect("there is room");
@@ -208,6 +222,8 @@ impl Process {
     /// It is gone, and all others know that after `time`.
     pub fn end(&mut self, time: Nanos, checker: &mut Checker) {
         self.core = None;
+        self.partner = None;
+        self.kept = None;
         self.timer = Nanos::MAX;
         self.stalled_until = 0;
         self.inbox.clear();
@@ -584,6 +600,13 @@ impl Process {
     }
 }
 
+/// The prefix of the participant of a process that has been started so many times.
+fn prefix_of(process: usize, incarnation: u32) -> GuidPrefix {
+    let [a, b] = (process as u16).to_be_bytes();
+    let [c, d] = (incarnation as u16).to_be_bytes();
+    GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d])
+}
+
 /// What a reader holds at one moment.
 struct Held {
     samples: u32,
@@ -649,8 +672,12 @@ impl Moment<'_> {
 }
 
 /// Whom a process announces itself to: the group, and whoever multicast does not reach. One that it does not reach itself
-/// knows everybody.
+/// knows everybody. Where there is a discovery server, all others know it alone, and it knows nobody.
 fn peers(scenario: &Scenario, of: usize, sites: &[Site]) -> Vec<Locator> {
+    if let Some(server) = scenario.services.discovery_server {
+        let host = scenario.processes[server].host;
+        return if of == server { Vec::new() } else { vec![sites[host].address(host, server)] };
+    }
     let hears = |process: usize| scenario.hosts[scenario.processes[process].host].hears_multicast;
     let others = (0..scenario.processes.len()).filter(|&other| other != of && !(hears(of) && hears(other)));
     let mut peers = vec![sites[scenario.processes[of].host].group(ANNOUNCEMENT_PORT)];

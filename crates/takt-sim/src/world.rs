@@ -1,5 +1,8 @@
 //! The world: hosts, processes and the network of a scenario, moved on event by event in true time.
 
+mod keeping;
+mod outsiders;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
@@ -13,8 +16,10 @@ use crate::check::silence::{LastSecond, SILENCE};
 use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::hostile::{self, Hostile};
+use crate::keeping::Keeping;
 use crate::network::{Frame, Head, Network, NetworkCounters, Step};
 use crate::process::{Endpoint, LEASE, Moment, Process, Site, at_address, urgency_of};
+use crate::recorded::{RecordedPeer, farewell_at};
 use crate::rng::Rng;
 use crate::scenario::{Alteration, FaultKind, Role, Scenario};
 use crate::timeline::Timeline;
@@ -61,6 +66,14 @@ enum Event {
     Loopback(usize, Frame),
     /// The hostile host acts.
     Harm,
+    /// The recorded participant sends what is due.
+    Replay,
+    /// It is about to say farewell, or it has.
+    ReplayEnds(bool),
+    /// A writer writes to the topic that a durability service keeps.
+    WriteKept(usize, u32),
+    /// That service commits what it has heard.
+    Commit(u32),
     Fault(usize, bool),
     /// By its place in the scenario; true when what was suspended resumes.
     Alter(usize, bool),
@@ -138,6 +151,8 @@ pub struct World<'a> {
     network: Network,
     processes: Vec<Process>,
     hostile: Option<Hostile>,
+    recorded: Option<RecordedPeer>,
+    keeping: Option<Keeping>,
     /// Per host its processes.
     of_host: Vec<Vec<usize>>,
     checker: Checker,
@@ -246,6 +261,11 @@ impl<'a> World<'a> {
             network: Network::new(scenario),
             processes: scenario.processes.iter().enumerate().map(process).collect(),
             hostile: scenario.hostile.map(|plan| Hostile::new(plan, scenario.processes.len(), scenario.seed)),
+            recorded: scenario
+                .services
+                .recorded
+                .map(|plan| RecordedPeer::new(plan, scenario.processes.len(), scenario.active)),
+            keeping: scenario.services.durability.map(Keeping::new),
             of_host: vec![Vec::new(); scenario.hosts.len()],
             checker: Checker::default(),
             timeline,
@@ -303,7 +323,14 @@ impl<'a> World<'a> {
         if let Some(plan) = scenario.hostile {
             self.at(plan.start, Event::Harm);
         }
+        if scenario.services.recorded.is_some() {
+            let farewell = farewell_at(scenario.active);
+            self.at(farewell - 1, Event::ReplayEnds(false));
+            self.at(farewell + FAREWELL_TIME, Event::ReplayEnds(true));
+            self.call_recorded();
+        }
         self.checker.only_safety = scenario.has_lies();
+        self.checker.introduced = scenario.services.discovery_server.is_some();
         self.at(scenario.active, Event::Rest);
     }
 
@@ -349,6 +376,10 @@ impl<'a> World<'a> {
             Event::Network(step) => self.step(step),
             Event::Loopback(process, frame) => self.deliver(process, frame),
             Event::Harm => self.harm(),
+            Event::Replay => self.replay(),
+            Event::ReplayEnds(is_over) => self.replay_ends(is_over),
+            Event::WriteKept(process, life) => self.act(process, life, event, |world| world.write_kept(process, life)),
+            Event::Commit(life) => self.commit_kept(life, event),
             Event::Fault(index, on) => self.fault(index, on),
             Event::Alter(index, resumes) => self.alter(index, resumes),
             Event::WallJump(host, by) => self.wall_jump(host, by),
@@ -382,6 +413,7 @@ impl<'a> World<'a> {
         self.timeline.note(self.now, index, "starts");
         process.start(self.now, &self.clocks[process.host], self.scenario, &self.sites);
         let life = process.incarnation;
+        self.begin_keeping(index);
         for (at, plan) in self.scenario.processes[index].endpoints.iter().enumerate() {
             self.at(self.now + plan.create, Event::Create(index, life, at));
             if let Some(delete) = plan.delete {
@@ -404,6 +436,7 @@ impl<'a> World<'a> {
         }
         self.at(self.now + time, Event::Forgotten(gone));
         self.processes[index].end(time, &mut self.checker);
+        self.end_keeping(index);
     }
 
     fn create(&mut self, process: usize, at: usize) {
@@ -560,7 +593,7 @@ impl<'a> World<'a> {
         for at in 0..self.of_host[host].len() {
             self.deliver(self.of_host[host][at], frame.clone());
         }
-        if self.scenario.hostile.is_some_and(|plan| plan.host == host) {
+        if self.outsider() == Some(host) {
             self.deliver(self.processes.len(), frame);
         }
     }
@@ -612,6 +645,11 @@ impl<'a> World<'a> {
                 self.go_on(index, at);
             }
             self.ready = ready;
+            if let Some(recorded) = &self.recorded {
+                let moment = Moment { now: self.now, clock: &self.clocks[self.processes[index].host] };
+                self.processes[index].meet(recorded.recording(), moment, &mut self.checker);
+            }
+            self.keep(index);
             self.transmit(index);
             if idle {
                 break;
@@ -688,8 +726,8 @@ impl<'a> World<'a> {
             return;
         }
         let is_multicast = head.to.is_multicast();
-        let hostile = self.scenario.hostile.map(|plan| plan.host);
-        let host_of = |to: usize| self.processes.get(to).map(|process| process.host).or(hostile);
+        let outsider = self.outsider();
+        let host_of = |to: usize| self.processes.get(to).map(|process| process.host).or(outsider);
         let to = at_address(&head.to).filter(|to| !is_multicast && *to <= self.processes.len());
         let target = to.and_then(host_of);
         let frame = Frame::new(Head { host: target, ..head });
@@ -701,7 +739,7 @@ impl<'a> World<'a> {
                     self.at(self.now + LOOPBACK_DELAY, Event::Loopback(other, frame.clone()));
                 }
             }
-            if !frame.hostile && self.scenario.hostile.is_some_and(|plan| plan.host == host) {
+            if sender < self.processes.len() && outsider == Some(host) {
                 self.at(self.now + LOOPBACK_DELAY, Event::Loopback(self.processes.len(), frame.clone()));
             }
             return self.network.send(self.now, host, frame, &mut self.steps);
@@ -711,40 +749,6 @@ impl<'a> World<'a> {
             return self.at(self.now + LOOPBACK_DELAY, Event::Loopback(to, frame));
         }
         self.network.send(self.now, host, frame, &mut self.steps);
-    }
-
-    /// The hostile host hears something, which it may answer.
-    fn overhear(&mut self, frame: &Frame) {
-        if let Some(hostile) = self.hostile.as_mut().filter(|_| !frame.hostile) {
-            hostile.hear(frame);
-            self.shoot();
-        }
-    }
-
-    /// The hostile host sends a burst. It ends when applications do.
-    fn harm(&mut self) {
-        let Some(hostile) = self.hostile.as_mut().filter(|_| !self.resting) else { return };
-        hostile.act();
-        let next = self.now + hostile.plan.period;
-        self.shoot();
-        self.at(next, Event::Harm);
-    }
-
-    /// Octets that came from the hostile host, and that left for its victim.
-    fn harm_done(&self) -> (u64, u64) {
-        let harm = self.processes.iter().map(|process| process.meter.harm());
-        harm.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
-    }
-
-    fn shoot(&mut self) {
-        let Some(hostile) = self.hostile.as_mut().filter(|_| !self.resting) else { return };
-        let from = hostile.plan.host;
-        let shots = hostile.take_shots();
-        for (source, to, bytes) in shots {
-            let head = Head { source, from, to, host: None, priority: 0, bytes, hostile: true };
-            self.send(self.processes.len(), head);
-        }
-        self.schedule_steps();
     }
 
     fn fault(&mut self, index: usize, on: bool) {
@@ -896,6 +900,9 @@ impl<'a> World<'a> {
         }
         self.checker.must_be_silent(self.end, self.end - self.scenario.active, &self.last_second());
         self.checker.finish(self.now);
+        if let Some(keeping) = &self.keeping {
+            self.processes.iter().for_each(|process| process.finish_keeping(self.now, keeping, &mut self.checker));
+        }
         for process in &mut self.processes {
             let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
             process.finish(moment, self.now - self.scenario.active, &mut self.checker);

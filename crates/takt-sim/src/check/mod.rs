@@ -214,6 +214,8 @@ pub struct Checker {
     pub sets_ended: u64,
     /// Somebody speaks in the names of others: only rules of safety are looked at.
     pub only_safety: bool,
+    /// Endpoints find each other through a discovery server.
+    pub introduced: bool,
     /// Nothing has gone wrong in this world so far, and nothing is altered that matters.
     pub calm: bool,
     /// Nothing has gone wrong in this world so far, though policies may have been altered.

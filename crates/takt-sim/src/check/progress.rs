@@ -32,6 +32,10 @@ pub const DELIVERY_PERIODS: u64 = 3;
 /// Heartbeat periods within which endpoints that fit are matched.
 pub const DISCOVERY_PERIODS: u64 = 15;
 
+/// The same through a discovery server, in addition: an introduction that was lost is repeated with one of eight announcements,
+/// each of which is five periods away.
+pub const INTRODUCTION_PERIODS: u64 = 8 * 5;
+
 /// A writer and a reader that fit, as they were seen last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -80,7 +84,8 @@ impl Checker {
                 let quiet = quiet_since.is_some_and(|since| since <= before.since);
                 if !quiet || !must_change || (before.matched, before.last) != (now.matched, now.last) {
                     *before = now;
-                } else if at - before.since > patience(now.matched, pause + self.endpoints[pair.0 as usize].qos.budget)
+                } else if at - before.since
+                    > self.patience(now.matched, pause + self.endpoints[pair.0 as usize].qos.budget)
                 {
                     late.get_or_insert((pair, *before));
                 }
@@ -159,14 +164,18 @@ impl Checker {
         if is_limited { writers as u64 + 1 } else { 1 }
     }
 
+    /// How long nothing may change; `pause` is the longest period of a reader of the topic.
+    fn patience(&self, matched: bool, pause: Nanos) -> Nanos {
+        match (matched, self.introduced) {
+            (true, _) => DELIVERY_PERIODS * HEARTBEAT_PERIOD + pause,
+            (false, false) => DISCOVERY_PERIODS * HEARTBEAT_PERIOD,
+            (false, true) => (DISCOVERY_PERIODS + INTRODUCTION_PERIODS) * HEARTBEAT_PERIOD,
+        }
+    }
+
     pub(super) fn take_period(&self, reader: EndpointId) -> Nanos {
         self.progress.take_period.get(reader as usize).copied().unwrap_or(0)
     }
-}
-
-/// How long nothing may change; `pause` is the longest period of a reader of the topic.
-fn patience(matched: bool, pause: Nanos) -> Nanos {
-    if matched { DELIVERY_PERIODS * HEARTBEAT_PERIOD + pause } else { DISCOVERY_PERIODS * HEARTBEAT_PERIOD }
 }
 
 #[cfg(test)]
@@ -196,7 +205,7 @@ mod tests {
 
     /// Looks once per heartbeat period until a promise is broken; which look that is.
     fn looks(checker: &mut Checker, quiet_since: impl Fn(Nanos) -> Option<Nanos>) -> Option<u64> {
-        (1..40).find(|look| {
+        (1..80).find(|look| {
             checker.look(look * HEARTBEAT_PERIOD, quiet_since(look * HEARTBEAT_PERIOD));
             checker.violation().is_some()
         })
@@ -268,5 +277,8 @@ mod tests {
     #[test]
     fn those_who_fit_find_each_other_in_time() {
         assert_eq!(looks(&mut checker(false), |_| Some(0)), Some(2 + DISCOVERY_PERIODS));
+        let mut introduced = checker(false);
+        introduced.introduced = true;
+        assert_eq!(looks(&mut introduced, |_| Some(0)), Some(2 + DISCOVERY_PERIODS + INTRODUCTION_PERIODS));
     }
 }

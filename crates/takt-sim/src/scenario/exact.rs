@@ -5,7 +5,7 @@ use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
     Direction, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan, QosPlan,
-    Role, Scenario, TopicPlan, Trouble,
+    Role, Scenario, Services, TopicPlan, Trouble,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
@@ -72,6 +72,7 @@ impl Scenario {
             processes,
             faults,
             hostile: None,
+            services: Services::default(),
             alterations: vec![],
             presentation,
         }
@@ -110,6 +111,9 @@ impl Scenario {
             && self.has_steady_clocks()
             && self.is_light()
             && self.hostile.is_none()
+            && self.services.recorded.is_none()
+            && self.services.discovery_server.is_none()
+            && self.services.durability.is_none()
             && self.network.bits_per_second >= 1_000_000_000
             && self.hosts.iter().all(|host| host.hears_multicast)
             && self.topics.iter().all(|topic| topic.sizes.1 <= 1_000)

@@ -4,7 +4,7 @@
 
 use super::{
     Alteration, AlterationPlan, Direction, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan,
-    Role, Scenario, TopicPlan, Trouble,
+    Role, Scenario, Services, TopicPlan, Trouble,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
@@ -83,6 +83,7 @@ impl Scenario {
             processes: (0..hosts).map(process).collect(),
             faults: vec![],
             hostile: None,
+            services: Services::default(),
             alterations: vec![],
             presentation: None,
         };

@@ -6,10 +6,12 @@ mod alteration;
 mod exact;
 mod focus;
 mod seed;
+mod services;
 
 pub use alteration::{Alteration, AlterationPlan};
 pub use focus::Focus;
 pub use seed::Size;
+pub use services::{Service, Services};
 
 use takt_wire::qos::{LivelinessKind, Presentation};
 
@@ -35,6 +37,8 @@ pub struct Scenario {
     pub faults: Vec<Fault>,
     /// A host that means harm.
     pub hostile: Option<HostilePlan>,
+    /// What there is besides applications.
+    pub services: Services,
     /// What applications change while all goes on.
     pub alterations: Vec<AlterationPlan>,
     /// PRESENTATION of all publishers and subscribers, of which each process has one; `None` is that of DDS.
@@ -321,6 +325,7 @@ impl Scenario {
             processes: (0..participants).map(process).collect(),
             faults: vec![],
             hostile: None,
+            services: Services::default(),
             alterations: vec![],
             presentation: None,
         }
@@ -369,8 +374,8 @@ impl Scenario {
         let ends = self.processes.iter().flat_map(|process| &process.ends).filter(|end| end.at < self.active);
         let ends = ends.map(|end| (end.at, end.at + lease));
         let alterations = self.alterations.iter().map(|alteration| (alteration.at, alteration.until()));
-        let begun =
-            faults.chain(stalls).chain(ends).chain(alterations).filter(|(from, until)| *from <= now && from < until);
+        let wrong = faults.chain(stalls).chain(ends).chain(alterations).chain(self.server_absences());
+        let begun = wrong.filter(|(from, until)| *from <= now && from < until);
         let last = begun.map(|(_, until)| until).max().unwrap_or(0);
         (last <= now).then_some(last)
     }
@@ -404,6 +409,6 @@ impl Scenario {
         let count = |plan: &ProcessPlan| leases(plan).map_or(0, |lease| 3 * time / lease + 1);
         let others = self.processes.len() as u64 - 1;
         let all: u64 = self.processes.iter().map(count).sum();
-        all + count(&self.processes[process]) * others
+        all + count(&self.processes[process]) * others + self.introductions(process) + self.reminders(time)
     }
 }

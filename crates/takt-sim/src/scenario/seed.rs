@@ -4,7 +4,7 @@ use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
     Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan,
-    QosPlan, Role, Scenario, TopicPlan, Trouble,
+    QosPlan, Role, Scenario, Services, TopicPlan, Trouble,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::hostile::HostilePlan;
@@ -45,6 +45,9 @@ impl Scenario {
         if let Some(focus) = Self::focus_of(seed) {
             return Self::focused_on(focus, seed);
         }
+        if let Some(service) = Self::service_of(seed) {
+            return Self::served(service, seed);
+        }
         // Dice of its own: the other worlds are as they were.
         if Rng::new(seed ^ 0x6578_6163).chance(EXACT_CHANCE) {
             return Self::exact(seed);
@@ -56,10 +59,11 @@ impl Scenario {
         if Rng::new(seed ^ 0x7761_7221).chance(100_000) { scenario.with_hostile() } else { scenario }
     }
 
-    /// The same world with a hostile host in it, as its seed decides.
+    /// The same world with a hostile host in it, as its seed decides. A recorded participant gives way to it.
     #[must_use]
     pub fn with_hostile(mut self) -> Self {
         self.hostile = Some(HostilePlan::of_seed(self.seed, self.hosts.len(), self.active));
+        self.services.recorded = None;
         self
     }
 
@@ -90,6 +94,7 @@ impl Scenario {
             processes,
             faults,
             hostile: None,
+            services: Services::default(),
             alterations: vec![],
             presentation: None,
         };

@@ -4,7 +4,7 @@
 use takt_sim::clock::{MILLISECOND, SECOND};
 use takt_sim::scenario::{
     Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan, QosPlan,
-    Role, Scenario, TopicPlan, Trouble,
+    Role, Scenario, Services, TopicPlan, Trouble,
 };
 use takt_wire::qos::LivelinessKind;
 
@@ -61,6 +61,7 @@ pub(crate) fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scen
         processes: processes.into_iter().enumerate().map(process).collect(),
         faults: vec![],
         hostile: None,
+        services: Services::default(),
         alterations: vec![],
         presentation: None,
     }

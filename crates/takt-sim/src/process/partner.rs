@@ -1,0 +1,204 @@
+//! The endpoints of a process that match those of a recorded participant, and what they must see of it.
+
+use takt_core::{
+    ChangeKind, FlowTag, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, SampleRef, Selector,
+    WriterHandle, WriterSpec,
+};
+use takt_wire::qos::{
+    DataReaderQos, DataWriterQos, Durability, History, PublisherQos, Reliability, ReliabilityKind, SubscriberQos,
+    TopicData,
+};
+
+use super::{Moment, Process};
+use crate::check::{Checker, Rule};
+use crate::recorded::{PARTNER_READER, PARTNER_WRITER};
+use crate::recording::{ANSWERED_TOPIC, FirstMember, RecordedChange, Recording, SENT_TOPIC};
+
+/// The type of the recorded topics, as the peers name it.
+const TYPE_NAME: &str = "interop::KeyFinal";
+
+/// Samples that a partner writes, as the one of the recording did: what the peer acknowledges is theirs.
+const ANSWERS: u32 = 10;
+
+/// The reader and the writer of a process that the recorded participant matches.
+#[derive(Clone, Copy, Debug)]
+pub struct Partner {
+    reader: ReaderHandle,
+    writer: WriterHandle,
+    /// Changes of the peer that have been taken: the first ones of its recording.
+    taken: usize,
+    has_answered: bool,
+}
+
+impl Partner {
+    /// Creates the endpoints in a participant that has none yet, so that they have the ids that the recorded datagrams name.
+    pub(super) fn create(core: &mut Participant, clock: Moment<'_>) -> Self {
+        let reliability = Reliability { kind: ReliabilityKind::Reliable, max_blocking_time: takt_wire::Duration::ZERO };
+        let (durability, history) = (Durability::TransientLocal, History::KeepAll);
+        let reader = core.create_reader(
+            clock.local(),
+            ReaderSpec {
+                topic_name: SENT_TOPIC.into(),
+                type_name: TYPE_NAME.into(),
+                key: Some(Box::new(FirstMember)),
+                qos: DataReaderQos { reliability, durability, history, ..DataReaderQos::default() },
+                subscriber: SubscriberQos::default(),
+                group: None,
+                topic_data: TopicData::default(),
+                max_serialized_len: None,
+                type_information: None,
+                unicast: Vec::new(),
+                content_filter: None,
+            },
+        );
+        let reader = reader.expect("there is room");
+        let writer = core.create_writer(
+            clock.local(),
+            WriterSpec {
+                topic_name: ANSWERED_TOPIC.into(),
+                type_name: TYPE_NAME.into(),
+                keyed: true,
+                qos: DataWriterQos { reliability, durability, history, ..DataWriterQos::default() },
+                publisher: PublisherQos::default(),
+                group: None,
+                topic_data: TopicData::default(),
+                max_serialized_len: None,
+                flow: FlowTag::default(),
+                type_information: None,
+                unicast: Vec::new(),
+                filters: None,
+            },
+        );
+        let writer = writer.expect("there is room");
+        let ids = (core.reader_guid(reader), core.writer_guid(writer));
+        let ids = (ids.0.expect("it lives").entity_id, ids.1.expect("it lives").entity_id);
+        assert_eq!(ids, (PARTNER_READER, PARTNER_WRITER), "they are the first endpoints");
+        Self { reader, writer, taken: 0, has_answered: false }
+    }
+}
+
+impl Process {
+    /// Takes what the recorded participant has written, and answers when that is matched.
+    pub fn meet(&mut self, recording: &Recording, clock: Moment<'_>, checker: &mut Checker) {
+        let (Some(core), Some(partner)) = (&mut self.core, &mut self.partner) else { return };
+        let mut cursor = ReadCursor::default();
+        while let Ok(Some(found)) = core.read_next(clock.local(), partner.reader, Selector::TAKE, &mut cursor) {
+            checker.taken += 1;
+            match judge(recording, partner.taken, &found) {
+                Ok(taken) => partner.taken = taken,
+                Err((rule, text)) => {
+                    checker.report(
+                        clock.now,
+                        rule,
+                        format!("process {} took of a recorded writer: {text}", self.index),
+                    );
+                }
+            }
+        }
+        if let Err(error) = core.end_read(clock.local(), partner.reader) {
+            checker.report(clock.now, Rule::Refused, format!("process {} cannot end a take: {error}", self.index));
+        }
+        let is_matched = core.matched_subscriptions(partner.writer).is_ok_and(|readers| !readers.is_empty());
+        if is_matched && !std::mem::replace(&mut partner.has_answered, true) {
+            for key in 0..ANSWERS {
+                let payload = [[0, 1, 0, 0], key.to_le_bytes()].concat();
+                let change = NewChange {
+                    kind: ChangeKind::Alive,
+                    key_hash: key_hash(key),
+                    source_timestamp: None,
+                    destinations: &[],
+                    payload_len: payload.len(),
+                };
+                let written = core.write(clock.local(), partner.writer, &change, |slot| {
+                    slot.copy_from_slice(&payload);
+                    Some(payload.len())
+                });
+                if let Err(error) = written {
+                    let text = format!("process {} cannot answer: {error:?}", self.index);
+                    checker.report(clock.now, Rule::Refused, text);
+                }
+            }
+        }
+    }
+
+    /// The session of the recorded participant is over: both pairs are matched, all that it wrote has been taken, and it has
+    /// acknowledged all that was written for it.
+    pub fn must_know(&mut self, recording: &Recording, clock: Moment<'_>, checker: &mut Checker) {
+        let (Some(core), Some(partner)) = (&mut self.core, self.partner) else { return };
+        let writers = core.matched_publications(partner.reader).unwrap_or_default();
+        let readers = core.matched_subscriptions(partner.writer).unwrap_or_default();
+        if writers != [recording.writer] || readers != [recording.reader] {
+            let text =
+                format!("process {} has matched {writers:?} and {readers:?} of the recorded participant", self.index);
+            checker.report(clock.now, Rule::Matching, text);
+        }
+        if let Some(missing) = recording.changes.get(partner.taken) {
+            let text = format!("process {} never got change {} of the recorded writer", self.index, missing.sn);
+            checker.report(clock.now, Rule::Missing, text);
+        }
+        if core.is_acknowledged(partner.writer, None) != Ok(true) {
+            let text = format!("process {} does not know that the recorded reader has all", self.index);
+            checker.report(clock.now, Rule::Missing, text);
+        }
+        let lost = core.sample_lost_status(partner.reader).map_or(0, |status| status.total_count);
+        let rejected = core.sample_rejected_status(partner.reader).map_or(0, |status| status.total_count);
+        if (lost, rejected) != (0, 0) {
+            let text = format!("process {}: {lost} recorded samples lost, {rejected} rejected", self.index);
+            checker.report(clock.now, Rule::Status, text);
+        }
+    }
+
+    /// The recorded participant has said farewell.
+    pub fn must_have_parted(&mut self, clock: Moment<'_>, checker: &mut Checker) {
+        let (Some(core), Some(partner)) = (&mut self.core, self.partner) else { return };
+        let writers = core.matched_publications(partner.reader).unwrap_or_default();
+        let readers = core.matched_subscriptions(partner.writer).unwrap_or_default();
+        if !writers.is_empty() || !readers.is_empty() {
+            let text = format!("process {} believes in {writers:?} and {readers:?}, which said farewell", self.index);
+            checker.report(clock.now, Rule::Farewell, text);
+        }
+    }
+}
+
+/// What was taken after the first `taken` changes of the recording must be the next one. How many there are then.
+fn judge(recording: &Recording, taken: usize, found: &SampleRef<'_>) -> Result<usize, (Rule, String)> {
+    let info = &found.info;
+    if info.sequence_number.0 == 0 && !info.valid_data {
+        // The writer has gone.
+        return Ok(taken);
+    }
+    if info.publication != recording.writer {
+        return Err((Rule::Invented, format!("something of {:?}", info.publication)));
+    }
+    let sn = info.sequence_number.0;
+    let Some(next) = recording.changes.get(taken).filter(|next| next.sn == sn) else {
+        let known = recording.changes.iter().position(|change| change.sn == sn);
+        let rule = match known {
+            None => Rule::Invented,
+            Some(at) if at < taken => Rule::Twice,
+            Some(_) => Rule::Gap,
+        };
+        // Endpoints that are deleted may end their instances.
+        let is_farewell = known.is_none() && !info.valid_data && taken == recording.changes.len();
+        return if is_farewell { Ok(taken) } else { Err((rule, format!("change {sn} after {taken}"))) };
+    };
+    if is_of(next, found) { Ok(taken + 1) } else { Err((Rule::Invented, format!("{found:?} for {next:?}"))) }
+}
+
+/// Whether a reader shows a change as it was recorded.
+fn is_of(change: &RecordedChange, found: &SampleRef<'_>) -> bool {
+    let info = &found.info;
+    let is_alive = change.kind == ChangeKind::Alive;
+    found.kind == change.kind
+        && info.valid_data == is_alive
+        && (!is_alive || found.payload == change.payload)
+        && info.instance_handle.0 == change.key_hash
+        && info.source_timestamp == change.source_timestamp
+}
+
+/// The key hash of an answer.
+fn key_hash(key: u32) -> takt_core::KeyHash {
+    let mut hash = [0; 16];
+    hash[..4].copy_from_slice(&key.to_be_bytes());
+    hash
+}

@@ -1,0 +1,370 @@
+//! A recorded participant of another vendor in the world: it sends what it was recorded to send.
+//!
+//! Its datagrams leave at the recorded times. The session of the recording is played to each participant that announces itself, from
+//! the moment on at which the peer hears of it. The octets stay as they were recorded, apart from
+//!
+//! - the prefix of the participant that it talks to, the entity ids of that participant's endpoints, and the peer's own locators;
+//! - the counts of HEARTBEAT, ACKNACK, HEARTBEAT_FRAG and NACK_FRAG, since each of these must be above the last one.
+//!
+//! A recording cannot know what a world loses. So, as the reliable protocol asks (RTPS 2.5 §8.4), the peer also
+//!
+//! - sends the recorded datagram again that has a change which an ACKNACK or a NACK_FRAG asks for;
+//! - sends a HEARTBEAT each [`HEARTBEAT_PERIOD`] while something that it has sent is not acknowledged;
+//! - acknowledges what a HEARTBEAT announces, a challenge for its address among them.
+//!
+//! It sends the recorded farewell when the faults of the world are over.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use takt_wire::builder::MessageBuilder;
+use takt_wire::discovery::ParticipantData;
+use takt_wire::message::{AckNack, Heartbeat, MessageView, Submessage};
+use takt_wire::{Endianness, EntityId, Full, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
+
+use crate::check::progress::HEARTBEAT_PERIOD;
+use crate::clock::{Nanos, SECOND};
+use crate::hostile::Shot;
+use crate::network::Frame;
+use crate::process::{ANNOUNCEMENT_PERIOD, ANNOUNCEMENT_PORT, GROUP, address};
+use crate::recording::{Datagram, PEER_ADDRESS, Product, Recording, is_of_application};
+
+/// Of the participants of the world: their reader of what the peer writes, and their writer of what it reads.
+pub const PARTNER_READER: EntityId = EntityId::user_reader(1, true);
+/// See [`PARTNER_READER`].
+pub const PARTNER_WRITER: EntityId = EntityId::user_writer(2, true);
+
+/// From the end of the faults until the peer says farewell: its session with the last participant that has started.
+const SESSION_TIME: Nanos = 4 * SECOND;
+
+/// A recorded participant of a world.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedPlan {
+    /// Who was recorded.
+    pub product: Product,
+    /// Its host.
+    pub host: usize,
+    /// When it starts.
+    pub start: Nanos,
+    /// So many processes, the first ones, have endpoints that match those of the peer.
+    pub partners: usize,
+}
+
+/// What is played to one participant.
+#[derive(Debug)]
+struct Session {
+    prefix: GuidPrefix,
+    at: Locator,
+    begun: Nanos,
+    /// The next datagram of the session, and of the farewell.
+    next: usize,
+    next_of_farewell: usize,
+    /// By writer: the last change that was sent, and the last one that is acknowledged.
+    sent: BTreeMap<EntityId, i64>,
+    acknowledged: BTreeMap<EntityId, i64>,
+}
+
+/// The peer at work.
+pub struct RecordedPeer {
+    /// Where and when.
+    pub plan: RecordedPlan,
+    /// When the world will call it next; `Nanos::MAX` for never.
+    pub timer: Nanos,
+    recording: &'static Recording,
+    at: Locator,
+    sessions: Vec<Session>,
+    next_announcement: Nanos,
+    next_heartbeat: Nanos,
+    farewell: Nanos,
+    count: i32,
+    shots: Vec<Shot>,
+}
+
+impl RecordedPeer {
+    /// `index` is its place behind all processes, which gives it an address; `active` is when the faults of the world end.
+    #[must_use]
+    pub fn new(plan: RecordedPlan, index: usize, active: Nanos) -> Self {
+        Self {
+            plan,
+            timer: Nanos::MAX,
+            recording: plan.product.recording(),
+            at: address(plan.host, index),
+            sessions: Vec::new(),
+            next_announcement: plan.start,
+            next_heartbeat: plan.start,
+            farewell: farewell_at(active),
+            count: 0,
+            shots: Vec::new(),
+        }
+    }
+
+    /// What it was recorded to send.
+    #[must_use]
+    pub fn recording(&self) -> &'static Recording {
+        self.recording
+    }
+
+    /// What it sends now.
+    pub fn take_shots(&mut self) -> Vec<Shot> {
+        std::mem::take(&mut self.shots)
+    }
+
+    /// When it has to do something next; `None` if never again.
+    #[must_use]
+    pub fn due(&self) -> Option<Nanos> {
+        let next = |session: &Session| {
+            let datagram = self.recording.session.get(session.next).map(|datagram| session.begun + datagram.at);
+            let farewell = self.recording.farewell.get(session.next_of_farewell);
+            [datagram, farewell.map(|datagram| self.farewell + datagram.at)].into_iter().flatten().min()
+        };
+        let sessions = self.sessions.iter().filter_map(next).min();
+        let period = Some(self.next_announcement.min(self.next_heartbeat)).filter(|at| *at < self.farewell);
+        [sessions, period].into_iter().flatten().min()
+    }
+
+    /// Sends what is due.
+    pub fn act(&mut self, now: Nanos) {
+        let recording = self.recording;
+        if now >= self.next_announcement && now < self.farewell {
+            self.next_announcement = now + ANNOUNCEMENT_PERIOD;
+            let bytes = self.localised(&recording.announcement.bytes);
+            let source = self.source(&recording.announcement);
+            self.shots.push((source, Locator::udp_v4(GROUP, ANNOUNCEMENT_PORT), bytes.into()));
+        }
+        let mut sessions = std::mem::take(&mut self.sessions);
+        for session in &mut sessions {
+            while let Some(datagram) = recording.session.get(session.next).filter(|it| session.begun + it.at <= now) {
+                session.next += 1;
+                for (writer, sn) in &datagram.changes {
+                    let last = session.sent.entry(*writer).or_default();
+                    *last = (*last).max(*sn);
+                }
+                self.play(session, datagram);
+            }
+            let farewell = &recording.farewell;
+            while let Some(datagram) =
+                farewell.get(session.next_of_farewell).filter(|datagram| self.farewell + datagram.at <= now)
+            {
+                session.next_of_farewell += 1;
+                self.play(session, datagram);
+            }
+        }
+        if now >= self.next_heartbeat && now < self.farewell {
+            self.next_heartbeat = now + HEARTBEAT_PERIOD;
+            sessions.iter().for_each(|session| self.remind(session));
+        }
+        self.sessions = sessions;
+    }
+
+    /// A datagram came to its host. What it sends at once is in [`Self::take_shots`].
+    pub fn hear(&mut self, now: Nanos, frame: &Frame) {
+        let Ok(message) = MessageView::parse(&frame.bytes) else { return };
+        let from = message.header().prefix;
+        if from == self.recording.header.prefix || now < self.plan.start || now >= self.farewell {
+            return;
+        }
+        let mut to = GuidPrefix::UNKNOWN;
+        for submessage in message.submessages().flatten() {
+            match submessage {
+                Submessage::InfoDestination(prefix) => to = prefix,
+                _ if to != GuidPrefix::UNKNOWN && to != self.recording.header.prefix => {}
+                Submessage::Data(data) if data.writer == EntityId::SPDP_WRITER => {
+                    let announced = data.payload.bytes().and_then(|payload| ParticipantData::parse(payload).ok());
+                    if let Some(at) = announced.and_then(|announced| announced.metatraffic_unicast.first().copied()) {
+                        self.meet(now, from, at);
+                    }
+                }
+                Submessage::Heartbeat(heartbeat) => self.acknowledge(from, &heartbeat),
+                Submessage::AckNack(acknack) => {
+                    let missing: Vec<i64> = acknack.reader_sn_state.iter().map(|sn| sn.0).collect();
+                    self.repair(from, acknack.writer, &missing, Some(acknack.reader_sn_state.base().0 - 1));
+                }
+                Submessage::NackFrag(nack) => self.repair(from, nack.writer, &[nack.sn.0], None),
+                _ => {}
+            }
+        }
+    }
+
+    /// A participant is there, and says where.
+    fn meet(&mut self, now: Nanos, prefix: GuidPrefix, at: Locator) {
+        if let Some(session) = self.sessions.iter_mut().find(|session| session.prefix == prefix) {
+            session.at = at;
+            return;
+        }
+        self.sessions.push(Session {
+            prefix,
+            at,
+            begun: now,
+            next: 0,
+            next_of_farewell: 0,
+            sent: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
+        });
+    }
+
+    /// Everything that a HEARTBEAT announces has arrived.
+    fn acknowledge(&mut self, from: GuidPrefix, heartbeat: &Heartbeat) {
+        let is_challenge = heartbeat.last_sn < heartbeat.first_sn;
+        let Some(reader) = self.reader_of(heartbeat.writer).filter(|_| is_challenge || !heartbeat.is_final) else {
+            return;
+        };
+        let Some(at) = self.sessions.iter().find(|session| session.prefix == from).map(|session| session.at) else {
+            return;
+        };
+        let answer = AckNack {
+            reader,
+            writer: heartbeat.writer,
+            reader_sn_state: SequenceNumberSet::new(heartbeat.last_sn.next()),
+            count: self.next_count(),
+            is_final: true,
+        };
+        self.say(from, at, |message| message.acknack(&answer));
+    }
+
+    /// The peer's reader of what a writer of a participant writes.
+    fn reader_of(&self, writer: EntityId) -> Option<EntityId> {
+        match writer {
+            EntityId::SEDP_PUB_WRITER => Some(EntityId::SEDP_PUB_READER),
+            EntityId::SEDP_SUB_WRITER => Some(EntityId::SEDP_SUB_READER),
+            EntityId::P2P_MESSAGE_WRITER => Some(EntityId::P2P_MESSAGE_READER),
+            PARTNER_WRITER => Some(self.recording.reader.entity_id),
+            _ => None,
+        }
+    }
+
+    /// A participant misses changes, and has all up to `acknowledged`, if it says so.
+    fn repair(&mut self, from: GuidPrefix, writer: EntityId, missing: &[i64], acknowledged: Option<i64>) {
+        let recording = self.recording;
+        let mut sessions = std::mem::take(&mut self.sessions);
+        if let Some(session) = sessions.iter_mut().find(|session| session.prefix == from) {
+            session.acknowledged.extend(acknowledged.map(|acknowledged| (writer, acknowledged)));
+            let wanted = |datagram: &&Datagram| missing.iter().any(|sn| datagram.changes.contains(&(writer, *sn)));
+            for datagram in recording.session[..session.next].iter().filter(wanted) {
+                self.play(session, datagram);
+            }
+        }
+        self.sessions = sessions;
+    }
+
+    /// Announces to a participant what it has not acknowledged.
+    fn remind(&mut self, session: &Session) {
+        for (writer, sent) in &session.sent {
+            let acknowledged = session.acknowledged.get(writer).copied().unwrap_or(0);
+            if *writer == EntityId::SPDP_WRITER || acknowledged >= *sent {
+                continue;
+            }
+            let heartbeat = Heartbeat {
+                reader: EntityId::UNKNOWN,
+                writer: *writer,
+                first_sn: SequenceNumber::FIRST,
+                last_sn: SequenceNumber(*sent),
+                count: self.next_count(),
+                is_final: false,
+                liveliness: false,
+                group: None,
+            };
+            self.say(session.prefix, session.at, |message| message.heartbeat(&heartbeat));
+        }
+    }
+
+    fn next_count(&mut self) -> i32 {
+        self.count += 1;
+        self.count
+    }
+
+    /// Says something that was not recorded.
+    fn say(&mut self, to: GuidPrefix, at: Locator, write: impl FnOnce(&mut MessageBuilder<'_>) -> Result<(), Full>) {
+        let mut frame = [0; 200];
+        let mut message = MessageBuilder::new(&mut frame, &self.recording.header).expect("a header fits");
+        message.info_destination(to).and_then(|()| write(&mut message)).expect("a short submessage fits");
+        self.shots.push((self.at, at, message.bytes().into()));
+    }
+
+    /// Sends a recorded datagram to a participant.
+    fn play(&mut self, session: &Session, datagram: &Datagram) {
+        let mut bytes = self.localised(&datagram.bytes);
+        for at in 0..bytes.len().saturating_sub(session.prefix.0.len() - 1) {
+            let octets = &mut bytes[at..at + session.prefix.0.len()];
+            if *octets == self.recording.partner.0 {
+                octets.copy_from_slice(&session.prefix.0);
+            }
+        }
+        self.rewrite_submessages(&mut bytes);
+        let source = self.source(datagram);
+        self.shots.push((source, session.at, bytes.into()));
+    }
+
+    /// Puts the ids of the partner's endpoints, and new counts, into the submessages.
+    fn rewrite_submessages(&mut self, bytes: &mut [u8]) {
+        let recorded: Rc<[u8]> = (&*bytes).into();
+        let Ok(message) = MessageView::parse(&recorded) else { return };
+        let mut submessages = message.submessages();
+        while let Some(Ok(envelope)) = submessages.next_envelope() {
+            let (range, endianness) = (envelope.range(), envelope.endianness());
+            let body = &mut bytes[range][4..];
+            let word = |body: &[u8], at: usize| {
+                let octets = [body[at], body[at + 1], body[at + 2], body[at + 3]];
+                if endianness == Endianness::Big { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
+            };
+            // Where the ids of reader and writer begin, and the count.
+            let (ids, count) = match envelope.id() {
+                ACKNACK => (0, Some(20 + 4 * word(body, 16).div_ceil(32) as usize)),
+                HEARTBEAT => (0, Some(24)),
+                NACK_FRAG => (0, Some(24 + 4 * word(body, 20).div_ceil(32) as usize)),
+                HEARTBEAT_FRAG => (0, Some(20)),
+                GAP => (0, None),
+                DATA | DATA_FRAG => (4, None),
+                _ => continue,
+            };
+            let own = [self.recording.reader.entity_id, self.recording.writer.entity_id];
+            for (at, partners) in [(ids, PARTNER_READER), (ids + 4, PARTNER_WRITER)] {
+                let id = EntityId([body[at], body[at + 1], body[at + 2], body[at + 3]]);
+                if is_of_application(id) && !own.contains(&id) {
+                    body[at..at + 4].copy_from_slice(&partners.0);
+                }
+            }
+            if let Some(at) = count {
+                let count = self.next_count();
+                let octets = if endianness == Endianness::Big { count.to_be_bytes() } else { count.to_le_bytes() };
+                body[at..at + 4].copy_from_slice(&octets);
+            }
+        }
+    }
+
+    /// The octets with the peer's address in this world in place of the recorded one, in either byte order.
+    fn localised(&self, recorded: &[u8]) -> Vec<u8> {
+        let mut bytes = recorded.to_vec();
+        for endianness in [Endianness::Little, Endianness::Big] {
+            let here = self.at.to_bytes(endianness);
+            let recorded = Locator::udp_v4(PEER_ADDRESS.into(), 0).to_bytes(endianness);
+            for at in 0..bytes.len().saturating_sub(Locator::LEN - 1) {
+                let octets = &mut bytes[at..at + Locator::LEN];
+                // Kind and address; the port lies between them.
+                if octets[..4] == recorded[..4] && octets[8..] == recorded[8..] {
+                    octets.copy_from_slice(&here);
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Where a recorded datagram comes from: the peer's address here, and the recorded port.
+    fn source(&self, datagram: &Datagram) -> Locator {
+        Locator { port: datagram.port.into(), ..self.at }
+    }
+}
+
+/// When a recorded participant says farewell in a world whose faults end at `active`.
+#[must_use]
+pub fn farewell_at(active: Nanos) -> Nanos {
+    active + SESSION_TIME
+}
+
+/// Numbers of submessages (RTPS 2.5 §9.4.5.1.1).
+const ACKNACK: u8 = 0x06;
+const HEARTBEAT: u8 = 0x07;
+const GAP: u8 = 0x08;
+const NACK_FRAG: u8 = 0x12;
+const HEARTBEAT_FRAG: u8 = 0x13;
+const DATA: u8 = 0x15;
+const DATA_FRAG: u8 = 0x16;

@@ -1,0 +1,251 @@
+//! What there is in a world besides applications: a recorded participant of another vendor, a discovery server, a
+//! durability service.
+
+use super::{Direction, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan, Role};
+use super::{Scenario, TopicPlan, Trouble};
+use crate::check::progress::HEARTBEAT_PERIOD;
+use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::keeping::KeepingPlan;
+use crate::recorded::RecordedPlan;
+use crate::recording::Product;
+use crate::rng::Rng;
+
+/// So many worlds of a million have one of these.
+const SERVICES_CHANCE: u32 = 60_000;
+
+/// What a world has besides applications.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Services {
+    /// A recorded participant of another vendor.
+    pub recorded: Option<RecordedPlan>,
+    /// The process that is a discovery server. Multicast reaches nobody then, and all others know the server alone.
+    pub discovery_server: Option<usize>,
+    /// A durability service, and those that it is for.
+    pub durability: Option<KeepingPlan>,
+}
+
+/// What a world is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Service {
+    /// [`Services::recorded`].
+    Recorded,
+    /// [`Services::discovery_server`].
+    DiscoveryServer,
+    /// [`Services::durability`].
+    Durability,
+}
+
+impl Service {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Recorded, Self::DiscoveryServer, Self::Durability];
+}
+
+impl Scenario {
+    /// What the world of a seed has besides applications. Dice of its own: the other worlds do not change.
+    #[must_use]
+    pub fn service_of(seed: u64) -> Option<Service> {
+        let mut rng = Rng::new(seed ^ SERVICES_SALT);
+        rng.chance(SERVICES_CHANCE).then(|| *rng.pick(&Service::ALL))
+    }
+
+    /// A world with this service.
+    #[must_use]
+    pub fn served(service: Service, seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x7365_7276_6963_6573);
+        let mut world = applications(seed, &mut rng);
+        match service {
+            Service::Recorded => {
+                let processes = world.processes.len() as u64;
+                world.services.recorded = Some(RecordedPlan {
+                    product: *rng.pick(&Product::ALL),
+                    host: rng.below(world.hosts.len() as u64) as usize,
+                    start: rng.below(world.active / 2),
+                    partners: rng.between(1, processes) as usize,
+                });
+            }
+            Service::DiscoveryServer => world.add_server(&mut rng),
+            Service::Durability => world.add_durability(&mut rng),
+        }
+        world
+    }
+
+    /// One more process on a host of its own, which is the server and has no endpoints. For a while nothing that it says arrives.
+    fn add_server(&mut self, rng: &mut Rng) {
+        let host = self.hosts.len();
+        self.hosts.push(self.hosts[0].clone());
+        let mut server = process(host, rng.below(SECOND));
+        for _ in 0..rng.between(1, 2) {
+            let from = rng.between(self.active / 8, self.active - 1);
+            let until = from + rng.between(300 * MILLISECOND, 2 * SECOND);
+            let kind = FaultKind::Partition { group: 1 << host, one_way: true, flapping: 0 };
+            self.faults.push(Fault { from, until, kind });
+        }
+        if rng.chance(600_000) {
+            server.ends.push(end(rng, self.active));
+        }
+        self.hosts.iter_mut().for_each(|host| host.hears_multicast = false);
+        self.services.discovery_server = Some(self.processes.len());
+        self.processes.push(server);
+    }
+
+    /// Writers, a durability service, which is killed up to three times, and readers, some of which come late.
+    fn add_durability(&mut self, rng: &mut Rng) {
+        let (active, hosts) = (self.active, self.hosts.len() as u64);
+        let plan = KeepingPlan {
+            first: self.processes.len(),
+            writers: rng.between(1, 2) as usize,
+            readers: rng.between(1, 3) as usize,
+            forges: rng.chance(400_000),
+            period: rng.between(5, 50) * MILLISECOND,
+            commit_time: rng.between(1, 200) * MILLISECOND,
+        };
+        for _ in 0..plan.writers {
+            let mut writer = process(rng.below(hosts) as usize, rng.below(active / 4));
+            if rng.chance(600_000) {
+                writer.ends.push(end(rng, active));
+            }
+            self.processes.push(writer);
+        }
+        let mut service = process(rng.below(hosts) as usize, rng.below(active / 4));
+        let mut at = service.start;
+        for _ in 0..rng.below(4) {
+            at += rng.between(50 * MILLISECOND, active / 2);
+            let pause = rng.between(MILLISECOND, SECOND);
+            service.ends.push(EndPlan { at, pause, farewell: false });
+            at += pause;
+        }
+        // A writer may be killed with the service.
+        for writer in &mut self.processes[plan.first..] {
+            if let Some(first) = service.ends.first().filter(|_| rng.chance(600_000)) {
+                writer.ends = vec![*first];
+            }
+        }
+        self.processes.extend([service.clone(), service]);
+        for _ in 0..plan.readers {
+            let mut reader = process(rng.below(hosts) as usize, rng.below(active));
+            if rng.chance(200_000) {
+                reader.ends.push(end(rng, active));
+            }
+            self.processes.push(reader);
+        }
+        self.services.durability = Some(plan);
+        if plan.forges {
+            self.processes.push(process(rng.below(hosts) as usize, rng.below(active / 2)));
+            self.faults.clear();
+            for process in &mut self.processes {
+                process.start = process.start.min(active / 2);
+                process.ends.clear();
+                process.stalls.clear();
+            }
+        }
+    }
+
+    /// Most datagrams by which a discovery server makes others known in a second in which nothing changes: one for each of them.
+    pub(super) fn introductions(&self, process: usize) -> u64 {
+        if self.services.discovery_server == Some(process) { self.processes.len() as u64 } else { 0 }
+    }
+
+    /// Most datagrams by which a forger and a reader that does not believe it remind each other, in some time, of what waits: a heartbeat
+    /// for each reader and period, and an answer.
+    pub(super) fn reminders(&self, time: Nanos) -> u64 {
+        let forged = self.services.durability.filter(|plan| plan.forges);
+        forged.map_or(0, |plan| (plan.readers as u64 + 1) * (time / HEARTBEAT_PERIOD + 1))
+    }
+
+    /// From when until when the discovery server is not there.
+    pub(super) fn server_absences(&self) -> impl Iterator<Item = (Nanos, Nanos)> {
+        let server = self.services.discovery_server.map(|index| &self.processes[index]);
+        let late = server.map(|server| (0, server.start));
+        let ends = server.into_iter().flat_map(|server| &server.ends);
+        late.into_iter().chain(ends.map(|end| (end.at, end.at + end.pause)))
+    }
+}
+
+/// Decides which seeds have such worlds.
+const SERVICES_SALT: u64 = 0x7365_72e3_0000;
+
+/// A small world of applications on reliable topics, some of which end, over links of which some fail for a while.
+fn applications(seed: u64, rng: &mut Rng) -> Scenario {
+    let active = rng.between(2 * SECOND, 4 * SECOND);
+    let hosts = rng.between(2, 4) as usize;
+    let host = |rng: &mut Rng| HostPlan {
+        drift_ppb: rng.between(0, 400_000) as i64 - 200_000,
+        wall_jumps: vec![],
+        hears_multicast: true,
+        switch: 0,
+    };
+    let topics = rng.between(1, 3) as usize;
+    let count = rng.between(hosts as u64, hosts as u64 + 2) as usize;
+    let mut processes: Vec<_> = (0..count).map(|index| process(index % hosts, rng.below(active / 2))).collect();
+    for topic in 0..topics {
+        for _ in 0..rng.between(1, 2) {
+            let samples = rng.between(5, 100) as u32;
+            let role = Role::Writer { period: rng.between(10, 60) * MILLISECOND, burst: 1, samples, endings: 0 };
+            add(rng, &mut processes, topic, role, active);
+        }
+        for _ in 0..rng.between(1, 3) {
+            add(rng, &mut processes, topic, Role::Reader { period: 0 }, active);
+        }
+    }
+    for process in &mut processes {
+        if rng.chance(200_000) {
+            process.ends.push(end(rng, active));
+        }
+        if rng.chance(100_000) {
+            process.stalls.push((rng.below(active), rng.between(MILLISECOND, SECOND)));
+        }
+    }
+    Scenario {
+        seed,
+        active,
+        hosts: (0..hosts).map(|_| host(rng)).collect(),
+        network: NetworkPlan { propagation: rng.between(500, 50_000), ..NetworkPlan::PLAIN },
+        topics: (0..topics).map(|_| TopicPlan { instances: rng.below(3) as u8, sizes: (24, 1_000) }).collect(),
+        processes,
+        faults: (0..rng.below(4)).map(|_| fault(rng, hosts, active)).collect(),
+        hostile: None,
+        alterations: vec![],
+        presentation: None,
+        services: Services::default(),
+    }
+}
+
+fn process(host: usize, start: Nanos) -> ProcessPlan {
+    ProcessPlan { host, start, ends: vec![], stalls: vec![], cost: 0, endpoints: vec![] }
+}
+
+fn end(rng: &mut Rng, active: Nanos) -> EndPlan {
+    EndPlan {
+        at: rng.between(active / 4, active),
+        pause: rng.between(MILLISECOND, 2 * SECOND),
+        farewell: rng.chance(300_000),
+    }
+}
+
+fn add(rng: &mut Rng, processes: &mut [ProcessPlan], topic: usize, role: Role, active: Nanos) {
+    let qos = QosPlan { reliable: true, transient_local: rng.chance(500_000), ..QosPlan::default() };
+    let create = if rng.chance(500_000) { 0 } else { rng.below(active) };
+    let process = rng.below(processes.len() as u64) as usize;
+    processes[process].endpoints.push(EndpointPlan { topic, qos, create, delete: None, role });
+}
+
+fn fault(rng: &mut Rng, hosts: usize, active: Nanos) -> Fault {
+    let from = rng.below(active);
+    let until = from + rng.between(100 * MILLISECOND, 2 * SECOND);
+    let host = rng.below(hosts as u64) as usize;
+    let direction = *rng.pick(&[Direction::Up, Direction::Down]);
+    let trouble = *rng.pick(&[
+        Trouble::Loss(100_000),
+        Trouble::Loss(400_000),
+        Trouble::Burst(50_000, 100_000),
+        Trouble::Duplication(300_000),
+        Trouble::Reordering(300_000, 20 * MILLISECOND),
+        Trouble::Delay(5 * MILLISECOND),
+    ]);
+    let group = 1 << host;
+    let kind = match rng.below(5) {
+        0 => FaultKind::Partition { group, one_way: rng.chance(300_000), flapping: 0 },
+        _ => FaultKind::Link { host, direction, trouble },
+    };
+    Fault { from, until, kind }
+}

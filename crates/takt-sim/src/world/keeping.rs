@@ -1,0 +1,71 @@
+//! The topic that a durability service keeps, in the course of a world.
+
+use super::{Event, World};
+use crate::keeping::Part;
+use crate::process::Moment;
+
+impl World<'_> {
+    /// A process that has to do with the topic has started.
+    pub(super) fn begin_keeping(&mut self, index: usize) {
+        let Some(keeping) = &mut self.keeping else { return };
+        let process = &mut self.processes[index];
+        let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
+        process.begin_keeping(keeping, moment, &mut self.checker);
+        if matches!(keeping.plan.part_of(index), Some(Part::Writes | Part::Forges)) {
+            let (at, life) = (self.now + keeping.plan.period, process.incarnation);
+            self.at(at, Event::WriteKept(index, life));
+        }
+    }
+
+    /// A process has ended.
+    pub(super) fn end_keeping(&mut self, index: usize) {
+        let Some(keeping) = &mut self.keeping else { return };
+        keeping.ends(index);
+        if index == keeping.plan.hearing() {
+            keeping.crash();
+        }
+    }
+
+    /// A writer writes its next sample, or a forger the next one in the names of all.
+    pub(super) fn write_kept(&mut self, index: usize, life: u32) {
+        let Some(keeping) = self.keeping.as_mut().filter(|_| !self.resting) else { return };
+        let process = &mut self.processes[index];
+        let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
+        process.write_kept(keeping, moment);
+        process.forge(keeping, moment, &mut self.checker);
+        let at = self.now + keeping.plan.period;
+        self.at(at, Event::WriteKept(index, life));
+    }
+
+    /// A process takes what has come of the topic. The service plans to commit it.
+    pub(super) fn keep(&mut self, index: usize) {
+        let Some(keeping) = &mut self.keeping else { return };
+        let process = &mut self.processes[index];
+        process.keep(keeping, Moment { now: self.now, clock: &self.clocks[process.host] }, &mut self.checker);
+        if index == keeping.plan.hearing() && keeping.begins_transaction() {
+            let (at, life) = (self.now + keeping.plan.commit_time, process.incarnation);
+            self.at(at, Event::Commit(life));
+        }
+    }
+
+    /// The service commits what it has heard, acknowledges it and passes it on.
+    pub(super) fn commit_kept(&mut self, life: u32, event: Event) {
+        let Some((hearing, serving)) =
+            self.keeping.as_ref().map(|keeping| (keeping.plan.hearing(), keeping.plan.serving()))
+        else {
+            return;
+        };
+        self.act(hearing, life, event, |world| {
+            if let Some(keeping) = &mut world.keeping {
+                keeping.commit();
+            }
+            world.processes[hearing].acknowledge_kept();
+        });
+        if let Some(keeping) = &self.keeping {
+            let process = &mut self.processes[serving];
+            let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
+            process.serve_kept(keeping, moment, &mut self.checker);
+        }
+        self.settle(serving);
+    }
+}

@@ -1,0 +1,68 @@
+//! Worlds with a recorded participant of another vendor, a discovery server, or a durability service.
+
+use takt_sim::recorded::RecordedPlan;
+use takt_sim::recording::Product;
+use takt_sim::scenario::{QosPlan, Scenario, Service, Services};
+use takt_sim::world::Report;
+
+use crate::found::{RELIABLE, reader, scenario, writer};
+use crate::run;
+use takt_sim::clock::MILLISECOND;
+
+/// Seeds of each kind that every run looks at.
+const SEEDS: u64 = 12;
+
+/// Changes in each recording.
+const RECORDED: u64 = 24;
+
+#[test]
+fn promises_are_kept_in_worlds_with_services() {
+    for service in Service::ALL {
+        let mut taken = 0;
+        for seed in 0..SEEDS {
+            let report = run(&Scenario::served(service, seed));
+            assert_eq!(report.violation, None, "{service:?}, seed {seed}");
+            taken += report.taken;
+        }
+        assert!(taken > 10 * SEEDS, "{service:?}: only {taken} samples are taken");
+    }
+}
+
+#[test]
+fn two_runs_of_a_world_with_a_service_are_the_same_to_the_byte() {
+    for service in Service::ALL {
+        let scenario = Scenario::served(service, 1);
+        assert_eq!(run(&scenario), run(&scenario), "{service:?}");
+    }
+}
+
+/// Two processes that exchange 20 samples, and a recorded participant.
+fn meets(product: Product, partners: usize) -> Report {
+    let endpoints = vec![vec![writer(RELIABLE, 10 * MILLISECOND, 20)], vec![reader(QosPlan { ..RELIABLE })]];
+    let mut world = scenario(64, endpoints);
+    world.services.recorded = Some(RecordedPlan { product, host: 1, start: 0, partners });
+    run(&world)
+}
+
+#[test]
+fn all_changes_of_each_recorded_participant_are_taken_by_each_process_that_reads_them() {
+    for product in Product::ALL {
+        for partners in 0..=2 {
+            let report = meets(product, partners);
+            assert_eq!(report.violation, None, "{product:?}, {partners}");
+            // The farewell may end instances once more.
+            let of_recording = report.taken - 20;
+            assert!(of_recording >= partners as u64 * RECORDED, "{product:?}, {partners}: {of_recording}");
+        }
+    }
+}
+
+#[test]
+fn swarm_has_worlds_with_each_service() {
+    let mut kinds: Vec<_> = (0..500).filter_map(Scenario::service_of).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    assert_eq!(kinds, Service::ALL);
+    let services = Services::default();
+    assert!(services.recorded.is_none() && services.discovery_server.is_none() && services.durability.is_none());
+}
