@@ -13,6 +13,7 @@
 //! | [`schedule`] | admission of flows: frames, ways, classes, proof |
 //! | [`admission`] | pairs with contracts: asked for, admitted with flow entries in force, refused, tried again |
 //! | [`rules`] | flow entries and meters of admitted flows |
+//! | [`view`] | the state of the controller in one snapshot |
 //! | [`runtime`] | TCP and TLS connections of switches, and the clock |
 //!
 //! Everything but [`runtime`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
@@ -32,6 +33,7 @@ pub mod rules;
 pub mod runtime;
 pub mod schedule;
 pub mod topology;
+pub mod view;
 
 pub use port::PortRef;
 

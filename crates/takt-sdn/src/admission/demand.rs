@@ -6,7 +6,7 @@ use takt_wire::builder::{ACKNACK_LEN_MAX, HEARTBEAT_LEN};
 use super::{Application, End};
 use crate::model::{Egress, HostId, NetworkFile, Node, Snapshot, SwitchModel};
 use crate::rules::Selector;
-use crate::schedule::{Contract, FormatError, Refused, Remedies, Request, WireFormat};
+use crate::schedule::{Contract, FormatError, Request, WireFormat};
 
 /// Octets of the frame check sequence, which some switches meter.
 const FCS_LEN: u64 = 4;
@@ -128,15 +128,4 @@ impl Demand {
         let selector = Selector { sender: from.host, source: from.address, destination: to.address, port };
         Ok(Self { request, selector, rate_kbps, burst_kbit })
     }
-}
-
-/// A refusal with what would make the flow fit.
-pub(super) fn in_words(refused: &Refused, remedies: &Remedies) -> String {
-    let remedies = [
-        remedies.limit_ns.map(|limit_ns| format!("a limit of {limit_ns} ns")),
-        remedies.min_separation_ns.map(|separation_ns| format!("a separation of {separation_ns} ns")),
-        remedies.sample_len.map(|sample_len| format!("samples of {sample_len} octets")),
-    ];
-    let remedies: Vec<String> = remedies.into_iter().flatten().collect();
-    if remedies.is_empty() { refused.to_string() } else { format!("{refused}; would fit: {}", remedies.join(", or ")) }
 }

@@ -14,6 +14,7 @@
 //! samples. The separation is shortened to what the meter lets pass at its rate, which is a whole number of kilobits per second.
 
 mod demand;
+mod explain;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,6 +25,7 @@ use takt_openflow::flow::FlowMod;
 use takt_openflow::meter::MeterMod;
 
 use self::demand::Demand;
+pub use self::explain::{Admissible, Progress, Refusal, Trial};
 use crate::contract::Contract;
 use crate::discovery::Pair;
 use crate::model::{HostId, Network, NetworkFile, Snapshot};
@@ -130,8 +132,8 @@ pub struct Admission {
     scheduler: Scheduler,
     admitted: BTreeMap<Pair, Admitted>,
     leaving: Vec<Leaving>,
-    /// Refused pairs with their importance.
-    refused: BTreeMap<Pair, i32>,
+    /// Refused pairs, and those that wait for the entries of others to leave.
+    refused: BTreeMap<Pair, Refusal>,
     owners: BTreeMap<RequestId, Pair>,
     selectors: BTreeSet<Selector>,
     meters: BTreeSet<u32>,
@@ -216,18 +218,23 @@ impl Admission {
         let is_its = |leg: &Leg| (leg.selector.destination, leg.selector.port) == (reader, application.data_port);
         if self.leaving.iter().flat_map(|leaving| &leaving.legs).any(is_its) {
             // It is asked for again once the entries have left.
-            self.refused.insert(pair, application.contract.importance.value);
+            let reason = "flow entries of an earlier pair with its addresses are leaving".to_owned();
+            self.refused.insert(pair, Refusal::new(application.contract.importance.value, reason));
             return;
         }
-        if let Err(reason) = self.admit(application) {
-            self.refuse(pair, application.contract.importance.value, reason);
+        if let Err(refusal) = self.admit(application) {
+            self.refuse_for(pair, refusal);
         }
     }
 
     /// A pair cannot be judged.
     pub fn refuse(&mut self, pair: Pair, importance: i32, reason: String) {
-        self.refused.insert(pair, importance);
-        self.outcomes.push(Outcome::Refused { pair, reason });
+        self.refuse_for(pair, Refusal::new(importance, reason));
+    }
+
+    fn refuse_for(&mut self, pair: Pair, refusal: Refusal) {
+        self.outcomes.push(Outcome::Refused { pair, reason: refusal.to_string() });
+        self.refused.insert(pair, refusal);
     }
 
     /// A pair is no more.
@@ -240,7 +247,7 @@ impl Admission {
     /// switches.
     pub fn next_retry(&mut self) -> Option<Pair> {
         if std::mem::take(&mut self.shall_retry) {
-            let refused = self.refused.iter().map(|(pair, importance)| (*pair, *importance));
+            let refused = self.refused.iter().map(|(pair, refusal)| (*pair, refusal.importance));
             let mut pairs: Vec<(Pair, i32)> = refused.collect();
             pairs.sort_by_key(|(pair, importance)| (*importance, std::cmp::Reverse(*pair)));
             self.retries = pairs.into_iter().map(|(pair, _)| pair).collect();
@@ -322,11 +329,14 @@ impl Admission {
         self.wanted(dpid).chain(leaving).filter_map(|entry| entry.meter.clone()).collect()
     }
 
-    fn admit(&mut self, application: &Application) -> Result<(), String> {
+    fn admit(&mut self, application: &Application) -> Result<(), Refusal> {
+        let importance = application.contract.importance.value;
+        let refusal = |reason: String| Refusal::new(importance, reason);
         let snapshot = self.network.snapshot();
-        let demands = Demand::of(application, &self.file, &snapshot)?;
+        let demands = Demand::of(application, &self.file, &snapshot).map_err(refusal)?;
         if demands.iter().any(|demand| self.selectors.contains(&demand.selector)) {
-            return Err("another admitted pair uses the same addresses and UDP port, or is just leaving".to_owned());
+            let reason = "another admitted pair uses the same addresses and UDP port, or is just leaving";
+            return Err(refusal(reason.to_owned()));
         }
         let (mut legs, mut moved, mut bound_ns) = (Vec::new(), BTreeSet::new(), None);
         for demand in demands {
@@ -346,7 +356,7 @@ impl Admission {
                     let remedies = self.scheduler.remedies(&snapshot, &demand.request);
                     // Flows that moved for the first leg keep the classes that they have now.
                     moved.into_iter().for_each(|pair| self.renew(pair));
-                    return Err(demand::in_words(&refused, &remedies));
+                    return Err(Refusal::of(importance, &refused, remedies));
                 }
             }
         }
@@ -355,7 +365,7 @@ impl Admission {
         moved.iter().for_each(|pair| self.renew(*pair));
         let entries = self.entries_of(&legs);
         let flow = Admitted {
-            importance: application.contract.importance.value,
+            importance,
             legs,
             entries,
             wanted: 0,

@@ -138,12 +138,14 @@ impl Controller {
         match outcome {
             Outcome::Admitted { pair, bound_ns } => {
                 if self.discovery.release(now, pair).is_ok() {
+                    self.log_decision(now, pair, Ok(bound_ns));
                     self.push(Event::Admitted { pair, bound_ns });
                 }
             }
             Outcome::Refused { pair, reason } => {
                 let before = self.discovery.pair(pair).and_then(|view| view.refused.map(str::to_owned));
                 if before.as_ref() != Some(&reason) && self.discovery.refuse(now, pair, &reason).is_ok() {
+                    self.log_decision(now, pair, Err(reason.clone()));
                     self.push(Event::Refused { pair, reason });
                 }
             }

@@ -21,6 +21,7 @@ mod interception;
 mod packets;
 mod session;
 mod sync;
+mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -39,6 +40,7 @@ pub use self::event::{Config, Counters, Event};
 use self::session::{Progress, Session};
 pub use self::sync::{Difference, FlowKey, Target};
 use self::sync::{Sync, fields};
+use self::view::DecisionLog;
 use crate::PortRef;
 use crate::admission::Admission;
 use crate::devices::{Devices, HostId};
@@ -99,6 +101,7 @@ pub struct Controller {
     next_connection: u64,
     next_ageing: Instant,
     events: VecDeque<Event>,
+    decisions: DecisionLog,
     counters: Counters,
 }
 
@@ -123,6 +126,7 @@ impl Controller {
             next_connection: 0,
             next_ageing: now.after(config.devices.silence),
             events: VecDeque::new(),
+            decisions: DecisionLog::default(),
             counters: Counters::default(),
             config,
         }

@@ -268,6 +268,11 @@ impl Sync {
         self.refused.insert(target);
     }
 
+    /// How many entries the switch refuses.
+    pub fn refused_len(&self) -> usize {
+        self.refused.len()
+    }
+
     /// Whether nothing waits to be changed.
     pub fn is_in_sync(&self) -> bool {
         self.dirty.is_empty() && !self.is_held

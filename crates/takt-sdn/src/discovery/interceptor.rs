@@ -76,6 +76,8 @@ pub struct PairView<'a> {
     pub destinations: Vec<Locator>,
     /// The reason of a refusal.
     pub refused: Option<&'a str>,
+    /// Whether it waits for a verdict.
+    pub is_pending: bool,
 }
 
 /// What an announcement was altered to.
@@ -238,6 +240,28 @@ impl Interceptor {
         self.directory.participants.values().map(|participant| &participant.data)
     }
 
+    /// Where a participant is attached, what it sends from, and its domain.
+    pub fn origin(&self, participant: GuidPrefix) -> Option<(PortRef, SocketAddr, u32)> {
+        let participant = self.directory.participants.get(&participant)?;
+        Some((participant.origin.port, participant.origin.source, participant.domain))
+    }
+
+    /// The writers, with the data that they announced.
+    pub fn writers(&self) -> impl Iterator<Item = &PublicationData> {
+        self.directory.endpoints.values().filter_map(|endpoint| match &endpoint.data {
+            Data::Writer(data) => Some(&**data),
+            Data::Reader(_) => None,
+        })
+    }
+
+    /// The readers, with the data that they announced.
+    pub fn readers(&self) -> impl Iterator<Item = &SubscriptionData> {
+        self.directory.endpoints.values().filter_map(|endpoint| match &endpoint.data {
+            Data::Reader(data) => Some(&**data),
+            Data::Writer(_) => None,
+        })
+    }
+
     /// The pairs that match.
     pub fn pairs(&self) -> impl Iterator<Item = Pair> {
         self.pairs.keys().copied()
@@ -268,6 +292,7 @@ impl Interceptor {
             reader_host: host(pair.reader.prefix)?,
             destinations,
             refused,
+            is_pending: matches!(state.standing, Standing::Pending(_)),
         })
     }
 

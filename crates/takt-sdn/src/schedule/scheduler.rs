@@ -314,6 +314,15 @@ impl Scheduler {
         Some(entry.streams.iter().map(|stream| route_of(&self.network, &self.ports, snapshot, stream)).collect())
     }
 
+    /// What admitted flows take of a port: parts of a million of its rate, and for each class how long a frame may be there. `None` for a port
+    /// that no request went by so far.
+    pub fn port_use(&self, port: Egress) -> Option<(u64, Vec<u64>)> {
+        let at = *self.index.get(&port)?;
+        let classes = self.network.ports().get(at)?.classes.len();
+        let queue = |class| self.network.queue(calculus::Hop { port: at, class }).map_or(0, |claim| claim.delay_ns);
+        Some((self.network.utilisation_ppm(at), (0..classes).map(queue).collect()))
+    }
+
     /// All flows with what proves their bounds, for [`takt_calculus::network::check`].
     pub fn certificate(&self) -> NetworkCertificate {
         self.network.certificate()

@@ -20,7 +20,7 @@ use takt_wire::{GuidPrefix, Locator, Timestamp};
 
 use crate::fabric::{Fabric, line, port, ring};
 
-const NETWORK: &str = r#"
+pub const NETWORK: &str = r#"
 [[switch]]
 datapath_id = "*"
 model = "ovs-netdev"
@@ -36,8 +36,8 @@ const OFFER: &str = "rt.minsep=5ms;rt.maxsize=7000";
 const REQUEST: &str = "rt.e2e=100ms";
 
 /// Two hosts at the first switch, two at the last; each has a participant.
-struct Site {
-    fabric: Fabric,
+pub struct Site {
+    pub fabric: Fabric,
     nodes: Vec<Participant>,
 }
 
@@ -46,7 +46,7 @@ fn qos_reliability() -> Reliability {
 }
 
 impl Site {
-    fn new(count: u64, cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)], network: Option<&str>) -> Self {
+    pub fn new(count: u64, cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)], network: Option<&str>) -> Self {
         let parse = |text| NetworkFile::parse("network.toml", text, SwitchModel::built_in);
         let network = network.map(|text| parse(text).unwrap_or_else(|error| panic!("{error}")));
         let mut fabric = Fabric::with(Config { network, ..Config::default() }, count, cables);
@@ -140,7 +140,7 @@ impl Site {
         is_busy
     }
 
-    fn run(&mut self, millis: u64) {
+    pub fn run(&mut self, millis: u64) {
         for _ in 0..millis.div_ceil(10) {
             while self.transmit() | self.deliver() {}
             self.fabric.pass(Duration::from_millis(10));
@@ -190,7 +190,7 @@ impl Site {
     }
 
     /// A writer at one node and a reader at the next, with contracts.
-    fn pair(&mut self, node: usize, topic: &str, importance: i32) -> (Pair, WriterHandle, ReaderHandle) {
+    pub fn pair(&mut self, node: usize, topic: &str, importance: i32) -> (Pair, WriterHandle, ReaderHandle) {
         let writer = self.writer(node, topic, &format!("{OFFER};rt.importance={importance}"));
         let reader = self.reader(node + 1, topic, REQUEST);
         let of_writer = self.nodes[node].writer_guid(writer).expect("it lives");
@@ -204,7 +204,7 @@ impl Site {
         (readers, writers) == (1, 1)
     }
 
-    fn is_admitted(&self, pair: Pair) -> bool {
+    pub fn is_admitted(&self, pair: Pair) -> bool {
         self.fabric.events.iter().any(|event| matches!(event, Event::Admitted { pair: own, .. } if *own == pair))
     }
 

@@ -14,3 +14,4 @@ mod plain_ethernet;
 mod resynchronisation;
 mod schedule;
 mod switch;
+mod view;

@@ -1,0 +1,423 @@
+//! The state of a controller in one plain snapshot, for people and programs ([`View`]).
+//!
+//! [`Controller::view`](crate::controller::Controller::view) makes it. Identifiers are texts, since
+//! a datapath id does not fit into a number of JavaScript. Times are in nanoseconds, `time_ns` and `at_ns` since the start of
+//! the controller. What is not known is absent.
+
+mod counters;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use counters::{COUNTERS, CounterDescription};
+
+use crate::PortRef;
+use crate::model::Egress;
+use crate::schedule::{Remedies as ScheduledRemedies, Route};
+
+/// The version of this format: changes when a field changes its meaning or goes.
+pub const FORMAT: u32 = 1;
+
+/// Decisions that are remembered; the oldest are forgotten.
+pub const DECISIONS_MAX: usize = 256;
+
+/// State of the controller at one time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct View {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// When it was made.
+    pub time_ns: u64,
+    /// Counts the changes of switches, roles of ports and links.
+    pub topology_version: u64,
+    /// The version of the network that admission has; absent without a description of the network.
+    pub network_version: Option<u64>,
+    /// Whether every connected switch has the tables that it shall have.
+    pub is_settled: bool,
+    /// The switches.
+    pub switches: Vec<Switch>,
+    /// The links between switches.
+    pub links: Vec<Link>,
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// The participants.
+    pub participants: Vec<Participant>,
+    /// Their writers and readers.
+    pub endpoints: Vec<Endpoint>,
+    /// Writers and readers that match.
+    pub pairs: Vec<Pair>,
+    /// Counts since the start, by the names of [`COUNTERS`].
+    pub counters: BTreeMap<String, u64>,
+    /// The last decisions, the oldest first.
+    pub log: Vec<LogEntry>,
+}
+
+/// A port of a switch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PortId {
+    /// The switch: 16 hexadecimal digits.
+    pub datapath_id: String,
+    /// The number.
+    pub port: u32,
+}
+
+impl From<PortRef> for PortId {
+    fn from(at: PortRef) -> Self {
+        Self { datapath_id: format!("{:016x}", at.dpid), port: at.port }
+    }
+}
+
+impl fmt::Display for PortId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.datapath_id, self.port)
+    }
+}
+
+/// What a switch is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SwitchState {
+    /// It has no connection; it forwards by what it has.
+    Disconnected,
+    /// It keeps what an earlier run of the controller left, until hosts and links are known.
+    Adopting,
+    /// Its tables are being changed.
+    Changing,
+    /// It has the tables that it shall have.
+    Settled,
+}
+
+impl SwitchState {
+    /// As it is serialised.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disconnected => "disconnected",
+            Self::Adopting => "adopting",
+            Self::Changing => "changing",
+            Self::Settled => "settled",
+        }
+    }
+}
+
+/// A switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Switch {
+    /// 16 hexadecimal digits.
+    pub datapath_id: String,
+    /// What it is at.
+    pub state: SwitchState,
+    /// Whether it has meters.
+    pub has_meters: bool,
+    /// Its model; absent if the description of the network has none for it.
+    pub model: Option<String>,
+    /// Flow entries that it has.
+    pub flow_entries: usize,
+    /// Groups that it has.
+    pub groups: usize,
+    /// Meters that it has.
+    pub meters: usize,
+    /// Entries that it refused.
+    pub refused_entries: usize,
+    /// Its ports.
+    pub ports: Vec<Port>,
+}
+
+/// What a port is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It has no link.
+    Down,
+    /// Whether another switch is behind it is not known yet.
+    Probing,
+    /// Hosts are behind it.
+    Edge,
+    /// Another switch is behind it.
+    Link,
+}
+
+impl Role {
+    /// As it is serialised.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Probing => "probing",
+            Self::Edge => "edge",
+            Self::Link => "link",
+        }
+    }
+}
+
+/// A port of a switch, as it sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Port {
+    /// The number.
+    pub number: u32,
+    /// The name that the switch gives.
+    pub name: String,
+    /// The Ethernet address.
+    pub mac: String,
+    /// What it is for.
+    pub role: Role,
+    /// The port at the other end, of a link.
+    pub peer: Option<PortId>,
+    /// Its rate; absent if it is not in the model of the network.
+    pub rate_bps: Option<u64>,
+    /// What admitted flows take of the rate, in parts of a million.
+    pub admitted_ppm: Option<u64>,
+    /// Its queues with contracts, the most urgent first.
+    pub queues: Vec<Queue>,
+}
+
+/// A queue of a port.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Queue {
+    /// 0 is the most urgent.
+    pub class: usize,
+    /// The DSCP that leads into it.
+    pub dscp: Option<u8>,
+    /// The number of SET_QUEUE that leads into it.
+    pub set_queue: Option<u32>,
+    /// Octets that it holds; absent without a limit.
+    pub depth_octets: Option<u64>,
+    /// Frames that it holds; absent without a limit.
+    pub depth_frames: Option<u64>,
+    /// How long frames of admitted flows may be in it; 0 without such flows.
+    pub budget_ns: u64,
+}
+
+/// A link between switches.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Its ports, the lesser first.
+    pub ends: [PortId; 2],
+    /// Whether floods follow it.
+    pub is_in_tree: bool,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// The Ethernet address of its interface.
+    pub mac: String,
+    /// The VLAN of its frames; absent without a tag.
+    pub vlan: Option<u16>,
+    /// Where it is attached.
+    pub at: PortId,
+    /// Its IP addresses.
+    pub addresses: Vec<String>,
+}
+
+/// A DDS participant.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Participant {
+    /// The GUID prefix.
+    pub prefix: String,
+    /// Name, host and process, as far as it announces these.
+    pub label: String,
+    /// Its domain.
+    pub domain: u32,
+    /// Where its host is attached.
+    pub at: PortId,
+    /// The address that it sends discovery from.
+    pub address: String,
+}
+
+/// Writer or reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndpointKind {
+    /// A writer.
+    Writer,
+    /// A reader.
+    Reader,
+}
+
+/// A writer or reader.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// The GUID.
+    pub guid: String,
+    /// Which of the two.
+    pub kind: EndpointKind,
+    /// The name of its topic.
+    pub topic: String,
+    /// The name of its type.
+    pub type_name: String,
+    /// Whether it is reliable.
+    pub is_reliable: bool,
+}
+
+/// What is decided of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// It has no contract and matches as usual, in the lowest class.
+    NoContract,
+    /// It has a contract and matches without proof, since no description of the network was given.
+    Unproven,
+    /// It has a contract and is not decided yet.
+    Waiting,
+    /// It fits, and its entries are not all in force.
+    Installing,
+    /// It matches, with a proven bound.
+    Admitted,
+    /// It does not match.
+    Refused,
+}
+
+impl Decision {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::NoContract, Self::Unproven, Self::Waiting, Self::Installing, Self::Admitted, Self::Refused];
+
+    /// As it is serialised.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoContract => "no-contract",
+            Self::Unproven => "unproven",
+            Self::Waiting => "waiting",
+            Self::Installing => "installing",
+            Self::Admitted => "admitted",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// A contract.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contract {
+    /// Least time between two samples.
+    pub separation_ns: u64,
+    /// How late a sample may come to the interface of its host.
+    pub jitter_ns: u64,
+    /// Octets of the longest serialised sample.
+    pub size: u32,
+    /// Longest time from writing to delivery.
+    pub limit_ns: u64,
+    /// Flows of higher importance are kept when not all fit.
+    pub importance: i32,
+    /// Where separation, jitter, size, limit and importance come from.
+    pub sources: [String; 5],
+}
+
+/// A writer and a reader that match by topic, type and policies.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    /// The GUID of the writer.
+    pub writer: String,
+    /// The GUID of the reader.
+    pub reader: String,
+    /// The topic.
+    pub topic: String,
+    /// The type.
+    pub type_name: String,
+    /// The address of the writer.
+    pub from: String,
+    /// The address of the reader.
+    pub to: String,
+    /// What was declared.
+    pub contract: Option<Contract>,
+    /// What is missing for a contract.
+    pub missing: Option<String>,
+    /// What was decided.
+    pub decision: Decision,
+    /// Longest time from the interface of the writer's host to the reader's host.
+    pub bound_ns: Option<u64>,
+    /// The queues that its samples go by.
+    pub hops: Vec<Hop>,
+    /// Why it is refused, or waits.
+    pub reason: Option<String>,
+    /// The queue that binds, of a refused one.
+    pub binding_hop: Option<Hop>,
+    /// What would make it fit, each alone.
+    pub remedies: Remedies,
+}
+
+/// A port that sends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sender {
+    /// Of a switch.
+    Port(PortId),
+    /// The interface of a host: its Ethernet address.
+    Host(String),
+}
+
+impl From<Egress> for Sender {
+    fn from(egress: Egress) -> Self {
+        match egress {
+            Egress::Switch(at) => Self::Port(at.into()),
+            Egress::Host(host) => {
+                let text = host.to_string();
+                Self::Host(text.strip_prefix("host ").unwrap_or(&text).to_owned())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Port(at) => write!(f, "port {} of switch {}", at.port, at.datapath_id),
+            Self::Host(mac) => write!(f, "interface of host {mac}"),
+        }
+    }
+}
+
+/// A queue on the way of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hop {
+    /// The port that sends.
+    pub sender: Sender,
+    /// The class there, 0 the most urgent.
+    pub class: usize,
+}
+
+impl Hop {
+    /// The queues of a flow.
+    pub fn all_of(route: &Route) -> Vec<Self> {
+        route.hops.iter().map(|hop| Self { sender: hop.port.into(), class: hop.class }).collect()
+    }
+}
+
+/// What would make a refused pair fit, each alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remedies {
+    /// A longer limit.
+    pub limit_ns: Option<u64>,
+    /// A longer separation.
+    pub separation_ns: Option<u64>,
+    /// Smaller samples, in octets.
+    pub size: Option<u64>,
+}
+
+impl From<ScheduledRemedies> for Remedies {
+    fn from(remedies: ScheduledRemedies) -> Self {
+        let ScheduledRemedies { limit_ns, min_separation_ns, sample_len } = remedies;
+        Self { limit_ns, separation_ns: min_separation_ns, size: sample_len }
+    }
+}
+
+/// A decision that was taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// Counts decisions since the start, from 1.
+    pub number: u64,
+    /// When.
+    pub at_ns: u64,
+    /// The GUID of the writer.
+    pub writer: String,
+    /// The GUID of the reader.
+    pub reader: String,
+    /// The topic; absent if the pair has gone meanwhile.
+    pub topic: Option<String>,
+    /// [`Decision::Admitted`] or [`Decision::Refused`].
+    pub decision: Decision,
+    /// The bound of an admitted pair.
+    pub bound_ns: Option<u64>,
+    /// Why a pair is refused, and what would make it fit.
+    pub reason: Option<String>,
+}
