@@ -22,6 +22,7 @@ readonly PEER_PACKAGES=(
     tshark iproute2 nftables iperf3 python3 python3-venv
     dpdk-dev pkg-config ethtool iputils-ping
     openvswitch-common openvswitch-switch
+    chromium chromium-driver
 )
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

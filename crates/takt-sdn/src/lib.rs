@@ -14,13 +14,15 @@
 //! | [`admission`] | pairs with contracts: asked for, admitted with flow entries in force, refused, tried again |
 //! | [`rules`] | flow entries and meters of admitted flows |
 //! | [`view`] | the state of the controller in one snapshot |
+//! | [`api`] | the snapshot and what-if decisions over HTTP: REST, metrics, web page, control socket |
 //! | [`runtime`] | TCP and TLS connections of switches, and the clock |
 //!
-//! Everything but [`runtime`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
+//! Everything but [`runtime`] and [`api`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
 
 #![forbid(unsafe_code)]
 
 pub mod admission;
+pub mod api;
 pub mod contract;
 pub mod controller;
 pub mod devices;

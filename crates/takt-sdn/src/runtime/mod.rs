@@ -11,6 +11,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant as Clock};
 
 use mio::net::TcpListener;
@@ -19,10 +21,13 @@ use takt_openflow::channel::Instant;
 
 use self::stream::{Progress, Stream};
 pub use self::tls::{Identity, IdentityError, IdentityFiles};
+use crate::api::questions::{Question, Questions, VIEW_INTERVAL};
 use crate::controller::{Config, ConnectionId, Controller, Event};
 use crate::topology::Key;
+use crate::view::View;
 
 const LISTENER: Token = Token(usize::MAX);
+const QUESTIONS: Token = Token(usize::MAX - 1);
 /// Octets that are read at once.
 const CHUNK: usize = 64 << 10;
 
@@ -49,6 +54,9 @@ pub struct Runtime {
     is_accepting: bool,
     start: Clock,
     buffer: Vec<u8>,
+    questions: (Questions, Receiver<Question>),
+    /// The last snapshot.
+    view: Option<Arc<View>>,
 }
 
 /// A key from the kernel's random source.
@@ -70,6 +78,7 @@ impl Runtime {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(address)?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let questions = Questions::new(&poll, QUESTIONS)?;
         Ok(Self {
             controller: Controller::new(Instant(0), config, random_key()?),
             poll,
@@ -80,6 +89,8 @@ impl Runtime {
             is_accepting: true,
             start: Clock::now(),
             buffer: vec![0; CHUNK],
+            questions,
+            view: None,
         })
     }
 
@@ -99,6 +110,36 @@ impl Runtime {
     /// What happened next.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.controller.poll_event()
+    }
+
+    /// Asks this controller from other threads.
+    pub fn questions(&self) -> Questions {
+        self.questions.0.clone()
+    }
+
+    /// Answers what waits.
+    fn answer(&mut self) {
+        while let Ok(question) = self.questions.1.try_recv() {
+            // An asker that has given up needs no answer.
+            match question {
+                Question::View(asker) => drop(asker.try_send(self.recent_view())),
+                Question::Trial(asker) => {
+                    let trial = self.controller.admission().map(|admission| admission.trial());
+                    drop(asker.try_send(trial));
+                }
+            }
+        }
+    }
+
+    fn recent_view(&mut self) -> Arc<View> {
+        let now = self.now();
+        let oldest = now.0.saturating_sub(u64::try_from(VIEW_INTERVAL.as_nanos()).unwrap_or(u64::MAX));
+        if let Some(view) = self.view.as_ref().filter(|view| view.time_ns > oldest) {
+            return Arc::clone(view);
+        }
+        let view = Arc::new(self.controller.view(now));
+        self.view = Some(Arc::clone(&view));
+        view
     }
 
     fn now(&self) -> Instant {
@@ -141,6 +182,7 @@ impl Runtime {
         for token in tokens {
             self.write(token);
         }
+        self.answer();
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The controller over simulated switches, and the scheduler of its flows.
 
 mod admission;
+mod api;
 mod attacks;
 mod connections;
 mod discovery_attacks;
@@ -10,6 +11,7 @@ mod discovery_network;
 mod fabric;
 mod open_vswitch;
 mod overload;
+mod page;
 mod plain_ethernet;
 mod resynchronisation;
 mod schedule;

@@ -1,0 +1,191 @@
+//! The control socket: a Unix socket that only its owner can reach, and the client's half.
+//!
+//! Each controller has one in [`directories`], named by its process id, so that several on one machine do not meet. A client without a
+//! name takes the one that answers.
+
+use std::fmt;
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a client waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Octets of a response at most.
+const RESPONSE_MAX: u64 = 256 << 20;
+
+/// Where sockets are looked for: that of the system, and that of the user's session.
+pub fn directories() -> Vec<PathBuf> {
+    let session = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
+    let session = session.map(|path| PathBuf::from(path).join("takt/sdn"));
+    std::iter::once(PathBuf::from("/run/takt/sdn")).chain(session).collect()
+}
+
+fn make_private(directory: &Path) -> io::Result<()> {
+    match DirBuilder::new().recursive(true).mode(0o700).create(directory) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The place of this process's socket, in the first directory that it can write to.
+///
+/// # Errors
+/// It can write to none: the error of the first.
+pub fn own_path() -> io::Result<PathBuf> {
+    let mut first = None;
+    for directory in directories() {
+        let path = directory.join(format!("{}.sock", std::process::id()));
+        match make_private(&directory).and_then(|()| fs::write(&path, [])) {
+            Ok(()) => {
+                fs::remove_file(&path)?;
+                return Ok(path);
+            }
+            Err(error) => drop(first.get_or_insert(error)),
+        }
+    }
+    Err(first.unwrap_or_else(|| ErrorKind::NotFound.into()))
+}
+
+/// Makes the socket. One that nothing listens at is replaced.
+pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            return Err(io::Error::new(ErrorKind::AlreadyExists, "it exists and is no socket"));
+        }
+        Ok(_) if UnixStream::connect(path).is_ok() => {
+            return Err(io::Error::new(ErrorKind::AddrInUse, "another controller listens there"));
+        }
+        _ => {}
+    }
+    // In a directory of its own it has its permissions before others can reach it.
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let directory = PathBuf::from(name);
+    DirBuilder::new().mode(0o700).create(&directory)?;
+    let own = directory.join("s");
+    let made = UnixListener::bind(&own).and_then(|listener| {
+        fs::set_permissions(&own, Permissions::from_mode(0o600))?;
+        fs::rename(&own, path)?;
+        Ok(listener)
+    });
+    // Only what has failed is left in it.
+    fs::remove_dir_all(&directory)?;
+    made
+}
+
+/// Why a controller does not answer.
+#[derive(Debug)]
+pub enum ControlError {
+    /// None runs here.
+    None,
+    /// Several run, with these sockets.
+    Several(Vec<PathBuf>),
+    /// The socket fails.
+    Socket {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What it says is no HTTP.
+    NoAnswer,
+    /// It refuses, and says why.
+    Refused(String),
+}
+
+impl fmt::Display for ControlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => {
+                let places: Vec<String> = directories().iter().map(|path| path.display().to_string()).collect();
+                write!(f, "no controller runs here: nothing answers in {}", places.join(" or "))?;
+                f.write_str("; start one by takt sdn run, or name its socket by --control")
+            }
+            Self::Several(paths) => {
+                let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+                write!(f, "several controllers run here; name one by --control: {}", paths.join(", "))
+            }
+            Self::Socket { path, source } => write!(f, "no controller answers at {}: {source}", path.display()),
+            Self::NoAnswer => f.write_str("the controller's answer is no HTTP"),
+            Self::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for ControlError {}
+
+/// The sockets that something listens at.
+fn live_sockets() -> Vec<PathBuf> {
+    let entries = directories().into_iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten(); // tidy-allow(dropped-cause): a directory that cannot be read has none for us.
+    let sockets = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "sock"));
+    sockets.filter(|path| UnixStream::connect(path).is_ok()).collect()
+}
+
+/// A controller that is asked by its socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    path: PathBuf,
+}
+
+impl Client {
+    /// The controller of this socket, or the only one that runs here.
+    ///
+    /// # Errors
+    /// None runs, or several.
+    pub fn find(path: Option<&Path>) -> Result<Self, ControlError> {
+        if let Some(path) = path {
+            return Ok(Self { path: path.to_owned() });
+        }
+        let mut paths = live_sockets();
+        match (paths.pop(), paths.is_empty()) {
+            (None, _) => Err(ControlError::None),
+            (Some(path), true) => Ok(Self { path }),
+            (Some(path), false) => Err(ControlError::Several(paths.into_iter().chain([path]).collect())),
+        }
+    }
+
+    /// The content at a path.
+    ///
+    /// # Errors
+    /// The controller does not answer, or refuses.
+    pub fn get(&self, path: &str) -> Result<Vec<u8>, ControlError> {
+        self.ask("GET", path, &[])
+    }
+
+    /// The answer to a body.
+    ///
+    /// # Errors
+    /// The controller does not answer, or refuses.
+    pub fn post(&self, path: &str, body: &[u8]) -> Result<Vec<u8>, ControlError> {
+        self.ask("POST", path, body)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &[u8]) -> Result<Vec<u8>, ControlError> {
+        let response = self.exchange(method, path, body);
+        let response = response.map_err(|source| ControlError::Socket { path: self.path.clone(), source })?;
+        let mut fields = [httparse::EMPTY_HEADER; super::http::FIELDS_MAX];
+        let mut head = httparse::Response::new(&mut fields);
+        let Ok(httparse::Status::Complete(len)) = head.parse(&response) else { return Err(ControlError::NoAnswer) };
+        let content = &response[len..];
+        if head.code == Some(200) {
+            return Ok(content.to_vec());
+        }
+        let said: Option<serde_json::Value> = serde_json::from_slice(content).ok(); // tidy-allow(dropped-cause): then the status is all there is.
+        let said = said.as_ref().and_then(|said| said["error"].as_str());
+        Err(ControlError::Refused(said.map_or_else(|| format!("status {:?}", head.code), str::to_owned)))
+    }
+
+    fn exchange(&self, method: &str, path: &str, body: &[u8]) -> io::Result<Vec<u8>> {
+        let mut socket = UnixStream::connect(&self.path)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(PATIENCE))?;
+        write!(socket, "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len())?;
+        socket.write_all(body)?;
+        let mut response = Vec::new();
+        socket.take(RESPONSE_MAX).read_to_end(&mut response)?;
+        Ok(response)
+    }
+}

@@ -1,0 +1,132 @@
+//! Metrics in the text format of Prometheus, version 0.0.4.
+
+use std::fmt::{Display, Write};
+
+use super::ApiCounters;
+use crate::view::{COUNTERS, Decision, EndpointKind, SwitchState, View};
+
+/// The type of the content.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// A text under construction.
+struct Page(String);
+
+/// A label with its value.
+type Label<'a> = (&'a str, &'a str);
+
+impl Page {
+    fn describe(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a text does not fail.
+        let _ = writeln!(self.0, "# HELP takt_sdn_{name} {help}\n# TYPE takt_sdn_{name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[Label<'_>], value: impl Display) {
+        let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escaped(value))).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.0, "takt_sdn_{name}{labels} {value}");
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.describe(name, "gauge", help);
+        self.sample(name, &[], value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.describe(name, "counter", help);
+        self.sample(name, &[], value);
+    }
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+fn ratio(ppm: u64) -> f64 {
+    ppm as f64 / 1e6
+}
+
+/// The metrics of a state.
+pub fn render(view: &View, api: &ApiCounters) -> String {
+    let mut page = Page(String::new());
+    page.gauge("uptime_seconds", "Time since the start of the controller.", seconds(view.time_ns));
+    page.gauge(
+        "settled",
+        "Whether every connected switch has the tables that it shall have.",
+        u8::from(view.is_settled),
+    );
+    page.gauge("links", "Links between switches.", view.links.len());
+    page.gauge("hosts", "Hosts.", view.hosts.len());
+    page.gauge("participants", "DDS participants.", view.participants.len());
+    page.describe("endpoints", "gauge", "DDS writers and readers.");
+    for (kind, name) in [(EndpointKind::Writer, "writer"), (EndpointKind::Reader, "reader")] {
+        let count = view.endpoints.iter().filter(|endpoint| endpoint.kind == kind).count();
+        page.sample("endpoints", &[("kind", name)], count);
+    }
+    page.describe("pairs", "gauge", "Writers and readers that match, by decision.");
+    for decision in Decision::ALL {
+        let count = view.pairs.iter().filter(|pair| pair.decision == decision).count();
+        page.sample("pairs", &[("decision", decision.name())], count);
+    }
+    switches(&mut page, view);
+    ports(&mut page, view);
+    flows(&mut page, view);
+    for counter in COUNTERS {
+        let value = view.counters.get(counter.name).copied().unwrap_or_default();
+        page.counter(&format!("{}_total", counter.name), counter.help, value);
+    }
+    for (name, help, value) in api.values() {
+        page.counter(&format!("api_{name}_total"), help, value);
+    }
+    page.0
+}
+
+fn switches(page: &mut Page, view: &View) {
+    page.describe("switches", "gauge", "Switches, by state.");
+    for state in [SwitchState::Disconnected, SwitchState::Adopting, SwitchState::Changing, SwitchState::Settled] {
+        let count = view.switches.iter().filter(|switch| switch.state == state).count();
+        page.sample("switches", &[("state", state.name())], count);
+    }
+    page.describe("table_entries", "gauge", "Flow entries, groups and meters of a switch.");
+    for switch in &view.switches {
+        let tables = [("flow", switch.flow_entries), ("group", switch.groups), ("meter", switch.meters)];
+        for (table, count) in tables {
+            page.sample("table_entries", &[("datapath_id", &switch.datapath_id), ("table", table)], count);
+        }
+    }
+}
+
+fn ports(page: &mut Page, view: &View) {
+    let ports = || view.switches.iter().flat_map(|switch| switch.ports.iter().map(move |port| (switch, port)));
+    page.describe("port_admitted_ratio", "gauge", "Share of the rate of a port that admitted flows may use.");
+    for (switch, port) in ports() {
+        if let Some(ppm) = port.admitted_ppm {
+            let number = port.number.to_string();
+            page.sample("port_admitted_ratio", &[("datapath_id", &switch.datapath_id), ("port", &number)], ratio(ppm));
+        }
+    }
+    page.describe("queue_bound_seconds", "gauge", "Longest time of frames of admitted flows in a queue, as budgeted.");
+    for (switch, port) in ports() {
+        for queue in &port.queues {
+            let (number, class) = (port.number.to_string(), queue.class.to_string());
+            let labels = [("datapath_id", switch.datapath_id.as_str()), ("port", &number), ("class", &class)];
+            page.sample("queue_bound_seconds", &labels, seconds(queue.budget_ns));
+        }
+    }
+}
+
+fn flows(page: &mut Page, view: &View) {
+    let with_contract = || view.pairs.iter().filter_map(|pair| Some((pair, pair.contract.as_ref()?)));
+    page.describe("flow_bound_seconds", "gauge", "Proven longest time of a sample of an admitted pair in the network.");
+    for (pair, _) in with_contract() {
+        if let Some(bound_ns) = pair.bound_ns {
+            let labels = [("topic", pair.topic.as_str()), ("writer", &pair.writer), ("reader", &pair.reader)];
+            page.sample("flow_bound_seconds", &labels, seconds(bound_ns));
+        }
+    }
+    page.describe("flow_limit_seconds", "gauge", "Longest time of a sample that the contract of a pair allows.");
+    for (pair, contract) in with_contract() {
+        let labels = [("topic", pair.topic.as_str()), ("writer", &pair.writer), ("reader", &pair.reader)];
+        page.sample("flow_limit_seconds", &labels, seconds(contract.limit_ns));
+    }
+}

@@ -1,0 +1,156 @@
+//! Listeners of the API, and a thread for each connection.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use super::http::{Connection, Method, RequestError, read_request};
+use super::service::{Access, Service, error};
+use super::{ApiCounters, control};
+
+/// Connections of a listener that are open at once at most; one beyond is closed.
+pub const CONNECTIONS_MAX: usize = 32;
+/// Stack of a thread.
+const STACK: usize = 512 << 10;
+/// After a connection that cannot be accepted, as without file descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A listener that serves until it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    place: Place,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// Takes a place among the open connections, and gives it back.
+struct Turn(Arc<AtomicUsize>);
+
+impl Turn {
+    fn take(open: &Arc<AtomicUsize>) -> Option<Self> {
+        let turn = Self(Arc::clone(open));
+        (open.fetch_add(1, Ordering::AcqRel) < CONNECTIONS_MAX).then_some(turn)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn converse(service: &Service, mut connection: impl Connection) {
+    let (response, has_body) = match read_request(&mut connection) {
+        Ok(request) => {
+            ApiCounters::count(&service.counters.requests);
+            (service.answer(&request), request.method != Method::Head)
+        }
+        Err(RequestError::Gone) => return,
+        Err(RequestError::Refused(status, why)) => {
+            ApiCounters::count(&service.counters.malformed);
+            (error(status, why), true)
+        }
+    };
+    if response.write(&mut connection, has_body).is_err() {
+        ApiCounters::count(&service.counters.cut_off);
+    }
+}
+
+/// Accepts until it is over.
+fn serve<C: Connection + Send + 'static>(
+    service: Service,
+    is_over: &AtomicBool,
+    mut accept: impl FnMut() -> io::Result<C>,
+) {
+    let open = Arc::new(AtomicUsize::new(0));
+    while !is_over.load(Ordering::Acquire) {
+        let Ok(connection) = accept() else {
+            std::thread::sleep(PAUSE);
+            continue;
+        };
+        let Some(turn) = Turn::take(&open) else {
+            ApiCounters::count(&service.counters.overloaded);
+            continue;
+        };
+        let service = service.clone();
+        let thread = Builder::new().name("takt-sdn-api".to_owned()).stack_size(STACK);
+        // Without a thread the connection is closed.
+        let _ = thread.spawn(move || {
+            converse(&service, connection);
+            drop(turn);
+        });
+    }
+}
+
+impl Server {
+    fn start(place: Place, serve: impl FnOnce(&AtomicBool) + Send + 'static) -> io::Result<Self> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&is_over);
+        let thread = Builder::new().name("takt-sdn-api".to_owned()).spawn(move || serve(&flag))?;
+        Ok(Self { place, is_over, thread: Some(thread) })
+    }
+
+    /// Listens on a loopback address: the token goes as plain text.
+    ///
+    /// # Errors
+    /// The address is none of loopback, or cannot be listened at.
+    pub fn tcp(address: SocketAddr, service: Service) -> io::Result<Self> {
+        if !address.ip().is_loopback() {
+            let what = "expected a loopback address, since HTTP goes without encryption";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let accept = move || listener.accept().map(|(connection, _)| connection);
+        Self::start(Place::Tcp(address), move |is_over| serve(service, is_over, accept))
+    }
+
+    /// Listens at a socket in the file system, which only its owner can reach. It is removed at the end.
+    ///
+    /// # Errors
+    /// Another controller listens there, or the socket cannot be made.
+    pub fn unix(path: &Path, service: Service) -> io::Result<Self> {
+        let listener: UnixListener = control::bind(path)?;
+        let service = Service { access: Access::Reachable, ..service };
+        let accept = move || listener.accept().map(|(connection, _)| connection);
+        Self::start(Place::Unix(path.to_owned()), move |is_over| serve(service, is_over, accept))
+    }
+
+    /// Where it listens, by TCP.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self.place {
+            Place::Tcp(address) => Some(address),
+            Place::Unix(_) => None,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        // A connection ends the wait. If none can be made, the thread ends with the process.
+        let is_awake = match &self.place {
+            Place::Tcp(address) => TcpStream::connect(address).is_ok(),
+            Place::Unix(path) => UnixStream::connect(path).is_ok(),
+        };
+        if let Some(thread) = self.thread.take().filter(|_| is_awake) {
+            // What it left half-done is a connection, which ends with it.
+            let _ = thread.join();
+        }
+        if let Place::Unix(path) = &self.place {
+            // It may be gone already.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,486 @@
+//! The API: who may ask, what it answers, its limits, and the control socket.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use takt_sdn::admission::Trial;
+use takt_sdn::api::ApiCounters;
+use takt_sdn::api::control::{Client, ControlError};
+use takt_sdn::api::http::{BODY_MAX, HEAD_MAX};
+use takt_sdn::api::questions::{NoAnswer, Source};
+use takt_sdn::api::server::{CONNECTIONS_MAX, Server};
+use takt_sdn::api::service::{Access, OPENAPI, Service};
+use takt_sdn::api::token::Token;
+use takt_sdn::view::{COUNTERS, View};
+
+use crate::admission::{NETWORK, Site};
+use crate::fabric::line;
+use crate::view::view;
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+/// The state of a site, which does not change.
+#[derive(Debug)]
+struct Fixed {
+    view: Arc<View>,
+    trial: Option<Trial>,
+}
+
+impl Source for Fixed {
+    fn view(&self) -> Result<Arc<View>, NoAnswer> {
+        Ok(Arc::clone(&self.view))
+    }
+
+    fn trial(&self) -> Result<Option<Trial>, NoAnswer> {
+        Ok(self.trial.clone())
+    }
+}
+
+/// A directory that is removed with this.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("takt-sdn-api-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a directory for temporary files");
+        Self(path)
+    }
+
+    fn token(&self) -> Token {
+        let path = self.0.join("token");
+        std::fs::write(&path, TOKEN).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+        Token::load(&path).expect("a token")
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).expect("it was made here");
+    }
+}
+
+/// A site with an admitted pair and a refused one.
+fn busy_site() -> Site {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    site.pair(0, "Camera", 0);
+    site.run(1_000);
+    site.pair(2, "Lidar", 0);
+    site.run(1_000);
+    site
+}
+
+fn service(site: &Site, access: Access) -> Service {
+    let trial = site.fabric.controller.admission().map(|admission| admission.trial());
+    let source = Arc::new(Fixed { view: Arc::new(view(site)), trial });
+    Service { source, access, counters: Arc::new(ApiCounters::default()) }
+}
+
+/// A server on loopback, and what it counts.
+fn serve(site: &Site, token: Option<Token>, is_open: bool) -> (Server, SocketAddr, Arc<ApiCounters>) {
+    let service = service(site, Access::Token { token, is_open });
+    let counters = Arc::clone(&service.counters);
+    let server = Server::tcp("127.0.0.1:0".parse().expect("an address"), service).expect("a port is free");
+    let address = server.address().expect("it is TCP");
+    (server, address, counters)
+}
+
+/// The whole answer to these octets.
+fn raw(address: SocketAddr, request: &[u8]) -> String {
+    let mut socket = TcpStream::connect(address).expect("it listens");
+    // The server may have refused before it has read everything.
+    let _ = socket.write_all(request).and_then(|()| socket.shutdown(Shutdown::Write));
+    let mut answer = Vec::new();
+    let _ = socket.read_to_end(&mut answer);
+    String::from_utf8(answer).expect("text")
+}
+
+/// Status and content.
+fn parts(answer: &str) -> (u16, &str) {
+    let (head, content) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.expect("a status"), content)
+}
+
+fn ask(address: SocketAddr, method: &str, path: &str, fields: &str, body: &str) -> (u16, String) {
+    let len = body.len();
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {len}\r\n{fields}\r\n{body}");
+    let answer = raw(address, request.as_bytes());
+    let (status, content) = parts(&answer);
+    (status, content.to_owned())
+}
+
+fn bearer() -> String {
+    format!("Authorization: Bearer {TOKEN}\r\n")
+}
+
+fn get(address: SocketAddr, path: &str) -> (u16, String) {
+    ask(address, "GET", path, &bearer(), "")
+}
+
+fn unauthorized(counters: &ApiCounters) -> u64 {
+    counters.values()[1].2
+}
+
+#[test]
+fn caller_without_the_token_is_refused_and_counted() {
+    let directory = Directory::new("refused");
+    let site = Site::new(1, &[], None);
+    let (_server, address, counters) = serve(&site, Some(directory.token()), false);
+    let wrong = format!("Authorization: Bearer {}\r\n", TOKEN.replace('0', "1"));
+    for fields in ["", "Authorization: Basic YTpi\r\n", &wrong] {
+        for path in ["/v1/status", "/v1/state", "/metrics", "/v1/unknown"] {
+            let (status, content) = ask(address, "GET", path, fields, "");
+            assert_eq!(status, 401, "{path} with {fields:?}");
+            assert!(!content.contains("switches"), "{content}");
+        }
+    }
+    assert_eq!(unauthorized(&counters), 12);
+    assert_eq!(get(address, "/v1/status").0, 200);
+    assert_eq!(unauthorized(&counters), 12);
+}
+
+#[test]
+fn reading_without_the_token_is_allowed_only_if_the_operator_says_so() {
+    let directory = Directory::new("open");
+    let site = busy_site();
+    let (_server, address, counters) = serve(&site, Some(directory.token()), true);
+    assert_eq!(ask(address, "GET", "/v1/state", "", "").0, 200);
+    let wrong = "Authorization: Bearer wrong\r\n";
+    assert_eq!(ask(address, "GET", "/v1/state", wrong, "").0, 401, "a wrong token is refused all the same");
+    assert_eq!(ask(address, "POST", "/v1/what-if", "", "{}").0, 401, "what-if takes time");
+    assert_eq!(unauthorized(&counters), 2);
+    let (_server, address, _) = serve(&site, None, true);
+    assert_eq!(ask(address, "GET", "/v1/state", "", "").0, 200);
+    assert_eq!(ask(address, "POST", "/v1/what-if", &bearer(), "{}").0, 401, "there is no token");
+}
+
+#[test]
+fn page_is_served_without_the_token_and_loads_nothing_from_elsewhere() {
+    let directory = Directory::new("page");
+    let site = Site::new(1, &[], None);
+    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    for path in ["/", "/page.js", "/page.css", "/icon.svg"] {
+        let answer = raw(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes());
+        let (status, content) = parts(&answer);
+        assert_eq!(status, 200);
+        assert!(answer.contains("Content-Security-Policy: default-src 'none'; script-src 'self';"), "{answer}");
+        let foreign = content.replace("http://www.w3.org/2000/svg", "").contains("://");
+        assert!(!foreign, "{path} names another site");
+        assert!(!content.contains("style=") && !content.contains("innerHTML"), "{path} needs a weaker policy");
+    }
+}
+
+#[test]
+fn page_of_a_foreign_name_gets_nothing() {
+    let site = Site::new(1, &[], None);
+    let (_server, address, _) = serve(&site, None, true);
+    for host in ["Host: attacker.example\r\n", "Host: attacker.example:80\r\n", ""] {
+        let answer = raw(address, format!("GET /v1/state HTTP/1.1\r\n{host}\r\n").as_bytes());
+        assert_eq!(parts(&answer).0, 421, "{host}");
+    }
+    let port = address.port();
+    let answer = raw(address, format!("GET /v1/state HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n").as_bytes());
+    assert_eq!(parts(&answer).0, 200);
+}
+
+#[test]
+fn api_listens_on_loopback_alone() {
+    let site = Site::new(1, &[], None);
+    let service = service(&site, Access::Token { token: None, is_open: true });
+    let error =
+        Server::tcp("0.0.0.0:0".parse().expect("an address"), service).expect_err("everyone would hear the token");
+    assert!(error.to_string().contains("loopback"), "{error}");
+}
+
+#[test]
+fn request_beyond_a_limit_is_refused_and_counted() {
+    let site = Site::new(1, &[], None);
+    let (_server, address, counters) = serve(&site, None, true);
+    let long = "x".repeat(HEAD_MAX);
+    let fields = "a: b\r\n".repeat(100);
+    let too_long = BODY_MAX + 1;
+    let cases = [
+        (format!("GET /{long} HTTP/1.1\r\nHost: localhost\r\n\r\n"), 431),
+        (format!("GET / HTTP/1.1\r\n{fields}\r\n"), 431),
+        (format!("POST /v1/what-if HTTP/1.1\r\nHost: localhost\r\nContent-Length: {too_long}\r\n\r\n"), 413),
+        ("POST /v1/what-if HTTP/1.1\r\nContent-Length: -1\r\n\r\n".to_owned(), 400),
+        ("POST /v1/what-if HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_owned(), 400),
+        ("POST /v1/what-if HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_owned(), 501),
+        ("DELETE / HTTP/1.1\r\n\r\n".to_owned(), 405),
+        ("\x16\x03\x01 no HTTP\r\n\r\n".to_owned(), 400),
+    ];
+    for (n, (request, status)) in cases.iter().enumerate() {
+        assert_eq!(parts(&raw(address, request.as_bytes())).0, *status, "{request:.60}");
+        assert_eq!(counters.values()[2].2, n as u64 + 1);
+    }
+    let half = raw(address, b"");
+    assert_eq!(half, "", "nothing was asked");
+}
+
+#[test]
+fn request_that_does_not_come_in_time_is_refused() {
+    let site = Site::new(1, &[], None);
+    let (_server, address, _) = serve(&site, None, true);
+    let mut socket = TcpStream::connect(address).expect("it listens");
+    socket.write_all(b"GET / HTTP/1.1\r\nHost: local").expect("there is room");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("it ends");
+    assert_eq!(parts(&answer).0, 408);
+}
+
+#[test]
+fn connection_beyond_the_limit_is_closed_and_counted() {
+    let site = Site::new(1, &[], None);
+    let (_server, address, counters) = serve(&site, None, true);
+    // Each has begun to ask, so that its thread waits for the rest.
+    let waiting: Vec<TcpStream> = (0..CONNECTIONS_MAX)
+        .map(|_| {
+            let mut socket = TcpStream::connect(address).expect("it listens");
+            socket.write_all(b"GET").expect("there is room");
+            socket
+        })
+        .collect();
+    let mut one_more = TcpStream::connect(address).expect("it listens");
+    let mut answer = Vec::new();
+    // It may be closed with or without a reset.
+    let _ = one_more.read_to_end(&mut answer);
+    assert_eq!(answer, b"");
+    assert_eq!(counters.values()[3].2, 1);
+    drop(waiting);
+}
+
+/// What in a value is not as its schema says.
+fn faults(document: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        let name = name.trim_start_matches("#/components/schemas/");
+        let referred = &document["components"]["schemas"][name];
+        assert!(referred.is_object(), "the document has no schema {name}");
+        return faults(document, referred, value, at);
+    }
+    if let Some(choices) = schema["oneOf"].as_array() {
+        let fits = choices.iter().filter(|choice| faults(document, choice, value, at).is_empty()).count();
+        return if fits == 1 { Vec::new() } else { vec![format!("{at}: {fits} choices fit")] };
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(one) => vec![one.as_str()],
+        Value::Array(all) => all.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let actual = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_i64() || number.is_u64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    if !types.contains(&actual) {
+        return vec![format!("{at}: {actual} instead of {types:?}")];
+    }
+    let mut found = Vec::new();
+    if let (Some(least), Some(number)) = (schema["minimum"].as_i64(), value.as_i64()) {
+        found.extend((number < least).then(|| format!("{at}: {number} is below {least}")));
+    }
+    if let (Some(names), Some(text)) = (schema["enum"].as_array(), value.as_str()) {
+        found.extend((!names.iter().any(|name| name == text)).then(|| format!("{at}: {text}")));
+    }
+    if let Some(all) = value.as_array() {
+        let each = all.iter().enumerate();
+        found.extend(each.flat_map(|(n, one)| faults(document, &schema["items"], one, &format!("{at}[{n}]"))));
+    }
+    if let Some(object) = value.as_object() {
+        let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        found.extend(required.filter(|name| !object.contains_key(*name)).map(|name| format!("{at}: no {name}")));
+        for (name, own) in object {
+            let described = &schema["properties"][name];
+            let other = &schema["additionalProperties"];
+            let path = format!("{at}.{name}");
+            match (described.is_object(), other.is_object()) {
+                (true, _) => found.extend(faults(document, described, own, &path)),
+                (false, true) => found.extend(faults(document, other, own, &path)),
+                (false, false) if *other == json!(false) => found.push(format!("{path} is not described")),
+                (false, false) => {}
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_path_of_the_document_answers_as_it_says() {
+    let directory = Directory::new("document");
+    let site = busy_site();
+    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (status, served) = get(address, "/openapi.json");
+    assert_eq!((status, served.as_str()), (200, OPENAPI));
+    let document: Value = serde_json::from_str(OPENAPI).expect("JSON");
+    let body = json!({ "from": "10.0.0.3", "to": "10.0.0.4", "separation_ns": 5_000_000, "size": 7000, "limit_ns": 1 });
+    for (path, operations) in document["paths"].as_object().expect("paths") {
+        let (method, operation) = operations.as_object().and_then(|all| all.iter().next()).expect("an operation");
+        let body = if method == "post" { body.to_string() } else { String::new() };
+        let answer = ask(address, &method.to_uppercase(), path, &bearer(), &body);
+        assert_eq!(answer.0, 200, "{path}: {}", answer.1);
+        let Some(schema) = operation["responses"]["200"]["content"].get("application/json") else { continue };
+        if path == "/openapi.json" {
+            continue;
+        }
+        let value: Value = serde_json::from_str(&answer.1).expect("JSON");
+        let found = faults(&document, &schema["schema"], &value, path);
+        assert!(found.is_empty(), "{found:#?}");
+    }
+    let (status, content) = get(address, "/v1/unknown");
+    let error: Value = serde_json::from_str(&content).expect("JSON");
+    assert_eq!(status, 404);
+    assert!(faults(&document, &json!({ "$ref": "#/components/schemas/Error" }), &error, "error").is_empty());
+}
+
+#[test]
+fn metrics_have_unit_help_and_type_and_the_values_of_the_state() {
+    let directory = Directory::new("metrics");
+    let site = busy_site();
+    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (status, text) = get(address, "/metrics");
+    assert_eq!(status, 200);
+    let (mut helped, mut typed, mut seen) = (Vec::new(), Vec::new(), Vec::new());
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words.as_slice() {
+            ["#", "HELP", name, first, ..] if !first.is_empty() => helped.push(name.to_string()),
+            ["#", "TYPE", name, kind] => typed.push((name.to_string(), kind.to_string())),
+            _ => {
+                let (series, value) = line.rsplit_once(' ').expect("a sample");
+                value.parse::<f64>().unwrap_or_else(|error| panic!("{line}: {error}"));
+                let name = series.split('{').next().expect("a name").to_owned();
+                let last = typed.last().expect("a type comes first");
+                assert_eq!((helped.last(), &last.0), (Some(&name), &name), "{line}");
+                assert_eq!(last.1 == "counter", name.ends_with("_total"), "{line}");
+                seen.push(name);
+            }
+        }
+    }
+    for counter in COUNTERS {
+        let name = format!("takt_sdn_{}_total", counter.name);
+        assert!(seen.contains(&name), "{name}");
+    }
+    for line in [
+        "takt_sdn_pairs{decision=\"admitted\"} 1",
+        "takt_sdn_pairs{decision=\"refused\"} 1",
+        "takt_sdn_switches{state=\"settled\"} 2",
+        "takt_sdn_hosts 4",
+    ] {
+        assert!(text.lines().any(|other| other == line), "{line} in {text}");
+    }
+    let limit = text.lines().find(|line| line.starts_with("takt_sdn_flow_limit_seconds{topic=\"Camera\""));
+    assert!(limit.is_some_and(|line| line.ends_with(" 0.1")), "{limit:?}");
+}
+
+fn what_if(address: SocketAddr, asked: &Value) -> (u16, Value) {
+    let (status, content) = ask(address, "POST", "/v1/what-if", &bearer(), &asked.to_string());
+    (status, serde_json::from_str(&content).unwrap_or_else(|error| panic!("{content}: {error}")))
+}
+
+/// The contract of [`Site::pair`] between two hosts.
+fn asked(from: &str, to: &str) -> Value {
+    json!({
+        "from": from, "to": to, "separation_ns": 5_000_000, "size": 7000, "limit_ns": 100_000_000, "is_reliable": true,
+    })
+}
+
+#[test]
+fn what_if_answers_as_admission_decides_and_changes_nothing() {
+    let directory = Directory::new("what-if");
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (status, verdict) = what_if(address, &asked("10.0.0.1", "10.0.0.2"));
+    assert_eq!((status, &verdict["is_admitted"]), (200, &json!(true)), "{verdict}");
+    assert_eq!(what_if(address, &asked("10.0.0.1", "10.0.0.2")).1, verdict, "nothing was taken");
+    site.pair(0, "Camera", 0);
+    site.run(1_000);
+    let now = view(&site);
+    assert_eq!(verdict["bound_ns"], json!(now.pairs[0].bound_ns));
+    assert_eq!(verdict["hops"], json!(now.pairs[0].hops));
+    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (_, refused) = what_if(address, &asked("10.0.0.3", "10.0.0.4"));
+    assert_eq!(refused["is_admitted"], json!(false));
+    site.pair(2, "Lidar", 0);
+    site.run(1_000);
+    let now = view(&site);
+    let lidar = now.pairs.iter().find(|pair| pair.topic == "Lidar").expect("it matches");
+    assert_eq!(refused["binding_hop"], json!(lidar.binding_hop));
+    assert_eq!(refused["remedies"], json!(lidar.remedies));
+}
+
+#[test]
+fn what_if_that_makes_no_sense_is_refused_with_the_reason() {
+    let directory = Directory::new("nonsense");
+    let site = Site::new(2, &line(2), Some(NETWORK));
+    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let with = |key: &str, value: Value| {
+        let mut changed = asked("10.0.0.1", "10.0.0.2");
+        changed[key] = value;
+        what_if(address, &changed)
+    };
+    for (key, value, word) in [
+        ("size", json!(0), "above 0"),
+        ("limit_ns", json!(-1), "limit_ns"),
+        ("from", json!("host"), "from"),
+        ("to", json!("fd00::1"), "version of IP"),
+        ("colour", json!("red"), "colour"),
+    ] {
+        let (status, answer) = with(key, value);
+        let reason = answer["error"].as_str().unwrap_or_default();
+        assert!(status == 400 && (reason.contains(word) || reason.contains("line 1")), "{key}: {status} {reason}");
+    }
+    let (status, unknown) = with("to", json!("10.0.0.99"));
+    assert_eq!((status, &unknown["is_admitted"]), (200, &json!(false)));
+    assert_eq!(unknown["reason"], json!("the host of the reader, 10.0.0.99, is not known"));
+    let site = Site::new(2, &line(2), None);
+    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (status, answer) = what_if(address, &asked("10.0.0.1", "10.0.0.2"));
+    assert_eq!(status, 404);
+    assert!(answer["error"].as_str().is_some_and(|error| error.contains("--network")), "{answer}");
+}
+
+#[test]
+fn control_socket_is_private_and_answers_its_owner() {
+    let directory = Directory::new("control");
+    let path = directory.0.join("control.sock");
+    let site = busy_site();
+    let service = service(&site, Access::Token { token: None, is_open: false });
+    let server = Server::unix(&path, service.clone()).expect("there is room");
+    let mode = std::fs::metadata(&path).expect("it was made").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert_eq!(std::fs::read_dir(&directory.0).expect("it can be read").count(), 1, "nothing else is left");
+    let client = Client::find(Some(&path)).expect("it is named");
+    let state: View = serde_json::from_slice(&client.get("/v1/state").expect("it answers")).expect("a view");
+    assert_eq!(state, view(&site));
+    let error = Server::unix(&path, service.clone()).expect_err("one listens there");
+    assert!(error.to_string().contains("another controller"), "{error}");
+    assert!(matches!(client.get("/v1/unknown"), Err(ControlError::Refused(why)) if why.contains("openapi")));
+    drop(server);
+    assert!(!path.exists());
+    assert!(matches!(client.get("/v1/state"), Err(ControlError::Socket { .. })));
+}
+
+#[test]
+fn control_socket_of_a_killed_controller_is_replaced_and_other_files_are_not() {
+    let directory = Directory::new("stale");
+    let site = Site::new(1, &[], None);
+    let service = service(&site, Access::Reachable);
+    let path = directory.0.join("control.sock");
+    drop(UnixListener::bind(&path).expect("there is room"));
+    assert!(path.exists(), "its owner is gone, the file is not");
+    let server = Server::unix(&path, service.clone()).expect("nothing listens there");
+    assert!(Client::find(Some(&path)).expect("it is named").get("/v1/status").is_ok());
+    drop(server);
+    std::fs::write(&path, "text").expect("written");
+    assert!(Server::unix(&path, service).is_err());
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "text");
+}
