@@ -1,5 +1,7 @@
 //! `takt sdn run` between bridges of Open vSwitch: participants match and exchange samples through it.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 use takt_lab::file::SWITCHES;
 use takt_lab::{Lab, LabFile};
@@ -86,6 +88,31 @@ const CONTRACTS: &str = r#"
     limit = "50ms"
 "#;
 
+/// What a controller with the admitted pair of the test answers. The socket is in the file system, so that the namespace does not matter.
+fn explain_admitted_pair(control: &str) {
+    let flows = Takt::start(&format!("sdn flows {control} --json")).json();
+    let flow = &flows["flows"][0];
+    assert_eq!((&flow["topic"], &flow["decision"]), (&json!("Square"), &json!("admitted")), "{flows}");
+    assert!(flow["bound_ns"].as_u64().is_some_and(|bound_ns| (1..=50_000_000).contains(&bound_ns)), "{flows}");
+    assert_eq!(flow["hops"].as_array().map(Vec::len), Some(3), "host, s1 and s2: {flows}");
+    let (text, status) = Takt::start(&format!("sdn explain Square {control}")).finish();
+    assert!(status.success() && text.contains("limit       50.000 ms (contract file, line 6)"), "{text}");
+    let topology = Takt::start(&format!("sdn topology {control} --json")).json();
+    let count = |key: &str| topology[key].as_array().map(Vec::len);
+    assert_eq!((count("switches"), count("links"), count("hosts")), (Some(2), Some(1), Some(2)), "{topology}");
+    let status = Takt::start(&format!("sdn status {control} --json")).json();
+    assert_eq!(status["pairs"]["admitted"], json!(1), "{status}");
+    let asked = "--what-if --from 10.9.0.1 --to 10.9.0.2 --separation 5ms --size 1000";
+    let verdict = Takt::start(&format!("sdn admit {asked} --limit 50ms {control} --json")).json();
+    assert_eq!(verdict["is_admitted"], json!(true), "{verdict}");
+    let refused = Takt::start(&format!("sdn admit {asked} --limit 1us {control}"));
+    let (text, status) = refused.finish();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(text.contains("would be refused") && text.contains("would fit   a limit of "), "{text}");
+    let certificate = Takt::start(&format!("sdn export --certificate {control}")).json();
+    assert_eq!(certificate["flows"].as_array().map(Vec::len), Some(2), "samples and ACKNACKs: {certificate}");
+}
+
 #[test]
 fn reliable_pair_with_a_contract_is_admitted_and_its_samples_arrive() {
     let programs = ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool"];
@@ -103,7 +130,8 @@ fn reliable_pair_with_a_contract_is_admitted_and_its_samples_arrive() {
     let name = format!("cli-sdn-pair-{}", std::process::id());
     let file: LabFile = format!("name = \"{name}\"\n{TWO_SWITCHES}").parse().unwrap();
     let lab = Lab::up(&file).unwrap_or_else(|why| panic!("{why}"));
-    let options = format!("--network {} --contracts {}", network.display(), contracts.display());
+    let control = format!("--control {}", directory.join("control.sock").display());
+    let options = format!("--network {} --contracts {} {control}", network.display(), contracts.display());
     let controller = start(&lab, SWITCHES, &format!("sdn run --listen 127.0.0.1:6653 {options}"));
     until(&controller, &["floods follow 1 links"]);
     let shared = "--type ShapeType --reliable --transport udp --interface eth0 --domain 4";
@@ -111,9 +139,57 @@ fn reliable_pair_with_a_contract_is_admitted_and_its_samples_arrive() {
     let value = r#"{"color":"RED","x":10}"#;
     let publisher = start(&lab, "left", &format!("pub Square {value} {shared} --rate 50 --count 100"));
     until(&controller, &["found, with a contract", "is admitted: "]);
+    explain_admitted_pair(&control);
     let (_, status) = publisher.finish();
     assert!(status.success(), "{status}: all samples are acknowledged");
     controller.terminate();
     lab.remove().unwrap();
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn controller_without_switches_answers_and_its_absence_is_an_error() {
+    let directory = std::env::temp_dir().join(format!("takt-cli-sdn-control-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let control = format!("--control {}", directory.join("control.sock").display());
+    let (complaint, code) = Takt::start(&format!("sdn status {control}")).complaint();
+    assert_eq!(code, Some(3), "{complaint}");
+    assert!(complaint.contains("no controller answers at ") && complaint.contains("control.sock"), "{complaint}");
+    let controller = Takt::start(&format!("sdn run --listen 127.0.0.1:0 --api 127.0.0.1:0 --api-open-read {control}"));
+    until(&controller, &["listening at 127.0.0.1:", "API and web page at http://127.0.0.1:"]);
+    let (text, _) = Takt::start(&format!("sdn status {control}")).finish();
+    assert!(text.contains("off: there is no description of the network"), "{text}");
+    let (text, _) = Takt::start(&format!("sdn topology {control}")).finish();
+    assert_eq!(text, "no switch has connected");
+    let (text, _) = Takt::start(&format!("sdn flows {control}")).finish();
+    assert_eq!(text, "no flow has a contract; 0 pairs match without one");
+    let (complaint, code) = Takt::start(&format!("sdn explain Square {control}")).complaint();
+    assert_eq!(code, Some(2), "{complaint}");
+    assert!(complaint.contains("no flow has the topic or GUID \"Square\""), "{complaint}");
+    let state = Takt::start(&format!("sdn export {control}")).json();
+    assert_eq!(state["switches"], json!([]));
+    let (complaint, code) = Takt::start(&format!("sdn run --listen 127.0.0.1:0 {control}")).complaint();
+    assert_eq!(code, Some(1), "{complaint}");
+    assert!(complaint.contains("another controller listens there"), "{complaint}");
+    controller.terminate();
+    controller.complaint();
+    assert!(!directory.join("control.sock").exists(), "it is removed with its controller");
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn api_without_a_usable_token_does_not_start() {
+    let token = std::env::temp_dir().join(format!("takt-cli-sdn-token-{}", std::process::id()));
+    std::fs::write(&token, "0123456789abcdef0123456789abcdef").unwrap();
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let file = token.display();
+    for (options, word) in [
+        ("--api 127.0.0.1:0".to_owned(), "--api needs --api-token"),
+        (format!("--api 127.0.0.1:0 --api-token {file}"), "others can read it (mode 644)"),
+        ("--api 0.0.0.0:0 --api-open-read".to_owned(), "expected a loopback address"),
+    ] {
+        let (complaint, code) = Takt::start(&format!("sdn run --listen 127.0.0.1:0 {options}")).complaint();
+        assert!(code.is_some_and(|code| code != 0) && complaint.contains(word), "{options}: {complaint}");
+    }
+    std::fs::remove_file(&token).unwrap();
 }

@@ -108,7 +108,8 @@ impl Trial {
     /// Why it would be refused.
     pub fn decide(mut self, application: &Application) -> Result<Admissible, Refusal> {
         let importance = application.contract.importance.value;
-        let demands = Demand::of(application, &self.file, &self.snapshot).map_err(|reason| Refusal::new(importance, reason))?;
+        let demands =
+            Demand::of(application, &self.file, &self.snapshot).map_err(|reason| Refusal::new(importance, reason))?;
         let (mut own, mut moved) = (BTreeSet::new(), BTreeSet::new());
         for demand in demands {
             match self.scheduler.admit(&self.snapshot, demand.request.clone()) {

@@ -1,15 +1,18 @@
-//! `takt sdn`: the OpenFlow controller of a network (docs/sdn.md).
-//!
-//! `run` writes where it listens, then switches, ports, links and hosts as they come and go, and what it refuses.
+//! `takt sdn run`: writes where it listens, then switches, ports, links and hosts as they come and go, and what it refuses.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use serde_json::json;
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
+use takt_sdn::api::server::Server;
+use takt_sdn::api::service::{Access, Service};
+use takt_sdn::api::token::Token;
+use takt_sdn::api::{ApiCounters, control};
 use takt_sdn::contract::ContractFile;
 use takt_sdn::controller::{Config, Controller, Event};
 use takt_sdn::model::NetworkFile;
@@ -27,26 +30,14 @@ Examples:
                                                              TLS 1.3; switches show certificates, too
   takt sdn run --network network.toml --contracts contracts.toml
                                                              pairs with contracts are admitted by proof, or refused
+  takt sdn run --api 127.0.0.1:8080 --api-token token        REST, metrics and a web page (openssl rand -hex 32 > token)
   ovs-vsctl set bridge s1 protocols=OpenFlow13,OpenFlow14 fail_mode=secure -- set-controller s1 tcp:192.0.2.1:6653
                                                              how a bridge of Open vSwitch becomes one of its switches";
-
-/// `takt sdn`
-#[derive(Args)]
-pub struct Sdn {
-    #[command(subcommand)]
-    command: SdnCommand,
-}
-
-#[derive(Subcommand)]
-enum SdnCommand {
-    /// Find switches, links and hosts, and make the switches forward as plain Ethernet does
-    Run(Run),
-}
 
 /// `takt sdn run`
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-struct Run {
+pub struct Run {
     /// Where switches connect
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:6653")]
     listen: SocketAddr,
@@ -68,18 +59,21 @@ struct Run {
     /// Contracts by topic, in TOML, for applications that declare none
     #[arg(long, value_name = "FILE")]
     contracts: Option<PathBuf>,
+    /// The control socket, by which takt sdn status and others ask; /run/takt/sdn/PID.sock by default
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// Serve REST, metrics and the web page at this loopback address, by HTTP
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    api: Option<SocketAddr>,
+    /// The token of callers of --api, in a file that only its owner can read
+    #[arg(long, value_name = "FILE", requires = "api")]
+    api_token: Option<PathBuf>,
+    /// Let callers of --api read without the token
+    #[arg(long, requires = "api")]
+    api_open_read: bool,
     /// One JSON object a line instead of text
     #[arg(long)]
     json: bool,
-}
-
-impl Sdn {
-    /// Runs until a signal comes.
-    pub fn run(self) -> Result<()> {
-        match self.command {
-            SdnCommand::Run(run) => run.run(),
-        }
-    }
 }
 
 impl Run {
@@ -93,7 +87,36 @@ impl Run {
         Identity::load(&files).map(Some).map_err(|error| Error::Usage(error.to_string()))
     }
 
-    fn run(self) -> Result<()> {
+    /// The control socket. One that was not asked for, and cannot be made, is left out.
+    fn control(&self, service: Service) -> Result<Option<Server>> {
+        let at = |path: &Path, source| Error::Os { op: format!("make the control socket {}", path.display()), source };
+        if let Some(path) = &self.control {
+            return Server::unix(path, service).map(Some).map_err(|source| at(path, source));
+        }
+        let made = control::own_path().and_then(|path| Server::unix(&path, service));
+        Ok(made.map_err(|error| note!("no control socket: {error}; name one by --control")).ok()) // tidy-allow(dropped-cause): the note says it.
+    }
+
+    fn token(&self) -> Result<Option<Token>> {
+        let Some(path) = &self.api_token else { return Ok(None) };
+        let token = Token::load(path);
+        token.map(Some).map_err(|why| Error::Usage(format!("--api-token {}: {why}", path.display())))
+    }
+
+    fn api(&self, service: Service) -> Result<Option<Server>> {
+        let Some(address) = self.api else { return Ok(None) };
+        let token = self.token()?;
+        if token.is_none() && !self.api_open_read {
+            let what = "--api needs --api-token FILE, or --api-open-read for reading without one";
+            return Err(Error::Usage(what.to_owned()));
+        }
+        let service = Service { access: Access::Token { token, is_open: self.api_open_read }, ..service };
+        let server = Server::tcp(address, service);
+        server.map(Some).map_err(|source| Error::Os { op: format!("serve the API at {address}"), source })
+    }
+
+    /// Runs until a signal comes.
+    pub fn run(self) -> Result<()> {
         let mut config = Config::default();
         config.forwarding.drop_udp_fragments = !self.allow_udp_fragments;
         if let Some(path) = &self.network {
@@ -113,6 +136,17 @@ impl Run {
             outln!("{}", json!({ "event": "listening", "address": address.to_string(), "transport": kind }))?;
         } else {
             outln!("listening at {address}, {kind}")?;
+        }
+        let counters = Arc::new(ApiCounters::default());
+        let service = Service { source: Arc::new(runtime.questions()), access: Access::Reachable, counters };
+        let _control = self.control(service.clone())?;
+        let api = self.api(service)?;
+        if let Some(address) = api.as_ref().and_then(Server::address) {
+            if self.json {
+                outln!("{}", json!({ "event": "api", "address": address.to_string() }))?;
+            } else {
+                outln!("API and web page at http://{address}/")?;
+            }
         }
         while !stopped() {
             runtime.run_once(PAUSE).map_err(|source| Error::Os { op: "wait for switches".to_owned(), source })?;

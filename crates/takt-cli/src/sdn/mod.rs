@@ -1,0 +1,48 @@
+//! `takt sdn`: the OpenFlow controller of a network, and questions to it (docs/sdn.md).
+
+mod run;
+mod show;
+mod text;
+
+use clap::{Args, Subcommand};
+use takt_bench::Result;
+
+/// `takt sdn`
+#[derive(Args)]
+pub struct Sdn {
+    #[command(subcommand)]
+    command: SdnCommand,
+}
+
+#[derive(Subcommand)]
+enum SdnCommand {
+    /// Find switches, links and hosts, make the switches forward, and admit pairs with contracts
+    Run(Box<run::Run>),
+    /// The state of the controller in numbers
+    Status(show::Ask),
+    /// Switches with their ports and queues, links, and hosts
+    Topology(show::Ask),
+    /// Pairs with contracts: decision, bound and limit
+    Flows(show::Ask),
+    /// All that is known of a flow: contract, way, bound, or why it is refused and what would make it fit
+    Explain(show::Explain),
+    /// What would be decided of a pair; nothing changes
+    Admit(show::Admit),
+    /// The whole state as JSON
+    Export(show::Export),
+}
+
+impl Sdn {
+    /// Runs the command.
+    pub fn run(self) -> Result<()> {
+        match self.command {
+            SdnCommand::Run(run) => run.run(),
+            SdnCommand::Status(ask) => show::status(&ask),
+            SdnCommand::Topology(ask) => show::topology(&ask),
+            SdnCommand::Flows(ask) => show::flows(&ask),
+            SdnCommand::Explain(explain) => explain.run(),
+            SdnCommand::Admit(admit) => admit.run(),
+            SdnCommand::Export(export) => export.run(),
+        }
+    }
+}

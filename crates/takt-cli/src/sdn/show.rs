@@ -1,0 +1,193 @@
+//! `takt sdn status`, `topology`, `flows`, `explain`, `admit` and `export`: what a running controller says by its control socket.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use takt_bench::report::to_json;
+use takt_bench::{Error, Result};
+use takt_sdn::api::control::{Client, ControlError};
+use takt_sdn::api::service::Status;
+use takt_sdn::api::what_if::{Verdict, WhatIf};
+use takt_sdn::contract::parse_span;
+use takt_sdn::view::{Pair, View};
+
+use super::text;
+use crate::output::outln;
+
+/// Which controller, and how it is shown.
+#[derive(Args)]
+pub struct Ask {
+    /// The control socket of the controller; may be left out if one runs here
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// `takt sdn explain`
+#[derive(Args)]
+pub struct Explain {
+    /// A topic, or a part of the GUID of its writer or reader
+    flow: String,
+    #[command(flatten)]
+    ask: Ask,
+}
+
+/// `takt sdn admit`
+#[derive(Args)]
+pub struct Admit {
+    /// Decide on a copy of the network: pairs are admitted by discovery alone
+    #[arg(long, required = true)]
+    what_if: bool,
+    /// The address of the writer's host
+    #[arg(long, value_name = "ADDRESS")]
+    from: IpAddr,
+    /// The address of the reader's host
+    #[arg(long, value_name = "ADDRESS")]
+    to: IpAddr,
+    /// Least time between two samples, such as 5ms
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    separation: Duration,
+    /// How late a sample may come to the interface of its host; one separation by default
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    jitter: Option<Duration>,
+    /// Octets of the longest serialised sample
+    #[arg(long, value_name = "OCTETS")]
+    size: u32,
+    /// Longest time from writing to delivery, such as 2ms
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    limit: Duration,
+    /// The reader is reliable
+    #[arg(long)]
+    reliable: bool,
+    /// Flows of higher importance are kept when not all fit
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
+    importance: i32,
+    #[command(flatten)]
+    ask: Ask,
+}
+
+/// `takt sdn export`
+#[derive(Args)]
+pub struct Export {
+    /// All admitted flows with what proves their bounds, instead of the state
+    #[arg(long)]
+    certificate: bool,
+    /// The control socket of the controller; may be left out if one runs here
+    #[arg(long, value_name = "PATH")]
+    control: Option<PathBuf>,
+    /// As without: the export is JSON
+    #[arg(long, hide = true)]
+    json: bool,
+}
+
+fn span(text: &str) -> std::result::Result<Duration, String> {
+    parse_span(text).ok_or_else(|| "expected a whole number above 0 with ns, us, ms or s, such as 5ms".to_owned())
+}
+
+fn failure(error: ControlError) -> Error {
+    match error {
+        ControlError::Several(_) => Error::Usage(error.to_string()),
+        ControlError::Refused(what) => Error::NotKept { what },
+        error => Error::NoAnswer { what: error.to_string() },
+    }
+}
+
+fn parsed<T: DeserializeOwned>(content: &[u8]) -> Result<T> {
+    let of_other_version =
+        |why| Error::NotKept { what: format!("the controller is of another version of Takt: {why}") };
+    serde_json::from_slice(content).map_err(of_other_version)
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn get<T: DeserializeOwned>(control: Option<&PathBuf>, path: &str) -> Result<T> {
+    let client = Client::find(control.map(PathBuf::as_path)).map_err(failure)?;
+    parsed(&client.get(path).map_err(failure)?)
+}
+
+/// `takt sdn status`
+pub fn status(ask: &Ask) -> Result<()> {
+    let status: Status = get(ask.control.as_ref(), "/v1/status")?;
+    if ask.json { outln!("{}", to_json(&status)?) } else { text::status(&status) }
+}
+
+/// `takt sdn topology`
+pub fn topology(ask: &Ask) -> Result<()> {
+    let view: View = get(ask.control.as_ref(), "/v1/state")?;
+    if ask.json {
+        let parts = json!({ "switches": view.switches, "links": view.links, "hosts": view.hosts });
+        outln!("{}", to_json(&parts)?)
+    } else {
+        text::topology(&view)
+    }
+}
+
+/// `takt sdn flows`
+pub fn flows(ask: &Ask) -> Result<()> {
+    let view: View = get(ask.control.as_ref(), "/v1/state")?;
+    let flows: Vec<&Pair> = view.pairs.iter().filter(|pair| pair.contract.is_some()).collect();
+    if ask.json { outln!("{}", to_json(&json!({ "flows": flows }))?) } else { text::flows(&view, &flows) }
+}
+
+impl Explain {
+    /// Shows all pairs that are meant.
+    pub fn run(self) -> Result<()> {
+        let view: View = get(self.ask.control.as_ref(), "/v1/state")?;
+        let of_topic: Vec<&Pair> = view.pairs.iter().filter(|pair| pair.topic == self.flow).collect();
+        let has_guid = |pair: &&Pair| pair.writer.contains(&self.flow) || pair.reader.contains(&self.flow);
+        let meant = if of_topic.is_empty() { view.pairs.iter().filter(has_guid).collect() } else { of_topic };
+        if meant.is_empty() {
+            let mut topics: Vec<&str> = view.pairs.iter().map(|pair| pair.topic.as_str()).collect();
+            topics.sort_unstable();
+            topics.dedup();
+            let known = if topics.is_empty() { "no pair matches".to_owned() } else { topics.join(", ") };
+            return Err(Error::Usage(format!("no flow has the topic or GUID {:?}; topics: {known}", self.flow)));
+        }
+        if self.ask.json {
+            return outln!("{}", to_json(&json!({ "flows": meant }))?);
+        }
+        meant.into_iter().try_for_each(text::explain)
+    }
+}
+
+impl Admit {
+    /// Asks, and fails if the pair would be refused.
+    pub fn run(self) -> Result<()> {
+        let asked = WhatIf {
+            from: self.from,
+            to: self.to,
+            separation_ns: nanos(self.separation),
+            jitter_ns: self.jitter.map(nanos),
+            size: self.size,
+            limit_ns: nanos(self.limit),
+            is_reliable: self.reliable,
+            importance: self.importance,
+        };
+        let body = to_json(&asked)?;
+        let client = Client::find(self.ask.control.as_deref()).map_err(failure)?;
+        let verdict: Verdict = parsed(&client.post("/v1/what-if", body.as_bytes()).map_err(failure)?)?;
+        if self.ask.json {
+            outln!("{}", to_json(&verdict)?)?;
+        } else {
+            text::verdict(&verdict, asked.limit_ns)?;
+        }
+        if verdict.is_admitted { Ok(()) } else { Err(Error::NotKept { what: "the pair would be refused".to_owned() }) }
+    }
+}
+
+impl Export {
+    /// Writes the state, or the certificate.
+    pub fn run(self) -> Result<()> {
+        let path = if self.certificate { "/v1/certificate" } else { "/v1/state" };
+        let value: Value = get(self.control.as_ref(), path)?;
+        outln!("{}", to_json(&value)?)
+    }
+}

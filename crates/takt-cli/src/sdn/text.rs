@@ -1,0 +1,178 @@
+//! The answers of a controller as text.
+
+use takt_bench::Result;
+use takt_sdn::api::service::Status;
+use takt_sdn::api::what_if::Verdict;
+use takt_sdn::view::{Decision, Hop, Pair, Port, Remedies, View};
+
+use crate::output::outln;
+
+/// A span of time with its unit.
+pub fn span(nanos: u64) -> String {
+    match nanos {
+        0..1_000 => format!("{nanos} ns"),
+        1_000..1_000_000 => format!("{:.1} us", nanos as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.3} ms", nanos as f64 / 1e6),
+        _ => format!("{:.3} s", nanos as f64 / 1e9),
+    }
+}
+
+fn rate(bps: u64) -> String {
+    if bps.is_multiple_of(1_000_000) { format!("{} Mbit/s", bps / 1_000_000) } else { format!("{bps} bit/s") }
+}
+
+fn hop(hop: &Hop) -> String {
+    format!("class {} of {}", hop.class, hop.sender)
+}
+
+/// `takt sdn status`
+pub fn status(status: &Status) -> Result<()> {
+    let state = if status.is_settled { "settled" } else { "changing switches" };
+    outln!("controller up for {}, {state}", span(status.uptime_ns))?;
+    let admission = status.network_version.map_or_else(
+        || "off: there is no description of the network".to_owned(),
+        |version| format!("on, version {version} of the network"),
+    );
+    outln!("  admission      {admission}")?;
+    outln!("  switches       {}, {} connected", status.switches, status.connected_switches)?;
+    outln!("  links          {}", status.links)?;
+    outln!("  hosts          {}", status.hosts)?;
+    outln!("  participants   {} with {} endpoints", status.participants, status.endpoints)?;
+    let pairs = status.pairs.iter().filter(|(_, count)| **count > 0);
+    let pairs: Vec<String> = pairs.map(|(decision, count)| format!("{count} {decision}")).collect();
+    outln!("  pairs          {}", if pairs.is_empty() { "none".to_owned() } else { pairs.join(", ") })?;
+    let counters = status.counters.iter().chain(&status.api).filter(|(_, count)| **count > 0);
+    for (name, count) in counters {
+        outln!("  {name:<30} {count}")?;
+    }
+    Ok(())
+}
+
+fn port(port: &Port) -> Result<()> {
+    let peer = port.peer.as_ref().map_or_else(String::new, |peer| format!(" to {peer}"));
+    let use_of = port.rate_bps.zip(port.admitted_ppm);
+    let use_of =
+        use_of.map_or_else(String::new, |(bps, ppm)| format!(", {}, {:.1} % admitted", rate(bps), ppm as f64 / 1e4));
+    outln!("    port {:<5} {:<16} {}{peer}{use_of}", port.number, port.name, port.role.name())?;
+    let used = port.queues.iter().filter(|queue| queue.budget_ns > 0);
+    used.into_iter().try_for_each(|queue| outln!("      class {}: {} at most", queue.class, span(queue.budget_ns)))
+}
+
+/// `takt sdn topology`
+pub fn topology(view: &View) -> Result<()> {
+    if view.switches.is_empty() {
+        return outln!("no switch has connected");
+    }
+    for switch in &view.switches {
+        let model = switch.model.as_deref().map_or_else(String::new, |model| format!(", model {model}"));
+        outln!(
+            "switch {} {}{model}, {} flow entries, {} groups, {} meters",
+            switch.datapath_id,
+            switch.state.name(),
+            switch.flow_entries,
+            switch.groups,
+            switch.meters
+        )?;
+        switch.ports.iter().try_for_each(port)?;
+    }
+    for link in &view.links {
+        let [a, b] = &link.ends;
+        outln!("link {a} to {b}{}", if link.is_in_tree { ", floods follow it" } else { "" })?;
+    }
+    for host in &view.hosts {
+        let vlan = host.vlan.map_or_else(String::new, |vlan| format!(" in VLAN {vlan}"));
+        outln!("host {}{vlan} at {}  {}", host.mac, host.at, host.addresses.join(" "))?;
+    }
+    Ok(())
+}
+
+/// `takt sdn flows`
+pub fn flows(view: &View, flows: &[&Pair]) -> Result<()> {
+    if flows.is_empty() {
+        return outln!("no flow has a contract; {} pairs match without one", view.pairs.len());
+    }
+    outln!("{:<12} {:<24} {:>12} {:>12}  {}", "decision", "topic", "bound", "limit", "from and to")?;
+    for pair in flows {
+        let bound = pair.bound_ns.map_or_else(|| "-".to_owned(), span);
+        let limit = pair.contract.as_ref().map_or_else(|| "-".to_owned(), |contract| span(contract.limit_ns));
+        let (decision, topic) = (pair.decision.name(), pair.topic.escape_debug().to_string());
+        outln!("{decision:<12} {topic:<24} {bound:>12} {limit:>12}  {} to {}", pair.from, pair.to)?;
+        if let Some(reason) = pair.reason.as_ref().filter(|_| pair.decision == Decision::Refused) {
+            outln!("             {}", reason.escape_debug())?;
+        }
+    }
+    Ok(())
+}
+
+fn remedies(remedies: &Remedies) -> Result<()> {
+    let remedies = [
+        remedies.limit_ns.map(|limit_ns| format!("a limit of {}", span(limit_ns))),
+        remedies.separation_ns.map(|separation_ns| format!("a separation of {}", span(separation_ns))),
+        remedies.size.map(|size| format!("samples of {size} octets")),
+    ];
+    let remedies: Vec<String> = remedies.into_iter().flatten().collect();
+    if remedies.is_empty() { Ok(()) } else { outln!("  would fit   {}", remedies.join(", or ")) }
+}
+
+/// `takt sdn explain`
+pub fn explain(pair: &Pair) -> Result<()> {
+    outln!("{} ({}): {}", pair.topic.escape_debug(), pair.type_name.escape_debug(), pair.decision.name())?;
+    outln!("  writer      {} at {}", pair.writer, pair.from)?;
+    outln!("  reader      {} at {}", pair.reader, pair.to)?;
+    if let Some(contract) = &pair.contract {
+        let [separation, jitter, size, limit, importance] = &contract.sources;
+        outln!("  separation  {} ({separation})", span(contract.separation_ns))?;
+        outln!("  jitter      {} ({jitter})", span(contract.jitter_ns))?;
+        outln!("  size        {} octets ({size})", contract.size)?;
+        outln!("  limit       {} ({limit})", span(contract.limit_ns))?;
+        outln!("  importance  {} ({importance})", contract.importance)?;
+    }
+    if let Some(missing) = &pair.missing {
+        outln!("  contract    none: {missing}")?;
+    }
+    if let Some(bound_ns) = pair.bound_ns {
+        outln!("  bound       {}", span(bound_ns))?;
+    }
+    pair.hops.iter().try_for_each(|own| outln!("  goes by     {}", hop(own)))?;
+    if let Some(reason) = &pair.reason {
+        outln!("  because     {}", reason.escape_debug())?;
+    }
+    if let Some(binding) = &pair.binding_hop {
+        outln!("  binding     {}", hop(binding))?;
+    }
+    remedies(&pair.remedies)
+}
+
+/// `takt sdn admit --what-if`
+pub fn verdict(verdict: &Verdict, limit_ns: u64) -> Result<()> {
+    if let Some(bound_ns) = verdict.bound_ns {
+        outln!("would be admitted: {} at most of {}", span(bound_ns), span(limit_ns))?;
+        verdict.hops.iter().try_for_each(|own| outln!("  goes by     {}", hop(own)))?;
+        if verdict.moved > 0 {
+            outln!("  moves       {} admitted flows to other classes", verdict.moved)?;
+        }
+        return Ok(());
+    }
+    outln!("would be refused")?;
+    if let Some(reason) = &verdict.reason {
+        outln!("  because     {}", reason.escape_debug())?;
+    }
+    if let Some(binding) = &verdict.binding_hop {
+        outln!("  binding     {}", hop(binding))?;
+    }
+    remedies(&verdict.remedies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn span_has_the_unit_that_its_length_asks_for() {
+        for (nanos, text) in
+            [(0, "0 ns"), (999, "999 ns"), (1_500, "1.5 us"), (1_234_567, "1.235 ms"), (2_500_000_000, "2.500 s")]
+        {
+            assert_eq!(span(nanos), text);
+        }
+    }
+}
