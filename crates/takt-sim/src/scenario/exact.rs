@@ -63,7 +63,7 @@ impl Scenario {
             themes.iter().enumerate().map(|(at, theme)| topic(&mut rng, at, *theme, &mut processes, active)).collect()
         };
         let network = NetworkPlan { propagation: rng.between(500, 50_000), ..NetworkPlan::PLAIN };
-        Self {
+        let mut scenario = Self {
             seed,
             active,
             hosts,
@@ -75,6 +75,24 @@ impl Scenario {
             services: Services::default(),
             alterations: vec![],
             presentation,
+        };
+        scenario.withhold(&mut Rng::new(seed ^ 0x7769_7468));
+        scenario
+    }
+
+    /// Filters and directed samples where writers have manual leases, in 40 % of these topics, with dice of their own: what a
+    /// reader is not sent is a sign of life too.
+    fn withhold(&mut self, rng: &mut Rng) {
+        for topic in 0..self.topics.len() {
+            let (has_filters, is_directed) = (rng.chance(200_000), rng.chance(200_000));
+            let mut endpoints: Vec<_> = self.processes.iter_mut().flat_map(|process| &mut process.endpoints).collect();
+            endpoints.retain(|plan| plan.topic == topic);
+            let has_leases = endpoints.iter().any(|plan| plan.qos.liveliness.is_some());
+            for plan in endpoints.into_iter().filter(|_| has_leases) {
+                let filter = *rng.pick(&[2, 10, 100_000]);
+                plan.qos.filter = has_filters.then_some(filter);
+                plan.qos.directed = is_directed && matches!(plan.role, Role::Writer { .. });
+            }
         }
     }
 
