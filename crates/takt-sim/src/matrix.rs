@@ -145,6 +145,8 @@ impl Row {
             services: Services::default(),
             alterations: vec![],
             presentation: None,
+            batches: None,
+            has_static_endpoints: false,
         }
     }
 

@@ -2,25 +2,28 @@
 
 mod alter;
 mod kept;
+mod listing;
 mod partner;
 mod site;
 mod spec;
+mod taking;
+mod writing;
 
 use std::collections::VecDeque;
 
 use takt_core::{
-    ChangeKind, Config, Error, Event, NewChange, Participant, Priority, PublisherHandle, ReadCursor, ReaderHandle,
-    Selector, SubscriberHandle, WriteError, WriterHandle,
+    ChangeKind, Config, Event, NewChange, Participant, Priority, PublisherHandle, ReaderHandle, SubscriberHandle,
+    WriterHandle,
 };
-use takt_wire::qos::{AccessScope, Presentation};
+use takt_wire::qos::{EntityName, Presentation};
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 
 use crate::check::exact::FAREWELL_TIME;
-use crate::check::{Change, Checker, EndpointId, Rule, SetId};
+use crate::check::{Checker, EndpointId, Rule, SetId};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::network::Frame;
 use crate::rng::Rng;
-use crate::sample::{self, Identity, SAMPLE_LEN_MIN};
+use crate::sample;
 use crate::scenario::{EndpointPlan, Role, Scenario, TopicPlan};
 use crate::work::Meter;
 use kept::Kept;
@@ -28,6 +31,7 @@ use partner::Partner;
 pub use site::{GROUP, Site, address, at_address};
 use spec::{reader_spec, writer_spec};
 pub use spec::{urgency_of, user_data};
+pub use writing::Draft;
 
 /// Whether a process listens to the group of user data, and writes to it: in every other world those that have to do with the
 /// topic of most readers, so that it is cheaper to write there.
@@ -115,6 +119,8 @@ pub struct Process {
     pub is_called: bool,
     /// By their place in the scenario.
     pub endpoints: Vec<Option<Endpoint>>,
+    /// By their place too: samples of a batch that wait for room.
+    postponed: Vec<u32>,
     /// With PRESENTATION: what it is, the publisher and the subscriber.
     group: Option<(Presentation, PublisherHandle, SubscriberHandle)>,
     /// What matches the endpoints of a recorded participant.
@@ -147,6 +153,7 @@ impl Process {
             busy_until: 0,
             is_called: false,
             endpoints: vec![None; endpoints],
+            postponed: vec![0; endpoints],
             group: None,
             partner: None,
             kept: None,
@@ -172,6 +179,10 @@ impl Process {
         }
         config.lease_duration = std::time::Duration::from_nanos(LEASE);
         config.announcement_period = std::time::Duration::from_nanos(ANNOUNCEMENT_PERIOD);
+        if scenario.has_static_endpoints {
+            config.qos.entity_name = EntityName(listing::name(self.index));
+            config.static_endpoints = Some(listing::all(scenario));
+        }
         // Memory of simulated processes is real.
         config.limits.endpoint_memory_bytes = 24 << 20;
         let mut core = Participant::new(config, clock.local(now)).expect("the configuration is good");
@@ -196,29 +207,6 @@ impl Process {
         }
     }
 
-    /// Begins or ends coherent changes, as the dice say; `rests` if it writes no more.
-    pub fn turn_set(&mut self, clock: Moment<'_>, rests: bool, checker: &mut Checker) {
-        let (Some(core), Some((presentation, publisher, _))) = (&mut self.core, self.group) else { return };
-        if !presentation.coherent_access {
-            return;
-        }
-        let result = match self.open_set {
-            Some(set) if rests || self.dice.chance(250_000) => {
-                checker.end_set(set);
-                self.open_set = None;
-                core.end_coherent_changes(clock.local(), publisher)
-            }
-            None if !rests && self.dice.chance(400_000) => {
-                self.open_set = Some(checker.begin_set());
-                core.begin_coherent_changes(publisher)
-            }
-            _ => Ok(()),
-        };
-        if let Err(error) = result {
-            checker.report(clock.now, Rule::Refused, format!("coherent changes: {error}"));
-        }
-    }
-
     /// It is gone, and all others know that after `time`.
     pub fn end(&mut self, time: Nanos, checker: &mut Checker) {
         self.core = None;
@@ -228,6 +216,7 @@ impl Process {
         self.stalled_until = 0;
         self.inbox.clear();
         self.inbox_bytes = 0;
+        self.postponed.fill(0);
         for endpoint in self.endpoints.iter_mut().filter_map(Option::take) {
             checker.gone(endpoint.id(), time);
         }
@@ -300,6 +289,7 @@ impl Process {
     /// Deletes an endpoint; says which.
     pub fn delete(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) -> Option<Guid> {
         let (core, endpoint) = (self.core.as_mut()?, self.endpoints[at].take()?);
+        self.postponed[at] = 0;
         let (guid, result) = match endpoint {
             Endpoint::Writer { handle, .. } => (core.writer_guid(handle), core.delete_writer(clock.local(), handle)),
             Endpoint::Reader { handle, .. } => (core.reader_guid(handle), core.delete_reader(clock.local(), handle)),
@@ -310,130 +300,6 @@ impl Process {
             checker.report(clock.now, Rule::Refused, format!("endpoint {id} cannot be deleted: {error}"));
         }
         guid.ok()
-    }
-
-    /// Makes the next change of a writer: a sample, or by the chance `endings` of a million the end of an instance.
-    /// A full history blocks it until there is room.
-    pub fn write(&mut self, at: usize, plan: (&TopicPlan, u32), clock: Moment<'_>, checker: &mut Checker) {
-        let (topic, endings) = plan;
-        let Some(core) = &mut self.core else { return };
-        let Some(Endpoint::Writer { handle, id, blocked }) = &mut self.endpoints[at] else { return };
-        if blocked.is_some() {
-            return;
-        }
-        let keys = u64::from(topic.instances.max(1));
-        let instance = if topic.instances == 0 { 0 } else { 1 + self.dice.below(keys) as u8 };
-        let identity = Identity { writer: *id, number: checker.next_number(*id), instance };
-        let kind = if endings > 0 && self.dice.chance(endings) {
-            *self.dice.pick(&[ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered])
-        } else {
-            ChangeKind::Alive
-        };
-        let payload_len = match kind {
-            // On the wire a payload ends at a multiple of four octets, so here it does too.
-            ChangeKind::Alive => {
-                let len = self.dice.between(topic.sizes.0 as u64, topic.sizes.1 as u64) as usize;
-                len.max(SAMPLE_LEN_MIN).next_multiple_of(4)
-            }
-            _ => sample::KEY_LEN,
-        };
-        let directed = kind == ChangeKind::Alive && checker.directs(*id) && self.dice.chance(300_000);
-        let readers = if directed { core.matched_subscriptions(*handle).unwrap_or_default() } else { Vec::new() };
-        let only = if readers.is_empty() { None } else { Some(*self.dice.pick(&readers)) };
-        let change = NewChange {
-            kind,
-            key_hash: sample::key_hash(instance),
-            source_timestamp: None,
-            destinations: only.as_slice(),
-            payload_len,
-        };
-        let result = core.write(clock.local(), *handle, &change, |slot| {
-            match kind {
-                ChangeKind::Alive => sample::fill(identity, slot),
-                _ => sample::fill_key(instance, slot),
-            }
-            Some(payload_len)
-        });
-        match result {
-            Ok(sn) => {
-                checker.wrote(
-                    clock.now,
-                    clock.wall(),
-                    *id,
-                    Change { instance, kind, to: only.and_then(|guid| checker.id_of(guid)), len: payload_len },
-                );
-                checker.placed(*id, sn.0, self.open_set);
-            }
-            Err(WriteError::WouldBlock) => *blocked = Some(payload_len),
-            // Nothing will make room in the full history, or memory, of a TRANSIENT_LOCAL writer: it writes no more.
-            Err(WriteError::Refused(Error::OutOfResources {
-                limit: "max_samples" | "default_max_samples" | "endpoint_memory_bytes",
-                ..
-            })) => *blocked = Some(payload_len),
-            Err(error) => checker.report(clock.now, Rule::Refused, format!("writer {id} cannot write: {error:?}")),
-        }
-    }
-
-    /// Takes everything that a reader has, or with PRESENTATION scope GROUP all readers.
-    pub fn take(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) {
-        match self.group {
-            Some((presentation, _, subscriber)) if presentation.access_scope == AccessScope::Group => {
-                self.access(presentation, subscriber, clock, checker);
-            }
-            _ => self.take_one(at, clock, checker),
-        }
-        checker.end_access(clock.now);
-    }
-
-    /// Takes everything that the readers have, in the order in which it is to be taken.
-    fn access(
-        &mut self,
-        presentation: Presentation,
-        subscriber: SubscriberHandle,
-        clock: Moment<'_>,
-        checker: &mut Checker,
-    ) {
-        let Some(core) = &mut self.core else { return };
-        let begun = core.begin_access(subscriber);
-        if presentation.ordered_access {
-            let readers = core.readers_with(subscriber, &Selector::READ).unwrap_or_default();
-            for reader in readers {
-                let id = self.endpoints.iter().flatten().find_map(|endpoint| endpoint.reader_id(reader));
-                let found = core.read_next(clock.local(), reader, Selector::TAKE, &mut ReadCursor::default());
-                if let (Some(id), Ok(Some(found))) = (id, found) {
-                    checker.took(clock.now, clock.wall(), id, &found);
-                }
-            }
-        }
-        for at in 0..self.endpoints.len() {
-            self.take_one(at, clock, checker);
-        }
-        let Some(core) = &mut self.core else { return };
-        let ended = core.end_access(clock.local(), subscriber);
-        if let Err(error) = begun.and(ended) {
-            checker.report(clock.now, Rule::Refused, format!("no access: {error}"));
-        }
-    }
-
-    fn take_one(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) {
-        let Some(core) = &mut self.core else { return };
-        let Some(Endpoint::Reader { handle, id }) = self.endpoints[at] else { return };
-        if checker.has_limits(id) {
-            let mut held = Held::default();
-            let all = each(core, clock, handle, Selector::READ, |found| held.count(found));
-            if all.is_ok() {
-                checker.held(clock.now, id, held.samples, held.of_one_instance());
-            }
-        }
-        let taken = each(core, clock, handle, Selector::TAKE, |found| {
-            checker.took(clock.now, clock.wall(), id, found);
-        });
-        if let Err(error) = taken {
-            checker.report(clock.now, Rule::Refused, format!("reader {id} cannot take: {error}"));
-        }
-        if let Err(error) = core.end_read(clock.local(), handle) {
-            checker.report(clock.now, Rule::Refused, format!("reader {id} cannot end a take: {error}"));
-        }
     }
 
     /// How often it has asked who hears the group of user data.
@@ -521,7 +387,7 @@ impl Process {
                     payload_len,
                 };
                 let would_block = core.write(now.local(), handle, &change, |slot| Some(slot.len())).is_err();
-                if !(would_block && checker.keeps_history(id)) {
+                if !(would_block && checker.may_stay_full(id)) {
                     let text = format!("writer {id} {}", if would_block { "is full" } else { "has room" });
                     checker.report(now.now, Rule::Blocked, text);
                 }
@@ -605,47 +471,6 @@ fn prefix_of(process: usize, incarnation: u32) -> GuidPrefix {
     let [a, b] = (process as u16).to_be_bytes();
     let [c, d] = (incarnation as u16).to_be_bytes();
     GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d])
-}
-
-/// What a reader holds at one moment.
-struct Held {
-    samples: u32,
-    of_instance: [u32; 256],
-}
-
-impl Default for Held {
-    fn default() -> Self {
-        Self { samples: 0, of_instance: [0; 256] }
-    }
-}
-
-impl Held {
-    fn count(&mut self, found: &takt_core::SampleRef<'_>) {
-        // News of instances does not count.
-        if found.info.valid_data {
-            self.samples += 1;
-            self.of_instance[usize::from(found.payload.get(4).copied().unwrap_or(0))] += 1;
-        }
-    }
-
-    fn of_one_instance(&self) -> u32 {
-        self.of_instance.into_iter().max().unwrap_or(0)
-    }
-}
-
-/// Reads or takes everything.
-fn each(
-    core: &mut Participant,
-    clock: Moment<'_>,
-    reader: ReaderHandle,
-    selector: Selector,
-    mut call: impl FnMut(&takt_core::SampleRef<'_>),
-) -> Result<(), takt_core::Error> {
-    let mut cursor = ReadCursor::default();
-    while let Some(found) = core.read_next(clock.local(), reader, selector, &mut cursor)? {
-        call(&found);
-    }
-    Ok(())
 }
 
 fn position(endpoints: &[Option<Endpoint>], is: impl Fn(&Endpoint) -> bool) -> Option<usize> {

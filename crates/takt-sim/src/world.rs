@@ -1,5 +1,6 @@
 //! The world: hosts, processes and the network of a scenario, moved on event by event in true time.
 
+mod application;
 mod keeping;
 mod outsiders;
 
@@ -58,6 +59,8 @@ enum Event {
     Delete(usize, u32, usize),
     Write(usize, u32, usize, u32),
     Take(usize, u32, usize),
+    /// What the last batch had no places for.
+    TakeRest(usize, u32, usize),
     Timer(usize),
     Resume(usize),
     /// A process that needs time for each datagram takes the next one.
@@ -289,6 +292,7 @@ impl<'a> World<'a> {
         world.checker.exact_sets = scenario.has_exact_sets();
         world.checker.present(scenario.presentation.unwrap_or_default());
         world.checker.steady = scenario.has_steady_clocks();
+        world.checker.takes_parts = scenario.batches.is_some();
         world.plan();
         world
     }
@@ -370,6 +374,7 @@ impl<'a> World<'a> {
                 self.act(process, life, event, |world| world.write(process, at, left));
             }
             Event::Take(process, life, at) => self.act(process, life, event, |world| world.take(process, at)),
+            Event::TakeRest(process, life, at) => self.act(process, life, event, |world| world.take_batch(process, at)),
             Event::Timer(process) => self.timer(process),
             Event::Resume(process) => self.resume(process),
             Event::Work(process) => self.work(process),
@@ -437,64 +442,6 @@ impl<'a> World<'a> {
         self.at(self.now + time, Event::Forgotten(gone));
         self.processes[index].end(time, &mut self.checker);
         self.end_keeping(index);
-    }
-
-    fn create(&mut self, process: usize, at: usize) {
-        let plan = &self.scenario.processes[process].endpoints[at];
-        let topic = &self.scenario.topics[plan.topic];
-        let clock = &self.clocks[self.processes[process].host];
-        let moment = Moment { now: self.now, clock };
-        self.processes[process].create(at, plan, topic, moment, &mut self.checker);
-        self.timeline.note(self.now, process, &format!("creates endpoint {at}: {plan:?}"));
-        let life = self.processes[process].incarnation;
-        match plan.role {
-            Role::Writer { period, samples, .. } => {
-                self.at(self.now + period, Event::Write(process, life, at, samples));
-            }
-            Role::Reader { period: 0 } => {}
-            Role::Reader { period } => {
-                if let Some(Endpoint::Reader { id, .. }) = self.processes[process].endpoints[at] {
-                    self.checker.takes_every(id, period);
-                }
-                self.at(self.now + period, Event::Take(process, life, at));
-            }
-        }
-    }
-
-    fn delete(&mut self, process: usize, at: usize) {
-        self.timeline.note(self.now, process, &format!("deletes endpoint {at}"));
-        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
-        let gone = self.processes[process].delete(at, moment, &mut self.checker);
-        self.at(self.now + FAREWELL_TIME, Event::Forgotten(gone.into_iter().collect()));
-    }
-
-    fn write(&mut self, process: usize, at: usize, left: u32) {
-        if self.resting {
-            return;
-        }
-        let plan = &self.scenario.processes[process].endpoints[at];
-        let Role::Writer { period, burst, endings, .. } = plan.role else { return };
-        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
-        let burst = burst.min(left);
-        for _ in 0..burst {
-            let topic = &self.scenario.topics[plan.topic];
-            self.processes[process].turn_set(moment, false, &mut self.checker);
-            self.processes[process].write(at, (topic, endings), moment, &mut self.checker);
-        }
-        if left > burst {
-            let life = self.processes[process].incarnation;
-            self.at(self.now + period, Event::Write(process, life, at, left - burst));
-        }
-    }
-
-    fn take(&mut self, process: usize, at: usize) {
-        let Role::Reader { period } = self.scenario.processes[process].endpoints[at].role else { return };
-        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
-        self.processes[process].take(at, moment, &mut self.checker);
-        if period > 0 {
-            let life = self.processes[process].incarnation;
-            self.at(self.now + period, Event::Take(process, life, at));
-        }
     }
 
     fn timer(&mut self, index: usize) {
@@ -666,20 +613,6 @@ impl<'a> World<'a> {
         }
     }
 
-    fn go_on(&mut self, process: usize, at: usize) {
-        let plan = &self.scenario.processes[process].endpoints[at];
-        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
-        match plan.role {
-            Role::Writer { .. } if self.resting => {}
-            Role::Writer { endings, .. } => {
-                let topic = &self.scenario.topics[plan.topic];
-                self.processes[process].write(at, (topic, endings), moment, &mut self.checker);
-            }
-            Role::Reader { period: 0 } => self.processes[process].take(at, moment, &mut self.checker),
-            Role::Reader { .. } => {}
-        }
-    }
-
     fn transmit(&mut self, index: usize) {
         let process = &mut self.processes[index];
         if !process.core.as_ref().is_some_and(|core| core.has_transmit()) {
@@ -776,23 +709,6 @@ impl<'a> World<'a> {
             FaultKind::Move { host } => self.move_host(host, on),
         }
         self.schedule_steps();
-    }
-
-    /// An application alters one of its endpoints, when it gets processor time.
-    fn alter(&mut self, index: usize, resumes: bool) {
-        let plan = &self.scenario.alterations[index];
-        let process = &mut self.processes[plan.process];
-        if process.stalled_until > self.now {
-            let until = process.stalled_until;
-            return self.at(until, Event::Alter(index, resumes));
-        }
-        let what = if resumes { Alteration::Suspended(false) } else { plan.what };
-        let of = &self.scenario.processes[plan.process].endpoints[plan.endpoint];
-        let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
-        process.alter(plan.endpoint, what, (of, &self.scenario.topics[of.topic]), moment, &mut self.checker);
-        self.timeline.note(self.now, plan.process, &format!("alters endpoint {}: {what:?}", plan.endpoint));
-        self.congested = self.now;
-        self.settle(plan.process);
     }
 
     /// A host's interface vanishes, or comes back with another address.
@@ -895,7 +811,7 @@ impl<'a> World<'a> {
         for process in 0..self.processes.len() {
             for at in 0..self.processes[process].endpoints.len() {
                 let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
-                self.processes[process].take(at, moment, &mut self.checker);
+                self.processes[process].take(at, usize::MAX, moment, &mut self.checker);
             }
         }
         self.checker.must_be_silent(self.end, self.end - self.scenario.active, &self.last_second());

@@ -1,7 +1,7 @@
-//! Policies that were altered while all went on, and readers that are ignored.
+//! Policies that were altered while all went on.
 
+use takt_wire::Guid;
 use takt_wire::qos::UserData;
-use takt_wire::{Guid, GuidPrefix};
 
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::Nanos;
@@ -63,44 +63,34 @@ impl Checker {
         }
     }
 
-    /// A participant ignores a reader of another one.
-    pub fn ignores(&mut self, participant: GuidPrefix, reader: Guid) {
-        self.ignored.insert((participant, reader));
-    }
-
-    /// Whether a participant ignores this reader.
-    pub(super) fn is_ignored(&self, reader: EndpointId) -> bool {
-        self.ignored.iter().any(|(_, guid)| *guid == self.endpoints[reader as usize].guid)
-    }
-
     /// Whether nothing has gone wrong so far, and no application has altered anything at a reader or at its writers.
     pub(super) fn is_calm_at(&self, reader: EndpointId) -> bool {
         let is_untouched = |id: EndpointId| {
             let endpoint = &self.endpoints[id as usize];
-            endpoint.past.is_empty() && endpoint.suspended.is_empty()
+            endpoint.past.is_empty() && endpoint.suspended.is_empty() && !self.is_ignored(id)
         };
         let mut writers = self.pairs.keys().filter(|(_, to)| *to == reader);
         let is_plain = is_untouched(reader) && writers.all(|(writer, _)| is_untouched(*writer));
-        self.calm || self.sound && is_plain && !self.is_ignored(reader)
+        self.calm || self.sound && is_plain && !self.ignores_others(reader)
     }
 
     /// Whether policies of an endpoint that decide its matches were altered, or a match is ignored.
     pub(super) fn may_unmatch(&self, id: EndpointId) -> bool {
         let of = &self.endpoints[id as usize];
         let decides = |qos: &QosPlan| (qos.partition, qos.deadline, qos.budget);
-        of.past.iter().any(|past| decides(past) != decides(&of.qos)) || self.is_ignored(id)
+        of.past.iter().any(|past| decides(past) != decides(&of.qos)) || self.is_ignored(id) || self.ignores_others(id)
     }
 
     /// Whether alterations end matches of a reader, so that its instances may be forgotten between two looks.
     pub(super) fn loses_writers(&self, reader: EndpointId) -> bool {
         let altered = |(writer, _): &(EndpointId, EndpointId)| !self.endpoints[*writer as usize].past.is_empty();
         let mut of_reader = self.pairs.keys().filter(|(_, to)| *to == reader);
-        !self.endpoints[reader as usize].past.is_empty() || of_reader.any(altered)
+        !self.endpoints[reader as usize].past.is_empty() || of_reader.any(altered) || self.ignores_others(reader)
     }
 
     /// Whether they match in the end.
     pub(super) fn must_match(&self, from: &Endpoint, to: &Endpoint) -> bool {
-        model::matches(&from.qos, &to.qos) && !self.ignored.contains(&(from.guid.prefix, to.guid))
+        model::matches(&from.qos, &to.qos) && !self.ignorance.parts(from, to)
     }
 
     /// Whether a sample was written in a partition in which the reader has been, or may be history there.
@@ -111,7 +101,7 @@ impl Checker {
 
     /// In the end an endpoint knows the USER_DATA that those which it is matched with have now.
     pub fn finish_user_data(&mut self, at: Nanos, id: EndpointId, peer: Guid, known: Option<&UserData>) {
-        let Some(&of) = self.by_guid.get(&peer) else { return };
+        let Some(&of) = self.by_guid.get(&peer).filter(|_| !self.hears_nothing_from(id, peer)) else { return };
         let expected = user_data(&self.endpoints[of as usize].qos);
         if known.is_some_and(|known| *known != expected) {
             let text = format!("endpoint {id} knows {known:?} of endpoint {of}, which has {expected:?}");

@@ -89,6 +89,7 @@ impl Checker {
         self.judge_stamps(wall, writer, reader, number, &found.info)?;
         self.judge_time(at, writer, reader, number)?;
         self.judge_owner(writer, reader, &identity)?;
+        self.judge_ignored(writer, reader, number)?;
         Ok(identity)
     }
 
@@ -101,10 +102,11 @@ impl Checker {
         self.pairs.keys().any(|&(writer, reader)| is_concerned(writer, reader) && of(reader).took_at >= since)
     }
 
-    /// Whether a writer's history may stay full though everybody has got everything.
+    /// Whether a writer's history may stay full though everybody has got everything: it keeps it for late joiners, or waits for
+    /// readers that ignore it.
     #[must_use]
-    pub fn keeps_history(&self, writer: EndpointId) -> bool {
-        self.endpoints[writer as usize].qos.transient_local
+    pub fn may_stay_full(&self, writer: EndpointId) -> bool {
+        self.endpoints[writer as usize].qos.transient_local || self.is_ignored(writer)
     }
 
     /// Whether there are limits to what this reader may hold.

@@ -68,8 +68,9 @@ impl Checker {
 
     /// In the end nobody believes in those who have gone.
     pub fn finish_peers(&mut self, at: Nanos, id: EndpointId, peers: &[Guid]) {
-        for guid in peers {
-            let alive = self.by_guid.get(guid).is_some_and(|peer| self.endpoints[*peer as usize].alive);
+        self.must_not_be_ignored(at, id, peers);
+        for guid in peers.iter().filter(|guid| !self.hears_nothing_from(id, **guid)).copied().collect::<Vec<_>>() {
+            let alive = self.by_guid.get(&guid).is_some_and(|peer| self.endpoints[*peer as usize].alive);
             if !alive {
                 self.report(at, Rule::Matching, format!("endpoint {id} believes in {guid:?}, which has gone"));
             }

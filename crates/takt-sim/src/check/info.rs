@@ -71,6 +71,8 @@ impl Checker {
             }
             Some(before) if before.state == InstanceState::Alive => ViewState::New,
             Some(_) if !info.valid_data => return Ok(()),
+            // The rest of what had ended when a part of it was taken, or the first one after it was forgotten.
+            Some(before) if self.takes_parts && before.generation == sight.generation => return Ok(()),
             // It is forgotten when it has ended for good, and counts from zero then; a reader that takes seldom need not see that.
             // What comes first afterwards may be another ending, which is not seen if a later one of the same pass replaces it.
             Some(before) if is_slow || sight.generation > before.generation => ViewState::New,

@@ -163,7 +163,8 @@ impl Checker {
 
     /// Nothing has gone wrong, and there was time to hear that these endpoints have gone; `peers` is whom `id` believes in.
     pub fn must_have_forgotten(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], gone: &[Guid]) {
-        if let Some(guid) = peers.iter().find(|guid| gone.contains(guid)).filter(|_| self.sound) {
+        let mut told = peers.iter().filter(|guid| !self.hears_nothing_from(id, **guid));
+        if let Some(guid) = told.find(|guid| gone.contains(guid)).copied().filter(|_| self.sound) {
             self.report(at, Rule::Farewell, format!("endpoint {id} believes in {guid:?}"));
         }
     }

@@ -6,6 +6,7 @@ mod delivery;
 pub mod exact;
 mod finish;
 mod fragments;
+mod ignored;
 mod info;
 mod life;
 mod pair;
@@ -20,12 +21,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use takt_core::{ChangeKind, InstanceState};
-use takt_wire::{Guid, GuidPrefix, Timestamp};
+use takt_wire::{Guid, Timestamp};
 
 use crate::clock::Nanos;
 use crate::scenario::QosPlan;
 use exact::Exact;
 use fragments::Begun;
+use ignored::Ignorance;
+pub use ignored::Ignored;
 use info::Sight;
 use pair::Pair;
 use progress::Progress;
@@ -200,8 +203,7 @@ pub struct Checker {
     passes: u64,
     /// By endpoint: how many matches it had counted, and how many there were.
     matches: BTreeMap<EndpointId, (u32, u32)>,
-    /// Participants, and the readers that they ignore.
-    ignored: BTreeSet<(GuidPrefix, Guid)>,
+    ignorance: Ignorance,
     scratch: Vec<u8>,
     violation: Option<Violation>,
     /// True time, as the world tells it.
@@ -224,6 +226,8 @@ pub struct Checker {
     pub steady: bool,
     /// Little is sent, so that nothing waits long for a link.
     pub light: bool,
+    /// Readers may take a part of what they have, and the rest a moment later.
+    pub takes_parts: bool,
     /// Samples that applications took.
     pub taken: u64,
     /// Samples that applications wrote.

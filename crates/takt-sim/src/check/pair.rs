@@ -134,6 +134,7 @@ impl Checker {
     /// An endpoint tells whom it is matched with now. `changes` is how many matches it has counted since the last time.
     pub fn matched(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], changes: u32) {
         let is_writer = self.endpoints[id as usize].is_writer;
+        self.must_not_be_ignored(at, id, peers);
         let mut now = BTreeSet::new();
         for guid in peers {
             match self.by_guid.get(guid) {

@@ -138,10 +138,10 @@ impl Checker {
             return (Seen { since: at, matched: false, last: 0 }, true);
         };
         let to = &self.endpoints[key.1 as usize];
-        // A KEEP_LAST history may lose the samples of one writer to those of another, if it is not taken at once, or shows samples
-        // of several writers at once since they waited for one another.
-        let taken_one_by_one =
-            self.take_period(key.1) == 0 && !(self.is_seen_by_group() && self.shares_instances(key.0, key.1));
+        // A KEEP_LAST history may lose the samples of one writer to those of another, if it is not taken at once and whole, or shows
+        // samples of several writers at once since they waited for one another.
+        let may_wait = self.is_seen_by_group() || self.takes_parts;
+        let taken_one_by_one = self.take_period(key.1) == 0 && !(may_wait && self.shares_instances(key.0, key.1));
         let shown = to.qos.keep_last.is_none() || taken_one_by_one;
         let must_change = shown && self.newest_owed(key).is_some();
         (Seen { since: at, matched: true, last: pair.last }, must_change)

@@ -1,11 +1,10 @@
-//! Policies that change, writers that are suspended, and readers that are ignored, while all goes on.
+//! Policies that change, writers that are suspended, and what is ignored, while all goes on.
 
 use takt_core::Participant;
-use takt_wire::Guid;
 
-use super::spec::{reader_spec, writer_spec};
+use super::spec::{reader_spec, topic_name, writer_spec};
 use super::{Endpoint, Moment, Process};
-use crate::check::{Checker, Rule};
+use crate::check::{Checker, Ignored, Rule};
 use crate::scenario::{Alteration, EndpointPlan, TopicPlan};
 
 impl Process {
@@ -25,10 +24,13 @@ impl Process {
                 checker.suspended(id, is_suspended);
                 core.suspend_writer(handle, is_suspended)
             }
-            (Alteration::IgnoreReaders, Endpoint::Writer { handle, .. }) => {
-                let readers = core.matched_subscriptions(handle).unwrap_or_default();
-                ignore(core, clock, &readers, checker)
-            }
+            (
+                Alteration::IgnoreReaders
+                | Alteration::IgnoreWriters
+                | Alteration::IgnoreParticipant
+                | Alteration::IgnoreTopic,
+                _,
+            ) => ignore(core, alteration, (endpoint, plan.0.topic), clock, checker),
             _ => {
                 let Some(qos) = alteration.applied_to(&checker.qos_of(id)) else { return };
                 let altered = EndpointPlan { qos, ..plan.0.clone() };
@@ -54,17 +56,32 @@ impl Process {
     }
 }
 
-/// Ignores readers of others.
+/// Ignores what others have matched with an endpoint, the participant of the first of these, or what others have of its topic.
 fn ignore(
     core: &mut Participant,
+    alteration: Alteration,
+    (endpoint, topic): (&Endpoint, usize),
     clock: Moment<'_>,
-    readers: &[Guid],
     checker: &mut Checker,
 ) -> Result<(), takt_core::Error> {
-    let own = core.guid().prefix;
-    for reader in readers.iter().filter(|reader| reader.prefix != own) {
-        checker.ignores(own, *reader);
-        core.ignore_subscription(clock.local(), *reader)?;
+    let (now, own) = (clock.local(), core.guid().prefix);
+    let (peers, is_writer) = match *endpoint {
+        Endpoint::Writer { handle, .. } => (core.matched_subscriptions(handle)?, true),
+        Endpoint::Reader { handle, .. } => (core.matched_publications(handle)?, false),
+    };
+    let mut others = peers.into_iter().filter(|peer| peer.prefix != own);
+    match alteration {
+        Alteration::IgnoreTopic => {
+            checker.ignores(own, Ignored::Topic(topic));
+            core.ignore_topic(now, &topic_name(topic))
+        }
+        Alteration::IgnoreParticipant => others.next().map_or(Ok(()), |peer| {
+            checker.ignores(own, Ignored::Participant(peer.prefix));
+            core.ignore_participant(now, peer.prefix)
+        }),
+        _ => others.try_for_each(|peer| {
+            checker.ignores(own, Ignored::Endpoint(peer));
+            if is_writer { core.ignore_subscription(now, peer) } else { core.ignore_publication(now, peer) }
+        }),
     }
-    Ok(())
 }

@@ -15,6 +15,11 @@ use crate::scenario::{EndpointPlan, QosPlan, TopicPlan};
 /// Above the least urgency, so that none is zero in a flow.
 const URGENCY_ZERO: i16 = 65;
 
+/// The name of a topic.
+pub(super) fn topic_name(topic: usize) -> String {
+    format!("topic{topic}")
+}
+
 /// USER_DATA.
 pub fn user_data(plan: &QosPlan) -> UserData {
     UserData(vec![plan.user_data; usize::from(plan.user_data)])
@@ -85,7 +90,7 @@ pub(super) fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec 
     let (reliability, durability, history, resource_limits, partition) = history(&plan.qos);
     let transport_priority = TransportPriority(i32::from(plan.qos.priority));
     WriterSpec {
-        topic_name: format!("topic{}", plan.topic),
+        topic_name: topic_name(plan.topic),
         type_name: "Sample".into(),
         keyed: topic.instances > 0,
         qos: DataWriterQos {
@@ -118,7 +123,7 @@ pub(super) fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec 
 pub(super) fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec {
     let (reliability, durability, history, resource_limits, partition) = history(&plan.qos);
     ReaderSpec {
-        topic_name: format!("topic{}", plan.topic),
+        topic_name: topic_name(plan.topic),
         type_name: "Sample".into(),
         key: (topic.instances > 0).then(|| Box::new(InstanceKey) as Box<dyn takt_core::KeyExtractor>),
         qos: DataReaderQos {

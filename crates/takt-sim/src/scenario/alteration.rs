@@ -1,5 +1,5 @@
-//! What applications change while all goes on: policies that may change (DDS 1.4 §2.2.3), suspended publications, and readers
-//! that are ignored.
+//! What applications change while all goes on: policies that may change (DDS 1.4 §2.2.3), suspended publications, and what is
+//! ignored.
 
 use super::{QosPlan, Role, Scenario};
 use crate::clock::{MILLISECOND, Nanos};
@@ -26,6 +26,12 @@ pub enum Alteration {
     Suspended(bool),
     /// The participant of a writer ignores the readers that others have matched with it.
     IgnoreReaders,
+    /// The participant of a reader ignores the writers that others have matched with it.
+    IgnoreWriters,
+    /// The participant ignores that of the first endpoint of another one that is matched.
+    IgnoreParticipant,
+    /// The participant ignores what others have of the topic.
+    IgnoreTopic,
 }
 
 impl Alteration {
@@ -41,7 +47,11 @@ impl Alteration {
             Self::Lifespan(lifespan) => qos.lifespan = before.lifespan.map(|_| lifespan),
             Self::Separation(separation) => qos.separation = before.separation.map(|_| separation),
             Self::UserData(value) => qos.user_data = value,
-            Self::Suspended(_) | Self::IgnoreReaders => return None,
+            Self::Suspended(_)
+            | Self::IgnoreReaders
+            | Self::IgnoreWriters
+            | Self::IgnoreParticipant
+            | Self::IgnoreTopic => return None,
         }
         let agrees = qos.separation.is_none_or(|separation| qos.deadline.is_none_or(|period| period >= separation));
         (agrees && qos != *before).then_some(qos)

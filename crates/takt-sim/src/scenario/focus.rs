@@ -1,6 +1,7 @@
 //! Small worlds that exercise one mechanism each, which random worlds reach too seldom: runs of lost best-effort samples, writers
 //! that change their partition while samples wait, suspended publications, many long histories in one participant, and readers
-//! that join where another reader of the same participant is served already.
+//! that join where another reader of the same participant is served already. Batches, ignored entities and static endpoints are in
+//! modules of their own.
 
 use super::{
     Alteration, AlterationPlan, Direction, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan,
@@ -29,11 +30,17 @@ pub enum Focus {
     Orders,
     /// Writers that end most of their instances, and write little.
     Endings,
+    /// `write_batch` and `take_batch`, with batches that are longer than histories.
+    Batches,
+    /// Participants, topics, writers and readers are ignored.
+    Ignoring,
+    /// Static endpoints.
+    Statics,
 }
 
 impl Focus {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Losses,
         Self::Movers,
         Self::Suspensions,
@@ -42,11 +49,18 @@ impl Focus {
         Self::Owners,
         Self::Orders,
         Self::Endings,
+        Self::Batches,
+        Self::Ignoring,
+        Self::Statics,
     ];
+
+    /// The first ones of them share dice, the others have dice of their own: worlds of before stay what they are.
+    const FIRST: usize = 8;
 }
 
-/// So many worlds of a million exercise one mechanism.
+/// So many worlds of a million exercise one of the first mechanisms, and so many one of the others.
 const FOCUS_CHANCE: u32 = 100_000;
+const LATER_FOCUS_CHANCE: u32 = 60_000;
 
 /// The LATENCY_BUDGET that readers ask for where writers have one.
 const BUDGET_MAX: Nanos = 20 * MILLISECOND;
@@ -55,8 +69,13 @@ impl Scenario {
     /// The mechanism that the world of a seed exercises, if it is one of these. Dice of its own: the other worlds do not change.
     #[must_use]
     pub fn focus_of(seed: u64) -> Option<Focus> {
+        let (first, later) = Focus::ALL.split_at(Focus::FIRST);
         let mut rng = Rng::new(seed ^ 0x666f_6375);
-        rng.chance(FOCUS_CHANCE).then(|| *rng.pick(&Focus::ALL))
+        if rng.chance(FOCUS_CHANCE) {
+            return Some(*rng.pick(first));
+        }
+        let mut rng = Rng::new(seed ^ 0x666f_6332);
+        rng.chance(LATER_FOCUS_CHANCE).then(|| *rng.pick(later))
     }
 
     /// A world of this mechanism.
@@ -86,6 +105,8 @@ impl Scenario {
             services: Services::default(),
             alterations: vec![],
             presentation: None,
+            batches: None,
+            has_static_endpoints: false,
         };
         match focus {
             Focus::Losses => world.lose(&mut rng),
@@ -96,6 +117,9 @@ impl Scenario {
             Focus::Owners => world.hand_over(&mut rng),
             Focus::Orders => world.order(&mut rng),
             Focus::Endings => world.end_instances(&mut rng),
+            Focus::Batches => world.write_batches(&mut rng),
+            Focus::Ignoring => world.ignore_others(&mut rng),
+            Focus::Statics => world.meet_by_list(&mut rng),
         }
         world
     }
@@ -277,16 +301,16 @@ impl Scenario {
         }
     }
 
-    fn add(&mut self, process: usize, topic: usize, qos: QosPlan, role: Role, create: Nanos) {
+    pub(super) fn add(&mut self, process: usize, topic: usize, qos: QosPlan, role: Role, create: Nanos) {
         self.processes[process].endpoints.push(EndpointPlan { topic, qos, create, delete: None, role });
     }
 
     /// A process that is not the first one.
-    fn other(&self, rng: &mut Rng) -> usize {
+    pub(super) fn other(&self, rng: &mut Rng) -> usize {
         rng.between(1, self.processes.len() as u64 - 1) as usize
     }
 
-    fn trouble(&mut self, host: usize, trouble: Trouble, rng: &mut Rng) {
+    pub(super) fn trouble(&mut self, host: usize, trouble: Trouble, rng: &mut Rng) {
         let direction = *rng.pick(&[Direction::Up, Direction::Down]);
         let from = rng.below(self.active / 2);
         let kind = FaultKind::Link { host, direction, trouble };

@@ -3,10 +3,13 @@
 //! A scenario is plain data, so that a failing one can be made smaller by leaving parts of it out ([`crate::shrink`]).
 
 mod alteration;
+mod batches;
 mod exact;
 mod focus;
+mod ignoring;
 mod seed;
 mod services;
+mod statics;
 
 pub use alteration::{Alteration, AlterationPlan};
 pub use focus::Focus;
@@ -43,6 +46,10 @@ pub struct Scenario {
     pub alterations: Vec<AlterationPlan>,
     /// PRESENTATION of all publishers and subscribers, of which each process has one; `None` is that of DDS.
     pub presentation: Option<Presentation>,
+    /// Bursts are written as batches, and readers take so many samples at a time; `None`: one by one, and everything.
+    pub batches: Option<usize>,
+    /// All processes know all endpoints beforehand, so there is no endpoint discovery. Endpoints live as long as their processes.
+    pub has_static_endpoints: bool,
 }
 
 /// A host.
@@ -328,6 +335,8 @@ impl Scenario {
             services: Services::default(),
             alterations: vec![],
             presentation: None,
+            batches: None,
+            has_static_endpoints: false,
         }
     }
 

@@ -97,6 +97,8 @@ impl Scenario {
             services: Services::default(),
             alterations: vec![],
             presentation: None,
+            batches: None,
+            has_static_endpoints: false,
         };
         add_moves(&mut moving, &mut scenario);
         add_lives(&mut later, &mut scenario);
@@ -111,6 +113,9 @@ impl Scenario {
         add_urgencies(&mut Rng::new(seed ^ 0x7572_6765), &mut scenario);
         scenario.add_alterations(&mut Rng::new(seed ^ 0x616c_7465));
         add_paths(&mut Rng::new(seed ^ 0x7061_7468), &mut scenario.network);
+        scenario.add_batches(&mut Rng::new(seed ^ 0x6261_7463));
+        scenario.add_static_endpoints(&mut Rng::new(seed ^ 0x7374_6174));
+        scenario.add_ignoring(&mut Rng::new(seed ^ 0x6967_6e6f));
         add_costs(&mut Rng::new(seed ^ 0x636f_7374), &mut scenario);
         add_damage(&mut Rng::new(seed ^ 0x6461_6d61), &mut scenario);
         scenario

@@ -206,6 +206,8 @@ fn applications(seed: u64, rng: &mut Rng) -> Scenario {
         hostile: None,
         alterations: vec![],
         presentation: None,
+        batches: None,
+        has_static_endpoints: false,
         services: Services::default(),
     }
 }

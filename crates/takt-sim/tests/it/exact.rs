@@ -38,6 +38,8 @@ fn worlds_with_faults_limits_or_bursts_are_not_exact() {
     bursts.processes[0].endpoints[0].role =
         Role::Writer { period: 100 * MILLISECOND, burst: 2, samples: 9, endings: 0 };
     assert!(!bursts.is_exact());
+    bursts.batches = Some(8);
+    assert!(bursts.is_exact(), "no sample of a batch displaces one that could be sent");
     let mut stalls = plain(RELIABLE);
     stalls.processes[1].stalls.push((MILLISECOND, MILLISECOND));
     assert!(!stalls.is_exact());

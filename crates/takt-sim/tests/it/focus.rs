@@ -34,3 +34,11 @@ fn swarm_has_worlds_of_each_mechanism() {
     kinds.dedup();
     assert_eq!(kinds, Focus::ALL);
 }
+
+#[test]
+fn worlds_of_batches_are_exact_where_writers_keep_the_last_samples() {
+    let keeps_last = |world: &Scenario| world.processes[0].endpoints.iter().all(|plan| plan.qos.max_samples.is_none());
+    let worlds: Vec<_> = (0..SEEDS).map(|seed| Scenario::focused_on(Focus::Batches, seed)).collect();
+    assert!(worlds.iter().all(|world| world.is_exact() == keeps_last(world)));
+    assert!(worlds.iter().any(keeps_last) && !worlds.iter().all(keeps_last), "both are there");
+}

@@ -64,6 +64,8 @@ pub(crate) fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scen
         services: Services::default(),
         alterations: vec![],
         presentation: None,
+        batches: None,
+        has_static_endpoints: false,
     }
 }
 

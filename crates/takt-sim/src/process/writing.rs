@@ -1,0 +1,132 @@
+//! What an application writes: samples one by one or in batches, ends of instances, and coherent sets.
+
+use takt_core::{ChangeKind, Error, NewChange, WriteError};
+use takt_wire::Guid;
+
+use super::{Endpoint, Moment, Process};
+use crate::check::{Change, Checker, Rule};
+use crate::sample::{self, Identity, SAMPLE_LEN_MIN};
+use crate::scenario::TopicPlan;
+
+/// A change that is about to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Draft {
+    identity: Identity,
+    kind: ChangeKind,
+    payload_len: usize,
+    /// The only reader that it is for.
+    only: Option<Guid>,
+}
+
+impl Process {
+    /// Begins or ends coherent changes, as the dice say; `rests` if it writes no more.
+    pub fn turn_set(&mut self, clock: Moment<'_>, rests: bool, checker: &mut Checker) {
+        let (Some(core), Some((presentation, publisher, _))) = (&mut self.core, self.group) else { return };
+        if !presentation.coherent_access {
+            return;
+        }
+        let result = match self.open_set {
+            Some(set) if rests || self.dice.chance(250_000) => {
+                checker.end_set(set);
+                self.open_set = None;
+                core.end_coherent_changes(clock.local(), publisher)
+            }
+            None if !rests && self.dice.chance(400_000) => {
+                self.open_set = Some(checker.begin_set());
+                core.begin_coherent_changes(publisher)
+            }
+            _ => Ok(()),
+        };
+        if let Err(error) = result {
+            checker.report(clock.now, Rule::Refused, format!("coherent changes: {error}"));
+        }
+    }
+
+    /// The next change of a writer: a sample, or by the chance `endings` of a million the end of an instance. `None` if the writer
+    /// waits for room.
+    pub fn draft(&mut self, at: usize, (topic, endings): (&TopicPlan, u32), checker: &Checker) -> Option<Draft> {
+        let core = self.core.as_mut()?;
+        let Some(Endpoint::Writer { handle, id, blocked: None }) = self.endpoints[at] else { return None };
+        let keys = u64::from(topic.instances.max(1));
+        let instance = if topic.instances == 0 { 0 } else { 1 + self.dice.below(keys) as u8 };
+        let identity = Identity { writer: id, number: checker.next_number(id), instance };
+        let kind = if endings > 0 && self.dice.chance(endings) {
+            *self.dice.pick(&[ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered])
+        } else {
+            ChangeKind::Alive
+        };
+        let payload_len = match kind {
+            // On the wire a payload ends at a multiple of four octets, so here it does too.
+            ChangeKind::Alive => {
+                let len = self.dice.between(topic.sizes.0 as u64, topic.sizes.1 as u64) as usize;
+                len.max(SAMPLE_LEN_MIN).next_multiple_of(4)
+            }
+            _ => sample::KEY_LEN,
+        };
+        let directed = kind == ChangeKind::Alive && checker.directs(id) && self.dice.chance(300_000);
+        let readers = if directed { core.matched_subscriptions(handle).unwrap_or_default() } else { Vec::new() };
+        let only = if readers.is_empty() { None } else { Some(*self.dice.pick(&readers)) };
+        Some(Draft { identity, kind, payload_len, only })
+    }
+
+    /// Whether a change would take the place of one that was not sent and could be (KEEP_LAST).
+    pub fn displaces_unsent(&mut self, at: usize, draft: &Draft) -> bool {
+        let (Some(core), Some(Endpoint::Writer { handle, .. })) = (&mut self.core, self.endpoints[at]) else {
+            return false;
+        };
+        core.would_replace_unsent(handle, sample::key_hash(draft.identity.instance)).unwrap_or(false)
+    }
+
+    /// Writes a change. A full history blocks the writer until there is room: false then.
+    pub fn write(&mut self, at: usize, draft: &Draft, clock: Moment<'_>, checker: &mut Checker) -> bool {
+        let Some(core) = &mut self.core else { return false };
+        let Some(Endpoint::Writer { handle, id, blocked }) = &mut self.endpoints[at] else { return false };
+        let &Draft { identity, kind, payload_len, only } = draft;
+        let instance = identity.instance;
+        let change = NewChange {
+            kind,
+            key_hash: sample::key_hash(instance),
+            source_timestamp: None,
+            destinations: only.as_slice(),
+            payload_len,
+        };
+        let result = core.write(clock.local(), *handle, &change, |slot| {
+            match kind {
+                ChangeKind::Alive => sample::fill(identity, slot),
+                _ => sample::fill_key(instance, slot),
+            }
+            Some(payload_len)
+        });
+        match result {
+            Ok(sn) => {
+                let to = only.and_then(|guid| checker.id_of(guid));
+                checker.wrote(clock.now, clock.wall(), *id, Change { instance, kind, to, len: payload_len });
+                checker.placed(*id, sn.0, self.open_set);
+            }
+            Err(WriteError::WouldBlock) => *blocked = Some(payload_len),
+            // Nothing will make room in the full history, or memory, of a TRANSIENT_LOCAL writer: it writes no more.
+            Err(WriteError::Refused(Error::OutOfResources {
+                limit: "max_samples" | "default_max_samples" | "endpoint_memory_bytes",
+                ..
+            })) => *blocked = Some(payload_len),
+            Err(error) => checker.report(clock.now, Rule::Refused, format!("writer {id} cannot write: {error:?}")),
+        }
+        blocked.is_none()
+    }
+
+    /// So many samples of a batch wait for room, the one that found none among them.
+    pub fn postpone(&mut self, at: usize, count: u32) {
+        self.postponed[at] = count;
+    }
+
+    /// Whether samples of an earlier batch still wait.
+    #[must_use]
+    pub fn is_postponed(&self, at: usize) -> bool {
+        self.postponed[at] > 0
+    }
+
+    /// The samples that waited for room, of a batch; without one there is one.
+    pub fn resume(&mut self, at: usize) -> u32 {
+        std::mem::take(&mut self.postponed[at]).max(1)
+    }
+}

@@ -1,0 +1,135 @@
+//! What the applications of a world do with their endpoints: create and delete, write and take, one by one or in batches, and alter.
+
+use super::{Event, World};
+use crate::check::exact::FAREWELL_TIME;
+use crate::clock::Nanos;
+use crate::process::{Endpoint, Moment};
+use crate::scenario::{Alteration, Role};
+
+/// Between two takes of a reader that takes in batches.
+const BETWEEN_TAKES: Nanos = 1_000;
+
+impl World<'_> {
+    pub(super) fn create(&mut self, process: usize, at: usize) {
+        let plan = &self.scenario.processes[process].endpoints[at];
+        let topic = &self.scenario.topics[plan.topic];
+        let clock = &self.clocks[self.processes[process].host];
+        let moment = Moment { now: self.now, clock };
+        self.processes[process].create(at, plan, topic, moment, &mut self.checker);
+        self.timeline.note(self.now, process, &format!("creates endpoint {at}: {plan:?}"));
+        let life = self.processes[process].incarnation;
+        match plan.role {
+            Role::Writer { period, samples, .. } => {
+                self.at(self.now + period, Event::Write(process, life, at, samples));
+            }
+            Role::Reader { period: 0 } => {}
+            Role::Reader { period } => {
+                if let Some(Endpoint::Reader { id, .. }) = self.processes[process].endpoints[at] {
+                    self.checker.takes_every(id, period);
+                }
+                self.at(self.now + period, Event::Take(process, life, at));
+            }
+        }
+    }
+
+    pub(super) fn delete(&mut self, process: usize, at: usize) {
+        self.timeline.note(self.now, process, &format!("deletes endpoint {at}"));
+        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+        let gone = self.processes[process].delete(at, moment, &mut self.checker);
+        self.at(self.now + FAREWELL_TIME, Event::Forgotten(gone.into_iter().collect()));
+    }
+
+    pub(super) fn write(&mut self, process: usize, at: usize, left: u32) {
+        if self.resting {
+            return;
+        }
+        let Role::Writer { period, burst, .. } = self.scenario.processes[process].endpoints[at].role else { return };
+        let burst = burst.min(left);
+        if self.scenario.batches.is_some() {
+            self.write_batch(process, at, burst);
+        } else {
+            for _ in 0..burst {
+                let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+                self.processes[process].turn_set(moment, false, &mut self.checker);
+                self.write_one(process, at, false);
+            }
+        }
+        if left > burst {
+            let life = self.processes[process].incarnation;
+            self.at(self.now + period, Event::Write(process, life, at, left - burst));
+        }
+    }
+
+    /// As `write_batch` of `takt` does: a sample that finds no room waits with all that follow it, and none takes the place of one
+    /// that could be sent.
+    fn write_batch(&mut self, process: usize, at: usize, count: u32) {
+        let written = (0..count).take_while(|_| self.write_one(process, at, true)).count() as u32;
+        if written < count && !self.processes[process].is_postponed(at) {
+            self.processes[process].postpone(at, count - written);
+        }
+    }
+
+    /// Writes the next change of a writer; false if it finds no room. One of a batch lets those before it be sent first where it
+    /// would take the place of one.
+    fn write_one(&mut self, process: usize, at: usize, is_of_batch: bool) -> bool {
+        let plan = &self.scenario.processes[process].endpoints[at];
+        let Role::Writer { endings, .. } = plan.role else { return false };
+        let topic = &self.scenario.topics[plan.topic];
+        let Some(draft) = self.processes[process].draft(at, (topic, endings), &self.checker) else { return false };
+        if is_of_batch && self.processes[process].displaces_unsent(at, &draft) {
+            self.transmit(process);
+        }
+        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+        self.processes[process].write(at, &draft, moment, &mut self.checker)
+    }
+
+    pub(super) fn take(&mut self, process: usize, at: usize) {
+        let Role::Reader { period } = self.scenario.processes[process].endpoints[at].role else { return };
+        self.take_batch(process, at);
+        if period > 0 {
+            let life = self.processes[process].incarnation;
+            self.at(self.now + period, Event::Take(process, life, at));
+        }
+    }
+
+    /// Takes everything, or as many samples as a batch has places for; the rest a moment later.
+    pub(super) fn take_batch(&mut self, process: usize, at: usize) {
+        let most = self.scenario.batches.unwrap_or(usize::MAX);
+        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+        if self.processes[process].take(at, most, moment, &mut self.checker) {
+            let life = self.processes[process].incarnation;
+            self.at(self.now + BETWEEN_TAKES, Event::TakeRest(process, life, at));
+        }
+    }
+
+    /// A writer has room again, or a reader has data.
+    pub(super) fn go_on(&mut self, process: usize, at: usize) {
+        match self.scenario.processes[process].endpoints[at].role {
+            Role::Writer { .. } if self.resting => {}
+            Role::Writer { .. } if self.scenario.batches.is_some() => {
+                let count = self.processes[process].resume(at);
+                self.write_batch(process, at, count);
+            }
+            Role::Writer { .. } => _ = self.write_one(process, at, false),
+            Role::Reader { period: 0 } => self.take_batch(process, at),
+            Role::Reader { .. } => {}
+        }
+    }
+
+    /// An application alters one of its endpoints, when it gets processor time.
+    pub(super) fn alter(&mut self, index: usize, resumes: bool) {
+        let plan = &self.scenario.alterations[index];
+        let process = &mut self.processes[plan.process];
+        if process.stalled_until > self.now {
+            let until = process.stalled_until;
+            return self.at(until, Event::Alter(index, resumes));
+        }
+        let what = if resumes { Alteration::Suspended(false) } else { plan.what };
+        let of = &self.scenario.processes[plan.process].endpoints[plan.endpoint];
+        let moment = Moment { now: self.now, clock: &self.clocks[process.host] };
+        process.alter(plan.endpoint, what, (of, &self.scenario.topics[of.topic]), moment, &mut self.checker);
+        self.timeline.note(self.now, plan.process, &format!("alters endpoint {}: {what:?}", plan.endpoint));
+        self.congested = self.now;
+        self.settle(plan.process);
+    }
+}
