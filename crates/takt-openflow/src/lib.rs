@@ -91,3 +91,8 @@ mod wire;
 pub use error::{EncodeError, Malformed};
 pub use message::{HEADER_LEN, Header, MESSAGE_LEN_MAX, Message, Xid};
 pub use version::{Version, Versions};
+
+/// The examples of the document have to work.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/openflow.md")]
+struct Document;

@@ -1,12 +1,17 @@
-//! Support for Takt's tests: reports of tests that cannot run, and checks of what a test needs from the machine.
+//! Support for Takt's tests: reports of tests that cannot run, checks of what a test needs from the machine, and what tests of several
+//! crates share.
 //!
 //! A test that returns early counts as passed with libtest. A test whose precondition is not met calls [`not_run`], so that the
 //! runner (`cargo xtask test`) counts it as skipped and lists its reason. The checks in [`require`] ask the kernel itself and
 //! use no code of Takt: an error of the code under test is never a reason to skip.
 
 pub mod counting_calls;
+pub mod memory;
 pub mod network;
 mod not_run;
+pub mod open_vswitch;
+mod random;
 pub mod require;
 
 pub use not_run::{RECORDS_VARIABLE, not_run};
+pub use random::Random;

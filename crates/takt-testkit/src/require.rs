@@ -80,6 +80,13 @@ fn is_at_least(release: &str, major: u32, minor: u32) -> bool {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (major, minor)
 }
 
+/// Root, network namespaces, and Open vSwitch to run in them.
+pub fn open_vswitch() -> Result<(), String> {
+    root()?;
+    network_namespaces()?;
+    ["ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovsdb-tool"].into_iter().try_for_each(program)
+}
+
 /// A program of this name is in `PATH`.
 pub fn program(name: &str) -> Result<(), String> {
     let path = std::env::var_os("PATH").unwrap_or_default();

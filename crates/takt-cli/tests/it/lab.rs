@@ -43,8 +43,7 @@ impl Drop for File {
 
 #[test]
 fn lab_is_made_shown_used_and_removed() {
-    let programs = ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool", "ping"].into_iter().try_for_each(require::program);
-    if let Err(why) = require::root().and_then(|()| require::network_namespaces()).and(programs) {
+    if let Err(why) = require::open_vswitch().and_then(|()| require::program("ping")) {
         return not_run(why);
     }
     let file = File::new("lab", NETWORK);

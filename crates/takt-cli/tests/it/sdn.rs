@@ -42,11 +42,7 @@ fn until(controller: &Takt, wanted: &[&str]) {
 
 #[test]
 fn participants_match_and_exchange_samples_through_the_controller() {
-    let programs = ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool"];
-    if let Err(why) = require::root()
-        .and_then(|()| require::network_namespaces())
-        .and_then(|()| programs.into_iter().try_for_each(require::program))
-    {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let name = format!("cli-sdn-{}", std::process::id());
@@ -115,11 +111,7 @@ fn explain_admitted_pair(control: &str) {
 
 #[test]
 fn reliable_pair_with_a_contract_is_admitted_and_its_samples_arrive() {
-    let programs = ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool"];
-    if let Err(why) = require::root()
-        .and_then(|()| require::network_namespaces())
-        .and_then(|()| programs.into_iter().try_for_each(require::program))
-    {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let directory = std::env::temp_dir().join(format!("takt-cli-sdn-{}", std::process::id()));

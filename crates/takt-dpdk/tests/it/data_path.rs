@@ -5,11 +5,11 @@
 use std::net::Ipv4Addr;
 
 use takt_dpdk::{DpdkConfig, DpdkPort, UdpStack, UdpStackConfig};
+use takt_testkit::memory::allocations;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 use takt_transport::{FlowId, Scan, Transport};
 use takt_wire::Locator;
 
-use super::counting_allocator::allocations;
 use super::counting_calls::watched;
 use super::devices::{config, fresh, mac, turn};
 

@@ -1,8 +1,6 @@
 //! The stack over frames in memory; and, with the feature `dpdk`, both wire forms over DPDK's virtual devices. What takes root (network
 //! namespaces) is reported as not run without it.
 
-#[path = "../../../takt-transport/tests/it/counting_allocator.rs"]
-mod counting_allocator;
 mod memory;
 mod stack_behaviour;
 mod stack_conforms;
@@ -31,3 +29,6 @@ mod switch;
 
 #[cfg(feature = "dpdk")]
 use takt_testkit::{counting_calls, network};
+
+#[global_allocator]
+static ALLOCATOR: takt_testkit::memory::Counting = takt_testkit::memory::Counting;

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use takt_dpdk::{DpdkConfig, DpdkPort};
 use takt_packet::MacAddress;
+use takt_testkit::memory::allocations;
 use takt_transport::Scan;
 use takt_transport::ethernet::FramePort;
 
-use super::counting_allocator::allocations;
 use super::devices::{config, fresh, mac, turn};
 
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -7,10 +7,10 @@ use takt_packet::{
     ArpOperation, ArpPacket, EtherType, EthernetFrame, EthernetHeader, IGMP, IgmpMessage, Ipv4Header, Ipv4Packet,
     MacAddress, Sum, UDP, UdpDatagram, UdpHeader, VlanTag,
 };
+use takt_testkit::memory::allocations;
 use takt_transport::{FlowId, FlowSpec, Scan, Transport};
 use takt_wire::Locator;
 
-use super::counting_allocator::allocations;
 use super::memory::{Memory, MemoryPort, mac};
 
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);

@@ -5,9 +5,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use takt_lab::{Error, Lab, Status};
-use takt_testkit::not_run;
+use takt_testkit::{not_run, require};
 
-use crate::support::{ONE_SWITCH, available, file, name};
+use crate::support::{ONE_SWITCH, file, name};
 
 /// The lab's name for the process that is killed.
 const NAME: &str = "TAKT_TEST_LAB_NAME";
@@ -66,7 +66,7 @@ fn usual_settings() -> [String; 2] {
 
 #[test]
 fn nothing_is_left_after_down_wherever_up_was_killed() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let lab = name("kill");
@@ -105,7 +105,7 @@ fn nothing_is_left_after_down_wherever_up_was_killed() {
 
 #[test]
 fn lab_of_a_killed_process_that_had_it_for_itself_goes_with_the_next_lab() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let lab = name("owned");

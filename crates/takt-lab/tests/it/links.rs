@@ -4,13 +4,13 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use takt_lab::Outcome;
-use takt_testkit::not_run;
+use takt_testkit::{not_run, require};
 
-use crate::support::{ONE_SWITCH, available, up};
+use crate::support::{ONE_SWITCH, up};
 
 #[test]
 fn hosts_at_a_switch_reach_each_other_and_all_checks_pass() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let lab = up("links", ONE_SWITCH);
@@ -48,7 +48,7 @@ const WIRE: &str = r#"
 
 #[test]
 fn hosts_at_one_link_need_no_switch() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let lab = up("wire", WIRE);

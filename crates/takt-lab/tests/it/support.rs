@@ -1,14 +1,6 @@
-//! Preconditions, and labs with names of their own.
+//! Labs with names of their own.
 
 use takt_lab::{Lab, LabFile};
-use takt_testkit::require;
-
-/// Root, network namespaces, Open vSwitch.
-pub fn available() -> Result<(), String> {
-    require::root()?;
-    require::network_namespaces()?;
-    ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool"].into_iter().try_for_each(require::program)
-}
 
 /// The name of a lab of one test of this process.
 pub fn name(test: &str) -> String {

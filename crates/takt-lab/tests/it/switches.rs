@@ -7,9 +7,9 @@ use std::time::Duration;
 use takt_lab::file::SWITCHES;
 use takt_lab::namespace::Namespace;
 use takt_lab::{Error, Lab, Outcome, Status};
-use takt_testkit::not_run;
+use takt_testkit::{not_run, require};
 
-use crate::support::{ONE_SWITCH, available, file, name, up};
+use crate::support::{ONE_SWITCH, file, name, up};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -48,7 +48,7 @@ fn socket(namespace: &Namespace, address: &str, limit: Duration) -> UdpSocket {
 
 #[test]
 fn example_with_two_switches_passes_every_check() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let text = include_str!("../../../../examples/lab/two-switches.toml");
@@ -64,7 +64,7 @@ fn example_with_two_switches_passes_every_check() {
 
 #[test]
 fn ring_has_its_controllers_and_secure_switches_forward_nothing_by_themselves() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let mut lab = up("ring", RING);
@@ -87,7 +87,7 @@ fn ring_has_its_controllers_and_secure_switches_forward_nothing_by_themselves() 
 
 #[test]
 fn secure_switch_without_a_controller_forwards_nothing() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let lab = up("secure", &ONE_SWITCH.replace("[switches.s1]", "[switches.s1]\nfail_mode = \"secure\""));
@@ -101,7 +101,7 @@ fn secure_switch_without_a_controller_forwards_nothing() {
 
 #[test]
 fn links_go_down_and_up_and_switches_restart() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let mut lab = up("links-down", ONE_SWITCH);
@@ -130,7 +130,7 @@ fn links_go_down_and_up_and_switches_restart() {
 
 #[test]
 fn two_labs_with_the_same_addresses_do_not_meet() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let labs = ["one", "other"].map(|test| up(test, ONE_SWITCH));
@@ -146,7 +146,7 @@ fn two_labs_with_the_same_addresses_do_not_meet() {
 
 #[test]
 fn lab_goes_with_its_value_and_a_second_one_of_its_name_is_refused() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let lab = up("drop", ONE_SWITCH);

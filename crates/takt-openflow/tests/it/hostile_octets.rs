@@ -2,8 +2,9 @@
 
 use takt_openflow::hello::Hello;
 use takt_openflow::{Message, Version};
+use takt_testkit::Random;
+use takt_testkit::memory::peak_octets;
 
-use crate::pair::XorShift;
 use crate::samples::{XID, all};
 
 /// Octets of memory that decoding may take for each octet on the wire, the growth of vectors included.
@@ -64,7 +65,7 @@ fn every_damaged_bit_does_no_harm() {
 
 #[test]
 fn random_damage_and_random_octets_do_no_harm() {
-    let mut random = XorShift(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random(1);
     let samples = samples();
     for _ in 0..60_000 {
         let (version, octets) = &samples[random.below(samples.len())];
@@ -110,7 +111,7 @@ fn memory_of_a_message_is_bounded_by_its_length() {
         let len = u16::try_from(octets.len()).expect("below 64 KiB");
         octets[2..4].copy_from_slice(&len.to_be_bytes());
         let decode = || assert!(Message::decode(Version::V1_3, &octets).is_ok(), "kind {kind}");
-        let peak = crate::memory::peak_of(decode);
+        let peak = peak_octets(decode);
         println!("{peak} octets of memory for {} on the wire", octets.len());
         assert!(peak <= GROWTH_MAX * octets.len(), "{peak} octets of memory for {}", octets.len());
     }

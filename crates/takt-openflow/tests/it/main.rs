@@ -3,10 +3,12 @@
 mod channel;
 mod corpus;
 mod hostile_octets;
-mod memory;
 mod open_vswitch;
 mod ovs_print;
 mod pair;
 mod samples;
 mod tshark;
 mod vectors;
+
+#[global_allocator]
+static ALLOCATOR: takt_testkit::memory::Counting = takt_testkit::memory::Counting;

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::time::{Duration, Instant as Clock};
 
 use takt_openflow::action::Action;
@@ -22,70 +21,20 @@ use takt_openflow::switch::{AsyncKind, ControllerRole, RoleMessage};
 use takt_openflow::value::{GROUP_ALL, METER_ALL, PortNo, TABLE_ALL};
 use takt_openflow::{Message, Version, Versions};
 use takt_testkit::network::wire;
+use takt_testkit::open_vswitch::OpenVSwitch;
 use takt_testkit::{not_run, require};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The two processes of Open vSwitch, ended by their ids when this is dropped.
-struct OpenVSwitch {
-    directory: PathBuf,
-    processes: Vec<Child>,
-}
-
-impl Drop for OpenVSwitch {
-    fn drop(&mut self) {
-        for process in self.processes.iter_mut().rev() {
-            process.kill().expect("it is a child of this process");
-            process.wait().expect("it was killed");
-        }
-        std::fs::remove_dir_all(&self.directory).expect("it was made here");
-    }
-}
-
-impl OpenVSwitch {
-    /// Starts a database and a switch in this thread's namespace, with the bridge `s1` and the port `eth0`.
-    fn start() -> Self {
-        let directory = std::env::temp_dir().join(format!("takt-openflow-ovs-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("the directory for temporary files can be written");
-        let mut switch = Self { directory, processes: Vec::new() };
-        let (database, socket) = (switch.path("conf.db"), switch.path("db.sock"));
-        let schema = "/usr/share/openvswitch/vswitch.ovsschema";
-        let created = switch.command("ovsdb-tool").arg("create").arg(&database).arg(schema).status();
-        assert!(created.expect("it is installed").success());
-        let remote = format!("--remote=punix:{}", socket.display());
-        switch.spawn("ovsdb-server", &[database.to_str().expect("UTF-8"), &remote]);
-        let socket = format!("unix:{}", socket.display());
-        switch.spawn("ovs-vswitchd", &["--disable-system", &socket]);
-        let versions = "protocols=OpenFlow10,OpenFlow13,OpenFlow14,OpenFlow15";
-        let database = format!("--db={socket}");
-        let bridge = ["--", "add-br", "s1", "--", "set", "bridge", "s1", "datapath_type=netdev", "fail_mode=secure"];
-        let arguments = [&["--retry", "--timeout=60", &database, "--no-wait", "init"][..]].concat();
-        assert!(switch.command("ovs-vsctl").args(arguments).status().expect("it is installed").success());
-        let arguments =
-            [&["--retry", "--timeout=60", &database][..], &bridge, &[versions, "--", "add-port", "s1", "eth0"]]
-                .concat();
-        assert!(switch.command("ovs-vsctl").args(arguments).status().expect("it is installed").success());
-        switch
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.join(name)
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
-            command.env(variable, &self.directory);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command
-    }
-
-    fn spawn(&mut self, program: &str, arguments: &[&str]) {
-        let pid_file = format!("--pidfile={}", self.path(&format!("{program}.pid")).display());
-        let child = self.command(program).args(arguments).arg(pid_file).spawn();
-        self.processes.push(child.expect("it is installed"));
-    }
+/// A switch in this thread's namespace with the bridge `s1`, which has the port `eth0`.
+fn start() -> OpenVSwitch {
+    let switch = OpenVSwitch::start();
+    switch.vsctl(&["--no-wait", "init"]);
+    let versions = "protocols=OpenFlow10,OpenFlow13,OpenFlow14,OpenFlow15";
+    let bridge =
+        ["--", "add-br", "s1", "--", "set", "bridge", "s1", "datapath_type=netdev", "fail_mode=secure", versions];
+    switch.vsctl(&[&bridge[..], &["--", "add-port", "s1", "eth0"]].concat());
+    switch
 }
 
 /// A controller's channel over a socket.
@@ -310,14 +259,12 @@ fn the_switch_describes_itself(session: &mut Session) {
 
 #[test]
 fn open_vswitch_does_what_it_is_told_in_every_version() {
-    for program in ["ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovsdb-tool"] {
-        if let Err(why) = require::program(program) {
-            return not_run(why);
-        }
+    if let Err(why) = require::open_vswitch() {
+        return not_run(why);
     }
     let Some([host, _peer]) = wire(1) else { return };
     let _inside = host.enter();
-    let switch = OpenVSwitch::start();
+    let switch = start();
     for (version, generation) in Version::ALL.into_iter().zip(10..) {
         let mut session = Session::connect(&switch.path("s1.mgmt"), version);
         the_switch_describes_itself(&mut session);

@@ -8,25 +8,9 @@ use takt_openflow::channel::{
 };
 use takt_openflow::switch::Features;
 use takt_openflow::{Version, Versions};
+use takt_testkit::Random;
 
 pub const TIMEOUT: Duration = Duration::from_secs(3);
-
-/// Marsaglia's xorshift with 64 bits of state.
-pub struct XorShift(pub u64);
-
-impl XorShift {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub fn below(&mut self, bound: usize) -> usize {
-        let bound = u64::try_from(bound.max(1)).expect("small");
-        usize::try_from(self.next() % bound).expect("small")
-    }
-}
 
 /// Both ends.
 pub struct Pair {
@@ -36,7 +20,7 @@ pub struct Pair {
     /// Octets on their way to the switch, and to the controller.
     pub to_switch: VecDeque<u8>,
     pub to_controller: VecDeque<u8>,
-    random: XorShift,
+    random: Random,
 }
 
 pub fn features() -> Features {
@@ -59,7 +43,7 @@ impl Pair {
             switch: switch_of(switch, limits),
             to_switch: VecDeque::new(),
             to_controller: VecDeque::new(),
-            random: XorShift(seed | 1),
+            random: Random(seed),
         }
     }
 

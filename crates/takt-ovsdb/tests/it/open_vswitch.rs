@@ -1,67 +1,17 @@
 //! Open vSwitch in a network namespace of the test.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use takt_ovsdb::open_vswitch::{Bridge, FailMode, Qos, Queue};
 use takt_ovsdb::{Error, OpenVSwitch};
 use takt_testkit::network::wire;
+use takt_testkit::open_vswitch::OpenVSwitch as Processes;
 use takt_testkit::{not_run, require};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The processes of Open vSwitch, ended by their ids when this is dropped.
-struct Processes {
-    directory: PathBuf,
-    processes: Vec<Child>,
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        for process in self.processes.iter_mut().rev() {
-            process.kill().expect("it is a child of this process");
-            process.wait().expect("it was killed");
-        }
-        std::fs::remove_dir_all(&self.directory).expect("it was made here");
-    }
-}
-
-impl Processes {
-    /// A database and a switch in this thread's namespace.
-    fn start() -> Self {
-        let directory = std::env::temp_dir().join(format!("takt-ovsdb-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("the directory for temporary files can be written");
-        let mut started = Self { directory, processes: Vec::new() };
-        let (database, socket) = (started.directory.join("conf.db"), started.socket());
-        let schema = "/usr/share/openvswitch/vswitch.ovsschema";
-        let mut create = started.command("ovsdb-tool");
-        assert!(create.arg("create").arg(&database).arg(schema).status().expect("it is installed").success());
-        let remote = format!("--remote=punix:{}", socket.display());
-        started.spawn("ovsdb-server", &[database.to_str().expect("UTF-8"), &remote]);
-        started.spawn("ovs-vswitchd", &["--disable-system", &format!("unix:{}", socket.display())]);
-        started
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.directory.join("db.sock")
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        for variable in ["OVS_RUNDIR", "OVS_LOGDIR", "OVS_DBDIR", "OVS_SYSCONFDIR"] {
-            command.env(variable, &self.directory);
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command
-    }
-
-    fn spawn(&mut self, program: &str, arguments: &[&str]) {
-        let child = self.command(program).args(arguments).spawn();
-        self.processes.push(child.expect("it is installed"));
-    }
-}
 
 fn connect(socket: &Path) -> OpenVSwitch {
     let begin = Instant::now();
@@ -84,15 +34,6 @@ fn bridge(name: &str) -> Bridge {
     }
 }
 
-/// What `ovs-vsctl` reads from the same database.
-fn vsctl(processes: &Processes, words: &[&str]) -> String {
-    let mut command = processes.command("ovs-vsctl");
-    command.stdout(Stdio::piped()).arg(format!("--db=unix:{}", processes.socket().display())).args(words);
-    let output = command.output().expect("it is installed");
-    assert!(output.status.success(), "{words:?}");
-    String::from_utf8(output.stdout).expect("UTF-8").trim().replace('"', "")
-}
-
 fn bridges_and_ports(processes: &Processes, database: &mut OpenVSwitch) {
     database.add_bridge(&bridge("s1")).expect("a new bridge");
     database.add_port("s1", "eth0", Some(7), None).expect("a new port");
@@ -102,11 +43,11 @@ fn bridges_and_ports(processes: &Processes, database: &mut OpenVSwitch) {
     let interfaces = database.interfaces().expect("a list");
     let eth0 = interfaces.iter().find(|interface| interface.name == "eth0").expect("it is a port");
     assert_eq!((eth0.ofport, eth0.error.as_str()), (Some(7), ""));
-    assert_eq!(vsctl(processes, &["get", "bridge", "s1", "datapath_id"]), "0000000000001234");
-    assert_eq!(vsctl(processes, &["get", "bridge", "s1", "fail_mode"]), "secure");
-    assert_eq!(vsctl(processes, &["get", "bridge", "s1", "protocols"]), "[OpenFlow13, OpenFlow15]");
+    assert_eq!(processes.vsctl(&["get", "bridge", "s1", "datapath_id"]), "0000000000001234");
+    assert_eq!(processes.vsctl(&["get", "bridge", "s1", "fail_mode"]), "secure");
+    assert_eq!(processes.vsctl(&["get", "bridge", "s1", "protocols"]), "[OpenFlow13, OpenFlow15]");
     database.set_fail_mode("s1", FailMode::Standalone).expect("there is the bridge");
-    assert_eq!(vsctl(processes, &["get", "bridge", "s1", "fail_mode"]), "standalone");
+    assert_eq!(processes.vsctl(&["get", "bridge", "s1", "fail_mode"]), "standalone");
     database.add_port("s1", "nothing0", None, None).expect("the database takes it");
     database.wait_until_applied().expect("ovs-vswitchd runs");
     let interfaces = database.interfaces().expect("a list");
@@ -142,17 +83,17 @@ fn queues(processes: &Processes, database: &mut OpenVSwitch) {
     let qos = Qos::Htb { max_rate: 1_000_000, queues: BTreeMap::from([(0, queue(1)), (1, queue(0))]) };
     database.set_qos("eth0", &qos).expect("there is the port");
     database.wait_until_applied().expect("ovs-vswitchd runs");
-    assert_eq!(vsctl(processes, &["--columns=type", "--bare", "list", "qos"]), "linux-htb");
+    assert_eq!(processes.vsctl(&["--columns=type", "--bare", "list", "qos"]), "linux-htb");
     let kinds = || {
         let output = Command::new("tc").args(["qdisc", "show", "dev", "eth0"]).output().expect("iproute2 is installed");
         String::from_utf8(output.stdout).expect("UTF-8")
     };
     assert!(kinds().contains("qdisc htb 1: root"), "{}", kinds());
     database.set_qos("eth0", &Qos::Noop).expect("there is the port");
-    assert_eq!(vsctl(processes, &["--columns=type", "--bare", "list", "qos"]), "linux-noop");
-    assert_eq!(vsctl(processes, &["--columns=_uuid", "--bare", "list", "queue"]), "", "rows of queues do not stay");
+    assert_eq!(processes.vsctl(&["--columns=type", "--bare", "list", "qos"]), "linux-noop");
+    assert_eq!(processes.vsctl(&["--columns=_uuid", "--bare", "list", "queue"]), "", "rows of queues do not stay");
     database.clear_qos("eth0").expect("there is the port");
-    assert_eq!(vsctl(processes, &["--columns=_uuid", "--bare", "list", "qos"]), "");
+    assert_eq!(processes.vsctl(&["--columns=_uuid", "--bare", "list", "qos"]), "");
 }
 
 /// A discipline that is there before Open vSwitch takes the interface stays if the port has a row of the type linux-noop from the start.
@@ -174,18 +115,13 @@ fn foreign_discipline(database: &mut OpenVSwitch) {
 
 #[test]
 fn open_vswitch_does_what_the_database_says() {
-    for program in ["ovsdb-server", "ovs-vswitchd", "ovs-vsctl", "ovsdb-tool", "tc"] {
-        if let Err(why) = require::program(program) {
-            return not_run(why);
-        }
-    }
-    if let Err(why) = require::root() {
+    if let Err(why) = require::open_vswitch().and_then(|()| require::program("tc")) {
         return not_run(why);
     }
     let Some([host, _peer]) = wire(1) else { return };
     let _inside = host.enter();
     let processes = Processes::start();
-    let mut database = connect(&processes.socket());
+    let mut database = connect(&processes.database());
     database.initialise().expect("the server answers");
     bridges_and_ports(&processes, &mut database);
     errors_name_the_operation(&mut database);

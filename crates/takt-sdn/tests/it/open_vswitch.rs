@@ -14,13 +14,6 @@ use takt_testkit::{not_run, require};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Root, network namespaces, Open vSwitch.
-pub fn available() -> Result<(), String> {
-    require::root()?;
-    require::network_namespaces()?;
-    ["ovsdb-server", "ovs-vswitchd", "ovsdb-tool"].into_iter().try_for_each(require::program)
-}
-
 /// A ring of three switches, each with a host.
 const RING: &str = r#"
     [hosts.h1]
@@ -143,7 +136,7 @@ fn reaches(from: &UdpSocket, to: &UdpSocket, address: &str, number: u32) -> Dura
 
 #[test]
 fn hosts_reach_each_other_over_a_ring_whose_links_fail() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let lab = lab("ring");
@@ -183,7 +176,7 @@ fn hosts_reach_each_other_over_a_ring_whose_links_fail() {
 
 #[test]
 fn switch_that_already_is_as_wanted_is_not_changed_by_a_new_controller() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let lab = lab("again");

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use takt_lab::{Lab, LabFile};
 use takt_sdn::controller::Config;
 use takt_sdn::model::{NetworkFile, SwitchModel};
-use takt_testkit::not_run;
+use takt_testkit::{not_run, require};
 
 use self::station::Station;
-use crate::open_vswitch::{Running, available};
+use crate::open_vswitch::Running;
 
 /// The classes are those of the model `ovs-netdev`. The switches forward before everything else on the machine does what it does: a switch that
 /// waits for a processor hands its meters all at once what came one by one.
@@ -250,7 +250,7 @@ impl Outcome {
 
 #[test]
 fn admitted_pair_loses_no_sample_under_a_flood_of_twice_the_link() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let outcome = run("admitted", TWO_SWITCHES, Some(NETWORK), SEPARATION);
@@ -260,7 +260,7 @@ fn admitted_pair_loses_no_sample_under_a_flood_of_twice_the_link() {
 
 #[test]
 fn pair_without_admission_loses_samples_under_the_same_flood() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let outcome = run("mixed", TWO_SWITCHES, None, SEPARATION);
@@ -271,7 +271,7 @@ fn pair_without_admission_loses_samples_under_the_same_flood() {
 /// The test above sees classes: without those of the model the pair shares the queue of the flood.
 #[test]
 fn admitted_pair_loses_samples_where_a_switch_lacks_the_classes_of_its_model() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let text = TWO_SWITCHES.replace("dscp = [46]", "dscp = [1]").replace("dscp = [34]", "dscp = [2]");
@@ -284,7 +284,7 @@ fn admitted_pair_loses_samples_where_a_switch_lacks_the_classes_of_its_model() {
 /// And it sees meters: four times the samples of the contract lose three of four, once what its jitter allows is used up.
 #[test]
 fn writer_that_breaks_its_contract_loses_samples_at_its_meter() {
-    if let Err(why) = available() {
+    if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let outcome = run("broken", TWO_SWITCHES, Some(NETWORK), SEPARATION / 4);

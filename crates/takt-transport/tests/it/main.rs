@@ -1,7 +1,6 @@
 //! Tests of the transports, over loopback alone or in network namespaces of
 //! their own.
 
-mod counting_allocator;
 mod faults;
 mod kernel_limits;
 mod multicast_routes;
@@ -24,6 +23,9 @@ use takt_testkit::network;
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt_transport::{FlowId, RxMeta, Scan, Transport};
 use takt_wire::Locator;
+
+#[global_allocator]
+static ALLOCATOR: takt_testkit::memory::Counting = takt_testkit::memory::Counting;
 
 /// UDPv4 over loopback alone, in this domain.
 fn loopback(domain_id: u32) -> UdpConfig {

@@ -1,11 +1,11 @@
 //! Sending and receiving allocate nothing, from the first datagram on; by TCP, once connections are open.
 
+use takt_testkit::memory::allocations;
 use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::udp::UdpConfig;
 use takt_transport::{FaultConfig, FaultInjector, Faults, FlowId, FlowSpec, Scan, Transport};
 use takt_wire::Locator;
 
-use super::counting_allocator::allocations;
 use super::{loopback, open};
 
 /// Bursts of all kinds, sent and received.

@@ -1,12 +1,12 @@
 //! What one datagram takes between the transport's caller and the kernel, each way: copies, system calls, allocations. It is the
 //! table of `docs/data-path.md`.
 
+use takt_testkit::memory::allocations;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig};
 use takt_transport::{Scan, Transport};
 use takt_wire::Locator;
 use takt_xdp::{Mode, XdpConfig, XdpPort, XdpPortConfig, XdpTransport};
 
-use super::counting_allocator::allocations;
 use super::counting_calls::{Calls, watched};
 use super::datagrams::{commit, message, pair_of, receive, send, user};
 use super::network::Network;

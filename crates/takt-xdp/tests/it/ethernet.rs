@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use takt_testkit::memory::allocations;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig, PacketPort};
 use takt_transport::{FlowId, Scan, Transport};
 use takt_xdp::{Mode, XdpPort, XdpPortConfig};
 
-use super::counting_allocator::allocations;
 use super::datagrams::{receive, send, user};
 use super::network::Host;
 use super::sites::Site;

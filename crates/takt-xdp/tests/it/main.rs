@@ -4,8 +4,6 @@
 mod checked;
 mod chosen;
 mod conforms;
-#[path = "../../../takt-transport/tests/it/counting_allocator.rs"]
-mod counting_allocator;
 mod data_path;
 mod datagrams;
 mod ethernet;
@@ -30,3 +28,6 @@ mod sites;
 mod urgent_first;
 
 use takt_testkit::counting_calls;
+
+#[global_allocator]
+static ALLOCATOR: takt_testkit::memory::Counting = takt_testkit::memory::Counting;

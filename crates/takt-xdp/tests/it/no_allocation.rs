@@ -1,9 +1,9 @@
 //! Sending and receiving by AF_XDP allocate nothing.
 
+use takt_testkit::memory::allocations;
 use takt_transport::{FlowId, Scan, Transport};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
-use super::counting_allocator::allocations;
 use super::datagrams::pair_of;
 use super::network::Network;
 

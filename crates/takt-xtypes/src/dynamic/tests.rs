@@ -6,6 +6,8 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use takt_testkit::Random as Rng;
+
 use super::node::{Node, NodeId, Primitive, Types};
 use super::{DynamicData, DynamicType, JsonValue};
 use crate::describe::TypeIdentifiers;
@@ -14,27 +16,6 @@ use crate::type_object::identifier::{ComponentId, HashId, Identifier};
 use crate::type_object::kind::{MemberFlag, TypeFlag};
 use crate::type_object::{Object, TypeError, TypeIdentifier, TypeObject, TypeRegistry};
 use crate::{Endianness, Representation, WString};
-
-/// SplitMix64.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-}
 
 fn detail(name: &str) -> MemberDetail {
     MemberDetail { name: name.to_string(), ..MemberDetail::default() }

@@ -1,62 +1,13 @@
 //! Encoding never allocates; decoding does not, once the value has the capacity.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use takt_testkit::memory::{allocations, peak_octets};
 use takt_xtypes::{Endianness, deserialize, key_hash, serialize, serialized_len};
 
 use crate::support::{REPRESENTATIONS, payload};
 use crate::zoo::*;
 
-thread_local! {
-    static CALLS: Cell<usize> = const { Cell::new(0) };
-    static LIVE: Cell<isize> = const { Cell::new(0) };
-    static PEAK: Cell<isize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-fn count(bytes: isize) {
-    // During thread tear-down the cells may be gone; nothing is counted then.
-    let _ = CALLS.try_with(|calls| calls.set(calls.get() + usize::from(bytes > 0)));
-    let _ = LIVE.try_with(|live| {
-        live.set(live.get() + bytes);
-        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live.get())));
-    });
-}
-
-// SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as isize);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize));
-        // SAFETY: the pointer came from `System`, with this layout.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// How often this thread allocates in `run`.
-pub fn allocations(run: impl FnOnce()) -> usize {
-    let before = CALLS.get();
-    run();
-    CALLS.get() - before
-}
-
-/// How much more memory than before this thread holds at most in `run`, in bytes.
-pub fn peak_bytes(run: impl FnOnce()) -> usize {
-    let before = LIVE.get();
-    PEAK.set(before);
-    run();
-    (PEAK.get() - before).max(0) as usize
-}
+static ALLOCATOR: takt_testkit::memory::Counting = takt_testkit::memory::Counting;
 
 fn collections() -> Collections {
     Collections {
@@ -115,5 +66,5 @@ fn a_steady_state_does_not_allocate() {
 #[test]
 fn the_counter_counts() {
     assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
-    assert!(peak_bytes(|| drop(std::hint::black_box(vec![0_u8; 1000]))) >= 1000);
+    assert!(peak_octets(|| drop(std::hint::black_box(vec![0_u8; 1000]))) >= 1000);
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use takt_testkit::memory::peak_octets;
 use takt_xtypes::dynamic::{DynamicData, DynamicType, JsonValue, MEMORY_FACTOR, MEMORY_FLOOR};
 use takt_xtypes::type_object::TypeRegistry;
 use takt_xtypes::{
@@ -9,7 +10,6 @@ use takt_xtypes::{
     key_hash_with, serialize_key, serialized_key_len,
 };
 
-use crate::allocation::peak_bytes;
 use crate::random::{ForEachType, Random, Rng, for_each_type};
 use crate::support::{ENDIANNESSES, REPRESENTATIONS, decoded, hex, payload};
 use crate::zoo::*;
@@ -131,7 +131,7 @@ impl ForEachType for Bounded {
             let mut bytes = header[..4].to_vec();
             // Small words look like counts that fit.
             bytes.extend((0..64).flat_map(|_| (self.0.below(300) as u32).to_le_bytes()));
-            let peak = peak_bytes(|| {
+            let peak = peak_octets(|| {
                 let _ = ty.decode(&bytes);
             });
             assert!(peak <= 2 * MEMORY_FLOOR.max(MEMORY_FACTOR * bytes.len()), "{} {peak}", T::TYPE_NAME);

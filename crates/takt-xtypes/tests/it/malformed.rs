@@ -3,12 +3,12 @@
 use std::fmt::Debug;
 
 use takt_derive::DdsType;
+use takt_testkit::memory::peak_octets;
 use takt_xtypes::{
     DecodeErrorKind, Endianness, Extensibility, Representation, TypeSupport, deserialize, deserialize_key,
     serialize_key, serialized_key_len,
 };
 
-use crate::allocation::peak_bytes;
 use crate::random::{ForEachType, Random, Rng, for_each_type};
 use crate::support::{ENDIANNESSES, REPRESENTATIONS, hex, payload};
 use crate::zoo::*;
@@ -21,7 +21,7 @@ fn memory_limit(payload_len: usize) -> usize {
 
 fn decode_bounded<T: TypeSupport>(payload: &[u8]) -> bool {
     let mut accepted = false;
-    let peak = peak_bytes(|| {
+    let peak = peak_octets(|| {
         let mut value = T::default();
         accepted = deserialize(&mut value, payload).is_ok();
         let _ = deserialize_key(&mut value, payload);

@@ -2,26 +2,10 @@
 
 use std::collections::BTreeMap;
 
+pub use takt_testkit::Random as Rng;
 use takt_xtypes::{Bounded, CdrValue, Char8, Char16, WString};
 
 use crate::zoo::*;
-
-/// SplitMix64.
-pub struct Rng(pub u64);
-
-impl Rng {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-}
 
 pub trait Random: Sized {
     fn random(rng: &mut Rng) -> Self;

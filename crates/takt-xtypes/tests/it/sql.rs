@@ -3,11 +3,11 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use takt_testkit::memory::allocations;
 use takt_xtypes::dynamic::{DynamicData, DynamicType, Field, FieldPart, Scalar};
 use takt_xtypes::sql::{Filter, Query};
 use takt_xtypes::{Endianness, Representation, TypeSupport};
 
-use crate::allocation::allocations;
 use crate::dynamic::dynamic;
 use crate::random::{ForEachType, Random, Rng, for_each_type};
 use crate::support::{ENDIANNESSES, REPRESENTATIONS, payload};

@@ -7,7 +7,6 @@
 //! participant's lock before the executor gets it, one call at each visit at most, as a lock with priority inheritance lets them.
 
 mod network;
-mod random;
 mod report;
 mod stand;
 mod system;
@@ -19,9 +18,9 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use takt_core::{Instant, Priority};
 use takt_exec::JobKind;
+use takt_testkit::Random;
 
 use super::engine::Engine;
-use random::Random;
 
 thread_local! {
     /// The virtual time of this thread, in nanoseconds; `None` outside a world.

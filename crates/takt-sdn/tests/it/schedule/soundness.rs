@@ -7,26 +7,10 @@ use takt_calculus::network::{Depth, NetworkCertificate, check};
 use takt_sdn::PortRef;
 use takt_sdn::model::{Egress, HostId, HostInterface, Network, Queue, Reach, SwitchModel, Tables};
 use takt_sdn::schedule::{Contract, Reliability, Request, RequestId, Scheduler, WireFormat};
+use takt_testkit::Random;
 
 /// Networks in a usual run, and at full length.
 const NETWORKS: [u64; 2] = [200, 5000];
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn between(&mut self, low: u64, high: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        low + (z ^ (z >> 31)) % (high - low + 1)
-    }
-
-    fn one_in(&mut self, n: u64) -> bool {
-        self.between(1, n) == 1
-    }
-}
 
 fn model(random: &mut Random) -> SwitchModel {
     let queue = |random: &mut Random, class: u8| Queue {

@@ -8,10 +8,10 @@ use std::task::Poll;
 use takt_core::Priority;
 use takt_derive::DdsType;
 use takt_exec::{JobClass, JobKind};
+use takt_testkit::Random;
 use takt_wire::qos::{History, Property, Reliability, ReliabilityKind};
 
 use super::network::Network;
-use super::random::Random;
 use super::system::{Kind, Plan, PlannedCalls, PlannedFlow};
 use super::{Calls, Here, NormalWait, Releaser, WORLD, cost, jobs_between, key_of, now_ns, take_time};
 use crate::executor::Job;

@@ -6,9 +6,9 @@ use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
 use takt_core::Priority;
 use takt_exec::lock_waits;
+use takt_testkit::Random;
 
 use super::Releaser;
-use super::random::Random;
 
 const MICROSECOND: u64 = 1_000;
 const MILLISECOND: u64 = 1_000_000;

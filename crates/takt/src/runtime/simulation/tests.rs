@@ -1,9 +1,9 @@
 //! No response of the executor is longer than its bound.
 
 use takt_calculus::{Arrivals, analyse, verify};
+use takt_testkit::Random;
 
 use super::Releaser;
-use super::random::Random;
 use super::report::{Report, median};
 use super::stand::{Manner, Response, Stand};
 use super::system::{self, Kind, Plan, PlannedFlow};
