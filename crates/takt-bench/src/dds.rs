@@ -125,9 +125,9 @@ impl DdsLink {
     fn wait(&self, deadline_ns: u64) -> Result<()> {
         let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
         if let Some(waitset) = &self.waitset {
-            waitset.wait_any(left.into())?;
+            waitset.wait_any(left)?;
         } else if self.runtime == Runtime::Inline {
-            self.participant.spin_once(left.into())?;
+            self.participant.spin_once(left)?;
         }
         Ok(())
     }
@@ -174,7 +174,7 @@ impl Link for DdsLink {
     fn drive(&mut self, timeout: Duration) -> Result<()> {
         match self.runtime {
             Runtime::Inline => {
-                self.participant.spin_once(timeout.into())?;
+                self.participant.spin_once(timeout)?;
             }
             Runtime::Shared if !timeout.is_zero() => std::thread::park_timeout(timeout),
             Runtime::Shared => {}
@@ -218,7 +218,7 @@ impl Link for DdsLink {
         let Some(writer) = &self.writer else {
             return Ok(());
         };
-        match writer.wait_for_acknowledgments(timeout.into()) {
+        match writer.wait_for_acknowledgments(timeout) {
             // Late is not wrong: the caller gave the time that it had.
             Ok(()) | Err(takt::Error::Timeout { .. }) => Ok(()),
             Err(error) => Err(error.into()),

@@ -72,8 +72,8 @@ impl Duo {
     fn drive_until(&self, what: &str, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
         let begin = Instant::now();
         while !is_so()? {
-            self.subscriber.spin_once(takt::Duration::ZERO)?;
-            self.publisher.spin_once(takt::Duration::ZERO)?;
+            self.subscriber.spin_once(Duration::ZERO)?;
+            self.publisher.spin_once(Duration::ZERO)?;
             if begin.elapsed() > PATIENCE {
                 return Err(Error::NoAnswer { what: what.into() });
             }

@@ -256,13 +256,13 @@ const PARTICIPANT: &[Setting] = settings! {
             let lease = within_a_day(*value);
             plan.build(move |builder| builder.lease_duration(lease));
         },
-        "how long others believe in the participant without hearing of it; at most a day";
+        "how long others believe in the participant without hearing of it; 100 ms to a day";
     participant.announcement_period, "TAKT_ANNOUNCEMENT_PERIOD": Kind::Duration, "3 s",
         (plan, Value::Duration(value)) => {
             let period = within_a_day(*value);
             plan.build(move |builder| builder.announcement_period(period));
         },
-        "how often the participant announces itself; at most a quarter of the lease";
+        "the time between two announcements of the participant; 1 ms to a quarter of the lease";
     participant.runtime, "TAKT_RUNTIME": RUNTIME, "shared",
         (plan, Value::Word(word)) => {
             let runtime = if *word == "inline" { Runtime::Inline } else { Runtime::Shared };

@@ -169,7 +169,7 @@ impl Service {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn step(&mut self) -> Result<()> {
-        self.wakeup.wait_any(LOOK_PERIOD.into())?;
+        self.wakeup.wait_any(LOOK_PERIOD)?;
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK_PERIOD) {
             self.looked = Some(Instant::now());
             self.look()?;

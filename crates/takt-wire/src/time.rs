@@ -119,6 +119,11 @@ impl Duration {
         self.seconds == i32::MAX
     }
 
+    /// Is it less than no time? The wire can say so; no policy and no call has a use for it.
+    pub const fn is_negative(self) -> bool {
+        self.seconds < 0
+    }
+
     /// From whole seconds; the largest number is [`Duration::INFINITE`].
     pub const fn from_secs(seconds: i32) -> Self {
         if seconds == i32::MAX { Self::INFINITE } else { Self { seconds, fraction: 0 } }
@@ -156,6 +161,7 @@ impl Duration {
     }
 }
 
+/// Exact; spans of 2^31 - 1 seconds (68 years) and more become infinite.
 impl From<core::time::Duration> for Duration {
     fn from(duration: core::time::Duration) -> Self {
         u64::try_from(duration.as_nanos()).map_or(Self::INFINITE, Self::from_nanos)
@@ -164,6 +170,10 @@ impl From<core::time::Duration> for Duration {
 
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_negative() {
+            let nanos = u64::from(self.seconds.unsigned_abs()) * NANOS_PER_SECOND - fraction_to_nanos(self.fraction);
+            return write!(f, "-{:?}", core::time::Duration::from_nanos(nanos));
+        }
         match self.as_nanos() {
             None => f.write_str("infinite"),
             Some(nanos) => fmt::Debug::fmt(&core::time::Duration::from_nanos(nanos), f),
@@ -237,5 +247,7 @@ mod tests {
         assert_eq!(Timestamp::from_nanos(1_000_000_001).to_string(), "1.000000001");
         assert_eq!(Timestamp::INVALID.to_string(), "invalid");
         assert_eq!(Duration::from_millis(100).to_string(), "100ms");
+        assert_eq!(Duration { seconds: -2, fraction: 1 << 31 }.to_string(), "-1.5s");
+        assert_eq!(Duration { seconds: i32::MIN, fraction: 0 }.to_string(), "-2147483648s");
     }
 }

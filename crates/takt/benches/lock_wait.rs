@@ -78,8 +78,8 @@ fn measure(threads: usize, octets: usize, length: Duration) {
     let (to_control, from_bulk) = (writer(&peer, "control"), reader(&peer, "bulk", 0));
     from_bulk.set_listener(Box::new(Counting)).unwrap();
     let (bulk, polled) = (writer(&shared, "bulk"), reader(&shared, "polled", 0));
-    to_control.wait_for_readers(1, takt::Duration::from_secs(10)).unwrap();
-    bulk.wait_for_readers(1, takt::Duration::from_secs(10)).unwrap();
+    to_control.wait_for_readers(1, Duration::from_secs(10)).unwrap();
+    bulk.wait_for_readers(1, Duration::from_secs(10)).unwrap();
     let (is_over, calls) = (AtomicBool::new(false), AtomicU64::new(0));
     thread::scope(|scope| {
         for _ in 0..threads {

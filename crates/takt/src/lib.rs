@@ -29,6 +29,11 @@
 //!
 //! Samples are received by taking, by listeners, by [`WaitSet`]s, or in `async` code by [`SampleStream`]s.
 //!
+//! # Durations
+//! A call that takes a duration takes `impl Into<`[`Duration`]`>`: one of DDS, or a [`std::time::Duration`], of which 68 years and more
+//! count as infinite. [`Duration::INFINITE`] waits without end, and is no limit where the call sets one. A negative duration is
+//! [`Error::BadParameter`].
+//!
 //! # Invariants
 //! - `write` and `take` do not allocate once endpoints are created and matched, and never hand over to another thread:
 //!   `write` sends in the caller's context.
@@ -126,4 +131,6 @@ pub use takt_xtypes::TypeSupport as DdsType;
 #[doc = include_str!("../../../docs/presentation.md")]
 #[doc = include_str!("../../../docs/tcp.md")]
 #[doc = include_str!("../../../docs/ethernet.md")]
+#[doc = include_str!("../../../docs/executor.md")]
+#[doc = include_str!("../../../docs/durability.md")]
 struct Documents;

@@ -29,9 +29,10 @@ impl AnyDataWriter {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Timeout`] if there were not so many in time, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::Timeout`] if there were not so many in time, [`Error::BadParameter`] for a negative timeout,
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn wait_for_readers(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
-        let (core, timeout) = (&*self.core, timeout.into());
+        let (core, timeout) = (&*self.core, clock::timeout(timeout)?);
         core.engine
             .block_on(
                 &core.progress,
@@ -82,9 +83,10 @@ impl AnyDataReader {
     /// yet; what it wrote before it does is not for a VOLATILE reader.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if there were not so many in time, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    /// [`Error::Timeout`] if there were not so many in time, [`Error::BadParameter`] for a negative timeout,
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
     pub fn wait_for_writers(&self, count: usize, timeout: impl Into<Duration>) -> Result<()> {
-        let (core, timeout) = (&*self.core, timeout.into());
+        let (core, timeout) = (&*self.core, clock::timeout(timeout)?);
         let progress = core.engine.enter()?.progress_of(Target::Reader(core.handle)).ok_or(Error::AlreadyDeleted)?;
         core.engine
             .block_on(

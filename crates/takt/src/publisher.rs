@@ -226,8 +226,9 @@ impl Publisher {
     /// Waits until all reliable readers that are matched with the publisher's writers have acknowledged everything.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if some did not in time.
-    pub fn wait_for_acknowledgments(&self, max_wait: Duration) -> Result<()> {
+    /// [`Error::Timeout`] if some did not in time, [`Error::BadParameter`] for a negative time.
+    pub fn wait_for_acknowledgments(&self, max_wait: impl Into<Duration>) -> Result<()> {
+        let max_wait = clock::timeout(max_wait)?;
         let start = clock::now();
         for writer in self.datawriters() {
             let left = match clock::deadline(start, max_wait) {

@@ -27,7 +27,7 @@ const SPINS_PER_DEADLINE_CHECK: u32 = 64;
 /// condition.set_enabled_statuses(takt::StatusMask::DATA_AVAILABLE);
 /// let waitset = takt::WaitSet::new()?;
 /// waitset.attach(condition)?;
-/// while waitset.wait_any(takt::Duration::from_millis(100))? {
+/// while waitset.wait_any(std::time::Duration::from_millis(100))? {
 ///     for sample in reader.take(usize::MAX)? {
 ///         println!("written at {}", sample.info.source_timestamp);
 ///     }
@@ -139,11 +139,12 @@ impl WaitSet {
     /// Waits until a condition is true and returns all that are.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if none was in time; [`Error::PreconditionNotMet`] if another thread waits already;
+    /// [`Error::Timeout`] if none was in time; [`Error::BadParameter`] for a negative timeout;
+    /// [`Error::PreconditionNotMet`] if another thread waits already;
     /// [`Error::AlreadyDeleted`] if none is true and the entity of one was closed: detach it to go on with the others;
     /// [`Error::IllegalOperation`] if a condition's participant belongs to another thread, and in a listener or another
     /// call of the receiving thread that would have to make the condition true.
-    pub fn wait(&self, timeout: Duration) -> Result<Vec<Condition>> {
+    pub fn wait(&self, timeout: impl Into<Duration>) -> Result<Vec<Condition>> {
         if !self.wait_any(timeout)? {
             return Err(Error::TIMEOUT);
         }
@@ -163,7 +164,11 @@ impl WaitSet {
     ///
     /// # Errors
     /// As [`wait`](Self::wait), but running out of time is none.
-    pub fn wait_any(&self, timeout: Duration) -> Result<bool> {
+    pub fn wait_any(&self, timeout: impl Into<Duration>) -> Result<bool> {
+        self.wait_until_any(clock::timeout(timeout)?)
+    }
+
+    fn wait_until_any(&self, timeout: Duration) -> Result<bool> {
         let mut wait = Waiting::begin(self)?;
         let mut now = clock::now();
         let deadline = clock::deadline(now, timeout);

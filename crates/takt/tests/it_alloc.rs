@@ -194,7 +194,7 @@ fn exchange_batches(
 /// One pass over those that do not drive themselves.
 fn drive(participants: [&DomainParticipant; 2]) {
     for participant in participants {
-        match participant.spin_once(takt::Duration::ZERO) {
+        match participant.spin_once(Duration::ZERO) {
             Ok(_) | Err(Error::IllegalOperation { .. }) => {}
             Err(error) => panic!("{error}"),
         }

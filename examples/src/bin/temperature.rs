@@ -1,6 +1,8 @@
 //! The program of `docs/getting-started.md`: a sensor that is published for two seconds, and a subscriber that may come late.
 
-use takt::{DdsType, DomainParticipant, Duration, qos::*};
+use std::time::Duration;
+
+use takt::{DdsType, DomainParticipant, qos::*};
 
 /// In IDL: @appendable struct Reading { @key unsigned long sensor; double celsius; };
 #[derive(DdsType, Clone, Debug, Default)]
@@ -26,7 +28,7 @@ fn publish(participant: &DomainParticipant, topic: &takt::Topic<Reading>) -> tak
     writer.wait_for_readers(1, Duration::from_secs(30))?;
     for step in 0..20 {
         writer.write(&Reading { sensor: 7, celsius: 20.0 + f64::from(step) / 10.0 })?;
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100));
     }
     writer.wait_for_acknowledgments(Duration::from_secs(1))
 }

@@ -259,7 +259,7 @@ mod tests {
         let is_member = |data: &ParticipantData| data.guid.prefix.0[..2] == [1, 0x7a];
         loop {
             crowd.live(Duration::ZERO).unwrap();
-            participant.spin_once(takt::Duration::ZERO).unwrap();
+            participant.spin_once(Duration::ZERO).unwrap();
             let found = participant.discovered_participants().unwrap().iter().filter(|data| is_member(data)).count();
             let readers = participant.discovered_subscriptions().unwrap().len();
             if found == 60 && readers == 60 {

@@ -68,7 +68,7 @@ pub fn spin_until(
         if left.is_zero() {
             return Ok(false);
         }
-        participant.spin_once(left.min(STEP).into())?;
+        participant.spin_once(left.min(STEP))?;
     }
 }
 
@@ -90,7 +90,7 @@ pub fn learn(participant: &DomainParticipant, topic: &str, deadline: Option<Inst
         if stopped() {
             return Err(Error::Stopped);
         }
-        match participant.learn_type(topic, ATTEMPT.into()) {
+        match participant.learn_type(topic, ATTEMPT) {
             Err(takt::Error::TypeUnavailable(TypeUnavailable::NoAnswer { .. })) if Instant::now() < deadline => {}
             result => return Ok(result?),
         }

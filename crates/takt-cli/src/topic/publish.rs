@@ -230,7 +230,7 @@ impl Pub {
             // A best-effort reader drops samples that its host hands it after the writer's end.
             spin_until(participant, Some(Instant::now() + crate::domain::STEP), || Ok(false))?;
         }
-        let acknowledged = match writer.wait_for_acknowledgments(LAST_WORDS.into()) {
+        let acknowledged = match writer.wait_for_acknowledgments(LAST_WORDS) {
             Ok(()) => has_reliable_readers.then_some(true),
             Err(DdsError::Timeout { .. }) => Some(false),
             Err(error) => return Err(error.into()),

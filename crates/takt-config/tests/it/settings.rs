@@ -25,7 +25,7 @@ fn a_participant_is_what_its_settings_say() {
     let seen = loop {
         assert!(Instant::now() < deadline, "the participant was not found");
         // Only a participant that is driven by its own thread of application answers this.
-        subject.spin_once(takt::Duration::from_millis(20)).expect("inline");
+        subject.spin_once(Duration::from_millis(20)).expect("inline");
         let found = observer.discovered_participants().expect("open");
         if let Some(seen) = found.into_iter().find(|found| found.guid == subject.guid()) {
             break seen;

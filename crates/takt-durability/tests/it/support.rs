@@ -155,7 +155,7 @@ pub fn write(writer: &DataWriter<Number>, values: std::ops::Range<u32>) {
 
 /// Waits until services have made all safe.
 pub fn await_durability(writer: &DataWriter<Number>) {
-    writer.wait_for_durability(PATIENCE.into()).expect("a service keeps it");
+    writer.wait_for_durability(PATIENCE).expect("a service keeps it");
 }
 
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {

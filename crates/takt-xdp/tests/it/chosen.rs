@@ -80,7 +80,7 @@ fn exchange(writer: &DataWriter<Blob>, reader: &DataReader<Blob>) {
         }
         expected == SAMPLES
     });
-    writer.wait_for_acknowledgments(takt::Duration::from_secs(60)).expect("the reader acknowledges");
+    writer.wait_for_acknowledgments(Duration::from_secs(60)).expect("the reader acknowledges");
 }
 
 const SAMPLES: u32 = 100;

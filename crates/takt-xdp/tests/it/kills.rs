@@ -52,11 +52,11 @@ fn victim() {
     let Some(round) = round() else { return };
     let party = party(Box::new(open()), "Numbers", "Answers").expect("a participant");
     while party.writer.publication_matched_status().expect("open").current_count == 0 {
-        party.participant.spin_once(takt::Duration::from_millis(100)).expect("open");
+        party.participant.spin_once(Duration::from_millis(100)).expect("open");
     }
     party.writer.write(&Blob { number: round, octets: vec![7; 5000] }).expect("there is room");
     loop {
-        party.participant.spin_once(takt::Duration::from_millis(100)).expect("open");
+        party.participant.spin_once(Duration::from_millis(100)).expect("open");
     }
 }
 
@@ -69,7 +69,7 @@ fn survivor() {
     }
     let party = party(Box::new(open()), "Answers", "Numbers").expect("a participant");
     loop {
-        party.participant.spin_once(takt::Duration::from_millis(100)).expect("open");
+        party.participant.spin_once(Duration::from_millis(100)).expect("open");
         for sample in party.reader.take(usize::MAX).expect("open") {
             if let Some(blob) = sample.data {
                 println!("\n{MARK}heard {}", blob.number);

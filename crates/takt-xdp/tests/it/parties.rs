@@ -66,7 +66,7 @@ pub fn exchange(parties: &[Party; 2], count: u32) {
     let turn = || {
         assert!(since.elapsed() < PATIENCE, "nothing arrives: {:#?}", parties.each_ref().map(Party::account));
         for party in parties {
-            party.participant.spin_once(takt::Duration::from_millis(1)).expect("open");
+            party.participant.spin_once(Duration::from_millis(1)).expect("open");
         }
     };
     let matched = |party: &Party| party.writer.publication_matched_status().expect("open").current_count;

@@ -172,12 +172,12 @@ impl DomainParticipant {
     /// cannot be learned and the reader does not insist. As [`compare_types`](Self::compare_types), without cautions.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] if the participant is closed.
+    /// [`Error::AlreadyDeleted`] if the participant is closed, [`Error::BadParameter`] for a negative timeout.
     pub fn type_difference(
         &self,
         writer: &PublicationData,
         reader: &SubscriptionData,
-        timeout: Duration,
+        timeout: impl Into<Duration>,
     ) -> Result<Option<String>> {
         Ok(match self.compare_types(writer, reader, timeout)? {
             TypeComparison::Differ { why } => Some(why),
@@ -189,14 +189,22 @@ impl DomainParticipant {
     /// What cannot be learned fits, unless the reader's `force_type_validation` is set.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] if the participant is closed.
+    /// [`Error::AlreadyDeleted`] if the participant is closed, [`Error::BadParameter`] for a negative timeout.
     pub fn compare_types(
         &self,
         writer: &PublicationData,
         reader: &SubscriptionData,
-        timeout: Duration,
+        timeout: impl Into<Duration>,
     ) -> Result<TypeComparison> {
-        let deadline = clock::deadline(clock::now(), timeout);
+        self.compare_types_until(writer, reader, deadline_after(timeout)?)
+    }
+
+    fn compare_types_until(
+        &self,
+        writer: &PublicationData,
+        reader: &SubscriptionData,
+        deadline: Option<Instant>,
+    ) -> Result<TypeComparison> {
         let forced = |why: String| match reader.qos.type_consistency.force_type_validation {
             true => TypeComparison::Differ { why },
             false => TypeComparison::Fit,
@@ -247,9 +255,12 @@ impl DomainParticipant {
     /// for its participant to answer; writers are asked first.
     ///
     /// # Errors
-    /// [`Error::TypeUnavailable`] with the reason.
-    pub fn learn_type(&self, topic_name: &str, timeout: Duration) -> Result<DynamicTypeSupport> {
-        let deadline = clock::deadline(clock::now(), timeout);
+    /// [`Error::TypeUnavailable`] with the reason, [`Error::BadParameter`] for a negative timeout.
+    pub fn learn_type(&self, topic_name: &str, timeout: impl Into<Duration>) -> Result<DynamicTypeSupport> {
+        self.learn_type_until(topic_name, deadline_after(timeout)?)
+    }
+
+    fn learn_type_until(&self, topic_name: &str, deadline: Option<Instant>) -> Result<DynamicTypeSupport> {
         let mut reason = Error::from(TypeUnavailable::NoEndpoint { topic_name: topic_name.to_owned() });
         loop {
             let (publications, subscriptions) = self.endpoints_of(topic_name)?;
@@ -275,17 +286,25 @@ impl DomainParticipant {
     /// Learns the type of a writer, as `learn_type` does.
     ///
     /// # Errors
-    /// [`Error::TypeUnavailable`] with the reason.
-    pub fn learn_type_of_writer(&self, data: &PublicationData, timeout: Duration) -> Result<DynamicTypeSupport> {
-        self.learn_from(data.into(), clock::deadline(clock::now(), timeout))
+    /// [`Error::TypeUnavailable`] with the reason, [`Error::BadParameter`] for a negative timeout.
+    pub fn learn_type_of_writer(
+        &self,
+        data: &PublicationData,
+        timeout: impl Into<Duration>,
+    ) -> Result<DynamicTypeSupport> {
+        self.learn_from(data.into(), deadline_after(timeout)?)
     }
 
     /// Learns the type of a reader, as `learn_type` does.
     ///
     /// # Errors
-    /// [`Error::TypeUnavailable`] with the reason.
-    pub fn learn_type_of_reader(&self, data: &SubscriptionData, timeout: Duration) -> Result<DynamicTypeSupport> {
-        self.learn_from(data.into(), clock::deadline(clock::now(), timeout))
+    /// [`Error::TypeUnavailable`] with the reason, [`Error::BadParameter`] for a negative timeout.
+    pub fn learn_type_of_reader(
+        &self,
+        data: &SubscriptionData,
+        timeout: impl Into<Duration>,
+    ) -> Result<DynamicTypeSupport> {
+        self.learn_from(data.into(), deadline_after(timeout)?)
     }
 
     fn endpoints_of(&self, topic_name: &str) -> Result<(Vec<PublicationData>, Vec<SubscriptionData>)> {
@@ -321,6 +340,11 @@ impl DomainParticipant {
         let root = form.type_id.clone();
         DynamicTypeSupport::learned(type_name, endpoint.entity_id.has_key(), &root, information, types)
     }
+}
+
+/// When a time limit of the application's ends; `None` never comes.
+fn deadline_after(timeout: impl Into<Duration>) -> Result<Option<Instant>> {
+    Ok(clock::deadline(clock::now(), clock::timeout(timeout)?))
 }
 
 /// Asks an endpoint's participant for all definitions that make up `root`, those that it has `listed` at once.

@@ -13,7 +13,6 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak, mpsc};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use takt_exec::report::{self, JobAccount};
 use takt_exec::{JobClass, JobKind, Priority, ThreadSettings};
@@ -34,7 +33,7 @@ use crate::runtime::poll::Waker;
 use crate::runtime::scheduler::Scheduler;
 use crate::runtime::state::Target;
 use crate::runtime::thread_cell::ThreadToken;
-use crate::{Error, Idle, Result, Runtime};
+use crate::{Duration, Error, Idle, Result, Runtime};
 
 const UNDISTURBED: &str = "no code of others runs under this lock";
 
@@ -201,17 +200,18 @@ impl Executor {
     /// before it still waiting is left out and counted.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for a period of 0, [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`]
+    /// [`Error::BadParameter`] for a period that is zero, negative or infinite, [`Error::OutOfResources`] beyond [`JOBS_MAX`] jobs, [`Error::PreconditionNotMet`]
     /// once the executor [has ended](Self::has_ended).
     pub fn every(
         &self,
-        period: Duration,
+        period: impl Into<Duration>,
         priority: Priority,
         name: &str,
         work: impl FnMut() + Send + 'static,
     ) -> Result<Job> {
-        let period_ns = u64::try_from(period.as_nanos()).ok().filter(|period_ns| *period_ns > 0);
-        let what = || format!("a period of {period:?}");
+        let period = clock::not_negative("a period", period)?;
+        let what = || format!("a period of {period}: a job needs one that is finite and longer than zero");
+        let period_ns = period.as_nanos().filter(|period_ns| *period_ns > 0);
         let period_ns = period_ns.ok_or_else(|| Error::BadParameter { what: what() })?;
         self.add(priority, name, Recurrence::Every(period_ns), Box::new(work))
     }
@@ -452,11 +452,15 @@ impl Job {
         }
     }
 
-    /// Sets how long one run may take; `None`: as long as it takes. `suspends`: a job that takes longer runs no more, until it is
-    /// [resumed](Self::resume).
-    pub fn set_budget(&self, budget: Option<Duration>, suspends: bool) {
-        let budget_ns = budget.map(|budget| budget.as_nanos().try_into().unwrap_or(u64::MAX));
+    /// Sets how long one run may take; [`Duration::INFINITE`], as is the default: as long as it takes. `suspends`: a job that takes
+    /// longer runs no more, until it is [resumed](Self::resume).
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for a negative budget.
+    pub fn set_budget(&self, budget: impl Into<Duration>, suspends: bool) -> Result<()> {
+        let budget_ns = clock::not_negative("a budget", budget)?.as_nanos();
         self.life.0.agenda.set_budget(self.id, budget_ns, suspends);
+        Ok(())
     }
 
     /// Lets it run again.

@@ -5,7 +5,6 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
-use std::time::Duration;
 
 use takt_core::{Config, Limits, Participant, StaticParticipant};
 use takt_exec::{ProcessSettings, ThreadSettings};
@@ -29,7 +28,12 @@ use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::Waker;
 use crate::runtime::roles::Roles;
-use crate::{Error, Executor, Idle, Result, Runtime, TimingPlan};
+use crate::{Duration, Error, Executor, Idle, Result, Runtime, TimingPlan};
+
+/// The shortest lease, which others of Takt take a shorter one for.
+const LEASE_MIN: std::time::Duration = std::time::Duration::from_millis(100);
+/// The shortest time between two announcements.
+const ANNOUNCEMENT_PERIOD_MIN: std::time::Duration = std::time::Duration::from_millis(1);
 
 type Wrapper = Box<dyn FnOnce(Box<dyn Transport>) -> Box<dyn Transport>>;
 type UdpChange = Box<dyn FnOnce(&mut UdpConfig)>;
@@ -241,15 +245,17 @@ impl DomainParticipantBuilder {
         self
     }
 
-    /// How long others believe in this participant without hearing of it.
-    pub fn lease_duration(mut self, lease: Duration) -> Self {
-        self.lease_duration = Some(lease);
+    /// How long others believe in this participant without hearing of it: 20 s by default, at least 100 ms. With
+    /// [`Duration::INFINITE`] they do for as long as they run; those of Takt for one day.
+    pub fn lease_duration(mut self, lease: impl Into<Duration>) -> Self {
+        self.lease_duration = Some(lease.into());
         self
     }
 
-    /// How often the participant announces itself; a quarter of the lease at most.
-    pub fn announcement_period(mut self, period: Duration) -> Self {
-        self.announcement_period = Some(period);
+    /// The time between two announcements of the participant: 3 s by default, at least 1 ms. A quarter of the lease, if that is
+    /// shorter.
+    pub fn announcement_period(mut self, period: impl Into<Duration>) -> Self {
+        self.announcement_period = Some(period.into());
         self
     }
 
@@ -455,9 +461,13 @@ impl DomainParticipantBuilder {
         announce_process(&mut config.qos.property);
         config.limits = self.limits;
         config.is_enabled = self.is_enabled;
-        config.lease_duration = self.lease_duration.unwrap_or(config.lease_duration);
-        let longest_period = config.lease_duration / 4;
-        config.announcement_period = self.announcement_period.unwrap_or(config.announcement_period).min(longest_period);
+        if let Some(lease) = self.lease_duration {
+            config.lease_duration = at_least(LEASE_MIN, "lease_duration", lease)?;
+        }
+        if let Some(period) = self.announcement_period {
+            config.announcement_period = at_least(ANNOUNCEMENT_PERIOD_MIN, "announcement_period", period)?;
+        }
+        config.announcement_period = config.announcement_period.min(config.lease_duration / 4);
         config.interfaces = interfaces(transports);
         config.has_tcp = transports.iter().any(|transport| carries_tcp(transport.as_ref()));
         config.has_udp = !transports.iter().all(|transport| carries_tcp(transport.as_ref()));
@@ -515,6 +525,15 @@ impl DomainParticipantBuilder {
             }
         }
         Ok(Assembly { transports, roles: Roles::all(), report: TransportReport::default(), warnings })
+    }
+}
+
+/// A duration of the builder as the core takes it: infinite is the longest there is.
+fn at_least(least: std::time::Duration, name: &str, given: Duration) -> Result<std::time::Duration> {
+    let duration = given.as_nanos().map_or(std::time::Duration::MAX, std::time::Duration::from_nanos);
+    match duration < least {
+        true => Err(Error::BadParameter { what: format!("{name} is {given}: it must be at least {least:?}") }),
+        false => Ok(duration),
     }
 }
 

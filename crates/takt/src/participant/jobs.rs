@@ -11,6 +11,7 @@ use takt_wire::Guid;
 use takt_wire::qos::{DataReaderQos, DataWriterQos, Property};
 
 use super::{DomainParticipant, ParticipantInner};
+use crate::runtime::clock;
 use crate::runtime::state::State;
 use crate::timing::Timing;
 use crate::timing_plan::latency_terms;
@@ -130,15 +131,15 @@ impl DomainParticipant {
     }
 
     /// Sets how long a job of this kind and priority may take, listeners apart, whose budget is a
-    /// [property](crate::BUDGET_PROPERTY) of their reader or writer. `None`: as long as it takes. Longer ones are counted, and
-    /// told to the participant's listener.
+    /// [property](crate::BUDGET_PROPERTY) of their reader or writer. [`Duration::INFINITE`](crate::Duration::INFINITE), as is the
+    /// default: as long as it takes. The participant counts longer ones, and calls its listener.
     ///
     /// # Errors
-    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
-    pub fn set_job_budget(&self, kind: JobKind, priority: Priority, budget: Option<Duration>) -> Result<()> {
-        let nanos = |budget: Duration| budget.as_nanos().try_into().unwrap_or(u64::MAX);
+    /// [`Error::BadParameter`] for a negative budget, [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn set_job_budget(&self, kind: JobKind, priority: Priority, budget: impl Into<crate::Duration>) -> Result<()> {
+        let budget_ns = clock::not_negative("a budget", budget)?.as_nanos();
         self.look_at_jobs(|state| {
-            state.ledger.accounts.open(kind, priority).budget_ns = budget.map(nanos);
+            state.ledger.accounts.open(kind, priority).budget_ns = budget_ns;
             Ok(())
         })
     }

@@ -116,8 +116,9 @@ impl DomainParticipant {
     ///
     /// # Errors
     /// [`Error::IllegalOperation`] under [`Runtime::Shared`], whose thread does this, and from another thread than
-    /// the owner.
-    pub fn spin_once(&self, timeout: Duration) -> Result<bool> {
+    /// the owner; [`Error::BadParameter`] for a negative timeout.
+    pub fn spin_once(&self, timeout: impl Into<Duration>) -> Result<bool> {
+        let timeout = clock::timeout(timeout)?;
         if self.inner.engine.runtime == Runtime::Shared {
             return Err(Error::IllegalOperation { what: "under Runtime::Shared the participant's own thread spins" });
         }

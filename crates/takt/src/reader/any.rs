@@ -13,6 +13,7 @@ use super::DataReader;
 use crate::builtin::PublicationBuiltinTopicData;
 use crate::condition::{ReadCondition, StatusCondition};
 use crate::qos::DataReaderQos;
+use crate::runtime::clock;
 use crate::runtime::driver::Driver;
 use crate::runtime::engine::Engine;
 use crate::runtime::event_count::EventCount;
@@ -25,7 +26,7 @@ use crate::status::{
 };
 use crate::subscriber::{Subscriber, SubscriberInner};
 use crate::topic::{AnyTopic, TopicInner};
-use crate::{Error, Executor, Flow, Readable, Result, TRANSPORT_PROPERTY};
+use crate::{Duration, Error, Executor, Flow, Readable, Result, TRANSPORT_PROPERTY};
 
 /// A reader, whatever its type: what every [`DataReader`] is besides reading. Handles are clones of one another; the
 /// reader is deleted with the last one, or by [`close`](Self::close).
@@ -230,8 +231,9 @@ impl AnyDataReader {
     /// (`wait_for_historical_data`, DDS 1.4 §2.2.2.5.3). With a VOLATILE reader there is nothing to wait for.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if it did not in time.
-    pub fn wait_for_historical_data(&self, max_wait: crate::Duration) -> Result<()> {
+    /// [`Error::Timeout`] if it did not in time, [`Error::BadParameter`] for a negative time.
+    pub fn wait_for_historical_data(&self, max_wait: impl Into<Duration>) -> Result<()> {
+        let max_wait = clock::timeout(max_wait)?;
         if self.qos().durability == crate::qos::Durability::Volatile {
             return Ok(());
         }
@@ -239,7 +241,7 @@ impl AnyDataReader {
         let progress = core.engine.enter()?.progress_of(Target::Reader(core.handle)).ok_or(Error::AlreadyDeleted)?;
         core.engine.block_on(
             &progress,
-            || crate::runtime::clock::deadline(crate::runtime::clock::now(), max_wait),
+            || clock::deadline(clock::now(), max_wait),
             |driver, _| Ok(driver.core.has_history(core.handle)?.then_some(())),
         )
     }

@@ -79,10 +79,11 @@ impl<T: Readable> DataReader<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Timeout`] if none came in time; [`Error::AlreadyDeleted`] when the reader or its participant is closed;
+    /// [`Error::Timeout`] if none came in time; [`Error::BadParameter`] for a negative timeout; [`Error::AlreadyDeleted`] when the
+    /// reader or its participant is closed;
     /// [`Error::IllegalOperation`] from another thread than the owner under [`Runtime::Inline`](crate::Runtime::Inline).
     pub fn recv_timeout(&self, timeout: impl Into<Duration>) -> Result<Sample<T>> {
-        Waiting { reader: self, task: None }.wait(timeout.into())
+        Waiting { reader: self, task: None }.wait(clock::timeout(timeout)?)
     }
 
     /// The samples of this reader, each taken; waits for the next one without end. The iteration ends when the reader or its

@@ -5,6 +5,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use takt_core::Instant;
 use takt_wire::{Duration, Timestamp};
 
+use crate::{Error, Result};
+
 /// Monotonic time since the machine started: one origin for all participants.
 ///
 /// The kernel's own reading, which takes some 20 ns, without the comparisons of `std::time::Instant` that take as long
@@ -20,6 +22,26 @@ pub(crate) fn now() -> Instant {
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     // Neither part is ever negative, and 2^64 ns are 584 years.
     Instant(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
+}
+
+/// A duration that the application gives for `what`.
+///
+/// # Errors
+/// [`Error::BadParameter`] if it is negative.
+pub(crate) fn not_negative(what: &str, duration: impl Into<Duration>) -> Result<Duration> {
+    let duration = duration.into();
+    match duration.is_negative() {
+        true => Err(Error::BadParameter { what: format!("{what} of {duration}: it must not be negative") }),
+        false => Ok(duration),
+    }
+}
+
+/// A time limit that the application gives for a call that waits.
+///
+/// # Errors
+/// [`Error::BadParameter`] if it is negative.
+pub(crate) fn timeout(timeout: impl Into<Duration>) -> Result<Duration> {
+    not_negative("a timeout", timeout)
 }
 
 /// The moment `timeout` after `now`; `None` never comes.

@@ -312,9 +312,9 @@ impl AnyDataWriter {
     /// Waits until all reliable readers that are matched now have acknowledged everything written.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if some did not in time.
-    pub fn wait_for_acknowledgments(&self, max_wait: Duration) -> Result<()> {
-        let core = &*self.core;
+    /// [`Error::Timeout`] if some did not in time, [`Error::BadParameter`] for a negative time.
+    pub fn wait_for_acknowledgments(&self, max_wait: impl Into<Duration>) -> Result<()> {
+        let (core, max_wait) = (&*self.core, clock::timeout(max_wait)?);
         core.engine
             .block_on(
                 &core.progress,
@@ -360,9 +360,9 @@ impl AnyDataWriter {
     /// Waits until a durability service is matched, and those that are have made all safe that was written.
     ///
     /// # Errors
-    /// [`Error::Timeout`] if they did not in time.
-    pub fn wait_for_durability(&self, max_wait: Duration) -> Result<()> {
-        let core = &*self.core;
+    /// [`Error::Timeout`] if they did not in time, [`Error::BadParameter`] for a negative time.
+    pub fn wait_for_durability(&self, max_wait: impl Into<Duration>) -> Result<()> {
+        let (core, max_wait) = (&*self.core, clock::timeout(max_wait)?);
         core.engine.block_on(
             &core.progress,
             || clock::deadline(clock::now(), max_wait),

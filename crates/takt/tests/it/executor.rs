@@ -104,7 +104,7 @@ fn a_job_that_takes_too_long_is_suspended_until_it_is_resumed() {
         while began.elapsed() < Duration::from_millis(2) {}
     });
     let job = job.expect("room");
-    job.set_budget(Some(Duration::from_millis(1)), true);
+    job.set_budget(Duration::from_millis(1), true).expect("a budget");
     job.trigger();
     wait_until(&[], "the overrun", || job.statistics().overruns == 1);
     assert!(job.statistics().is_suspended);
@@ -112,7 +112,7 @@ fn a_job_that_takes_too_long_is_suspended_until_it_is_resumed() {
     let (_busy, let_go) = occupy(&executor);
     drop(let_go);
     assert_eq!(job.statistics().durations.count(), 1, "others ran, it did not");
-    job.set_budget(None, false);
+    job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
     wait_until(&[], "the next run", || job.statistics().durations.count() == 2);
     assert_eq!(job.statistics().overruns, 1);
@@ -134,7 +134,7 @@ fn a_job_that_is_triggered_suspended_and_resumed_runs_once_and_not_before() {
     let executor = executor("resumed");
     let (job, begun, let_go) = begins_and_waits(&executor, Priority::NORMAL);
     let (busy, busy_begun, busy_let_go) = begins_and_waits(&executor, Priority::MAX);
-    job.set_budget(Some(Duration::ZERO), true);
+    job.set_budget(Duration::ZERO, true).expect("a budget");
     job.trigger();
     begun.recv_timeout(PATIENCE).expect("it runs");
     // What triggers it while it runs is due once it is resumed.
@@ -156,7 +156,7 @@ fn a_job_that_is_triggered_suspended_and_resumed_runs_once_and_not_before() {
     let_go.send(()).expect("it waits");
     told.recv_timeout(PATIENCE).expect("it runs");
     assert!(begun.try_recv().is_err(), "a job that is suspended does not run");
-    job.set_budget(None, false);
+    job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
     begun.recv_timeout(PATIENCE).expect("it is resumed");
     let_go.send(()).expect("it waits");

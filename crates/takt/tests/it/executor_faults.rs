@@ -143,7 +143,7 @@ fn an_overrun_on_another_executor_is_told_at_once() {
         write(&writer, 1);
         told.recv_timeout(PATIENCE).expect("the call");
         // The participant has gone to sleep.
-        writer.wait_for_acknowledgments(takt::Duration::from_secs(30)).expect("in time");
+        writer.wait_for_acknowledgments(Duration::from_secs(30)).expect("in time");
         let_go.send(()).expect("it waits");
         assert_eq!(overruns.recv_timeout(PATIENCE), Ok(count));
     }
@@ -155,7 +155,7 @@ fn to_tell_of_overruns_may_take_too_long_itself() {
         Pair::<Shape>::new(Runtime::Shared, reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
     let (tell, overruns) = mpsc::channel();
     pair.subscriber.set_listener(Box::new(Overruns(tell))).expect("open");
-    pair.subscriber.set_job_budget(JobKind::Callback, Priority::NORMAL, Some(Duration::ZERO)).expect("open");
+    pair.subscriber.set_job_budget(JobKind::Callback, Priority::NORMAL, Duration::ZERO).expect("open");
     let (tell, told) = mpsc::channel();
     listen(&pair.reader, move |reader| {
         reader.take(usize::MAX).expect("open");
@@ -197,9 +197,7 @@ fn a_listener_that_is_suspended_is_not_called_for_what_came_during_its_call() {
     write(&writer, 1);
     wait_until(&[&from, &to], "the call", || to.budget_overruns().expect("open").total_count == 1);
     write(&writer, 3);
-    wait_until(&[&from, &to], "acknowledgement", || {
-        matches!(writer.wait_for_acknowledgments(takt::Duration::ZERO), Ok(()))
-    });
+    wait_until(&[&from, &to], "acknowledgement", || matches!(writer.wait_for_acknowledgments(Duration::ZERO), Ok(())));
     assert_eq!(calls.load(Ordering::SeqCst), 1, "it is suspended");
     reader.resume_listener().expect("open");
     wait_until(&[&from, &to], "the next call", || calls.load(Ordering::SeqCst) == 2);

@@ -127,7 +127,7 @@ fn a_wait_spins_for_the_time_that_was_set_and_then_sleeps() {
     let (participant, peer, log) = participant(Runtime::Inline, Idle::SpinThenBlock(SPAN));
     log.lock().expect("no panic").clear();
     let begun = Instant::now();
-    assert!(!participant.spin_once(takt::Duration::from_millis(100)).expect("driven"), "nothing comes");
+    assert!(!participant.spin_once(Duration::from_millis(100)).expect("driven"), "nothing comes");
     assert!(begun.elapsed() >= Duration::from_millis(100));
     let (hot, end) = end_of_spinning(&log.lock().expect("no panic")).expect("it has slept");
     assert!(hot > 0 && end - begun >= SPAN, "{hot} hot scans, {:?}", end - begun);
@@ -141,11 +141,11 @@ fn a_wait_spins_for_the_time_that_was_set_and_then_sleeps() {
             }
             peer.send(b"no RTPS").expect("room");
         });
-        assert!(participant.spin_once(takt::Duration::from_secs(60)).expect("driven"), "a datagram");
+        assert!(participant.spin_once(Duration::from_secs(60)).expect("driven"), "a datagram");
     });
     assert!(log.lock().expect("no panic").iter().any(|(scan, _, found)| *found && *scan != Scan::Hot));
     log.lock().expect("no panic").clear();
-    participant.spin_once(takt::Duration::ZERO).expect("driven");
+    participant.spin_once(Duration::ZERO).expect("driven");
     assert_eq!(log.lock().expect("no panic").first().map(|(scan, ..)| *scan), Some(Scan::Hot));
 }
 
@@ -155,12 +155,9 @@ fn what_comes_while_it_spins_is_found_without_a_sleep_and_prolongs_the_spinning(
     log.lock().expect("no panic").clear();
     for _ in 0..100 {
         peer.send(b"no RTPS").expect("room");
-        assert!(participant.spin_once(takt::Duration::from_secs(60)).expect("driven"), "a datagram");
+        assert!(participant.spin_once(Duration::from_secs(60)).expect("driven"), "a datagram");
     }
-    assert!(
-        !participant.spin_once(takt::Duration::from_millis(5)).expect("driven"),
-        "the time is over before the span"
-    );
+    assert!(!participant.spin_once(Duration::from_millis(5)).expect("driven"), "the time is over before the span");
     assert_eq!(end_of_spinning(&log.lock().expect("no panic")), None, "only hot scans");
 }
 
@@ -180,7 +177,7 @@ fn after_a_sleep_those_alone_are_asked_that_have_something() {
                 }
                 peer.send(b"no RTPS").expect("room");
             });
-            assert!(participant.spin_once(takt::Duration::from_secs(60)).expect("driven"), "a datagram");
+            assert!(participant.spin_once(Duration::from_secs(60)).expect("driven"), "a datagram");
         });
         assert!(log.lock().expect("no panic").iter().any(|(scan, _, found)| *found && *scan == Scan::All));
         // A thorough look may come before a sleep, but not after it.
@@ -236,7 +233,7 @@ fn what_comes_after_a_silence_bears_the_time_of_its_arrival() {
             while samples.is_empty() {
                 assert!(begun.elapsed() < PATIENCE, "{runtime:?}: the sample does not come");
                 if runtime == Runtime::Inline {
-                    subscriber.spin_once(takt::Duration::from_secs(10)).expect("driven");
+                    subscriber.spin_once(Duration::from_secs(10)).expect("driven");
                 } else {
                     std::thread::yield_now();
                 }

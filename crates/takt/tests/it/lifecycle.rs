@@ -117,7 +117,7 @@ fn an_inline_participant_that_ends_on_another_thread_says_goodbye() {
 #[test]
 fn a_shared_participant_drives_itself() {
     let participant = on_loopback(domain(), Runtime::Shared).build().expect("participant");
-    let result = participant.spin_once(takt::Duration::ZERO);
+    let result = participant.spin_once(Duration::ZERO);
     assert!(matches!(result, Err(Error::IllegalOperation { .. })), "{result:?}");
 }
 

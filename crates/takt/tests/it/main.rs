@@ -11,6 +11,7 @@ mod contracts;
 mod critical_path;
 mod directed_write;
 mod discovery_server;
+mod durations;
 mod dynamic;
 mod entity_tree;
 mod ethernet;

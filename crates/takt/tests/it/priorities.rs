@@ -205,7 +205,7 @@ fn a_listener_that_takes_too_long_is_told_of_and_suspended() {
 fn a_budget_of_a_class_counts_and_does_not_suspend() {
     let pair = Pair::new(Runtime::Inline);
     let (writer, reader) = pair.connect("Slow", &[]);
-    let budget = Some(Duration::from_micros(500));
+    let budget = Duration::from_micros(500);
     pair.to.set_job_budget(JobKind::Callback, Priority::NORMAL, budget).expect("open");
     let order = Order::default();
     listen(&reader, "slow", &order, || work_for(Duration::from_millis(1)));

@@ -207,7 +207,7 @@ fn executors_race_with_all_that_uses_them() {
         Box::new(|_| reader.set_listener(Counting::new(&calls, &living)).expect("open")),
         Box::new(|_| reader.resume_listener().expect("open")),
         Box::new(|round| {
-            job.set_budget(Some(std::time::Duration::ZERO), round % 2 == 0);
+            job.set_budget(std::time::Duration::ZERO, round % 2 == 0).expect("a budget");
             job.trigger();
             job.resume();
         }),
@@ -227,7 +227,7 @@ fn executors_race_with_all_that_uses_them() {
             scope.spawn(move || (0..150).for_each(&mut doing));
         }
     });
-    job.set_budget(None, false);
+    job.set_budget(takt::Duration::INFINITE, false).expect("a budget");
     job.resume();
     // Nothing was lost on the way: whoever is to call now does, and jobs run.
     for (round, executor) in [Some(&aside[0]), None, Some(&own)].into_iter().enumerate() {

@@ -89,7 +89,7 @@ pub fn wait_until(participants: &[&DomainParticipant], what: &str, mut condition
         assert!(Instant::now() < deadline, "waited in vain: {what}");
         let mut inline = 0;
         for participant in participants {
-            match participant.spin_once(takt::Duration::ZERO) {
+            match participant.spin_once(Duration::ZERO) {
                 Ok(_) => inline += 1,
                 Err(Error::IllegalOperation { .. }) => {}
                 Err(error) => panic!("{what}: {error}"),

@@ -218,7 +218,7 @@ impl<T: Exchanged> WriterEndpoint for DataWriter<T> {
     }
 
     fn wait_acknowledged(&self, max_wait: Duration) -> Result<()> {
-        self.wait_for_acknowledgments(max_wait.into())
+        self.wait_for_acknowledgments(max_wait)
     }
 }
 
