@@ -104,7 +104,7 @@ pub fn spin(participants: &[&DomainParticipant], time: Duration) -> Result<()> {
         }
         let share = left.min(STEP) / u32::try_from(participants.len().max(1)).unwrap_or(1);
         for participant in participants {
-            participant.spin_once(share.into())?;
+            participant.spin_once(share)?;
         }
     }
     Ok(())

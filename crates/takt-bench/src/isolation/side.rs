@@ -217,7 +217,7 @@ fn pong(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
 /// Lets the participant live for up to `timeout`; who spins rests now and then.
 pub(crate) fn drive(participant: &DomainParticipant, timeout: Duration, spins: bool) -> Result<()> {
     let timeout = if spins { Resting::awake(timeout).unwrap_or_default() } else { timeout };
-    participant.spin_once(timeout.into())?;
+    participant.spin_once(timeout)?;
     Ok(())
 }
 
