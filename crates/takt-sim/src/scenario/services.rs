@@ -70,10 +70,18 @@ impl Scenario {
     }
 
     /// One more process on a host of its own, which is the server and has no endpoints. For a while nothing that it says arrives.
+    /// Most processes are there by then, and create their endpoints one by one, so that introductions are lost.
     fn add_server(&mut self, rng: &mut Rng) {
+        let early = 300 * MILLISECOND;
+        for process in &mut self.processes {
+            if rng.chance(800_000) {
+                process.start = rng.below(early);
+                process.endpoints.iter_mut().for_each(|endpoint| endpoint.create = rng.between(early, self.active));
+            }
+        }
         let host = self.hosts.len();
         self.hosts.push(self.hosts[0].clone());
-        let mut server = process(host, rng.below(SECOND));
+        let mut server = process(host, rng.below(early));
         for _ in 0..rng.between(1, 2) {
             let from = rng.between(self.active / 8, self.active - 1);
             let until = from + rng.between(300 * MILLISECOND, 2 * SECOND);
