@@ -13,7 +13,7 @@ use crate::open_vswitch::{self, Switches};
 use crate::plan::Plan;
 use crate::preflight::{self, Check, Outcome, RECEIVE_OCTETS, SEND_OCTETS};
 use crate::process::{self, Process};
-use crate::record::Record;
+use crate::record::{Claim, Record};
 use crate::wiring::{self, Namespaces};
 
 /// A lab. It is taken down when dropped, unless it is [kept](Self::keep).
@@ -240,11 +240,12 @@ impl Lab {
     /// There is none of that name, another process is making it, or something cannot be removed; then the rest of it stays on record.
     pub fn down(name: &str) -> Result<()> {
         check_root()?;
-        let record = Record::read(name)?;
-        if !record.is_complete && record.builder != Process::own() && record.builder.is_alive() {
-            return Err(Error::Building { lab: name.to_owned(), pid: record.builder.pid });
+        let claim = Record::claim(name)?.ok_or_else(|| Error::NotThere(name.to_owned()))?;
+        let Record { is_complete, builder, .. } = claim.record;
+        if !is_complete && builder != Process::own() && builder.is_alive() {
+            return Err(Error::Building { lab: name.to_owned(), pid: builder.pid });
         }
-        remove(&record)?;
+        remove(claim)?;
         Record::remove_drafts()
     }
 
@@ -256,12 +257,17 @@ impl Lab {
     pub fn sweep() -> Result<()> {
         check_root()?;
         Record::remove_drafts()?;
-        for name in Record::names() {
+        let is_abandoned = |record: &Record| record.is_owned && !record.builder.is_alive();
+        for name in Record::names_of_directories() {
             match Record::read(&name) {
-                Ok(record) if record.is_owned && !record.builder.is_alive() => remove(&record)?,
-                // Another process removes it.
+                Ok(record) if !is_abandoned(&record) => continue,
+                // Another process removes it, which is waited for.
                 Ok(_) | Err(Error::NotThere(_)) => {}
                 Err(error) => return Err(error),
+            }
+            // What is there then may be another lab of its name.
+            if let Some(claim) = Record::claim(&name)?.filter(|claim| is_abandoned(&claim.record)) {
+                remove(claim)?;
             }
         }
         buffers::restore_abandoned().map_err(Error::os("restore net.core.wmem_default and rmem_default"))
@@ -284,7 +290,9 @@ impl Lab {
             switches.stop()?;
         }
         self.namespaces.clear();
-        remove(&self.record)?;
+        if let Some(claim) = Record::claim(&self.record.name)? {
+            remove(claim)?;
+        }
         self.record.name.clear();
         Ok(())
     }
@@ -306,9 +314,10 @@ pub(crate) fn no_host(record: &Record, host: &str) -> Error {
     Error::NoHost { lab: record.name.clone(), host: host.to_owned(), hosts: hosts.join(", ") }
 }
 
-fn remove(record: &Record) -> Result<()> {
+fn remove(Claim { record, .. }: Claim) -> Result<()> {
     buffers::restore_abandoned().map_err(Error::os("restore net.core.wmem_default and rmem_default"))?;
-    let inodes: Vec<_> = record.namespaces.iter().filter_map(|(_, name)| Namespace::inode(name)).collect();
+    let (_namespaces, inodes): (Vec<_>, Vec<_>) =
+        record.namespaces.iter().filter_map(|(_, name)| Namespace::with_inode(name)).unzip();
     process::end_all(&inodes).map_err(Error::os(format!("end the processes of lab {}", record.name)))?;
     for (_, name) in &record.namespaces {
         Namespace::remove(name).map_err(Error::os(format!("remove the network namespace {name}")))?;

@@ -79,11 +79,13 @@ impl Namespace {
         }
     }
 
-    /// The inode that names the namespace, also in `/proc/PID/ns/net`; `None` if there is none mounted.
-    pub(crate) fn inode(name: &str) -> Option<u64> {
-        let inode = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
-        let (device, own) = (inode(Path::new(OWN)).ok()?.0, inode(&path(name)).ok()?); // tidy-allow(dropped-cause): documented
-        (own.0 == device).then_some(own.1)
+    /// Opens one with the inode that names it, also in `/proc/PID/ns/net`; `None` if there is none mounted. The kernel gives the inode
+    /// to another namespace when this one is gone, which it is not while the value lives.
+    pub(crate) fn with_inode(name: &str) -> Option<(Self, u64)> {
+        let namespace = Self::open(name).ok()?; // tidy-allow(dropped-cause): documented
+        let inode = |file: fs::Metadata| (file.dev(), file.ino());
+        let (own, found) = (fs::metadata(OWN).map(inode).ok()?, namespace.file.metadata().map(inode).ok()?); // tidy-allow(dropped-cause): documented
+        (own.0 == found.0).then_some((namespace, found.1))
     }
 
     /// Runs `f` in the namespace, on a thread of its own. Sockets that it opens, and processes that it starts, stay in the namespace.

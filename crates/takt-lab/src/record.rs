@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,15 @@ use crate::process::Process;
 /// Where labs have their directories.
 pub const LABS: &str = "/run/takt/lab";
 const FILE: &str = "record.json";
+
+/// The right to remove a lab. One process has it at a time; the kernel takes it back with the process.
+#[derive(Debug)]
+pub struct Claim {
+    /// The lab's record.
+    pub record: Record,
+    /// The lock is on the lab's directory.
+    _directory: File,
+}
 
 /// See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,16 +90,45 @@ impl Record {
         serde_json::from_str(&text).map_err(|why| failed(io::Error::new(ErrorKind::InvalidData, why)))
     }
 
+    /// Waits until no other process removes the lab, and reads the record that is there then. `None` if there is none.
+    pub fn claim(name: &str) -> Result<Option<Claim>> {
+        let path = Self::directory(name);
+        let failed = || Error::os(format!("lock {}", path.display()));
+        loop {
+            let directory = match File::open(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                opened => opened.map_err(failed())?,
+            };
+            directory.lock().map_err(failed())?;
+            let locked = directory.metadata().map_err(failed())?;
+            match fs::metadata(&path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+                // The one that was waited for is gone, and another lab has its name.
+                found if found.as_ref().is_ok_and(|found| found.ino() != locked.ino()) => {}
+                found => {
+                    found.map_err(failed())?;
+                    return match Self::read(name) {
+                        Err(Error::NotThere(_)) => Ok(None),
+                        record => Ok(Some(Claim { record: record?, _directory: directory })),
+                    };
+                }
+            }
+        }
+    }
+
     /// Names of all labs.
     pub fn names() -> Vec<String> {
-        let entries = fs::read_dir(LABS).into_iter().flatten().flatten();
-        let mut names: Vec<_> = entries
-            .filter(|entry| entry.path().join(FILE).exists())
-            .filter_map(|entry| entry.file_name().into_string().ok()) // tidy-allow(dropped-cause): none of ours
-            .filter(|name| !name.starts_with('.'))
-            .collect();
+        let mut names = Self::names_of_directories();
+        names.retain(|name| Self::directory(name).join(FILE).exists());
         names.sort();
         names
+    }
+
+    /// Names of all labs, and of those that a process removes now.
+    pub fn names_of_directories() -> Vec<String> {
+        let entries = fs::read_dir(LABS).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok()); // tidy-allow(dropped-cause): none of ours
+        names.filter(|name| !name.starts_with('.')).collect()
     }
 
     /// Removes the drafts of processes that were killed before they had a record.
@@ -105,9 +144,18 @@ impl Record {
         Ok(())
     }
 
-    /// Removes the directory of the lab, with its record.
+    /// Removes the directory of the lab. The record is the last in it, so that whoever is killed meanwhile leaves what can be removed.
     pub fn remove(name: &str) -> Result<()> {
-        remove_directory(&Self::directory(name))
+        let directory = Self::directory(name);
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let (path, is_directory) = (entry.path(), entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            if is_directory {
+                remove_directory(&path)?;
+            } else if entry.file_name() != FILE {
+                fs::remove_file(&path).map_err(Error::os(format!("remove {}", path.display())))?;
+            }
+        }
+        remove_directory(&directory)
     }
 }
 
@@ -115,5 +163,48 @@ fn remove_directory(path: &Path) -> Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(Error::os(format!("remove {}", path.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use takt_testkit::{not_run, require};
+
+    use super::*;
+
+    fn record(name: &str, switch: &str) -> Record {
+        let switches = vec![switch.to_owned()];
+        let (builder, namespaces) = (Process::own(), Vec::new());
+        Record { name: name.to_owned(), builder, is_complete: false, is_owned: true, namespaces, switches }
+    }
+
+    #[test]
+    fn second_remover_waits_and_finds_the_lab_that_has_the_name_then() {
+        if let Err(why) = require::root() {
+            return not_run(why);
+        }
+        let name = format!("test-claim-{}", std::process::id());
+        record(&name, "first").create().expect("root may");
+        let first = Record::claim(&name).expect("it can be read").expect("there is one");
+        let (tell, told) = mpsc::channel();
+        let second = std::thread::spawn({
+            let name = name.clone();
+            move || {
+                let claim = Record::claim(&name).expect("it can be read");
+                tell.send(claim.map(|claim| claim.record.switches)).expect("the test waits");
+            }
+        });
+        assert!(told.recv_timeout(Duration::from_millis(100)).is_err(), "it waits");
+        Record::remove(&name).expect("it is there");
+        record(&name, "second").create().expect("the name is free");
+        drop(first);
+        let found = told.recv_timeout(Duration::from_secs(60)).expect("it waits no longer");
+        assert_eq!(found, Some(vec!["second".to_owned()]));
+        second.join().expect("no panic");
+        Record::remove(&name).expect("it is there");
+        assert!(Record::claim(&name).expect("it can be read").is_none());
     }
 }

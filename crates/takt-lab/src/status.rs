@@ -62,9 +62,10 @@ impl Status {
         check_root()?;
         let record = Record::read(name)?;
         let place = |(name, namespace): &(String, String)| {
-            let inode = Namespace::inode(namespace);
-            let processes = process::in_namespaces(inode.as_slice()).iter().map(|process| process.pid).collect();
-            Place { name: name.clone(), namespace: namespace.clone(), is_there: inode.is_some(), processes }
+            let found = Namespace::with_inode(namespace);
+            let inodes: Vec<_> = found.iter().map(|(_, inode)| *inode).collect();
+            let processes = process::in_namespaces(&inodes).iter().map(|process| process.pid).collect();
+            Place { name: name.clone(), namespace: namespace.clone(), is_there: found.is_some(), processes }
         };
         // Without an answer, no switch is there.
         let mut database = open_vswitch::database(&Record::directory(name)).ok(); // tidy-allow(dropped-cause): is_there says it

@@ -135,7 +135,8 @@ fn two_labs_with_the_same_addresses_do_not_meet() {
     }
     let labs = ["one", "other"].map(|test| up(test, ONE_SWITCH));
     let [one, other] = labs.each_ref().map(|lab| lab.namespace("right").expect("a host"));
-    let receivers = [one, other].map(|host| socket(host, "10.7.0.2", Duration::from_millis(300)));
+    let receivers =
+        [(one, LIMIT), (other, Duration::from_millis(300))].map(|(host, limit)| socket(host, "10.7.0.2", limit));
     let sender = socket(labs[0].namespace("left").expect("a host"), "10.7.0.1", LIMIT);
     sender.send_to(b"one", "10.7.0.2:7000").expect("there is a route");
     assert_eq!(receivers[0].recv(&mut [0; 8]).expect("it arrives"), 3);
