@@ -276,9 +276,10 @@ mod tests {
     #[test]
     fn participants_that_share_a_file_match() {
         use takt::qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+        let domain = takt_testkit::domain::domain();
         let join = |name: &str| {
             let builder =
-                takt::DomainParticipant::builder(228).interfaces(["lo"]).peers(["127.0.0.1"]).multicast(false);
+                takt::DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]).multicast(false);
             let list = parse_static_endpoints("f", FILE).expect("well-formed");
             builder.name(name).static_endpoints(list).build().expect("participant")
         };

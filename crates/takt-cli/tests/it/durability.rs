@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use takt::qos::*;
 use takt::{DataWriter, DdsType, DomainParticipant};
+use takt_testkit::domain::domain;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Rounds of a quick run, and of `make test-long`.
@@ -133,8 +134,7 @@ fn round(domain: u32, store: &Path, first: u32, lifetime: Duration) -> (Range<u3
 fn samples_reported_durable_survive_kill_9_of_the_service_and_the_end_of_their_writer() {
     let name = format!("takt-kill-{}", std::process::id());
     let store = Directory(std::env::temp_dir().join(name));
-    // Tests of this crate use domains of their own; this one's is above theirs.
-    let domain = 190 + std::process::id() % 40;
+    let domain = domain();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
     let (mut next, mut durable) = (0, Vec::new());
     for _ in 0..rounds() {

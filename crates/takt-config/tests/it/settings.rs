@@ -4,22 +4,24 @@ use std::time::{Duration, Instant};
 
 use takt::DomainParticipant;
 use takt_config::{Format, Settings};
-
-/// The observer's discovery port: domain 190, the sixth participant (RTPS 2.5 §9.6.2).
-const OBSERVER_PORT: u16 = 7400 + 250 * 190 + 10 + 2 * 5;
+use takt_testkit::domain::domain;
 
 #[test]
 fn a_participant_is_what_its_settings_say() {
-    let observer = "[participant]\ndomain = 190\nindex = 5\n[network]\ninterfaces = [\"lo\"]\nmulticast = false\n";
-    let observer = build(observer);
+    let domain = domain();
+    // The discovery port of the sixth participant (RTPS 2.5 §9.6.2).
+    let observer_port = 7400 + 250 * domain + 10 + 2 * 5;
+    let observer = build(&format!(
+        "[participant]\ndomain = {domain}\nindex = 5\n[network]\ninterfaces = [\"lo\"]\nmulticast = false\n"
+    ));
     let text = format!(
-        "[participant]\ndomain = 190\nname = \"camera\"\nindex = 3\nlease_duration = \"7 s\"\nruntime = \"inline\"\n\
-         announcement_period = \"100 ms\"\n[network]\ninterfaces = [\"lo\"]\npeers = [\"127.0.0.1:{OBSERVER_PORT}\"]\n\
+        "[participant]\ndomain = {domain}\nname = \"camera\"\nindex = 3\nlease_duration = \"7 s\"\nruntime = \"inline\"\n\
+         announcement_period = \"100 ms\"\n[network]\ninterfaces = [\"lo\"]\npeers = [\"127.0.0.1:{observer_port}\"]\n\
          multicast = false\nshared_memory = false\n[udp]\nport_base = 7500\nd3 = 21\n[qos_library.L.P]\nis_default_qos = true\n\
          domain_participant_qos.user_data.value = [1, 2]\n"
     );
     let subject = build(&text);
-    assert_eq!((subject.domain_id(), subject.qos().entity_name.0.as_str()), (190, "camera"));
+    assert_eq!((subject.domain_id(), subject.qos().entity_name.0.as_str()), (domain, "camera"));
 
     let deadline = Instant::now() + Duration::from_secs(60);
     let seen = loop {
@@ -33,7 +35,7 @@ fn a_participant_is_what_its_settings_say() {
     };
     assert_eq!(seen.lease_duration, takt::Duration::from_secs(7));
     assert_eq!((seen.entity_name.0.as_str(), seen.user_data.0.as_slice()), ("camera", &[1, 2][..]));
-    let base = 7500 + 250 * 190 + 2 * 3;
+    let base = 7500 + 250 * domain + 2 * 3;
     let ports = |locators: &[takt::Locator]| locators.iter().map(|locator| locator.port).collect::<Vec<_>>();
     assert_eq!(ports(&seen.metatraffic_unicast), [base + 10]);
     assert_eq!(ports(&seen.default_unicast), [base + 21]);

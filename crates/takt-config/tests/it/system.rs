@@ -9,6 +9,7 @@ use takt::real_time::{JobKind, Priority};
 use takt::*;
 use takt_config::system::{Accounts, MEASURED_JOBS_MIN, SystemFile};
 use takt_config::{Format, Settings, read_system, read_timing_plan};
+use takt_testkit::domain::domain;
 
 /// No test waits longer than this for a condition.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -162,11 +163,11 @@ fn count(participant: &DomainParticipant, kind: JobKind, priority: i32) -> u64 {
 
 #[test]
 fn times_are_measured_and_analysed_and_kept_to() {
-    let directory = Directory::new();
+    let (domain, directory) = (domain(), Directory::new());
     let since = Instant::now();
     // Once more where somebody else had the processor for so long that there is no bound.
     let (path, file, certificate) = loop {
-        let first = run(211, &directory.write("first.toml", &declared("5 ms", "")), 200);
+        let first = run(domain, &directory.write("first.toml", &declared("5 ms", "")), 200);
         for (executor, name) in first.executors.iter().zip(["pedal.json", "wheel.json"]) {
             let mut accounts = Vec::new();
             executor.write_job_accounts(&mut accounts).expect("memory");
@@ -193,7 +194,7 @@ fn times_are_measured_and_analysed_and_kept_to() {
     let on_wheel = |flow: &takt_calculus::Flow| flow.stages[0].resource == 1 && flow.name.ends_with(" on wheel");
     assert!(file.system().flows[1..].iter().any(on_wheel), "what else it does delays by one job");
 
-    let second = run(212, &path, 100);
+    let second = run(domain, &path, 100);
     let [pedal, wheel] = &second.participants;
     assert!(count(wheel, JobKind::Receive, 30) >= 100 && count(wheel, JobKind::Callback, 30) >= 1);
     assert!(count(wheel, JobKind::Receive, 0) >= 1, "the load has no priority");
@@ -207,7 +208,7 @@ fn samples_above_the_bound_and_the_limit_are_counted() {
     let directory = Directory::new();
     // Nobody is so fast, but for the limit.
     let text = declared("1 ns", "limit = \"100 s\"").replace("delay = \"1 ms\"", "delay = \"0 ms\"");
-    let run = run(213, &directory.write("system.toml", &text), 20);
+    let run = run(domain(), &directory.write("system.toml", &text), 20);
     let status = run.reader.latency_exceeded_status().expect("open").expect("it has a bound");
     // On the wheel each stage may find the other before it.
     assert_eq!((status.bound_ns, status.limit_ns), (Some(1 + 2 + 2), Some(100_000_000_000)));
@@ -247,7 +248,7 @@ fn a_file_that_does_not_fit_is_refused_before_anything_is_built() {
     assert!(told.contains("nothing.toml"), "{told}");
 
     let fits = read_timing_plan(directory.write("system.toml", &declared("1 ms", ""))).expect("it fits");
-    let stranger = DomainParticipant::builder(214).interfaces(["lo"]).name("stranger").timing_plan(fits).build();
+    let stranger = DomainParticipant::builder(domain()).interfaces(["lo"]).name("stranger").timing_plan(fits).build();
     let told = stranger.map(drop).expect_err("not in the file").to_string();
     assert!(told.contains("there is no executor \"stranger\"; there are pedal, wheel"), "{told}");
 }

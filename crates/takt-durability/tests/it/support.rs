@@ -1,8 +1,5 @@
 //! What the tests share: a domain and a directory each, services in threads, writers and late joiners.
 
-use std::cell::RefCell;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,6 +9,7 @@ use std::time::{Duration, Instant};
 use takt::qos::*;
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Sample};
 use takt_durability::{Options, Service, Totals};
+pub use takt_testkit::domain::domain;
 
 /// No test waits longer than this for a condition; it is a failure then, not a slow machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,25 +19,6 @@ pub struct Number {
     #[dds(key)]
     pub key: u32,
     pub value: u32,
-}
-
-/// A domain that no other test uses, of this process or another. It is the test's own until its thread ends.
-pub fn domain() -> u32 {
-    thread_local! {
-        /// A name that is taken reserves a domain in this network namespace, for no longer than the process lives.
-        static RESERVED: RefCell<Vec<UnixListener>> = const { RefCell::new(Vec::new()) };
-    }
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let deadline = Instant::now() + PATIENCE;
-    while Instant::now() < deadline {
-        let domain = (std::process::id().wrapping_mul(29) + NEXT.fetch_add(1, Ordering::Relaxed)) % 230 + 1;
-        let name = SocketAddr::from_abstract_name(format!("takt-test-domain-{domain}")).expect("a short name");
-        if let Ok(reservation) = UnixListener::bind_addr(&name) {
-            RESERVED.with_borrow_mut(|reserved| reserved.push(reservation));
-            return domain;
-        }
-    }
-    panic!("other tests have all domains");
 }
 
 /// A directory that goes with the test.

@@ -19,7 +19,7 @@ mod udp_trains;
 mod urgent_first;
 mod wrappers_conform;
 
-use takt_testkit::network;
+use takt_testkit::{domain, network};
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt_transport::{FlowId, RxMeta, Scan, Transport};
 use takt_wire::Locator;
@@ -27,8 +27,9 @@ use takt_wire::Locator;
 #[global_allocator]
 static ALLOCATOR: takt_testkit::memory::Counting = takt_testkit::memory::Counting;
 
-/// UDPv4 over loopback alone, in this domain.
+/// UDPv4 over loopback alone, in this domain, which is the test's own until its thread ends.
 fn loopback(domain_id: u32) -> UdpConfig {
+    domain::claim(domain_id);
     UdpConfig { interfaces: InterfaceSelection::Named(vec!["lo".into()]), ..UdpConfig::new(domain_id) }
 }
 

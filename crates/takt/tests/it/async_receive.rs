@@ -175,8 +175,8 @@ fn streams_of_one_reader_share_its_samples() {
 
 #[test]
 fn closing_from_another_thread_ends_what_waits() {
+    let domain = domain();
     for round in 0..50 {
-        let domain = domain();
         let participant = on_loopback(domain, Runtime::Shared).build().expect("participant");
         let reader = create_reader::<Shape>(&participant, "Topic", DataReaderQos::default());
         let mut stream = reader.stream();

@@ -46,12 +46,11 @@ impl DataReaderListener<Shape> for Counting {
 
 #[test]
 fn closing_races_with_everything_that_uses_a_reader() {
+    let domain = domain();
+    let join = || on_loopback(domain, Runtime::Shared).build().expect("participant");
     for round in 0..40 {
-        let pair = Pair::<Shape>::new(
-            Runtime::Shared,
-            reliable_writer(History::KeepLast(4)),
-            reliable_reader(History::KeepLast(4)),
-        );
+        let (writer, reader) = (reliable_writer(History::KeepLast(4)), reliable_reader(History::KeepLast(4)));
+        let pair = Pair::<Shape>::between(join(), join(), writer, reader);
         let (calls, living) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

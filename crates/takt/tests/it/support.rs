@@ -1,13 +1,10 @@
 //! What the tests share: types, participants on loopback, and waiting for conditions.
 
-use std::cell::RefCell;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use takt::qos::*;
 use takt::*;
+pub use takt_testkit::domain::domain;
 
 /// No test waits longer than this for a condition; it is a failure then, not a slow machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,27 +36,6 @@ impl Blob {
     pub fn new(number: u32, len: usize) -> Self {
         Self { number, bytes: (0..len).map(|index| (index as u32).wrapping_add(number) as u8).collect() }
     }
-}
-
-/// A domain that no other test uses, of this process or another: those that run at once would meet on loopback. It is
-/// the test's own until its thread ends.
-pub fn domain() -> u32 {
-    thread_local! {
-        /// A name that is taken reserves a domain in this network namespace, for no longer than the process lives.
-        static RESERVED: RefCell<Vec<UnixListener>> = const { RefCell::new(Vec::new()) };
-    }
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let deadline = Instant::now() + PATIENCE;
-    while Instant::now() < deadline {
-        // Domains up to 232 have well-known ports (RTPS 2.5 §9.6.2).
-        let domain = (std::process::id().wrapping_mul(29) + NEXT.fetch_add(1, Ordering::Relaxed)) % 230 + 1;
-        let name = SocketAddr::from_abstract_name(format!("takt-test-domain-{domain}")).expect("a short name");
-        if let Ok(reservation) = UnixListener::bind_addr(&name) {
-            RESERVED.with_borrow_mut(|reserved| reserved.push(reservation));
-            return domain;
-        }
-    }
-    panic!("other tests have all domains");
 }
 
 /// A participant on loopback.

@@ -9,10 +9,12 @@ use takt::qos::*;
 use takt::transport::TransportStats;
 use takt::*;
 
-/// A port of loopback that is free.
-fn free_port() -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-    listener.local_addr().expect("it is bound")
+/// A domain of the test's own and one of its ports, at which nothing else listens: a port that the kernel chose and got back may be
+/// another socket's before it is listened at.
+fn domain_and_port() -> (u32, SocketAddr) {
+    let domain = domain();
+    let port = 7400 + 250 * u16::try_from(domain).expect("at most 232");
+    (domain, (Ipv4Addr::LOCALHOST, port).into())
 }
 
 fn by_tcp_alone(domain: u32, runtime: Runtime) -> DomainParticipantBuilder {
@@ -47,7 +49,7 @@ fn pair(publisher: DomainParticipant, subscriber: DomainParticipant) -> Pair<Blo
 fn one_side_that_listens_is_enough() {
     for runtime in RUNTIMES {
         for writer_listens in [true, false] {
-            let (domain, at) = (domain(), free_port());
+            let (domain, at) = domain_and_port();
             let (listener, connector) = (build(listening(domain, runtime, at)), build(connecting(domain, runtime, at)));
             let pair = if writer_listens { pair(listener, connector) } else { pair(connector, listener) };
             pair.exchange(100, 100);
@@ -110,7 +112,7 @@ fn a_connection_that_breaks_loses_no_sample() {
     const SAMPLES: u32 = 3000;
     for runtime in RUNTIMES {
         for writer_listens in [true, false] {
-            let (domain, at) = (domain(), free_port());
+            let (domain, at) = domain_and_port();
             let proxy = Proxy::to(at);
             let listener = build(listening(domain, runtime, at));
             let connector = build(connecting(domain, runtime, proxy.at));
@@ -146,7 +148,7 @@ fn a_connection_that_breaks_loses_no_sample() {
 #[test]
 fn of_two_connections_one_is_kept() {
     for runtime in RUNTIMES {
-        let (domain, one, other) = (domain(), free_port(), free_port());
+        let ((domain, one), (_, other)) = (domain_and_port(), domain_and_port());
         let both = |at, to: SocketAddr| build(listening(domain, runtime, at).peers([format!("tcp/{to}")]));
         let pair = pair(both(one, other), both(other, one));
         pair.exchange(100, 1000);
@@ -159,7 +161,7 @@ fn of_two_connections_one_is_kept() {
 
 #[test]
 fn whoever_has_both_reaches_each_by_what_it_has() {
-    let (domain, at) = (domain(), free_port());
+    let (domain, at) = domain_and_port();
     let both = on_loopback(domain, Runtime::Shared).configure_tcp(move |tcp| tcp.listen.push(at));
     let both = build(both);
     let by_udp = build(on_loopback(domain, Runtime::Shared));
@@ -187,7 +189,8 @@ fn whoever_has_both_reaches_each_by_what_it_has() {
 #[test]
 fn a_listener_reaches_itself() {
     for runtime in RUNTIMES {
-        let participant = build(listening(domain(), runtime, free_port()));
+        let (domain, at) = domain_and_port();
+        let participant = build(listening(domain, runtime, at));
         let writer: DataWriter<Blob> = create_writer(&participant, "Blob", reliable_writer(History::KeepAll));
         let reader: DataReader<Blob> = create_reader(&participant, "Blob", reliable_reader(History::KeepAll));
         for number in 0..100 {
