@@ -1,6 +1,7 @@
 //! Many samples at once: what holds for `write` and `take` holds for each sample of a batch.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use crate::support::*;
 use takt::qos::*;
@@ -121,10 +122,11 @@ fn the_minimum_separation_holds_between_samples_of_a_batch() {
     let mut qos = reliable_writer(History::KeepAll);
     Contract { minimum_separation: Some(separation), ..Contract::default() }.put_into_writer(&mut qos);
     let pair = Pair::<Shape>::new(Runtime::Inline, qos, reliable_reader(History::KeepAll));
+    let begun = Instant::now();
     assert_eq!(pair.writer.write_batch(shapes(0..4)).expect("waits for its time"), 4);
-    let written: Vec<_> = pair.take(4).iter().map(|sample| sample.info.source_timestamp.to_nanos()).collect();
-    // The clocks of time stamps and of separations are read one after the other.
-    assert!(written.windows(2).all(|two| two[1] - two[0] > 4_000_000), "{written:?}");
+    // Not by time stamps: their clock is another one, and a thread may stand still between readings of the two.
+    assert!(begun.elapsed() >= std::time::Duration::from_millis(15), "{:?}", begun.elapsed());
+    assert_eq!(data(&pair.take(4)), shapes(0..4));
 }
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]

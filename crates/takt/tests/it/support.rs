@@ -180,9 +180,9 @@ impl<F: FnMut(&DataReader<Shape>) + Send + 'static> DataReaderListener<Shape> fo
     }
 }
 
-/// Calls this when samples have arrived for the reader.
+/// Calls this when samples have arrived for the reader. The listener is called for nothing else, which would count against its budget.
 pub fn listen(reader: &DataReader<Shape>, call: impl FnMut(&DataReader<Shape>) + Send + 'static) {
-    reader.set_listener(Box::new(Calling(call))).expect("open");
+    reader.set_listener_with_mask(Box::new(Calling(call)), StatusMask::DATA_AVAILABLE).expect("open");
 }
 
 impl Pair<Blob> {
