@@ -3,6 +3,7 @@
 //! The ones in C and C++ are built by `interop/peers/Makefile` into the user's cache directory on first use; a build that
 //! is up to date costs a few milliseconds. The Takt one comes with this crate.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -85,9 +86,23 @@ fn beside_this_program(name: &str) -> Result<PathBuf> {
     found.ok_or_else(|| Error::Unavailable(format!("{name} is not built: cargo build -p takt-interop --bins")))
 }
 
-fn make(target: &str) -> Result<PathBuf> {
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+/// Builds a program once in a process: without a network, an attempt to fetch what it needs takes a minute.
+fn make(target: &'static str) -> Result<PathBuf> {
+    static MADE: Mutex<BTreeMap<&str, std::result::Result<PathBuf, String>>> = Mutex::new(BTreeMap::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = made.get(target) {
+        return known.clone().map_err(Error::Unavailable);
+    }
+    let result = match make_now(target) {
+        Ok(program) => Ok(program),
+        Err(Error::Unavailable(why)) => Err(why),
+        Err(error) => return Err(error),
+    };
+    made.insert(target, result.clone());
+    result.map_err(Error::Unavailable)
+}
+
+fn make_now(target: &str) -> Result<PathBuf> {
     let out = paths()?.programs;
     std::fs::create_dir_all(&out).map_err(Error::io(format!("create {}", out.display())))?;
     // Several test programs may want the same peer at once.

@@ -48,7 +48,7 @@ const WIRE: &str = r#"
 
 #[test]
 fn hosts_at_one_link_need_no_switch() {
-    if let Err(why) = require::open_vswitch() {
+    if let Err(why) = require::root().and_then(|()| require::network_namespaces()) {
         return not_run(why);
     }
     let lab = up("wire", WIRE);
