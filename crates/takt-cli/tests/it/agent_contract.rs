@@ -30,8 +30,17 @@ fn info() {
     assert!(rest.is_empty() && status.success());
 }
 
+/// The agent gives up a round trip that takes a second, as some do where the machine has no time. What is lost is lost again.
 fn round_trips(keys: &str) {
+    const ATTEMPTS: usize = 5;
+    let lost: Vec<u64> = (0..ATTEMPTS).map(|_| attempt(keys)).take_while(|lost| *lost > 0).collect();
+    assert!(lost.len() < ATTEMPTS, "lost in each attempt: {lost:?}");
+}
+
+/// Two runs of 100 round trips: how many were given up.
+fn attempt(keys: &str) -> u64 {
     let out = std::env::temp_dir().join(format!("takt-it-{}-{}.bin", std::process::id(), keys.len()));
+    let (mut got, mut lost) = (0, 0);
     let pong = agent("pong", keys);
     pong.event("ready");
     let ping = agent("ping", &format!("{keys} sizes=16,1024 warmup=10 count=100 out={}", out.display()));
@@ -39,7 +48,9 @@ fn round_trips(keys: &str) {
     for size in [16, 1024] {
         let result = ping.event("result");
         assert_eq!((&result["role"], &result["size"]), (&json!("ping"), &json!(size)));
-        assert_eq!((&result["got"], &result["lost"]), (&json!(100), &json!(0)));
+        let [of_size, given_up] = ["got", "lost"].map(|key| result[key].as_u64().unwrap());
+        assert!(of_size <= 100 && of_size + given_up >= 100, "{result}");
+        (got, lost) = (got + of_size, lost + given_up);
         has_numbers(&result, &["cpu_s", "wall_s", "nvcsw", "nivcsw", "listening"]);
     }
     ping.event("done");
@@ -49,8 +60,9 @@ fn round_trips(keys: &str) {
     let bytes = std::fs::read(&out).unwrap();
     std::fs::remove_file(&out).unwrap();
     let times = bytes.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().unwrap()));
-    assert_eq!(bytes.len(), 2 * 100 * 8);
+    assert_eq!(bytes.len() as u64, got * 8);
     assert!(times.into_iter().all(|ns| ns > 500 && ns < 10_000_000_000));
+    lost
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! `takt perf compare`: campaigns with this very program as every column.
 
+use crate::file::File;
 use crate::process::Takt;
 use serde_json::Value;
+use std::process::Command;
 
 const SMALL: &str = "--rounds 2 --samples 100 --warmup 10";
 
@@ -35,8 +37,11 @@ fn other_programs_are_columns_too_and_the_table_names_them() {
     std::fs::create_dir(&directory).unwrap();
     let script = directory.join("other");
     let text = format!("#!/bin/sh\nexec {} perf agent \"$@\"\n", env!("CARGO_BIN_EXE_takt"));
-    std::fs::write(&script, text).unwrap();
-    std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // Another process writes it: what this one has open for writing, a child that another test starts has too until it runs its
+    // program, and nothing that is open for writing can be run.
+    let text = File::new("other.sh", &text);
+    let installed = Command::new("install").args(["-m", "755", &text.path()]).arg(&script).status();
+    assert!(installed.unwrap().success());
     let line = format!(
         "perf compare {SMALL} --block --domain 150 --peers {} --peer tuned={},transport=shared",
         directory.display(),

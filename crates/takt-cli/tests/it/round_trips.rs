@@ -5,8 +5,15 @@ use serde_json::{Value, json};
 
 const SAMPLES: u64 = 300;
 
-/// Runs a pair and returns the report of the pinging side.
+/// Runs a pair and returns the report of the pinging side. A round trip that takes a second is given up, as some do where the machine has
+/// no time: then the pair is run again, and what does not come back in the last attempt either is lost.
 fn pair(options: &str) -> Value {
+    const ATTEMPTS: usize = 5;
+    let is_whole = |report: &Value| report["latency_us"]["count"] == json!(SAMPLES);
+    (1..ATTEMPTS).map(|_| attempt(options)).find(is_whole).unwrap_or_else(|| attempt(options))
+}
+
+fn attempt(options: &str) -> Value {
     let options = format!("--samples {SAMPLES} --warmup 20 --json {options}");
     let pong = Takt::start(&format!("perf pong {options}"));
     let report = Takt::start(&format!("perf ping {options}")).json();

@@ -66,7 +66,15 @@ pub struct State {
 impl Running {
     pub fn start(lab: &Lab, config: Config) -> Self {
         let address = "127.0.0.1:6653".parse().expect("an address");
-        let listen = || Runtime::listen(address, None, config).expect("the port is free");
+        let begin = Instant::now();
+        let listen = || loop {
+            match Runtime::listen(address, None, config.clone()) {
+                Ok(runtime) => return runtime,
+                // A process that another test starts has the socket of the controller before until it runs its program.
+                Err(error) if begin.elapsed() < PATIENCE && error.kind() == std::io::ErrorKind::AddrInUse => {}
+                Err(error) => panic!("{error}"),
+            }
+        };
         let mut runtime = lab.namespace(SWITCHES).expect("it has switches").run(listen).expect("root");
         let is_over = Arc::new(AtomicBool::new(false));
         let state = Arc::new(std::sync::Mutex::new(State::default()));
