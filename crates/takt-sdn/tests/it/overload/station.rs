@@ -56,7 +56,7 @@ impl Station {
         config.interfaces = vec![Interface { name: "eth0".into(), addresses, mtu: 1500, loopback: false }];
         config.locators.metatraffic_unicast = locator(METATRAFFIC);
         config.locators.default_unicast = locator(USER);
-        config.initial_peers = vec![Locator::udp_v4(GROUP, MULTICAST.into())];
+        config.initial_peers = vec![Locator::udp_v4(GROUP, MULTICAST)];
         let mut participant = Participant::new(config, Instant(0)).expect("the configuration is good");
         participant.set_wall_clock(Instant(0), Timestamp::from_nanos(1_700_000_000_000_000_000));
         Self { participant, poll, sockets, start: Clock::now() }
