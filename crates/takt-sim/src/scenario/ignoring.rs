@@ -31,12 +31,13 @@ impl Scenario {
                 let reliable = rng.chance(700_000);
                 let qos = QosPlan { reliable, transient_local: transient_local && reliable, ..QosPlan::default() };
                 let process = rng.below(self.processes.len() as u64) as usize;
-                let create = if rng.chance(700_000) { 0 } else { rng.below(self.active) };
+                // Some come when they are ignored already.
+                let create = if rng.chance(500_000) { 0 } else { rng.between(self.active / 2, self.active) };
                 self.add(process, topic, qos, Role::Reader { period: 0 }, create);
             }
         }
-        for _ in 0..rng.between(1, 3) {
-            let at = rng.between(self.active / 4, self.active - MILLISECOND);
+        for _ in 0..rng.between(2, 4) {
+            let at = rng.between(self.active / 4, self.active * 3 / 4);
             self.ignore(at, rng);
         }
     }
