@@ -6,6 +6,7 @@ use super::{Scenario, TopicPlan, Trouble};
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::keeping::KeepingPlan;
+use crate::process::LEASE;
 use crate::recorded::RecordedPlan;
 use crate::recording::Product;
 use crate::rng::Rng;
@@ -73,6 +74,11 @@ impl Scenario {
     /// Most processes are there by then, and create their endpoints one by one, so that introductions are lost.
     fn add_server(&mut self, rng: &mut Rng) {
         let early = 300 * MILLISECOND;
+        let killed_before = rng.chance(600_000).then_some(self.active);
+        if killed_before.is_some() {
+            // The lease of the former server ends, and after that there are new endpoints.
+            self.active += LEASE + SECOND;
+        }
         for process in &mut self.processes {
             if rng.chance(800_000) {
                 process.start = rng.below(early);
@@ -88,8 +94,9 @@ impl Scenario {
             let kind = FaultKind::Partition { group: 1 << host, one_way: true, flapping: 0 };
             self.faults.push(Fault { from, until, kind });
         }
-        if rng.chance(600_000) {
-            server.ends.push(end(rng, self.active));
+        if let Some(latest) = killed_before {
+            let (at, pause) = (rng.between(early, latest), rng.between(MILLISECOND, SECOND));
+            server.ends.push(EndPlan { at, pause, farewell: rng.chance(200_000) });
         }
         self.hosts.iter_mut().for_each(|host| host.hears_multicast = false);
         self.services.discovery_server = Some(self.processes.len());
