@@ -13,11 +13,12 @@
 //! | [`schedule`] | admission of flows: frames, ways, classes, proof |
 //! | [`admission`] | pairs with contracts: asked for, admitted with flow entries in force, refused, tried again |
 //! | [`rules`] | flow entries and meters of admitted flows |
+//! | [`store`] | what a controller keeps beyond its own life |
 //! | [`view`] | the state of the controller in one snapshot |
 //! | [`api`] | the snapshot and what-if decisions over HTTP: REST, metrics, web page, control socket |
 //! | [`runtime`] | TCP and TLS connections of switches, and the clock |
 //!
-//! Everything but [`runtime`] and [`api`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
+//! Everything but [`runtime`], [`store`] and [`api`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
 
 #![forbid(unsafe_code)]
 
@@ -34,6 +35,7 @@ mod port;
 pub mod rules;
 pub mod runtime;
 pub mod schedule;
+pub mod store;
 pub mod topology;
 pub mod view;
 

@@ -59,6 +59,9 @@ pub struct Run {
     /// Contracts by topic, in TOML, for applications that declare none
     #[arg(long, value_name = "FILE")]
     contracts: Option<PathBuf>,
+    /// Keep hosts, participants, verdicts and admitted pairs in this file, and take up what an earlier run kept there
+    #[arg(long, value_name = "FILE")]
+    store: Option<PathBuf>,
     /// The control socket, by which takt sdn status and others ask; /run/takt/sdn/PID.sock by default
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
@@ -131,6 +134,9 @@ impl Run {
         let of_listener = |source| Error::Os { op: format!("listen at {}", self.listen), source };
         let mut runtime = Runtime::listen(self.listen, self.identity()?, config).map_err(of_listener)?;
         let address = runtime.address().map_err(of_listener)?;
+        if let Some(path) = &self.store {
+            runtime.keep_in(path).map_err(|error| Error::NotKept { what: error.to_string() })?;
+        }
         let kind = if self.certificate.is_some() { "TLS" } else { "TCP" };
         if self.json {
             outln!("{}", json!({ "event": "listening", "address": address.to_string(), "transport": kind }))?;
@@ -152,6 +158,9 @@ impl Run {
             runtime.run_once(PAUSE).map_err(|source| Error::Os { op: "wait for switches".to_owned(), source })?;
             while let Some(event) = runtime.poll_event() {
                 self.report(&event)?;
+            }
+            if let Some(why) = runtime.take_store_failure() {
+                note!("takt: warning: the store keeps nothing any more: {why}");
             }
         }
         note!("{}", summary(runtime.controller()));
@@ -189,6 +198,7 @@ fn name(event: &Event) -> &'static str {
         Event::Discovery(_) => "discovery",
         Event::Admitted { .. } => "admitted",
         Event::Refused { .. } => "refused",
+        Event::Restored { .. } => "restored",
         Event::Tree(_) => "tree",
         Event::HostFound { .. } => "host-found",
         Event::HostMoved { .. } => "host-moved",

@@ -33,7 +33,7 @@ use crate::rules::{Entry, Policer, Selector, entries};
 use crate::schedule::{RequestId, Scheduler};
 
 /// Meters below are those of packets to the controller.
-const FIRST_METER: u32 = 0x1000;
+pub(crate) const FIRST_METER: u32 = 0x1000;
 
 /// One end of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,9 +222,23 @@ impl Admission {
             self.refused.insert(pair, Refusal::new(application.contract.importance.value, reason));
             return;
         }
-        if let Err(refusal) = self.admit(application) {
+        if let Err(refusal) = self.admit(application, &[]) {
             self.refuse_for(pair, refusal);
         }
+    }
+
+    /// Admits a pair that was admitted by an earlier run, with the meters that it had then: its entries are wanted at once. Whether it fits.
+    pub fn admit_again(&mut self, application: &Application, meters: &[u32]) -> bool {
+        self.refused.remove(&application.pair);
+        self.admit(application, meters).is_ok()
+    }
+
+    /// Admitted pairs with their meters, and numbers that ascend in the order of admission.
+    pub fn kept(&self) -> impl Iterator<Item = (Pair, u64, Vec<u32>)> {
+        self.admitted.iter().map(|(pair, admitted)| {
+            let first = admitted.legs.first().map_or(0, |leg| leg.request.0);
+            (*pair, first, admitted.legs.iter().map(|leg| leg.policer.meter).collect())
+        })
     }
 
     /// A pair cannot be judged.
@@ -329,7 +343,8 @@ impl Admission {
         self.wanted(dpid).chain(leaving).filter_map(|entry| entry.meter.clone()).collect()
     }
 
-    fn admit(&mut self, application: &Application) -> Result<(), Refusal> {
+    /// Admits a pair. `meters` are those of its flows in an earlier run, whose entries may still be in the switches.
+    fn admit(&mut self, application: &Application, meters: &[u32]) -> Result<(), Refusal> {
         let importance = application.contract.importance.value;
         let refusal = |reason: String| Refusal::new(importance, reason);
         let snapshot = self.network.snapshot();
@@ -339,13 +354,14 @@ impl Admission {
             return Err(refusal(reason.to_owned()));
         }
         let (mut legs, mut moved, mut bound_ns) = (Vec::new(), BTreeSet::new(), None);
-        for demand in demands {
+        for (n, demand) in demands.into_iter().enumerate() {
             match self.scheduler.admit(&snapshot, demand.request.clone()) {
                 Ok(admitted) => {
                     bound_ns.get_or_insert(admitted.bound_ns);
                     moved.extend(admitted.moved.iter().filter_map(|id| self.owners.get(id).copied()));
                     self.selectors.insert(demand.selector);
-                    let meter = (FIRST_METER..).find(|meter| !self.meters.contains(meter)).unwrap_or(FIRST_METER);
+                    let mut free = meters.get(n).copied().into_iter().chain(FIRST_METER..);
+                    let meter = free.find(|meter| !self.meters.contains(meter)).unwrap_or(FIRST_METER);
                     self.meters.insert(meter);
                     let Demand { selector, rate_kbps, burst_kbit, .. } = demand;
                     let policer = Policer { meter, rate_kbps, burst_kbit };
@@ -367,8 +383,8 @@ impl Admission {
         let flow = Admitted {
             importance,
             legs,
+            wanted: if meters.is_empty() { 0 } else { entries.len() },
             entries,
-            wanted: 0,
             after: moved,
             bound_ns: bound_ns.unwrap_or_default(),
             is_in_force: false,

@@ -4,7 +4,7 @@ use takt_openflow::channel::Instant;
 use takt_wire::qos::ReliabilityKind;
 use takt_wire::{GuidPrefix, Locator};
 
-use super::{Controller, Event};
+use super::{Controller, Event, FlowKey};
 use crate::admission::{Admission, Application, End, Outcome, Presence, port_of};
 use crate::devices;
 use crate::discovery::Pair;
@@ -31,7 +31,11 @@ impl Controller {
             return;
         };
         admission.forget(pair);
-        self.apply(&mut admission, pair);
+        match &mut self.restoration {
+            // The share of the network that pairs of the earlier run have is not known yet.
+            Some(restoration) => _ = restoration.deferred.insert(pair),
+            None => self.apply(&mut admission, pair),
+        }
         self.admission = Some(admission);
     }
 
@@ -41,7 +45,7 @@ impl Controller {
         }
     }
 
-    fn apply(&self, admission: &mut Admission, pair: Pair) {
+    pub(super) fn apply(&self, admission: &mut Admission, pair: Pair) {
         match self.application(pair) {
             Some(Ok(application)) => admission.ask(&application),
             Some(Err((importance, reason))) => admission.refuse(pair, importance, reason),
@@ -50,7 +54,7 @@ impl Controller {
     }
 
     /// What a pair asks for, or its importance and what is not known of it; `None` if it has no contract, or is no more.
-    fn application(&self, pair: Pair) -> Option<Result<Application, (i32, String)>> {
+    pub(super) fn application(&self, pair: Pair) -> Option<Result<Application, (i32, String)>> {
         let view = self.discovery.pair(pair)?;
         let contract = *view.contract.as_ref().ok()?;
         let end = |what: &str, address: std::net::IpAddr| {
@@ -104,13 +108,18 @@ impl Controller {
     pub(super) fn follow_admission(&mut self, now: Instant) {
         let mut may_retry = true;
         while let Some(mut admission) = self.admission.take() {
-            if std::mem::take(&mut self.is_network_stale) {
+            let is_stale = std::mem::take(&mut self.is_network_stale);
+            if is_stale {
                 let untagged = self.devices.iter().filter(|(host, _)| host.vlan == 0);
                 let hosts = untagged.map(|(host, data): (devices::HostId, _)| (model_host(host.mac), data.at));
                 let network = admission.file().network(self.topology.switches(), self.topology.links(), hosts);
                 admission.set_network(network);
                 admission.retry();
             }
+            if is_stale || self.restoration.as_ref().is_some_and(|restoration| now >= restoration.until) {
+                self.follow_restoration(now, &mut admission);
+            }
+            may_retry &= self.restoration.is_none();
             let retried = if std::mem::take(&mut may_retry) { admission.next_retry() } else { None };
             if let Some(pair) = retried {
                 self.apply(&mut admission, pair);
@@ -118,9 +127,9 @@ impl Controller {
             let switches = &self.switches;
             let presence =
                 |dpid: u64, flow: &_| switches.get(&dpid).map_or(Presence::Absent, |switch| switch.sync.presence(flow));
-            let is_changed = admission.advance(presence);
+            let is_changed = admission.advance(presence) | std::mem::take(&mut self.is_restored);
             let outcomes = admission.take_outcomes();
-            self.retry_at = admission.has_retries().then_some(now);
+            self.retry_at = (self.restoration.is_none() && admission.has_retries()).then_some(now);
             self.admission = Some(admission);
             if is_changed {
                 let dpids: Vec<u64> = self.switches.keys().copied().collect();
@@ -154,13 +163,15 @@ impl Controller {
 
     /// The entries of admitted flows in a switch, and all its meters.
     pub(super) fn want_admitted(&mut self, dpid: u64) {
+        let (mut flows, mut meters) = self.entries_of_earlier_run(dpid);
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
-        let mut meters = rules.meters();
+        let own = self.admission.iter().flat_map(|admission| admission.meters(dpid));
+        meters.extend(rules.meters().into_iter().chain(own).map(|meter| (meter.meter, meter)));
         if let Some(admission) = &self.admission {
-            meters.extend(admission.meters(dpid));
-            switch.sync.want_all(Kind::Admitted.cookie(), admission.entries(dpid));
+            flows.extend(admission.entries(dpid).into_iter().map(|flow| (FlowKey::of(&flow), flow)));
+            switch.sync.want_all(Kind::Admitted.cookie(), flows.into_values().collect());
         }
-        switch.sync.want_meters(meters);
+        switch.sync.want_meters(meters.into_values().collect());
     }
 }

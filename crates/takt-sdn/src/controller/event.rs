@@ -32,6 +32,8 @@ pub struct Config {
     pub operation: Duration,
     /// For how long the rules of an earlier run stay before they are judged: hosts are taken from them once ports are known.
     pub adoption: Duration,
+    /// For how long pairs of an earlier run may wait until switches, links and hosts are found again.
+    pub restoration: Duration,
     /// Events that wait at most; the oldest are dropped, and counted.
     pub events: usize,
 }
@@ -47,6 +49,7 @@ impl Default for Config {
             connections: 512,
             operation: Duration::from_secs(5),
             adoption: Duration::from_secs(3),
+            restoration: Duration::from_secs(30),
             events: 4096,
         }
     }
@@ -100,6 +103,17 @@ pub enum Event {
         pair: Pair,
         /// Longest time of a sample from the interface of the writer's host to the reader's host.
         bound_ns: u64,
+    },
+    /// What an earlier run kept is taken up.
+    Restored {
+        /// Participants.
+        participants: usize,
+        /// Hosts.
+        hosts: usize,
+        /// Admitted pairs.
+        pairs: usize,
+        /// Records that are not readable, or have no room.
+        unreadable: usize,
     },
     /// A pair does not match.
     Refused {
@@ -206,6 +220,10 @@ impl fmt::Display for Event {
             Self::Discovery(event) => super::interception::write_event(event, f),
             Self::Admitted { pair, bound_ns } => write!(f, "pair {pair} is admitted: {bound_ns} ns at most"),
             Self::Refused { pair, reason } => write!(f, "pair {pair} is refused: {reason}"),
+            Self::Restored { participants, hosts, pairs, unreadable } => {
+                write!(f, "an earlier run left {participants} participants, {hosts} hosts, {pairs} admitted pairs")?;
+                if *unreadable == 0 { Ok(()) } else { write!(f, "; {unreadable} records cannot be used") }
+            }
             Self::Tree(links) => write!(f, "floods follow {} links", links.len()),
             Self::HostFound { host, at } => write!(f, "host {host} at {at}"),
             Self::HostMoved { host, from, to } => write!(f, "host {host} moved from {from} to {to}"),

@@ -40,6 +40,7 @@ impl Controller {
     /// A frame of discovery from a host.
     pub(super) fn intercept(&mut self, now: Instant, at: PortRef, frame: &Frame<'_>) {
         self.counters.discovery += 1;
+        self.changes += 1;
         match self.discovery.handle(now, at, frame.bytes()) {
             Decision::Pass => self.forward(at, frame),
             Decision::Replace(frames) => frames.iter().for_each(|octets| self.forward_octets(at, octets)),
@@ -81,7 +82,7 @@ impl Controller {
     }
 
     /// The addresses where a participant receives discovery and nothing else.
-    fn learn_metatraffic(&mut self, participant: GuidPrefix, source: IpAddr) {
+    pub(super) fn learn_metatraffic(&mut self, participant: GuidPrefix, source: IpAddr) {
         let Some(data) = self.discovery.participants().find(|data| data.guid.prefix == participant) else { return };
         let is_shared =
             |address: &SocketAddr| data.default_unicast.iter().any(|user| address_of(user) == Some(*address));

@@ -19,6 +19,7 @@ mod admission;
 mod event;
 mod interception;
 mod packets;
+mod restore;
 mod session;
 mod sync;
 mod view;
@@ -37,6 +38,7 @@ use takt_openflow::value::PortNo;
 use takt_wire::GuidPrefix;
 
 pub use self::event::{Config, Counters, Event};
+use self::restore::{HostRecord, Restoration};
 use self::session::{Progress, Session};
 pub use self::sync::{Difference, FlowKey, Target};
 use self::sync::{Sync, fields};
@@ -103,6 +105,14 @@ pub struct Controller {
     events: VecDeque<Event>,
     decisions: DecisionLog,
     counters: Counters,
+    /// Counts what may have changed [`Self::records`].
+    changes: u64,
+    /// Pairs of an earlier run, until they are admitted again.
+    restoration: Option<Restoration>,
+    /// Hosts of an earlier run at switches that are not adopted yet.
+    hosts_kept: Vec<HostRecord>,
+    /// Entries of an earlier run are no longer wanted.
+    is_restored: bool,
 }
 
 impl Controller {
@@ -128,6 +138,10 @@ impl Controller {
             events: VecDeque::new(),
             decisions: DecisionLog::default(),
             counters: Counters::default(),
+            changes: 0,
+            restoration: None,
+            hosts_kept: Vec::new(),
+            is_restored: false,
             config,
         }
     }
@@ -190,7 +204,8 @@ impl Controller {
         let adoption = self.switches.values().filter_map(|switch| switch.adopted_at);
         let discovery = self.discovery.poll_timeout();
         let others = [self.topology.poll_timeout(), self.membership.poll_timeout(), discovery, Some(self.next_ageing)];
-        let others = others.into_iter().chain([self.retry_at]);
+        let restoration = self.restoration.as_ref().map(|restoration| restoration.until);
+        let others = others.into_iter().chain([self.retry_at, restoration]);
         channels.chain(adoption).chain(others.flatten()).min()
     }
 
@@ -218,7 +233,9 @@ impl Controller {
         let judged: Vec<u64> = judged.map(|(dpid, _)| *dpid).collect();
         // First all hosts, then the rules that lead to them.
         judged.iter().for_each(|dpid| self.adopt_sources(now, *dpid));
+        judged.iter().for_each(|dpid| self.restore_hosts(now, *dpid));
         judged.iter().for_each(|dpid| self.adopt_rest(*dpid));
+        self.end_restoration(now);
         self.settle(now);
     }
 
@@ -265,6 +282,7 @@ impl Controller {
             event,
             Event::HostFound { .. } | Event::HostMoved { .. } | Event::HostGone(_) | Event::AddressFound { .. }
         );
+        self.changes += 1;
         if self.events.len() >= self.config.events {
             self.events.pop_front();
             self.counters.events_dropped += 1;

@@ -158,7 +158,7 @@ impl Controller {
     }
 
     /// A host says that it has an address; whether the frame that says it may go on.
-    fn claim(&mut self, now: Instant, at: PortRef, host: HostId, address: IpAddr) -> bool {
+    pub(super) fn claim(&mut self, now: Instant, at: PortRef, host: HostId, address: IpAddr) -> bool {
         let is_new = self.devices.by_address(host.vlan, address) != Some(host);
         let topology = &self.topology;
         match self.devices.claim(now, host, address, |at| topology.role(at) != Role::Down) {

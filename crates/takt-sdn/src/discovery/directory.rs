@@ -45,14 +45,14 @@ pub(super) struct Participant {
     pub(super) origin: Origin,
     pub(super) seen: Instant,
     /// The address of its first announcement.
-    home: IpAddr,
+    pub(super) home: IpAddr,
     /// Addresses that it may send from.
-    addresses: BTreeSet<IpAddr>,
+    pub(super) addresses: BTreeSet<IpAddr>,
     /// Last own numbers of its SEDP writers: of publications, and of subscriptions.
     pub(super) last: [i64; 2],
     pub(super) endpoints: BTreeSet<Guid>,
     pub(super) is_opaque: bool,
-    retired: VecDeque<(Guid, i64)>,
+    pub(super) retired: VecDeque<(Guid, i64)>,
 }
 
 impl Participant {

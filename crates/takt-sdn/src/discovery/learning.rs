@@ -345,7 +345,7 @@ impl Interceptor {
     }
 
     /// A pair matches, maybe as before.
-    fn found(&mut self, now: Instant, pair: Pair) {
+    pub(super) fn found(&mut self, now: Instant, pair: Pair) {
         let (Some(writer), Some(reader)) =
             (self.directory.endpoints.get(&pair.writer), self.directory.endpoints.get(&pair.reader))
         else {

@@ -1,10 +1,12 @@
 //! The own numbers of an SEDP writer whose changes, or GAPs for them, went to a receiver.
 
+use serde::{Deserialize, Serialize};
+
 /// Stretches of numbers that did not go, below the highest one that did. With more, two neighbours become one.
 const HOLES_MAX: usize = 256;
 
 /// A set of positive numbers, kept as its highest member and the stretches below it that are missing.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Passed {
     top: i64,
     /// First and last number of each stretch, ascending.

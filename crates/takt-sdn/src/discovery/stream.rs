@@ -9,12 +9,13 @@
 //! Invariants: `shown` is strictly increasing and never yields the number of an insertion; `own_base` is its inverse, rounded
 //! down. A stream without insertion changes nothing.
 
+use serde::{Deserialize, Serialize};
 use takt_wire::{SequenceNumber, SequenceNumberSet};
 
 use super::passed::Passed;
 
 /// A change that the writer did not write.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Insertion {
     /// The own number that it stands behind.
     after: i64,
@@ -23,16 +24,16 @@ pub(super) struct Insertion {
 }
 
 /// Content of an insertion.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Change {
     /// The endpoint is gone.
-    Disposal(takt_wire::Guid),
+    Disposal(#[serde(with = "octets")] takt_wire::Guid),
     /// An announcement, with its encapsulation header.
     Announcement(Vec<u8>),
 }
 
 /// What is known of a writer and a receiver.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stream {
     /// The own numbers whose changes went to the receiver.
     pub(super) passed: Passed,
@@ -43,6 +44,20 @@ pub(super) struct Stream {
     /// HEARTBEATs that the interceptor has added.
     heartbeats: i32,
     insertions: Vec<Insertion>,
+}
+
+/// A GUID as its octets.
+mod octets {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use takt_wire::Guid;
+
+    pub(super) fn serialize<S: Serializer>(guid: &Guid, to: S) -> Result<S::Ok, S::Error> {
+        guid.to_bytes().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Guid, D::Error> {
+        Deserialize::deserialize(from).map(Guid::from_bytes)
+    }
 }
 
 impl Stream {

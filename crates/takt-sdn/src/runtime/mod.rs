@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant as Clock};
@@ -23,6 +24,7 @@ use self::stream::{Progress, Stream};
 pub use self::tls::{Identity, IdentityError, IdentityFiles};
 use crate::api::questions::{Question, Questions, VIEW_INTERVAL};
 use crate::controller::{Config, ConnectionId, Controller, Event};
+use crate::store::{INTERVAL, Store, StoreError};
 use crate::topology::Key;
 use crate::view::View;
 
@@ -57,6 +59,16 @@ pub struct Runtime {
     questions: (Questions, Receiver<Question>),
     /// The last snapshot.
     view: Option<Arc<View>>,
+    store: Option<Keeping>,
+}
+
+/// A store, and what is in it.
+struct Keeping {
+    store: Store,
+    /// [`Controller::changes`] when the records were looked at last.
+    changes: u64,
+    /// When they are looked at next.
+    due: Clock,
 }
 
 /// A key from the kernel's random source.
@@ -91,6 +103,7 @@ impl Runtime {
             buffer: vec![0; CHUNK],
             questions,
             view: None,
+            store: None,
         })
     }
 
@@ -110,6 +123,35 @@ impl Runtime {
     /// What happened next.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.controller.poll_event()
+    }
+
+    /// Takes up what an earlier run left in a store, and keeps there what this one has. To be called before the first connection.
+    ///
+    /// # Errors
+    /// The file cannot be opened, is no store, or another controller has it open.
+    pub fn keep_in(&mut self, path: &Path) -> Result<(), StoreError> {
+        let (store, records) = Store::open(path)?;
+        self.controller.restore(self.now(), &records);
+        self.store = Some(Keeping { store, changes: 0, due: Clock::now() });
+        Ok(())
+    }
+
+    /// Why the store keeps nothing any more, once.
+    pub fn take_store_failure(&self) -> Option<String> {
+        self.store.as_ref()?.store.take_failure()
+    }
+
+    /// Brings the store to what is to be kept. Looking takes a tenth of the time at most.
+    fn save(&mut self) {
+        let Some(keeping) = &mut self.store else { return };
+        let begin = Clock::now();
+        if begin < keeping.due || keeping.changes == self.controller.changes() {
+            return;
+        }
+        if keeping.store.save(self.controller.records()) {
+            keeping.changes = self.controller.changes();
+        }
+        keeping.due = begin + INTERVAL.max(begin.elapsed() * 10);
     }
 
     /// Asks this controller from other threads.
@@ -183,6 +225,7 @@ impl Runtime {
             self.write(token);
         }
         self.answer();
+        self.save();
         Ok(())
     }
 
@@ -253,5 +296,14 @@ impl Runtime {
     /// The addresses of the connected switches.
     pub fn peers(&self) -> impl Iterator<Item = SocketAddr> {
         self.connections.values().map(|connection| connection.peer)
+    }
+}
+
+impl Drop for Runtime {
+    /// The last changes are kept, too.
+    fn drop(&mut self) {
+        if let Some(keeping) = &mut self.store {
+            keeping.store.finish(self.controller.records());
+        }
     }
 }

@@ -38,7 +38,7 @@ const REQUEST: &str = "rt.e2e=100ms";
 /// Two hosts at the first switch, two at the last; each has a participant.
 pub struct Site {
     pub fabric: Fabric,
-    nodes: Vec<Participant>,
+    pub nodes: Vec<Participant>,
 }
 
 fn qos_reliability() -> Reliability {
@@ -198,7 +198,7 @@ impl Site {
         (Pair { writer: of_writer, reader: of_reader }, writer, reader)
     }
 
-    fn is_matched(&mut self, node: usize, writer: WriterHandle, reader: ReaderHandle) -> bool {
+    pub fn is_matched(&mut self, node: usize, writer: WriterHandle, reader: ReaderHandle) -> bool {
         let readers = self.nodes[node].matched_subscriptions(writer).expect("the writer lives").len();
         let writers = self.nodes[node + 1].matched_publications(reader).expect("the reader lives").len();
         (readers, writers) == (1, 1)
@@ -208,7 +208,7 @@ impl Site {
         self.fabric.events.iter().any(|event| matches!(event, Event::Admitted { pair: own, .. } if *own == pair))
     }
 
-    fn refusal(&self, pair: Pair) -> Option<&str> {
+    pub fn refusal(&self, pair: Pair) -> Option<&str> {
         self.fabric.events.iter().find_map(|event| match event {
             Event::Refused { pair: own, reason } if *own == pair => Some(reason.as_str()),
             _ => None,
@@ -216,13 +216,13 @@ impl Site {
     }
 
     /// Entries of admitted flows.
-    fn entries(&self, dpid: u64) -> Vec<FlowMod> {
+    pub fn entries(&self, dpid: u64) -> Vec<FlowMod> {
         let rules = self.fabric.switches[&dpid].rules.iter().map(|rule| rule.flow.clone());
         rules.filter(|flow| flow.cookie == Kind::Admitted.cookie()).collect()
     }
 
     /// The DSCPs of datagrams to the user port that a host gets from another.
-    fn classes(&mut self, from: usize, to: usize, count: usize) -> Vec<u8> {
+    pub fn classes(&mut self, from: usize, to: usize, count: usize) -> Vec<u8> {
         let frame = self.datagram(from, (self.fabric.hosts[to].address, USER).into(), &[0; 1000]);
         self.fabric.hosts[to].inbox.clear();
         (0..count).for_each(|_| self.fabric.send_from(from, frame.clone()));
@@ -234,7 +234,7 @@ impl Site {
 }
 
 /// The DSCPs of the classes of `ovs-netdev`.
-const CLASSES: [u8; 4] = [46, 34, 26, 18];
+pub const CLASSES: [u8; 4] = [46, 34, 26, 18];
 
 #[test]
 fn frames_have_the_class_of_their_admission_and_none_without() {

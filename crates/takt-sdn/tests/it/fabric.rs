@@ -8,6 +8,7 @@ use takt_openflow::channel::Instant;
 use takt_sdn::PortRef;
 use takt_sdn::controller::{Config, ConnectionId, Controller, Event};
 use takt_sdn::frame::{ArpOperation, ArpPacket, MacAddress, UdpFrame, VlanTag, arp_frame};
+use takt_sdn::store::Records;
 use takt_sdn::topology::Key;
 
 use crate::switch::SimulatedSwitch;
@@ -89,7 +90,13 @@ impl Fabric {
 
     /// Another controller, with another key, takes the place of this one.
     pub fn restart_controller(&mut self) {
-        self.controller = Controller::new(self.now, Config::default(), Key([9; 16]));
+        self.restart_with(Config::default(), &Records::new());
+    }
+
+    /// The same, with what an earlier run kept.
+    pub fn restart_with(&mut self, config: Config, records: &Records) {
+        self.controller = Controller::new(self.now, config, Key([9; 16]));
+        self.controller.restore(self.now, records);
         self.connections.clear();
         self.events.clear();
         let dpids: Vec<u64> = self.switches.keys().copied().collect();

@@ -13,6 +13,7 @@ mod open_vswitch;
 mod overload;
 mod page;
 mod plain_ethernet;
+mod restart;
 mod resynchronisation;
 mod schedule;
 mod switch;

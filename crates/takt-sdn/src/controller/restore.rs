@@ -1,0 +1,177 @@
+//! What a controller takes up from an earlier run, by its records and by the tables of the switches.
+//!
+//! Participants, endpoints and verdicts hold at once. Hosts are believed where they were, once the switch there is adopted and the port is an
+//! edge. Admitted pairs are admitted again in the order of before, with their meters, as soon as the network lets them; until that, or for
+//! [`Config::restoration`](super::Config::restoration), switches keep the entries that they have, and no other pair is decided. Then
+//! entries that no pair has are deleted, and pairs that do not fit any more are refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::from_slice;
+use takt_openflow::channel::Instant;
+use takt_openflow::flow::FlowMod;
+use takt_openflow::meter::MeterMod;
+
+use super::{Controller, Event, FlowKey};
+use crate::PortRef;
+use crate::admission::{Admission, FIRST_METER};
+use crate::devices::{HostId, Vlan};
+use crate::discovery::{Pair, pair_key, pair_of_key};
+use crate::forwarding::rules::Kind;
+use crate::frame::MacAddress;
+use crate::store::{Records, of_kind, record};
+use crate::topology::Role;
+
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct HostRecord {
+    vlan: Vlan,
+    mac: [u8; 6],
+    at: (u64, u32),
+    addresses: Vec<IpAddr>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AdmittedRecord {
+    /// Pairs are admitted again in this order.
+    order: u64,
+    meters: Vec<u32>,
+}
+
+/// What is still to be taken up.
+pub(super) struct Restoration {
+    pub(super) until: Instant,
+    /// Pairs with their meters, in the order of their admission.
+    pairs: Vec<(Pair, Vec<u32>)>,
+    /// Pairs that asked meanwhile.
+    pub(super) deferred: BTreeSet<Pair>,
+}
+
+impl Controller {
+    /// Everything that is to be kept, by key. The work is that of copying it.
+    pub fn records(&self) -> Records {
+        let mut records = Records::new();
+        self.discovery.records(&mut records);
+        for (id, host) in self.devices.iter() {
+            let addresses = host.addresses.iter().copied().collect();
+            let value = HostRecord { vlan: id.vlan, mac: id.mac.0, at: (host.at.dpid, host.at.port), addresses };
+            record(&mut records, format!("host/{}/{}", id.vlan, id.mac), &value);
+        }
+        for kept in &self.hosts_kept {
+            let key = format!("host/{}/{}", kept.vlan, MacAddress(kept.mac));
+            if !records.contains_key(&key) {
+                record(&mut records, key, kept);
+            }
+        }
+        for (pair, order, meters) in self.admission.iter().flat_map(Admission::kept) {
+            record(&mut records, pair_key("admitted", pair), &AdmittedRecord { order, meters });
+        }
+        // Those that are still to be admitted again come before all that is admitted meanwhile: nothing is.
+        for (n, (pair, meters)) in self.restoration.iter().flat_map(|restoration| &restoration.pairs).enumerate() {
+            let value = AdmittedRecord { order: n as u64, meters: meters.clone() };
+            record(&mut records, pair_key("admitted", *pair), &value);
+        }
+        records
+    }
+
+    /// Takes up what an earlier run kept. To be called before the first connection.
+    pub fn restore(&mut self, now: Instant, records: &Records) {
+        if records.is_empty() {
+            return;
+        }
+        let mut unreadable = self.discovery.restore(now, records);
+        let sources: Vec<_> = self.discovery.participants().map(|data| data.guid.prefix).collect();
+        for prefix in sources {
+            if let Some((_, source, _)) = self.discovery.origin(prefix) {
+                self.learn_metatraffic(prefix, source.ip());
+            }
+        }
+        let mut hosts = Vec::new();
+        for (_, value) in of_kind(records, "host") {
+            match from_slice(value) {
+                Ok(host) => hosts.push(host),
+                Err(_) => unreadable += 1,
+            }
+        }
+        let mut pairs = Vec::new();
+        for (key, value) in of_kind(records, "admitted") {
+            match pair_of_key(key).zip(from_slice::<AdmittedRecord>(value).ok()) {
+                // tidy-allow(dropped-cause): it is counted.
+                Some((pair, AdmittedRecord { order, meters })) => pairs.push((order, pair, meters)),
+                None => unreadable += 1,
+            }
+        }
+        pairs.sort_by_key(|(order, pair, _)| (*order, *pair));
+        let pairs: Vec<(Pair, Vec<u32>)> = pairs.into_iter().map(|(_, pair, meters)| (pair, meters)).collect();
+        let deferred = self.discovery.decided().map(|(pair, _)| pair).collect();
+        let participants = self.discovery.participants().count();
+        let until = now.after(self.config.restoration);
+        self.push(Event::Restored { participants, hosts: hosts.len(), pairs: pairs.len(), unreadable });
+        self.restoration = Some(Restoration { until, pairs, deferred });
+        self.hosts_kept = hosts;
+        self.follow_discovery(now);
+    }
+
+    /// Hosts of a switch that no rule of it names are where they were.
+    pub(super) fn restore_hosts(&mut self, now: Instant, dpid: u64) {
+        let (here, others): (Vec<HostRecord>, _) =
+            std::mem::take(&mut self.hosts_kept).into_iter().partition(|host| host.at.0 == dpid);
+        self.hosts_kept = others;
+        for HostRecord { vlan, mac, at: (dpid, port), addresses } in here {
+            let (at, host) = (PortRef::new(dpid, port), HostId { vlan, mac: MacAddress(mac) });
+            if self.topology.role(at) == Role::Edge && self.observe(now, at, host) {
+                addresses.into_iter().for_each(|address| _ = self.claim(now, at, host, address));
+            }
+        }
+    }
+
+    /// Admits pairs of the earlier run again, as far as the network lets them, and decides the others when that is done.
+    pub(super) fn follow_restoration(&mut self, now: Instant, admission: &mut Admission) {
+        let Some(mut restoration) = self.restoration.take() else { return };
+        restoration.pairs.retain(|(pair, meters)| match self.application(*pair) {
+            Some(Ok(application)) => !admission.admit_again(&application, meters),
+            Some(Err(_)) => true,
+            None => false,
+        });
+        if !restoration.pairs.is_empty() && now < restoration.until {
+            self.restoration = Some(restoration);
+            return;
+        }
+        restoration.deferred.extend(restoration.pairs.into_iter().map(|(pair, _)| pair));
+        for pair in restoration.deferred {
+            if admission.progress(pair).is_none() {
+                self.apply(admission, pair);
+            }
+        }
+        self.is_restored = true;
+    }
+
+    /// Gives up what was not found again.
+    pub(super) fn end_restoration(&mut self, now: Instant) {
+        if self.restoration.as_ref().is_some_and(|restoration| now >= restoration.until) {
+            self.hosts_kept.clear();
+            if self.admission.is_none() {
+                self.restoration = None;
+            }
+        }
+    }
+
+    /// Counts what may have changed [`Self::records`].
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Entries and meters of admitted flows that a switch has from the earlier run.
+    pub(super) fn entries_of_earlier_run(&self, dpid: u64) -> (BTreeMap<FlowKey, FlowMod>, BTreeMap<u32, MeterMod>) {
+        let none = || (BTreeMap::new(), BTreeMap::new());
+        let (Some(_), Some(switch)) = (&self.restoration, self.switches.get(&dpid)) else { return none() };
+        let tables = switch.sync.actual();
+        let flows = tables.flows.iter().filter(|(_, flow)| flow.cookie == Kind::Admitted.cookie());
+        let meters = tables.meters.range(FIRST_METER..);
+        (
+            flows.map(|(key, flow)| (key.clone(), flow.clone())).collect(),
+            meters.map(|(id, meter)| (*id, meter.clone())).collect(),
+        )
+    }
+}

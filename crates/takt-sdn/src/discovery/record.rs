@@ -1,0 +1,254 @@
+//! What an interceptor keeps beyond its own life: participants, endpoints, verdicts, and the shifted sequence numbers of streams.
+//!
+//! Endpoints that know each other are not announced again, and a receiver that was shown an inserted change counts on from it. A controller
+//! that starts again therefore takes these from its store. Each record stands alone, so that a change writes few of them. Left out: pairs
+//! that wait for a verdict, which wait again; reassemblies; when inserted changes were sent last.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+use serde_json::from_slice;
+use takt_openflow::channel::Instant;
+use takt_packet::{MacAddress, VlanTag};
+use takt_wire::discovery::ParticipantData;
+use takt_wire::message::Header;
+use takt_wire::{EntityId, Guid, GuidPrefix, ProtocolVersion, VendorId};
+
+use super::Pair;
+use super::directory::{Data, Endpoint, Origin, Participant};
+use super::interceptor::{Altered, Interceptor, PairState, Standing};
+use super::stream::Stream;
+use crate::PortRef;
+use crate::contract::resolve;
+use crate::store::{Records, of_kind, record};
+
+#[derive(Serialize, Deserialize)]
+struct ParticipantRecord {
+    announcement: Vec<u8>,
+    domain: u32,
+    version: (u8, u8),
+    vendor: [u8; 2],
+    at: (u64, u32),
+    mac: [u8; 6],
+    tags: Vec<(u8, bool, u16)>,
+    source: SocketAddr,
+    home: IpAddr,
+    addresses: BTreeSet<IpAddr>,
+    last: [i64; 2],
+    is_opaque: bool,
+    retired: Vec<([u8; 16], i64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct EndpointRecord {
+    is_writer: bool,
+    announcement: Vec<u8>,
+    number: i64,
+    first: i64,
+    fragment_len: Option<u16>,
+    /// Receivers that were shown something else; whether that was an incompatible announcement.
+    altered: Vec<([u8; 12], bool)>,
+    held: Vec<[u8; 12]>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum StandingRecord {
+    Free,
+    Released,
+    Refused(String),
+}
+
+fn hexadecimal(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
+fn octets<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut octets = [0; N];
+    if text.len() != 2 * N {
+        return None;
+    }
+    for (n, octet) in octets.iter_mut().enumerate() {
+        *octet = u8::from_str_radix(text.get(2 * n..2 * n + 2)?, 16).ok()?; // tidy-allow(dropped-cause): the record is not read.
+    }
+    Some(octets)
+}
+
+impl ParticipantRecord {
+    fn of(participant: &Participant) -> Self {
+        let Participant { data, domain, header, origin, last, is_opaque, .. } = participant;
+        Self {
+            announcement: data.to_bytes(),
+            domain: *domain,
+            version: (header.version.major, header.version.minor),
+            vendor: header.vendor.0,
+            at: (origin.port.dpid, origin.port.port),
+            mac: origin.mac.0,
+            tags: origin.tags.iter().map(|tag| (tag.pcp, tag.dei, tag.vid)).collect(),
+            source: origin.source,
+            home: participant.home,
+            addresses: participant.addresses.clone(),
+            last: *last,
+            is_opaque: *is_opaque,
+            retired: participant.retired.iter().map(|(guid, number)| (guid.to_bytes(), *number)).collect(),
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        let tags = self.tags.iter().map(|(pcp, dei, vid)| VlanTag { pcp: *pcp, dei: *dei, vid: *vid });
+        let (dpid, port) = self.at;
+        Origin { port: PortRef::new(dpid, port), mac: MacAddress(self.mac), tags: tags.collect(), source: self.source }
+    }
+}
+
+impl Interceptor {
+    /// Everything that is to be kept, by key. The work is that of copying it.
+    pub fn records(&self, into: &mut Records) {
+        for (prefix, participant) in &self.directory.participants {
+            record(into, format!("participant/{}", hexadecimal(&prefix.0)), &ParticipantRecord::of(participant));
+        }
+        for (guid, endpoint) in &self.directory.endpoints {
+            let of = (*guid, GuidPrefix([0; 12]))..=(*guid, GuidPrefix([0xff; 12]));
+            let altered = self.altered.range(of.clone());
+            let value = EndpointRecord {
+                is_writer: matches!(endpoint.data, Data::Writer(_)),
+                announcement: endpoint.payload.clone(),
+                number: endpoint.number,
+                first: endpoint.first,
+                fragment_len: endpoint.fragment_len,
+                altered: altered.map(|((_, to), how)| (to.0, *how == Altered::Incompatible)).collect(),
+                held: self.held.range(of).map(|(_, to)| to.0).collect(),
+            };
+            record(into, format!("endpoint/{}", hexadecimal(&guid.to_bytes())), &value);
+        }
+        for (pair, state) in &self.pairs {
+            let standing = match &state.standing {
+                Standing::Pending(_) => continue,
+                Standing::Free => StandingRecord::Free,
+                Standing::Released => StandingRecord::Released,
+                Standing::Refused(reason) => StandingRecord::Refused(reason.clone()),
+            };
+            record(into, pair_key("pair", *pair), &standing);
+        }
+        for ((writer, to), stream) in &self.streams {
+            let key = format!("stream/{}/{}", hexadecimal(&writer.to_bytes()), hexadecimal(&to.0));
+            record(into, key, stream);
+        }
+    }
+
+    /// Takes what an earlier run kept. Leases begin again. How many records are not readable, or have no room.
+    pub fn restore(&mut self, now: Instant, records: &Records) -> usize {
+        let mut refused = 0;
+        for (key, value) in of_kind(records, "participant") {
+            refused += usize::from(self.restore_participant(now, key, value).is_none());
+        }
+        for (key, value) in of_kind(records, "endpoint") {
+            refused += usize::from(self.restore_endpoint(key, value).is_none());
+        }
+        for (key, value) in of_kind(records, "stream") {
+            refused += usize::from(self.restore_stream(now, key, value).is_none());
+        }
+        self.restore_pairs(now, records);
+        refused
+    }
+
+    fn restore_participant(&mut self, now: Instant, key: &str, value: &[u8]) -> Option<()> {
+        let prefix = GuidPrefix(octets(key)?);
+        let own: ParticipantRecord = from_slice(value).ok()?; // tidy-allow(dropped-cause): it is counted.
+        let data = ParticipantData::parse(&own.announcement).ok().filter(|data| data.guid.prefix == prefix)?; // tidy-allow(dropped-cause): the same.
+        let (major, minor) = own.version;
+        let header = Header { version: ProtocolVersion { major, minor }, vendor: VendorId(own.vendor), prefix };
+        let origin = own.origin();
+        self.directory.announce(now, header, data, own.domain, &origin, &self.limits).ok()?; // tidy-allow(dropped-cause): the same.
+        let participant = self.directory.participants.get_mut(&prefix)?;
+        (participant.home, participant.addresses, participant.last) = (own.home, own.addresses, own.last);
+        participant.is_opaque = own.is_opaque;
+        participant.retired = own.retired.into_iter().map(|(guid, number)| (Guid::from_bytes(guid), number)).collect();
+        self.leases.extend(participant.lease_end().map(|end| (end, prefix)));
+        Some(())
+    }
+
+    fn restore_endpoint(&mut self, key: &str, value: &[u8]) -> Option<()> {
+        let guid = Guid::from_bytes(octets(key)?);
+        let own: EndpointRecord = from_slice(value).ok()?; // tidy-allow(dropped-cause): it is counted.
+        let announcer = if own.is_writer { EntityId::SEDP_PUB_WRITER } else { EntityId::SEDP_SUB_WRITER };
+        let data = Data::parse(announcer, &own.announcement).ok().filter(|data| data.guid() == guid)?; // tidy-allow(dropped-cause): the same.
+        self.directory.participants.get(&guid.prefix)?;
+        self.directory.room(&data, own.announcement.len(), &self.limits).ok()?; // tidy-allow(dropped-cause): the same.
+        let EndpointRecord { number, first, fragment_len, announcement: payload, .. } = own;
+        self.directory.keep(Endpoint { data, number, first, payload, fragment_len, peers: BTreeSet::new() });
+        let how = |is_incompatible| if is_incompatible { Altered::Incompatible } else { Altered::Withheld };
+        self.altered.extend(own.altered.into_iter().map(|(to, is)| ((guid, GuidPrefix(to)), how(is))));
+        self.held.extend(own.held.into_iter().map(|to| (guid, GuidPrefix(to))));
+        Some(())
+    }
+
+    fn restore_stream(&mut self, now: Instant, key: &str, value: &[u8]) -> Option<()> {
+        let (writer, to) = key.split_once('/')?;
+        let key = (Guid::from_bytes(octets(writer)?), GuidPrefix(octets(to)?));
+        let stream: Stream = from_slice(value).ok()?; // tidy-allow(dropped-cause): it is counted.
+        let has_both = [key.0.prefix, key.1].iter().all(|prefix| self.directory.participants.contains_key(prefix));
+        if has_both {
+            if !stream.open().is_empty() {
+                self.resends.insert((now, key));
+                self.attempts.insert(key, (now, 0));
+            }
+            self.streams.insert(key, stream);
+        }
+        Some(())
+    }
+
+    /// Pairs follow from the endpoints; those without a record wait for a verdict.
+    fn restore_pairs(&mut self, now: Instant, records: &Records) {
+        let endpoints = &self.directory.endpoints;
+        let mut found = Vec::new();
+        for (guid, endpoint) in endpoints.iter().filter(|(_, endpoint)| matches!(endpoint.data, Data::Writer(_))) {
+            let readers = self.directory.matches(&endpoint.data, &self.limits).unwrap_or_default();
+            found.extend(readers.into_iter().map(|reader| Pair { writer: *guid, reader }));
+        }
+        for pair in found.into_iter().take(self.limits.pairs) {
+            for (own, peer) in [(pair.writer, pair.reader), (pair.reader, pair.writer)] {
+                if let Some(endpoint) = self.directory.endpoints.get_mut(&own) {
+                    endpoint.peers.insert(peer);
+                }
+            }
+            let kept = records.get(&pair_key("pair", pair)).and_then(|value| from_slice(value).ok()); // tidy-allow(dropped-cause): then it is decided again.
+            let standing = match kept {
+                Some(StandingRecord::Free) => Standing::Free,
+                Some(StandingRecord::Released) => Standing::Released,
+                Some(StandingRecord::Refused(reason)) => Standing::Refused(reason),
+                None => {
+                    self.found(now, pair);
+                    continue;
+                }
+            };
+            let of = |guid| self.directory.endpoints.get(guid).map(|endpoint| &endpoint.data);
+            let (Some(Data::Writer(writer)), Some(Data::Reader(reader))) = (of(&pair.writer), of(&pair.reader)) else {
+                continue;
+            };
+            let contract = resolve(writer, reader, &self.contracts);
+            self.pairs.insert(pair, PairState { contract, standing });
+        }
+    }
+
+    /// Pairs with contracts whose verdict is known: released, or refused.
+    pub fn decided(&self) -> impl Iterator<Item = (Pair, bool)> {
+        let with_contract = self.pairs.iter().filter(|(_, state)| state.contract.is_ok());
+        with_contract.filter_map(|(pair, state)| match state.standing {
+            Standing::Released => Some((*pair, true)),
+            Standing::Refused(_) => Some((*pair, false)),
+            Standing::Free | Standing::Pending(_) => None,
+        })
+    }
+}
+
+/// The key of a record about a pair.
+pub(crate) fn pair_key(kind: &str, pair: Pair) -> String {
+    format!("{kind}/{}/{}", hexadecimal(&pair.writer.to_bytes()), hexadecimal(&pair.reader.to_bytes()))
+}
+
+/// The pair of a key without its kind.
+pub(crate) fn pair_of_key(key: &str) -> Option<Pair> {
+    let (writer, reader) = key.split_once('/')?;
+    Some(Pair { writer: Guid::from_bytes(octets(writer)?), reader: Guid::from_bytes(octets(reader)?) })
+}
