@@ -91,7 +91,7 @@ fn infinite_lease_is_announced_as_infinite() {
 fn budgets_are_unlimited_if_infinite_and_refused_if_negative() {
     let executor = Executor::builder("durations").start().expect("a thread");
     let participant = on_loopback(domain(), Runtime::Shared).build().expect("participant");
-    let job = executor.on_event(Priority::NORMAL, "job", || std::thread::yield_now()).expect("room");
+    let job = executor.on_event(Priority::NORMAL, "job", std::thread::yield_now).expect("room");
     let run = |count| {
         job.trigger();
         wait_until(&[], "a run", || job.statistics().durations.count() == count);
