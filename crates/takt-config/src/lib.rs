@@ -40,4 +40,5 @@ pub use value::{Kind, Value};
 /// The examples of the project's documents have to compile.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/configuration.md")]
+#[doc = include_str!("../../../docs/discovery.md")]
 struct Documents;

@@ -63,4 +63,5 @@ pub use transport::XdpTransport;
 // The code in the documents is compiled with the tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/xdp.md")]
+#[doc = include_str!("../../../docs/transports.md")]
 struct Documents;
