@@ -21,7 +21,7 @@ use takt_bench::{Error, Result};
 use takt_config::Settings;
 
 /// How long to wait for the definitions of two types that differ.
-const TYPE_TIMEOUT: takt::Duration = takt::Duration::from_secs(2);
+const TYPE_TIMEOUT: Duration = Duration::from_secs(2);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -112,9 +112,10 @@ impl Ls {
         let on_loopback = network::on_loopback(participant, settings)?;
         let mut findings = network::silent(participant)?;
         findings.extend(network::silent_peers(participant, settings)?);
-        findings.extend(network::ipv6_alone(settings));
+        let is_empty = participant.discovered_participants()?.is_empty();
+        findings.extend(network::ipv6_alone(settings).into_iter().filter(|one| one.matters || is_empty));
         findings.extend(on_loopback);
-        if participant.discovered_participants()?.is_empty() {
+        if is_empty {
             findings.extend(network::multicast(participant, settings)?);
             findings.extend(network::other_domains(participant.domain_id(), settings)?);
         }

@@ -4,24 +4,28 @@
 //! Everything is concluded from what a participant of this process receives. The checks send announcements, and one RTPS message
 //! without content for each interface to the multicast group of discovery.
 
+mod interfaces;
+
 use crate::domain::{STEP, refused};
 use crate::finding::{Finding, count};
+use interfaces::chosen;
+pub use interfaces::{ipv6_alone, mtu};
 use std::collections::BTreeSet;
-use std::fs;
-use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
 use takt::compat::{check, partitions_match};
 use takt::{
     DomainParticipant, Guid, Locator, ParticipantData, PublicationData, Runtime, SilentParticipant, SubscriptionData,
     presentation_caution,
 };
-use takt_bench::machine::interface_ipv4;
 use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 use takt_config::{Settings, Value};
 
 /// The multicast group of discovery.
 const DISCOVERY_GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+/// The same of IPv6, on the link.
+const DISCOVERY_GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
 /// How long a datagram to the group may take to come back to this host.
 const RETURN_TIME: Duration = Duration::from_millis(500);
 /// How long participants on loopback, or of another domain, may take to answer.
@@ -31,40 +35,6 @@ const DOMAINS: u32 = 10;
 /// RTPS 2.5, and a submessage of a kind that is not in use: receivers skip and count it (RTPS 2.5 §8.3.4.1).
 const PROBE: [u8; 24] =
     [b'R', b'T', b'P', b'S', 2, 5, 0x01, 0x7a, 0x01, 0x7a, b'p', b'r', b'o', b'b', b'e', 0, 0, 0, 0, 0, 0x7f, 1, 0, 0];
-
-/// A network interface as the kernel shows it.
-struct Interface {
-    name: String,
-    is_up: bool,
-    is_loopback: bool,
-    has_multicast: bool,
-    mtu: Option<u32>,
-    address: Option<Ipv4Addr>,
-    has_ipv6: bool,
-}
-
-fn interfaces() -> Vec<Interface> {
-    let ipv6 = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
-    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    let mut all: Vec<Interface> = entries
-        .map(|entry| {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let text = |file: &str| fs::read_to_string(entry.path().join(file)).unwrap_or_default();
-            let flags = u32::from_str_radix(text("flags").trim().trim_start_matches("0x"), 16).unwrap_or(0);
-            Interface {
-                is_up: flags & 0x1 != 0,
-                is_loopback: flags & 0x8 != 0,
-                has_multicast: flags & 0x1000 != 0,
-                mtu: text("mtu").trim().parse().ok(), // tidy-allow(dropped-cause): an interface that has gone has none
-                address: interface_ipv4(&name),
-                has_ipv6: ipv6.lines().any(|line| line.split_whitespace().last() == Some(&name)),
-                name,
-            }
-        })
-        .collect();
-    all.sort_by(|a, b| a.name.cmp(&b.name));
-    all
-}
 
 fn texts<'s>(settings: &'s Settings, path: &str) -> &'s [String] {
     match settings.value(path) {
@@ -78,20 +48,6 @@ fn is(settings: &Settings, path: &str) -> Option<bool> {
         Some(Value::Bool(value)) => Some(*value),
         _ => None,
     }
-}
-
-/// The interfaces that the settings choose: all but loopback by default.
-fn chosen(settings: &Settings) -> Vec<Interface> {
-    let names = texts(settings, "network.interfaces");
-    let is_named = |interface: &Interface| {
-        let address = interface.address.map(|address| address.to_string());
-        names.iter().any(|name| *name == interface.name || Some(name) == address.as_ref())
-    };
-    let is_chosen = |interface: &Interface| match names {
-        [] => interface.is_up && !interface.is_loopback,
-        _ => is_named(interface),
-    };
-    interfaces().into_iter().filter(is_chosen).collect()
 }
 
 /// Drives participants until the time is up, or a signal comes.
@@ -218,8 +174,12 @@ pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result
     let Ok(port) = u16::try_from(base + gain * participant.domain_id()) else { return Ok(Vec::new()) };
     let mut findings = Vec::new();
     for interface in chosen(settings).iter().filter(|interface| !interface.is_loopback) {
-        let Some(address) = interface.address else { continue };
+        let Some(source) = interface.source(settings) else { continue };
         let name = &interface.name;
+        let (group, network) = match source {
+            SocketAddr::V4(_) => (SocketAddr::from((DISCOVERY_GROUP, port)), "224.0.0.0/4"),
+            SocketAddr::V6(v6) => (SocketAddrV6::new(DISCOVERY_GROUP_V6, port, 0, v6.scope_id()).into(), "ff00::/8"),
+        };
         if !interface.has_multicast {
             findings.push(Finding {
                 is_command: true,
@@ -229,12 +189,13 @@ pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result
                     format!("ip link set {name} multicast on"),
                 )
             });
-        } else if !comes_back(participant, address, port)? {
+        } else if !comes_back(participant, source, group)? {
+            let address = SocketAddr::new(group.ip(), port);
             findings.push(Finding::of_network(
-                format!("a datagram to {DISCOVERY_GROUP}:{port} by {name} does not come back to this host"),
+                format!("a datagram to {address} by {name} does not come back to this host"),
                 "participants on other hosts are found by peers or discovery servers alone",
                 format!(
-                    "permit UDP to 224.0.0.0/4 in the firewall (nft list ruleset), or name hosts: TAKT_PEERS, --peer; seen on {name}"
+                    "permit UDP to {network} in the firewall (nft list ruleset), or name hosts: TAKT_PEERS, --peer; seen on {name}"
                 ),
             ));
         }
@@ -243,15 +204,15 @@ pub fn multicast(participant: &DomainParticipant, settings: &Settings) -> Result
 }
 
 /// Whether the participant receives what is sent to the group of discovery from this address.
-fn comes_back(participant: &DomainParticipant, address: Ipv4Addr, port: u16) -> Result<bool> {
-    let failure = |source| Error::Os { op: format!("send to {DISCOVERY_GROUP} from {address}"), source };
+fn comes_back(participant: &DomainParticipant, address: SocketAddr, group: SocketAddr) -> Result<bool> {
+    let failure = |source| Error::Os { op: format!("send to {group} from {address}"), source };
     let count = || Ok::<u64, Error>(participant.counters()?.unknown_submessages);
     let before = count()?;
     // The source address decides by which interface multicast leaves.
-    let socket = UdpSocket::bind((address, 0)).map_err(failure)?;
+    let socket = UdpSocket::bind(address).map_err(failure)?;
     let deadline = Instant::now() + RETURN_TIME;
     while !stopped() && Instant::now() < deadline {
-        if socket.send_to(&PROBE, (DISCOVERY_GROUP, port)).is_err() {
+        if socket.send_to(&PROBE, group).is_err() {
             return Ok(false);
         }
         spin(&[participant], STEP)?;
@@ -262,31 +223,13 @@ fn comes_back(participant: &DomainParticipant, address: Ipv4Addr, port: u16) -> 
     Ok(false)
 }
 
-/// Interfaces with IPv6 addresses alone, while IPv6 is off.
-pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
-    if is(settings, "network.ipv6") == Some(true) {
-        return Vec::new();
-    }
-    let alone =
-        interfaces().into_iter().filter(|one| one.is_up && !one.is_loopback && one.has_ipv6 && one.address.is_none());
-    let finding = |interface: Interface| {
-        Finding::of_network(
-            format!("{} has IPv6 addresses alone, and IPv6 is off", interface.name),
-            "no participant is found by it",
-            "TAKT_IPV6=1, network.ipv6 = true, or an IPv4 address",
-        )
-    };
-    alone.map(finding).collect()
-}
-
 /// Participants of the domain on loopback that the participant does not know: those that use loopback alone.
 pub fn on_loopback(participant: &DomainParticipant, settings: &Settings) -> Result<Vec<Finding>> {
     if !texts(settings, "network.interfaces").is_empty() || is(settings, "network.udp") == Some(false) {
         return Ok(Vec::new());
     }
     // Where no other interface has an address, the participant uses loopback itself, and would find the one made here.
-    let ipv6 = is(settings, "network.ipv6") == Some(true);
-    if !chosen(settings).iter().any(|interface| interface.address.is_some() || (ipv6 && interface.has_ipv6)) {
+    if !chosen(settings).iter().any(|interface| interface.is_usable(settings)) {
         return Ok(Vec::new());
     }
     let mut local = settings.clone();
@@ -351,23 +294,6 @@ pub fn other_domains(own: u32, settings: &Settings) -> Result<Vec<Finding>> {
 pub fn warnings(participant: &DomainParticipant) -> Vec<Finding> {
     let why = "samples are lost, or take a slower way";
     participant.warnings().iter().map(|one| Finding::of_network(&one.what, why, &one.remedy)).collect()
-}
-
-/// Interfaces whose MTU is not that of Ethernet.
-pub fn mtu(settings: &Settings) -> Vec<Finding> {
-    let finding = |interface: Interface| {
-        let mtu = interface.mtu.filter(|mtu| *mtu != 1500 && !interface.is_loopback)?;
-        let name = &interface.name;
-        Some(
-            Finding::of_network(
-                format!("{name} has an MTU of {mtu}"),
-                "hosts of one network whose MTU is smaller than the sender's receive no datagrams above it",
-                format!("ip link set {name} mtu 1500, or the same MTU at all hosts and switches"),
-            )
-            .into_hint(),
-        )
-    };
-    chosen(settings).into_iter().filter_map(finding).collect()
 }
 
 #[cfg(test)]

@@ -176,6 +176,63 @@ fn an_interface_with_ipv6_alone_is_named_while_ipv6_is_off() {
     assert_eq!(catalogue["participants"], json!([]), "the checks list no participant of their own: {catalogue}");
 }
 
+/// Takes all addresses of both hosts but a link-local one of IPv6.
+fn leave_link_local_alone(hosts: &Hosts) {
+    for (side, interface) in ["takta", "taktb"].iter().enumerate() {
+        hosts.set(side, &format!("ip address flush dev {interface}"));
+        hosts.set(side, &format!("ip address add fe80::{}/64 dev {interface} nodad", side + 1));
+    }
+}
+
+#[test]
+fn a_link_local_address_alone_is_a_finding_while_ipv6_is_off() {
+    let hosts = hosts!();
+    leave_link_local_alone(&hosts);
+    let (text, status) = hosts.start(0, "doctor --wait 0.5").finish();
+    assert_eq!(status.code(), Some(1), "{text}");
+    let lines = [
+        "takta has a link-local IPv6 address alone, and IPv6 is off",
+        "participants of this host find each other by loopback; those of other hosts are not found",
+        "ip address add ADDRESS/LENGTH dev takta, or DHCP; TAKT_IPV6=1 at all hosts reaches those of the same link",
+    ];
+    assert!(lines.iter().all(|line| text.contains(line)), "{text}");
+    let _reader = hosts.reader(0, "");
+    let catalogue = hosts.list("--wait 2");
+    assert_eq!(findings(&catalogue["findings"], lines[0]).len(), 1, "{catalogue}");
+    assert_eq!(catalogue["participants"][0]["answers"], Value::Bool(true), "by loopback: {catalogue}");
+}
+
+#[test]
+fn hosts_with_link_local_addresses_alone_find_each_other_with_ipv6_on() {
+    let hosts = hosts!();
+    leave_link_local_alone(&hosts);
+    let start = |side: usize, line| Takt::start_by(&format!("ip netns exec {} env TAKT_IPV6=1", hosts.0[side]), line);
+    let hint = "takta has a link-local IPv6 address alone";
+    let alone = start(0, "ls --json --wait 0.5").json();
+    assert_eq!(findings(&alone["findings"], hint).len(), 1, "{alone}");
+    assert_eq!(findings(&alone["findings"], "a datagram to").len(), 0, "multicast comes back: {alone}");
+    let reader = start(1, "sub Square --type ShapeType");
+    reader.await_complaint("takt: reading Square");
+    let catalogue = start(0, "ls --json --wait 3").json();
+    assert_eq!(catalogue["findings"], json!([]), "nothing is in the way: {catalogue}");
+    assert_eq!(catalogue["participants"][0]["answers"], Value::Bool(true), "{catalogue}");
+    let (text, _) = start(0, "doctor --json --wait 0.5").finish();
+    let found: Value = serde_json::from_str(&text).unwrap();
+    let matters = |one: &&Value| one["what"].as_str().is_some_and(|what| what.starts_with(hint));
+    assert_eq!(found.as_array().unwrap().iter().find(matters).unwrap()["matters"], Value::Bool(false), "{text}");
+}
+
+#[test]
+fn a_link_local_address_beside_an_interface_with_ipv4_is_no_finding() {
+    let hosts = hosts!();
+    hosts.set(0, "ip link add takt2 type veth peer name takt3");
+    hosts.set(0, "ip link set takt2 up");
+    hosts.set(0, "ip link set takt3 up");
+    hosts.set(0, "ip address add fe80::7/64 dev takt2 nodad");
+    let catalogue = hosts.list("--wait 0.5");
+    assert_eq!(findings(&catalogue["findings"], "takt2 has").len(), 0, "{catalogue}");
+}
+
 #[test]
 fn a_misspelled_topic_is_answered_with_the_one_that_is_there() {
     let hosts = hosts!();

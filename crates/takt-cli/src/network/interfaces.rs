@@ -1,0 +1,162 @@
+//! The network interfaces of this host as discovery needs them: which are used, and those with addresses that do not suffice.
+
+use super::{is, texts};
+use crate::finding::Finding;
+use std::fs;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use takt_bench::machine::interface_ipv4;
+use takt_config::Settings;
+
+/// A network interface as the kernel shows it.
+pub(super) struct Interface {
+    pub(super) name: String,
+    is_up: bool,
+    pub(super) is_loopback: bool,
+    pub(super) has_multicast: bool,
+    mtu: Option<u32>,
+    pub(super) address: Option<Ipv4Addr>,
+    /// Without a port; the scope is the index of the interface.
+    ipv6: Vec<SocketAddrV6>,
+}
+
+impl Interface {
+    fn has_link_local(&self) -> bool {
+        self.ipv6.iter().any(|one| one.ip().is_unicast_link_local())
+    }
+
+    fn has_routable_ipv6(&self) -> bool {
+        self.ipv6.iter().any(|one| !one.ip().is_unicast_link_local())
+    }
+
+    /// Whether it has an address of a protocol that is in use.
+    pub(super) fn is_usable(&self, settings: &Settings) -> bool {
+        self.address.is_some() || (is_ipv6_on(settings) && !self.ipv6.is_empty())
+    }
+
+    /// What to send multicast of discovery from: IPv4 if there is an address, else IPv6 if it is on.
+    pub(super) fn source(&self, settings: &Settings) -> Option<SocketAddr> {
+        let ipv6 = || self.ipv6.first().filter(|_| is_ipv6_on(settings)).copied();
+        self.address.map(|address| (address, 0).into()).or_else(|| ipv6().map(SocketAddr::V6))
+    }
+}
+
+fn is_ipv6_on(settings: &Settings) -> bool {
+    is(settings, "network.ipv6") == Some(true)
+}
+
+fn interfaces() -> Vec<Interface> {
+    let ipv6 = fs::read_to_string("/proc/net/if_inet6").unwrap_or_default();
+    let ipv6: Vec<(&str, SocketAddrV6)> = ipv6.lines().filter_map(ipv6_address).collect();
+    let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let mut all: Vec<Interface> = entries
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let text = |file: &str| fs::read_to_string(entry.path().join(file)).unwrap_or_default();
+            let flags = u32::from_str_radix(text("flags").trim().trim_start_matches("0x"), 16).unwrap_or(0);
+            Interface {
+                is_up: flags & 0x1 != 0,
+                is_loopback: flags & 0x8 != 0,
+                has_multicast: flags & 0x1000 != 0,
+                mtu: text("mtu").trim().parse().ok(), // tidy-allow(dropped-cause): an interface that has gone has none
+                address: interface_ipv4(&name),
+                ipv6: ipv6.iter().filter(|(of, _)| *of == name).map(|(_, address)| *address).collect(),
+                name,
+            }
+        })
+        .collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+/// A line of `/proc/net/if_inet6`: address, index, length of the prefix, scope and flags in hexadecimal digits, and the interface.
+/// `None` for an address that the kernel does not use yet, since it still looks for another host that has it (RFC 4862, section 5.4).
+fn ipv6_address(line: &str) -> Option<(&str, SocketAddrV6)> {
+    const TENTATIVE: u32 = 0x40;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [address, index, _, _, flags, name] = words[..] else { return None };
+    let number = |digits| u32::from_str_radix(digits, 16).ok(); // tidy-allow(dropped-cause): no address
+    let address = u128::from_str_radix(address, 16).ok()?; // tidy-allow(dropped-cause): no address
+    let is_in_use = number(flags)? & TENTATIVE == 0;
+    is_in_use.then_some((name, SocketAddrV6::new(Ipv6Addr::from(address), 0, 0, number(index)?)))
+}
+
+/// The interfaces that the settings choose: all but loopback by default.
+pub(super) fn chosen(settings: &Settings) -> Vec<Interface> {
+    let names = texts(settings, "network.interfaces");
+    let is_named = |interface: &Interface| {
+        let address = interface.address.map(|address| address.to_string());
+        let has_ipv6 = |name: &str| interface.ipv6.iter().any(|one| one.ip().to_string() == name);
+        names.iter().any(|name| *name == interface.name || Some(name) == address.as_ref() || has_ipv6(name))
+    };
+    let is_chosen = |interface: &Interface| match names {
+        [] => interface.is_up && !interface.is_loopback,
+        _ => is_named(interface),
+    };
+    interfaces().into_iter().filter(is_chosen).collect()
+}
+
+/// Interfaces by which participants are not found, or not all of them, since their addresses are of IPv6 alone. One with a link-local
+/// address is named where no chosen interface has another one: ports of bridges and of containers have no more.
+pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
+    let chosen: Vec<Interface> = chosen(settings).into_iter().filter(|one| !one.is_loopback).collect();
+    let is_on = is_ipv6_on(settings);
+    let has_other = chosen.iter().any(|one| one.address.is_some() || one.has_routable_ipv6());
+    let alone = chosen.iter().filter(|one| one.address.is_none());
+    let finding = |interface: &Interface| {
+        let name = &interface.name;
+        match (is_on, interface.has_routable_ipv6(), interface.has_link_local() && !has_other) {
+            (false, true, _) => Some(Finding::of_network(
+                format!("{name} has IPv6 addresses alone, and IPv6 is off"),
+                "no participant is found by it",
+                "TAKT_IPV6=1, network.ipv6 = true, or an IPv4 address",
+            )),
+            (false, false, true) => Some(Finding::of_network(
+                format!("{name} has a link-local IPv6 address alone, and IPv6 is off"),
+                "participants of this host find each other by loopback; those of other hosts are not found",
+                format!("ip address add ADDRESS/LENGTH dev {name}, or DHCP; TAKT_IPV6=1 at all hosts reaches those of the same link"),
+            )),
+            (true, false, true) => Some(
+                Finding::of_network(
+                    format!("{name} has a link-local IPv6 address alone"),
+                    "participants of the same link that have IPv6 on are found by multicast; those behind a router are not",
+                    format!("ip address add ADDRESS/LENGTH dev {name}, or DHCP, to reach other links"),
+                )
+                .into_hint(),
+            ),
+            _ => None,
+        }
+    };
+    alone.filter_map(finding).collect()
+}
+
+/// Interfaces whose MTU is not that of Ethernet.
+pub fn mtu(settings: &Settings) -> Vec<Finding> {
+    let finding = |interface: Interface| {
+        let mtu = interface.mtu.filter(|mtu| *mtu != 1500 && !interface.is_loopback)?;
+        let name = &interface.name;
+        Some(
+            Finding::of_network(
+                format!("{name} has an MTU of {mtu}"),
+                "hosts of one network whose MTU is smaller than the sender's receive no datagrams above it",
+                format!("ip link set {name} mtu 1500, or the same MTU at all hosts and switches"),
+            )
+            .into_hint(),
+        )
+    };
+    chosen(settings).into_iter().filter_map(finding).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_of_the_kernel_gives_address_scope_and_interface() {
+        let line = "fe800000000000000042acfffe110002 0c 40 20 80     eth0";
+        let expected: SocketAddrV6 = "[fe80::42:acff:fe11:2%12]:0".parse().expect("an address");
+        assert_eq!(ipv6_address(line), Some(("eth0", expected)));
+        assert_eq!(ipv6_address(""), None);
+        assert_eq!(ipv6_address("fe80 zz 40 20 80 eth0"), None);
+        assert_eq!(ipv6_address("fe800000000000000042acfffe110002 0c 40 20 c0 eth0"), None, "tentative");
+    }
+}
