@@ -7,6 +7,8 @@ mod analyze;
 mod bench;
 mod config;
 mod discovery_server;
+#[cfg(test)]
+mod documents;
 mod domain;
 mod durability;
 mod finding;

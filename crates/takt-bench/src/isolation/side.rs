@@ -281,7 +281,8 @@ impl<F: FnMut(&Blob) -> Result<()> + Send + 'static> Each<F> {
 impl<F: FnMut(&Blob) -> Result<()> + Send + 'static> DataReaderListener<Blob> for Each<F> {
     fn on_data_available(&mut self, reader: &DataReader<Blob>) {
         if let Err(why) = self.take(reader) {
-            println!("{}", json!({"ev": "error", "what": why.to_string()}));
+            // Without a reader of standard output there is nothing else to tell; the exit code remains.
+            let _ = writeln!(std::io::stdout(), "{}", json!({"ev": "error", "what": why.to_string()}));
             std::process::exit(1);
         }
     }

@@ -18,9 +18,9 @@ Makes three network namespaces, two hosts and the link between them; needs root,
 gone when it ends. Each round measures each configuration once, in a random order from the seed, which is printed.
 
 Examples:
-  takt bench isolation --quick                                 a minute
-  takt bench isolation --out isolation.json                    an hour and less; the result in a file
-  takt bench isolation --from isolation.json --format markdown its tables again
+  takt bench isolation --quick                                  a minute
+  takt bench isolation --out isolation.json                     an hour and less; the result in a file
+  takt bench isolation --from isolation.json --format markdown  its tables again
   takt bench isolation --only tables --load samples,callback,storm";
 
 /// Time of a ping's core before the first that is measured.

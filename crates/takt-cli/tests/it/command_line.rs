@@ -71,29 +71,91 @@ fn services_and_streams_exit_with_the_code_of_their_signal() {
     assert_eq!(server.complaint().1, Some(130));
 }
 
+/// A system that `takt analyze` takes.
+const SYSTEM: &str = "[[executor]]\nname = \"a\"\n[[flow]]\nname = \"f\"\nmin_separation = \"1 ms\"\n\
+    stages = [{ on = \"a\", priority = 1, time = \"1 us\" }]\n";
+
+/// Commands that write something to standard output and end by themselves.
+const WRITING: [&str; 12] = [
+    "ls --interface lo --domain 213 --wait 0.1",
+    "ls --interface lo --domain 213 --wait 0.1 --json",
+    "doctor --interface lo --wait 0.1",
+    "config show",
+    "config explain history.depth",
+    "transport ls",
+    "transport probe lo",
+    "host inspect",
+    "host plan",
+    "lab status --json",
+    "type --own ShapeType",
+    "pub Square {} --type ShapeType --no-wait --interface lo --domain 213 --json",
+];
+
 #[test]
 fn a_closed_standard_output_ends_every_command_without_a_message() {
-    let text = "[[executor]]\nname = \"a\"\n[[flow]]\nname = \"f\"\nmin_separation = \"1 ms\"\n\
-        stages = [{ on = \"a\", priority = 1, time = \"1 us\" }]\n";
-    let system = File::new("closed-pipe.toml", text);
-    for line in [
-        "ls --interface lo --domain 213 --wait 0.1",
-        "ls --interface lo --domain 213 --wait 0.1 --json",
-        "doctor --interface lo",
-        "config show",
-        "config explain history.depth",
-        "transport ls",
-        "transport probe lo",
-        "host inspect",
-        "type --own ShapeType",
-        "pub Square {} --type ShapeType --no-wait --interface lo --domain 213 --json",
-        &format!("analyze {}", system.path()),
-    ] {
+    let system = File::new("closed-pipe.toml", SYSTEM);
+    for line in WRITING.into_iter().chain([format!("analyze {}", system.path()).as_str()]) {
         let (text, code) = Takt::start_without_reader(line).complaint();
         assert!(
             code == Some(0) && !text.contains("panicked") && !text.contains("Broken pipe"),
             "{line}: {code:?} {text}"
         );
+    }
+}
+
+#[test]
+fn a_standard_output_that_cannot_be_written_is_a_failure_with_its_cause() {
+    let system = File::new("full-disk.toml", SYSTEM);
+    for line in WRITING.into_iter().chain([format!("analyze {}", system.path()).as_str()]) {
+        let (text, code) = Takt::start_on_full_disk(line).complaint();
+        let cause = "takt: write to standard output: No space left on device";
+        assert!(code == Some(1) && text.lines().any(|line| line.starts_with(cause)), "{line}: {code:?} {text}");
+    }
+}
+
+/// The commands that `takt` and its commands list, each with its words.
+fn all_commands(words: &str) -> Vec<String> {
+    let (help, _) = Takt::start(&format!("{words} --help")).finish();
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| line.starts_with("  "));
+    // A line that begins farther right goes on with the description above it.
+    let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|name| !name.starts_with(' ')));
+    let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
+    let below: Vec<String> = names.flat_map(|name| all_commands(format!("{words} {name}").trim())).collect();
+    if below.is_empty() { vec![words.to_owned()] } else { below }
+}
+
+#[test]
+fn unknown_options_and_surplus_arguments_are_named_by_every_command() {
+    let commands = all_commands("");
+    assert!(commands.len() > 25, "{commands:?}");
+    for command in commands {
+        let (text, code) = Takt::start(&format!("{command} --nonsense")).complaint();
+        assert!(code == Some(2) && text.contains("'--nonsense'"), "{command}: {code:?} {text}");
+        // These take files without end, of which there is none of this name.
+        let expected = if command.starts_with("config") { 1 } else { 2 };
+        let (text, code) = Takt::start(&format!("{command} nonsense nonsense nonsense")).complaint();
+        assert!(code == Some(expected) && text.contains("nonsense"), "{command}: {code:?} {text}");
+    }
+}
+
+#[test]
+fn an_unknown_key_of_a_configuration_is_named_with_file_and_line_by_every_command() {
+    let file = File::new("unknown-key.toml", "[participant]\ndomain = 1\nnmae = \"x\"\n");
+    for command in [
+        "ls",
+        "doctor",
+        "echo Square",
+        "sub Square --type ShapeType",
+        "pub Square {} --type ShapeType",
+        "type Square",
+        "discovery-server --listen 127.0.0.1:17599",
+        "durability",
+        "perf ping",
+        "perf pub",
+    ] {
+        let (text, code) = Takt::start(&format!("{command} --config {}", file.path())).complaint();
+        let named = format!("{}:3: participant.nmae: unknown", file.path());
+        assert!(code == Some(1) && text.contains(&named), "{command}: {code:?} {text}");
     }
 }
 

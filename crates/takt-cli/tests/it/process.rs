@@ -54,11 +54,21 @@ impl Takt {
 
     /// The same, with a standard output that nothing reads.
     pub fn start_without_reader(line: &str) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_takt"));
-        let command = command.args(line.split_whitespace()).stdin(Stdio::null()).stderr(Stdio::piped());
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let mut process = command.stdout(writer).spawn().unwrap();
+        Self::start_to(line, writer)
+    }
+
+    /// The same, with a standard output on a full disk.
+    pub fn start_on_full_disk(line: &str) -> Self {
+        Self::start_to(line, std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap())
+    }
+
+    /// The same, with this standard output.
+    fn start_to(line: &str, output: impl Into<Stdio>) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_takt"));
+        let command = command.args(line.split_whitespace()).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut process = command.stdout(output).spawn().unwrap();
         let errors = listen(process.stderr.take().unwrap());
         Self { process, lines: channel().1, errors }
     }
