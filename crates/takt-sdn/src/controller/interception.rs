@@ -2,7 +2,8 @@
 //!
 //! The port of multicast discovery of each configured domain is intercepted, and of each participant the unicast ports that it
 //! announces for discovery alone. A port that a participant uses for user data, too, is not: what comes there is forwarded by rules, and
-//! announcements of endpoints that are sent there pass unseen. Only addresses that the participant sends from are believed, so that no
+//! announcements of endpoints that are sent there pass unseen. An announcement of a participant waits until the switches divert the addresses
+//! in it: otherwise the first announcements of endpoints would be answered past the controller. Only addresses that the participant sends from are believed, so that no
 //! announcement diverts the traffic of another host.
 
 use std::fmt;
@@ -16,6 +17,11 @@ use super::{Controller, Event};
 use crate::PortRef;
 use crate::discovery::{Decision, Emission, Event as DiscoveryEvent};
 use crate::frame::{Frame, IpPacket};
+
+/// How long discovery waits for switches at most; one that is not in sync by then lets announcements of endpoints pass unseen.
+const HOLD_NS: u64 = 1_000_000_000;
+/// Frames of discovery that wait at most; further ones are dropped, as on any network.
+const HELD_MAX: usize = 1024;
 
 /// Unicast addresses of discovery that are intercepted of one participant.
 const ADDRESSES_MAX: usize = 4;
@@ -41,11 +47,30 @@ impl Controller {
     pub(super) fn intercept(&mut self, now: Instant, at: PortRef, frame: &Frame<'_>) {
         self.counters.discovery += 1;
         self.changes += 1;
-        match self.discovery.handle(now, at, frame.bytes()) {
-            Decision::Pass => self.forward(at, frame),
-            Decision::Replace(frames) => frames.iter().for_each(|octets| self.forward_octets(at, octets)),
-        }
+        let frames = match self.discovery.handle(now, at, frame.bytes()) {
+            Decision::Pass => vec![frame.bytes().to_vec()],
+            Decision::Replace(frames) => frames,
+        };
+        self.is_metatraffic_new = false;
         self.follow_discovery(now);
+        for octets in frames {
+            if !self.is_metatraffic_new && self.held.is_empty() {
+                self.forward_octets(at, &octets);
+            } else if self.held.len() < HELD_MAX {
+                self.held.push_back((now, at, octets));
+            }
+        }
+    }
+
+    /// Forwards what waited until the switches divert the discovery of new participants.
+    pub(super) fn forward_held(&mut self, now: Instant) {
+        while let Some((since, ..)) = self.held.front() {
+            if !self.is_settled() && now.0 < since.0.saturating_add(HOLD_NS) {
+                return;
+            }
+            let Some((_, at, octets)) = self.held.pop_front() else { return };
+            self.forward_octets(at, &octets);
+        }
     }
 
     fn forward_octets(&mut self, at: PortRef, octets: &[u8]) {
@@ -90,6 +115,7 @@ impl Controller {
         let own = addresses.filter(|address| address.ip() == source && !is_shared(address));
         let own: Vec<SocketAddr> = own.take(ADDRESSES_MAX).collect();
         if self.metatraffic.insert(participant, own.clone()) != Some(own) {
+            self.is_metatraffic_new = true;
             self.want_all_static();
         }
     }

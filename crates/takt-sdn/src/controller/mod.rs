@@ -94,6 +94,10 @@ pub struct Controller {
     discovery_ports: BTreeSet<u16>,
     /// Where participants receive discovery alone.
     metatraffic: BTreeMap<GuidPrefix, Vec<SocketAddr>>,
+    /// The frame that is handled announces such addresses for the first time.
+    is_metatraffic_new: bool,
+    /// Frames of discovery that wait until switches divert what they announce.
+    held: VecDeque<(Instant, PortRef, Vec<u8>)>,
     sessions: BTreeMap<ConnectionId, Session>,
     switches: BTreeMap<u64, Switch>,
     /// The links that floods follow.
@@ -129,6 +133,8 @@ impl Controller {
             retry_at: None,
             discovery_ports: config.forwarding.discovery_ports(),
             metatraffic: BTreeMap::new(),
+            is_metatraffic_new: false,
+            held: VecDeque::new(),
             sessions: BTreeMap::new(),
             switches: BTreeMap::new(),
             active: BTreeSet::new(),
@@ -447,6 +453,7 @@ impl Controller {
         for dpid in dpids {
             self.change_switch(now, dpid);
         }
+        self.forward_held(now);
     }
 
     fn send_probes(&mut self) {

@@ -266,6 +266,34 @@ fn meter_passes_at_once_what_the_jitter_of_the_contract_allows() {
     }
 }
 
+/// Otherwise announcements of endpoints would be answered before they are intercepted.
+#[test]
+fn participant_is_announced_once_every_switch_diverts_its_discovery() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    site.nodes.truncate(0);
+    site.fabric.stalled.insert(2);
+    let address = site.fabric.hosts[0].address;
+    let prefix = GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 3, 1]);
+    let mut config = ParticipantConfig::new(0, prefix);
+    let addresses = vec![(address.into(), 24)];
+    config.interfaces = vec![Interface { name: "sim0".into(), addresses, mtu: 1500, loopback: false }];
+    // Other ports than before: the switches have no entries for them.
+    config.locators.metatraffic_unicast = vec![Locator::from(SocketAddr::from((address, 7420)))];
+    config.locators.default_unicast = vec![Locator::from(SocketAddr::from((address, 7421)))];
+    config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
+    site.nodes.push(Participant::new(config, Instant(site.fabric.now.0)).expect("the configuration is good"));
+    site.fabric.hosts[2].inbox.clear();
+    let announced = |site: &Site| {
+        let frames = site.fabric.hosts[2].inbox.iter().map(|bytes| Frame::parse(bytes).expect("a frame"));
+        frames.filter(|frame| frame.udp().is_some_and(|(_, udp)| udp.destination_port() == 7400)).count()
+    };
+    site.run(200);
+    assert_eq!(announced(&site), 0, "the second switch has not confirmed");
+    site.fabric.stalled.clear();
+    site.run(200);
+    assert!(announced(&site) > 0);
+}
+
 #[test]
 fn pair_is_released_when_every_switch_has_its_entries_and_not_before() {
     let mut site = Site::new(3, &line(3), Some(NETWORK));
