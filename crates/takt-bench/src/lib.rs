@@ -26,6 +26,7 @@ pub mod raw_shm;
 pub mod raw_udp;
 pub mod report;
 pub mod rest;
+pub mod sdn_overload;
 pub mod sequence;
 pub mod signal;
 pub mod spec;

@@ -2,6 +2,7 @@
 
 mod executor;
 mod isolation;
+mod sdn_overload;
 
 use clap::{Args, Subcommand};
 use takt_bench::isolation::side;
@@ -21,6 +22,8 @@ enum Experiment {
     Isolation(Box<isolation::Isolation>),
     /// Measure response times under load within a process, beside the bound that is computed beforehand
     Executor(Box<executor::Executor>),
+    /// Measure what an overload does to a pair, with and without the OpenFlow controller (root, Open vSwitch)
+    SdnOverload(Box<sdn_overload::SdnOverload>),
     /// Play a role of an experiment, for the process that measures
     #[command(hide = true)]
     Side {
@@ -28,6 +31,9 @@ enum Experiment {
         role: String,
         /// What it is to do, as JSON
         plan: String,
+        /// More, for programs of others in the same role
+        #[arg(trailing_var_arg = true)]
+        more: Vec<String>,
     },
 }
 
@@ -45,7 +51,11 @@ impl Bench {
         match &self.experiment {
             Experiment::Isolation(isolation) => isolation.run(),
             Experiment::Executor(executor) => executor.run(),
-            Experiment::Side { role, plan } => side::run(role, plan, &mut std::io::stdout()),
+            Experiment::SdnOverload(overload) => overload.run(),
+            Experiment::Side { role, plan, .. } => {
+                let out = &mut std::io::stdout();
+                takt_bench::sdn_overload::side::run(role, plan, out).unwrap_or_else(|| side::run(role, plan, out))
+            }
         }
     }
 }

@@ -243,7 +243,7 @@ fn wait_matched(
 }
 
 /// Whether a line is there on standard input; it is taken.
-fn line_heard() -> Result<bool> {
+pub(crate) fn line_heard() -> Result<bool> {
     let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
     // SAFETY: `input` is one valid entry.
     if unsafe { libc::poll(&mut input, 1, 0) } <= 0 {
