@@ -4,8 +4,9 @@
 //! participants that it knows have heard so. One that it has taken for dead meanwhile, though that one has not noticed, is not
 //! among them: later it is told that these numbers are irrelevant, and would believe in the endpoint for good.
 //!
-//! So when numbers will not come, [`Participant::review`] has the writer tell everything once more, by matching it anew. The
-//! endpoints that it does not mention have gone. Those that it does stay as they are.
+//! So when numbers will not come, [`Participant::review`] has the writer tell everything once more, by matching it anew, and a second
+//! time if it does not mention all endpoints. Those that it mentions neither time have gone. Those that it does stay as they are. Once
+//! is not enough: an announcement that is replaced while the writer tells its history is not mentioned, and its successor comes later.
 
 use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::participant::Participant;
@@ -13,15 +14,22 @@ use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
-/// By SEDP writer, the endpoints that it has not mentioned since it was asked to begin again. No more than there are endpoints.
+/// By SEDP writer, what is doubtful since it was asked to begin again.
 #[derive(Debug, Default)]
-pub(crate) struct Reviews(BTreeMap<Guid, BTreeSet<Guid>>);
+pub(crate) struct Reviews(BTreeMap<Guid, Review>);
+
+#[derive(Debug)]
+struct Review {
+    /// The endpoints that it has not mentioned. No more than there are endpoints.
+    doubtful: BTreeSet<Guid>,
+    is_second: bool,
+}
 
 impl Reviews {
     /// An endpoint was announced by this kind of writer.
     pub(super) fn confirm(&mut self, writer: EntityId, endpoint: Guid) {
-        if let Some(doubtful) = self.0.get_mut(&Guid { prefix: endpoint.prefix, entity_id: writer }) {
-            doubtful.remove(&endpoint);
+        if let Some(review) = self.0.get_mut(&Guid { prefix: endpoint.prefix, entity_id: writer }) {
+            review.doubtful.remove(&endpoint);
         }
     }
 
@@ -49,14 +57,18 @@ impl Participant {
             let doubtful = self.endpoints_of(writer);
             self.ctx.work.steps(doubtful.len());
             if !doubtful.is_empty() {
-                self.reviews.0.insert(writer, doubtful);
+                self.reviews.0.insert(writer, Review { doubtful, is_second: false });
                 self.match_anew(now, reader, index, writer);
             }
         } else if proxy.has_history()
-            && let Some(gone) = self.reviews.0.remove(&writer)
+            && let Some(Review { doubtful, is_second }) = self.reviews.0.remove(&writer)
         {
-            self.ctx.work.steps(gone.len());
-            for guid in gone {
+            self.ctx.work.steps(doubtful.len());
+            if !doubtful.is_empty() && !is_second {
+                self.reviews.0.insert(writer, Review { doubtful, is_second: true });
+                return self.match_anew(now, reader, index, writer);
+            }
+            for guid in doubtful {
                 match reader {
                     SEDP_PUBLICATIONS => self.lose_publication(now, guid),
                     _ => self.lose_subscription(now, guid),

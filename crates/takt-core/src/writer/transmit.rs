@@ -545,14 +545,17 @@ impl Writer {
         }
     }
 
-    /// What the writer has, as of what it has sent (RTPS 2.5 §8.3.8.6).
+    /// What the writer has, as of what it has sent (RTPS 2.5 §8.3.8.6). A builtin writer that has sent nothing of it names what is to come.
     pub(super) fn heartbeat_submessage(
         &mut self,
         reader: EntityId,
         first_relevant: SequenceNumber,
         is_final: bool,
     ) -> Heartbeat {
-        let last_sn = self.cursor.sn.prev();
+        let sent = self.cursor.sn.prev();
+        // A participant that is told of no announcement takes the endpoints for gone: those that are about to be sent count.
+        let has_only_unsent = self.entity_id.is_builtin() && self.history.first_sn() > sent;
+        let last_sn = if has_only_unsent { self.history.last_sn() } else { sent };
         let first_sn = self.history.first_sn().max(first_relevant).min(last_sn.next());
         Heartbeat {
             reader,

@@ -1,8 +1,12 @@
 //! One participant takes another for dead that does not notice, and they meet again (RTPS 2.5 §8.5.4.2).
 
 use crate::network::*;
+use crate::puppet::*;
 use core::time::Duration;
 use takt_core::*;
+use takt_wire::message::{AckNack, Gap, MessageView, Payload, Submessage};
+use takt_wire::qos::{DataWriterQos, UserData};
+use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
 /// Node 0 forgets node 1 after a second of silence, node 1 keeps node 0 for an hour.
 fn forgetful() -> Network {
@@ -86,4 +90,100 @@ fn a_reader_that_has_forgotten_its_writer_is_heard_at_once() {
     network.run(1_000);
     assert_eq!(network.take_all(0, reader).len(), 1);
     assert_eq!(network.nodes[1].is_acknowledged(writer, None), Ok(true));
+}
+
+/// What a SEDP writer says next, in [`announcement_that_is_replaced_while_the_history_is_told_ends_no_match`].
+fn tell(puppet: &mut Puppet, node: &mut Participant, gap_end: i64, (first, last): (i64, i64)) {
+    let gap = Gap {
+        reader: EntityId::UNKNOWN,
+        writer: EntityId::SEDP_PUB_WRITER,
+        gap_start: SequenceNumber(2),
+        gap_list: SequenceNumberSet::new(SequenceNumber(gap_end)),
+    };
+    let heartbeat = puppet.heartbeat(EntityId::SEDP_PUB_WRITER, first, last);
+    puppet.say(node, START, |message| {
+        message.gap(&gap).expect("it fits");
+        message.heartbeat(&heartbeat).expect("it fits");
+    });
+}
+
+const START: Instant = Instant(1_000_000_000);
+
+/// The announcement 2 was replaced unsent by 3. While 3 is told again it is replaced by 4, which is sent a moment later.
+#[test]
+fn announcement_that_is_replaced_while_the_history_is_told_ends_no_match() {
+    for is_sent in [true, false] {
+        let mut node = Participant::new(config(0, 1500), START).expect("the configuration is good");
+        let reader = node.create_reader(START, reader_spec("T", false, keep_all_reader())).expect("the reader is good");
+        let mut puppet = Puppet::new(9);
+        puppet.join(&mut node, START);
+        puppet.publish(&mut node, START, &puppet.publication(1, true));
+        let announce = |puppet: &mut Puppet, node: &mut Participant, sn: i64| {
+            let payload = puppet.publication(1, true).to_bytes();
+            let heartbeat = puppet.heartbeat(EntityId::SEDP_PUB_WRITER, sn, sn);
+            puppet.say(node, START, |message| {
+                message.data(&data(EntityId::SEDP_PUB_WRITER, sn, Payload::Data(&payload))).expect("it fits");
+                message.heartbeat(&heartbeat).expect("it fits");
+            });
+        };
+        let status = |node: &mut Participant| {
+            let status = node.subscription_matched_status(reader).expect("the reader lives");
+            (status.current_count, status.total_count)
+        };
+        assert_eq!(status(&mut node), (1, 1));
+        announce(&mut puppet, &mut node, 3);
+        tell(&mut puppet, &mut node, 3, (3, 3));
+        tell(&mut puppet, &mut node, 3, (3, 3));
+        tell(&mut puppet, &mut node, 4, (4, 4));
+        assert_eq!(status(&mut node), (1, 1), "the writer has not mentioned it once");
+        if is_sent {
+            announce(&mut puppet, &mut node, 4);
+        } else {
+            tell(&mut puppet, &mut node, 5, (5, 4));
+        }
+        assert_eq!(status(&mut node), (u32::from(is_sent), 1));
+    }
+}
+
+/// Heartbeats of the writer of publications that a participant sends now without data: the first and the last number.
+fn lone_heartbeats(node: &mut Participant) -> Vec<(i64, i64)> {
+    let (mut frame, mut found) = (vec![0; 65_507], Vec::new());
+    while let Some(transmit) = node.poll_transmit(START, &mut frame) {
+        let message = MessageView::parse(&frame[..transmit.len]).expect("what we send is well formed");
+        let submessages: Vec<_> = message.submessages().map(|it| it.expect("what we send is well formed")).collect();
+        if submessages.iter().any(|submessage| matches!(submessage, Submessage::Data(_))) {
+            continue;
+        }
+        found.extend(submessages.iter().filter_map(|submessage| match submessage {
+            Submessage::Heartbeat(it) if it.writer == EntityId::SEDP_PUB_WRITER => Some((it.first_sn.0, it.last_sn.0)),
+            _ => None,
+        }));
+    }
+    found
+}
+
+/// Without it the participant that asks would take the endpoint for gone.
+#[test]
+fn announcement_that_is_about_to_be_sent_is_in_the_heartbeat() {
+    let mut node = Participant::new(config(0, 1500), START).expect("the configuration is good");
+    let writer = node.create_writer(START, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
+    let mut puppet = Puppet::new(9);
+    puppet.join(&mut node, START);
+    lone_heartbeats(&mut node);
+    let to = node.guid().prefix;
+    let acknack = AckNack {
+        reader: EntityId::SEDP_PUB_READER,
+        writer: EntityId::SEDP_PUB_WRITER,
+        reader_sn_state: SequenceNumberSet::new(SequenceNumber(1)),
+        count: 1,
+        is_final: false,
+    };
+    puppet.say(&mut node, START, |message| {
+        message.info_destination(to).expect("it fits");
+        message.acknack(&acknack).expect("it fits");
+    });
+    let qos = DataWriterQos { user_data: UserData(vec![1]), ..keep_all_writer() };
+    node.set_writer_qos(START, writer, qos).expect("USER_DATA may change");
+    let found = lone_heartbeats(&mut node);
+    assert!(!found.is_empty() && found.iter().all(|(first, last)| first <= last), "{found:?}");
 }
