@@ -157,16 +157,11 @@ impl Reader {
             return;
         }
         proxy.last_heartbeat.note(now, heartbeat.count);
+        let is_greeting = !directed && heartbeat.is_final && heartbeat.last_sn < heartbeat.first_sn;
         let mut lost = 0;
         match proxy.expected {
-            // A greeting: says where data begin, not what the writer has.
-            None if !directed
-                && proxy.waits_for_contents()
-                && heartbeat.is_final
-                && heartbeat.last_sn < heartbeat.first_sn =>
-            {
-                return;
-            }
+            // It says where data begin, not what the writer has.
+            None if is_greeting && proxy.waits_for_contents() => return,
             None => lost = self.begin(now, ctx, index, heartbeat),
             Some(expected) => {
                 proxy.announce_by_heartbeat(heartbeat.last_sn);

@@ -32,6 +32,8 @@ impl Reader {
             self.cache.expect_expiries();
         }
         proxy.is_service = writer.is_service;
+        proxy.is_late_joiner =
+            !is_volatile && writer.durability != Durability::Volatile && !self.entity_id.is_builtin();
         if writer.durability >= Durability::Transient && !self.entity_id.is_builtin() {
             // A durability service recognises repeated samples itself, also those of before its restart.
             if !self.explicit {

@@ -95,6 +95,8 @@ pub(crate) struct WriterProxy {
     pub(crate) group_lack: Option<GroupLack>,
     /// It passes on what others wrote.
     pub(crate) is_service: bool,
+    /// The reader wants what this writer wrote before the match.
+    pub(crate) is_late_joiner: bool,
     /// What it wrote before may be had from a service.
     pub(crate) may_lack_history: bool,
     /// Delivery waits for the history of services.
@@ -141,6 +143,7 @@ impl WriterProxy {
             holding: None,
             group_lack: None,
             is_service: false,
+            is_late_joiner: false,
             may_lack_history: false,
             awaits_services: false,
             taken: None,
@@ -153,9 +156,10 @@ impl WriterProxy {
         !self.reliable || (self.expected.is_some() && self.history_end.is_none())
     }
 
-    /// Whether what the writer has decides about what is shown first; a writer of ours tells that in due course.
+    /// Whether what the writer has decides about what is shown first, and about when its history is complete; a writer of ours
+    /// tells that in due course.
     pub(crate) fn waits_for_contents(&self) -> bool {
-        self.directed_heartbeats && (self.may_lack_history || self.is_service)
+        self.directed_heartbeats && (self.is_late_joiner || self.is_service)
     }
 
     fn place(&self, sn: SequenceNumber) -> usize {

@@ -4,7 +4,7 @@ use crate::network::*;
 use crate::puppet::*;
 use takt_core::*;
 use takt_wire::EntityId;
-use takt_wire::message::Payload;
+use takt_wire::message::{Heartbeat, Payload};
 use takt_wire::qos::*;
 
 /// A participant with a reliable reader, matched with a writer of another vendor that has said nothing yet.
@@ -19,12 +19,17 @@ const WRITER: EntityId = EntityId::user_writer(1, false);
 
 impl Matched {
     fn new(qos: DataReaderQos) -> Self {
+        Self::with(qos, Puppet::new(9), Durability::Volatile)
+    }
+
+    fn with(qos: DataReaderQos, mut puppet: Puppet, durability: Durability) -> Self {
         let now = Instant(1_000_000_000);
         let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
         let reader = node.create_reader(now, reader_spec("T", false, qos)).expect("the reader is good");
-        let mut puppet = Puppet::new(9);
         puppet.join(&mut node, now);
-        puppet.publish(&mut node, now, &puppet.publication(1, true));
+        let mut data = puppet.publication(1, true);
+        data.qos.durability = durability;
+        puppet.publish(&mut node, now, &data);
         Self { node, reader, now, puppet }
     }
 
@@ -133,4 +138,21 @@ fn early_data_leave_with_their_writer() {
     t.heartbeat(1, 1);
     assert_eq!(t.taken(), [1]);
     assert_eq!(t.node.counters().rejected_samples, 0);
+}
+
+#[test]
+fn history_is_not_complete_because_a_writer_greets_its_readers() {
+    let durability = Durability::TransientLocal;
+    let mut matched = Matched::with(DataReaderQos { durability, ..keep_all_reader() }, Puppet::of_ours(9), durability);
+    let has_history = |matched: &mut Matched| matched.node.has_history(matched.reader).expect("it lives");
+    let greeting = Heartbeat { is_final: true, ..matched.puppet.heartbeat(WRITER, 1, 0) };
+    matched.puppet.say(&mut matched.node, matched.now, |message| message.heartbeat(&greeting).expect("it fits"));
+    assert!(!has_history(&mut matched), "a greeting says where data begin, not what the writer has");
+    matched.send(1..=2);
+    assert!(!has_history(&mut matched));
+    matched.heartbeat(1, 3);
+    assert!(!has_history(&mut matched));
+    matched.send([3]);
+    assert!(has_history(&mut matched));
+    assert_eq!(matched.taken(), [1, 2, 3]);
 }
