@@ -3,21 +3,17 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use takt_core::{
-    Config as ParticipantConfig, FlowTag, Instant, Interface, Participant, ReaderHandle, ReaderSpec, Received,
-    WriterHandle, WriterSpec,
-};
+use takt_core::{Config as ParticipantConfig, Instant, Interface, Participant, ReaderHandle, Received, WriterHandle};
 use takt_openflow::flow::FlowMod;
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::discovery::Pair;
 use takt_sdn::forwarding::rules::Kind;
 use takt_sdn::frame::{ArpOperation, Frame, MacAddress, UdpFrame};
 use takt_sdn::model::{NetworkFile, SwitchModel};
-use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, PublisherQos, Reliability, ReliabilityKind, SubscriberQos, TopicData, UserData,
-};
+use takt_wire::qos::{DataReaderQos, DataWriterQos, Reliability, ReliabilityKind};
 use takt_wire::{GuidPrefix, Locator, Timestamp};
 
+use crate::endpoints::{reader_spec, writer_spec};
 use crate::fabric::{Fabric, line, port, ring};
 
 pub const NETWORK: &str = r#"
@@ -151,41 +147,14 @@ impl Site {
     }
 
     fn writer(&mut self, node: usize, topic: &str, user_data: &str) -> WriterHandle {
-        let mut qos = DataWriterQos { reliability: qos_reliability(), ..DataWriterQos::default() };
-        qos.user_data = UserData(user_data.as_bytes().to_vec());
-        let spec = WriterSpec {
-            topic_name: topic.into(),
-            type_name: "Test".into(),
-            keyed: false,
-            qos,
-            publisher: PublisherQos::default(),
-            group: None,
-            topic_data: TopicData::default(),
-            type_information: None,
-            max_serialized_len: None,
-            flow: FlowTag::default(),
-            unicast: Vec::new(),
-            filters: None,
-        };
+        let qos = DataWriterQos { reliability: qos_reliability(), ..DataWriterQos::default() };
+        let spec = writer_spec(topic, user_data, qos);
         self.nodes[node].create_writer(Instant(self.fabric.now.0), spec).expect("the writer is good")
     }
 
     fn reader(&mut self, node: usize, topic: &str, user_data: &str) -> ReaderHandle {
-        let mut qos = DataReaderQos { reliability: qos_reliability(), ..DataReaderQos::default() };
-        qos.user_data = UserData(user_data.as_bytes().to_vec());
-        let spec = ReaderSpec {
-            topic_name: topic.into(),
-            type_name: "Test".into(),
-            key: None,
-            qos,
-            subscriber: SubscriberQos::default(),
-            group: None,
-            topic_data: TopicData::default(),
-            type_information: None,
-            max_serialized_len: None,
-            unicast: Vec::new(),
-            content_filter: None,
-        };
+        let qos = DataReaderQos { reliability: qos_reliability(), ..DataReaderQos::default() };
+        let spec = reader_spec(topic, user_data, qos);
         self.nodes[node].create_reader(Instant(self.fabric.now.0), spec).expect("the reader is good")
     }
 

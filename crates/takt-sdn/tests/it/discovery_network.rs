@@ -3,20 +3,16 @@
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use takt_core::{
-    Config as ParticipantConfig, FlowTag, Instant, Interface, Participant, ReaderHandle, ReaderSpec, Received,
-    WriterHandle, WriterSpec,
-};
+use takt_core::{Config as ParticipantConfig, Instant, Interface, Participant, ReaderHandle, Received, WriterHandle};
 use takt_openflow::channel::Instant as SwitchInstant;
 use takt_packet::MacAddress;
 use takt_sdn::PortRef;
 use takt_sdn::discovery::{Config, Decision, Event, Interceptor, Pair};
 use takt_sdn::frame::{Frame, UdpFrame};
-use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, ReliabilityKind, SubscriberQos, TopicData,
-    UserData,
-};
+use takt_wire::qos::{DataReaderQos, DataWriterQos, History, Reliability, ReliabilityKind};
 use takt_wire::{GuidPrefix, Locator, Timestamp};
+
+use crate::endpoints::{reader_spec, writer_spec};
 
 pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 pub const SECOND: u64 = 1_000_000_000;
@@ -195,41 +191,14 @@ impl Network {
     }
 
     pub fn writer(&mut self, node: usize, topic: &str, user_data: &str) -> WriterHandle {
-        let mut qos = DataWriterQos { reliability: reliable(), history: History::KeepAll, ..DataWriterQos::default() };
-        qos.user_data = UserData(user_data.as_bytes().to_vec());
-        let spec = WriterSpec {
-            topic_name: topic.into(),
-            type_name: "Test".into(),
-            keyed: false,
-            qos,
-            publisher: PublisherQos::default(),
-            group: None,
-            topic_data: TopicData::default(),
-            type_information: None,
-            max_serialized_len: None,
-            flow: FlowTag::default(),
-            unicast: Vec::new(),
-            filters: None,
-        };
+        let qos = DataWriterQos { reliability: reliable(), history: History::KeepAll, ..DataWriterQos::default() };
+        let spec = writer_spec(topic, user_data, qos);
         self.nodes[node].create_writer(Instant(self.now), spec).expect("the writer is good")
     }
 
     pub fn reader(&mut self, node: usize, topic: &str, user_data: &str) -> ReaderHandle {
-        let mut qos = DataReaderQos { reliability: reliable(), history: History::KeepAll, ..DataReaderQos::default() };
-        qos.user_data = UserData(user_data.as_bytes().to_vec());
-        let spec = ReaderSpec {
-            topic_name: topic.into(),
-            type_name: "Test".into(),
-            key: None,
-            qos,
-            subscriber: SubscriberQos::default(),
-            group: None,
-            topic_data: TopicData::default(),
-            type_information: None,
-            max_serialized_len: None,
-            unicast: Vec::new(),
-            content_filter: None,
-        };
+        let qos = DataReaderQos { reliability: reliable(), history: History::KeepAll, ..DataReaderQos::default() };
+        let spec = reader_spec(topic, user_data, qos);
         self.nodes[node].create_reader(Instant(self.now), spec).expect("the reader is good")
     }
 

@@ -8,6 +8,7 @@ mod discovery_attacks;
 mod discovery_corpus;
 mod discovery_engines;
 mod discovery_network;
+mod endpoints;
 mod fabric;
 mod open_vswitch;
 mod overload;

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant as Clock};
 
 use mio::{Events, Interest, Poll, Token};
 use takt_core::{
-    ChangeKind, Config, FlowTag, Instant, Interface, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec,
-    Received, Selector, WriterHandle, WriterSpec,
+    ChangeKind, Config, Instant, Interface, NewChange, Participant, ReadCursor, ReaderHandle, Received, Selector,
+    WriterHandle, WriterSpec,
 };
 use takt_lab::Lab;
-use takt_wire::qos::{
-    DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicData, UserData,
-};
+use takt_wire::qos::{DataReaderQos, DataWriterQos, History, Reliability};
 use takt_wire::{GuidPrefix, Locator, Timestamp};
+
+use crate::endpoints::{reader_spec, writer_spec};
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 const MULTICAST: u16 = 7400;
@@ -123,22 +123,8 @@ impl Station {
 
     /// A best-effort writer with a contract.
     pub fn writer(&mut self, topic: &str, user_data: &str, sample_len: usize) -> WriterHandle {
-        let mut qos = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
-        qos.user_data = UserData(user_data.as_bytes().to_vec());
-        let spec = WriterSpec {
-            topic_name: topic.into(),
-            type_name: "Test".into(),
-            keyed: false,
-            qos,
-            publisher: PublisherQos::default(),
-            group: None,
-            topic_data: TopicData::default(),
-            type_information: None,
-            max_serialized_len: Some(sample_len),
-            flow: FlowTag::default(),
-            unicast: Vec::new(),
-            filters: None,
-        };
+        let qos = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
+        let spec = WriterSpec { max_serialized_len: Some(sample_len), ..writer_spec(topic, user_data, qos) };
         let now = self.now();
         self.participant.create_writer(now, spec).expect("the writer is good")
     }
@@ -146,21 +132,8 @@ impl Station {
     /// A best-effort reader with a contract that keeps all.
     pub fn reader(&mut self, topic: &str, user_data: &str) -> ReaderHandle {
         let (reliability, history) = (Reliability::BEST_EFFORT, History::KeepAll);
-        let mut qos = DataReaderQos { reliability, history, ..DataReaderQos::default() };
-        qos.user_data = UserData(user_data.as_bytes().to_vec());
-        let spec = ReaderSpec {
-            topic_name: topic.into(),
-            type_name: "Test".into(),
-            key: None,
-            qos,
-            subscriber: SubscriberQos::default(),
-            group: None,
-            topic_data: TopicData::default(),
-            type_information: None,
-            max_serialized_len: None,
-            unicast: Vec::new(),
-            content_filter: None,
-        };
+        let qos = DataReaderQos { reliability, history, ..DataReaderQos::default() };
+        let spec = reader_spec(topic, user_data, qos);
         let now = self.now();
         self.participant.create_reader(now, spec).expect("the reader is good")
     }
