@@ -11,8 +11,8 @@
 //!
 //! In some worlds one more process forges: it claims to be a service, and passes on changes in the names of the living writers, with
 //! numbers that those have not reached. Nothing else goes wrong there. Readers that a writer is matched with still show what it goes on
-//! to write, and the service still keeps all of it. Which of its first changes they miss, and what they show of the forged ones, is
-//! open: without DDS Security nobody can tell.
+//! to write, and the service still keeps all of it. No check judges which of its first changes they miss and
+//! which forged ones they show: without DDS Security a reader cannot tell the two apart.
 
 use std::collections::BTreeMap;
 

@@ -21,7 +21,7 @@ impl Category {
     pub const ALL: [Self; 5] =
         [Self::BestEffort, Self::Reliable(1), Self::Reliable(50), Self::Reliable(100), Self::ReliableAll];
 
-    /// Whether what is lost is sent again.
+    /// Whether the writer sends lost samples again.
     pub fn is_reliable(self) -> bool {
         self != Self::BestEffort
     }

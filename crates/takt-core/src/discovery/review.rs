@@ -4,9 +4,9 @@
 //! participants that it knows have heard so. One that it has taken for dead meanwhile, though that one has not noticed, is not
 //! among them: later it is told that these numbers are irrelevant, and would believe in the endpoint for good.
 //!
-//! So when numbers will not come, [`Participant::review`] has the writer tell everything once more, by matching it anew, and a second
-//! time if it does not mention all endpoints. Those that it mentions neither time have gone. Those that it does stay as they are. Once
-//! is not enough: an announcement that is replaced while the writer tells its history is not mentioned, and its successor comes later.
+//! So after a gap [`Participant::review`] matches the SEDP writer again, which makes it send its history. If the history leaves out an
+//! endpoint, the review reads it a second time. Endpoints that neither reading announces are unmatched; the others stay as they are. One
+//! reading is not enough: a change may replace an announcement during it, and arrive after it.
 
 use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::participant::Participant;

@@ -553,7 +553,7 @@ impl Writer {
         is_final: bool,
     ) -> Heartbeat {
         let sent = self.cursor.sn.prev();
-        // A participant that is told of no announcement takes the endpoints for gone: those that are about to be sent count.
+        // A participant unmatches endpoints that a review does not find. So announcements that are about to be sent count.
         let has_only_unsent = self.entity_id.is_builtin() && self.history.first_sn() > sent;
         let last_sn = if has_only_unsent { self.history.last_sn() } else { sent };
         let first_sn = self.history.first_sn().max(first_relevant).min(last_sn.next());

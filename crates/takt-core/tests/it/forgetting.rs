@@ -109,7 +109,7 @@ fn tell(puppet: &mut Puppet, node: &mut Participant, gap_end: i64, (first, last)
 
 const START: Instant = Instant(1_000_000_000);
 
-/// The announcement 2 was replaced unsent by 3. While 3 is told again it is replaced by 4, which is sent a moment later.
+/// Announcement 3 replaced 2 before 2 was sent. While the reader asks for 3 again, 4 replaces it. The writer sends 4 a moment later.
 #[test]
 fn announcement_that_is_replaced_while_the_history_is_told_ends_no_match() {
     for is_sent in [true, false] {

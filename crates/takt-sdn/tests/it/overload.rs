@@ -1,4 +1,4 @@
-//! A pair with a contract beside a flood of twice the link, through two bridges of Open vSwitch.
+//! A pair with a contract and a flood of twice the link's rate, through two bridges of Open vSwitch.
 
 mod station;
 
@@ -212,7 +212,7 @@ fn listen(station: &mut Station, progress: &Progress) -> Vec<u32> {
     missing
 }
 
-/// Sends samples beside a flood in a network of this text, with or without a description of the network.
+/// Sends samples during a flood in a network of this text, with or without a description of the network.
 fn run(test: &str, text: &str, network: Option<&str>, separation: Duration) -> Outcome {
     let lab = lab(test, text);
     let parse = |text| NetworkFile::parse("network.toml", text, SwitchModel::built_in);
