@@ -5,23 +5,18 @@
 //! that their hashes are known when its own is taken. Types that contain themselves are found on the way (Tarjan's
 //! strongly connected components) and described twice more: with a hash of zeros, and with the hash over all of them.
 
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use md5::{Digest, Md5};
 
 use crate::Extensibility;
+use crate::definition::ValueAnnotations;
 use crate::structure::Member;
-use crate::type_object::annotation::BuiltinMember;
-use crate::type_object::complete::{
-    BitBoundHeader, Bitflag, Bitmask, CommonLiteral, Complete, Discriminator, Enum, Header, Literal, MemberDetail,
-    Struct, StructHeader, StructMember, TypeDetail, Union, UnionMember,
-};
+pub use crate::type_object::build::TypeObjects;
+use crate::type_object::build::{self, CaseParts, MemberParts, StructParts, UnionParts};
 use crate::type_object::identifier::{ComponentId, EquivalenceHash, HashId, Identifier};
-use crate::type_object::kind::{MemberFlag, TypeFlag};
-use crate::type_object::minimal::{self, Minimal};
+use crate::type_object::kind::MemberFlag;
 use crate::type_object::{Object, TypeIdentifier, TypeObject, TypeRegistry, component_hash};
 
 /// Says what a type is.
@@ -37,13 +32,6 @@ pub struct TypeIdentifiers {
     pub minimal: TypeIdentifier,
     /// In complete form.
     pub complete: TypeIdentifier,
-}
-
-/// Both type objects of a type.
-#[derive(Clone, Debug)]
-pub struct TypeObjects {
-    minimal: Minimal,
-    complete: Complete,
 }
 
 /// A struct.
@@ -144,6 +132,18 @@ impl TypeIdentifiers {
         Self { minimal: TypeIdentifier(identifier.clone()), complete: TypeIdentifier(identifier) }
     }
 
+    /// One of `length` types of a strongly connected component, by its place among them (XTypes 1.3 §7.3.4.9).
+    pub(crate) fn in_component(
+        minimal: EquivalenceHash,
+        complete: EquivalenceHash,
+        length: usize,
+        index: usize,
+    ) -> Self {
+        let (length, index) = (length as i32, index as i32 + 1);
+        let name = |hash| TypeIdentifier(Identifier::Component(ComponentId { hash, length, index }));
+        Self { minimal: name(HashId::Minimal(minimal)), complete: name(HashId::Complete(complete)) }
+    }
+
     /// A type made of this one.
     pub(crate) fn map(self, make: impl Fn(Identifier) -> Identifier) -> Self {
         Self { minimal: TypeIdentifier(make(self.minimal.0)), complete: TypeIdentifier(make(self.complete.0)) }
@@ -225,7 +225,7 @@ impl<'r> TypeCollector<'r> {
         }
         let component = self.open.split_off(index);
         if component.len() == 1 && !recursive {
-            let identifiers = self.keep(objects);
+            let identifiers = objects.keep_own(self.registry);
             self.known.insert(key, identifiers);
         } else {
             self.close(component);
@@ -237,15 +237,6 @@ impl<'r> TypeCollector<'r> {
         if let Some(current) = self.current.and_then(|current| self.open.get_mut(current)) {
             current.lowest = current.lowest.min(index);
         }
-    }
-
-    fn keep(&mut self, objects: TypeObjects) -> TypeIdentifiers {
-        let minimal = TypeObject(Object::Minimal(objects.minimal));
-        let complete = TypeObject(Object::Complete(objects.complete));
-        let identifiers = TypeIdentifiers { minimal: minimal.identifier(), complete: complete.identifier() };
-        self.registry.keep_own(identifiers.minimal.clone(), minimal);
-        self.registry.keep_own(identifiers.complete.clone(), complete);
-        identifiers
     }
 
     /// Gives all types of a strongly connected component their identifiers (XTypes 1.3 §7.3.4.9).
@@ -273,12 +264,8 @@ impl<'r> TypeCollector<'r> {
     }
 
     fn name_component(&mut self, component: &[Open], minimal: EquivalenceHash, complete: EquivalenceHash) {
-        let length = component.len() as i32;
         for (index, open) in component.iter().enumerate() {
-            let name =
-                |hash| TypeIdentifier(Identifier::Component(ComponentId { hash, length, index: index as i32 + 1 }));
-            let identifiers =
-                TypeIdentifiers { minimal: name(HashId::Minimal(minimal)), complete: name(HashId::Complete(complete)) };
+            let identifiers = TypeIdentifiers::in_component(minimal, complete, component.len(), index);
             self.known.insert(open.key, identifiers);
         }
     }
@@ -292,72 +279,32 @@ pub(crate) fn name_hash(name: &str) -> [u8; 4] {
 }
 
 /// The member id that `@hashid` gives: 28 bits of the MD5 of the name (XTypes 1.3 §7.3.1.2.1.1).
-pub(crate) fn hash_id(name: &str) -> u32 {
+#[must_use]
+pub fn hash_id(name: &str) -> u32 {
     u32::from_le_bytes(name_hash(name)) & 0x0fff_ffff
-}
-
-fn type_detail(name: &str) -> TypeDetail {
-    TypeDetail { type_name: String::from(name), ..TypeDetail::default() }
-}
-
-fn member_detail(name: &str) -> MemberDetail {
-    MemberDetail { name: String::from(name), ..MemberDetail::default() }
-}
-
-fn hash_annotation(hash_id: &str) -> Box<BuiltinMember> {
-    Box::new(BuiltinMember { unit: None, min: None, max: None, hash_id: Some(String::from(hash_id)) })
-}
-
-fn type_flags(extensibility: Extensibility) -> TypeFlag {
-    match extensibility {
-        Extensibility::Final => TypeFlag::IS_FINAL,
-        Extensibility::Appendable => TypeFlag::IS_APPENDABLE,
-        Extensibility::Mutable => TypeFlag::IS_MUTABLE,
-    }
 }
 
 impl StructDescription {
     /// Both type objects.
     #[must_use]
     pub fn build(&self, types: &mut TypeCollector<'_>) -> TypeObjects {
-        let struct_flags = type_flags(self.extensibility)
-            .with(TypeFlag::IS_NESTED, self.nested)
-            .with(TypeFlag::IS_AUTOID_HASH, self.autoid_hash);
-        let base = self.base.map(|describe| describe(types)).unwrap_or_default();
-        let mut minimal = minimal::Struct {
-            // INTEROP(CycloneDDS 0.10.2): nested and autoid are in the minimal form too, though the mask of Annex B
-            // leaves only the extensibility.
-            struct_flags,
-            header: minimal::StructHeader { base_type: base.minimal.0 },
-            member_seq: Vec::with_capacity(self.members.len()),
-        };
-        let mut complete = Struct {
-            struct_flags,
-            header: StructHeader { base_type: base.complete.0, detail: type_detail(self.name) },
-            member_seq: Vec::with_capacity(self.members.len()),
-        };
-        for MemberDescription { name, member, hash_id, optional, external, describe } in self.members {
-            let member_flags = MemberFlag::TRY_CONSTRUCT1
-                .with(MemberFlag::IS_EXTERNAL, *external)
-                .with(MemberFlag::IS_OPTIONAL, *optional)
-                // XTypes 1.3 §7.2.2.4.4.4.8: key members have to be understood, whatever their headers say.
-                .with(MemberFlag::IS_MUST_UNDERSTAND, member.must_understand || member.key)
-                .with(MemberFlag::IS_KEY, member.key);
-            let identifiers = describe(types);
-            minimal.member_seq.push(minimal::StructMember {
-                member_id: member.id,
-                member_flags,
-                member_type_id: identifiers.minimal.0,
-                name_hash: name_hash(name),
-            });
-            complete.member_seq.push(StructMember {
-                member_id: member.id,
-                member_flags,
-                member_type_id: identifiers.complete.0,
-                detail: MemberDetail { ann_builtin: hash_id.map(hash_annotation), ..member_detail(name) },
-            });
-        }
-        TypeObjects { minimal: Minimal::Struct(minimal), complete: Complete::Struct(complete) }
+        let &Self { name, extensibility, nested, autoid_hash, base, members } = self;
+        let base = base.map(|describe| describe(types)).unwrap_or_default();
+        let members: Vec<_> = members
+            .iter()
+            .map(|MemberDescription { name, member, hash_id, optional, external, describe }| MemberParts {
+                name,
+                id: member.id,
+                flags: MemberFlag::TRY_CONSTRUCT1
+                    .with(MemberFlag::IS_EXTERNAL, *external)
+                    .with(MemberFlag::IS_OPTIONAL, *optional)
+                    .with(MemberFlag::IS_MUST_UNDERSTAND, member.must_understand)
+                    .with(MemberFlag::IS_KEY, member.key),
+                builtin: build::builtin(*hash_id, &ValueAnnotations::default()),
+                of: describe(types),
+            })
+            .collect();
+        StructParts { name, extensibility, nested, autoid_hash, base }.build(members)
     }
 }
 
@@ -365,48 +312,22 @@ impl UnionDescription {
     /// Both type objects.
     #[must_use]
     pub fn build(&self, types: &mut TypeCollector<'_>) -> TypeObjects {
-        let union_flags = type_flags(self.extensibility).with(TypeFlag::IS_NESTED, self.nested);
-        let discriminator = (self.discriminator)(types);
-        let member_flags =
-            (MemberFlag::TRY_CONSTRUCT1 | MemberFlag::IS_MUST_UNDERSTAND).with(MemberFlag::IS_KEY, self.key);
-        let mut minimal = minimal::Union {
-            union_flags,
-            header: minimal::EmptyHeader {},
-            discriminator: minimal::Discriminator { member_flags, type_id: discriminator.minimal.0 },
-            member_seq: Vec::with_capacity(self.cases.len()),
-        };
-        let mut complete = Union {
-            union_flags,
-            header: Header { detail: type_detail(self.name) },
-            discriminator: Discriminator {
-                member_flags,
-                type_id: discriminator.complete.0,
-                ann_builtin: None,
-                ann_custom: None,
-            },
-            member_seq: Vec::with_capacity(self.cases.len()),
-        };
-        for CaseDescription { name, id, labels, default, external, describe } in self.cases {
-            let member_flags = MemberFlag::TRY_CONSTRUCT1
-                .with(MemberFlag::IS_EXTERNAL, *external)
-                .with(MemberFlag::IS_DEFAULT, *default);
-            let identifiers = describe(types);
-            minimal.member_seq.push(minimal::UnionMember {
-                member_id: *id,
-                member_flags,
-                type_id: identifiers.minimal.0,
-                label_seq: labels.to_vec(),
-                name_hash: name_hash(name),
-            });
-            complete.member_seq.push(UnionMember {
-                member_id: *id,
-                member_flags,
-                type_id: identifiers.complete.0,
-                label_seq: labels.to_vec(),
-                detail: member_detail(name),
-            });
-        }
-        TypeObjects { minimal: Minimal::Union(minimal), complete: Complete::Union(complete) }
+        let &Self { name, extensibility, nested, key, discriminator, cases } = self;
+        let discriminator = discriminator(types);
+        let cases: Vec<_> = cases
+            .iter()
+            .map(|CaseDescription { name, id, labels, default, external, describe }| CaseParts {
+                name,
+                id: *id,
+                flags: MemberFlag::TRY_CONSTRUCT1
+                    .with(MemberFlag::IS_EXTERNAL, *external)
+                    .with(MemberFlag::IS_DEFAULT, *default),
+                labels,
+                builtin: None,
+                of: describe(types),
+            })
+            .collect();
+        UnionParts { name, extensibility, nested, autoid_hash: false, key, discriminator }.build(cases)
     }
 }
 
@@ -414,24 +335,8 @@ impl EnumDescription {
     /// Both type objects.
     #[must_use]
     pub fn build(&self) -> TypeObjects {
-        let enum_flags = type_flags(self.extensibility);
-        let literals = self.literals.iter().map(|&(name, value, default)| {
-            (name, CommonLiteral { value, flags: MemberFlag(0).with(MemberFlag::IS_DEFAULT, default) })
-        });
-        let minimal = minimal::Enum {
-            enum_flags,
-            header: minimal::BitBoundHeader { bit_bound: self.bit_bound },
-            literal_seq: literals
-                .clone()
-                .map(|(name, common)| minimal::Literal { common, name_hash: name_hash(name) })
-                .collect(),
-        };
-        let complete = Enum {
-            enum_flags,
-            header: BitBoundHeader { bit_bound: self.bit_bound, detail: type_detail(self.name) },
-            literal_seq: literals.map(|(name, common)| Literal { common, detail: member_detail(name) }).collect(),
-        };
-        TypeObjects { minimal: Minimal::Enum(minimal), complete: Complete::Enum(complete) }
+        let &Self { name, extensibility, bit_bound, literals } = self;
+        build::enumeration(name, extensibility, bit_bound, literals.iter().copied())
     }
 }
 
@@ -439,27 +344,6 @@ impl BitmaskDescription {
     /// Both type objects.
     #[must_use]
     pub fn build(&self) -> TypeObjects {
-        // INTEROP(CycloneDDS 0.10.2): final, though Annex B says that no flags apply.
-        let bitmask_flags = TypeFlag::IS_FINAL;
-        let flags = MemberFlag(0);
-        let minimal = minimal::Bitmask {
-            bitmask_flags,
-            header: minimal::BitBoundHeader { bit_bound: self.bit_bound },
-            flag_seq: self
-                .flags
-                .iter()
-                .map(|&(name, position)| minimal::Bitflag { position, flags, name_hash: name_hash(name) })
-                .collect(),
-        };
-        let complete = Bitmask {
-            bitmask_flags,
-            header: BitBoundHeader { bit_bound: self.bit_bound, detail: type_detail(self.name) },
-            flag_seq: self
-                .flags
-                .iter()
-                .map(|&(name, position)| Bitflag { position, flags, detail: member_detail(name) })
-                .collect(),
-        };
-        TypeObjects { minimal: Minimal::Bitmask(minimal), complete: Complete::Bitmask(complete) }
+        build::bitmask(self.name, self.bit_bound, self.flags.iter().copied())
     }
 }

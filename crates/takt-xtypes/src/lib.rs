@@ -18,7 +18,8 @@
 //! | [`Bounded<T, N>`], `#[dds(bound = N)]` | `string<N>`, `sequence<T, N>`, `map<K, V, N>` |
 //!
 //! Types are also data: [`type_object`] has the identifiers and definitions that participants exchange,
-//! [`TypeSupport::type_information`] those of a derived type, and [`dynamic`] reads and writes values of types that are
+//! [`TypeSupport::type_information`] those of a derived type, [`definition`] those of a type that is put together at run
+//! time, and [`dynamic`] reads and writes values of types that are
 //! known at run time only, [`assignability`] compares a reader's with a writer's. [`sql`] is the language of content filters, evaluated on payloads.
 //!
 //! Invariants:
@@ -41,6 +42,7 @@ mod bitmask;
 mod bounded;
 mod collection;
 mod decoder;
+pub mod definition;
 pub mod describe;
 pub mod dynamic;
 mod encoder;

@@ -5,9 +5,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::node::{Bitmask, Case, Enum, Node, NodeId, Primitive, Struct, StructMember, TryConstruct, Types, Union};
-use super::{MAX_NESTING, MAX_TYPES, layout};
+use super::{MAX_MEMBERS, MAX_NESTING, MAX_TYPES, layout};
 use crate::Extensibility;
 use crate::structure::{MAX_MEMBER_ID, Member};
+use crate::type_object::annotation::BuiltinMember;
 use crate::type_object::complete::{self, Complete};
 use crate::type_object::identifier::{
     ArrayLarge, ArraySmall, Identifier, MapLarge, MapSmall, SequenceLarge, SequenceSmall,
@@ -17,7 +18,7 @@ use crate::type_object::{Object, TypeError, TypeIdentifier, TypeRegistry};
 
 /// Builds the type that `root` names, and all it is made of.
 pub(super) fn build(root: &TypeIdentifier, registry: &TypeRegistry) -> Result<(Types, NodeId), TypeError> {
-    let mut builder = Builder { registry, nodes: Vec::new(), known: BTreeMap::new(), depth: 0 };
+    let mut builder = Builder { registry, nodes: Vec::new(), known: BTreeMap::new(), depth: 0, members: 0 };
     let root = builder.node(&root.0)?;
     // Every place was taken by a definition before the last call returned.
     let nodes: Option<Vec<Node>> = builder.nodes.into_iter().collect();
@@ -33,6 +34,8 @@ struct Builder<'a> {
     nodes: Vec<Option<Node>>,
     known: BTreeMap<Identifier, NodeId>,
     depth: u8,
+    /// Of all structures, those that they inherit included.
+    members: usize,
 }
 
 fn invalid(what: &'static str) -> TypeError {
@@ -56,13 +59,13 @@ fn name(name: &str) -> Result<Arc<str>, TypeError> {
     Ok(Arc::from(name))
 }
 
-/// What `@hashid` says, if it can be printed.
-fn hash_id(detail: &complete::MemberDetail) -> Result<Option<Arc<str>>, TypeError> {
-    let said = detail.ann_builtin.as_ref().and_then(|builtin| builtin.hash_id.as_deref());
-    match said {
-        Some(text) if text.chars().any(char::is_control) => Err(invalid("a name that is none")),
-        said => Ok(said.map(Arc::from)),
+/// What annotations say of a member, if it can be printed.
+fn builtin(detail: &complete::MemberDetail) -> Result<Option<Arc<BuiltinMember>>, TypeError> {
+    let Some(builtin) = &detail.ann_builtin else { return Ok(None) };
+    if builtin.hash_id.as_ref().is_some_and(|text| text.chars().any(char::is_control)) {
+        return Err(invalid("a name that is none"));
     }
+    Ok(Some(Arc::new((**builtin).clone())))
 }
 
 fn extensibility(flags: TypeFlag) -> Result<Extensibility, TypeError> {
@@ -90,6 +93,15 @@ fn all_differ<T: Ord>(values: impl Iterator<Item = T>, what: &'static str) -> Re
     let mut values: Vec<T> = values.collect();
     values.sort_unstable();
     if values.windows(2).any(|pair| pair[0] == pair[1]) { Err(invalid(what)) } else { Ok(()) }
+}
+
+/// Counts members to those of the structures before.
+fn add_members(sum: &mut usize, count: usize) -> Result<(), TypeError> {
+    *sum += count;
+    if *sum > MAX_MEMBERS {
+        return Err(TypeError::Limit { what: "members of structures, inherited ones included", limit: MAX_MEMBERS });
+    }
+    Ok(())
 }
 
 impl Builder<'_> {
@@ -198,6 +210,7 @@ impl Builder<'_> {
 
     fn structure(&mut self, object: &complete::Struct) -> Result<Node, TypeError> {
         let extensibility = extensibility(object.struct_flags)?;
+        add_members(&mut self.members, object.member_seq.len())?;
         let (base, mut members) = self.base(&object.header.base_type)?;
         let inherited = members.len();
         for member in &object.member_seq {
@@ -217,7 +230,7 @@ impl Builder<'_> {
                 optional: flags.contains(MemberFlag::IS_OPTIONAL),
                 external: flags.contains(MemberFlag::IS_EXTERNAL),
                 try_construct: try_construct(flags),
-                hash_id: hash_id(&member.detail)?,
+                builtin: builtin(&member.detail)?,
                 node: self.node(&member.member_type_id)?,
             });
         }
@@ -250,7 +263,11 @@ impl Builder<'_> {
         let mut id = base;
         for _ in 0..MAX_NESTING {
             match &self.nodes[id] {
-                Some(Node::Struct(structure)) => return Ok((Some(base), structure.members.clone())),
+                Some(Node::Struct(structure)) => {
+                    // Before they are copied.
+                    add_members(&mut self.members, structure.members.len())?;
+                    return Ok((Some(base), structure.members.clone()));
+                }
                 Some(Node::Alias { target, .. }) => id = *target,
                 Some(_) => return Err(invalid("a base that is no structure")),
                 None => return Err(invalid("a structure that inherits from itself")),
@@ -270,6 +287,7 @@ impl Builder<'_> {
                 name: name(&member.detail.name)?,
                 id: member.member_id,
                 labels: member.label_seq.clone(),
+                builtin: builtin(&member.detail)?,
                 default: member.member_flags.contains(MemberFlag::IS_DEFAULT),
                 external: member.member_flags.contains(MemberFlag::IS_EXTERNAL),
                 try_construct: try_construct(member.member_flags),
@@ -288,6 +306,7 @@ impl Builder<'_> {
             name: name(&object.header.detail.type_name)?,
             extensibility: extensibility(object.union_flags)?,
             nested: object.union_flags.contains(TypeFlag::IS_NESTED),
+            autoid_hash: object.union_flags.contains(TypeFlag::IS_AUTOID_HASH),
             discriminator,
             discriminator_is_key: object.discriminator.member_flags.contains(MemberFlag::IS_KEY),
             cases,

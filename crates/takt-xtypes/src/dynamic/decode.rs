@@ -129,6 +129,15 @@ impl Reader<'_> {
         if !self.types.is_delimited(d.representation(), elements) {
             return read(d);
         }
+        self.delimited(d, read)
+    }
+
+    /// Runs `read` within a DHEADER.
+    fn delimited(
+        self,
+        d: &mut Decoder<'_>,
+        read: impl FnOnce(&mut Decoder<'_>) -> Result<DynamicData, DecodeError>,
+    ) -> Result<DynamicData, DecodeError> {
         let mut data = DynamicData::Absent;
         delimited_exactly(d, |d| {
             data = read(d)?;
@@ -153,7 +162,21 @@ impl Reader<'_> {
     }
 
     fn array(self, element: NodeId, len: usize, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {
-        self.collection(&[element], d, |d| self.elements(element, len, d))
+        if !self.types.is_array_delimited(d.representation(), element) {
+            return self.rows(element, len, d);
+        }
+        self.delimited(d, |d| self.rows(element, len, d))
+    }
+
+    /// Elements of an array, without a header.
+    fn rows(self, element: NodeId, len: usize, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {
+        let Node::Array { element: inner, len: inner_len, .. } = self.types.resolved(element) else {
+            return self.elements(element, len, d);
+        };
+        let row = self.deeper(d)?;
+        d.charge(len, size_of::<DynamicData>())?;
+        let rows = (0..len).map(|_| row.rows(*inner, *inner_len, d));
+        Ok(DynamicData::Sequence(rows.collect::<Result<_, _>>()?))
     }
 
     fn elements(self, element: NodeId, count: usize, d: &mut Decoder<'_>) -> Result<DynamicData, DecodeError> {

@@ -62,10 +62,15 @@ impl Content for Value<'_> {
             }
             (Node::Struct(structure), DynamicData::Struct(_)) => self.deeper()?.structure(structure, e),
             (Node::Union(union), DynamicData::Union { .. }) => self.deeper()?.union(union, e),
-            (Node::Sequence { element, .. } | Node::Array { element, .. }, _) => {
-                self.deeper()?.collection(&[*element], e)
+            (Node::Sequence { element, .. }, _) => {
+                self.deeper()?.collection(self.types.is_delimited(e.representation(), &[*element]), e)
             }
-            (Node::Map { key, element, .. }, _) => self.deeper()?.collection(&[*key, *element], e),
+            (Node::Array { element, .. }, _) => {
+                self.deeper()?.collection(self.types.is_array_delimited(e.representation(), *element), e)
+            }
+            (Node::Map { key, element, .. }, _) => {
+                self.deeper()?.collection(self.types.is_delimited(e.representation(), &[*key, *element]), e)
+            }
             (Node::Alias { target, .. }, data) => self.part(*target, data).encode(e),
             (node, _) => Err(mismatch(kind_of(node))),
         }
@@ -149,6 +154,11 @@ impl Content for Elements<'_> {
         match (value.types.resolved(value.id), value.data) {
             (Node::Sequence { element, .. } | Node::Array { element, .. }, DynamicData::Bytes(bytes)) => {
                 if value.types.is_octet(*element) { e.write_bytes(bytes) } else { Err(mismatch("a sequence")) }
+            }
+            (Node::Array { element, .. }, DynamicData::Sequence(rows))
+                if matches!(value.types.resolved(*element), Node::Array { .. }) =>
+            {
+                rows.iter().try_for_each(|row| Elements(value.part(*element, row).deeper()?).encode(e))
             }
             (Node::Sequence { element, .. } | Node::Array { element, .. }, DynamicData::Sequence(elements)) => {
                 elements.iter().try_for_each(|data| value.part(*element, data).encode(e))
@@ -278,11 +288,7 @@ impl Value<'_> {
         }
     }
 
-    fn collection<S: Sink>(self, elements: &[NodeId], e: &mut Encoder<S>) -> Result<(), EncodeError> {
-        if self.types.is_delimited(e.representation(), elements) {
-            e.delimited(&Elements(self))
-        } else {
-            Elements(self).encode(e)
-        }
+    fn collection<S: Sink>(self, is_delimited: bool, e: &mut Encoder<S>) -> Result<(), EncodeError> {
+        if is_delimited { e.delimited(&Elements(self)) } else { Elements(self).encode(e) }
     }
 }

@@ -46,9 +46,9 @@ fn extend(search: &Search<'_>, id: NodeId, extent: Extent) -> Extent {
         Node::Map { key, element, bound: Some(bound) } => bounded(extent, &[*key, *element], *bound),
         Node::String { .. } | Node::WString { .. } | Node::Sequence { .. } | Node::Map { .. } => extent.unbounded(),
         Node::Array { element, len, .. } => {
-            let delimited = types.is_delimited(extent.representation(), &[*element]);
+            let delimited = types.is_array_delimited(extent.representation(), *element);
             let extent = if delimited { extent.add(4, 4) } else { extent };
-            extent.repeat(*len, |extent| extend(search, *element, extent))
+            extend_rows(search, *element, *len, extent)
         }
         Node::Struct(structure) => extend_members(search, structure, extent),
         Node::Union(union) => {
@@ -64,6 +64,15 @@ fn extend(search: &Search<'_>, id: NodeId, extent: Extent) -> Extent {
         Node::Alias { target, .. } => extend(search, *target, extent),
     };
     if extent.end().is_some_and(|end| end > size_of::<KeyHash>()) { extent.unbounded() } else { extent }
+}
+
+/// Elements of an array, without a header.
+fn extend_rows(search: &Search<'_>, element: NodeId, len: usize, extent: Extent) -> Extent {
+    match search.types.resolved(element) {
+        // A length that overflows exceeds a key hash anyway.
+        Node::Array { element, len: inner, .. } => extend_rows(search, *element, len.saturating_mul(*inner), extent),
+        _ => extent.repeat(len, |extent| extend(search, element, extent)),
+    }
 }
 
 fn extend_members(search: &Search<'_>, structure: &Struct, extent: Extent) -> Extent {

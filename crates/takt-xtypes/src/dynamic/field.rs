@@ -229,8 +229,11 @@ impl Field {
         let opened = payload::open(payload, ty.extensibility())?;
         let mut d = Decoder::new(opened.body, opened.representation, opened.endianness, Scope::Sample);
         let walker = Walker { types: &ty.types, budget, depth: 0 };
+        let mut is_row = false;
         for step in &self.steps {
-            match walker.enter(step, &mut d)? {
+            let place = walker.enter(step, is_row, &mut d)?;
+            is_row = matches!(ty.types.resolved(step.node), Node::Array { .. });
+            match place {
                 Place::Here => {}
                 Place::Absent => return Ok(None),
                 Place::Default => return Ok(Scalar::of(&step.default)),
@@ -316,8 +319,8 @@ struct Walker<'t> {
 }
 
 impl Walker<'_> {
-    /// Goes into what a step selects.
-    fn enter(self, step: &Step, d: &mut Decoder<'_>) -> Result<Place, DecodeError> {
+    /// Goes into what a step selects. `is_row`: that is an element of an array, as an array without a header.
+    fn enter(self, step: &Step, is_row: bool, d: &mut Decoder<'_>) -> Result<Place, DecodeError> {
         match self.types.resolved(step.node) {
             Node::Struct(structure) => self.enter_structure(structure, step.index, d),
             Node::Union(union) => self.enter_union(union, step.index, d),
@@ -333,10 +336,10 @@ impl Walker<'_> {
                 Ok(Place::Here)
             }
             Node::Array { element, .. } => {
-                if self.types.is_delimited(d.representation(), &[*element]) {
+                if !is_row && self.types.is_array_delimited(d.representation(), *element) {
                     d.enter_delimited()?;
                 }
-                self.skip_elements(*element, step.index, d)?;
+                self.skip_rows(*element, step.index, d)?;
                 Ok(Place::Here)
             }
             _ => Ok(Place::Absent),
@@ -465,7 +468,9 @@ impl Walker<'_> {
                 let count = walker.count(&[*element], d)?;
                 walker.skip_elements(*element, count, d)
             }
-            Node::Array { element, .. } if self.types.is_delimited(d.representation(), &[*element]) => skip_counted(d),
+            Node::Array { element, .. } if self.types.is_array_delimited(d.representation(), *element) => {
+                skip_counted(d)
+            }
             Node::Array { element, len, .. } => walker.skip_elements(*element, *len, d),
             Node::Map { key, element, .. } if self.types.is_delimited(d.representation(), &[*key, *element]) => {
                 skip_counted(d)
@@ -518,6 +523,17 @@ impl Walker<'_> {
             Presence::Absent => Ok(()),
             Presence::Here => self.skip(member.node, d),
             Presence::Parameter(len) => d.take(len).map(drop),
+        }
+    }
+
+    /// Goes behind elements of an array, which have no header where they are arrays.
+    fn skip_rows(self, element: NodeId, count: usize, d: &mut Decoder<'_>) -> Result<(), DecodeError> {
+        let Node::Array { element: inner, len, .. } = self.types.resolved(element) else {
+            return self.skip_elements(element, count, d);
+        };
+        match count.checked_mul(*len) {
+            Some(count) => self.deeper(d)?.skip_rows(*inner, count, d),
+            None => Err(d.error(DecodeErrorKind::EndOfInput)),
         }
     }
 

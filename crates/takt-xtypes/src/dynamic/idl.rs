@@ -6,9 +6,10 @@
 //! - An array within a collection has no form in IDL but a typedef, which is a type of its own: the bytes are the same, the
 //!   type identifier is not.
 //!
-//! It deliberately does not print: `@unit`, `@min`, `@max`, `@verbatim`, annotations of a user.
+//! It deliberately does not print: `@verbatim`, annotations of a user, limits that are no numbers.
 
 use alloc::borrow::Cow;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -17,6 +18,7 @@ use core::fmt::Write;
 
 use super::node::{Bitmask, Case, Enum, Node, NodeId, Primitive, Struct, StructMember, TryConstruct, Types, Union};
 use crate::Extensibility;
+use crate::type_object::annotation::{BuiltinMember, ParameterValue};
 
 /// The definitions of a type and of all it is made of.
 pub(super) fn print(types: &Types, root: NodeId) -> String {
@@ -27,10 +29,21 @@ pub(super) fn print(types: &Types, root: NodeId) -> String {
         modules: Vec::new(),
         states: vec![State::New; count],
         typedefs: vec![None; count],
+        inner: types.nodes.iter().enumerate().flat_map(|(id, node)| inner_names(types.name(id), node)).collect(),
     };
     printer.define(root);
     printer.enter(&[]);
     printer.text
+}
+
+/// The names that a type gives to the modules that it is in.
+fn inner_names<'a>(name: &'a str, node: &'a Node) -> impl Iterator<Item = String> + 'a {
+    let literals = match node {
+        Node::Enum(enumeration) if name.contains("::") => enumeration.literals.as_slice(),
+        _ => &[],
+    };
+    let literals = literals.iter().map(|(literal, _)| &**literal);
+    name.split("::").skip(1).chain(literals).map(str::to_ascii_lowercase)
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -51,6 +64,8 @@ struct Printer<'a> {
     states: Vec<State>,
     /// The names of arrays that are elements of collections.
     typedefs: Vec<Option<String>>,
+    /// The names that modules have within them, in lower case.
+    inner: BTreeSet<String>,
 }
 
 impl<'a> Printer<'a> {
@@ -187,7 +202,7 @@ impl<'a> Printer<'a> {
     }
 
     fn structure(&mut self, structure: &Struct) {
-        let base = structure.base.map(|base| format!(" : {}", scoped(self.types.name(base)))).unwrap_or_default();
+        let base = structure.base.map(|base| format!(" : {}", self.scoped(self.types.name(base)))).unwrap_or_default();
         let name = escaped(simple_name(&structure.name));
         let annotations = type_annotations(structure.extensibility, structure.nested);
         let autoid = if structure.autoid_hash { "@autoid(HASH) " } else { "" };
@@ -206,11 +221,12 @@ impl<'a> Printer<'a> {
     /// INTEROP(CycloneDDS 0.10.2): idlc numbers the members of a union from 0, the derive from 1. Each is printed with its id.
     fn union(&mut self, union: &Union) {
         let annotations = type_annotations(union.extensibility, union.nested);
+        let autoid = if union.autoid_hash { "@autoid(HASH) " } else { "" };
         let key = if union.discriminator_is_key { "@key " } else { "" };
         let discriminator = self.type_name(union.discriminator);
         let name = escaped(simple_name(&union.name));
-        self.line(0, &format!("{annotations}union {name} switch ({key}{discriminator}) {{"));
-        for Case { name, id, labels, default, external, try_construct, node } in &union.cases {
+        self.line(0, &format!("{annotations}{autoid}union {name} switch ({key}{discriminator}) {{"));
+        for Case { name, id, labels, builtin, default, external, try_construct, node } in &union.cases {
             for label in labels {
                 let label = self.label(union.discriminator, *label);
                 self.line(1, &format!("case {label}:"));
@@ -221,7 +237,9 @@ impl<'a> Printer<'a> {
             let external = if *external { "@external " } else { "" };
             let try_construct = try_construct_annotation(*try_construct);
             let declarator = self.declarator(*node, name);
-            self.line(2, &format!("@id({id}) {external}{try_construct}{declarator};"));
+            let id = hash_id_annotation(builtin.as_deref(), name, *id).unwrap_or_else(|| format!("@id({id}) "));
+            let values = value_annotations(builtin.as_deref());
+            self.line(2, &format!("{id}{external}{try_construct}{values}{declarator};"));
         }
         self.line(0, "};");
     }
@@ -240,8 +258,8 @@ impl<'a> Printer<'a> {
             Node::Enum(enumeration) => match enumeration.literals.iter().find(|(_, value)| *value == label) {
                 // A literal belongs to the scope that its enumeration is in.
                 Some((name, _)) => match enumeration.name.rsplit_once("::") {
-                    Some((scope, _)) => format!("{}::{}", scoped(scope), escaped(name)),
-                    None => escaped(name).into_owned(),
+                    Some((scope, _)) => format!("{}::{}", self.scoped(scope), escaped(name)),
+                    None => self.scoped(name),
                 },
                 None => label.to_string(),
             },
@@ -294,6 +312,13 @@ impl<'a> Printer<'a> {
         format!("{} {}{dimensions}", self.type_name(element), escaped(name))
     }
 
+    /// A qualified name, each of its parts escaped, from the global scope if its first part is also a name within a module.
+    fn scoped(&self, name: &str) -> String {
+        let parts: Vec<Cow<'_, str>> = name.split("::").map(escaped).collect();
+        let first = name.split("::").next().unwrap_or(name).to_ascii_lowercase();
+        format!("{}{}", if self.inner.contains(&first) { "::" } else { "" }, parts.join("::"))
+    }
+
     fn type_name(&self, id: NodeId) -> String {
         let element = |element: NodeId| match &self.typedefs[element] {
             Some(name) => name.clone(),
@@ -313,7 +338,7 @@ impl<'a> Printer<'a> {
             Node::Map { key, element: to, bound } => {
                 bounded(format!("map<{}, {}", element(*key), element(*to)), *bound)
             }
-            _ => scoped(self.types.name(id)),
+            _ => self.scoped(self.types.name(id)),
         }
     }
 }
@@ -416,12 +441,6 @@ fn escaped(name: &str) -> Cow<'_, str> {
     if is_taken { Cow::Owned(format!("_{name}")) } else { Cow::Borrowed(name) }
 }
 
-/// A qualified name, each of its parts escaped.
-fn scoped(name: &str) -> String {
-    let parts: Vec<Cow<'_, str>> = name.split("::").map(escaped).collect();
-    parts.join("::")
-}
-
 fn extensibility_annotation(extensibility: Extensibility) -> &'static str {
     match extensibility {
         Extensibility::Final => "@final ",
@@ -445,11 +464,10 @@ fn try_construct_annotation(try_construct: TryConstruct) -> &'static str {
 /// `implied` is the id that the member has if none is said.
 fn member_annotations(member: &StructMember, implied: u32) -> String {
     let id = member.member.id;
-    let mut text = match &member.hash_id {
-        Some(name) if name.is_empty() && crate::describe::hash_id(&member.name) == id => "@hashid ".to_string(),
-        Some(name) if crate::describe::hash_id(name) == id => format!("@hashid({name:?}) "),
-        _ if id != implied => format!("@id({id}) "),
-        _ => String::new(),
+    let mut text = match hash_id_annotation(member.builtin.as_deref(), &member.name, id) {
+        Some(text) => text,
+        None if id != implied => format!("@id({id}) "),
+        None => String::new(),
     };
     for (holds, annotation) in [
         (member.member.key, "@key "),
@@ -462,7 +480,55 @@ fn member_annotations(member: &StructMember, implied: u32) -> String {
         }
     }
     text.push_str(try_construct_annotation(member.try_construct));
+    text.push_str(&value_annotations(member.builtin.as_deref()));
     text
+}
+
+/// `@hashid`, if it gives the member this id.
+fn hash_id_annotation(builtin: Option<&BuiltinMember>, name: &str, id: u32) -> Option<String> {
+    let hashed = builtin?.hash_id.as_deref()?;
+    let is_own = hashed.is_empty();
+    let gives = crate::describe::hash_id(if is_own { name } else { hashed }) == id;
+    gives.then(|| if is_own { "@hashid ".to_string() } else { format!("@hashid({}) ", quoted(hashed)) })
+}
+
+/// `@unit`, `@min` and `@max`, where IDL has a form for the parameter.
+fn value_annotations(builtin: Option<&BuiltinMember>) -> String {
+    let Some(builtin) = builtin else { return String::new() };
+    let unit =
+        builtin.unit.as_ref().filter(|unit| !unit.contains('\0')).map(|unit| format!("@unit({}) ", quoted(unit)));
+    let limit = |name: &str, value: &Option<ParameterValue>| {
+        let number = match value.as_ref()? {
+            ParameterValue::Byte(number) | ParameterValue::Uint8(number) => number.to_string(),
+            ParameterValue::Int8(number) => number.to_string(),
+            ParameterValue::Int16(number) => number.to_string(),
+            ParameterValue::Uint16(number) => number.to_string(),
+            ParameterValue::Int32(number) => number.to_string(),
+            ParameterValue::Uint32(number) => number.to_string(),
+            ParameterValue::Int64(number) => number.to_string(),
+            ParameterValue::Uint64(number) => number.to_string(),
+            ParameterValue::Float32(number) if number.is_finite() => format!("{number:?}"),
+            ParameterValue::Float64(number) if number.is_finite() => format!("{number:?}"),
+            _ => return None,
+        };
+        Some(format!("@{name}({number}) "))
+    };
+    [unit, limit("min", &builtin.min), limit("max", &builtin.max)].into_iter().flatten().collect()
+}
+
+/// A string literal.
+fn quoted(text: &str) -> String {
+    let mut literal = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => literal.extend(['\\', c]),
+            // All of them are below 256.
+            c if c.is_control() => literal.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => literal.push(c),
+        }
+    }
+    literal.push('"');
+    literal
 }
 
 fn text_type(keyword: &str, bound: Option<usize>) -> String {

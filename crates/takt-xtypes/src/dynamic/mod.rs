@@ -54,6 +54,8 @@ use node::{Node, NodeId, Types};
 
 /// How many types a type may be made of.
 pub const MAX_TYPES: usize = 64 * 1024;
+/// How many members the structures of a type may have in sum. Each has those that it inherits, too.
+pub const MAX_MEMBERS: usize = 256 * 1024;
 /// How deep types, and values, may nest: structures, unions and collections each count.
 pub const MAX_NESTING: u8 = 128;
 /// Of how many parts the default value of a type may consist; 64 octets count as one.

@@ -9,7 +9,9 @@ use alloc::vec::Vec;
 
 use super::DynamicData;
 use super::layout::Layout;
+pub(super) use crate::definition::TryConstruct;
 use crate::structure::Member;
+use crate::type_object::annotation::BuiltinMember;
 use crate::{Extensibility, Representation, WString};
 
 /// Index of a type in [`Types`].
@@ -91,17 +93,8 @@ pub(super) struct StructMember {
     pub optional: bool,
     pub external: bool,
     pub try_construct: TryConstruct,
-    /// What `@hashid` says: the name whose hash is the id, empty for the member's own.
-    pub hash_id: Option<Arc<str>>,
+    pub builtin: Option<Arc<BuiltinMember>>,
     pub node: NodeId,
-}
-
-/// What a reader does with a value that a member cannot have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TryConstruct {
-    Discard,
-    UseDefault,
-    Trim,
 }
 
 #[derive(Clone, Debug)]
@@ -109,6 +102,7 @@ pub(super) struct Union {
     pub name: Arc<str>,
     pub extensibility: Extensibility,
     pub nested: bool,
+    pub autoid_hash: bool,
     pub discriminator: NodeId,
     pub discriminator_is_key: bool,
     pub cases: Vec<Case>,
@@ -119,6 +113,7 @@ pub(super) struct Case {
     pub name: Arc<str>,
     pub id: u32,
     pub labels: Vec<i32>,
+    pub builtin: Option<Arc<BuiltinMember>>,
     pub default: bool,
     pub external: bool,
     pub try_construct: TryConstruct,
@@ -290,6 +285,17 @@ impl Types {
         representation == Representation::Xcdr2 && elements.iter().any(|&element| self.primitive(element).is_none())
     }
 
+    /// An array of these has a DHEADER. An array within it is part of its dimensions, whatever its name, and has none.
+    ///
+    /// INTEROP(CycloneDDS 0.10.2, CycloneDDS 11.0.1): `T x[3]` with `typedef char T[2]` is encoded as `char x[3][2]` is.
+    pub(super) fn is_array_delimited(&self, representation: Representation, element: NodeId) -> bool {
+        let mut element = element;
+        while let Node::Array { element: inner, .. } = self.resolved(element) {
+            element = *inner;
+        }
+        self.is_delimited(representation, &[element])
+    }
+
     /// The length code of a member of this type (XTypes 1.3 §7.4.3.4.2).
     pub(super) fn length_code(&self, id: NodeId) -> u8 {
         match self.resolved(id) {
@@ -303,14 +309,18 @@ impl Types {
                 Some(8) => 7,
                 Some(_) => 4,
             },
-            Node::Array { element, .. } => self.delimited_code(&[*element]),
-            Node::Map { key, element, .. } => self.delimited_code(&[*key, *element]),
+            Node::Array { element, .. } => {
+                Self::delimited_code(self.is_array_delimited(Representation::Xcdr2, *element))
+            }
+            Node::Map { key, element, .. } => {
+                Self::delimited_code(self.is_delimited(Representation::Xcdr2, &[*key, *element]))
+            }
             Node::Struct(_) | Node::Union(_) | Node::Alias { .. } => 4,
         }
     }
 
-    fn delimited_code(&self, elements: &[NodeId]) -> u8 {
-        if self.is_delimited(Representation::Xcdr2, elements) { 5 } else { 4 }
+    fn delimited_code(is_delimited: bool) -> u8 {
+        if is_delimited { 5 } else { 4 }
     }
 
     /// The default value of a type. Ends, and is bounded, because [`Layout`]s could be computed.

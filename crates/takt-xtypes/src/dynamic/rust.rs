@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 use super::idl::simple_name;
 use super::node::{Bitmask, Enum, Node, NodeId, Primitive, Struct, StructMember, TryConstruct, Types, Union};
 use crate::Extensibility;
+use crate::type_object::annotation::BuiltinMember;
 
 /// Names that Rust or the printed text itself uses.
 const TAKEN_TYPES: [&str; 12] =
@@ -207,6 +208,7 @@ impl Printer<'_> {
                 attributes.push(format!("name = {:?}", member.name));
             }
             attributes.extend(self.bound(member.node));
+            self.note_values(member.builtin.as_deref());
             if member.try_construct != TryConstruct::Discard {
                 self.notes
                     .insert("@try_construct: the derive discards samples with values that cannot be had".to_string());
@@ -258,6 +260,10 @@ impl Printer<'_> {
                 attributes.push(format!("name = {:?}", case.name));
             }
             attributes.extend(self.bound(case.node));
+            self.note_values(case.builtin.as_deref());
+            if case.builtin.as_ref().is_some_and(|builtin| builtin.hash_id.is_some()) || union.autoid_hash {
+                self.notes.insert("@hashid and @autoid of a union: the derive has the ids alone".to_string());
+            }
             let mut ty = self.member_type(case.node);
             if case.external {
                 ty = format!("Box<{ty}>");
@@ -266,6 +272,12 @@ impl Printer<'_> {
             self.line(&format!("    {variant}({ty}),"));
         }
         self.line("}");
+    }
+
+    fn note_values(&mut self, builtin: Option<&BuiltinMember>) {
+        if builtin.is_some_and(|builtin| builtin.unit.is_some() || builtin.min.is_some() || builtin.max.is_some()) {
+            self.notes.insert("@unit, @min, @max: the derive has no attributes for them".to_string());
+        }
     }
 
     /// A label of a case.
@@ -402,7 +414,7 @@ fn member_attributes(member: &StructMember, implied: u32) -> Vec<String> {
     if member.member.key {
         attributes.push("key".to_string());
     }
-    match &member.hash_id {
+    match member.builtin.as_ref().and_then(|builtin| builtin.hash_id.as_deref()) {
         Some(name) if name.is_empty() && crate::describe::hash_id(&member.name) == id => {
             attributes.push("hashid".to_string());
         }

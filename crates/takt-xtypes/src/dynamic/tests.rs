@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use takt_testkit::Random as Rng;
 
 use super::node::{Node, NodeId, Primitive, Types};
-use super::{DynamicData, DynamicType, JsonValue};
+use super::{DynamicData, DynamicType, JsonValue, MAX_MEMBERS};
 use crate::describe::TypeIdentifiers;
 use crate::type_object::complete::*;
 use crate::type_object::identifier::{ComponentId, HashId, Identifier};
@@ -174,6 +174,21 @@ fn huge_defaults_and_deep_types_are_refused() {
         root = insert(&mut registry, structure(&format!("L{level}"), TypeFlag::IS_FINAL, Identifier::None, members));
     }
     assert!(matches!(build(&registry, root), Err(TypeError::Limit { .. })));
+}
+
+#[test]
+fn inherited_members_count_for_each_structure_that_inherits_them() {
+    let chain = |levels: usize| {
+        let mut registry = TypeRegistry::new();
+        let members = (0..10_000).map(|id| member(id, MemberFlag(0), Identifier::Int32)).collect();
+        let mut root = insert(&mut registry, structure("L0", TypeFlag::IS_FINAL, Identifier::None, members));
+        for level in 1..levels {
+            root = insert(&mut registry, structure(&format!("L{level}"), TypeFlag::IS_FINAL, root, Vec::new()));
+        }
+        build(&registry, root)
+    };
+    chain(MAX_MEMBERS / 10_000).expect("the sum of members is within the limit");
+    assert!(matches!(chain(MAX_MEMBERS / 10_000 + 1), Err(TypeError::Limit { limit: MAX_MEMBERS, .. })));
 }
 
 #[test]

@@ -15,6 +15,7 @@
 //! It deliberately does not do: the type object of XTypes 1.1.
 
 pub(crate) mod annotation;
+pub(crate) mod build;
 pub(crate) mod complete;
 mod error;
 pub(crate) mod identifier;

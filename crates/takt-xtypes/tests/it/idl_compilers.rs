@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
 use takt_derive::DdsType;
-use takt_testkit::not_run;
+use takt_testkit::{not_run, require, waiting};
 use takt_xtypes::dynamic::DynamicType;
 use takt_xtypes::type_object::{TypeInformation, TypeRegistry};
 use takt_xtypes::{Bounded, Char8, TypeSupport, Uint8};
@@ -137,11 +137,8 @@ impl Directory {
         std::fs::write(self.0.join("printed.idl"), idl).expect("the directory is there");
         let mut command = Command::new(program);
         let command = command.current_dir(&self.0).args(arguments).arg("printed.idl").stdin(Stdio::null());
-        let output = match command.output() {
-            Ok(output) => output,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-            Err(error) => panic!("{program}: {error}"),
-        };
+        require::program(program).ok()?; // tidy-allow(dropped-cause): `None` says it
+        let output = waiting::output(command);
         let said = [output.stdout, output.stderr].concat();
         Some((output.status, String::from_utf8_lossy(&said).into_owned()))
     }
@@ -149,7 +146,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // It is the system's temporary directory: what is left is no failure of the test.
+        // A file that stays in the temporary directory fails no test.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -244,7 +241,7 @@ fn the_generator_of_fast_dds_accepts_what_is_printed() {
     let arrays = [dynamic::<Arrays>().to_idl(), dynamic::<ArraysOfStructs>().to_idl()];
     for idl in [dynamic::<Whole>().to_idl(), dynamic::<zoo::Primitives>().to_idl()].into_iter().chain(arrays) {
         let directory = Directory::new("fast");
-        let Some((status, said)) = directory.compile("fastddsgen", &["-replace"], &idl) else {
+        let Some((status, said)) = directory.compile("fastddsgen", &["-replace", "-t", "."], &idl) else {
             return not_run("fastddsgen of Fast DDS is not installed");
         };
         assert!(status.success() && !said.contains("error") && !said.contains("Exception"), "{said}\n{idl}");

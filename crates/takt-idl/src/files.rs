@@ -1,0 +1,90 @@
+//! Where included files come from.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::limits::MAX_TEXT_LEN;
+
+/// A source of files.
+pub(crate) trait Files {
+    /// The file of an `#include`: its path and its text; `None` if its path is in `once`. `from` is the path of the file that
+    /// includes it.
+    fn include(&mut self, name: &str, from: &str, once: &BTreeSet<String>) -> Result<Option<(String, String)>, String>;
+}
+
+/// The file system: a file next to the one that includes it, then one in the directories that were given, in order.
+pub(crate) struct FileSystem<'a> {
+    pub directories: &'a [PathBuf],
+}
+
+/// No files.
+pub(crate) struct NoFiles;
+
+impl Files for FileSystem<'_> {
+    fn include(&mut self, name: &str, from: &str, once: &BTreeSet<String>) -> Result<Option<(String, String)>, String> {
+        let beside = Path::new(from).parent().unwrap_or(Path::new(""));
+        let places = std::iter::once(beside).chain(self.directories.iter().map(PathBuf::as_path));
+        for path in places.map(|directory| directory.join(name)) {
+            let shown = path.display().to_string();
+            if once.contains(&shown) {
+                return Ok(None);
+            }
+            // A pipe would be waited for without end.
+            if path.metadata().is_ok_and(|data| !data.is_file()) {
+                return Err(format!("cannot read {shown}: it is no regular file"));
+            }
+            match read(&path) {
+                Ok(text) => return Ok(Some((shown, text))),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(format!("cannot read {shown}: {error}")),
+            }
+        }
+        let count = self.directories.len();
+        Err(format!("no file {name} in {} or the {count} directories for included files (-I)", beside_name(beside)))
+    }
+}
+
+fn beside_name(directory: &Path) -> String {
+    if directory.as_os_str().is_empty() { "the current directory".to_owned() } else { directory.display().to_string() }
+}
+
+impl Files for NoFiles {
+    fn include(&mut self, name: &str, _: &str, _: &BTreeSet<String>) -> Result<Option<(String, String)>, String> {
+        Err(format!("{name} is not included: this text is no file"))
+    }
+}
+
+/// The text of a file, octets that are no UTF-8 replaced: comments may be in any encoding.
+///
+/// # Errors
+/// The file cannot be read, or is longer than [`MAX_TEXT_LEN`].
+pub(crate) fn read(path: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MAX_TEXT_LEN as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_TEXT_LEN {
+        return Err(io::Error::other(format!("it is longer than {MAX_TEXT_LEN} octets")));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_that_is_included_once_is_not_read_again() {
+        let mut files = FileSystem { directories: &[] };
+        let once = BTreeSet::from(["/nowhere/a.idl".to_owned()]);
+        assert_eq!(files.include("a.idl", "/nowhere/main.idl", &once), Ok(None));
+        files.include("b.idl", "/nowhere/main.idl", &once).expect_err("no such file");
+    }
+
+    #[test]
+    fn device_or_pipe_is_not_included() {
+        let mut files = FileSystem { directories: &[] };
+        let error = files.include("null", "/dev/main.idl", &BTreeSet::new()).expect_err("it is a device");
+        assert_eq!(error, "cannot read /dev/null: it is no regular file");
+    }
+}

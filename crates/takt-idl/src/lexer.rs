@@ -1,0 +1,395 @@
+//! Tokens of IDL (IDL 4.2 §7.2).
+//!
+//! Comments are left out, a line that begins with `#` is one directive. `>>` is two tokens, since it also closes collections.
+
+use crate::error::{Location, Result};
+use crate::limits::MAX_NAME_LEN;
+
+/// What a token is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// A name. `escaped`: it began with an underscore, so that it is no keyword.
+    Identifier {
+        name: String,
+        escaped: bool,
+    },
+    Integer(u64),
+    Float(f64),
+    Character {
+        value: u32,
+        wide: bool,
+    },
+    Text {
+        value: String,
+        wide: bool,
+    },
+    /// `::`
+    Scope,
+    /// `<<`
+    ShiftLeft,
+    Symbol(char),
+    End,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Token {
+    pub kind: Kind,
+    pub location: Location,
+    /// No space is between this token and the one before.
+    pub adjacent: bool,
+}
+
+/// A token, or a line for the preprocessor.
+pub(crate) enum Lexeme {
+    Token(Token),
+    /// What follows `#`, without comments, with continued lines joined.
+    Directive {
+        text: String,
+        location: Location,
+    },
+    /// A comment `//@...`, which older compilers took for an annotation.
+    AnnotationComment {
+        text: String,
+        location: Location,
+    },
+}
+
+pub(crate) struct Lexer<'a> {
+    rest: std::str::Chars<'a>,
+    location: Location,
+    at_line_start: bool,
+    adjacent: bool,
+}
+
+impl Kind {
+    /// As an error names it.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Identifier { name, .. } => format!("'{name}'"),
+            Self::Integer(value) => format!("'{value}'"),
+            Self::Float(value) => format!("'{value}'"),
+            Self::Character { .. } => "a character".to_owned(),
+            Self::Text { .. } => "a string".to_owned(),
+            Self::Scope => "'::'".to_owned(),
+            Self::ShiftLeft => "'<<'".to_owned(),
+            Self::Symbol(symbol) => format!("'{symbol}'"),
+            Self::End => "the end of the file".to_owned(),
+        }
+    }
+}
+
+impl<'a> Lexer<'a> {
+    pub(crate) fn new(text: &'a str, file: u32) -> Self {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        Self::at(text, Location { file, line: 1, column: 1 })
+    }
+
+    /// Where the next character is.
+    pub(crate) const fn location(&self) -> Location {
+        self.location
+    }
+
+    /// Of a text that stands at this place.
+    pub(crate) fn at(text: &'a str, location: Location) -> Self {
+        Self { rest: text.chars(), location, at_line_start: true, adjacent: false }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest.clone().next()
+    }
+
+    fn starts_with(&self, text: &str) -> bool {
+        self.rest.as_str().starts_with(text)
+    }
+
+    fn bump(&mut self) -> Option<char> {
+        let c = self.rest.next()?;
+        if c == '\n' {
+            self.location.line += 1;
+            self.location.column = 1;
+        } else {
+            self.location.column += 1;
+        }
+        Some(c)
+    }
+
+    fn skip(&mut self, count: usize) {
+        for _ in 0..count {
+            self.bump();
+        }
+    }
+
+    /// The text up to the end of the line, which stays.
+    fn rest_of_line(&mut self) -> String {
+        let mut text = String::new();
+        while let Some(c) = self.peek().filter(|c| *c != '\n') {
+            text.push(c);
+            self.bump();
+        }
+        text
+    }
+
+    /// Goes behind lines until one that begins with `#`, outside comments; says whether there is one.
+    pub(crate) fn skip_to_directive(&mut self) -> Result<bool> {
+        let mut is_quoted = false;
+        while let Some(c) = self.peek() {
+            if c == '#' && self.at_line_start {
+                return Ok(true);
+            }
+            if !is_quoted && self.starts_with("/*") {
+                self.comment()?;
+            } else if !is_quoted && self.starts_with("//") {
+                self.rest_of_line();
+            } else {
+                self.at_line_start = c == '\n' || self.at_line_start && c.is_whitespace();
+                self.quotable(&mut is_quoted);
+                // A string ends with its line: a part that is skipped may be prose.
+                is_quoted &= c != '\n';
+            }
+        }
+        Ok(false)
+    }
+
+    /// Goes behind the characters that stand here and belong together: a backslash within a string and what it escapes, the
+    /// quotation mark of `'"'` and the apostrophe before it, or one character. `is_quoted`: a string is open.
+    fn quotable(&mut self, is_quoted: &mut bool) -> [Option<char>; 2] {
+        let is_pair = if *is_quoted { self.peek() == Some('\\') } else { self.starts_with("'\"'") };
+        *is_quoted ^= self.peek() == Some('"');
+        [self.bump(), if is_pair { self.bump() } else { None }]
+    }
+
+    /// The next token, directive or comment that means something; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<Lexeme>> {
+        if let Some(comment) = self.skip_space()? {
+            return Ok(Some(comment));
+        }
+        let location = self.location;
+        let Some(c) = self.peek() else { return Ok(None) };
+        if c == '#' && self.at_line_start {
+            self.bump();
+            return Ok(Some(Lexeme::Directive { text: self.directive()?, location }));
+        }
+        self.at_line_start = false;
+        let adjacent = std::mem::replace(&mut self.adjacent, true);
+        Ok(Some(Lexeme::Token(Token { kind: self.kind(c, location)?, location, adjacent })))
+    }
+
+    /// Goes behind spaces and comments.
+    fn skip_space(&mut self) -> Result<Option<Lexeme>> {
+        while let Some(c) = self.peek() {
+            let location = self.location;
+            if c.is_whitespace() {
+                self.at_line_start |= c == '\n';
+                self.bump();
+            } else if self.starts_with("//") {
+                let text = self.rest_of_line();
+                // `/// @brief` is documentation.
+                let body = text[2..].trim_start();
+                if body.starts_with('@') {
+                    self.adjacent = false;
+                    return Ok(Some(Lexeme::AnnotationComment { text: body.trim_end().to_owned(), location }));
+                }
+            } else if self.starts_with("/*") {
+                self.comment()?;
+            } else {
+                break;
+            }
+            self.adjacent = false;
+        }
+        Ok(None)
+    }
+
+    /// Goes behind the comment `/* */` that begins here.
+    fn comment(&mut self) -> Result<()> {
+        let location = self.location;
+        self.skip(2);
+        while !self.starts_with("*/") {
+            if self.bump().is_none() {
+                return Err(location.failure("the comment does not end: expected */"));
+            }
+        }
+        self.skip(2);
+        Ok(())
+    }
+
+    /// What follows `#` in its line and in those that a backslash or a comment continues, without comments.
+    fn directive(&mut self) -> Result<String> {
+        let mut text = String::new();
+        let (mut is_quoted, mut is_comment) = (false, false);
+        while self.peek().is_some_and(|c| c != '\n') {
+            if let Some(end) = ["\\\n", "\\\r\n"].into_iter().find(|end| self.starts_with(end)) {
+                self.skip(end.len());
+                text.push(' ');
+            } else if is_comment {
+                self.bump();
+            } else if !is_quoted && self.starts_with("/*") {
+                self.comment()?;
+                text.push(' ');
+            } else if !is_quoted && self.starts_with("//") {
+                is_comment = true;
+            } else {
+                text.extend(self.quotable(&mut is_quoted).into_iter().flatten());
+            }
+        }
+        self.at_line_start = true;
+        Ok(text.trim().to_owned())
+    }
+
+    fn kind(&mut self, c: char, location: Location) -> Result<Kind> {
+        if c.is_ascii_alphabetic() || c == '_' {
+            return self.word(location);
+        }
+        if c.is_ascii_digit() || c == '.' && self.rest.as_str()[1..].starts_with(|c: char| c.is_ascii_digit()) {
+            return self.number(location);
+        }
+        for (text, kind) in [("::", Kind::Scope), ("<<", Kind::ShiftLeft)] {
+            if self.starts_with(text) {
+                self.skip(2);
+                return Ok(kind);
+            }
+        }
+        match c {
+            '\'' => self.character(false, location),
+            '"' => self.text(false, location),
+            '{' | '}' | '(' | ')' | '[' | ']' | '<' | '>' | ',' | ';' | ':' | '=' | '@' | '+' | '-' | '*' | '/'
+            | '%' | '|' | '^' | '&' | '~' => {
+                self.bump();
+                Ok(Kind::Symbol(c))
+            }
+            _ => Err(location.failure(format!("{c:?} is no part of IDL"))),
+        }
+    }
+
+    fn word(&mut self, location: Location) -> Result<Kind> {
+        if self.starts_with("L'") || self.starts_with("L\"") {
+            self.bump();
+            let is_text = self.peek() == Some('"');
+            return if is_text { self.text(true, location) } else { self.character(true, location) };
+        }
+        let rest = self.rest.as_str();
+        let len = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+        if len > MAX_NAME_LEN {
+            return Err(location.failure(format!("an identifier of more than {MAX_NAME_LEN} octets")));
+        }
+        let word = &rest[..len];
+        self.skip(len);
+        let (name, escaped) = match word.strip_prefix('_') {
+            Some(name) if !name.is_empty() => (name, true),
+            _ => (word, false),
+        };
+        Ok(Kind::Identifier { name: name.to_owned(), escaped })
+    }
+
+    /// Decimal, octal and hexadecimal integers, and floating point numbers with an optional `f` or `d`.
+    fn number(&mut self, location: Location) -> Result<Kind> {
+        let rest = self.rest.as_str();
+        let is_hexadecimal = rest.starts_with("0x") || rest.starts_with("0X");
+        let mut len = 0;
+        for (index, c) in rest.char_indices() {
+            let is_sign = matches!(c, '+' | '-') && !is_hexadecimal && rest[..index].ends_with(['e', 'E']);
+            if !c.is_ascii_alphanumeric() && c != '.' && !is_sign {
+                break;
+            }
+            len = index + 1;
+        }
+        let text = &rest[..len];
+        self.skip(len);
+        let wrong = || location.failure(format!("'{text}' is no number"));
+        let digits = text.trim_end_matches(['u', 'U', 'l', 'L']);
+        let integer = if is_hexadecimal {
+            Some(u64::from_str_radix(&digits[2..], 16))
+        } else if digits.bytes().all(|c| c.is_ascii_digit()) && !digits.is_empty() {
+            let is_octal = digits.len() > 1 && digits.starts_with('0');
+            Some(u64::from_str_radix(digits, if is_octal { 8 } else { 10 }))
+        } else {
+            None
+        };
+        if let Some(integer) = integer {
+            return integer.map(Kind::Integer).map_err(|error| location.failure(format!("'{text}': {error}")));
+        }
+        let number = text.trim_end_matches(['f', 'F', 'd', 'D']);
+        match number.parse::<f64>() {
+            Ok(value) if value.is_finite() && !number.contains(['n', 'N']) => Ok(Kind::Float(value)),
+            _ => Err(wrong()),
+        }
+    }
+
+    fn character(&mut self, wide: bool, location: Location) -> Result<Kind> {
+        self.bump();
+        let value = match self.bump() {
+            Some('\\') => self.escape(location)?,
+            Some(c) if c != '\'' && c != '\n' => u32::from(c),
+            _ => return Err(location.failure("expected a character between apostrophes")),
+        };
+        if self.bump() != Some('\'') {
+            return Err(location.failure("the character does not end: expected '"));
+        }
+        let limit = if wide { 0xffff } else { 0xff };
+        if value > limit {
+            return Err(location.failure(format!("a character of more than {limit:#x}")));
+        }
+        Ok(Kind::Character { value, wide })
+    }
+
+    fn text(&mut self, wide: bool, location: Location) -> Result<Kind> {
+        self.bump();
+        let mut value = String::new();
+        loop {
+            let c = match self.bump() {
+                Some('"') => return Ok(Kind::Text { value, wide }),
+                Some('\\') => {
+                    let code = self.escape(location)?;
+                    char::from_u32(code).ok_or_else(|| location.failure("an escape that is no character"))?
+                }
+                Some('\n') | None => return Err(location.failure("the string does not end: expected \"")),
+                Some(c) => c,
+            };
+            if c == '\0' {
+                return Err(location.failure("a string with the character NUL, which IDL does not allow"));
+            }
+            value.push(c);
+            if value.len() > MAX_NAME_LEN {
+                return Err(location.failure(format!("a string of more than {MAX_NAME_LEN} octets")));
+            }
+        }
+    }
+
+    /// What follows a backslash.
+    fn escape(&mut self, location: Location) -> Result<u32> {
+        let wrong = || location.failure("an escape that IDL does not have");
+        let c = self.bump().ok_or_else(wrong)?;
+        Ok(match c {
+            'n' => 0x0a,
+            't' => 0x09,
+            'v' => 0x0b,
+            'b' => 0x08,
+            'r' => 0x0d,
+            'f' => 0x0c,
+            'a' => 0x07,
+            '\\' | '?' | '\'' | '"' => u32::from(c),
+            'x' => self.digits(16, 2).ok_or_else(wrong)?,
+            'u' => self.digits(16, 4).ok_or_else(wrong)?,
+            '0'..='7' => {
+                let first = u32::from(c) - u32::from('0');
+                let mut value = first;
+                for _ in 0..2 {
+                    let Some(digit) = self.peek().and_then(|c| c.to_digit(8)) else { break };
+                    self.bump();
+                    value = value * 8 + digit;
+                }
+                value
+            }
+            _ => return Err(wrong()),
+        })
+    }
+
+    fn digits(&mut self, radix: u32, most: usize) -> Option<u32> {
+        let mut value = None;
+        for _ in 0..most {
+            let Some(digit) = self.peek().and_then(|c| c.to_digit(radix)) else { break };
+            self.bump();
+            value = Some(value.unwrap_or(0) * radix + digit);
+        }
+        value
+    }
+}

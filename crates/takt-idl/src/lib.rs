@@ -1,0 +1,212 @@
+//! IDL 4.2 read into types: text to [`Definitions`], from which come type objects and types known at run time.
+//!
+//! [`Idl::read`] reads a file and what it includes, [`Idl::parse`] a text. [`Idl::type_information`] gives the type objects of one of
+//! its types. [`ros2`] does the same for message files of ROS 2.
+//!
+//! Modules, structs with inheritance, unions, enumerations, bitmasks, typedefs, constants, sequences, arrays, maps, strings
+//! and all basic types but `long double` are read, with the annotations of XTypes 1.3 §7.3.1.2 (`parser`). The type of a text that
+//! [`DynamicType::to_idl`](takt_xtypes::dynamic::DynamicType::to_idl) prints has the same type identifier.
+//!
+//! Invariants:
+//! - A text that is refused has an error with file, line, column and what was expected. A part without effect has a warning.
+//! - Reading is bounded by [`limits`], and never panics.
+//! - A type without an annotation has the extensibility of [`Options::default_extensibility`].
+//!
+//! It deliberately does not do: interfaces and value types (refused); bitsets, exceptions, `any`, `fixed`, `long double` (refused where
+//! they are used); macros with parameters; default values of members; generated code.
+//!
+//! DEVIATION(IDL 4.2 §7.2.3): names that differ by case alone are two names, and keywords are compared with their case.
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod files;
+mod lexer;
+pub mod limits;
+mod parser;
+mod preprocessor;
+pub mod ros2;
+
+mod symbols;
+mod value;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use takt_xtypes::Extensibility;
+use takt_xtypes::definition::{Definition, DefinitionId, Definitions};
+use takt_xtypes::dynamic::DynamicType;
+use takt_xtypes::type_object::{TypeInformation, TypeRegistry};
+
+pub use error::{Diagnostic, Place};
+
+use error::{Failure, Location};
+use files::{FileSystem, Files, NoFiles};
+use parser::Parser;
+
+/// How a text is read.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Directories of included files, in order, behind that of the file that includes them.
+    pub include: Vec<PathBuf>,
+    /// Of structs, unions and enumerations without an annotation. Appendable by XTypes 1.3 §7.3.3.1.
+    pub default_extensibility: Extensibility,
+}
+
+/// The types of a text.
+#[derive(Clone, Debug)]
+pub struct Idl {
+    definitions: Definitions,
+    /// Where each type is declared.
+    places: Vec<(DefinitionId, Place)>,
+    warnings: Vec<Diagnostic>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { include: Vec::new(), default_extensibility: Extensibility::Appendable }
+    }
+}
+
+impl Idl {
+    /// Reads a file, and all that it includes.
+    ///
+    /// # Errors
+    /// A file cannot be read, is no IDL, uses what is not supported, or exceeds one of the [`limits`].
+    pub fn read(path: &Path, options: &Options) -> Result<Self, Diagnostic> {
+        let name = path.display().to_string();
+        let text = files::read(path).map_err(|error| Diagnostic {
+            place: Place { file: name.clone(), line: 1, column: 1 },
+            message: format!("cannot read the file: {error}"),
+        })?;
+        Self::with_files(&name, &text, options, &mut FileSystem { directories: &options.include })
+    }
+
+    /// Reads a text that includes no file. `name` stands for the file in errors.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(name: &str, text: &str, options: &Options) -> Result<Self, Diagnostic> {
+        Self::with_files(name, text, options, &mut NoFiles)
+    }
+
+    fn with_files(name: &str, text: &str, options: &Options, source: &mut dyn Files) -> Result<Self, Diagnostic> {
+        let preprocessed = preprocessor::run(name, text, source);
+        let files = &preprocessed.files;
+        if let Some(failure) = preprocessed.failure {
+            return Err(diagnostic(failure, files));
+        }
+        let mut parser = Parser::new(&preprocessed.tokens, options.default_extensibility, preprocessed.warnings);
+        parser.specification().map_err(|failure| diagnostic(failure, files))?;
+        Ok(Self {
+            definitions: parser.definitions,
+            places: parser.places.into_iter().map(|(id, location)| (id, place(location, files))).collect(),
+            warnings: parser.warnings.into_list().into_iter().map(|warning| diagnostic(warning, files)).collect(),
+        })
+    }
+
+    /// What has no effect. Behind [`limits::MAX_WARNINGS`] of them stands the number of the others.
+    #[must_use]
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+
+    /// All types.
+    #[must_use]
+    pub fn definitions(&self) -> &Definitions {
+        &self.definitions
+    }
+
+    /// The qualified names of all structs and unions, in the order of the text.
+    #[must_use]
+    pub fn type_names(&self) -> Vec<&str> {
+        self.aggregated().map(|(_, name)| name).collect()
+    }
+
+    /// The names of the types that topics are likely to have: structs and unions that are not `@nested` and are no part of
+    /// another struct or union.
+    #[must_use]
+    pub fn topic_type_names(&self) -> Vec<&str> {
+        let holders = self.holders();
+        let is_topic = |id: &DefinitionId| match self.definitions.get(*id) {
+            Some(Definition::Struct(structure)) => !structure.nested,
+            Some(Definition::Union(union)) => !union.nested,
+            _ => false,
+        };
+        let is_part = |id: &DefinitionId| holders.get(id).is_some_and(|holder| *holder != Some(*id));
+        self.aggregated().filter(|(id, _)| is_topic(id) && !is_part(id)).map(|(_, name)| name).collect()
+    }
+
+    /// For each type that is a part of structs and unions: the only one of them, or `None` if there are several.
+    fn holders(&self) -> BTreeMap<DefinitionId, Option<DefinitionId>> {
+        let mut holders = BTreeMap::new();
+        let (aliases, others): (Vec<_>, Vec<_>) =
+            self.definitions.iter().partition(|(_, of)| matches!(of, Definition::Alias(_)));
+        others.into_iter().for_each(|(id, of)| add_holder(&mut holders, of, Some(id)));
+        // A typedef is of types that stand before it, so each has all of its holders when its turn comes.
+        for (id, of) in aliases.into_iter().rev() {
+            if let Some(&holder) = holders.get(&id) {
+                add_holder(&mut holders, of, holder);
+            }
+        }
+        holders
+    }
+
+    fn aggregated(&self) -> impl Iterator<Item = (DefinitionId, &str)> {
+        let is_aggregated = |of: &Definition| matches!(of, Definition::Struct(_) | Definition::Union(_));
+        self.definitions.iter().filter(move |(_, of)| is_aggregated(of)).map(|(id, of)| (id, of.name()))
+    }
+
+    /// The type of this qualified name, and what an endpoint announces of it. Its type objects are in `registry` then.
+    ///
+    /// # Errors
+    /// There is no struct, union or typedef of one of that name; the type contradicts itself or exceeds a limit.
+    pub fn type_information(&self, name: &str, registry: &mut TypeRegistry) -> Result<TypeInformation, Diagnostic> {
+        let wanted = name.trim_start_matches("::");
+        let Some((id, _)) = self.definitions.iter().find(|(_, definition)| definition.name() == wanted) else {
+            let file = self.places.last().map_or_else(String::new, |(_, place)| place.file.clone());
+            let place = Place { file, line: 1, column: 1 };
+            let message = format!("no type {wanted}; there are {}", list(&self.type_names()));
+            return Err(Diagnostic { place, message });
+        };
+        let place = self.places.iter().find(|(of, _)| *of == id).map(|(_, place)| place.clone());
+        let refused = |error: takt_xtypes::type_object::TypeError| Diagnostic {
+            place: place.clone().unwrap_or(Place { file: String::new(), line: 1, column: 1 }),
+            message: format!("{wanted}: {error}"),
+        };
+        let information = self.definitions.type_information(id, registry).map_err(refused)?;
+        DynamicType::new(&information.complete.type_id, registry).map_err(refused)?;
+        Ok(information)
+    }
+}
+
+/// Adds a holder to the parts of a type; `None` stands for several.
+fn add_holder(
+    holders: &mut BTreeMap<DefinitionId, Option<DefinitionId>>,
+    of: &Definition,
+    holder: Option<DefinitionId>,
+) {
+    for part in of.parts() {
+        let known = holders.entry(part).or_insert(holder);
+        *known = known.filter(|_| *known == holder);
+    }
+}
+
+/// Names as a message has them.
+fn list(names: &[&str]) -> String {
+    const MOST: usize = 12;
+    match names {
+        [] => "none".to_owned(),
+        names if names.len() > MOST => format!("{} and {} more", names[..MOST].join(", "), names.len() - MOST),
+        names => names.join(", "),
+    }
+}
+
+fn place(location: Location, files: &[String]) -> Place {
+    let file = files.get(location.file as usize).cloned().unwrap_or_default();
+    Place { file, line: location.line, column: location.column }
+}
+
+fn diagnostic(failure: Failure, files: &[String]) -> Diagnostic {
+    Diagnostic { place: place(failure.location, files), message: failure.message }
+}
