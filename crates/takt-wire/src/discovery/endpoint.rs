@@ -3,7 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::host_stages::{HostStages, PID_TAKT_HOST_STAGES};
 use super::limits::{keep_locator, parse_name};
+use super::refusal::{self, PID_TAKT_REFUSAL, put_refusal};
 use crate::error::Malformed;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
@@ -25,6 +27,8 @@ pub(super) struct Endpoint {
     pub(super) topic_data: TopicData,
     pub(super) group_data: GroupData,
     pub(super) type_information: Option<Vec<u8>>,
+    pub(super) refusal: Option<String>,
+    pub(super) host_stages: Option<HostStages>,
 }
 
 impl Endpoint {
@@ -48,6 +52,8 @@ impl Endpoint {
             PID_TOPIC_DATA => self.topic_data = TopicData::parse(&mut value)?,
             PID_GROUP_DATA => self.group_data = GroupData::parse(&mut value)?,
             PID_TYPE_INFORMATION => self.type_information = Some(parameter.value.to_vec()),
+            PID_TAKT_REFUSAL => self.refusal = refusal::parse(parameter),
+            PID_TAKT_HOST_STAGES => self.host_stages = HostStages::parse(parameter)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -82,6 +88,8 @@ pub(super) struct EndpointEmit<'a> {
     pub(super) topic_data: &'a TopicData,
     pub(super) group_data: &'a GroupData,
     pub(super) type_information: Option<&'a Vec<u8>>,
+    pub(super) refusal: Option<&'a str>,
+    pub(super) host_stages: Option<&'a HostStages>,
 }
 
 impl EndpointEmit<'_> {
@@ -105,6 +113,12 @@ impl EndpointEmit<'_> {
         self.group_data.put_unless(&GroupData::default(), list);
         if let Some(information) = self.type_information {
             list.put(PID_TYPE_INFORMATION, |value| value.bytes(information));
+        }
+        if let Some(reason) = self.refusal {
+            put_refusal(list, reason);
+        }
+        if let Some(stages) = self.host_stages {
+            stages.put(list);
         }
     }
 }

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::endpoint::{Endpoint, EndpointEmit};
+use super::host_stages::HostStages;
 use super::{begin_list, parse_list, skip_unknown};
 use crate::cursor::Endianness;
 use crate::error::Malformed;
@@ -47,6 +48,10 @@ pub struct PublicationData {
     pub max_sample_serialized: Option<u32>,
     /// Its type's `TypeInformation`, serialized.
     pub type_information: Option<Vec<u8>>,
+    /// Why the network's controller refuses the endpoint to the receiver of this announcement. Whoever can send announcements can write it.
+    pub refusal: Option<String>,
+    /// What its host adds to the latency of its samples, if the timing analysis knows.
+    pub host_stages: Option<HostStages>,
 }
 
 impl PublicationData {
@@ -83,6 +88,8 @@ impl PublicationData {
             group_data: common.group_data,
             max_sample_serialized,
             type_information: common.type_information,
+            refusal: common.refusal,
+            host_stages: common.host_stages,
         })
     }
 
@@ -107,6 +114,8 @@ impl PublicationData {
             topic_data: &self.topic_data,
             group_data: &self.group_data,
             type_information: self.type_information.as_ref(),
+            refusal: self.refusal.as_deref(),
+            host_stages: self.host_stages.as_ref(),
         }
         .put(&mut list);
         if let Some(len) = self.max_sample_serialized {

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::content_filter::ContentFilterProperty;
 use super::endpoint::{Endpoint, EndpointEmit};
+use super::host_stages::HostStages;
 use super::{begin_list, parse_list, skip_unknown};
 use crate::cursor::Endianness;
 use crate::error::Malformed;
@@ -46,6 +47,10 @@ pub struct SubscriptionData {
     pub group_data: GroupData,
     /// Its type's `TypeInformation`, serialized.
     pub type_information: Option<Vec<u8>>,
+    /// Why the network's controller refuses the endpoint to the receiver of this announcement. Whoever can send announcements can write it.
+    pub refusal: Option<String>,
+    /// What its host adds to the latency of its samples, if the timing analysis knows.
+    pub host_stages: Option<HostStages>,
     /// Does it want QoS in every DATA?
     pub expects_inline_qos: bool,
     /// The filter that writers may apply for it.
@@ -88,6 +93,8 @@ impl SubscriptionData {
             topic_data: common.topic_data,
             group_data: common.group_data,
             type_information: common.type_information,
+            refusal: common.refusal,
+            host_stages: common.host_stages,
             expects_inline_qos,
             content_filter,
         })
@@ -114,6 +121,8 @@ impl SubscriptionData {
             topic_data: &self.topic_data,
             group_data: &self.group_data,
             type_information: self.type_information.as_ref(),
+            refusal: self.refusal.as_deref(),
+            host_stages: self.host_stages.as_ref(),
         }
         .put(&mut list);
         if self.expects_inline_qos {

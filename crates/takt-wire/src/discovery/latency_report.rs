@@ -1,0 +1,74 @@
+//! The longest times that a Takt participant saw: a property of its announcement (RTPS 2.5 §9.6.3, `PID_PROPERTY_LIST`).
+//!
+//! The value of [`LATENCY_PROPERTY`] has an entry for each endpoint, separated by spaces: eight hexadecimal digits of its entity id, a
+//! colon, and nanoseconds. Of a reader it is the longest time from a sample's time stamp until it could be read, of a writer the longest
+//! call of `write`. The network's controller shows it beside the bound. Entries that cannot be read are passed over.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::EntityId;
+use crate::qos::Property;
+
+/// The name of the property.
+pub const LATENCY_PROPERTY: &str = "rt.latency";
+
+/// Endpoints in one report; further ones are left out.
+pub const LATENCIES_MAX: usize = 32;
+
+/// The longest time that was seen of one endpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ObservedLatency {
+    /// The endpoint.
+    pub entity: EntityId,
+    /// The time in nanoseconds.
+    pub worst_ns: u64,
+}
+
+impl ObservedLatency {
+    /// Those that a participant reports.
+    pub fn all_of(properties: &Property) -> impl Iterator<Item = Self> {
+        let text = properties.get(LATENCY_PROPERTY).unwrap_or_default();
+        text.split(' ').take(LATENCIES_MAX).filter_map(|entry| {
+            let (entity, worst_ns) = entry.split_once(':')?;
+            let (entity, worst_ns) = (u32::from_str_radix(entity, 16), worst_ns.parse());
+            Some(Self { entity: EntityId(entity.ok()?.to_be_bytes()), worst_ns: worst_ns.ok()? }) // tidy-allow(dropped-cause): it is passed over.
+        })
+    }
+
+    /// Puts these in place of what the properties say.
+    pub fn put(reports: &[Self], properties: &mut Property) {
+        let entry = |report: &Self| format!("{:08x}:{}", u32::from_be_bytes(report.entity.0), report.worst_ns);
+        let entries: Vec<String> = reports.iter().take(LATENCIES_MAX).map(entry).collect();
+        properties.0.retain(|(name, ..)| name != LATENCY_PROPERTY);
+        properties.0.push((LATENCY_PROPERTY.into(), entries.join(" "), true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<(u32, u64)> {
+        let properties = Property(alloc::vec![(LATENCY_PROPERTY.into(), text.into(), true)]);
+        ObservedLatency::all_of(&properties).map(|it| (u32::from_be_bytes(it.entity.0), it.worst_ns)).collect()
+    }
+
+    #[test]
+    fn report_round_trips_and_takes_the_place_of_the_one_before() {
+        let report = |worst_ns| [ObservedLatency { entity: EntityId([0, 0, 1, 0xc7]), worst_ns }];
+        let mut properties = Property(alloc::vec![("a".into(), "b".into(), true)]);
+        ObservedLatency::put(&report(5), &mut properties);
+        ObservedLatency::put(&report(u64::MAX), &mut properties);
+        assert_eq!(properties.0.len(), 2);
+        assert_eq!(ObservedLatency::all_of(&properties).collect::<Vec<_>>(), report(u64::MAX));
+    }
+
+    #[test]
+    fn damaged_entries_are_passed_over_and_their_number_is_bounded() {
+        assert_eq!(read("000001c7:9 x:1 00000204: 1ffffffff:2 :  00000204:7"), [(0x1c7, 9), (0x204, 7)]);
+        assert_eq!(read(&"1:1 ".repeat(1000)).len(), LATENCIES_MAX);
+        assert_eq!(read(""), []);
+    }
+}

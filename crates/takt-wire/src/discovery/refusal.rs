@@ -1,0 +1,166 @@
+//! Why the network's controller refuses an endpoint: a parameter of Takt in the announcement that it made incompatible.
+//!
+//! Vendor-specific parameter (RTPS 2.5 §9.6.3.1): four octets and a CDR string. A value without these octets is another vendor's and is
+//! skipped, as is one whose string cannot be read. The text comes from the network: it is cut, and characters that would disturb a
+//! terminal are left out.
+//!
+//! A participant tells others of such refusals in a property of its own announcement ([`ReportedRefusal`]), since no one else sees the
+//! announcement that was made incompatible for it.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::parameter::{Parameter, ParameterListBuilder};
+use crate::qos::Property;
+use crate::{EntityId, Guid};
+
+/// The id of the parameter.
+pub const PID_TAKT_REFUSAL: u16 = 0x8f01;
+
+/// The first octets of its value, since other vendors may give the id another meaning.
+pub const REFUSAL_MAGIC: [u8; 4] = *b"takt";
+
+/// Octets of a reason; a longer one is cut.
+pub const REFUSAL_LEN_MAX: usize = 200;
+
+/// The property of a participant with the refusals of its endpoints by the network's controller.
+pub const REFUSALS_PROPERTY: &str = "rt.refused";
+
+/// Refusals that a participant reports, the latest ones.
+pub const REPORTED_REFUSALS_MAX: usize = 4;
+
+/// A pair that the network's controller refuses, as one of its participants reports it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReportedRefusal {
+    /// The endpoint of the participant that reports.
+    pub local: EntityId,
+    /// The other one.
+    pub remote: Guid,
+    /// What the controller says.
+    pub reason: String,
+}
+
+impl ReportedRefusal {
+    /// Those that a participant reports. What cannot be read is passed over.
+    pub fn all_of(properties: &Property) -> impl Iterator<Item = Self> {
+        let text = properties.get(REFUSALS_PROPERTY).unwrap_or_default();
+        text.split('\n').take(REPORTED_REFUSALS_MAX).filter_map(|line| {
+            let mut fields = line.splitn(3, ' ');
+            let local = u32::from_str_radix(fields.next()?, 16).ok()?; // tidy-allow(dropped-cause): it is passed over.
+            let remote = u128::from_str_radix(fields.next()?, 16).ok()?; // tidy-allow(dropped-cause): the same.
+            let reason = cut(fields.next()?).chars().filter(|c| !disturbs(*c)).collect();
+            Some(Self { local: EntityId(local.to_be_bytes()), remote: Guid::from_bytes(remote.to_be_bytes()), reason })
+        })
+    }
+
+    /// Puts these in place of what the properties say.
+    pub fn put(reports: &[Self], properties: &mut Property) {
+        let line = |Self { local, remote, reason }: &Self| {
+            let (local, remote) = (u32::from_be_bytes(local.0), u128::from_be_bytes(remote.to_bytes()));
+            format!("{local:08x} {remote:032x} {reason}")
+        };
+        let lines: Vec<String> = reports.iter().take(REPORTED_REFUSALS_MAX).map(line).collect();
+        properties.0.retain(|(name, ..)| name != REFUSALS_PROPERTY);
+        if !lines.is_empty() {
+            properties.0.push((REFUSALS_PROPERTY.into(), lines.join("\n"), true));
+        }
+    }
+}
+
+fn cut(reason: &str) -> &str {
+    &reason[..reason.floor_char_boundary(REFUSAL_LEN_MAX)]
+}
+
+/// Characters that move, hide or reorder what stands near them.
+pub(super) fn disturbs(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Adds the reason to an announcement.
+pub fn put_refusal(list: &mut ParameterListBuilder, reason: &str) {
+    list.put(PID_TAKT_REFUSAL, |value| {
+        value.bytes(&REFUSAL_MAGIC);
+        value.string(cut(reason));
+    });
+}
+
+/// The reason in a parameter with this id.
+pub(super) fn parse(parameter: &Parameter<'_>) -> Option<String> {
+    let mut value = parameter.cursor();
+    let magic: [u8; 4] = value.array().ok()?; // tidy-allow(dropped-cause): it is another vendor's.
+    let text = value.string().ok().filter(|_| magic == REFUSAL_MAGIC)?; // tidy-allow(dropped-cause): the policies say enough.
+    Some(cut(text).chars().filter(|c| !disturbs(*c)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::PublicationData;
+    use crate::{EntityId, Guid, GuidPrefix};
+
+    /// An announcement with this value of the parameter.
+    fn announced(value: &[u8]) -> PublicationData {
+        let guid = Guid { prefix: GuidPrefix([7; 12]), entity_id: EntityId([0, 0, 1, 3]) };
+        let data = PublicationData { guid, topic_name: "T".into(), type_name: "Type".into(), ..Default::default() };
+        let mut octets = data.to_bytes();
+        octets.truncate(octets.len() - 4);
+        octets.extend_from_slice(&PID_TAKT_REFUSAL.to_le_bytes());
+        octets.extend_from_slice(&u16::try_from(value.len()).expect("short").to_le_bytes());
+        octets.extend_from_slice(value);
+        octets.extend_from_slice(&[1, 0, 0, 0]);
+        PublicationData::parse(&octets).expect("the announcement is good")
+    }
+
+    fn text(reason: &[u8]) -> alloc::vec::Vec<u8> {
+        let mut value = REFUSAL_MAGIC.to_vec();
+        value.extend_from_slice(&(reason.len() as u32 + 1).to_le_bytes());
+        value.extend_from_slice(reason);
+        value.push(0);
+        value.resize(value.len().next_multiple_of(4), 0);
+        value
+    }
+
+    #[test]
+    fn reason_round_trips() {
+        let data = PublicationData { refusal: Some("port 1 is full".into()), ..announced(&text(b"other")) };
+        assert_eq!(PublicationData::parse(&data.to_bytes()), Ok(data));
+    }
+
+    #[test]
+    fn reason_is_cut_and_control_characters_are_left_out() {
+        let long = "ä".repeat(150);
+        assert_eq!(announced(&text(long.as_bytes())).refusal, Some("ä".repeat(100)));
+        let hostile = "full\x1b[2J\n\u{202e}drawkcab\u{200b}";
+        assert_eq!(announced(&text(hostile.as_bytes())).refusal.as_deref(), Some("full[2Jdrawkcab"));
+    }
+
+    #[test]
+    fn reported_refusals_round_trip_and_others_are_passed_over() {
+        let report = |n: u8| ReportedRefusal {
+            local: EntityId([0, 0, n, 3]),
+            remote: Guid { prefix: GuidPrefix([n; 12]), entity_id: EntityId([0, 0, 1, 4]) },
+            reason: "port 1 is full".into(),
+        };
+        let mut properties = Property::default();
+        ReportedRefusal::put(&[report(1), report(2)], &mut properties);
+        assert_eq!(ReportedRefusal::all_of(&properties).collect::<Vec<_>>(), [report(1), report(2)]);
+        ReportedRefusal::put(&[], &mut properties);
+        assert_eq!(properties, Property::default());
+        let text = "x y z\n1 2\n1 2 full\x1b[2J\n";
+        properties.0.push((REFUSALS_PROPERTY.into(), text.into(), true));
+        let reasons: Vec<String> = ReportedRefusal::all_of(&properties).map(|report| report.reason).collect();
+        assert_eq!(reasons, ["full[2J"]);
+    }
+
+    #[test]
+    fn value_of_another_vendor_or_a_damaged_one_is_skipped() {
+        let mut damaged = text(b"full");
+        damaged[4] = 200;
+        let not_utf8 = text(b"\xff\xfe");
+        for value in [&b"takt"[..], b"", b"fastfast", &damaged, &not_utf8] {
+            assert_eq!(announced(value).refusal, None, "{value:?}");
+        }
+    }
+}
