@@ -70,6 +70,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::{DOMAINS, claim, domain, reserve};
+    use crate::waiting::{join, receive};
 
     /// Whether a thread of its own can reserve the domain now.
     fn is_free(domain: u32) -> bool {
@@ -84,12 +85,12 @@ mod tests {
             tell.send([domain(), domain()]).expect("the test waits");
             wait.recv().expect_err("nothing is sent");
         });
-        let [one, other] = told.recv().expect("two domains are free");
+        let [one, other] = receive("two domains are free", &told);
         assert_ne!(one, other);
         assert!([one, other].iter().all(|domain| DOMAINS.iter().any(|range| range.contains(domain))), "{one} {other}");
         assert!(!is_free(one) && !is_free(other));
         drop(let_go);
-        thread.join().expect("no panic");
+        join("the domains are let go", thread);
         // It waits where a process that another test starts has the socket until it runs its program.
         claim(one);
         claim(one);

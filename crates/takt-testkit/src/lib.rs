@@ -7,12 +7,16 @@
 
 pub mod counting_calls;
 pub mod domain;
+pub mod flood;
+pub mod lab_text;
 pub mod memory;
 pub mod network;
 mod not_run;
 pub mod open_vswitch;
+pub mod overload;
 mod random;
 pub mod require;
+pub mod waiting;
 
 pub use not_run::{RECORDS_VARIABLE, not_run};
 pub use random::Random;

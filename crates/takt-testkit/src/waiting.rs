@@ -1,0 +1,246 @@
+//! Waiting with a limit: for a condition, a value, a message of another thread, the end of a thread or of a process.
+//!
+//! Each function panics at [`LIMIT`] and says what it waited for. A test that waits without a limit hangs when what it waits for fails, and
+//! with it the run of all tests. [`OnDrop`] ends the threads of a scope when the closure of the scope panics.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// No test waits longer. It is many times what a busy machine takes, and no bound on time that a test asserts.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// A condition that is met soon is seen at once: for so long the thread only yields.
+const EAGER: Duration = Duration::from_millis(1);
+
+/// Waits until the condition holds.
+///
+/// # Panics
+///
+/// If it does not hold within [`LIMIT`]. The message has `what`: the condition, in words.
+#[track_caller]
+pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    until_some(what, || condition().then_some(()));
+}
+
+/// Waits until there is a value.
+///
+/// # Panics
+///
+/// As [`until`].
+#[track_caller]
+pub fn until_some<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    look_until(LIMIT, look).unwrap_or_else(|| missed(what))
+}
+
+/// Waits until a look finds a value. Until then it finds something else, and the message has the last of it.
+///
+/// # Panics
+///
+/// As [`until`].
+#[track_caller]
+pub fn until_seen<T, E: Debug>(what: &str, mut look: impl FnMut() -> Result<T, E>) -> T {
+    let mut last = None;
+    let found = look_until(LIMIT, || look().map_err(|seen| last = Some(seen)).ok()); // tidy-allow(dropped-cause): `last` has it
+    found.unwrap_or_else(|| missed(&format!("{what}; found {last:?}")))
+}
+
+/// The next message of another thread.
+///
+/// # Panics
+///
+/// If none comes within [`LIMIT`], or the other thread has dropped its sender.
+#[track_caller]
+pub fn receive<T>(what: &str, messages: &Receiver<T>) -> T {
+    match messages.recv_timeout(LIMIT) {
+        Ok(message) => message,
+        Err(RecvTimeoutError::Timeout) => missed(what),
+        Err(RecvTimeoutError::Disconnected) => panic!("{what}: its thread has ended"),
+    }
+}
+
+/// The lines of a stream of a process, read on a thread of its own: [`receive`] has a limit, the stream has none. What is not received
+/// does not block the process.
+pub fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            // The test may have what it wants.
+            drop(sender.send(line));
+        }
+    });
+    lines
+}
+
+/// Waits for the end of a thread; what it returned.
+///
+/// # Panics
+///
+/// If the thread panicked, with its panic, or has not ended within [`LIMIT`]. It is left behind then.
+#[track_caller]
+pub fn join<T>(what: &str, thread: JoinHandle<T>) -> T {
+    until(what, || thread.is_finished());
+    thread.join().unwrap_or_else(|panic: Box<dyn Any + Send>| std::panic::resume_unwind(panic))
+}
+
+/// Calls something that may block for ever, on a thread of its own; what it returned.
+///
+/// # Panics
+///
+/// As [`join`].
+#[track_caller]
+pub fn within_limit<T: Send + 'static>(what: &str, call: impl FnOnce() -> T + Send + 'static) -> T {
+    join(what, std::thread::spawn(call))
+}
+
+/// Waits for the end of a process.
+///
+/// # Panics
+///
+/// If it has not ended within [`LIMIT`]. It is killed then.
+#[track_caller]
+pub fn wait(what: &str, process: &mut Child) -> ExitStatus {
+    wait_for(LIMIT, process).unwrap_or_else(|| missed(what))
+}
+
+/// Runs a program to its end; what it wrote, and how it ended. Its standard input is as the command has it.
+///
+/// # Panics
+///
+/// If the program cannot be started, or has not ended within [`LIMIT`]. It is killed then.
+#[track_caller]
+pub fn output(command: &mut Command) -> Output {
+    let what = format!("{command:?} ends");
+    let mut process = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let [stdout, stderr] = [process.stdout.take().map(read_all), process.stderr.take().map(read_all)]
+        .map(|reading| reading.expect("it is piped"));
+    let status = wait(&what, &mut process);
+    Output { status, stdout: join(&what, stdout), stderr: join(&what, stderr) }
+}
+
+/// Reads a stream to its end, on a thread of its own.
+fn read_all(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut octets = Vec::new();
+        stream.read_to_end(&mut octets).expect("a pipe can be read");
+        octets
+    })
+}
+
+/// Calls a closure when it is dropped, also by a panic. In the closure of a `thread::scope` it sets the flags and closes the entities that
+/// threads of the scope wait for: the scope ends only when they have.
+#[must_use]
+pub struct OnDrop<F: FnMut()>(pub F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+#[track_caller]
+fn missed(what: &str) -> ! {
+    panic!("waited {} s until: {what}", LIMIT.as_secs())
+}
+
+fn look_until<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let begin = Instant::now();
+    loop {
+        let found = look();
+        let waited = begin.elapsed();
+        if found.is_some() || waited >= limit {
+            return found;
+        }
+        if waited < EAGER {
+            std::thread::yield_now();
+        } else {
+            // tidy-allow(sleep): between two looks at the condition that it waits for.
+            std::thread::sleep(EAGER);
+        }
+    }
+}
+
+fn wait_for(limit: Duration, process: &mut Child) -> Option<ExitStatus> {
+    let ended = look_until(limit, || process.try_wait().expect("it is a child of this process"));
+    if ended.is_none() {
+        process.kill().expect("it is a child of this process");
+        process.wait().expect("it was killed");
+    }
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::{OnDrop, join, look_until, missed, output, receive, until, until_some, wait_for};
+
+    /// The message of a panic.
+    fn message(call: impl FnOnce()) -> String {
+        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("it panics");
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| panic.downcast_ref::<String>().cloned()).expect("a message")
+    }
+
+    #[test]
+    fn wait_ends_with_its_condition_or_at_its_limit() {
+        let mut looks = 0;
+        until("three looks", || {
+            looks += 1;
+            looks == 3
+        });
+        assert_eq!(looks, 3);
+        assert_eq!(until_some("a value", || Some(7)), 7);
+        assert_eq!(look_until(Duration::from_millis(5), || None::<()>), None);
+        assert_eq!(message(|| missed("links are up")), "waited 120 s until: links are up");
+    }
+
+    #[test]
+    fn thread_that_panicked_is_named_at_once() {
+        let (sender, messages) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            drop(sender);
+            panic!("on purpose");
+        });
+        assert_eq!(message(|| receive("a message", &messages)), "a message: its thread has ended");
+        assert_eq!(message(|| join("its end", thread)), "on purpose");
+    }
+
+    #[test]
+    fn process_that_does_not_end_is_killed() {
+        let mut endless = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("coreutils");
+        assert_eq!(wait_for(Duration::from_millis(20), &mut endless), None);
+        assert!(endless.try_wait().expect("a child").is_some(), "it was killed");
+    }
+
+    #[test]
+    fn output_has_both_streams_whole() {
+        let made = output(Command::new("sh").args(["-c", "head -c 200000 /dev/zero; echo no >&2; exit 3"]));
+        assert_eq!((made.stdout.len(), &made.stderr[..], made.status.code()), (200_000, &b"no\n"[..], Some(3)));
+    }
+
+    #[test]
+    fn scope_whose_closure_panics_ends_its_threads() {
+        let is_over = AtomicBool::new(false);
+        let panic = message(|| {
+            std::thread::scope(|scope| {
+                let _ending = OnDrop(|| is_over.store(true, Ordering::Relaxed));
+                scope.spawn(|| until("the end of the scope", || is_over.load(Ordering::Relaxed)));
+                panic!("on purpose");
+            })
+        });
+        assert_eq!(panic, "on purpose");
+    }
+}
