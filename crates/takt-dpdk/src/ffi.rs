@@ -12,6 +12,7 @@ use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 use std::mem;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use takt_packet::MacAddress;
@@ -105,13 +106,17 @@ fn changing_tables<R>(change: impl FnOnce() -> R) -> R {
     change()
 }
 
+/// The arguments of the environment, which DPDK keeps and whose list it reorders: they live as long as the process. Kept here too, where
+/// a leak checker finds them.
+static ARGUMENTS: AtomicPtr<*mut c_char> = AtomicPtr::new(std::ptr::null_mut());
+
 /// Starts the environment. Only once in a process, on a thread that ends afterwards, as it is bound to one processor.
 pub(crate) fn init(arguments: Vec<CString>) -> io::Result<()> {
-    // DPDK keeps the arguments and reorders their list.
     let mut pointers: Vec<*mut c_char> = arguments.into_iter().map(CString::into_raw).collect();
     let count = c_int::try_from(pointers.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     pointers.push(std::ptr::null_mut());
     let pointers = Vec::leak(pointers);
+    ARGUMENTS.store(pointers.as_mut_ptr(), Ordering::Relaxed);
     // SAFETY: `count` strings that live for ever, and the null behind them that C expects.
     checked(unsafe { takt_dpdk_init(count, pointers.as_mut_ptr()) }).map(drop)
 }

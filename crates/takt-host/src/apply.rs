@@ -221,25 +221,34 @@ pub fn revert_watched(
     if !foreign.is_empty() {
         journal.forget(&foreign)?;
     }
+    let noted = journal.formers().to_vec();
     // From here on, values between the two are of this call, or of one that was killed.
-    let restoring: Vec<Former> =
-        journal.formers().iter().map(|former| Former { set: None, ..former.clone() }).collect();
+    let own = noted.iter().filter(|former| !is_elsewhere(former));
+    let restoring: Vec<Former> = own.map(|former| Former { set: None, ..former.clone() }).collect();
     if !restoring.is_empty() {
         journal.note(&restoring)?;
     }
-    let failures = restore_all(machine, &restoring, after_step);
+    let failures = restore_all(machine, &noted, after_step);
     let (remaining, failures): (Vec<Former>, Vec<Failure>) = failures.into_iter().unzip();
-    journal.keep(remaining)?;
+    journal.keep(remaining.into_iter().map(|former| left_at(machine, former)).collect())?;
     left.extend(failures);
     Ok(left)
 }
 
+/// Whether a knob is of another network namespace.
+fn is_elsewhere(former: &Former) -> bool {
+    former.namespace.is_some() && former.namespace != namespace::own()
+}
+
+/// A knob that could not be restored, with the value that it was left at: a later call replaces no other one.
+fn left_at(machine: &Machine, former: Former) -> Former {
+    let now = if is_elsewhere(&former) { None } else { machine.read(&former.knob).ok() }; // tidy-allow(dropped-cause): the failure is returned
+    Former { set: now.or_else(|| former.set.clone()), ..former }
+}
+
 /// Why a knob is left as it is, if it has a value that `apply` did not set. What cannot be read, or is of another namespace, is none.
 fn changed_since(machine: &Machine, former: &Former) -> Option<Failure> {
-    let set = former.set.as_ref()?;
-    if former.namespace.is_some() && former.namespace != namespace::own() {
-        return None;
-    }
+    let set = former.set.as_ref().filter(|_| !is_elsewhere(former))?;
     let now = machine.read(&former.knob).ok()?; // tidy-allow(dropped-cause): what cannot be read is restored in any case
     if now == *set || now == former.value {
         return None;

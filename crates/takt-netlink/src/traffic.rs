@@ -170,20 +170,42 @@ impl Netlink {
         let dscp = u32::from(dscp & 0x3f);
         // Both headers have it in their first 32 bits. Filters of one protocol share a priority.
         for (priority, protocol, shift) in [(1_u32, IPV4, 18), (2, IPV6, 22)] {
-            let [mask, value] = [0x3f << shift, dscp << shift].map(u32::to_be_bytes);
-            // `tc_u32_sel` with one key: mask, value, offset 0, no further offset.
-            let mut selector = vec![TERMINAL, 0, 1, 0];
-            selector.extend([0; 12]);
-            selector.extend([mask, value, [0; 4], [0; 4]].concat());
-            let mut options = Vec::new();
-            put(&mut options, U32_CLASS, &class.to_ne_bytes());
-            put(&mut options, U32_SELECTOR, &selector);
-            let mut body = message(index, 0, parent, priority << 16 | u32::from(protocol.to_be()));
-            put_text(&mut body, KIND, "u32");
-            put_nested(&mut body, OPTIONS, &options);
-            self.order(NEW_FILTER, NEW, &body)?;
+            self.add_u32_filter(index, parent, priority, protocol, [0x3f << shift, dscp << shift], class)?;
         }
         Ok(())
+    }
+
+    /// Sends frames with an EtherType, such as ARP, to a class: a filter of the kind u32 that matches every frame of the protocol. Frames
+    /// with an 802.1Q tag are not recognised.
+    ///
+    /// # Errors
+    /// `ENOENT`: this kernel has no u32. `EPERM`: not root.
+    pub fn add_ether_type_filter(&mut self, index: i32, parent: u32, ether_type: u16, class: u32) -> io::Result<()> {
+        // Filters of one protocol share a priority; the numbers below 0x600 are no EtherTypes, and free for others.
+        self.add_u32_filter(index, parent, u32::from(ether_type), ether_type, [0, 0], class)
+    }
+
+    /// One key: the mask and the value of the first 32 bits behind the Ethernet header.
+    fn add_u32_filter(
+        &mut self,
+        index: i32,
+        parent: u32,
+        priority: u32,
+        protocol: u16,
+        [mask, value]: [u32; 2],
+        class: u32,
+    ) -> io::Result<()> {
+        // `tc_u32_sel` with one key: mask, value, offset 0, no further offset.
+        let mut selector = vec![TERMINAL, 0, 1, 0];
+        selector.extend([0; 12]);
+        selector.extend([mask.to_be_bytes(), value.to_be_bytes(), [0; 4], [0; 4]].concat());
+        let mut options = Vec::new();
+        put(&mut options, U32_CLASS, &class.to_ne_bytes());
+        put(&mut options, U32_SELECTOR, &selector);
+        let mut body = message(index, 0, parent, priority << 16 | u32::from(protocol.to_be()));
+        put_text(&mut body, KIND, "u32");
+        put_nested(&mut body, OPTIONS, &options);
+        self.order(NEW_FILTER, NEW, &body)
     }
 
     /// Whether a discipline has filters.

@@ -19,6 +19,9 @@ pub const RTPS_OCTETS: u64 = 128;
 /// The MTU of a link unless it says otherwise.
 const MTU: u64 = 1500;
 
+/// What the stages that are the network are on.
+const NETWORK: &str = "network";
+
 /// IPv4 and UDP of each packet.
 const IP_UDP: u64 = 28;
 
@@ -87,8 +90,13 @@ struct FlowEntry {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StageEntry {
-    on: String,
-    priority: i32,
+    #[serde(default)]
+    on: Option<String>,
+    #[serde(default)]
+    priority: Option<i32>,
+    /// How long the network between two hosts may take.
+    #[serde(default, deserialize_with = "some_time")]
+    network: Option<u64>,
     #[serde(default, deserialize_with = "some_time")]
     time: Option<u64>,
     #[serde(default)]
@@ -128,6 +136,8 @@ pub(super) struct Described {
     pub(super) measured: Vec<MeasuredTime>,
     /// Of each flow, as far as the file has them.
     pub(super) topics: Vec<Option<String>>,
+    /// Of each flow, the index of the stage that is the network.
+    pub(super) networks: Vec<Option<usize>>,
     /// Which of the resources are executors: the first ones.
     pub(super) executors: usize,
 }
@@ -154,12 +164,21 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
         resources.push(Resource::new(name));
     }
     measurements.check_executors(resources[..executors].iter().map(|resource| resource.name.as_str()))?;
+    let has_network = file.flow.iter().flat_map(|flow| &flow.stages).any(|stage| stage.network.is_some());
+    if has_network {
+        if places.contains_key(NETWORK) {
+            return Err(format!("an executor or link is called {NETWORK:?}, and stages pass the network"));
+        }
+        places.insert(NETWORK.to_owned(), (resources.len(), None));
+        resources.push(Resource::new(NETWORK));
+    }
     let topics = file.flow.iter().map(|flow| flow.topic.clone()).collect();
-    let mut maker = Maker { places, measurements, measured: Vec::new(), flows: Vec::new() };
+    let mut maker =
+        Maker { places, measurements, measured: Vec::new(), flows: Vec::new(), networks: Vec::new(), has_network };
     for flow in file.flow {
         maker.add(flow)?;
     }
-    let Maker { flows, measured, .. } = maker;
+    let Maker { flows, measured, networks, .. } = maker;
     for (place, (lock, normal)) in declared.into_iter().enumerate() {
         let resource = &mut resources[place];
         let here = flows.iter().flat_map(|flow| &flow.stages).filter(|stage| stage.resource == place);
@@ -171,7 +190,7 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
         let server = Server { priority: Priority::NORMAL.get(), period_ns, piece_ns };
         resource.server = (piece_ns > 0).then_some(server);
     }
-    Ok(Described { system: System { resources, flows }, measured, topics, executors })
+    Ok(Described { system: System { resources, flows }, measured, topics, networks, executors })
 }
 
 /// The longest piece of normal priority there whose time is declared.
@@ -193,17 +212,35 @@ struct Maker<'a> {
     measurements: &'a Measurements,
     measured: Vec<MeasuredTime>,
     flows: Vec<Flow>,
+    networks: Vec<Option<usize>>,
+    /// Whether [`NETWORK`] is no executor or link of the file.
+    has_network: bool,
 }
 
 impl Maker<'_> {
     fn add(&mut self, entry: FlowEntry) -> Result<(), String> {
         let wrong = |what: &dyn Display| format!("flow {:?}: {what}", entry.name);
         let arrivals = arrivals_of(&entry).map_err(|what| wrong(&what))?;
-        let mut stages = Vec::new();
-        for (at, stage) in entry.stages.iter().enumerate() {
-            stages.push(self.stage(at, stage, entry.topic.is_none()).map_err(|what| wrong(&what))?);
+        let (mut stages, mut network) = (Vec::new(), None);
+        for stage in &entry.stages {
+            if let Some(network_ns) = stage.network {
+                if network.replace(stages.len()).is_some() {
+                    return Err(wrong(&"two stages are the network"));
+                }
+                stages.extend(self.network(network_ns, stage).map_err(|what| wrong(&what))?);
+            } else {
+                stages.push(self.stage(stages.len(), stage, entry.topic.is_none()).map_err(|what| wrong(&what))?);
+            }
         }
-        let on_executor = |stage: &StageEntry| self.places.get(&stage.on).is_some_and(|(_, speed)| speed.is_none());
+        if network.is_some() && entry.topic.is_none() {
+            return Err(wrong(&"it passes the network and has no topic"));
+        }
+        if network.is_some() && arrivals.is_none() {
+            return Err(wrong(&"it passes the network and has no min_separation"));
+        }
+        self.networks.push(network);
+        let place = |stage: &StageEntry| stage.on.as_ref().and_then(|on| self.places.get(on));
+        let on_executor = |stage: &StageEntry| place(stage).is_some_and(|(_, speed)| speed.is_none());
         if let Some(topic) = entry.topic.as_ref().filter(|_| !entry.stages.iter().any(on_executor)) {
             return Err(wrong(&format_args!("topic {topic:?} has no stage on an executor")));
         }
@@ -211,10 +248,35 @@ impl Maker<'_> {
         Ok(())
     }
 
+    /// The time in the network, and what passes behind it on the host without anybody's doing.
+    fn network(&self, network_ns: u64, entry: &StageEntry) -> Result<Vec<Stage>, &'static str> {
+        let StageEntry { on, priority, time, measured, pieces, sample, .. } = entry;
+        let is_busy = measured.is_some() || [time.is_some(), pieces.is_some(), sample.is_some()].contains(&true);
+        if on.is_some() || priority.is_some() || is_busy || entry.time_min > 0 {
+            return Err("a stage that is the network has no other key than delay and delay_min");
+        }
+        let resource = self.places.get(NETWORK).map_or(0, |(resource, _)| *resource);
+        let pass = |delay_ns, delay_ns_min| Stage {
+            resource,
+            priority: 0,
+            piece_ns: 0,
+            piece_ns_min: 0,
+            pieces: 1,
+            delay_ns,
+            delay_ns_min,
+        };
+        let behind_ns = entry.delay.max(entry.delay_min);
+        let behind = (behind_ns > 0).then(|| pass(behind_ns, entry.delay_min));
+        Ok([pass(network_ns, 0)].into_iter().chain(behind).collect())
+    }
+
     /// `is_abstract`: its priority is no executor's of Takt, and may be any.
     fn stage(&mut self, at: usize, entry: &StageEntry, is_abstract: bool) -> Result<Stage, String> {
-        let StageEntry { on, priority, .. } = entry;
-        let Some((resource, speed)) = self.places.get(on).copied() else {
+        let (Some(on), Some(priority)) = (&entry.on, &entry.priority) else {
+            return Err("a stage has on and priority, or is the network".to_owned());
+        };
+        let Some((resource, speed)) = self.places.get(on).copied().filter(|_| on != NETWORK || !self.has_network)
+        else {
             return Err(format!("there is no executor or link {on:?}"));
         };
         let range = Priority::MIN.get()..=Priority::MAX.get();

@@ -10,9 +10,9 @@ mod quantity;
 use std::path::{Path, PathBuf};
 
 use takt::real_time::Priority;
-use takt::{TimingPlan, TopicTiming};
+use takt::{HostStage, HostStages, TimingPlan, TopicStages, TopicTiming};
 use takt_calculus::system::Infeasible;
-use takt_calculus::{Certificate, MeasuredTime, System, advice};
+use takt_calculus::{Certificate, MeasuredTime, Stage, System, advice};
 
 pub use accounts::{Accounts, MARGIN, MEASURED_JOBS_MIN, Measurements};
 
@@ -28,6 +28,8 @@ pub struct SystemFile {
     measured: Vec<MeasuredTime>,
     /// Of the flows that have one.
     topics: Vec<Option<String>>,
+    /// Of each flow, the index of the stage that is the network.
+    networks: Vec<Option<usize>>,
     executors: usize,
 }
 
@@ -75,9 +77,9 @@ impl SystemFile {
         let margin = margin.or(file.margin).unwrap_or(MARGIN);
         let measurements = Measurements::new(accounts, margin).map_err(refuse)?;
         let described = description::describe(file, &measurements).map_err(refuse)?;
-        let Described { mut system, mut measured, topics, executors } = described;
+        let Described { mut system, mut measured, topics, networks, executors } = described;
         measurements.add_the_rest(&mut system, &mut measured).map_err(refuse)?;
-        Ok(Self { source: source.to_owned(), system, measured, topics, executors })
+        Ok(Self { source: source.to_owned(), system, measured, topics, networks, executors })
     }
 
     /// What is analysed.
@@ -119,6 +121,50 @@ impl SystemFile {
         (!late.is_empty()).then(|| format!("not within their limits: {}{misfit}", late.join(", ")))
     }
 
+    /// What an endpoint on an executor announces: a writer there the stages before the network, a reader there those behind it.
+    fn topic_stages(
+        &self,
+        certificate: &Certificate,
+        flow: usize,
+        network: usize,
+        executor: usize,
+    ) -> std::result::Result<TopicStages, String> {
+        let own = &self.system.flows[flow];
+        let claims = &certificate.flows[flow].stages;
+        let stages_of = |part: std::ops::Range<usize>, jitter_ns| {
+            let stage = |at: usize| {
+                let stage = &own.stages[at];
+                let name = match part.start == at && self.is_network(stage) {
+                    true => "interface",
+                    false => &self.system.resources[stage.resource].name,
+                };
+                HostStage::new(name, claims[at].response_ns.saturating_add(stage.delay_ns))
+            };
+            let is_here = own.stages[part.clone()].iter().any(|stage| stage.resource == executor);
+            let period_ns = own.arrivals.map_or(0, |arrivals| arrivals.period_ns);
+            is_here.then(|| HostStages {
+                period_ns,
+                jitter_ns,
+                flow: own.name.clone(),
+                stages: part.clone().map(stage).collect(),
+            })
+        };
+        let behind = claims.get(network + 1).map(|claim| claim.arrivals);
+        if behind.is_some_and(|arrivals| arrivals.distance_ns > 0) {
+            return Err(format!(
+                "flow {}: the network takes less than the stages before it hold samples apart",
+                own.name
+            ));
+        }
+        let writer = stages_of(0..network, claims[network].arrivals.jitter_ns);
+        let reader = behind.and_then(|arrivals| stages_of(network + 1..own.stages.len(), arrivals.jitter_ns));
+        Ok(TopicStages { writer, reader })
+    }
+
+    fn is_network(&self, stage: &Stage) -> bool {
+        self.networks.iter().any(Option::is_some) && stage.resource + 1 == self.system.resources.len()
+    }
+
     /// The priorities and bounds of all topics, by executor.
     ///
     /// # Errors
@@ -143,6 +189,10 @@ impl SystemFile {
                     bound_ns: certificate.flows[at].bound_ns,
                 };
                 plan.add(&executor.name, topic, timing).map_err(|error| refuse(error.to_string()))?;
+                if let Some(network) = self.networks.get(at).copied().flatten() {
+                    let stages = self.topic_stages(&certificate, at, network, resource).map_err(refuse)?;
+                    plan.add_stages(&executor.name, topic, stages).map_err(|error| refuse(error.to_string()))?;
+                }
             }
         }
         Ok(plan)

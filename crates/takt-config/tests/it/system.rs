@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use takt::qos::*;
 use takt::real_time::{JobKind, Priority};
@@ -10,9 +10,9 @@ use takt::*;
 use takt_config::system::{Accounts, MEASURED_JOBS_MIN, SystemFile};
 use takt_config::{Format, Settings, read_system, read_timing_plan};
 use takt_testkit::domain::domain;
+use takt_testkit::waiting::{LIMIT, until};
 
 /// No test waits longer than this for a condition.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(DdsType, Clone, Debug, Default, PartialEq)]
 #[dds(name = "Number")]
@@ -77,14 +77,6 @@ impl Drop for Directory {
     }
 }
 
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < end, "waited in vain: {what}");
-        std::thread::yield_now();
-    }
-}
-
 struct Taking;
 
 impl DataReaderListener<Number> for Taking {
@@ -134,7 +126,7 @@ fn run(domain: u32, system: &Path, samples: u64) -> Run {
     let (brake, load) = (writer("Brake"), writer("Load"));
     let (brakes, loads) = (reader("Brake"), reader("Load"));
     let is_matched = |writer: &DataWriter<Number>| writer.matched_subscriptions().expect("open").len() == 1;
-    wait_until("match", || is_matched(&brake) && is_matched(&load));
+    until("match", || is_matched(&brake) && is_matched(&load));
     let work = move || {
         for value in 0..10 {
             load.write(&Number { value }).expect("room");
@@ -144,11 +136,11 @@ fn run(domain: u32, system: &Path, samples: u64) -> Run {
     let job = executors[0].on_event(Priority::new(40), "write", work).expect("room");
     for run in 1..=samples {
         job.trigger();
-        wait_until("a run", || job.statistics().durations.count() >= run);
+        until("a run", || job.statistics().durations.count() >= run);
     }
     // Some may be lost; most of them are not, and there are more.
     let status = || brakes.latency_exceeded_status().expect("open").expect("it has a bound");
-    wait_until("most samples", || {
+    until("most samples", || {
         job.trigger();
         status().ages.count() >= samples
     });
@@ -179,7 +171,7 @@ fn times_are_measured_and_analysed_and_kept_to() {
         let file = read_system(&path, &[], None).expect("it fits");
         match file.analyse() {
             Ok(certificate) => break (path, file, certificate),
-            Err(why) => assert!(since.elapsed() < PATIENCE, "{why}"),
+            Err(why) => assert!(since.elapsed() < LIMIT, "{why}"),
         }
     };
     takt_calculus::verify(&certificate).expect("proven");
@@ -397,4 +389,68 @@ fn the_server_of_normal_work_is_in_the_bounds_above_it() {
     assert_eq!(takt_calculus::verify(&certificate), Ok(()));
     assert_eq!(certificate.flows[0].bound_ns, Some(100_000 + 200_000 + 100_000));
     assert_eq!(certificate.flows[1].bound_ns, Some(30_000_000 + 100_000 + 4 * 200_000), "one in each 10 ms");
+}
+
+const THROUGH_THE_NETWORK: &str = r#"
+[[executor]]
+name = "pub"
+
+[[executor]]
+name = "sub"
+
+[[flow]]
+name = "steering"
+topic = "Steering"
+min_separation = "5 ms"
+limit = "5 ms"
+stages = [
+    { on = "pub", priority = 40, time = "300 us", time_min = "100 us" },
+    { network = "2 ms", delay = "200 us" },
+    { on = "sub", priority = 40, time = "100 us" },
+    { on = "sub", priority = 40, time = "150 us" },
+]
+
+[[flow]]
+name = "log"
+min_separation = "10 ms"
+stages = [{ on = "sub", priority = 0, time = "50 us" }]
+"#;
+
+#[test]
+fn stages_before_and_behind_the_network_are_what_endpoints_announce() {
+    let file = SystemFile::parse("system.toml", THROUGH_THE_NETWORK, Vec::new(), None).expect("well-formed");
+    let plan = file.timing_plan().expect("it fits");
+    let writer = plan.stages("pub", "Steering").expect("it passes the network").writer.clone().expect("stages");
+    assert_eq!((writer.period_ns, writer.jitter_ns, writer.flow.as_str()), (5_000_000, 200_000, "steering"));
+    let of = |stages: &takt::HostStages| -> Vec<(String, u64)> {
+        stages.stages.iter().map(|stage| (stage.name.clone(), stage.bound_ns)).collect()
+    };
+    assert_eq!(of(&writer), [("pub".to_owned(), 300_000)]);
+    let stages = plan.stages("sub", "Steering").expect("it passes the network");
+    assert_eq!(stages.writer, None, "its stages are elsewhere");
+    let reader = stages.reader.clone().expect("stages");
+    assert_eq!(reader.jitter_ns, 2_200_000, "that of the writer's host, and what the network may take");
+    assert_eq!(of(&reader)[0], ("interface".to_owned(), 200_000));
+    assert_eq!(of(&reader).len(), 3);
+    let whole = file.analyse().expect("bounded").flows[0].bound_ns.expect("bounded");
+    assert_eq!(writer.bound_ns() + 2_000_000 + reader.bound_ns(), whole);
+}
+
+#[test]
+fn network_stage_that_makes_no_sense_is_refused() {
+    for (find, replace, expected) in [
+        ("{ network = \"2 ms\",", "{ network = \"2 ms\", time = \"1 ms\",", "no other key than delay and delay_min"),
+        ("{ on = \"pub\", priority = 40,", "{ network = \"1 ms\" }, { on = \"pub\", priority = 40,", "two stages are"),
+        ("topic = \"Steering\"", "", "has no topic"),
+        ("name = \"pub\"", "name = \"network\"", "is called \"network\""),
+        ("min_separation = \"5 ms\"\nlimit = \"5 ms\"", "", "no min_separation"),
+        ("on = \"sub\", priority = 0", "on = \"network\", priority = 0", "no executor or link \"network\""),
+        ("on = \"sub\", priority = 0", "priority = 0", "on and priority, or is the network"),
+    ] {
+        let text = THROUGH_THE_NETWORK.replace(find, replace);
+        assert_ne!(text, THROUGH_THE_NETWORK);
+        let file = SystemFile::parse("system.toml", &text, Vec::new(), None);
+        let refused = file.and_then(|file| file.timing_plan()).expect_err(expected).to_string();
+        assert!(refused.contains(expected), "{expected}: {refused}");
+    }
 }

@@ -31,7 +31,7 @@ impl Switch {
     pub fn add(&self, port: DpdkPort) {
         let (done, is_done) = channel();
         self.add.send((port, done)).expect("the thread runs");
-        is_done.recv().expect("the thread runs");
+        is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("the thread runs");
     }
 }
 

@@ -219,7 +219,7 @@ impl Planner<'_> {
         match self.machine.read(&knob) {
             Ok(from) if from == to => {}
             Ok(_) if !self.machine.is_settable(&knob) => {
-                self.lack(&format!("{knob} as {to:?}"), "the kernel lets nobody set it", instead);
+                self.lack(&format!("{knob} as {to:?}"), "it cannot be set here", instead);
             }
             Ok(from) => self.change(knob, &from, to, why),
             Err(error) => self.lack(&knob.to_string(), &absence(&error), instead),

@@ -3,11 +3,11 @@
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use takt_host::plan::schedule::LaunchTime;
 use takt_host::{Change, Facts, Journal, Machine, Plan, Wish, apply, revert, verify};
 use takt_testkit::not_run;
+use takt_testkit::waiting::until;
 
 use super::namespace::Namespace;
 use super::steering::{Packets, set_tos};
@@ -139,15 +139,11 @@ fn the_priority_of_a_socket_chooses_the_reserved_queue() {
 
 /// Waits for a time table to begin, as tc tells it; until then all gates are open.
 fn wait_for_the_table() {
-    let since = Instant::now();
-    loop {
+    until("the time table begins", || {
         let shown = Command::new("tc").args(["qdisc", "show", "dev", "takt0"]).output().expect("tc can be run");
         // One that is coming stands beside the one that is.
-        if String::from_utf8_lossy(&shown.stdout).matches("base-time").count() == 1 {
-            return;
-        }
-        assert!(since.elapsed() < Duration::from_secs(30), "it never begins");
-    }
+        String::from_utf8_lossy(&shown.stdout).matches("base-time").count() == 1
+    });
 }
 
 /// A gate that never opens for marked frames keeps them, and lets all others go; one that does lets them go.

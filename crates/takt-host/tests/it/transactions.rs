@@ -1,12 +1,13 @@
 //! All or none, and back to what was there, whatever happens in between.
 
-use std::io::{BufRead, BufReader, ErrorKind};
+use std::io::ErrorKind;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use takt_host::apply::NotApplied;
 use takt_host::{Change, Facts, Journal, Plan, Wish, apply, revert, verify};
 
+use takt_testkit::waiting::{lines, receive};
 use takt_testkit::{not_run, require};
 
 use super::tree::Tree;
@@ -152,8 +153,8 @@ fn a_kill_at_any_moment_can_be_taken_back() {
         applying.args(["--exact", "transactions::a_kill_at_any_moment_can_be_taken_back", "--nocapture"]);
         applying.env("TAKT_TEST_HOST_ROOT", tree.root()).stdout(Stdio::piped());
         let mut applying = applying.spawn().expect("this program can be run");
-        let mut said = BufReader::new(applying.stdout.take().expect("it is piped")).lines();
-        assert!(said.any(|line| line.is_ok_and(|line| line.contains("applying"))));
+        let said = lines(applying.stdout.take().expect("it is piped"));
+        while !receive("the plan is applied", &said).contains("applying") {}
         // Another moment in each round.
         let told = Instant::now();
         while told.elapsed() < Duration::from_micros(97 * (round % 40)) {
@@ -188,6 +189,24 @@ fn revert_leaves_and_names_what_was_changed_since() {
     );
     assert_eq!(tree.read("proc/sys/vm/stat_interval"), "60");
     assert_eq!(tree.read("proc/sys/net/core/rmem_max"), "212992");
+    assert!(!tree.journal_path().exists());
+}
+
+#[test]
+fn revert_that_failed_once_leaves_what_was_changed_before_the_next() {
+    let tree = Tree::new("again");
+    let knob = "proc/sys/vm/stat_interval";
+    apply(&tree.machine(), &plan_of(&[("/proc/sys/vm/stat_interval", "30")]), &mut tree.journal())
+        .expect("it can be set");
+    // It cannot be restored while a directory is in its place.
+    tree.remove(knob);
+    std::fs::create_dir(tree.root().join(knob)).expect("the place is free");
+    let failures = revert(&tree.machine(), tree.journal()).expect("the journal can be kept");
+    assert_eq!((failures.len(), tree.journal_path().exists()), (1, true));
+    std::fs::remove_dir(tree.root().join(knob)).expect("it is empty");
+    tree.write(knob, "60\n");
+    let left = revert(&tree.machine(), tree.journal()).expect("the journal can be ended");
+    assert_eq!((left.len(), tree.read(knob).trim()), (1, "60"), "{left:?}");
     assert!(!tree.journal_path().exists());
 }
 
@@ -260,7 +279,8 @@ fn journal_on_a_full_disk_refuses_changes_and_stays_whole() {
     let mut inside = Command::new("unshare");
     inside.arg("--mount").arg(std::env::current_exe().expect("this program")).env(INSIDE, "1");
     inside.args(["--exact", "transactions::journal_on_a_full_disk_refuses_changes_and_stays_whole", "--nocapture"]);
-    assert!(inside.status().expect("it can be run").success());
+    let ended = inside.output().expect("it can be run");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()));
 }
 
 fn fill_journal() {

@@ -1,9 +1,11 @@
 //! Datagrams from one to another, and from one to all.
 
+use std::time::Instant;
+
 use takt_wire::Locator;
 
 use super::sending::a_datagram_in_two_parts_is_carried_whole;
-use super::{Marked, assert_nothing_before, commit, first, receive, send};
+use super::{Marked, PATIENCE, assert_nothing_before, commit, first, receive, send};
 use crate::{FlowId, Scan, Transport};
 
 /// A datagram comes from an address of the sender, from whatever port, and what is sent
@@ -99,7 +101,9 @@ pub fn every_size_is_carried<T: Transport>(open: impl Fn() -> T) {
 fn assert_nothing_before_but<T: Transport>(a: &mut T, b: &mut T, marked: &Marked, to: Locator, size: usize) {
     send(a, marked, 7, to);
     let mut short = 0;
+    let since = Instant::now();
     loop {
+        assert!(since.elapsed() < PATIENCE, "the marked datagram does not arrive");
         let Some(frame) = b.recv(Scan::All).expect("receiving works") else {
             std::thread::yield_now();
             continue;

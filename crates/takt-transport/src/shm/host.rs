@@ -23,7 +23,9 @@ impl Host {
     pub(super) fn of(socket: impl AsFd) -> io::Result<Self> {
         let user = syscall::own_user();
         if user == OVERFLOW_USER {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "nobody's memory is shared"));
+            let why =
+                "the process runs as user 65534 (nobody), which stands for every user that a namespace does not know";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         let boot = fs::read("/proc/sys/kernel/random/boot_id")?;
         let namespace = syscall::network_namespace(socket.as_fd())?;

@@ -408,18 +408,26 @@ fn silent_connections_are_bounded_and_end_after_a_second() {
 /// What `ulimit` is told, and what the error says.
 const LIMITS: [(&str, &str); 2] = [("-f 0", "RLIMIT_FSIZE"), ("-v 300000", "B of address space (ulimit -v)")];
 
+/// Opens shared memory in a process with a limit.
+fn open_below(limit: &str) {
+    let line = format!("ulimit {limit} && exec \"$0\" \"$@\"");
+    let mut limited = std::process::Command::new("sh");
+    limited.arg("-c").arg(line).arg(std::env::current_exe().expect("this program")).env("TAKT_TEST_LIMIT", limit);
+    limited.args(["--ignored", "--exact", "shm::tests::process_with_a_limit", "--nocapture"]);
+    // Its output goes to a pipe: a file would be limited too.
+    let output = limited.output().expect("it can be run");
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{limit}: {} {said}", output.status);
+}
+
 #[test]
-fn limits_of_the_process_are_an_error_at_open() {
-    for (limit, _) in LIMITS {
-        let line = format!("ulimit {limit} && exec \"$0\" \"$@\"");
-        let mut limited = std::process::Command::new("sh");
-        limited.arg("-c").arg(line).arg(std::env::current_exe().expect("this program")).env("TAKT_TEST_LIMIT", limit);
-        limited.args(["--ignored", "--exact", "shm::tests::process_with_a_limit", "--nocapture"]);
-        // Its output goes to a pipe: a file would be limited too.
-        let output = limited.output().expect("it can be run");
-        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.contains("1 passed"), "{limit}: {} {said}", output.status);
-    }
+fn limit_of_file_size_is_an_error_at_open() {
+    open_below("-f 0");
+}
+
+#[test]
+fn limit_of_address_space_is_an_error_at_open() {
+    open_below("-v 300000");
 }
 
 #[test]

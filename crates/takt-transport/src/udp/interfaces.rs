@@ -29,23 +29,61 @@ pub(crate) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportErro
     Ok(chosen)
 }
 
+/// The addresses of an interface that has none of IPv4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ipv6Alone {
+    /// At least one that routers forward.
+    Routable,
+    /// Link-local ones alone.
+    LinkLocal,
+}
+
+/// Of each interface but loopback, by its addresses: what it has where it has none of IPv4, in the same order. One with link-local
+/// addresses counts only if no interface has another address: ports of bridges and of containers have no more.
+#[must_use]
+pub fn ipv6_alone(addresses: &[Vec<IpAddr>]) -> Vec<Option<Ipv6Alone>> {
+    let is_link_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+    let has_other = addresses.iter().flatten().any(|address| !is_link_local(address));
+    let of = |own: &Vec<IpAddr>| match own.as_slice() {
+        [] => None,
+        own if own.iter().any(IpAddr::is_ipv4) => None,
+        own if !own.iter().all(is_link_local) => Some(Ipv6Alone::Routable),
+        _ => (!has_other).then_some(Ipv6Alone::LinkLocal),
+    };
+    addresses.iter().map(of).collect()
+}
+
 /// A warning if all interfaces but loopback have addresses of IPv6 alone, and IPv6 is off.
-pub(super) fn ipv6_alone(config: &UdpConfig, chosen: &[Interface]) -> Option<Warning> {
+pub(super) fn ipv6_off(config: &UdpConfig, chosen: &[Interface]) -> Option<Warning> {
     let is_open = config.ipv4 && !config.ipv6 && config.interfaces == InterfaceSelection::All;
     if !is_open || chosen.iter().any(|interface| !interface.loopback) {
         return None;
     }
     // A kernel without IPv6 has no such interfaces.
-    let Ok(present) = present(false, true) else { return None };
-    let routable = |interface: &Interface| {
-        let is_routable = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if !v6.is_unicast_link_local());
-        !interface.loopback && interface.addresses.iter().any(|(address, _)| is_routable(address))
+    let present = present(false, true).ok()?; // tidy-allow(dropped-cause): no IPv6
+    let others: Vec<Interface> = present.into_iter().filter(|interface| !interface.loopback).collect();
+    let addresses = |interface: &Interface| interface.addresses.iter().map(|(address, _)| *address).collect();
+    let kinds = ipv6_alone(&others.iter().map(addresses).collect::<Vec<_>>());
+    let names = |kind| {
+        let of_kind = others.iter().zip(&kinds).filter(|(_, own)| **own == Some(kind));
+        of_kind.map(|(interface, _)| interface.name.as_str()).collect::<Vec<_>>().join(", ")
     };
-    let names: Vec<String> = present.into_iter().filter(routable).map(|interface| interface.name).collect();
-    (!names.is_empty()).then(|| Warning {
-        what: format!("{} has IPv6 addresses only, and IPv6 is off: no participant there is found", names.join(", ")),
-        remedy: "switch IPv6 on: DomainParticipantBuilder::ipv6(true), or TAKT_IPV6=1".into(),
-    })
+    let (routable, link_local) = (names(Ipv6Alone::Routable), names(Ipv6Alone::LinkLocal));
+    match (routable.as_str(), link_local.as_str()) {
+        ("", "") => None,
+        ("", names) => Some(Warning {
+            what: format!(
+                "{names} has link-local IPv6 addresses only, and IPv6 is off: no participant of another host is found"
+            ),
+            remedy: "give it an address (ip address add, DHCP), or switch IPv6 on at all hosts of the link: \
+                     DomainParticipantBuilder::ipv6(true), or TAKT_IPV6=1"
+                .into(),
+        }),
+        (names, _) => Some(Warning {
+            what: format!("{names} has IPv6 addresses only, and IPv6 is off: no participant there is found"),
+            remedy: "switch IPv6 on: DomainParticipantBuilder::ipv6(true), or TAKT_IPV6=1".into(),
+        }),
+    }
 }
 
 /// The chosen interfaces as they are now: those among them that are there, which may be none.
@@ -231,6 +269,24 @@ mod tests {
         let error = choose(&config(&["nosuch0"])).expect_err("no such interface");
         let text = error.to_string();
         assert!(text.contains("nosuch0") && text.contains("lo"), "{text}");
+    }
+
+    #[test]
+    fn link_local_addresses_count_as_ipv6_alone_only_where_no_interface_has_another_address() {
+        let address = |text: &str| -> IpAddr { text.parse().expect("an address") };
+        let [ipv4, link_local, routable] = ["192.0.2.1", "fe80::1", "fd00::1"].map(address);
+        let (none, both) = (vec![], vec![link_local, routable]);
+        for (addresses, expected) in [
+            (
+                vec![none.clone(), vec![link_local], vec![link_local]],
+                [None, Some(Ipv6Alone::LinkLocal), Some(Ipv6Alone::LinkLocal)],
+            ),
+            (vec![vec![ipv4], vec![link_local], vec![routable]], [None, None, Some(Ipv6Alone::Routable)]),
+            (vec![vec![link_local], both, none], [None, Some(Ipv6Alone::Routable), None]),
+            (vec![vec![ipv4, routable], vec![link_local], vec![ipv4]], [None, None, None]),
+        ] {
+            assert_eq!(ipv6_alone(&addresses), expected, "{addresses:?}");
+        }
     }
 
     #[test]

@@ -48,6 +48,7 @@ use takt_wire::Locator;
 pub use config::{InterfaceSelection, ParticipantIndex, UdpConfig};
 use flows::Flows;
 use interfaces::{BindAddresses, addresses_v4, addresses_v6};
+pub use interfaces::{Ipv6Alone, ipv6_alone};
 use receiver::{Receiver, Role};
 use sender::{MAX_MESSAGE_LEN, Sender};
 use socket::{Socket, Warnings, socket_error};
@@ -127,7 +128,7 @@ impl UdpTransport {
         if config.participant_index == ParticipantIndex::Auto && udp.index.is_none() {
             udp.warnings.add(ports::all_taken(config.domain_id));
         }
-        if let Some(warning) = interfaces::ipv6_alone(config, &udp.interfaces) {
+        if let Some(warning) = interfaces::ipv6_off(config, &udp.interfaces) {
             udp.warnings.add(warning);
         }
         udp.watch_interfaces();

@@ -19,6 +19,7 @@ mod udp_trains;
 mod urgent_first;
 mod wrappers_conform;
 
+use takt_testkit::waiting::{until, until_some};
 use takt_testkit::{domain, network};
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt_transport::{FlowId, RxMeta, Scan, Transport};
@@ -60,20 +61,16 @@ fn drain(transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMeta)> {
 /// All that comes until the transport has received `count` datagrams in all.
 fn drain_until(count: u64, transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMeta)> {
     let mut all = drain(transport);
-    while transport.stats().datagrams_in < count {
-        std::thread::yield_now();
+    until("all that was sent is received", || {
         all.append(&mut drain(transport));
-    }
+        transport.stats().datagrams_in >= count
+    });
     all
 }
 
 /// The next datagram, when it comes.
 fn receive(transport: &mut impl Transport) -> (Vec<u8>, RxMeta) {
-    loop {
-        let frame = transport.recv(Scan::All).expect("receiving works");
-        if let Some(frame) = frame.map(|f| (f.to_vec(), f.meta)) {
-            return frame;
-        }
-        std::thread::yield_now();
-    }
+    until_some("a datagram arrives", || {
+        transport.recv(Scan::All).expect("receiving works").map(|frame| (frame.to_vec(), frame.meta))
+    })
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use takt_testkit::waiting::until_some;
 use takt_testkit::{not_run, require};
 use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
 use takt_transport::{FlowId, Transport};
@@ -58,10 +59,10 @@ fn ipv6_multicast_through_loopback_takes_a_route() {
     // The same port by unicast is no multicast.
     let unicast = Locator { port: group.port, ..user_locator(&b) };
     send(&mut a, b"to one", FlowId::DEFAULT, &[unicast]);
-    let mut received = Vec::new();
-    while received.is_empty() {
-        received = [drain(&mut a), drain(&mut b)].concat();
-    }
+    let received = until_some("the datagram arrives", || {
+        let received = [drain(&mut a), drain(&mut b)].concat();
+        (!received.is_empty()).then_some(received)
+    });
     assert_eq!(received.len(), 1);
     assert_eq!((received[0].1.local, received[0].1.multicast), (unicast, false));
 }
@@ -109,14 +110,14 @@ fn two_links(ipv6: bool) {
             assert!(enter_namespace(), "it worked a moment ago");
             // SAFETY: no pointers.
             tell.send(unsafe { libc::gettid() }).expect("the near side waits");
-            gone.recv().expect("the near side has made the links");
+            gone.recv_timeout(Duration::from_secs(60)).expect("the near side has made the links");
             for link in 1..=2 {
                 ip(&format!("address add {} dev b{link}", net(link, 2)));
                 ip(&format!("link set b{link} up"));
             }
             listen(open(&config(&["b1", "b2"], ipv6)), open(&config(&["b2"], ipv6)))
         });
-        let tid = told.recv().expect("the far side has a thread id");
+        let tid = told.recv_timeout(Duration::from_secs(60)).expect("the far side has a thread id");
         for link in 1..=2 {
             ip(&format!("link add a{link} type veth peer name b{link} netns {tid}"));
             ip(&format!("address add {} dev a{link}", net(link, 1)));
