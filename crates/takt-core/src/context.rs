@@ -6,6 +6,7 @@ use crate::config::Limits;
 use crate::counters::Counters;
 use crate::event::Event;
 use crate::lifespan::Expiry;
+use crate::standstill::Standstills;
 use crate::time::{Clocks, Instant};
 use crate::timer::{TimerId, TimerKind, TimerQueue};
 use crate::work::Work;
@@ -34,6 +35,8 @@ pub(crate) enum Job {
     Introduce { participant: u32 },
     /// The participant's announcement to a new participant, and what it takes to believe it.
     Greet { participant: u32 },
+    /// A question of a writer to best-effort readers, whether they get what it sends.
+    Question { writer: u32 },
     /// A question to a channel, who hears it.
     Ask { channel: usize },
 }
@@ -58,6 +61,7 @@ pub(crate) struct Context {
     pub(crate) work: Work,
     pub(crate) limits: Limits,
     pub(crate) timing: Timing,
+    pub(crate) standstills: Standstills,
     /// Wall clock less monotonic clock in nanoseconds, modulo 2^64.
     wall_offset_ns: u64,
     /// What the wall clock showed when it was last asked: each sample of a datagram or a batch asks.
@@ -109,6 +113,7 @@ impl Context {
             work: Work::default(),
             limits,
             timing,
+            standstills: Standstills::default(),
             wall_offset_ns: 0,
             wall: Cell::new((Instant(0), Timestamp::from_nanos(0))),
             owners: 0,

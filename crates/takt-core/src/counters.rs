@@ -75,7 +75,7 @@ pub struct Counters {
     pub repairs_sent: u64,
     /// Reliable readers that kept a writer's send window closed for others, and were left to fetch what they miss.
     pub readers_left_behind: u64,
-    /// Reliable readers that became silent: they have answered none of a writer's heartbeats.
+    /// Reliable readers that became silent: they do not answer a writer's heartbeats.
     pub silent_readers: u64,
     /// Readers whose path turned out to take shorter datagrams than this host's interface.
     pub narrowed_paths: u64,
@@ -120,6 +120,9 @@ pub struct Counters {
     pub multicast_questions_sent: u64,
     /// Remote participants that have answered none of them for a while, and get all by unicast.
     pub multicast_deaf_participants: u64,
+    /// Changes of a route between unicast and a multicast group that not all best-effort readers had confirmed after 2 s: they may miss
+    /// samples that were under way.
+    pub unconfirmed_route_changes: u64,
     /// Remote participants whose lease ran out.
     pub leases_expired: u64,
     /// Remote participants on this host whose process ended without a farewell.

@@ -40,7 +40,7 @@ pub enum Event {
     ReaderInconsistentTopic(ReaderHandle),
     /// A remote reader of the writer's topic has another type.
     WriterInconsistentTopic(WriterHandle),
-    /// A matched reliable reader of the writer has answered none of its heartbeats for 2 s, or answers now; see
+    /// A matched reliable reader of the writer does not answer its heartbeats, or answers them again; see
     /// [`crate::Participant::silent_readers`].
     ReaderSilent(WriterHandle),
     /// Long datagrams of the writer do not arrive at a reader that answers short ones: a network on the way has a smaller MTU than

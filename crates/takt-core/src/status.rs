@@ -1,6 +1,7 @@
 //! Communication statuses (DDS 1.4 §2.2.4.1). Reading one resets its change counts.
 
 use crate::cache::InstanceHandle;
+use alloc::string::String;
 use core::fmt;
 use takt_wire::Guid;
 use takt_wire::compat::{Incompatibility, PolicyId};
@@ -47,14 +48,16 @@ impl MatchedStatus {
 }
 
 /// `OFFERED_INCOMPATIBLE_QOS` or `REQUESTED_INCOMPATIBLE_QOS`.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct IncompatibleQosStatus {
     /// Peers ever refused.
     pub total_count: u32,
     /// The same since the status was last read.
     pub total_count_change: u32,
-    /// A policy of the last refusal.
+    /// A policy of the last refusal; `None` if that was the network's.
     pub last_policy: Option<PolicyId>,
+    /// Why the network's controller refused the last peer; `None` if policies did.
+    pub last_network_reason: Option<String>,
     /// How often each policy was a reason, by its number; see [`count_of`](Self::count_of).
     pub counts: [u32; POLICIES],
 }
@@ -72,6 +75,7 @@ impl fmt::Debug for IncompatibleQosStatus {
         f.debug_struct("IncompatibleQosStatus")
             .field("total_count", &self.total_count)
             .field("total_count_change", &self.total_count_change)
+            .field("last_network_reason", &self.last_network_reason)
             .field("last_policy", &self.last_policy)
             .field("counts", &Counts(self))
             .finish()
@@ -90,11 +94,18 @@ impl IncompatibleQosStatus {
         self.total_count = self.total_count.saturating_add(1);
         self.total_count_change = self.total_count_change.saturating_add(1);
         self.last_policy = reasons.first().map(|first| first.policy);
+        self.last_network_reason = None;
         for reason in reasons {
             if let Some(count) = self.counts.get_mut(reason.policy as usize) {
                 *count = count.saturating_add(1);
             }
         }
+    }
+
+    /// A peer was refused by the network's controller, which no policy counts for.
+    pub(crate) fn refused_by_network(&mut self, reason: &str) {
+        self.refused(&[]);
+        self.last_network_reason = Some(reason.into());
     }
 }
 
@@ -189,7 +200,7 @@ pub struct SampleRejectedStatus {
 
 impl IncompatibleQosStatus {
     pub(crate) fn read(&mut self) -> Self {
-        let value = *self;
+        let value = self.clone();
         self.total_count_change = 0;
         value
     }

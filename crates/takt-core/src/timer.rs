@@ -13,6 +13,8 @@ pub(crate) enum TimerKind {
     Introduce,
     /// The lease of a remote participant ends.
     Lease { participant: u32 },
+    /// Requests for types have waited long enough for their answers.
+    RepeatTypeRequests,
     /// Matches that nothing has confirmed are to be counted.
     ConfirmMatches,
     /// A participant that has not proven its address is to be challenged again.
@@ -41,6 +43,10 @@ pub(crate) enum TimerKind {
     WriterExpiry { writer: u32 },
     /// A question to a channel has waited for answers long enough, or is to be asked again.
     Ask { channel: usize },
+    /// A question of a writer before a change of its route has waited for answers long enough.
+    RouteChange { writer: u32 },
+    /// A question of a writer about the length of its paths has waited for answers long enough.
+    PathProbe { writer: u32 },
     /// Groups have more to show.
     Groups,
     /// A reader has waited long enough for the history of services.

@@ -73,6 +73,11 @@ impl LatencyMonitor {
         }
     }
 
+    /// The age of the oldest sample in nanoseconds; 0 without one.
+    pub(crate) fn worst_ns(&self) -> u64 {
+        self.status.ages.max_ns()
+    }
+
     /// Whether a sample exceeded limit or bound since the last call.
     pub(crate) fn take_news(&mut self) -> bool {
         core::mem::take(&mut self.has_news)

@@ -1,6 +1,7 @@
 //! Sample memory: the payload pool that both histories use, and what a reader shows of a sample.
 
 mod latency;
+mod marks;
 mod memory;
 mod pool;
 mod reader_cache;
@@ -8,7 +9,7 @@ mod sample;
 
 pub(crate) use latency::LatencyMonitor;
 pub use latency::{LatencyExceededStatus, LatencyTerms};
-pub(crate) use pool::{PayloadPool, PayloadRef};
+pub(crate) use pool::{PayloadPool, PayloadRef, PoolSize};
 pub(crate) use reader_cache::{CacheLimits, CachePolicies, Delivered, Fit, Incoming, Plain, ReaderCache, Stored};
 pub use sample::{
     ChangeKind, InstanceHandle, InstanceState, InstanceStates, Instances, KeyExtractor, KeyHash, OrderedSample,

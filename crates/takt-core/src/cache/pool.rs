@@ -1,14 +1,20 @@
-//! Payload memory of one endpoint: a block of address space, handed out in size classes.
+//! Payload memory of one endpoint: a block of address space, handed out in pieces of size classes.
 //!
 //! The block is reserved when the pool is made, and written only as far as pieces were handed out ([`Memory`]), so an idle endpoint
-//! costs no pages. Freed pieces are used again last-in first-out, which keeps the touched
-//! part as small as the largest amount ever in use at once. A piece never changes its class, so memory that was
-//! once cut up is one block again only when the pool has been empty; four classes per power of two bound the waste
-//! to a quarter. Free pieces form a list within their own memory, so the pool never allocates after it was made.
+//! costs no pages. Four classes per power of two bound the waste of a piece to a quarter. Above `fresh` nothing is in use.
+//! Free pieces below are listed by class, and used again last-in first-out, which keeps the touched part as small as the largest amount
+//! ever in use at once. The lists lie within the free pieces, so the pool never allocates after it was made.
+//!
+//! Once a payload finds neither a piece of its class nor room above `fresh`, free neighbours join, in one pass over the free pieces. From
+//! then on a piece joins its free neighbours when it is released (two-level segregated fit, Masmano et al. 2004), until nothing is
+//! in use. So a payload finds room if there is a free stretch that is long enough. All but that one pass takes constant time.
+//!
+//! A pool for a number of payloads of a bounded length has pieces of one size. It holds that number, whatever their lengths.
 //!
 //! A payload that was lent ([`Lent`]) lies elsewhere: the pool keeps the hold, for as long as the piece is not released, in a
 //! table that grows to as many as there ever were at once.
 
+use super::marks::Marks;
 use super::memory::Memory;
 use alloc::vec::Vec;
 use takt_wire::Lent;
@@ -19,7 +25,6 @@ pub(crate) struct PayloadRef {
     /// In units of `GRAIN`; of one that lies elsewhere its place in the table.
     offset: u32,
     len: u32,
-    /// Which is that of a longer piece if there was no other.
     class: u8,
 }
 
@@ -42,13 +47,47 @@ const LENT: u8 = u8::MAX;
 /// In place of a class: it lies within another piece, and goes with that.
 const WITHIN: u8 = u8::MAX - 1;
 
+/// How much memory a pool has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolSize {
+    bytes: usize,
+    /// Each piece is at least as long as a payload of so many bytes needs.
+    payload_len: usize,
+}
+
+impl PoolSize {
+    /// For `count` payloads of up to `len` bytes each, if that is within the limit.
+    pub(crate) fn of_payloads(count: usize, len: usize, bytes_max: usize) -> Self {
+        let bytes = PayloadPool::capacity_for(count, len);
+        if bytes <= bytes_max { Self { bytes, payload_len: len } } else { bytes_max.into() }
+    }
+}
+
+impl From<usize> for PoolSize {
+    fn from(bytes: usize) -> Self {
+        Self { bytes, payload_len: 0 }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct PayloadPool {
     memory: Memory,
-    /// First byte that was never handed out.
+    /// First byte above all pieces.
     fresh: usize,
-    /// First free piece of each class; its first four bytes name the next one.
+    /// First free piece of each class, in units of `GRAIN`. A joined piece is in the largest class that it is long enough for.
     free: [u32; CLASSES],
+    /// Free neighbours have joined, and do so at once.
+    joins: bool,
+    /// Free pieces that have not joined.
+    unjoined: usize,
+    /// Those that were joined since that was last asked for.
+    steps: usize,
+    /// The classes that have a joined piece.
+    has_free: u128,
+    /// Where free pieces begin and end.
+    marks: Marks,
+    /// The class of the shortest pieces.
+    class_min: usize,
     used_bytes: usize,
     /// Payloads that lie elsewhere.
     lent: Vec<Option<Lent>>,
@@ -56,6 +95,12 @@ pub(crate) struct PayloadPool {
     /// The last one that was copied to be read.
     copy: Vec<u8>,
 }
+
+/// Where a free piece names the next one of its class. A joined one names the previous one and its length too, in units of `GRAIN`,
+/// and its length in its last four bytes.
+const NEXT: usize = 0;
+const PREVIOUS: usize = 4;
+const LENGTH: usize = 8;
 
 /// The class that holds `len` bytes, and its size.
 fn class_of(len: usize) -> (usize, usize) {
@@ -78,14 +123,25 @@ fn size_of(class: usize) -> usize {
     ((1 << exponent) + steps * (1 << (exponent - 2))) * GRAIN
 }
 
+/// The largest class whose pieces are no longer than so many grains.
+fn class_within(grains: usize) -> usize {
+    let (class, size) = class_of(grains * GRAIN);
+    if size == grains * GRAIN { class } else { class - 1 }
+}
+
 impl PayloadPool {
-    /// A pool of `capacity_bytes`.
-    pub(crate) fn new(capacity_bytes: usize) -> Self {
-        let capacity = capacity_bytes.min((u32::MAX as usize - 1) * GRAIN).next_multiple_of(GRAIN);
+    pub(crate) fn new(size: PoolSize) -> Self {
+        let capacity = size.bytes.min((u32::MAX as usize - 1) * GRAIN).next_multiple_of(GRAIN);
         Self {
             memory: Memory::new(capacity),
             fresh: 0,
             free: [NONE; CLASSES],
+            joins: false,
+            unjoined: 0,
+            steps: 0,
+            has_free: 0,
+            marks: Marks::new(capacity / GRAIN),
+            class_min: class_of(size.payload_len).0,
             used_bytes: 0,
             lent: Vec::new(),
             free_lent: Vec::new(),
@@ -93,9 +149,20 @@ impl PayloadPool {
         }
     }
 
-    /// What `count` pieces of up to `len` bytes need.
+    /// What `count` payloads of up to `len` bytes need.
     pub(crate) fn capacity_for(count: usize, len: usize) -> usize {
         count.saturating_mul(class_of(len).1)
+    }
+
+    /// Octets that are in no use, in one piece or in several.
+    pub(crate) fn free_bytes(&self) -> usize {
+        self.memory.len() - self.used_bytes
+    }
+
+    /// Octets that a piece takes of them.
+    pub(crate) fn bytes_of(&self, piece: PayloadRef) -> usize {
+        let is_here = piece.len > 0 && piece.class < WITHIN;
+        if is_here { self.size_of(usize::from(piece.class)) } else { 0 }
     }
 
     #[cfg(test)]
@@ -103,8 +170,28 @@ impl PayloadPool {
         self.used_bytes
     }
 
-    /// A piece of `len` bytes with arbitrary content, or `None` when the pool is exhausted.
+    /// Free pieces that one call of [`allocate`](Self::allocate) may join.
+    pub(crate) fn steps_max(&self) -> usize {
+        self.unjoined
+    }
+
+    /// Free pieces that were joined in one pass since the last call.
+    pub(crate) fn take_steps(&mut self) -> usize {
+        core::mem::take(&mut self.steps)
+    }
+
+    /// A piece of `len` bytes with arbitrary content, or `None` if no free stretch is that long. It may join all free pieces.
     pub(crate) fn allocate(&mut self, len: usize) -> Option<PayloadRef> {
+        let piece = self.allocate_at_once(len);
+        if piece.is_some() || self.joins {
+            return piece;
+        }
+        self.join_all();
+        self.allocate_at_once(len)
+    }
+
+    /// The same without joining anything.
+    pub(crate) fn allocate_at_once(&mut self, len: usize) -> Option<PayloadRef> {
         if len == 0 {
             return Some(PayloadRef::EMPTY);
         }
@@ -112,21 +199,91 @@ impl PayloadPool {
             return None;
         }
         let (class, size) = self.class_of(len);
-        if self.used_bytes == 0 && self.fresh + size > self.memory.len() {
-            self.make_whole();
-        }
-        let (class, size, offset) = match self.pop(class) {
-            Some(offset) => (class, size, offset),
+        let start = match self.joins {
+            false => self.pop(class),
+            true => self.cut(class, size),
+        };
+        let start = match start {
+            Some(start) => start,
             None if self.fresh + size <= self.memory.len() => {
-                let offset = (self.fresh / GRAIN) as u32;
+                let start = self.fresh;
                 self.fresh += size;
                 self.memory.reach(self.fresh);
-                (class, size, offset)
+                start
             }
-            None => (class + 1..CLASSES).find_map(|larger| Some((larger, self.size_of(larger), self.pop(larger)?)))?,
+            None => return None,
         };
         self.used_bytes += size;
-        Some(PayloadRef { offset, len: len as u32, class: class as u8 })
+        Some(PayloadRef { offset: (start / GRAIN) as u32, len: len as u32, class: class as u8 })
+    }
+
+    fn pop(&mut self, class: usize) -> Option<usize> {
+        let start = self.free[class];
+        if start == NONE {
+            return None;
+        }
+        let start = start as usize * GRAIN;
+        self.free[class] = self.word(start + NEXT);
+        self.unjoined -= 1;
+        Some(start)
+    }
+
+    fn push(&mut self, class: usize, start: usize) {
+        let next = core::mem::replace(&mut self.free[class], (start / GRAIN) as u32);
+        self.set_word(start + NEXT, next);
+        self.unjoined += 1;
+    }
+
+    /// Free neighbours join from now on; those that are free already do so here.
+    fn join_all(&mut self) {
+        self.joins = true;
+        self.steps += core::mem::take(&mut self.unjoined);
+        let unjoined = core::mem::replace(&mut self.free, [NONE; CLASSES]);
+        for (class, mut piece) in unjoined.into_iter().enumerate() {
+            while piece != NONE {
+                let start = piece as usize * GRAIN;
+                piece = self.word(start + NEXT);
+                self.join(start, self.size_of(class));
+            }
+        }
+    }
+
+    /// A piece is free, and joins its free neighbours.
+    fn join(&mut self, own: usize, len: usize) {
+        let own_end = own + len;
+        let (start, end) = self.joined(own, own_end);
+        if start < own {
+            self.unlist(start);
+        }
+        if end > own_end {
+            self.unlist(own_end);
+        }
+        if end == self.fresh {
+            self.fresh = start;
+        } else {
+            self.list(start, end - start);
+        }
+    }
+
+    /// Nothing is in use: all memory is one fresh block again.
+    fn make_whole(&mut self) {
+        (self.fresh, self.unjoined) = (0, 0);
+        (self.joins, self.has_free) = (false, 0);
+        self.free = [NONE; CLASSES];
+    }
+
+    /// Takes `size` bytes from a joined piece that is long enough; what is left of it stays free.
+    fn cut(&mut self, class: usize, size: usize) -> Option<usize> {
+        let classes = self.has_free >> class;
+        if classes == 0 {
+            return None;
+        }
+        let start = self.free[class + classes.trailing_zeros() as usize] as usize * GRAIN;
+        let len = self.unlist(start);
+        if len > size {
+            self.list(start + size, len - size);
+        }
+        Some(start)
     }
 
     /// A payload of `len` bytes and a piece of `side_len` bytes that lives no longer: within the payload's piece where the pool is too
@@ -148,7 +305,7 @@ impl PayloadPool {
 
     /// Whether an empty pool holds a piece for each.
     fn holds_both(&self, len: usize, side_len: usize) -> bool {
-        class_of(len).1.saturating_add(class_of(side_len).1) <= self.memory.len()
+        self.class_of(len).1.saturating_add(self.class_of(side_len).1) <= self.memory.len()
     }
 
     /// Whether [`allocate_with_side`](Self::allocate_with_side) finds room in an empty pool.
@@ -156,37 +313,78 @@ impl PayloadPool {
         self.holds_both(len, side_len) || self.has_room_ever(len.next_multiple_of(GRAIN).saturating_add(side_len))
     }
 
-    /// The class that holds `len` bytes, and what a piece of it takes: no more than there is.
+    /// The class of pieces for `len` bytes, and how long they are: no longer than all there is.
     fn class_of(&self, len: usize) -> (usize, usize) {
-        let (class, size) = class_of(len);
-        (class, size.min(self.memory.len()))
+        let class = class_of(len).0.max(self.class_min);
+        (class, self.size_of(class))
     }
 
     fn size_of(&self, class: usize) -> usize {
         size_of(class).min(self.memory.len())
     }
 
-    /// Whether a payload of that length finds room in a piece once that is released.
+    /// Whether a payload of that length finds room once a piece is released, if none does now.
     pub(crate) fn is_enough(&self, piece: PayloadRef, len: usize) -> bool {
-        piece.len > 0 && piece.class != LENT && self.size_of(usize::from(piece.class)) >= self.class_of(len).1
-    }
-
-    fn pop(&mut self, class: usize) -> Option<u32> {
-        let offset = self.free[class];
-        if offset == NONE {
-            return None;
+        if piece.len == 0 || piece.class == LENT || !self.has_room_ever(len) {
+            return false;
         }
-        let start = offset as usize * GRAIN;
-        let mut next = [0; 4];
-        next.copy_from_slice(&self.memory[start..start + 4]);
-        self.free[class] = u32::from_le_bytes(next);
-        Some(offset)
+        let own = piece.offset as usize * GRAIN;
+        let (start, end) = self.joined(own, own + self.size_of(usize::from(piece.class)));
+        let end = if end == self.fresh { self.memory.len() } else { end };
+        end - start >= self.class_of(len).1
     }
 
-    fn push(&mut self, class: usize, offset: u32) {
-        let start = offset as usize * GRAIN;
-        self.memory[start..start + 4].copy_from_slice(&self.free[class].to_le_bytes());
-        self.free[class] = offset;
+    /// A piece with its free neighbours, as far as these have joined.
+    fn joined(&self, start: usize, end: usize) -> (usize, usize) {
+        let before = if self.marks.ends_before(start / GRAIN) { self.word(start - 4) } else { 0 };
+        let behind = if self.marks.begins_at(end / GRAIN) { self.word(end + LENGTH) } else { 0 };
+        (start - before as usize * GRAIN, end + behind as usize * GRAIN)
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        let mut word = [0; 4];
+        word.copy_from_slice(&self.memory[at..at + 4]);
+        u32::from_le_bytes(word)
+    }
+
+    fn set_word(&mut self, at: usize, word: u32) {
+        self.memory[at..at + 4].copy_from_slice(&word.to_le_bytes());
+    }
+
+    /// Lists a joined piece.
+    fn list(&mut self, start: usize, len: usize) {
+        let (grain, grains) = ((start / GRAIN) as u32, len / GRAIN);
+        let class = class_within(grains);
+        let next = core::mem::replace(&mut self.free[class], grain);
+        if next != NONE {
+            self.set_word(next as usize * GRAIN + PREVIOUS, grain);
+        }
+        self.has_free |= 1 << class;
+        self.set_word(start + NEXT, next);
+        self.set_word(start + PREVIOUS, NONE);
+        self.set_word(start + LENGTH, grains as u32);
+        self.set_word(start + len - 4, grains as u32);
+        self.marks.set(start / GRAIN, grains);
+    }
+
+    /// Takes a joined piece out of its list; returns its length.
+    fn unlist(&mut self, start: usize) -> usize {
+        let (next, previous) = (self.word(start + NEXT), self.word(start + PREVIOUS));
+        let grains = self.word(start + LENGTH) as usize;
+        if next != NONE {
+            self.set_word(next as usize * GRAIN + PREVIOUS, previous);
+        }
+        if previous != NONE {
+            self.set_word(previous as usize * GRAIN + NEXT, next);
+        } else {
+            let class = class_within(grains);
+            self.free[class] = next;
+            if next == NONE {
+                self.has_free &= !(1 << class);
+            }
+        }
+        self.marks.clear(start / GRAIN, grains);
+        grains * GRAIN
     }
 
     pub(crate) fn release(&mut self, piece: PayloadRef) {
@@ -197,10 +395,14 @@ impl PayloadPool {
             self.lent[piece.offset as usize] = None;
             return self.free_lent.push(piece.offset);
         }
-        let class = usize::from(piece.class);
-        self.used_bytes -= self.size_of(class);
-        self.push(class, piece.offset);
-        if self.used_bytes == 0 && self.fresh > self.memory.len() / 2 {
+        let (class, start) = (usize::from(piece.class), piece.offset as usize * GRAIN);
+        let size = self.size_of(class);
+        self.used_bytes -= size;
+        match self.joins {
+            false => self.push(class, start),
+            true => self.join(start, size),
+        }
+        if self.used_bytes == 0 && (self.joins || self.fresh > self.memory.len() / 2) {
             self.make_whole();
         }
     }
@@ -257,12 +459,6 @@ impl PayloadPool {
         self.bytes(piece)
     }
 
-    /// Nothing is in use: all memory is one fresh block again.
-    fn make_whole(&mut self) {
-        self.fresh = 0;
-        self.free = [NONE; CLASSES];
-    }
-
     /// Shortens a piece that was just allocated to the length really used. What is cut off rests until the piece is
     /// released.
     pub(crate) fn truncate(&mut self, piece: PayloadRef, len: usize) -> PayloadRef {
@@ -295,104 +491,4 @@ impl PayloadPool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn classes_hold_their_length_and_waste_at_most_a_quarter() {
-        let mut last = (0, 0);
-        for len in (1..100_000).chain([1 << 20, (1 << 20) + 1, 4 << 20, (64 << 20) - 1]) {
-            let (class, size) = class_of(len);
-            assert!(size >= len && class < CLASSES, "{len} {class} {size}");
-            assert_eq!(size, size_of(class));
-            assert!(len <= 256 || size * 4 <= (len + GRAIN) * 5, "{len} in {size}");
-            assert!(class >= last.0 && size >= last.1, "{len}: {class} {size} after {last:?}");
-            assert_eq!(class == last.0 && last.1 != 0, size == last.1, "one class, one size");
-            last = (class, size);
-        }
-    }
-
-    #[test]
-    fn pieces_do_not_overlap_and_are_used_again() {
-        let mut pool = PayloadPool::new(1 << 20);
-        let mut pieces = Vec::new();
-        while let Some(piece) = pool.allocate(1000) {
-            let mark = pieces.len() as u8;
-            pool.bytes_mut(piece).fill(mark);
-            pieces.push(piece);
-        }
-        assert_eq!(pieces.len(), (1 << 20) / 1024);
-        for (i, piece) in pieces.iter().enumerate() {
-            assert!(pool.bytes(*piece).iter().all(|byte| *byte == i as u8));
-        }
-        let last = pieces.pop().expect("the pool held pieces");
-        pool.release(last);
-        assert_eq!(pool.allocate(990).map(|piece| piece.offset), Some(last.offset));
-        assert_eq!(pool.allocate(10), None);
-        pool.release(last);
-        for piece in pieces {
-            pool.release(piece);
-        }
-        assert_eq!(pool.used_bytes(), 0);
-        let whole = pool.allocate(1 << 20).expect("an empty pool is one block");
-        assert_eq!(whole.len(), 1 << 20);
-        assert_eq!(pool.allocate((1 << 20) + 1), None);
-    }
-
-    #[test]
-    fn what_is_cut_off_a_piece_comes_back_with_it() {
-        let mut pool = PayloadPool::new(1 << 20);
-        let held = pool.allocate(100).expect("the pool is empty");
-        for _ in 0..100 {
-            let piece = pool.allocate(300_000).expect("the one before was released");
-            let piece = pool.truncate(piece, 10);
-            assert_eq!(pool.bytes(piece).len(), 10);
-            pool.release(piece);
-        }
-        let nothing = pool.allocate(0).expect("nothing always fits");
-        assert_eq!(pool.truncate(nothing, 0), PayloadRef::EMPTY);
-        let piece = pool.allocate(100).expect("there is room");
-        assert_eq!(pool.truncate(piece, 0), PayloadRef::EMPTY);
-        pool.release(held);
-        assert_eq!(pool.used_bytes(), 0);
-    }
-
-    #[test]
-    fn an_empty_pool_is_one_block_whatever_it_was_cut_into() {
-        let mut pool = PayloadPool::new(1 << 20);
-        let pieces: Vec<_> = (0..400).map(|_| pool.allocate(1_000).expect("there is room")).collect();
-        pieces.into_iter().for_each(|piece| pool.release(piece));
-        let large = pool.allocate(900_000).expect("an empty pool is one block");
-        assert_eq!(pool.allocate(400_000), None);
-        pool.release(large);
-        assert!(pool.allocate(400_000).is_some());
-    }
-
-    /// Resident memory of this process, in octets.
-    #[cfg(target_os = "linux")]
-    fn resident_bytes() -> usize {
-        extern crate std;
-        let pages = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
-        let resident = pages.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
-        resident.expect("the second number") * 4096
-    }
-
-    /// An allocator that has freed such a block once may take the next one from memory that it has to zero.
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn unused_pool_takes_no_pages_whatever_was_freed_before() {
-        const CAPACITY: usize = 24 << 20;
-        for _ in 0..3 {
-            let mut pool = PayloadPool::new(CAPACITY);
-            let all = pool.allocate(CAPACITY).expect("it is empty");
-            pool.bytes_mut(all).fill(7);
-            drop(pool);
-            drop(PayloadPool::new(CAPACITY));
-        }
-        let before = resident_bytes();
-        let pools: Vec<PayloadPool> = (0..8).map(|_| PayloadPool::new(CAPACITY)).collect();
-        let grown = resident_bytes().saturating_sub(before);
-        assert!(grown < CAPACITY, "8 unused pools of {CAPACITY} octets take {grown}");
-        drop(pools);
-    }
-}
+mod tests;

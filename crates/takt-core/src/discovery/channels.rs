@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use core::time::Duration;
 use takt_exec::Priority;
-use takt_wire::builder::MessageBuilder;
+use takt_wire::builder::{MessageBuilder, SUBMESSAGE_HEADER_LEN};
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::message::AckNack;
 use takt_wire::{EntityId, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
@@ -168,6 +168,20 @@ impl Participant {
             self.remotes.iter_mut().for_each(|(_, remote)| remote.ears.answered &= !(1 << at));
             channel.in_use = false;
         }
+        let (number, builder) = self.build_question(frame)?;
+        let len = builder.len();
+        let channel = self.ctx.channels.list.get_mut(at)?;
+        channel.questions[channel.asked] = number;
+        self.ctx.timers.arm(channel.timer, now.after(PATIENCE * (1 << channel.asked)));
+        channel.asked += 1;
+        channel.phase = Phase::Asking;
+        self.ctx.counters.multicast_questions_sent += 1;
+        self.destinations.push(channel.locator);
+        Some(len)
+    }
+
+    /// Builds a question: its number, and the message.
+    fn build_question<'a>(&mut self, frame: &'a mut [u8]) -> Option<(SequenceNumber, MessageBuilder<'a>)> {
         let writer = self.writers.get_mut(PARTICIPANT_MESSAGES)?;
         let last = self.ctx.channels.last_question.max(writer.history.last_sn());
         // An acknowledgement of all that was written has the number between.
@@ -176,12 +190,19 @@ impl Participant {
         let mut builder = MessageBuilder::new(frame, &self.header).ok()?;
         builder.heartbeat(&question).ok()?;
         self.ctx.channels.last_question = number;
-        channel.questions[channel.asked] = number;
-        self.ctx.timers.arm(channel.timer, now.after(PATIENCE * (1 << channel.asked)));
-        channel.asked += 1;
-        channel.phase = Phase::Asking;
-        self.ctx.counters.multicast_questions_sent += 1;
-        self.destinations.push(channel.locator);
+        Some((number, builder))
+    }
+
+    /// The next question of a writer to best-effort readers, by the path of its samples.
+    pub(crate) fn transmit_writer_question(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
+        self.writers.get_mut(index)?.takes_question().then_some(())?;
+        let (number, mut builder) = self.build_question(frame)?;
+        let writer = self.writers.get_mut(index)?;
+        let len = writer.ask(now, number, &mut self.ctx, &mut self.destinations);
+        if let Some(more) = len.checked_sub(builder.len() + SUBMESSAGE_HEADER_LEN) {
+            // Rounded down, since a submessage has a multiple of four octets.
+            builder.pad((more & !3) as u16).ok()?;
+        }
         Some(builder.len())
     }
 
@@ -194,6 +215,10 @@ impl Participant {
             && let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index))
         {
             remote.ears.answered |= 1 << at;
+        }
+        self.ctx.work.steps(self.writers.len());
+        for (_, writer) in self.writers.iter_mut() {
+            writer.handle_answer(&mut self.ctx, prefix, number);
         }
         let end = self.writers.get(PARTICIPANT_MESSAGES)?.history.last_sn().next();
         let reader_sn_state = SequenceNumberSet::new(end);

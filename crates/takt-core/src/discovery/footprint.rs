@@ -3,7 +3,7 @@
 //! The figures are estimates from above: the value itself and what its texts and lists hold.
 
 use core::mem::size_of;
-use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
+use takt_wire::discovery::{HostStage, HostStages, ParticipantData, PublicationData, SubscriptionData};
 use takt_wire::qos::{DataTag, Partition, Property};
 use takt_wire::{Guid, Locator};
 
@@ -28,6 +28,10 @@ fn properties(properties: &Property) -> usize {
 
 fn tags(tags: &DataTag) -> usize {
     tags.0.iter().map(|(name, value)| 2 * TEXT_BYTES + name.len() + value.len()).sum()
+}
+
+fn stages(stages: &HostStages) -> usize {
+    stages.stages.iter().map(|stage| size_of::<HostStage>() + 16 + stage.name.len()).sum()
 }
 
 impl Footprint for ParticipantData {
@@ -62,6 +66,8 @@ impl Footprint for PublicationData {
             + self.topic_data.0.len()
             + self.group_data.0.len()
             + self.type_information.as_ref().map_or(0, |bytes| bytes.len())
+            + self.refusal.as_ref().map_or(0, |reason| reason.len())
+            + self.host_stages.as_ref().map_or(0, stages)
     }
 }
 
@@ -90,6 +96,8 @@ impl Footprint for SubscriptionData {
             + self.topic_data.0.len()
             + self.group_data.0.len()
             + self.type_information.as_ref().map_or(0, |bytes| bytes.len())
+            + self.refusal.as_ref().map_or(0, |reason| reason.len())
+            + self.host_stages.as_ref().map_or(0, stages)
             + filter
     }
 }

@@ -14,7 +14,7 @@ use crate::writer::{Path, ReaderTraits};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use takt_wire::compat::{self, Incompatibility};
+use takt_wire::compat::{self, Incompatibility, PolicyId};
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::partition::partitions_match;
 use takt_wire::qos::{Durability, Partition, ReliabilityKind};
@@ -56,6 +56,12 @@ pub enum RefusalReason {
     },
     /// The writer offers less than the reader requests.
     Qos(Vec<Incompatibility>),
+    /// The network's controller refuses the pair: the announcement of the other endpoint came with a reason, and incompatible by the
+    /// policies that controllers change.
+    Network {
+        /// What the controller says: 200 octets at most, without control characters.
+        reason: String,
+    },
     /// No locator of the other endpoint can be reached.
     Unreachable,
 }
@@ -136,6 +142,7 @@ impl fmt::Display for RefusalReason {
             RefusalReason::Partition { writer, reader } => {
                 write!(f, "the writer is in partitions {writer:?}, the reader in {reader:?}")
             }
+            RefusalReason::Network { reason } => write!(f, "the network's controller refuses the pair: {reason}"),
             RefusalReason::Unreachable => f.write_str("no announced locator of the other endpoint can be reached"),
             RefusalReason::Qos(list) => {
                 for (i, incompatibility) in list.iter().enumerate() {
@@ -161,7 +168,14 @@ pub(super) fn refusal_of(publication: &PublicationData, subscription: &Subscript
         return Some(RefusalReason::Partition { writer: writer.names.clone(), reader: reader.names.clone() });
     }
     let incompatibilities = compat::check(publication, subscription);
-    (!incompatibilities.is_empty()).then_some(RefusalReason::Qos(incompatibilities))
+    // A reason without the policies that a controller changes is none, so a forged one keeps no pair apart and hides no other cause.
+    let is_changed = |one: &Incompatibility| matches!(one.policy, PolicyId::Ownership | PolicyId::LatencyBudget);
+    let reason = publication.refusal.as_ref().or(subscription.refusal.as_ref());
+    match reason.filter(|_| incompatibilities.iter().all(is_changed)) {
+        _ if incompatibilities.is_empty() => None,
+        Some(reason) => Some(RefusalReason::Network { reason: reason.clone() }),
+        None => Some(RefusalReason::Qos(incompatibilities)),
+    }
 }
 
 impl Participant {
@@ -319,7 +333,11 @@ impl Participant {
                 };
                 writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
                 writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
+                // Sending to all readers does not allocate.
+                let readers = writer.proxies.len();
+                self.destinations.reserve(readers.saturating_sub(self.destinations.len()));
                 self.count_match_once_known(now, index, subscription.guid);
+                self.lift_refusal(local, subscription.guid);
                 self.begin_exchange(subscription.guid.prefix);
             }
             (reason, _) => {
@@ -330,6 +348,10 @@ impl Participant {
                 match &reason {
                     RefusalReason::Qos(list) => {
                         writer.incompatible.refused(list);
+                        self.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
+                    }
+                    RefusalReason::Network { reason } => {
+                        writer.incompatible.refused_by_network(reason);
                         self.ctx.notify(Event::OfferedIncompatibleQos(writer.handle));
                     }
                     RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
@@ -389,6 +411,7 @@ impl Participant {
                 let proxy = reader.add_proxy(now, &mut self.ctx, publication.guid, &traits);
                 self.sources.entry(publication.guid).or_default().push((index, proxy));
                 self.join_group(index, proxy, publication.guid, publisher);
+                self.lift_refusal(local, publication.guid);
                 self.begin_exchange(publication.guid.prefix);
             }
             (reason, _) => {
@@ -396,6 +419,10 @@ impl Participant {
                 match &reason {
                     RefusalReason::Qos(list) => {
                         reader.incompatible.refused(list);
+                        self.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
+                    }
+                    RefusalReason::Network { reason } => {
+                        reader.incompatible.refused_by_network(reason);
                         self.ctx.notify(Event::RequestedIncompatibleQos(reader.handle));
                     }
                     RefusalReason::Type { .. } | RefusalReason::Keys { .. } | RefusalReason::TypesDiffer { .. } => {
@@ -458,6 +485,7 @@ impl Participant {
         if reason == RefusalReason::Unreachable && self.unreachable.len() < UNREACHABLE_MAX {
             self.unreachable.insert((remote, local));
         }
+        self.lift_refusal(local, remote);
         if self.refusals.len() >= self.ctx.limits.max_refusals {
             self.refusals.pop_front();
         }
@@ -465,6 +493,12 @@ impl Participant {
         self.refusals.push_back(Refusal { local, remote, remote_participant, topic_name: topic_name.into(), reason });
         self.refusals_total += 1;
         self.ctx.notify(Event::PairsRefused);
+    }
+
+    /// A pair is matched, or refused for another reason: what the network's controller said of it before holds no more.
+    fn lift_refusal(&mut self, local: Guid, remote: Guid) {
+        let is_of_pair = |refusal: &Refusal| (refusal.local, refusal.remote) == (local, remote);
+        self.refusals.retain(|it| !is_of_pair(it) || !matches!(it.reason, RefusalReason::Network { .. }));
     }
 
     /// A participant for people.
@@ -493,7 +527,7 @@ impl Participant {
         }
     }
 
-    /// The latest refused matches with their reasons, oldest first; at most [`crate::Limits::max_refusals`].
+    /// The latest refused matches with their reasons, oldest first. Refusals by the network's controller end with a match. At most [`crate::Limits::max_refusals`].
     pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
         self.refusals.iter()
     }

@@ -93,7 +93,7 @@ impl Participant {
     fn match_anew(&mut self, now: Instant, reader: u32, index: u32, writer: Guid) {
         let Some(&remote) = self.remote_by_prefix.get(&writer.prefix) else { return };
         if let Some(local) = self.readers.get_mut(reader) {
-            local.detach(&mut self.ctx, index);
+            local.detach(now, &mut self.ctx, index);
         }
         self.sources.remove(&writer);
         self.add_builtin_writer(now, reader, writer, remote);

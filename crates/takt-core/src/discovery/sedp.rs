@@ -57,7 +57,7 @@ fn writer_terms(data: &PublicationData) -> (impl PartialEq + '_, impl PartialEq 
     let qos = &data.qos;
     let names = (&data.topic_name, &data.type_name, &data.type_information, &data.presentation);
     let kinds = (qos.reliability.kind, qos.durability, qos.liveliness, qos.ownership, qos.destination_order);
-    let terms = (&data.partition, &data.unicast, qos.deadline, qos.latency_budget);
+    let terms = (&data.partition, &data.unicast, qos.deadline, qos.latency_budget, &data.refusal);
     ((names, kinds, &qos.data_representation), terms)
 }
 
@@ -65,7 +65,7 @@ fn reader_terms(data: &SubscriptionData) -> (impl PartialEq + '_, impl PartialEq
     let qos = &data.qos;
     let names = (&data.topic_name, &data.type_name, &data.type_information, &data.presentation);
     let kinds = (qos.reliability.kind, qos.durability, qos.liveliness, qos.ownership, qos.destination_order);
-    let terms = (&data.partition, &data.unicast, qos.deadline, qos.latency_budget);
+    let terms = (&data.partition, &data.unicast, qos.deadline, qos.latency_budget, &data.refusal);
     ((names, kinds, &qos.data_representation, qos.type_consistency), terms)
 }
 
@@ -377,7 +377,7 @@ impl Participant {
         while let Some((&guid, _)) = self.sources.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
             for (reader, proxy) in self.sources.remove(&guid).unwrap_or_default() {
                 if let Some(of) = self.readers.get_mut(reader) {
-                    of.detach(&mut self.ctx, proxy);
+                    of.detach(now, &mut self.ctx, proxy);
                     concerned.insert(reader);
                 }
             }

@@ -7,6 +7,7 @@
 
 use super::channels::Ears;
 use super::footprint::Footprint;
+use super::matching::RefusalReason;
 use super::moving::Move;
 use super::server::{Standing, mark_as_server};
 use super::speakers::Voices;
@@ -26,7 +27,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use takt_exec::Priority;
 use takt_wire::builder::{DataEmit, MessageBuilder};
-use takt_wire::discovery::ParticipantData;
+use takt_wire::discovery::{LATENCIES_MAX, ObservedLatency, ParticipantData, REPORTED_REFUSALS_MAX, ReportedRefusal};
 use takt_wire::inline_qos::{InlineQos, InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Data, Header, Payload};
 use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
@@ -97,14 +98,18 @@ impl Remote {
 
     /// How long to believe in it without hearing of it.
     pub(super) fn lease_duration(&self) -> Duration {
-        let lease = self.data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos);
-        lease.clamp(LEAST_LEASE, LONGEST_LEASE)
+        lease_of(&self.data)
     }
 
-    /// When it was heard last, and its lease.
-    pub(crate) fn presence(&self) -> Presence {
-        Presence { heard: self.heard, lease: self.lease_duration() }
+    /// When it was heard last, and its lease; with that of our own participant.
+    pub(crate) fn presence(&self, own_lease: Duration) -> Presence {
+        Presence { heard: self.heard, lease: self.lease_duration(), own_lease }
     }
+}
+
+/// How long a participant is believed in without being heard.
+fn lease_of(data: &ParticipantData) -> Duration {
+    data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos).clamp(LEAST_LEASE, LONGEST_LEASE)
 }
 
 /// Our own announcement.
@@ -125,6 +130,11 @@ pub(crate) struct Announcer {
 }
 
 impl Announcer {
+    /// How long others believe in us without hearing of us.
+    pub(crate) fn lease_duration(&self) -> Duration {
+        lease_of(&self.data)
+    }
+
     pub(crate) fn new(data: ParticipantData, period: Duration, ctx: &mut Context) -> Self {
         let timer = ctx.timers.register(TimerKind::Announce);
         let (payload, sn) = (data.to_bytes(), SequenceNumber::FIRST);
@@ -209,17 +219,26 @@ impl Announcer {
 
     /// Builds the announcement, or the farewell.
     pub(super) fn build(&self, header: &Header, frame: &mut [u8]) -> Result<usize, Full> {
-        self.build_as(header, self.closing, self.sn, frame)
+        self.build_as(header, None, self.closing, self.sn, frame)
     }
 
-    /// Builds the farewell that comes before [`Self::come_back`], though that was called already.
-    pub(super) fn build_farewell(&self, header: &Header, frame: &mut [u8]) -> Result<usize, Full> {
-        self.build_as(header, true, self.sn.prev().prev(), frame)
+    /// Builds the farewell to one participant that comes before [`Self::come_back`], though that was called already. It names its addressee:
+    /// the address is what that participant claims, and another one may be there, which is not to forget us.
+    pub(super) fn build_farewell(&self, header: &Header, to: GuidPrefix, frame: &mut [u8]) -> Result<usize, Full> {
+        self.build_as(header, Some(to), true, self.sn.prev().prev(), frame)
     }
 
-    fn build_as(&self, header: &Header, farewell: bool, sn: SequenceNumber, frame: &mut [u8]) -> Result<usize, Full> {
+    fn build_as(
+        &self,
+        header: &Header,
+        to: Option<GuidPrefix>,
+        farewell: bool,
+        sn: SequenceNumber,
+        frame: &mut [u8],
+    ) -> Result<usize, Full> {
         let guid = Guid { prefix: header.prefix, entity_id: EntityId::PARTICIPANT };
         let mut builder = MessageBuilder::new(frame, header)?;
+        to.map_or(Ok(()), |prefix| builder.info_destination(prefix))?;
         let mut inline = InlineQosBuilder::<32>::new();
         let key;
         let (sn, inline_qos, payload) = if farewell {
@@ -241,6 +260,38 @@ impl Announcer {
 }
 
 impl Participant {
+    /// Puts the longest times that were seen into the announcement, if they have grown. Endpoints without limit and bound have none.
+    pub(crate) fn report_latencies(&mut self) {
+        self.ctx.work.steps(self.readers.len() + self.writers.len());
+        let of_readers = self.readers.iter().filter_map(|(_, reader)| {
+            let worst_ns = reader.cache.latency.as_ref()?.worst_ns();
+            Some(ObservedLatency { entity: reader.entity_id, worst_ns })
+        });
+        let of_writers = self.writers.iter().map(|(_, writer)| ObservedLatency {
+            entity: writer.data.guid.entity_id,
+            worst_ns: writer.longest_write_ns,
+        });
+        let all = of_readers.chain(of_writers).filter(|report| report.worst_ns > 0);
+        let reports: Vec<ObservedLatency> = all.take(LATENCIES_MAX).collect();
+        if !ObservedLatency::all_of(&self.announcer.data.properties).eq(reports.iter().copied()) {
+            self.announcer.edit(&mut self.ctx, |data| ObservedLatency::put(&reports, &mut data.properties));
+        }
+    }
+
+    /// Puts refusals by the network's controller into the announcement, if they are others now.
+    pub(crate) fn report_refusals(&mut self) {
+        self.ctx.work.steps(self.refusals.len());
+        let of_network = self.refusals.iter().rev().filter_map(|refusal| {
+            let RefusalReason::Network { reason } = &refusal.reason else { return None };
+            let (local, remote) = (refusal.local.entity_id, refusal.remote);
+            Some(ReportedRefusal { local, remote, reason: reason.clone() })
+        });
+        let reports: Vec<ReportedRefusal> = of_network.take(REPORTED_REFUSALS_MAX).collect();
+        if !ReportedRefusal::all_of(&self.announcer.data.properties).eq(reports.iter().cloned()) {
+            self.announcer.edit(&mut self.ctx, |data| ReportedRefusal::put(&reports, &mut data.properties));
+        }
+    }
+
     /// What we tell about ourselves (RTPS 2.5 §8.5.3.2).
     pub(crate) fn describe(config: &crate::config::Config) -> ParticipantData {
         let mut data = ParticipantData {
@@ -520,10 +571,11 @@ impl Participant {
             && self.discovery_bytes + footprint <= self.ctx.limits.max_discovery_bytes
     }
 
-    /// A lease after its last announcement, a participant is gone unless it was heard of otherwise.
+    /// A lease after its last announcement, a participant is gone unless it was heard of otherwise. The time in which this one stood
+    /// still does not count.
     pub(crate) fn handle_lease_end(&mut self, now: Instant, index: u32) {
         if let Some(remote) = self.remotes.get(index) {
-            let end = remote.heard.after(remote.lease_duration());
+            let end = remote.heard.after(remote.lease_duration() + self.ctx.standstills.after(remote.heard));
             if end > now {
                 let end = end.max(now.after(LEAST_LEASE));
                 return self.ctx.timers.arm(remote.lease, end);

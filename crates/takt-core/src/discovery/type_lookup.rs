@@ -12,22 +12,31 @@
 //!   [`REPLY_DEPTH`] answers are kept for repair.
 //! - At most [`MAX_PENDING_REQUESTS`] requests of our own wait for an answer, each of at most [`MAX_REPLY_BYTES`].
 //!
+//! # Repetition
+//! The topics are volatile and keep [`REPLY_DEPTH`] samples. So a request or its answer can be lost although both sides live: one of
+//! them takes the other for dead for a while, or later samples displace it. A request that is made before its participant is
+//! validated is sent when it is. One without an answer is sent again after [`FIRST_REPETITION`], then after twice as long each
+//! time, up to [`LONGEST_REPETITION`]. All have the same number, so that any answer is the answer.
+//!
 //! Deliberately absent: time-outs (the asker gives up with [`Participant::cancel_type_request`]), and handing on types
 //! that were learned from others.
 
 use super::{TYPE_REPLIES, TYPE_REQUESTS};
 use crate::cache::{ChangeKind, ReadCursor, Selector};
+use crate::context::Context;
 use crate::error::{Error, WriteError};
 use crate::event::Event;
 use crate::participant::Participant;
 use crate::presentation::Place;
 use crate::time::Instant;
+use crate::timer::{TimerId, TimerKind};
 use crate::work::Work;
 use crate::writer::{Directed, Write};
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::time::Duration;
 use takt_wire::discovery::builtin_endpoints;
 use takt_wire::type_lookup::{
     Addressee, ContinuationPoint, EquivalenceId, Question, REMOTE_UNKNOWN_OPERATION, ReplyBody, RequestId,
@@ -45,6 +54,10 @@ const MAX_PENDING_REQUESTS: usize = 64;
 const MAX_OFFERED_TYPES: usize = 65_536;
 /// Dependencies in one answer; the rest follows on a further request.
 const DEPENDENCIES_PER_REPLY: usize = 256;
+/// From a request to its first repetition.
+const FIRST_REPETITION: Duration = Duration::from_secs(1);
+/// From one repetition to the next, at most.
+const LONGEST_REPETITION: Duration = Duration::from_secs(32);
 
 /// A type of a local endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,11 +104,17 @@ pub enum TypeAnswer {
 #[derive(Debug)]
 struct Pending {
     whom: GuidPrefix,
+    /// The request as it is sent.
+    payload: Box<[u8]>,
+    /// When it is sent again.
+    due: Instant,
+    /// From the last time that it was sent until then.
+    period: Duration,
     answer: Option<TypeAnswer>,
 }
 
 /// What the service knows and waits for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TypeLookup {
     offered: BTreeMap<EquivalenceId, OfferedType>,
     /// How many references to other types these have.
@@ -103,12 +122,19 @@ pub(crate) struct TypeLookup {
     pending: BTreeMap<TypeRequestId, Pending>,
     /// Made so far.
     requests: i64,
+    /// When the next request is to be repeated.
+    timer: TimerId,
 }
 
 impl TypeLookup {
-    /// The most looks at types and their references that an answer takes.
+    pub(crate) fn new(ctx: &mut Context) -> Self {
+        let timer = ctx.timers.register(TimerKind::RepeatTypeRequests);
+        Self { offered: BTreeMap::new(), references: 0, pending: BTreeMap::new(), requests: 0, timer }
+    }
+
+    /// The most looks at types and their references that an answer takes, and at requests that a repetition takes.
     pub(crate) fn steps_max(&self) -> usize {
-        TYPE_IDS_MAX + 2 * self.references
+        TYPE_IDS_MAX + 2 * self.references + 2 * self.pending.len()
     }
 
     /// Everything that the types refer to, directly or not, and not they themselves. Looks at each type and each reference once,
@@ -245,12 +271,13 @@ impl Participant {
         let addressee = Addressee::Participant(Guid { prefix: whom, entity_id: EntityId::PARTICIPANT });
         let id = RequestId { writer, number };
         let payload = TypeRequest { id, addressee, question: question(type_ids.to_vec()), form }.to_bytes();
-        let reader = Guid { prefix: whom, entity_id: EntityId::TYPE_LOOKUP_REQUEST_READER };
-        if !self.write_directed(now, TYPE_REQUESTS, reader, &payload) {
+        let id = TypeRequestId(number);
+        let (payload, period) = (payload.into(), FIRST_REPETITION);
+        self.type_lookup.pending.insert(id, Pending { whom, payload, due: now, period, answer: None });
+        if !self.send_type_request(now, id) {
+            self.type_lookup.pending.remove(&id);
             return Err(Error::OutOfResources { limit: "type requests", value: u64::from(REPLY_DEPTH) });
         }
-        let id = TypeRequestId(number);
-        self.type_lookup.pending.insert(id, Pending { whom, answer: None });
         Ok(id)
     }
 
@@ -262,6 +289,50 @@ impl Participant {
         (i64::from(u32::from_be_bytes([a, b, c, d])) << 16) + self.type_lookup.requests
     }
 
+    /// Sends a request that waits, unless its participant is not validated yet, and plans its repetition. False if there is no room.
+    fn send_type_request(&mut self, now: Instant, id: TypeRequestId) -> bool {
+        let Some(pending) = self.type_lookup.pending.get_mut(&id) else { return true };
+        pending.due = now.after(pending.period);
+        pending.period = (2 * pending.period).min(LONGEST_REPETITION);
+        self.ctx.timers.arm_by(self.type_lookup.timer, pending.due);
+        let reader = Guid { prefix: pending.whom, entity_id: EntityId::TYPE_LOOKUP_REQUEST_READER };
+        let payload = pending.payload.clone();
+        !self.has_proxy(TYPE_REQUESTS, reader) || self.write_directed(now, TYPE_REQUESTS, reader, &payload)
+    }
+
+    /// Requests have waited long enough for their answers: sends them again.
+    pub(crate) fn handle_type_request_timeout(&mut self, now: Instant) {
+        self.repeat_type_requests(now, |pending| pending.due <= now);
+        let waiting = self.type_lookup.pending.values().filter(|pending| pending.answer.is_none());
+        if let Some(due) = waiting.map(|pending| pending.due).min() {
+            self.ctx.timers.arm(self.type_lookup.timer, due);
+        }
+    }
+
+    /// A participant has been validated: sends it the requests that were made before.
+    pub(super) fn send_type_requests_to(&mut self, now: Instant, whom: GuidPrefix) {
+        self.repeat_type_requests(now, |pending| pending.whom == whom);
+    }
+
+    /// Looks at all requests that wait. What finds no room is sent when it is due again. No more are sent at once than the writer keeps:
+    /// the others would be replaced before they left.
+    fn repeat_type_requests(&mut self, now: Instant, is_due: impl Fn(&Pending) -> bool) {
+        self.ctx.work.steps(self.type_lookup.pending.len());
+        let waiting =
+            self.type_lookup.pending.iter().filter(|(_, pending)| pending.answer.is_none() && is_due(pending));
+        let due: Vec<_> = waiting.map(|(id, _)| *id).collect();
+        let (first, rest) = due.split_at(due.len().min(REPLY_DEPTH as usize));
+        for id in first {
+            self.send_type_request(now, *id);
+        }
+        for id in rest {
+            if let Some(pending) = self.type_lookup.pending.get_mut(id) {
+                pending.due = now.after(FIRST_REPETITION);
+                self.ctx.timers.arm_by(self.type_lookup.timer, pending.due);
+            }
+        }
+    }
+
     /// The answer to a request, once.
     pub fn take_type_answer(&mut self, request: TypeRequestId) -> Option<TypeAnswer> {
         self.type_lookup.pending.get(&request)?.answer.as_ref()?;
@@ -271,6 +342,11 @@ impl Participant {
     /// Forgets a request. To be called for each one whose answer is not waited for any more.
     pub fn cancel_type_request(&mut self, request: TypeRequestId) {
         self.type_lookup.pending.remove(&request);
+    }
+
+    /// Whether a builtin writer of ours is matched with a reader.
+    fn has_proxy(&self, writer: u32, reader: Guid) -> bool {
+        self.writers.get(writer).is_some_and(|writer| writer.proxy_index(reader).is_some())
     }
 
     /// Writes to one reader of a builtin topic. False if there is no room.
@@ -321,8 +397,7 @@ impl Participant {
         }
         let Some(payload) = self.type_lookup.answer(request, &mut self.ctx.work) else { return };
         let reader = Guid { prefix: from, entity_id: EntityId::TYPE_LOOKUP_REPLY_READER };
-        let has_reader = self.writers.get(TYPE_REPLIES).is_some_and(|writer| writer.proxy_index(reader).is_some());
-        if has_reader && self.write_directed(now, TYPE_REPLIES, reader, &payload) {
+        if self.has_proxy(TYPE_REPLIES, reader) && self.write_directed(now, TYPE_REPLIES, reader, &payload) {
             self.ctx.counters.type_requests_served += 1;
         } else {
             self.ctx.counters.refused_type_requests += 1;
@@ -384,6 +459,8 @@ fn answer_of(reply: TypeReply<'_>) -> TypeAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Limits;
+    use crate::context::Timing;
     use alloc::vec;
 
     #[test]
@@ -393,7 +470,13 @@ mod tests {
             hash[..2].copy_from_slice(&number.to_le_bytes());
             EquivalenceId::new(EquivalenceId::COMPLETE, hash)
         };
-        let mut types = TypeLookup::default();
+        let timing = Timing {
+            heartbeat_first: Duration::ZERO,
+            heartbeat_period: Duration::ZERO,
+            nack_delay: Duration::ZERO,
+            nack_suppression: Duration::ZERO,
+        };
+        let mut types = TypeLookup::new(&mut Context::new(Limits::default(), timing));
         let dependencies: Box<[EquivalenceId]> = (1..=1_000).map(id).collect();
         types.references = dependencies.len();
         types.offered.insert(id(0), OfferedType { id: id(0), object: Box::default(), dependencies, minimal: None });

@@ -57,9 +57,10 @@ const UNASKED_CHALLENGES: u32 = 4;
 /// A participant that has not answered for so long since the first of them does not answer.
 const SILENCE: Duration = Duration::from_secs(2);
 /// Challenges that it causes by speaking are at least this far apart; twice as far after each, up to
-/// [`CHALLENGE_DOUBLINGS`] times, for what speaks in its name may not be it.
+/// [`CHALLENGE_DOUBLINGS`] times, since another one may speak in its name. That is 320 ms, so a participant whose answers were lost
+/// for long is validated soon after it is heard again. [`AMPLIFICATION_MAX`] bounds the octets, whatever the period.
 const LEAST_CHALLENGE_PERIOD: Duration = Duration::from_millis(5);
-const CHALLENGE_DOUBLINGS: u32 = 8;
+const CHALLENGE_DOUBLINGS: u32 = 6;
 /// Wrong answers after which a participant is not believed any more, so that guessing is of no use.
 const WRONG_ANSWERS_MAX: u32 = 3;
 
@@ -387,6 +388,7 @@ impl Participant {
         self.match_builtin_endpoints(now, index);
         self.present_static_endpoints(now, index);
         if let Some(prefix) = self.remotes.get(index).map(|remote| remote.prefix) {
+            self.send_type_requests_to(now, prefix);
             self.introduce_soon(now, prefix);
         }
     }
@@ -399,7 +401,7 @@ impl Participant {
             return None;
         }
         if core::mem::take(&mut remote.letter.farewell) {
-            let len = self.announcer.build_farewell(&self.header, frame).ok()?;
+            let len = self.announcer.build_farewell(&self.header, remote.prefix, frame).ok()?;
             let may_go = remote.trial().is_none_or(|(probation, _)| probation.spend(len, &mut self.ctx));
             self.destinations.extend(may_go.then_some(remote.metatraffic.locator));
             self.queue_letter(index);

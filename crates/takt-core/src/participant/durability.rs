@@ -123,6 +123,15 @@ impl Participant {
         Ok(())
     }
 
+    /// Of each writer that is matched with a reader that acknowledges explicitly: the first sample that came and could not be kept, since it
+    /// is larger than the reader's memory, or its key cannot be read. Nothing from it on is acknowledged.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn unkept(&mut self, handle: ReaderHandle) -> Result<Vec<SampleIdentity>, Error> {
+        Ok(self.reader(handle)?.unkept().collect())
+    }
+
     /// The readers of durability services that are matched with a writer, and up to where each has acknowledged.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::{Participant, cache_limits, history_limits};
 use crate::FlowTag;
 use crate::cache::{
-    ChangeKind, InstanceHandle, KeyExtractor, KeyHash, OrderedSample, PayloadPool, ReadCursor, ReaderCache,
+    ChangeKind, InstanceHandle, KeyExtractor, KeyHash, OrderedSample, PayloadPool, PoolSize, ReadCursor, ReaderCache,
     SampleQuery, SampleRef, Selector,
 };
 use crate::content_filter::{FilterFactory, ReaderFilter};
@@ -184,7 +184,13 @@ pub(super) fn live_reader(readers: &mut Slots<Reader>, handle: ReaderHandle) -> 
 }
 
 impl Participant {
-    /// Payload memory for an endpoint of at most `samples` samples.
+    /// Payload memory for a writer of at most `samples` samples.
+    pub(super) fn writer_memory(&self, samples: usize, max_serialized_len: Option<usize>) -> PoolSize {
+        let limit = self.ctx.limits.endpoint_memory_bytes;
+        max_serialized_len.map_or(limit.into(), |len| PoolSize::of_payloads(samples, len, limit))
+    }
+
+    /// Payload memory for a reader of at most `samples` samples.
     pub(super) fn memory_bytes(&self, samples: usize, max_serialized_len: Option<usize>) -> usize {
         let limit = self.ctx.limits.endpoint_memory_bytes;
         max_serialized_len.map_or(limit, |len| PayloadPool::capacity_for(samples, len).min(limit))
@@ -238,7 +244,7 @@ impl Participant {
         self.name_writer(&mut data, spec.keyed)?;
         let entity_id = data.guid.entity_id;
         let limits = history_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
-        let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples + 1, spec.max_serialized_len));
+        let history = WriterHistory::new(limits, self.writer_memory(limits.max_samples + 1, spec.max_serialized_len));
         let next = self.writers.vacant();
         let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
         let mut writer = Writer::new(handle, data, spec.keyed, spec.flow, history, now, &mut self.ctx);
@@ -681,8 +687,9 @@ impl Participant {
         Ok(proxies.filter(|(_, proxy)| proxy.is_counted).map(|(_, proxy)| proxy.guid).collect())
     }
 
-    /// The matched reliable readers of a writer that have answered none of its heartbeats, 8 or more within 2 s or more: their side
-    /// may have refused the match. A writer does not wait for them to send or to make room, until they answer.
+    /// The matched reliable readers of a writer that have left 8 of its heartbeats and more unanswered. Of readers that never answered,
+    /// within the lease of their participant (2 s to 10 s): their side may have refused the match. Of others, within the lease of this
+    /// participant and 2 s: their side may ignore it. A writer does not wait for them to send or to make room, until they answer.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].

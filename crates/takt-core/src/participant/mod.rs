@@ -146,6 +146,7 @@ impl Participant {
         let data = Self::describe(&config);
         let assertion = Assertion::new(&mut ctx);
         let unconfirmed = Unconfirmed::new(&mut ctx);
+        let type_lookup = TypeLookup::new(&mut ctx);
         let introducer = config.is_server.then(|| Introducer::new(&mut ctx));
         let mut announcer = Announcer::new(data, config.announcement_period, &mut ctx);
         if config.is_enabled {
@@ -189,7 +190,7 @@ impl Participant {
             announcer,
             assertion,
             builtin_topics: BuiltinTopics::default(),
-            type_lookup: TypeLookup::default(),
+            type_lookup,
             type_checks: TypeChecks::default(),
             unconfirmed,
             refusals: VecDeque::new(),
@@ -232,6 +233,7 @@ impl Participant {
     /// Serves at most [`MAX_TIMERS_PER_CALL`] timers that are due; call again while
     /// [`Self::poll_timeout`] is not in the future.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.ctx.standstills.timers_are_served(now, self.ctx.timers.next_due());
         for _ in 0..MAX_TIMERS_PER_CALL {
             let Some(kind) = self.ctx.timers.pop_due(now) else { return };
             self.ctx.work.unit();
@@ -243,15 +245,21 @@ impl Participant {
     fn serve(&mut self, kind: TimerKind, now: Instant) {
         match kind {
             TimerKind::Groups => self.ctx.groups_stirred = true,
-            TimerKind::Announce => self.announcer.handle_timeout(now, &mut self.ctx),
+            TimerKind::Announce => {
+                self.report_latencies();
+                self.report_refusals();
+                self.announcer.handle_timeout(now, &mut self.ctx);
+            }
             TimerKind::Introduce => self.handle_introductions(),
             TimerKind::Ask { channel } => self.handle_ask_timeout(now, channel),
             TimerKind::Lease { participant } => self.handle_lease_end(now, participant),
             TimerKind::Challenge { participant } => self.handle_challenge_timeout(now, participant),
+            TimerKind::RepeatTypeRequests => self.handle_type_request_timeout(now),
             TimerKind::ConfirmMatches => self.handle_confirmation_timeout(now),
             TimerKind::Heartbeat { writer } => {
                 let remote = |prefix| self.remotes.get(*self.remote_by_prefix.get(&prefix)?);
-                let presence = |prefix| remote(prefix).map_or(Presence::own(now), Remote::presence);
+                let own_lease = self.announcer.lease_duration();
+                let presence = |prefix| remote(prefix).map_or(Presence::own(now), |remote| remote.presence(own_lease));
                 if let Some(writer) = self.writers.get_mut(writer) {
                     writer.handle_timeout(now, &mut self.ctx, presence);
                 }
@@ -293,6 +301,16 @@ impl Participant {
                     reader.handle_upkeep(now, &mut self.ctx);
                 }
             }
+            TimerKind::RouteChange { writer } => {
+                if let Some(writer) = self.writers.get_mut(writer) {
+                    writer.handle_route_timeout(now, &mut self.ctx);
+                }
+            }
+            TimerKind::PathProbe { writer } => {
+                if let Some(writer) = self.writers.get_mut(writer) {
+                    writer.handle_probe_timeout(now, &mut self.ctx);
+                }
+            }
             TimerKind::ServiceWait { reader } => {
                 if let Some(reader) = self.readers.get_mut(reader) {
                     reader.handle_service_wait_end(now, &mut self.ctx);
@@ -325,11 +343,11 @@ impl Participant {
         let tables = self.ctx.owners() + self.remotes.len() + self.publications.len() + self.subscriptions.len();
         let tables = tables + self.type_checks.len() + self.unconfirmed.len();
         let windows = self.readers.iter().count() * 2 * REORDER_WINDOW as usize;
-        let of_reader = self.readers.iter().map(|(_, reader)| reader.cache.len()).max().unwrap_or(0);
+        let of_reader = self.readers.iter().map(|(_, reader)| reader.cache.steps_max()).max().unwrap_or(0);
         let of_group =
             self.subscribers.iter().filter(|(_, subscriber)| subscriber.wants_access()).map(|(_, subscriber)| {
                 let members = subscriber.readers.iter().filter_map(|&index| self.readers.get(index));
-                members.map(|reader| reader.cache.len()).sum()
+                members.map(|reader| reader.cache.steps_max()).sum()
             });
         let of_types = self.type_lookup.steps_max();
         let of_writer = self.writers.iter().map(|(_, writer)| writer.steps_max()).max().unwrap_or(0);
@@ -426,7 +444,8 @@ impl Participant {
         };
         let memory_bytes = memory_bytes.min(limits.endpoint_memory_bytes);
         let history = WriterHistory::new(history_limits(qos.written, &resources, &limits), memory_bytes);
-        let cache = ReaderCache::new(cache_limits(History::KeepAll, &resources, &limits), memory_bytes);
+        let mut cache = ReaderCache::new(cache_limits(History::KeepAll, &resources, &limits), memory_bytes);
+        cache.index_writers();
         let keyed = writer_id.has_key();
         let handle = WriterHandle { index: self.writers.len() as u32, generation: 0 };
         let mut writer =

@@ -76,6 +76,10 @@ impl Participant {
             Job::Introduce { participant } => self.transmit_introduction(participant, frame),
             Job::Greet { participant } => self.transmit_letter(now, participant, frame),
             Job::Ask { channel } => self.transmit_question(now, channel, frame),
+            Job::Question { writer } => {
+                *flow = writers.get(writer)?.flow;
+                self.transmit_writer_question(now, writer, frame)
+            }
             Job::Data { writer } => {
                 let writer = writers.get_mut(writer)?;
                 *flow = writer.flow;
@@ -116,7 +120,9 @@ impl Participant {
     #[must_use]
     pub fn next_transmit_len_max(&self) -> usize {
         match self.ctx.jobs.first() {
-            Some(Job::Data { writer }) => self.writers.get(*writer).map_or(0, Writer::message_len_max),
+            Some(Job::Data { writer } | Job::Question { writer }) => {
+                self.writers.get(*writer).map_or(0, Writer::message_len_max)
+            }
             Some(Job::Repair { writer, proxy }) => {
                 let proxy = self.writers.get(*writer).and_then(|writer| writer.proxies.get(*proxy));
                 proxy.map_or(0, |proxy| proxy.path.max_message)

@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use takt_exec::Priority;
 use takt_wire::Locator;
 use takt_wire::compat::PolicyId;
-use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::discovery::{HostStages, PublicationData, SubscriptionData};
 use takt_wire::qos::{
     Contract, DataReaderQos, DataTag, DataWriterQos, DomainParticipantQos, EntityName, PublisherQos, SubscriberQos,
     TopicData,
@@ -312,6 +312,34 @@ impl Participant {
         Ok(())
     }
 
+    /// What a writer announces of its host from when it is enabled on.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_writer_host_stages(&mut self, handle: WriterHandle, stages: Option<HostStages>) -> Result<(), Error> {
+        self.writer(handle)?.data.host_stages = stages;
+        Ok(())
+    }
+
+    /// A call of `write` took so long; the longest one is reported in the announcement of the participant.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn note_write_time(&mut self, handle: WriterHandle, ns: u64) -> Result<(), Error> {
+        let writer = self.writer(handle)?;
+        writer.longest_write_ns = writer.longest_write_ns.max(ns);
+        Ok(())
+    }
+
+    /// What a reader announces of its host from when it is enabled on.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`].
+    pub fn set_reader_host_stages(&mut self, handle: ReaderHandle, stages: Option<HostStages>) -> Result<(), Error> {
+        self.reader(handle)?.data.host_stages = stages;
+        Ok(())
+    }
+
     /// How many endpoints of others were found for a topic's name that have another type.
     #[must_use]
     pub fn inconsistent_topics(&self, topic_name: &str) -> u32 {
@@ -378,7 +406,7 @@ impl Participant {
         let (mut data, keyed, flow, group) = (writer.data.clone(), writer.keyed, writer.flow, writer.group);
         let (kinds, priority) = (writer.kinds, writer.priority);
         data.qos = qos;
-        let history = WriterHistory::new(limits, self.memory_bytes(limits.max_samples + 1, max_len));
+        let history = WriterHistory::new(limits, self.writer_memory(limits.max_samples + 1, max_len));
         let Self { writers, ctx, .. } = self;
         if let Some(writer) = writers.get_mut(handle.index) {
             writer.close(ctx);

@@ -5,8 +5,10 @@
 //! has made that safe, [`Reader::acknowledge_taken`] lets the writers know. In between heartbeats are answered with what
 //! was acknowledged before (RTPS 2.5 §8.3.8.1 lets a reader acknowledge as late as it likes).
 
-use super::Reader;
+use super::{Reader, WriterProxy};
 use crate::context::Context;
+use takt_wire::SequenceNumber;
+use takt_wire::inline_qos::SampleIdentity;
 
 impl Reader {
     /// From now on it acknowledges when it is told to. To be called before a writer is matched.
@@ -21,8 +23,22 @@ impl Reader {
         }
         for (_, proxy) in self.proxies.iter_mut() {
             ctx.work.steps(1);
-            proxy.taken = proxy.expected;
+            proxy.taken = proxy.expected.map(|expected| proxy.unkept.map_or(expected, |unkept| unkept.min(expected)));
         }
+    }
+
+    /// A sample of a reliable writer has come that no room or no instance can be found for. What is acknowledged is safe, so
+    /// nothing from it on is acknowledged any more.
+    pub(super) fn note_unkept(&mut self, index: u32, sn: SequenceNumber) {
+        if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| self.explicit && proxy.reliable) {
+            proxy.unkept = Some(proxy.unkept.map_or(sn, |unkept| unkept.min(sn)));
+        }
+    }
+
+    /// Of each matched writer, the first sample that could not be kept.
+    pub(crate) fn unkept(&self) -> impl Iterator<Item = SampleIdentity> + '_ {
+        let of = |proxy: &WriterProxy| Some(SampleIdentity { writer: proxy.guid, sn: proxy.unkept? });
+        self.proxies.iter().filter_map(move |(_, proxy)| of(proxy))
     }
 
     /// Acknowledges what was taken up to the last pass that left nothing.

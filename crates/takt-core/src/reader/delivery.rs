@@ -26,6 +26,7 @@ impl Reader {
             return self.hold_best_effort(ctx, index, now, stored);
         }
         let Some(stored) = stored else { return };
+        self.cache.set_writer_alive(stored, proxy.lease.alive);
         if origins::drops(&self.origins, &mut self.cache, stored) {
             ctx.counters.repeated_samples += 1;
             return;
@@ -83,7 +84,11 @@ impl Reader {
         let start = expected;
         let mut refused = None;
         while !proxy.blocked && !proxy.awaits_services {
-            match proxy.arrival(expected) {
+            let arrival = proxy.arrival(expected);
+            if let Arrival::Waiting(stored) = arrival {
+                self.cache.set_writer_alive(stored, proxy.lease.alive);
+            }
+            match arrival {
                 Arrival::Missing => break,
                 Arrival::Irrelevant => {}
                 Arrival::Waiting(stored) if origins::is_ahead(&mut self.origins, self.cache.origin_of(stored)) => break,

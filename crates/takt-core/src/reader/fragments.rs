@@ -399,7 +399,7 @@ mod tests {
 
     #[test]
     fn fragments_come_in_any_order_and_twice() {
-        let (mut pool, mut budget) = (PayloadPool::new(1 << 16), Budget::new(1 << 16));
+        let (mut pool, mut budget) = (PayloadPool::new((1 << 16).into()), Budget::new(1 << 16));
         let mut fragments = Fragments::new(true);
         let sample: alloc::vec::Vec<u8> = (0..250).map(|i| i as u8).collect();
         let mut put = |f: &mut Fragments, n: u32, c: u16, bytes: &[u8]| {
@@ -423,7 +423,7 @@ mod tests {
     /// 65,000 octets are of the class that takes the whole pool.
     #[test]
     fn sample_whose_class_takes_all_memory_comes_whole() {
-        let (mut pool, mut budget) = (PayloadPool::new(1 << 16), Budget::new(1 << 16));
+        let (mut pool, mut budget) = (PayloadPool::new((1 << 16).into()), Budget::new(1 << 16));
         let mut fragments = Fragments::new(true);
         for sample_size in [65_000_u32, 65_400] {
             let sample: alloc::vec::Vec<u8> = (0..sample_size).map(|i| (i * 7) as u8).collect();
@@ -443,7 +443,7 @@ mod tests {
 
     #[test]
     fn missing_fragments_are_named_from_the_first_one() {
-        let (mut pool, mut budget) = (PayloadPool::new(1 << 20), Budget::new(1 << 20));
+        let (mut pool, mut budget) = (PayloadPool::new((1 << 20).into()), Budget::new(1 << 20));
         let mut fragments = Fragments::new(true);
         let bytes = [7; 100];
         for number in (1..=20).chain([22]) {
@@ -458,7 +458,7 @@ mod tests {
 
     #[test]
     fn half_open_samples_are_bounded_and_the_oldest_win() {
-        let (mut pool, mut budget) = (PayloadPool::new(1 << 20), Budget::new(50_200));
+        let (mut pool, mut budget) = (PayloadPool::new((1 << 20).into()), Budget::new(50_200));
         let mut fragments = Fragments::new(true);
         let bytes = [7; 100];
         for sn in 10..30 {
@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn of_a_writer_that_repeats_nothing_the_newest_win() {
-        let (mut pool, mut budget) = (PayloadPool::new(1 << 20), Budget::new(1 << 20));
+        let (mut pool, mut budget) = (PayloadPool::new((1 << 20).into()), Budget::new(1 << 20));
         let mut fragments = Fragments::new(false);
         let bytes = [7; 100];
         for sn in 1..30 {
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn a_sample_beyond_the_budget_goes_alone_and_gives_back_what_it_took() {
-        let (mut pool, mut budget) = (PayloadPool::new(1 << 20), Budget::new(10_000));
+        let (mut pool, mut budget) = (PayloadPool::new((1 << 20).into()), Budget::new(10_000));
         let (mut one, mut other) = (Fragments::new(true), Fragments::new(true));
         let bytes = [7; 100];
         for _ in 0..3 {
@@ -512,7 +512,7 @@ mod tests {
 
     #[test]
     fn more_fragments_than_the_limit_are_rejected_before_memory_is_touched() {
-        let (mut pool, mut budget) = (PayloadPool::new(1 << 24), Budget::new(1 << 24));
+        let (mut pool, mut budget) = (PayloadPool::new((1 << 24).into()), Budget::new(1 << 24));
         let data = DataFrag { fragment_size: 1, ..fragment(1, 1, 1, MAX_FRAGMENTS as u32 + 1, &[7]) };
         let refused = Fragments::new(true).insert(STAMP, &data, &mut pool, &mut budget);
         assert_eq!(refused.err(), Some(Refused::Rejected));

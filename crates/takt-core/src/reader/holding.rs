@@ -287,7 +287,7 @@ impl Reader {
             part.next = sn.next();
         } else if !place.ends && !place.absorbed {
             if holding.publisher.is_none() && holding.first.is_none() {
-                return self.show(ctx, stored, now);
+                return self.show(ctx, index, stored, now);
             }
             if self.held >= self.cache.max_samples() {
                 self.wants_relief |= self.cache.is_empty();
@@ -424,10 +424,19 @@ impl Reader {
     }
 
     /// Hands a held change on to the history.
-    fn show(&mut self, ctx: &mut Context, stored: Stored, now: Instant) -> Result<(), SampleRejectedReason> {
+    fn show(
+        &mut self,
+        ctx: &mut Context,
+        index: u32,
+        stored: Stored,
+        now: Instant,
+    ) -> Result<(), SampleRejectedReason> {
         ctx.work.steps(1);
         if self.shares_order {
             self.cache.go_on_from(ctx.arrivals);
+        }
+        if let Some(proxy) = self.proxies.get(index) {
+            self.cache.set_writer_alive(stored, proxy.lease.alive);
         }
         let delivered = self.cache.deliver(stored, ctx.clocks(now), self.key.as_mut())?;
         if self.shares_order {
@@ -487,7 +496,7 @@ impl Reader {
         let Some(front) = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first) else { return false };
         // What is held is linked through what a delivered sample is linked by.
         let after = self.cache.held_after(front);
-        if let Err(reason) = self.show(ctx, front, now) {
+        if let Err(reason) = self.show(ctx, index, front, now) {
             self.wait_for_room(index);
             self.count_rejection(ctx, reason);
             return false;
@@ -524,7 +533,7 @@ impl Reader {
     pub(crate) fn show_member(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
         let Some((stored, place)) = self.pop_held(index) else { return true };
         self.cache.unclaim_one(stored);
-        if let Err(reason) = self.show(ctx, stored, now) {
+        if let Err(reason) = self.show(ctx, index, stored, now) {
             // There was room for the change, but not for what it made the filter by time let go.
             self.cache.discard(stored);
             self.count_rejection(ctx, reason);

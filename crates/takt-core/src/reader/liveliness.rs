@@ -77,11 +77,13 @@ impl Reader {
         }
     }
 
-    /// A lease timer fired: the writer has shown itself meanwhile, or is not alive any more.
+    /// A lease timer fired: the writer has shown itself meanwhile, or is not alive any more. The time in which this participant stood
+    /// still does not count.
     pub(crate) fn handle_lease_end(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let (Some(duration), Some(timer)) = (proxy.lease.duration, proxy.lease.timer) else { return };
-        let due = proxy.lease.last_sign.after(duration);
+        let last_sign = proxy.lease.last_sign;
+        let due = last_sign.after(duration + ctx.standstills.after(last_sign));
         if due > now {
             return ctx.timers.arm(timer, due);
         }
@@ -90,8 +92,9 @@ impl Reader {
         let guid = proxy.guid;
         self.liveliness.died(guid);
         ctx.notify(Event::LivelinessChanged(self.handle));
-        ctx.work.steps(self.cache.len());
-        if self.cache.remove_writers(&(guid..=guid), ctx.clocks(now)) {
+        let (news, looked_at) = self.cache.remove_writers(&(guid..=guid), ctx.clocks(now));
+        ctx.work.steps(looked_at);
+        if news {
             self.tell_available(ctx);
         }
         self.arm_upkeep(now, ctx);

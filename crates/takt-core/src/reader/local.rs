@@ -24,7 +24,9 @@ impl Reader {
         payload: &[u8],
     ) {
         loop {
-            let Err(reason) = self.try_insert(now, ctx, writer, kind, key_hash, payload) else {
+            let inserted = self.try_insert(now, ctx, writer, kind, key_hash, payload);
+            ctx.work.steps(self.cache.pool.take_steps());
+            let Err(reason) = inserted else {
                 return self.tell_available(ctx);
             };
             if !self.cache.evict_oldest_of_the_gone() {
@@ -59,6 +61,7 @@ impl Reader {
             source_timestamp: now.wall,
             payload,
             strength: 0,
+            writer_is_alive: true,
             expiry: Expiry::NEVER,
             place: Place::default(),
         };

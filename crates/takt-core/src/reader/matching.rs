@@ -94,13 +94,13 @@ impl Reader {
     /// A matched writer has gone.
     pub(crate) fn remove_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(guid) = self.proxies.get(index).map(|proxy| proxy.guid) else { return };
-        self.detach(ctx, index);
-        self.service_told(now, ctx);
+        self.detach(now, ctx, index);
         self.forget_writers(now, ctx, &(guid..=guid));
     }
 
-    /// A matched writer has gone, whose instances do not know it yet: [`Self::forget_writers`] must follow.
-    pub(crate) fn detach(&mut self, ctx: &mut Context, index: u32) {
+    /// A matched writer has gone, whose instances do not know it yet: [`Self::forget_writers`] must follow. The history of a service
+    /// that has gone is not waited for any longer.
+    pub(crate) fn detach(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(mut proxy) = self.proxies.remove(index) else { return };
         ctx.timers.release(proxy.timer);
         proxy.lease.close(ctx);
@@ -118,6 +118,9 @@ impl Reader {
         proxy.fragments.drop_below(SequenceNumber::MAX, &mut self.cache.pool, &mut self.reassembly);
         self.matched.removed(proxy.guid);
         self.liveliness.unmatched(proxy.guid, proxy.lease.alive);
+        if proxy.is_service {
+            self.service_told(now, ctx);
+        }
     }
 
     /// Tells of the writers that have gone. Instances that only they wrote have no writers any more. A unit of work.
@@ -126,8 +129,9 @@ impl Reader {
         ctx.notify(Event::SubscriptionMatched(self.handle));
         self.resume_services(now, ctx);
         ctx.work.unit();
-        ctx.work.steps(self.cache.len());
-        if self.cache.remove_writers(gone, ctx.clocks(now)) {
+        let (news, looked_at) = self.cache.remove_writers(gone, ctx.clocks(now));
+        ctx.work.steps(looked_at);
+        if news {
             self.tell_available(ctx);
         }
         self.arm_upkeep(now, ctx);

@@ -99,7 +99,9 @@ impl Reader {
         let result = loop {
             let Some(proxy) = self.proxies.get_mut(index) else { return };
             proxy.repaired(stamp.now, data.sn, data.reader);
-            let need = match proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly) {
+            let inserted = proxy.fragments.insert(stamp, data, &mut self.cache.pool, &mut self.reassembly);
+            ctx.work.steps(self.cache.pool.take_steps());
+            let need = match inserted {
                 Err(Refused::NoRoom) => Need::Place,
                 Err(Refused::NoMemory) => {
                     Need::Memory { len: size, instance: self.instance_of_fragment(index, data, &inline) }
@@ -202,7 +204,10 @@ impl Reader {
             false if !for_us => (None, true),
             false => self.identify(piece, key_only, inline.key_hash),
         };
-        ctx.counters.undecodable_keys += u64::from(for_us && key_hash.is_none());
+        if for_us && key_hash.is_none() {
+            ctx.counters.undecodable_keys += 1;
+            self.note_unkept(index, sn);
+        }
         let Some(proxy) = self.proxies.get_mut(index) else { return self.cache.pool.release(piece) };
         let source_timestamp = stamp.source_timestamp;
         // Who looks at places has to know of changes that are not for it, too.
@@ -231,6 +236,7 @@ impl Reader {
                     source_timestamp,
                     payload: piece,
                     strength,
+                    writer_is_alive: proxy.lease.alive,
                     expiry,
                     place,
                 };

@@ -85,6 +85,7 @@ impl Reader {
         if !reliable {
             return;
         }
+        self.note_unkept(index, sn);
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.set_arrival(sn, Arrival::Irrelevant);
         }
@@ -127,6 +128,7 @@ impl Reader {
     ) -> Option<PayloadRef> {
         loop {
             let piece = self.cache.pool.allocate(len);
+            ctx.work.steps(self.cache.pool.take_steps());
             if piece.is_some() {
                 return piece;
             }

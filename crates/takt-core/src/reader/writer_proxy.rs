@@ -103,6 +103,8 @@ pub(crate) struct WriterProxy {
     pub(crate) awaits_services: bool,
     /// With explicit acknowledgements: what is below is in the application's hands.
     pub(crate) taken: Option<SequenceNumber>,
+    /// With explicit acknowledgements: the first sample that has come and cannot be kept. It is never acknowledged.
+    pub(crate) unkept: Option<SequenceNumber>,
     /// With explicit acknowledgements: what is below is acknowledged.
     pub(crate) acknowledged: Option<SequenceNumber>,
 }
@@ -147,6 +149,7 @@ impl WriterProxy {
             may_lack_history: false,
             awaits_services: false,
             taken: None,
+            unkept: None,
             acknowledged: None,
         }
     }
@@ -246,6 +249,7 @@ impl WriterProxy {
         (self.highest, self.announced, self.marked) = (highest, highest, highest);
         (self.expected, self.leap, self.refused, self.blocked) = (from, None, None, false);
         (self.acknowledged, self.taken) = (self.acknowledged.min(from), self.taken.min(from));
+        self.unkept = self.unkept.filter(|unkept| from.is_some_and(|from| *unkept < from));
         if from.is_none() {
             (self.history_end, self.early, self.greetings) = (None, None, 0);
         }

@@ -67,6 +67,7 @@ impl Writer {
             ctx.counters.stale_acknowledgements += 1;
             return;
         }
+        self.heard_from(index, ctx);
         self.queue_repair(index, ctx);
     }
 

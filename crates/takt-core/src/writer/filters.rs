@@ -13,6 +13,7 @@
 
 use super::history::Change;
 use super::reader_proxy::ReaderProxy;
+use super::route::{add_destination, way_to};
 use super::{Writer, transmit};
 use crate::cache::{ChangeKind, PayloadRef};
 use crate::content_filter::{ContentFilter, FilterFactory};
@@ -184,11 +185,15 @@ impl Writer {
         if change.rejected == 0 {
             return destinations.extend_from_slice(&self.route.destinations);
         }
-        ctx.work.steps(self.proxies.len());
-        let wanting = self.proxies.iter().filter(|(_, proxy)| !proxy.rejects(change));
-        destinations.extend(wanting.map(|(_, proxy)| proxy.path.locator));
-        destinations.sort_unstable();
-        destinations.dedup();
+        ctx.work.steps(2 * self.proxies.len());
+        let wanting = || self.proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| !proxy.rejects(change));
+        // A best-effort reader drops what others have overtaken, so it is sent all samples by one path. The others that listen there
+        // filter for themselves.
+        let is_bound = |at: &usize| wanting().any(|proxy| !proxy.reliable && proxy.hearing.is_served_by(*at));
+        let channel = self.route.channel.filter(is_bound);
+        for proxy in wanting() {
+            add_destination(destinations, way_to(proxy, channel, &ctx.channels).locator);
+        }
     }
 
     /// A change was sent to those that want it: the others are told, at once or with others; and at once, by a heartbeat, where

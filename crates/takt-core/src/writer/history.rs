@@ -5,7 +5,7 @@
 //! and removing one is O(1) on average.
 
 use super::filters::Verdicts;
-use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadPool, PayloadRef};
+use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadPool, PayloadRef, PoolSize};
 use crate::lifespan::Expiry;
 use crate::presentation::Place;
 use crate::schedule::Schedule;
@@ -67,6 +67,13 @@ pub(crate) struct Change {
     instance: u32,
     previous_in_instance: u32,
     next_in_instance: u32,
+}
+
+impl Change {
+    /// Whether its instance has a newer sample.
+    fn is_superseded(&self) -> bool {
+        self.next_in_instance != NONE && !self.place.ends
+    }
 }
 
 /// A list of changes in ascending order, by slot: those of an instance, or ends of coherent sets.
@@ -145,10 +152,10 @@ pub(crate) struct WriterHistory {
 }
 
 impl WriterHistory {
-    pub(crate) fn new(limits: HistoryLimits, memory_bytes: usize) -> Self {
+    pub(crate) fn new(limits: HistoryLimits, memory: impl Into<PoolSize>) -> Self {
         Self {
             limits,
-            pool: PayloadPool::new(memory_bytes),
+            pool: PayloadPool::new(memory.into()),
             changes: Vec::with_capacity(limits.max_samples),
             free: Vec::with_capacity(limits.max_samples),
             order: VecDeque::with_capacity(2 * limits.max_samples + 1),
@@ -241,7 +248,7 @@ impl WriterHistory {
     }
 
     /// Reserves memory for the payload of the next change. What the change replaces goes when it is appended, so that nothing
-    /// is lost if it is not. Only what has to give its memory goes at once; nothing does on failure.
+    /// is lost if it is not. Only what has to give its memory goes at once. On failure no instance has lost its newest sample.
     pub(crate) fn make_room(
         &mut self,
         key_hash: KeyHash,
@@ -264,18 +271,14 @@ impl WriterHistory {
         };
         let payload = match self.pool.allocate(payload_len) {
             Some(payload) => payload,
-            None => {
-                let last = self.gives_memory(&own, payload_len).ok_or(Full::Memory)?;
-                self.evict_through(last, evicted);
-                self.pool.allocate(payload_len).ok_or(Full::Memory)?
-            }
+            None => self.allocate_by_evicting(own, payload_len, evicted).ok_or(Full::Memory)?,
         };
         Ok(Room { payload, replaced })
     }
 
-    /// Entries that were looked at to make room since the last call.
+    /// Entries, and free pieces of memory, that were looked at to make room since the last call.
     pub(crate) fn take_looked_at(&mut self) -> usize {
-        self.looked_at.take()
+        self.looked_at.take() + self.pool.take_steps()
     }
 
     fn sn_of(&self, slot: u32) -> Option<SequenceNumber> {
@@ -288,45 +291,75 @@ impl WriterHistory {
         if self.limits.depth.is_none() || !self.limits.is_default_max_samples {
             return None;
         }
-        self.sn_of(own.oldest).or_else(|| self.superseded(|_| true))
+        self.sn_of(own.oldest).or_else(|| self.superseded())
     }
 
     /// The oldest sample that `KEEP_LAST` will replace, since its instance has a newer one.
-    fn superseded(&self, is_good: impl Fn(&Change) -> bool) -> Option<SequenceNumber> {
+    fn superseded(&self) -> Option<SequenceNumber> {
         let slots = self.order.iter().inspect(|_| self.looked_at.set(self.looked_at.get() + 1));
-        let slots = slots.filter(|(_, slot)| *slot != NONE);
-        let samples =
-            slots.filter_map(|(_, slot)| self.changes.get(*slot as usize)).filter(|change| !change.place.ends);
-        samples.filter(|change| change.next_in_instance != NONE).find(|change| is_good(change)).map(|change| change.sn)
+        let mut changes = slots.filter_map(|(_, slot)| self.changes.get(*slot as usize));
+        changes.find(|change| change.is_superseded()).map(|change| change.sn)
     }
 
-    /// The last sample that has to go, with those before it of its instance, for a payload to find room under `KEEP_LAST`: of the
-    /// same instance, else of another one, which keeps its newest.
-    fn gives_memory(&self, own: &Chain, payload_len: usize) -> Option<SequenceNumber> {
+    /// Memory for a payload under `KEEP_LAST`, where there is none: samples give way that their instance has newer ones of, first those of
+    /// the same instance, each time the oldest; at last the newest of the same instance, if that is enough.
+    fn allocate_by_evicting(
+        &mut self,
+        own: Chain,
+        payload_len: usize,
+        evicted: &mut impl FnMut(&Change),
+    ) -> Option<PayloadRef> {
         self.limits.depth?;
-        let is_enough = |change: &Change| self.pool.is_enough(change.payload, payload_len);
-        let mut slot = own.oldest;
-        while let Some(change) = self.changes.get(slot as usize) {
-            self.looked_at.set(self.looked_at.get() + 1);
-            let is_last_of_all = change.next_in_instance == NONE && own.count == self.live;
-            if is_last_of_all || is_enough(change) {
-                return Some(change.sn);
-            }
-            slot = change.next_in_instance;
+        let newest = self.sn_of(own.newest);
+        if !self.may_give(newest, payload_len) {
+            return None;
         }
-        self.superseded(is_enough)
+        let mut slot = own.oldest;
+        while slot != NONE && slot != own.newest {
+            self.looked_at.set(self.looked_at.get() + 1);
+            let Change { sn, next_in_instance, .. } = self.changes[slot as usize];
+            slot = next_in_instance;
+            if let Some(payload) = self.allocate_without(sn, payload_len, evicted) {
+                return Some(payload);
+            }
+        }
+        if self.is_enough(newest, payload_len) {
+            return self.allocate_without(newest?, payload_len, evicted);
+        }
+        let mut next = SequenceNumber::FIRST;
+        while let Some(change) = self.at_or_after(next) {
+            let (sn, is_superseded) = (change.sn, change.is_superseded());
+            self.looked_at.set(self.looked_at.get() + 1);
+            next = sn.next();
+            if is_superseded && let Some(payload) = self.allocate_without(sn, payload_len, evicted) {
+                return Some(payload);
+            }
+        }
+        let newest = newest.filter(|newest| self.is_enough(Some(*newest), payload_len))?;
+        self.allocate_without(newest, payload_len, evicted)
     }
 
-    /// Evicts the samples of an instance up to this one.
-    fn evict_through(&mut self, last: SequenceNumber, evicted: &mut impl FnMut(&Change)) {
-        let Some(instance) = self.get(last).map(|change| change.instance) else { return };
-        let count = self.instances[instance as usize].count;
-        for _ in 0..count {
-            match self.sn_of(self.instances[instance as usize].oldest).filter(|sn| *sn <= last) {
-                Some(sn) => self.evict(sn, evicted),
-                None => return,
-            }
-        }
+    /// Whether the samples that may give way have the memory that is wanted, if not in one piece.
+    fn may_give(&self, newest: Option<SequenceNumber>, payload_len: usize) -> bool {
+        self.looked_at.set(self.looked_at.get() + self.order.len());
+        let changes = self.order.iter().filter_map(|(_, slot)| self.changes.get(*slot as usize));
+        let gives = changes.filter(|change| change.is_superseded() || Some(change.sn) == newest);
+        let bytes: usize = gives.map(|change| self.pool.bytes_of(change.payload)).sum();
+        self.pool.free_bytes() + bytes >= payload_len
+    }
+
+    fn is_enough(&self, sn: Option<SequenceNumber>, payload_len: usize) -> bool {
+        sn.and_then(|sn| self.get(sn)).is_some_and(|change| self.pool.is_enough(change.payload, payload_len))
+    }
+
+    fn allocate_without(
+        &mut self,
+        sn: SequenceNumber,
+        payload_len: usize,
+        evicted: &mut impl FnMut(&Change),
+    ) -> Option<PayloadRef> {
+        self.evict(sn, evicted);
+        self.pool.allocate(payload_len)
     }
 
     fn evict(&mut self, sn: SequenceNumber, evicted: &mut impl FnMut(&Change)) {

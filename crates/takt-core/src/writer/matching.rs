@@ -1,7 +1,7 @@
 //! Readers that match a writer come and go, and are reached elsewhere (RTPS 2.5 §8.4.7, §8.4.9).
 
-use super::route::Route;
-use super::{Cursor, Path, ReaderProxy, Writer};
+use super::path_probe::Reached;
+use super::{Cursor, Path, ReaderProxy, Writer, route};
 use crate::channel::{ChannelSet, Hearing};
 use crate::context::Context;
 use crate::event::Event;
@@ -38,7 +38,10 @@ impl Writer {
             proxy.relevant_below = self.history.last_sn().next();
         }
         proxy.hearing = reader.hearing;
+        let way = route::way_to(&proxy, self.route.channel, &ctx.channels).locator;
+        proxy.goes_by(way, self.last_path_question());
         self.route.add(&proxy, &ctx.channels);
+        self.prepare_probe(ctx);
         self.strangers |= reader.reliable;
         let index = self.proxies.insert(proxy);
         if reader.hearing.hears != 0 {
@@ -70,13 +73,6 @@ impl Writer {
         if proxy.redirect(path) || is_heard_otherwise {
             self.reroute(ctx);
         }
-    }
-
-    /// Readers have come or gone, or are reached otherwise.
-    pub(super) fn reroute(&mut self, ctx: &mut Context) {
-        ctx.work.steps(2 * self.proxies.len() * (1 + ctx.channels.list.len()));
-        self.route = Route::to(&self.proxies, self.route.more, &ctx.channels);
-        ctx.want_channels(self.route.wanted);
     }
 
     /// What participants hear, and what they have proven to hear, has changed.
@@ -122,7 +118,9 @@ impl Writer {
         for (guid, &index) in self.proxy_by_guid.range(first..).take_while(|(guid, _)| guid.prefix == prefix) {
             ctx.work.steps(1);
             if let (Some((locator, hearing)), Some(proxy)) = (way(guid), self.proxies.get_mut(index)) {
-                moved |= core::mem::replace(&mut proxy.path.locator, locator) != locator;
+                if core::mem::replace(&mut proxy.path.locator, locator) != locator {
+                    (proxy.reached, moved) = (Reached::default(), true);
+                }
                 moved |= core::mem::replace(&mut proxy.hearing, hearing) != hearing;
             }
         }

@@ -1,7 +1,7 @@
 //! A local writer: best-effort or reliable, for any number of readers (RTPS 2.5 §8.4.7, §8.4.9).
 //!
-//! `mod.rs` owns the control flow: writing and the heartbeat timer. `matching` follows the readers, `acknowledgements` takes what
-//! they have, `transmit` builds datagrams of new samples, `repair` those for a single reader.
+//! `mod.rs` owns the control flow: writing and the heartbeat timer. `matching` follows the readers, `route` finds the way to them,
+//! `route_change` changes it, `path_probe` tries it, `acknowledgements` takes what they have, `transmit` builds datagrams of new samples, `repair` those for a single reader.
 //!
 //! Invariants:
 //! - every change below `cursor` was sent (or found irrelevant) once, every one from `cursor` on was not;
@@ -23,9 +23,11 @@ mod matching;
 mod membership;
 mod order;
 mod pace;
+mod path_probe;
 mod reader_proxy;
 mod repair;
 mod route;
+mod route_change;
 mod stragglers;
 mod straight;
 mod transmit;
@@ -53,16 +55,19 @@ use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use batch::Batch;
 use commitments::OwnLease;
 use heartbeat::HeartbeatState;
 use membership::Membership;
 use pace::Pace;
+use path_probe::PathProbe;
 use route::Route;
+use route_change::RouteChange;
 use takt_exec::Priority;
 use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
-use takt_wire::{EntityId, Guid, GuidPrefix, LENT_PREFIX_LEN, Lent, SequenceNumber, Timestamp};
+use takt_wire::{EntityId, Guid, GuidPrefix, LENT_PREFIX_LEN, Lent, Locator, SequenceNumber, Timestamp};
 
 /// A change handed in by the application.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +94,7 @@ pub(crate) enum Content<'a, F> {
 }
 
 /// The first change, or fragment of it, that was never sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cursor {
     sn: SequenceNumber,
     fragment: u32,
@@ -123,12 +128,22 @@ pub(crate) struct Writer {
     pub(crate) is_enabled: bool,
     /// Its publisher keeps publications back (DDS 1.4 §2.2.2.4.1).
     is_suspended: bool,
+    /// It serves late joiners from its history.
+    ///
+    /// DEVIATION(DDS 1.4 §2.2.3.4): a TRANSIENT or PERSISTENT writer does so as a TRANSIENT_LOCAL one. Without a durability service its
+    /// samples end with it.
     keeps_history: bool,
     pub(crate) history: WriterHistory,
     pub(crate) proxies: Slots<ReaderProxy>,
     proxy_by_guid: BTreeMap<Guid, u32>,
     pub(crate) filters: Filters,
     route: Route,
+    /// While best-effort readers are asked whether it may be another one.
+    route_change: Option<Box<RouteChange>>,
+    /// Once it has best-effort readers by a path that may take shorter datagrams than this side.
+    path_probe: Option<PathProbe>,
+    /// A question to readers is queued.
+    question_queued: bool,
     cursor: Cursor,
     /// The last change that was lent to those who can borrow while others were still to be sent it.
     lent: SequenceNumber,
@@ -168,6 +183,8 @@ pub(crate) struct Writer {
     pub(crate) liveliness_lost: LivelinessLostStatus,
     pub(crate) matched: MatchedStatus,
     pub(crate) incompatible: IncompatibleQosStatus,
+    /// The longest call of `write` that the runtime has reported.
+    pub(crate) longest_write_ns: u64,
     pub(crate) inconsistent_topic: InconsistentTopicStatus,
 }
 
@@ -208,6 +225,9 @@ impl Writer {
             proxy_by_guid: BTreeMap::new(),
             filters: Filters::default(),
             route: Route::new(0),
+            route_change: None,
+            path_probe: None,
+            question_queued: false,
             cursor: Cursor { sn: SequenceNumber::FIRST, fragment: 1 },
             lent: SequenceNumber::ZERO,
             window_start: SequenceNumber::ZERO,
@@ -236,6 +256,7 @@ impl Writer {
             liveliness_lost: LivelinessLostStatus::default(),
             matched: MatchedStatus::default(),
             incompatible: IncompatibleQosStatus::default(),
+            longest_write_ns: 0,
             inconsistent_topic: InconsistentTopicStatus::default(),
         }
     }
@@ -260,6 +281,8 @@ impl Writer {
         }
         ctx.remove_owner();
         self.close_commitments(ctx);
+        self.end_change(ctx);
+        self.close_probe(ctx);
         ctx.timers.release(self.timer);
         ctx.timers.release(self.expiry_timer);
         self.batch.close(ctx);
@@ -372,8 +395,8 @@ impl Writer {
 
     /// The most steps that one unit of work takes for what the writer keeps.
     pub(crate) fn steps_max(&self) -> usize {
-        // A write that finds no room looks for some twice.
-        2 * self.history.len() + self.deadline.len() + self.filters.steps_max()
+        // A write that finds no room looks for a sample to replace, twice for memory, and for whether room may come.
+        4 * self.history.len() + self.history.pool.steps_max() + self.deadline.len() + self.filters.steps_max()
     }
 
     /// What the send window gains by changes that leave the history.
@@ -442,6 +465,46 @@ impl Writer {
             self.heartbeat_queued = true;
             ctx.jobs.push(self.priority, Job::Heartbeat { writer: self.index() });
         }
+    }
+
+    /// Asks readers by the path of the samples: before a change of route, or about the length of the path.
+    fn queue_question(&mut self, ctx: &mut Context) {
+        if !core::mem::replace(&mut self.question_queued, true) {
+            ctx.jobs.push(self.priority, Job::Question { writer: self.index() });
+        }
+    }
+
+    /// A question that is queued is about to be sent, and `number` answers it: says where to, and how long it is to be at least.
+    pub(crate) fn ask(
+        &mut self,
+        now: Instant,
+        number: SequenceNumber,
+        ctx: &mut Context,
+        destinations: &mut Vec<Locator>,
+    ) -> usize {
+        if self.has_route_question() {
+            self.ask_for_change(now, number, ctx, destinations);
+            if self.path_probe.as_ref().is_some_and(|probe| probe.is_queued) {
+                self.queue_question(ctx);
+            }
+            return 0;
+        }
+        let len = self.probe_len();
+        if self.path_probe.as_ref().is_some_and(|probe| probe.is_queued) {
+            self.ask_about_path(now, number, ctx, destinations);
+        }
+        len
+    }
+
+    /// Whether a question was queued, which it no longer is.
+    pub(crate) fn takes_question(&mut self) -> bool {
+        core::mem::take(&mut self.question_queued)
+    }
+
+    /// A participant has answered the question with that number, of whichever writer.
+    pub(crate) fn handle_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
+        self.handle_route_answer(ctx, prefix, number);
+        self.handle_path_answer(ctx, prefix, number);
     }
 
     /// Keeps what is written from now on back, or lets it go.

@@ -3,6 +3,7 @@
 use super::burst::{Burst, NARROW_LEN};
 use super::filters::ProxyFilter;
 use super::history::Change;
+use super::path_probe::Reached;
 use super::stragglers::Silence;
 use crate::bits::Window;
 use crate::channel::Hearing;
@@ -34,7 +35,7 @@ impl Path {
 impl Path {
     /// Whether a network may lie on it that takes shorter packets than this side: jumbo frames, not the memory of this host, nor a
     /// stream.
-    fn may_be_narrower(&self) -> bool {
+    pub(super) fn may_be_narrower(&self) -> bool {
         let is_datagram = matches!(self.locator.kind, Locator::KIND_UDP_V4 | Locator::KIND_UDP_V6);
         is_datagram && (NARROW_LEN + 1..=JUMBO_LEN_MAX).contains(&self.max_message)
     }
@@ -65,6 +66,8 @@ pub(crate) struct ReaderProxy {
     pub(super) silence: Silence,
     /// What the path was taken to carry before longer datagrams were found not to arrive.
     narrow_from: Option<usize>,
+    /// Of a best-effort reader, that its path carries long datagrams.
+    pub(super) reached: Reached,
     /// What it wants, if its writer knows.
     pub(crate) filter: Option<ProxyFilter>,
     /// Changes from here on are not for it either: it hears them from another writer.
@@ -104,6 +107,7 @@ impl ReaderProxy {
             is_behind: false,
             silence: Silence::default(),
             narrow_from: None,
+            reached: Reached::default(),
             filter: None,
             relevant_below: SequenceNumber::MAX,
             acked: first_relevant.prev(),
@@ -255,11 +259,16 @@ impl ReaderProxy {
         }
         let is_narrow = self.path.may_be_narrower() && self.burst.loses_long_datagrams();
         if is_narrow {
-            self.narrow_from = Some(self.path.max_message);
-            self.path.max_message = NARROW_LEN;
-            self.begin_repair(SequenceNumber::ZERO, 1);
+            self.narrow();
         }
         is_narrow
+    }
+
+    /// Long datagrams do not reach it.
+    pub(super) fn narrow(&mut self) {
+        self.narrow_from = Some(self.path.max_message);
+        self.path.max_message = NARROW_LEN;
+        self.begin_repair(SequenceNumber::ZERO, 1);
     }
 
     /// The reader is reached by a path. Says whether that is news. What was found out about the former one holds if it is the same.
@@ -268,7 +277,7 @@ impl ReaderProxy {
         if announced == path {
             return false;
         }
-        (self.path, self.narrow_from) = (path, None);
+        (self.path, self.narrow_from, self.reached) = (path, None, Reached::default());
         true
     }
 

@@ -28,7 +28,6 @@ impl Writer {
         if !core::mem::take(&mut proxy.queued) {
             return None;
         }
-        destinations.push(proxy.path.locator);
         let is_narrow = proxy.begin_repairs(now);
         let reader = proxy.guid;
         if is_narrow {
@@ -36,8 +35,9 @@ impl Writer {
             ctx.notify(Event::PathNarrowed(self.handle));
             self.reroute(ctx);
         }
-        let proxy = self.proxies.get(index)?;
-        let mut message = Message::new(frame, proxy.path.max_message, header)?;
+        let way = self.way_alone(self.proxies.get(index)?, ctx);
+        destinations.push(way.locator);
+        let mut message = Message::new(frame, way.max_message, header)?;
         message.builder.info_destination(reader.prefix).ok()?;
         let empty = message.builder.len();
         while let Some(step) = self.next_repair(index) {
@@ -64,10 +64,20 @@ impl Writer {
         let len = message.builder.len();
         if let Some(proxy) = self.proxies.get_mut(index) {
             proxy.repairs_left(len);
+            if !proxy.reliable {
+                self.note_sent_alone();
+            }
         }
         self.queue_repair(index, ctx);
         self.go_on_directing(index, ctx);
         (len > empty).then_some(len)
+    }
+
+    /// How what is for one reader alone gets to it. A best-effort reader drops what others have overtaken, so it is sent that by the
+    /// path of all samples (RTPS 2.5 §8.4.12.1); `INFO_DST` and the reader's entity id keep it from the others that listen there.
+    fn way_alone(&self, proxy: &ReaderProxy, ctx: &Context) -> Path {
+        let channel = self.route.channel.filter(|_| !proxy.reliable);
+        route::way_to(proxy, channel, &ctx.channels)
     }
 
     /// A best-effort reader may have got what was directed to it: what was kept for it is settled, and what waits for the sake of
@@ -205,7 +215,7 @@ impl Writer {
             // Nothing else shares its datagram.
             return Err(Full);
         }
-        let size = fragment_size_for(proxy, change, self.route.more);
+        let size = fragment_size(&self.way_alone(proxy, ctx), proxy.live_from, change, self.route.more);
         if change.payload.len() <= usize::from(size) {
             self.emit(message, change, reader, directed_to, Part::Whole)?;
             ctx.counters.data_sent += 1;
@@ -252,7 +262,7 @@ impl Writer {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
         let (reader, directed_to) = addressee(proxy, change);
-        let size = fragment_size_for(proxy, change, self.route.more);
+        let size = fragment_size(&self.way_alone(proxy, ctx), proxy.live_from, change, self.route.more);
         let count = fragment_count(change.payload.len(), size);
         let Some(number) = fragments.iter().find(|number| (1..=count).contains(number)) else {
             return self.replace_fragments(index, change.sn, fragments);
@@ -329,12 +339,7 @@ fn addressee(proxy: &ReaderProxy, change: &Change) -> (EntityId, Option<takt_wir
     (proxy.guid.entity_id, directed.then_some(proxy.guid))
 }
 
-/// The fragment size in which this reader knows the change.
-fn fragment_size_for(proxy: &ReaderProxy, change: &Change, more: usize) -> u16 {
-    fragment_size(&proxy.path, proxy.live_from, change, more)
-}
-
-/// The same for a path, and a reader that is sent what is written from `live_from` on.
+/// The fragment size in which a reader, that is sent what is written from `live_from` on, knows the change by a path.
 pub(super) fn fragment_size(path: &Path, live_from: SequenceNumber, change: &Change, more: usize) -> u16 {
     let own = route::fragment_size(path, more);
     if change.sn < live_from { own } else { own.min(change.fragment_size) }

@@ -39,6 +39,8 @@ pub(crate) struct Route {
     known: BTreeSet<Locator>,
     pub(crate) fragment_size: u16,
     pub(crate) max_message: usize,
+    /// Longer datagrams may be lost unnoticed.
+    pub(super) len_proven: usize,
     /// Whether any reader is reliable.
     pub(crate) reliable: bool,
     /// What inline QoS takes beside the usual.
@@ -57,6 +59,7 @@ impl Route {
             known: BTreeSet::new(),
             fragment_size: u16::MAX,
             max_message: usize::MAX,
+            len_proven: usize::MAX,
             reliable: false,
             more,
             channel: None,
@@ -64,55 +67,77 @@ impl Route {
         }
     }
 
-    pub(crate) fn to(proxies: &Slots<ReaderProxy>, more: usize, channels: &Channels) -> Self {
-        let mut route = Self::new(more);
-        route.choose_channel(proxies, channels);
+    /// The way to these readers, by `channel` to those whom that serves.
+    pub(crate) fn to(
+        proxies: &Slots<ReaderProxy>,
+        more: usize,
+        channels: &Channels,
+        channel: Option<usize>,
+        wanted: ChannelSet,
+    ) -> Self {
+        let mut route = Self { channel, wanted, ..Self::new(more) };
         proxies.iter().for_each(|(_, proxy)| route.add(proxy, channels));
         route
     }
 
     /// Leads to one more reader, by the channel that was chosen if that serves it.
     pub(crate) fn add(&mut self, proxy: &ReaderProxy, channels: &Channels) {
-        let mut way = proxy.path;
-        if let Some(channel) = self.channel.filter(|channel| proxy.hearing.is_served_by(*channel))
-            && let Some(channel) = channels.list.get(channel)
-        {
-            (way.locator, way.max_message) = (channel.locator, way.max_message.min(channel.max_message));
-        }
+        let way = way_to(proxy, self.channel, channels);
         if !proxy.is_behind && self.known.insert(way.locator) {
             self.destinations.push(way.locator);
         }
         self.max_message = self.max_message.min(way.max_message);
         self.fragment_size = self.fragment_size.min(fragment_size(&way, self.more));
+        self.len_proven = self.len_proven.min(proxy.len_proven());
         self.reliable |= proxy.reliable;
     }
+}
 
-    /// The channel that saves most, if every reader that hears it can be served by it: nobody is to be sent a thing twice.
-    fn choose_channel(&mut self, proxies: &Slots<ReaderProxy>, channels: &Channels) {
-        let mut best = 0;
-        for (at, channel) in channels.list.iter().enumerate() {
-            let places_if = |can_serve: &dyn Fn(&Hearing) -> bool| {
-                let mut places = Vec::new();
-                for (_, proxy) in proxies.iter() {
-                    match can_serve(&proxy.hearing) {
-                        true => places.push(proxy.path.locator),
-                        false if proxy.hearing.hears >> at & 1 != 0 => return 0,
-                        false => {}
-                    }
+/// How new samples get to a reader: by `channel` if that serves it.
+pub(super) fn way_to(proxy: &ReaderProxy, channel: Option<usize>, channels: &Channels) -> Path {
+    let served_by = channel.filter(|channel| proxy.hearing.is_served_by(*channel));
+    match served_by.and_then(|channel| channels.list.get(channel)) {
+        Some(channel) => {
+            Path { locator: channel.locator, max_message: proxy.path.max_message.min(channel.max_message) }
+        }
+        None => proxy.path,
+    }
+}
+
+/// Adds a destination; none is there twice, and they are in order.
+pub(super) fn add_destination(destinations: &mut Vec<Locator>, locator: Locator) {
+    if let Err(place) = destinations.binary_search(&locator) {
+        destinations.insert(place, locator);
+    }
+}
+
+/// The channel that saves most datagrams, and the channels that would save some if all listeners had proven to hear them. A channel
+/// is chosen only if it can serve every reader that hears it, so that no reader receives a sample twice.
+pub(super) fn choose_channel(proxies: &Slots<ReaderProxy>, channels: &Channels) -> (Option<usize>, ChannelSet) {
+    let (mut best, mut chosen, mut wanted) = (0, None, 0);
+    for (at, channel) in channels.list.iter().enumerate() {
+        let places_if = |can_serve: &dyn Fn(&Hearing) -> bool| {
+            let mut places = Vec::new();
+            for (_, proxy) in proxies.iter() {
+                match can_serve(&proxy.hearing) {
+                    true => places.push(proxy.path.locator),
+                    false if proxy.hearing.hears >> at & 1 != 0 => return 0,
+                    false => {}
                 }
-                places.sort_unstable();
-                places.dedup();
-                places.len()
-            };
-            if channels.is_cheaper(channel.listeners, places_if(&|hearing| hearing.takes >> at & 1 != 0)) {
-                self.wanted |= 1 << at;
             }
-            let places = places_if(&|hearing| hearing.is_served_by(at));
-            if places > best && channels.is_cheaper(channel.listeners - channel.deaf, places) {
-                (best, self.channel) = (places, Some(at));
-            }
+            places.sort_unstable();
+            places.dedup();
+            places.len()
+        };
+        if channels.is_cheaper(channel.listeners, places_if(&|hearing| hearing.takes >> at & 1 != 0)) {
+            wanted |= 1 << at;
+        }
+        let places = places_if(&|hearing| hearing.is_served_by(at));
+        if places > best && channels.is_cheaper(channel.listeners - channel.deaf, places) {
+            (best, chosen) = (places, Some(at));
         }
     }
+    (chosen, wanted)
 }
 
 #[cfg(test)]

@@ -11,6 +11,11 @@
 //! (RTPS 2.5 §8.4.2.3.1: a reader must answer a HEARTBEAT). `wait_for_acknowledgments` still waits for it. Builtin
 //! writers wait for all.
 //!
+//! A reader that has acknowledged before may ignore the writer since (DDS 1.4 §2.2.2.2.1), or its side may have ended the match
+//! otherwise. It is silent once it has left heartbeats unanswered for the lease of the writer's own participant and [`SILENT_AFTER_MIN`],
+//! from the moment on at which its participant is heard again. A participant to which nothing comes through for that lease has removed
+//! the writer; one that hears the writer and is matched with it answers.
+//!
 //! A link that fails for less than the lease ends no match, so it makes no reader silent either. A participant that is not
 //! heard at all is removed with its readers when its lease ends.
 
@@ -41,31 +46,48 @@ pub(crate) struct Presence {
     /// When its last datagram came.
     pub(crate) heard: Instant,
     pub(crate) lease: Duration,
+    /// Of the writer's own participant.
+    pub(crate) own_lease: Duration,
 }
 
 impl Presence {
     /// Of the writer's own participant.
     pub(crate) fn own(now: Instant) -> Self {
-        Self { heard: now, lease: SILENT_AFTER_MAX }
+        Self { heard: now, lease: SILENT_AFTER_MAX, own_lease: SILENT_AFTER_MAX }
     }
 }
 
-/// The heartbeats that a reader has not answered, if it never answered one.
+/// The heartbeats that a reader has not answered since its last answer.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     asked: u32,
     since: Option<Instant>,
+    /// The first of them that was sent after its participant had been heard again.
+    heard_since: Option<Instant>,
     pub(super) is_silent: bool,
 }
 
 impl Silence {
-    /// One more heartbeat is about to be sent; says whether the reader becomes silent.
+    /// One more heartbeat is about to be sent to a reader that never answered one; says whether the reader becomes silent.
     fn asks(&mut self, now: Instant, participant: Presence) -> bool {
         let since = *self.since.get_or_insert(now);
         self.asked = self.asked.saturating_add(1);
         let patience = participant.lease.clamp(SILENT_AFTER_MIN, SILENT_AFTER_MAX);
         let is_over = self.asked > SILENT_HEARTBEATS && now.since(since) >= patience;
         is_over && participant.heard > since && !core::mem::replace(&mut self.is_silent, true)
+    }
+
+    /// The same of a reader that has answered before.
+    fn asks_again(&mut self, now: Instant, participant: Presence) -> bool {
+        let since = *self.since.get_or_insert(now);
+        self.asked = self.asked.saturating_add(1);
+        if participant.heard <= since {
+            return false;
+        }
+        let heard_since = *self.heard_since.get_or_insert(now);
+        let is_over = now.since(heard_since) >= participant.own_lease + SILENT_AFTER_MIN;
+        let is_heard = participant.heard > heard_since;
+        self.asked > SILENT_HEARTBEATS && is_over && is_heard && !core::mem::replace(&mut self.is_silent, true)
     }
 }
 
@@ -115,7 +137,7 @@ impl Writer {
         }
     }
 
-    /// Heartbeats are about to be sent: those who have never answered one may be silent.
+    /// Heartbeats are about to be sent: readers that have left earlier ones unanswered may be silent.
     pub(super) fn note_silence(&mut self, now: Instant, ctx: &mut Context, presence: impl Fn(GuidPrefix) -> Presence) {
         if self.entity_id.is_builtin() {
             return;
@@ -124,7 +146,12 @@ impl Writer {
         let last = self.history.last_sn();
         let mut silent = 0;
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.reliable && proxy.acked < last) {
-            silent += u64::from(!proxy.has_answered() && proxy.silence.asks(now, presence(proxy.guid.prefix)));
+            let presence = presence(proxy.guid.prefix);
+            let is_silent = match proxy.has_answered() {
+                true => proxy.silence.asks_again(now, presence),
+                false => proxy.silence.asks(now, presence),
+            };
+            silent += u64::from(is_silent);
         }
         if silent > 0 {
             ctx.counters.silent_readers += silent;
@@ -133,10 +160,10 @@ impl Writer {
         }
     }
 
-    /// A reader has acknowledged: one that was silent is waited for, and one that was behind may keep pace again.
+    /// A reader has answered: one that was silent is waited for, and one that was behind may keep pace again.
     pub(super) fn heard_from(&mut self, index: u32, ctx: &mut Context) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        let was_silent = core::mem::take(&mut proxy.silence.is_silent);
+        let was_silent = core::mem::take(&mut proxy.silence).is_silent;
         let was_behind = proxy.is_behind;
         if !was_silent && !was_behind {
             return;
@@ -181,7 +208,7 @@ mod tests {
     }
 
     fn heard(heard: Instant, lease_s: u64) -> Presence {
-        Presence { heard, lease: Duration::from_secs(lease_s) }
+        Presence { heard, lease: Duration::from_secs(lease_s), own_lease: Duration::from_secs(20) }
     }
 
     #[test]
@@ -202,6 +229,19 @@ mod tests {
             let found = (0..).step_by(100).find(|at_ms| silence.asks(at(*at_ms), heard(at(*at_ms), lease_s)));
             assert_eq!(found, Some(expected_ms), "a lease of {lease_s} s");
         }
+    }
+
+    #[test]
+    fn reader_that_has_answered_is_silent_after_the_own_lease_from_when_its_participant_is_heard_again() {
+        let mut silence = Silence::default();
+        // A process that was stopped for 15 s is heard again before it answers.
+        let heard_at = |at_ms: u64| heard(at(if at_ms < 15_000 { 0 } else { at_ms }), 3);
+        let found = (0..).step_by(100).find(|at_ms| silence.asks_again(at(*at_ms), heard_at(*at_ms)));
+        assert_eq!(found, Some(15_000 + 20_000 + 2_000));
+        let mut heard_once = Silence::default();
+        let last = |at_ms: u64| heard(at(at_ms.min(50)), 3);
+        let found = (0..100_000).step_by(100).find(|at_ms| heard_once.asks_again(at(*at_ms), last(*at_ms)));
+        assert_eq!(found, None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Header, Heartbeat, Payload};
-use takt_wire::qos::History;
+use takt_wire::qos::{Durability, History};
 use takt_wire::{EntityId, Full, Guid, GuidPrefix, Lent, Locator, SequenceNumber, Timestamp};
 
 /// Room for key hash, status info, directed write, original writer, coherent sets, group sequence number and sentinel.
@@ -153,8 +153,9 @@ impl Writer {
         self.closed_since = datagram.stalled.then(|| self.closed_since.unwrap_or(now));
         self.address(&mut message, &datagram, destinations, ctx);
         let len = (!message.builder.is_empty()).then(|| message.builder.len());
-        if len.is_some() {
+        if let Some(len) = len {
             ctx.use_channels(self.route.wanted);
+            self.note_len(len, ctx);
         }
         if more {
             self.queue_data(ctx);
@@ -316,19 +317,20 @@ impl Writer {
     /// One for all, and for some of those who begin with what is new one of its own, since a reader of ours begins with no
     /// other ([`crate::reader`]). The others ask.
     fn greet_strangers(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
-        let Self { proxies, history, heartbeat: state, entity_id, membership, .. } = self;
+        let Self { proxies, history, heartbeat: state, entity_id, membership, data, .. } = self;
+        let has_services = data.qos.durability >= Durability::Transient && !entity_id.is_builtin();
         let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| is_stranger(proxy));
         let Some(first) = strangers().map(|proxy| proxy.first_relevant).min() else { return };
         // What has left the history is owed to no reader that wants that.
         let first = first.max(history.first_sn());
-        let mut greet = |message: &mut Message<'_>, reader, first_sn, first_relevant: SequenceNumber| {
-            let (writer, last_sn, count) = (*entity_id, first_relevant.prev(), state.next_greeting_count());
+        let mut greet = |message: &mut Message<'_>, reader, first_sn, last_sn: SequenceNumber| {
+            let (writer, count) = (*entity_id, state.next_greeting_count());
             let (is_final, liveliness) = (true, false);
             let group = membership.as_ref().and_then(|it| it.group_info(history, first_sn, last_sn));
             let greeting = Heartbeat { reader, writer, first_sn, last_sn, count, is_final, liveliness, group };
             ctx.counters.heartbeats_sent += u64::from(message.builder.heartbeat(&greeting).is_ok());
         };
-        greet(message, EntityId::UNKNOWN, history.first_sn(), first);
+        greet(message, EntityId::UNKNOWN, history.first_sn(), first.prev());
         let mut is_directed = false;
         for proxy in strangers().filter(|proxy| proxy.first_relevant == proxy.live_from).take(GREETED_AT_ONCE) {
             // Where there is no room for this, there is none for a heartbeat, nor for data.
@@ -336,7 +338,10 @@ impl Writer {
                 break;
             }
             is_directed = true;
-            greet(message, proxy.guid.entity_id, proxy.first_relevant, proxy.first_relevant);
+            // A service may have brought what was written since the match. The reader drops that only if the writer has said that it has it.
+            let before = proxy.first_relevant.prev();
+            let last = if has_services { before.max(history.last_sn()) } else { before };
+            greet(message, proxy.guid.entity_id, proxy.first_relevant, last);
         }
         let is_for_all = !is_directed || message.builder.info_destination(GuidPrefix::UNKNOWN).is_ok();
         debug_assert!(is_for_all, "a datagram has room for all greetings");

@@ -30,6 +30,14 @@ fn deaf_at(nodes: &[usize]) -> Network {
     network
 }
 
+fn best_effort_writer() -> DataWriterQos {
+    DataWriterQos { reliability: best_effort(), ..keep_all_writer() }
+}
+
+fn best_effort_reader() -> DataReaderQos {
+    DataReaderQos { reliability: best_effort(), ..keep_all_reader() }
+}
+
 struct Fan {
     network: Network,
     writer: WriterHandle,
@@ -103,6 +111,15 @@ impl Fan {
             self.write();
             self.network.run(100);
         }
+    }
+
+    /// Writes so many samples, one every 2 ms, whoever gets them.
+    fn write_on(&mut self, samples: u32) {
+        for number in self.written..self.written + samples {
+            self.network.write(0, self.writer, &payload(number, 100)).expect("there is room");
+            self.network.run(2);
+        }
+        self.written += samples;
     }
 
     fn sent_to(&self, to: Locator) -> usize {
@@ -338,4 +355,274 @@ fn assertions_arrive_between_questions() {
     assert_eq!(changed(&mut fan), (1, 0));
     assert!(fan.is_multicast(), "and the answers are still understood");
     assert_eq!(fan.network.nodes[0].counters().stale_acknowledgements, stale);
+}
+
+/// Waits until three participants have said that they hear the group.
+fn await_answers(network: &mut Network) {
+    let answers = network.nodes[0].counters().acknacks_received;
+    let answered = network.run_until(SECOND, |network| {
+        let counters = network.nodes[0].counters();
+        counters.multicast_questions_sent == 1 && counters.acknacks_received >= answers + 3
+    });
+    assert!(answered, "all have answered the question");
+}
+
+/// A participant reads its sockets one after the other, so datagrams of the group overtake those of its own port, and RTPS has a
+/// best-effort reader drop what is older than what it delivered.
+#[test]
+fn best_effort_readers_miss_nothing_when_samples_begin_to_go_to_the_group() {
+    let mut network = Network::new(0, 3);
+    (0..=3).for_each(|node| _ = network.join_with(listening(node)));
+    let writer = network.writer(0, writer_spec("T", false, best_effort_writer()));
+    let readers: Vec<_> =
+        (1..=3).map(|node| network.reader(node, reader_spec("T", false, best_effort_reader()))).collect();
+    for (at, reader) in readers.iter().enumerate() {
+        network.await_match((0, writer), (at + 1, *reader));
+    }
+    await_answers(&mut network);
+    let mut numbers = 0..;
+    let mut write = |network: &mut Network, count: usize| {
+        for number in numbers.by_ref().take(count) {
+            network.write(0, writer, &payload(number, 100)).expect("there is room");
+            network.run(2);
+        }
+    };
+    (1..=3).for_each(|node| network.hold_up(node));
+    write(&mut network, 200);
+    (1..=3).for_each(|node| network.resume(node, true));
+    write(&mut network, 200);
+    network.sent_to.clear();
+    write(&mut network, 10);
+    assert_eq!(network.sent_to.get(&channel()), Some(&10), "samples go to the group");
+    let expected: Vec<_> = (0..410).map(|number| payload(number, 100)).collect();
+    for (at, reader) in readers.iter().enumerate() {
+        let taken: Vec<_> = network.take_all(at + 1, *reader).into_iter().map(|(_, bytes)| bytes).collect();
+        assert_eq!(taken.len(), expected.len(), "reader {at}");
+        assert_eq!(taken, expected);
+    }
+}
+
+/// The history that was sent to the first of them by unicast waits in their sockets while the next samples come by the group.
+#[test]
+fn best_effort_late_joiners_miss_nothing_of_the_history_when_samples_begin_to_go_to_the_group() {
+    let mut network = Network::new(0, 3);
+    (0..=3).for_each(|node| _ = network.join_with(listening(node)));
+    let proving = network.writer(0, writer_spec("T", false, best_effort_writer()));
+    for node in 1..=3 {
+        let reader = network.reader(node, reader_spec("T", false, best_effort_reader()));
+        network.await_match((0, proving), (node, reader));
+    }
+    await_answers(&mut network);
+    let durability = Durability::TransientLocal;
+    let writer = network.writer(0, writer_spec("H", false, DataWriterQos { durability, ..best_effort_writer() }));
+    let mut numbers = 0..;
+    let mut write = |network: &mut Network| {
+        for number in numbers.by_ref().take(50) {
+            network.write(0, writer, &payload(number, 100)).expect("there is room");
+            network.run(2);
+        }
+    };
+    write(&mut network);
+    network.run(1_000);
+    (1..=3).for_each(|node| network.hold_up(node));
+    let join = |node| {
+        let spec = reader_spec("H", false, DataReaderQos { durability, ..best_effort_reader() });
+        let reader = network.reader(node, spec);
+        network.run(20);
+        reader
+    };
+    let readers: Vec<_> = (1..=3).map(join).collect();
+    write(&mut network);
+    (1..=3).for_each(|node| network.resume(node, true));
+    network.run(3_000);
+    for (at, reader) in readers.iter().enumerate() {
+        let taken: Vec<_> = network.take_all(at + 1, *reader).into_iter().map(|(_, bytes)| bytes).collect();
+        assert_eq!(taken, (0..100).map(|number| payload(number, 100)).collect::<Vec<_>>(), "reader {at}");
+    }
+}
+
+/// Each reader that comes or goes meanwhile is a reason to ask again.
+#[test]
+fn change_of_route_ends_after_two_seconds_though_one_does_not_answer_and_readers_come_and_go() {
+    let mut network = Network::new(0, 3);
+    (0..=3).for_each(|node| _ = network.join_with(listening(node)));
+    let writer = network.writer(0, writer_spec("T", false, best_effort_writer()));
+    for node in 1..=3 {
+        let reader = network.reader(node, reader_spec("T", false, best_effort_reader()));
+        network.await_match((0, writer), (node, reader));
+    }
+    await_answers(&mut network);
+    network.hold_up(1);
+    for number in 0..150 {
+        let reader = network.reader(2, reader_spec("T", false, best_effort_reader()));
+        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.run(10);
+        network.nodes[2].delete_reader(network.now, reader).expect("it is there");
+        network.run(10);
+    }
+    assert_eq!(network.nodes[0].counters().unconfirmed_route_changes, 1);
+}
+
+/// The same when they cease to.
+#[test]
+fn best_effort_readers_miss_nothing_when_samples_no_longer_go_to_the_group() {
+    let mut fan = Fan::new(3, 0, best_effort());
+    assert!(fan.is_multicast());
+    let before = fan.written;
+    fan.network.hold_up(1);
+    fan.write_on(10);
+    fan.network.nodes[3].delete_reader(fan.network.now, fan.readers[2]).expect("it is there");
+    fan.write_on(50);
+    fan.network.resume(1, false);
+    fan.write_on(50);
+    fan.forget();
+    fan.write_on(10);
+    assert_eq!([1, 2].map(|node| fan.sent_to(address(node))), [10, 10], "two are served one by one");
+    for at in 0..2 {
+        let taken: Vec<_> = fan.network.take_all(at + 1, fan.readers[at]).into_iter().map(|(_, bytes)| bytes).collect();
+        let expected: Vec<_> = (before..fan.written).map(|number| payload(number, 100)).collect();
+        assert_eq!(taken.len(), expected.len(), "reader {at}");
+        assert_eq!(taken, expected);
+    }
+}
+
+/// A writer of long samples with readers at three nodes in turn, whose hosts take long packets and at first get nothing that is sent to the group.
+fn long_samples_by_unicast(readers_each: usize) -> (Network, WriterHandle, Vec<ReaderHandle>) {
+    let mut network = Network::new(0, 3);
+    network.deaf = vec![1, 2, 3];
+    for node in 0..=3 {
+        let mut config = config(node, 9_000);
+        config.locators.default_multicast = vec![group()];
+        network.join_with(config);
+    }
+    let writer = network.writer(0, writer_spec("T", false, best_effort_writer()));
+    let nodes = (1..=3).cycle().take(3 * readers_each);
+    let spec = || reader_spec("T", false, best_effort_reader());
+    let readers: Vec<_> = nodes.map(|node| (node, network.reader(node, spec()))).collect();
+    readers.iter().for_each(|reader| network.await_match((0, writer), *reader));
+    (network, writer, readers.into_iter().map(|(_, reader)| reader).collect())
+}
+
+/// Writes samples of so many octets, one each 50 ms, until this is so.
+fn write_until(network: &mut Network, writer: WriterHandle, len: usize, mut is_so: impl FnMut(&mut Network) -> bool) {
+    let mut written = 0;
+    while !is_so(network) {
+        assert!(written < 2_000, "it is so within 100 s");
+        network.write(0, writer, &payload(written, len)).expect("there is room");
+        network.run(50);
+        written += 1;
+    }
+}
+
+#[test]
+fn writer_finds_out_that_the_group_takes_shorter_datagrams_than_the_unicast_that_it_has_proven() {
+    let (mut network, writer, readers) = long_samples_by_unicast(1);
+    network.group_len_max = Some(1_472);
+    let mut count = 0;
+    write_until(&mut network, writer, 8_000, |_| {
+        count += 1;
+        count > 100
+    });
+    for (at, reader) in readers.iter().enumerate() {
+        assert_eq!(network.take_all(at + 1, *reader).len(), 100, "by unicast reader {at} gets all");
+    }
+    network.deaf.clear();
+    network.sent_to.clear();
+    write_until(&mut network, writer, 8_000, |network| network.nodes[0].counters().narrowed_paths == 3);
+    (0..3).for_each(|at| _ = network.take_all(at + 1, readers[at]));
+    let by_group = |network: &Network| network.sent_to.get(&channel()).copied().unwrap_or(0);
+    let before = by_group(&network);
+    for number in 0..10 {
+        network.write(0, writer, &payload(number, 8_000)).expect("there is room");
+        network.run(50);
+    }
+    assert!(by_group(&network) >= before + 10, "samples go to the group");
+    for (at, reader) in readers.iter().enumerate() {
+        assert_eq!(network.take_all(at + 1, *reader).len(), 10, "reader {at}");
+    }
+}
+
+#[test]
+fn questions_about_paths_and_before_changes_of_route_allocate_nothing() {
+    let (mut network, writer, _) = long_samples_by_unicast(20);
+    let mut count = 0;
+    write_until(&mut network, writer, 100, |_| {
+        count += 1;
+        count > 10
+    });
+    network.longest = 0;
+    network.sent_to.clear();
+    (network.meter, network.metered) = (crate::allocations::allocations, 0);
+    write_until(&mut network, writer, 2_000, |network| network.longest > 8_000);
+    assert_eq!(network.metered, 0, "a question of the length of the path was asked");
+    network.deaf.clear();
+    let by_group = |network: &Network| network.sent_to.get(&channel()).copied().unwrap_or(0);
+    write_until(&mut network, writer, 2_000, |network| by_group(network) > 100);
+    assert_eq!(network.metered, 0, "a question was asked before samples went to the group");
+}
+
+/// A writer and three best-effort readers that are served by the group; what is for one of them alone comes between other samples.
+#[test]
+fn best_effort_reader_that_the_group_serves_misses_no_directed_sample() {
+    let mut fan = Fan::new(3, 0, best_effort());
+    assert!(fan.is_multicast());
+    let chosen = fan.network.nodes[1].reader_guid(fan.readers[0]).expect("the reader lives");
+    let before = fan.written;
+    fan.network.hold_up(1);
+    fan.forget();
+    for number in before..before + 20 {
+        let bytes = payload(number, if number % 6 == 0 { 5_000 } else { 100 });
+        let destinations: &[_] = if number % 3 == 0 { &[chosen] } else { &[] };
+        let (kind, payload_len) = (ChangeKind::Alive, bytes.len());
+        let change = NewChange { kind, key_hash: [0; 16], source_timestamp: None, destinations, payload_len };
+        let now = fan.network.now;
+        let written = fan.network.nodes[0].write(now, fan.writer, &change, |slot| {
+            slot.copy_from_slice(&bytes);
+            Some(bytes.len())
+        });
+        assert!(written.is_ok(), "{written:?}");
+        fan.network.run(2);
+    }
+    fan.network.resume(1, true);
+    fan.network.run(10);
+    assert!(fan.sent_to(channel()) >= 20 && fan.sent_to(address(1)) == 0, "{:?}", fan.network.sent_to);
+    let mut numbers = |at: usize| -> Vec<u32> {
+        let taken = fan.network.take_all(at + 1, fan.readers[at]);
+        taken.iter().map(|(_, bytes)| crate::content_filter::number(bytes)).collect()
+    };
+    assert_eq!(numbers(0), (before..before + 20).collect::<Vec<_>>());
+    let of_all: Vec<u32> = (before..before + 20).filter(|number| number % 3 != 0).collect();
+    assert_eq!([numbers(1), numbers(2)], [of_all.clone(), of_all], "the others get none of them");
+}
+
+#[test]
+fn best_effort_reader_that_the_group_serves_misses_nothing_that_a_filter_keeps_from_others() {
+    let mut network = Network::new(0, 3);
+    (0..=3).for_each(|node| _ = network.join_with(listening(node)));
+    let filters: Option<std::sync::Arc<dyn FilterFactory>> = Some(std::sync::Arc::new(crate::content_filter::Factory));
+    let writer = network.writer(0, WriterSpec { filters, ..writer_spec("T", false, best_effort_writer()) });
+    let readers: Vec<_> = (1..=3)
+        .map(|node| {
+            let content_filter = if node == 1 { crate::content_filter::multiples_of(3) } else { None };
+            network.reader(node, ReaderSpec { content_filter, ..reader_spec("T", false, best_effort_reader()) })
+        })
+        .collect();
+    for (at, reader) in readers.iter().enumerate() {
+        network.await_match((0, writer), (at + 1, *reader));
+    }
+    let by_group = |network: &Network| network.sent_to.get(&channel()).copied().unwrap_or(0);
+    write_until(&mut network, writer, 100, |network| by_group(network) > 50);
+    (0..3).for_each(|at| _ = network.take_all(at + 1, readers[at]));
+    network.hold_up(2);
+    for number in 0..30 {
+        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.run(2);
+    }
+    network.resume(2, true);
+    network.run(10);
+    let mut numbers = |at: usize| -> Vec<u32> {
+        network.take_all(at + 1, readers[at]).iter().map(|(_, bytes)| crate::content_filter::number(bytes)).collect()
+    };
+    assert_eq!(numbers(0), (0..30).step_by(3).collect::<Vec<_>>());
+    assert_eq!([numbers(1), numbers(2)], [(0..30).collect::<Vec<_>>(), (0..30).collect()]);
 }

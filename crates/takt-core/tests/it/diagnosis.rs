@@ -108,3 +108,37 @@ fn participant_that_answers_is_not_silent() {
         assert!(!network.events(node).iter().any(|event| matches!(event, Event::ParticipantSilent(_))));
     }
 }
+
+/// Whoever can send announcements can write one.
+#[test]
+fn forged_reason_of_a_network_changes_a_text_and_keeps_no_pair_apart() {
+    let mut network = Network::new(1, 9);
+    let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
+    let mut puppet = Puppet::new(9);
+    let now = network.now;
+    puppet.join(&mut network.nodes[0], now);
+    let mut announce = |network: &mut Network, key: u32, reason: Option<&str>, change: fn(&mut DataWriterQos)| {
+        let mut data = puppet.publication(key, true);
+        data.refusal = reason.map(str::to_owned);
+        change(&mut data.qos);
+        puppet.publish(&mut network.nodes[0], now, &data);
+        let refusal = network.nodes[0].refusals().last().map(|refusal| refusal.reason.to_string());
+        let status = network.nodes[0].requested_incompatible_qos_status(reader).expect("it lives");
+        (network.nodes[0].matched_publications(reader).expect("it lives").len(), refusal, status.last_network_reason)
+    };
+    let forged = Some("the network is full");
+    assert_eq!(announce(&mut network, 1, forged, |_| ()), (1, None, None), "compatible all the same");
+    let (matched, text, reason) = announce(&mut network, 2, forged, |qos| qos.ownership = Ownership::Exclusive);
+    let expected = "the network's controller refuses the pair: the network is full";
+    assert_eq!((matched, text.as_deref(), reason.as_deref()), (1, Some(expected), forged));
+    // A later reason takes the place of the one before.
+    announce(&mut network, 2, Some("still full"), |qos| qos.ownership = Ownership::Exclusive);
+    assert_eq!(network.nodes[0].refusals().count(), 1);
+    let (matched, text, reason) = announce(&mut network, 2, None, |qos| qos.ownership = Ownership::Exclusive);
+    assert_eq!((matched, reason), (1, None));
+    assert!(text.is_some_and(|text| text.starts_with("OWNERSHIP: ")), "the reason went, the policy stayed");
+    // A cause that no controller makes is not hidden.
+    let (matched, text, reason) = announce(&mut network, 3, forged, |qos| qos.reliability = best_effort());
+    assert_eq!((matched, reason), (1, None));
+    assert!(text.is_some_and(|text| text.starts_with("RELIABILITY: ")));
+}

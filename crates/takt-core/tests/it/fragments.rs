@@ -167,6 +167,80 @@ fn writer_sends_shorter_datagrams_where_long_ones_never_arrive() {
     }
 }
 
+fn best_effort_pair(network: &mut Network) -> (WriterHandle, ReaderHandle) {
+    let writer = DataWriterQos { reliability: best_effort(), ..keep_all_writer() };
+    let reader = DataReaderQos { reliability: best_effort(), ..keep_all_reader() };
+    let writer = network.writer(0, writer_spec("T", false, writer));
+    let reader = network.reader(1, reader_spec("T", false, reader));
+    network.await_match((0, writer), (1, reader));
+    network.events(0);
+    (writer, reader)
+}
+
+/// Writes a sample each 50 ms; how many of the last ten arrive.
+fn write_each_50_ms(
+    network: &mut Network,
+    (writer, reader): (WriterHandle, ReaderHandle),
+    count: u32,
+    len: usize,
+) -> usize {
+    let mut taken = 0;
+    for number in 0..count {
+        network.write(0, writer, &payload(number, len)).expect("there is room");
+        network.run(50);
+        let arrived = network.take_all(1, reader);
+        assert!(arrived.iter().all(|(_, bytes)| *bytes == payload(number, len)));
+        taken += if number + 10 >= count { arrived.len() } else { 0 };
+    }
+    taken
+}
+
+#[test]
+fn best_effort_writer_sends_shorter_datagrams_where_long_ones_never_arrive() {
+    for len in [1_460, 8_000, 20_000, 1_000_000] {
+        let mut network = Network::with_mtu(2, 69, 9_000);
+        network.path_len_max = Some(1_472);
+        let pair = best_effort_pair(&mut network);
+        assert_eq!(write_each_50_ms(&mut network, pair, 200, len), 10, "{len} octets");
+        assert_eq!(network.nodes[0].counters().narrowed_paths, 1, "{len} octets");
+        assert!(network.events(0).contains(&Event::PathNarrowed(pair.0)), "{len} octets");
+    }
+}
+
+#[test]
+fn best_effort_writer_of_short_samples_asks_nothing_about_its_path() {
+    let mut network = Network::with_mtu(2, 69, 9_000);
+    network.path_len_max = Some(1_472);
+    let pair = best_effort_pair(&mut network);
+    network.longest = 0;
+    assert_eq!(write_each_50_ms(&mut network, pair, 200, 1_000), 10);
+    assert!(network.longest < 1_200 && network.nodes[0].counters().narrowed_paths == 0);
+}
+
+#[test]
+fn best_effort_writer_goes_on_with_long_datagrams_where_they_arrive() {
+    let mut network = Network::with_mtu(2, 70, 9_000);
+    let pair = best_effort_pair(&mut network);
+    network.faults = Faults { loss: 30, ..Faults::default() };
+    write_each_50_ms(&mut network, pair, 400, 8_000);
+    network.longest = 0;
+    write_each_50_ms(&mut network, pair, 10, 8_000);
+    assert!(network.longest > 8_000 && network.nodes[0].counters().narrowed_paths == 0);
+}
+
+/// A participant that does not answer may be stopped, and have a path that takes long datagrams.
+#[test]
+fn path_to_a_participant_that_answers_nothing_stays_as_it_is() {
+    let mut network = Network::with_mtu(2, 70, 9_000);
+    let pair = best_effort_pair(&mut network);
+    network.hold_up(1);
+    write_each_50_ms(&mut network, pair, 100, 8_000);
+    network.resume(1, true);
+    network.take_all(1, pair.1);
+    assert_eq!(write_each_50_ms(&mut network, pair, 20, 8_000), 10);
+    assert_eq!(network.nodes[0].counters().narrowed_paths, 0);
+}
+
 #[test]
 fn long_datagrams_stay_long_where_they_arrive_though_many_are_lost() {
     let mut network = Network::with_mtu(2, 70, 9_000);

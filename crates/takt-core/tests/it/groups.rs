@@ -24,7 +24,7 @@ pub(crate) struct World {
     pub(crate) network: Network,
     publisher: PublisherHandle,
     pub(crate) subscriber: SubscriberHandle,
-    writers: Vec<WriterHandle>,
+    pub(crate) writers: Vec<WriterHandle>,
     pub(crate) readers: Vec<ReaderHandle>,
     written: u32,
 }
@@ -788,4 +788,25 @@ fn a_group_writer_that_does_not_announce_its_publisher_is_named_by_a_caution() {
 
     let (node, ..) = world_of_vague_heartbeats(group(false, false), EntityId::UNKNOWN);
     assert_eq!(node.cautions().count(), 0, "without coherent or ordered access nothing is missing");
+}
+
+/// As tools ask, which have the announcements alone.
+#[test]
+fn caution_about_presentation_follows_from_the_announcements() {
+    let puppet = Puppet::new(9);
+    let (mut writer, mut reader) = (puppet.publication(1, true), puppet.subscription(2, true));
+    let publisher = EntityId::user_publisher(7);
+    // What the reader wants, the scope and the publisher of the writer.
+    for (wanted, scope, publisher, is_lacking) in [
+        (group(true, false), AccessScope::Group, EntityId::UNKNOWN, true),
+        (group(false, true), AccessScope::Group, EntityId::UNKNOWN, true),
+        (group(false, false), AccessScope::Group, EntityId::UNKNOWN, false),
+        (group(true, false), AccessScope::Group, publisher, false),
+        (group(true, false), AccessScope::Topic, EntityId::UNKNOWN, false),
+    ] {
+        (reader.presentation, writer.group_entity_id) = (wanted, publisher);
+        writer.presentation = Presentation { access_scope: scope, ..wanted };
+        let caution = presentation_caution(&writer, &reader);
+        assert_eq!(caution.is_some_and(|text| text.contains("PID_GROUP_ENTITYID")), is_lacking, "{wanted:?} {scope:?}");
+    }
 }

@@ -110,3 +110,54 @@ fn late_readers_do_not_see_half_of_a_replaced_set() {
     t.network.run(5_000);
     assert_eq!(t.take_all().split_off(2), [vec![11, 12, 13, 14], vec![10]], "no set is whole");
 }
+
+/// What a writer that left has broken is settled with the next set, before another one breaks a later set. So the whole sets between
+/// the two remain history.
+#[test]
+fn late_readers_get_the_sets_between_two_that_writers_have_broken_by_leaving() {
+    let mut t = world(743, &[], COHERENT, &keep_all_reader());
+    let topics = ["A", "B", "C", "D"];
+    for topic in topics {
+        let qos = DataWriterQos { durability: Durability::TransientLocal, ..keep_all_writer() };
+        add_writer(&mut t, topic, qos, group(true, false));
+        add_reader(&mut t, topic, keep_all_reader(), group(true, false));
+    }
+    t.network.run(2_000);
+    t.begin();
+    t.write(&[0, 1, 2, 3]);
+    t.end();
+    t.network.run(1_000);
+    assert_eq!(t.take_all(), [[1], [2], [3], [4]]);
+    // Those of the writers that leave get no more sets.
+    t.readers.truncate(2);
+    t.begin();
+    t.write(&[0, 1, 2, 3]);
+    t.network.run(1_000);
+    leave(&mut t, 2);
+    t.end();
+    t.network.run(1_000);
+    assert_eq!(t.take_all(), [[]; 2] as [[u32; 0]; 2], "the third writer has not ended the set");
+    for _ in 0..2 {
+        t.begin();
+        t.write(&[0, 1, 3]);
+        t.end();
+    }
+    t.begin();
+    t.write(&[0, 1, 3]);
+    t.network.run(1_000);
+    assert_eq!(t.take_all(), [[9, 12], [10, 13]], "the last set is open");
+    leave(&mut t, 3);
+    t.network.run(1_000);
+    let qos = DataReaderQos { durability: Durability::TransientLocal, ..keep_all_reader() };
+    for topic in &topics[..2] {
+        add_reader(&mut t, topic, qos.clone(), group(true, false));
+    }
+    t.network.run(5_000);
+    assert_eq!(t.take_all().split_off(2), [[9, 12], [10, 13]]);
+}
+
+fn leave(t: &mut World, writer: usize) {
+    let (now, writer) = (t.network.now, t.writers[writer]);
+    t.network.nodes[0].delete_writer(now, writer).expect("it lives");
+    t.network.run(1_000);
+}

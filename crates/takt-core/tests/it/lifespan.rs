@@ -262,3 +262,28 @@ fn what_has_expired_on_its_way_writes_its_instance_all_the_same() {
         assert_eq!(news, expected, "{destination_order:?} {ownership:?} {disposed_s}");
     }
 }
+
+/// Octets in flight are those of samples that the history still has, so what expires unacknowledged leaves the send window.
+#[test]
+fn expired_samples_leave_the_send_window() {
+    let mut network = Network::new(0, 310);
+    for node in 0..2 {
+        let mut config = config(node, 1500);
+        config.limits.send_window_bytes = 4_000;
+        network.join_with(config);
+    }
+    let writer_qos = DataWriterQos { lifespan: lifespan(100), ..keep_all_writer() };
+    let (writer, reader) = pair(&mut network, writer_qos, keep_all_reader());
+    let write_large = |network: &mut Network, number: u8| {
+        let bytes = payload(u32::from(number), 1_000);
+        network.write_key(0, writer, ChangeKind::Alive, hash(number), &bytes).expect("there is room");
+    };
+    network.cut = vec![1];
+    (1..=3).for_each(|number| write_large(&mut network, number));
+    network.run(150);
+    assert_eq!(network.nodes[0].is_acknowledged(writer, None), Ok(false));
+    network.cut = vec![];
+    (4..=6).for_each(|number| write_large(&mut network, number));
+    network.run(90);
+    assert_eq!(held(&mut network, 1, reader), [4, 5, 6]);
+}

@@ -233,3 +233,44 @@ fn repeated_samples_do_not_assert_a_manual_writer() {
         assert_eq!(alive(&mut node), 1, "reliable: {reliable}");
     }
 }
+
+/// A sample is lost, a later one arrives, and the writer's lease ends before the repair comes. The writer is not alive, so it is
+/// no live writer of the instance (DDS 1.4 §2.2.2.5.1.3).
+#[test]
+fn repair_that_comes_after_the_lease_leaves_its_instance_without_writers() {
+    for is_known_instance in [true, false] {
+        let mut network = Network::new(2, 118);
+        let (writer, reader) = matched(&mut network, LivelinessKind::ManualByTopic, 300);
+        let write = |network: &mut Network, key: u8| {
+            network
+                .write_key(0, writer, ChangeKind::Alive, hash(key), &payload(u32::from(key), 20))
+                .expect("there is room");
+        };
+        if is_known_instance {
+            write(&mut network, 1);
+        }
+        network.run(50);
+        network.take_all(1, reader);
+        network.muted.push(1);
+        network.keep = Some(0);
+        write(&mut network, 1);
+        network.run(1);
+        network.keep = None;
+        write(&mut network, 1);
+        network.run(500);
+        assert_eq!(counts(&mut network, reader), (0, 1));
+        network.take_all(1, reader);
+        network.muted.clear();
+        network.run(500);
+        assert_eq!(counts(&mut network, reader), (0, 1), "a repair is no sign of life");
+        let states: Vec<_> = network.take_all(1, reader).into_iter().map(|(info, _)| info.instance_state).collect();
+        assert_eq!(states, [InstanceState::NotAliveNoWriters; 2]);
+        write(&mut network, 1);
+        network.run(50);
+        let (info, _) = network.take(1, reader).expect("the sample arrived");
+        assert_eq!(info.instance_state, InstanceState::Alive, "what it writes itself is a sign of life");
+        network.run(500);
+        let (info, _) = network.take(1, reader).expect("the writer lapsed");
+        assert_eq!((info.instance_state, info.valid_data), (InstanceState::NotAliveNoWriters, false));
+    }
+}

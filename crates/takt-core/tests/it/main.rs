@@ -1,6 +1,7 @@
 //! Behaviour of the protocol engine: participants joined by a network that lives in memory, on a virtual clock.
 #![allow(missing_docs)]
 
+mod allocations;
 mod announcements;
 mod batching;
 mod catalogue;
@@ -52,6 +53,7 @@ mod session;
 mod slow_link;
 mod source_order;
 mod speakers;
+mod standstill;
 mod static_endpoints;
 mod statuses;
 mod stragglers;

@@ -233,3 +233,30 @@ fn large_sample_of_unknown_instance_waits_for_the_application_to_take_the_last_o
     t.fragments(2, &[1, 2, 3, 4, 5, 6], None);
     assert_eq!(t.seen(), Some(2));
 }
+
+/// The memory of what a sample replaces is too short for it, and that of the neighbours that have gone makes up for it.
+#[test]
+fn keep_last_reader_shows_the_newest_of_each_instance_while_samples_grow() {
+    for reliable in [true, false] {
+        let mut network = Network::new(1, 902);
+        let mut small = config(1, 1500);
+        small.limits.endpoint_memory_bytes = 82 * 1_280;
+        network.join_with(small);
+        let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
+        let reliability = if reliable { crate::network::reliable() } else { best_effort() };
+        let qos = DataReaderQos { reliability, history: History::KeepLast(1), ..Default::default() };
+        let reader = network.reader(1, reader_spec("T", true, qos));
+        network.await_match((0, writer), (1, reader));
+        for (round, len) in (0..).zip([600, 800, 1_000, 1_200]) {
+            for key in 0..80 {
+                let mut bytes = payload(0, len);
+                bytes[4] = key;
+                network.write_key(0, writer, ChangeKind::Alive, hash(key), &bytes).expect("there is room");
+                network.run(10);
+            }
+            let newest: Vec<i64> = (1..=80).map(|number| round * 80 + number).collect();
+            assert_eq!(seen(&mut network, reader), newest, "reliable {reliable}, {len} octets");
+        }
+        assert_eq!(network.nodes[1].sample_rejected_status(reader).expect("it lives").total_count, 0);
+    }
+}

@@ -185,6 +185,25 @@ fn a_participant_of_another_vendor_is_met_anew() {
     assert!(!challenge_in(to_it[2]).is_empty());
 }
 
+/// The farewell to it goes to the address that it claims.
+#[test]
+fn participant_that_claims_the_address_of_another_does_not_part_that_from_us() {
+    let mut pair = pair(11, false);
+    let mut foreigner = Puppet::new(5);
+    foreigner.vendor = takt_wire::VendorId([1, 0x10]);
+    let now = pair.network.now;
+    foreigner.join(&mut pair.network.nodes[0], now);
+    outgoing(&mut pair.network.nodes[0], now);
+    foreigner.address = address(1);
+    foreigner.announce_itself(&mut pair.network.nodes[0], now);
+    pair.write(10);
+    pair.assert_delivered(TWO_PERIODS_MS);
+    pair.network.run(TWO_PERIODS_MS);
+    let lost =
+        |event: &Event| matches!(event, Event::ParticipantLost(guid) if [prefix(0), prefix(1)].contains(&guid.prefix));
+    assert!([0, 1].iter().all(|node| !pair.network.events(*node).iter().any(lost)));
+}
+
 #[test]
 fn challenges_of_a_moved_participant_that_does_not_answer_are_apart() {
     let mut now = Instant(1_000_000_000);

@@ -35,6 +35,7 @@ pub struct Faults {
     pub reordering: u64,
 }
 
+#[derive(Clone)]
 struct Datagram {
     from: Locator,
     to: Locator,
@@ -55,6 +56,10 @@ pub struct Network {
     pub muted: Vec<usize>,
     /// Nodes that nothing reaches which is sent to the group of user data.
     pub deaf: Vec<usize>,
+    /// Nodes whose processes do not run; what reaches their sockets waits there.
+    held_up: BTreeMap<usize, Vec<Datagram>>,
+    /// Those of them whose timers do not run either.
+    stopped: Vec<usize>,
     /// Datagrams by destination.
     pub sent_to: BTreeMap<Locator, usize>,
     /// And by the flow that they left by.
@@ -64,6 +69,12 @@ pub struct Network {
     pub keep: Option<usize>,
     /// Longest datagram that the network carries; longer ones are lost. `None`: any.
     pub path_len_max: Option<usize>,
+    /// The same of what goes to groups.
+    pub group_len_max: Option<usize>,
+    /// Read before and after each datagram that the first node builds.
+    pub meter: fn() -> u64,
+    /// By how much it grew meanwhile.
+    pub metered: u64,
     /// Longest datagram that anybody sent.
     pub longest: usize,
     dice: Dice,
@@ -106,11 +117,16 @@ impl Network {
             cut: Vec::new(),
             muted: Vec::new(),
             deaf: Vec::new(),
+            held_up: BTreeMap::new(),
+            stopped: Vec::new(),
             sent_to: BTreeMap::new(),
             sent_by: BTreeMap::new(),
             delivered: 0,
             keep: None,
             path_len_max: None,
+            group_len_max: None,
+            meter: || 0,
+            metered: 0,
             longest: 0,
             dice: Dice(seed | 1),
             wire: VecDeque::new(),
@@ -153,14 +169,20 @@ impl Network {
             if self.deliver() {
                 continue;
             }
-            let next = self.nodes.iter().filter_map(Participant::poll_timeout).min().unwrap_or(end);
+            let runs = |(index, node): (usize, &Participant)| match self.stopped.contains(&index) {
+                true => None,
+                false => node.poll_timeout(),
+            };
+            let next = self.nodes.iter().enumerate().filter_map(runs).min().unwrap_or(end);
             if next > end {
                 self.now = end;
                 return done(self);
             }
             self.now = self.now.max(next);
-            for node in &mut self.nodes {
-                node.handle_timeout(self.now);
+            for (index, node) in self.nodes.iter_mut().enumerate() {
+                if !self.stopped.contains(&index) {
+                    node.handle_timeout(self.now);
+                }
             }
         }
     }
@@ -181,7 +203,14 @@ impl Network {
     fn transmit(&mut self) {
         let mut frame = vec![0; 65_507];
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            while let Some(transmit) = node.poll_transmit_gathering(self.now, &mut frame) {
+            if self.stopped.contains(&index) {
+                continue;
+            }
+            loop {
+                let before = (self.meter)();
+                let transmit = node.poll_transmit_gathering(self.now, &mut frame);
+                self.metered += if index == 0 { (self.meter)() - before } else { 0 };
+                let Some(transmit) = transmit else { break };
                 let len = transmit.len + transmit.payload.len();
                 *self.sent_by.entry(transmit.flow).or_default() += 1;
                 frame[transmit.len..len].copy_from_slice(transmit.payload);
@@ -193,7 +222,8 @@ impl Network {
                     if is_cut || self.dice.percent(self.faults.loss) || self.keep == Some(0) {
                         continue;
                     }
-                    if self.path_len_max.is_some_and(|max| len > max) {
+                    let group_len_max = self.group_len_max.filter(|_| to.is_multicast());
+                    if [self.path_len_max, group_len_max].into_iter().flatten().any(|max| len > max) {
                         continue;
                     }
                     self.keep = self.keep.map(|keep| keep - 1);
@@ -227,13 +257,43 @@ impl Network {
                 || self.further.contains(&(index, datagram.to));
             let eaten = multicast && datagram.to.port == USER_PORT && self.deaf.contains(&index);
             if hears && !eaten && !self.cut.contains(&index) {
-                node.handle_datagram(self.now, received, &datagram.bytes);
+                match self.held_up.get_mut(&index) {
+                    Some(waiting) => waiting.push(datagram.clone()),
+                    None => node.handle_datagram(self.now, received, &datagram.bytes),
+                }
             }
             while let Some(event) = node.poll_event() {
                 self.events.entry(index).or_default().push(event);
             }
         }
         true
+    }
+
+    /// A node's process does not run until [`Self::resume`]. Its timers do, and expect nothing.
+    pub fn hold_up(&mut self, node: usize) {
+        self.held_up.insert(node, Vec::new());
+    }
+
+    /// A node's process is stopped until [`Self::resume`], and its timers with it.
+    pub fn stop(&mut self, node: usize) {
+        self.hold_up(node);
+        self.stopped.push(node);
+    }
+
+    /// A process that was held up reads its sockets one after the other: that of the groups first, or its own. One that
+    /// was stopped serves its timers before that.
+    pub fn resume(&mut self, node: usize, groups_first: bool) {
+        let waiting = self.held_up.remove(&node).expect("it was held up");
+        if self.stopped.contains(&node) {
+            self.stopped.retain(|stopped| *stopped != node);
+            self.nodes[node].handle_timeout(self.now);
+        }
+        let (groups, own): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|datagram| datagram.to.is_multicast());
+        let (first, second) = if groups_first { (groups, own) } else { (own, groups) };
+        for datagram in first.into_iter().chain(second) {
+            let received = Received { source: datagram.from, multicast: datagram.to.is_multicast() };
+            self.nodes[node].handle_datagram(self.now, received, &datagram.bytes);
+        }
     }
 
     /// What happened at a node since the last call.

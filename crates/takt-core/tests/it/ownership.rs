@@ -109,3 +109,24 @@ fn an_instance_has_writers_as_long_as_an_outranked_one_is_left() {
     assert_eq!(contest.write(1, 1, ChangeKind::Unregistered), 0, "no news: there is another writer");
     assert_eq!(contest.write(0, 1, ChangeKind::Unregistered), 1, "now there is none");
 }
+
+#[test]
+fn repair_of_an_owner_that_is_not_alive_does_not_take_the_instance_back() {
+    let mut contest = Contest::new(215, [1, 2], None);
+    assert_eq!(contest.write(1, 1, ALIVE), 1);
+    contest.network.muted.push(2);
+    contest.network.keep = Some(0);
+    contest.write(1, 1, ALIVE);
+    contest.network.keep = None;
+    assert_eq!(contest.write(1, 1, ALIVE), 0, "an earlier sample is missing");
+    contest.network.run(1_100);
+    contest.network.take_all(2, contest.reader);
+    assert_eq!(contest.write(0, 1, ALIVE), 1, "the lease of the owner is over");
+    contest.network.muted.clear();
+    contest.network.run(500);
+    assert_eq!(contest.network.take_all(2, contest.reader).len(), 0, "the weaker writer owns the instance now");
+    assert_eq!(contest.network.nodes[2].counters().outranked_samples, 2);
+    assert_eq!(contest.write(0, 1, ALIVE), 1);
+    assert_eq!(contest.write(1, 1, ALIVE), 1, "the stronger writer is alive again");
+    assert_eq!(contest.write(0, 1, ALIVE), 0);
+}

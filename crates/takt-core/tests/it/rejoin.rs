@@ -129,3 +129,26 @@ fn a_reader_that_counts_anew_is_listened_to_and_a_repetition_is_not() {
     assert_eq!(asks(&mut node, now, 1, &[2, 3]), 2);
     assert_eq!(asks(&mut node, now, 1, &[2, 3]), 0, "it is repeated");
 }
+
+/// A participant hears another one that does not hear it. Each announcement causes a challenge, which is lost, and challenges become
+/// rarer. When the other one hears the participant, it answers, and that answer causes a challenge at most 320 ms after the last one.
+#[test]
+fn endpoints_match_within_an_announcement_period_and_320_ms_after_a_one_way_partition() {
+    let period = Duration::from_millis(500);
+    let delay_of = |step: u64| {
+        let mut network = Network::new(0, 1);
+        for node in 0..2 {
+            network.join_with(Config { announcement_period: period, ..config(node, 1500) });
+        }
+        let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+        let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+        network.muted = vec![0];
+        network.run(10_000 + step * 100);
+        network.muted.clear();
+        let healed = network.now;
+        network.await_match((0, writer), (1, reader));
+        network.now.since(healed)
+    };
+    let longest = (0..16).map(delay_of).max().expect("there are delays");
+    assert!(longest < period + Duration::from_millis(350), "{longest:?}");
+}

@@ -2,6 +2,7 @@
 //! wait.
 
 use crate::network::*;
+use std::time::Duration;
 use takt_core::{ChangeKind, DURABILITY_SERVICE, NewChange, ReaderHandle, WriterHandle};
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::qos::*;
@@ -189,7 +190,23 @@ const MANY: u32 = 3_000;
 
 /// A writer that has its last five samples only, and a service with all of them that falls silent as soon as it is matched.
 fn history_at_a_service(seed: u64, service_first: bool) -> (Network, WriterHandle, ReaderHandle) {
-    let mut network = Network::new(3, seed);
+    history_at_a_service_with_lease(seed, service_first, config(1, 1500).lease_duration)
+}
+
+/// The same, where the participant of the service has this lease.
+fn history_at_a_service_with_lease(
+    seed: u64,
+    service_first: bool,
+    lease: Duration,
+) -> (Network, WriterHandle, ReaderHandle) {
+    let mut network = Network::new(0, seed);
+    for node in 0..3 {
+        let mut config = config(node, 1500);
+        if node == 1 {
+            (config.lease_duration, config.announcement_period) = (lease, lease / 10);
+        }
+        network.join_with(config);
+    }
     let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepLast(5))));
     write(&mut network, writer, 0..MANY);
     let origin = guid(&mut network, 0, writer);
@@ -236,6 +253,46 @@ fn a_service_that_falls_silent_is_waited_for_ten_seconds() {
     assert!(numbers(&mut network, 2, reader).len() < MANY as usize - 5);
     network.run(2_000);
     assert!(numbers(&mut network, 2, reader).into_iter().eq(MANY - 5..MANY), "better than nothing");
+}
+
+#[test]
+fn service_whose_lease_ends_before_its_history_is_told_is_waited_for_no_longer() {
+    let (mut network, _, reader) = history_at_a_service_with_lease(90, false, Duration::from_secs(1));
+    let lost = |network: &mut Network| network.nodes[2].counters().leases_expired == 1;
+    assert!(network.run_until(3_000, lost));
+    assert!(numbers(&mut network, 2, reader).into_iter().rev().take(5).rev().eq(MANY - 5..MANY));
+}
+
+/// The first heartbeats of a writer are lost after each number of datagrams in turn, so that the reader hears of its first change by a
+/// service.
+#[test]
+fn sample_that_a_service_brought_before_the_writer_was_heard_is_shown_once() {
+    for datagrams in 0..60 {
+        let mut network = Network::new(3, 91);
+        let service = relay(&mut network, 1);
+        let reader = network.reader(2, reader_spec("T", false, durable_reader()));
+        network.await_match((1, service), (2, reader));
+        network.run(1_000);
+        let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepAll)));
+        let origin = guid(&mut network, 0, writer);
+        network.keep = Some(datagrams);
+        network.run(20);
+        write(&mut network, writer, 0..1);
+        network.run(1);
+        network.keep = None;
+        network.muted = vec![0];
+        pass_on(&mut network, 1, service, origin, 0..1);
+        network.run(50);
+        // It waits if the writer has been heard, and has not said that it has it.
+        let mut got = numbers(&mut network, 2, reader);
+        network.muted.clear();
+        write(&mut network, writer, 1..2);
+        network.run_until(5_000, |network| {
+            got.extend(numbers(network, 2, reader));
+            got.last() == Some(&1)
+        });
+        assert_eq!(got, [0, 1], "after {datagrams} datagrams");
+    }
 }
 
 #[test]

@@ -388,3 +388,23 @@ fn data_come_behind_a_heartbeat_until_the_reader_has_answered() {
     puppet.say(&mut node, now, |message| message.acknack(&acknack).expect("it fits"));
     assert_eq!(greeting(&write(&mut node, 10)[0].1), None);
 }
+
+#[test]
+fn heartbeats_that_repeat_go_to_readers_that_lack_a_sample() {
+    let mut network = Network::new(3, 421);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    for node in 1..3 {
+        let reader = network.reader(node, reader_spec("T", false, keep_all_reader()));
+        network.await_match((0, writer), (node, reader));
+    }
+    network.run(500);
+    network.cut = vec![2];
+    network.write(0, writer, &payload(1, 20)).expect("there is room");
+    network.run(200);
+    let sent = |network: &Network| [1, 2].map(|node| network.sent_to.get(&address(node)).copied().unwrap_or_default());
+    let before = sent(&network);
+    network.run(1_000);
+    let after = sent(&network);
+    assert_eq!(after[0], before[0], "that reader has acknowledged everything");
+    assert!(after[1] > before[1], "the other one is asked for its acknowledgement");
+}

@@ -363,8 +363,7 @@ impl Session {
         while self.node.poll_event().is_some() {}
     }
 
-    pub fn end(mut self) {
-        self.now = Instant(self.now.0.saturating_add(2 * 86_400_000_000_000));
+    fn serve_timers(&mut self) {
         for _ in 0..10_000 {
             self.node.handle_timeout(self.now);
             self.drain();
@@ -372,7 +371,15 @@ impl Session {
                 break;
             }
         }
-        assert_eq!(self.node.discovered_participants().len(), 0, "a day of silence ends every lease");
+    }
+
+    pub fn end(mut self) {
+        // Each jump of the clock is a standstill, of which eight postpone the end of a lease, which is a day at most.
+        for _ in 0..10 {
+            self.now = Instant(self.now.0.saturating_add(86_400_000_000_000));
+            self.serve_timers();
+        }
+        assert_eq!(self.node.discovered_participants().len(), 0, "ten days of silence end every lease");
         assert_eq!(self.node.discovered_publications().count(), 0);
         assert_eq!(self.node.discovered_subscriptions().count(), 0);
         for writer in &self.writers {

@@ -67,6 +67,28 @@ fn set_of(data: &takt_wire::discovery::ParticipantData) -> u32 {
             | set::SUBSCRIPTIONS_DETECTOR)
 }
 
+/// The list does not say which writers have one publisher.
+#[test]
+fn a_coherent_group_of_listed_writers_is_a_caution_at_the_reader() {
+    let presentation = Presentation { access_scope: AccessScope::Group, coherent_access: true, ordered_access: false };
+    let mut list = list();
+    list[0].publications[0].presentation = presentation;
+    list[1].subscriptions[0].presentation = presentation;
+    let mut network = Network::new(0, 1);
+    network.join_with(named(0, "writer", list.clone()));
+    network.join_with(named(1, "reader", list));
+    let publisher = PublisherQos { presentation, ..Default::default() };
+    let writer = network.writer(0, WriterSpec { publisher, ..writer_spec("T", false, keep_all_writer()) });
+    let subscriber = SubscriberQos { presentation, ..Default::default() };
+    let reader = network.reader(1, ReaderSpec { subscriber, ..reader_spec("T", false, keep_all_reader()) });
+    network.await_match((0, writer), (1, reader));
+    let cautions: Vec<Caution> = network.nodes[1].cautions().collect();
+    let [caution] = &cautions[..] else { panic!("{cautions:?}") };
+    assert_eq!((caution.kind, caution.remote.entity_id), (CautionKind::Presentation, EntityId::user_writer(7, false)));
+    let text = caution.to_string();
+    assert!(text.contains("'T'") && text.contains("writer by writer"), "{text}");
+}
+
 #[test]
 fn nothing_is_said_of_endpoints() {
     let mut now = Instant(1_000_000_000);

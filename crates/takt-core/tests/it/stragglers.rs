@@ -287,3 +287,48 @@ fn late_joiner_of_a_busy_keep_last_writer_has_not_lost_what_it_was_never_owed() 
         assert!(network.take_all(2, late).len() > 1_000, "seed {seed}");
     }
 }
+
+/// `ignore_participant` at the reader's side: the writer's side is not told of it (DDS 1.4 §2.2.2.2.1). The writer waits for the
+/// lease of its own participant, after which a reader that does not answer is not matched with it any more.
+#[test]
+fn keep_all_writer_goes_on_after_a_reader_that_had_acknowledged_ignores_it() {
+    let mut network = Network::new(2, 928);
+    let mut qos = keep_all_writer();
+    qos.resource_limits.max_samples = Some(100);
+    let writer = network.writer(0, writer_spec("T", false, qos));
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    network.write(0, writer, &payload(0, 100)).expect("there is room");
+    assert!(network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
+    let now = network.now;
+    network.nodes[1].ignore_participant(now, prefix(0)).expect("there is room");
+    assert_eq!(write_until_full(&mut network, writer, 200), 100, "the reader is waited for");
+    network.events(0);
+    let full_since = network.now;
+    let goes_on = |n: &mut Network| n.events(0).contains(&Event::ReaderSilent(writer));
+    assert!(network.run_until(60_000, goes_on));
+    let lease = Config::new(0, prefix(0)).lease_duration;
+    let waited = network.now.since(full_since);
+    assert!(waited > lease && waited < lease + std::time::Duration::from_secs(6), "{waited:?}");
+    assert_eq!(network.nodes[0].silent_readers(writer).expect("it lives").len(), 1);
+    assert_eq!(write_until_full(&mut network, writer, 1_000), 1_000);
+}
+
+#[test]
+fn reader_that_had_acknowledged_keeps_its_samples_while_it_hears_nothing_for_less_than_the_lease() {
+    let mut network = Network::new(2, 929);
+    let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
+    network.await_match((0, writer), (1, reader));
+    network.write(0, writer, &payload(0, 100)).expect("there is room");
+    assert!(network.run_until(1_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
+    network.muted = vec![0];
+    for number in 1..1_000 {
+        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.run(19);
+    }
+    network.muted.clear();
+    assert!(network.run_until(5_000, |n| n.nodes[0].is_acknowledged(writer, None) == Ok(true)));
+    assert_eq!(take_in_order(&mut network, 1, reader, 0), 1_000);
+    assert_eq!(network.nodes[0].counters().silent_readers, 0);
+}

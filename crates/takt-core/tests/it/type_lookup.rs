@@ -2,6 +2,7 @@
 
 use crate::network::*;
 use crate::puppet::{Puppet, challenge_in, count, data, outgoing, run_alone};
+use std::time::Duration;
 use takt_core::*;
 use takt_wire::discovery::ParticipantData;
 use takt_wire::message::{Payload, Submessage};
@@ -74,6 +75,42 @@ fn requests_and_answers_survive_loss() {
     for _ in 0..20 {
         let request = ask(&mut network, &[1]);
         assert!(matches!(answer(&mut network, request), TypeAnswer::Types { types, .. } if types.len() == 1));
+    }
+}
+
+#[test]
+fn request_before_the_participant_is_validated_is_answered() {
+    let mut network = Network::new(2, 7);
+    network.nodes[1].offer_type(offered(1, 100, &[])).expect("there is room");
+    let met = |n: &mut Network| n.nodes[0].serves_types(prefix(1));
+    assert!(network.run_until(5_000, met));
+    assert_eq!(network.nodes[0].counters().participants_validated, 0, "it is only announced");
+    let request = ask(&mut network, &[1]);
+    assert!(matches!(answer(&mut network, request), TypeAnswer::Types { types, .. } if types.len() == 1));
+}
+
+/// The lease of the asker ends at the server, which drops its answer with the match, after each number of datagrams in turn: the request
+/// may be acknowledged by then. The asker never misses the server.
+#[test]
+fn request_whose_answer_is_lost_with_the_match_is_answered() {
+    for datagrams in 0..24 {
+        let mut network = Network::new(0, 8);
+        let mut impatient = config(0, 1500);
+        impatient.lease_duration = Duration::from_secs(1);
+        impatient.announcement_period = Duration::from_millis(100);
+        network.join_with(impatient);
+        network.join_with(config(1, 1500));
+        network.nodes[1].offer_type(offered(1, 20_000, &[])).expect("there is room");
+        let validated = |n: &mut Network| [0, 1].iter().all(|i| n.nodes[*i].counters().participants_validated == 1);
+        assert!(network.run_until(5_000, validated));
+        network.run(1_000);
+        let request = ask(&mut network, &[1]);
+        network.keep = Some(datagrams);
+        assert!(network.run_until(3_000, |n| n.nodes[1].discovered_participants().is_empty()));
+        network.keep = None;
+        assert_eq!(network.nodes[0].counters().leases_expired, 0, "the asker misses nobody");
+        let answer = answer(&mut network, request);
+        assert!(matches!(answer, TypeAnswer::Types { types, .. } if types.len() == 1), "after {datagrams} datagrams");
     }
 }
 

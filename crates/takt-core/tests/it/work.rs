@@ -62,6 +62,30 @@ fn departure_looks_at_each_instance_once_however_many_writers_go() {
 }
 
 #[test]
+fn departure_costs_no_look_at_the_endpoints_of_other_participants() {
+    let steps = [10, 300].map(|endpoints| {
+        let (mut node, _, now) = listener();
+        let announce = |node: &mut Participant, participant: usize, endpoints: u32| {
+            let mut puppet = Puppet::new(participant);
+            puppet.join(node, now);
+            for key in 1..=endpoints {
+                let guid = puppet.guid(EntityId::user_writer(key, true));
+                let publication = puppet.publication(key, true);
+                puppet.publish(node, now, &PublicationData { guid, topic_name: "Other".into(), ..publication });
+            }
+            puppet
+        };
+        announce(&mut node, 8, endpoints);
+        let leaving = announce(&mut node, 9, 1);
+        while node.poll_event().is_some() {}
+        outgoing(&mut node, now);
+        let (work, _) = measure(&mut node, |node| leaving.leave(node, now));
+        work.steps
+    });
+    assert_eq!(steps[0], steps[1], "however many endpoints the others have");
+}
+
+#[test]
 fn datagram_full_of_the_smallest_submessages_is_as_many_units() {
     let (mut node, _, now) = listener();
     let mut puppet = Puppet::new(9);

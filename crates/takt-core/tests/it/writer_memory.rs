@@ -184,3 +184,58 @@ fn write_that_fails_leaves_the_history_as_it_was() {
     let instances: Vec<_> = late_joiner(&mut network, writer).into_iter().map(|(key, _)| key).collect();
     assert_eq!(instances, [1, 2, 3]);
 }
+
+/// Each sample of each instance grows, so that the memory of what it replaces is too short for it.
+#[test]
+fn keep_last_writer_goes_on_while_samples_grow_and_its_memory_has_room_for_all() {
+    let mut network = network(907, 4_096);
+    let writer = network.writer(0, writer_spec("T", true, keep_last(1, Durability::TransientLocal)));
+    for len in [6_000, 8_000, 10_000, 12_000] {
+        // At most 12,288 octets of memory each, 80 instances: 0.96 of 1 MiB.
+        for key in 0..80 {
+            let sample = sample(key, len as u32, len);
+            let written = network.write_key(0, writer, ChangeKind::Alive, hash(key), &sample);
+            written.unwrap_or_else(|error| panic!("instance {key}, {len} octets: {error:?}"));
+        }
+    }
+    let history = late_joiner(&mut network, writer);
+    assert!((0..80).all(|key| history.contains(&(key, 12_000))), "{history:?}");
+}
+
+/// None of the samples that give way is long enough alone.
+#[test]
+fn keep_last_writer_replaces_as_many_older_samples_as_a_longer_one_needs() {
+    let mut network = network(908, 4_096);
+    let writer = network.writer(0, writer_spec("T", true, keep_last(1_000, Durability::TransientLocal)));
+    for number in 0..2_000_u32 {
+        let key = (number % 2) as u8;
+        network.write_key(0, writer, ChangeKind::Alive, hash(key), &sample(key, number, 1_000)).expect("there is room");
+    }
+    for (key, len) in [(0, MEMORY / 4), (7, MEMORY / 4)] {
+        network.write_key(0, writer, ChangeKind::Alive, hash(key), &sample(key, 3_000, len)).expect("older ones go");
+    }
+    let history = late_joiner(&mut network, writer);
+    for newest in [(0, 3_000), (1, 1_999), (7, 3_000)] {
+        assert!(history.contains(&newest), "{newest:?}");
+    }
+    assert!(history.len() > 200, "no more go than have to: {}", history.len());
+}
+
+/// The history is made for so many samples of the longest kind: short ones in between must not make it too short.
+#[test]
+fn writer_of_a_bounded_type_holds_max_samples_whatever_their_lengths() {
+    let mut network = network(909, 4_096);
+    let limits = ResourceLimits { max_samples: Some(10), ..ResourceLimits::default() };
+    let qos = DataWriterQos { resource_limits: limits, ..keep_last(1, Durability::TransientLocal) };
+    let mut spec = writer_spec("T", true, qos);
+    spec.max_serialized_len = Some(1_000);
+    let writer = network.writer(0, spec);
+    for (number, len) in (0..).zip([500, 1_000, 300, 900]) {
+        for key in 0..10 {
+            let sample = sample(key, number, len);
+            network.write_key(0, writer, ChangeKind::Alive, hash(key), &sample).expect("there is room for ten");
+        }
+    }
+    let history = late_joiner(&mut network, writer);
+    assert!((0..10).all(|key| history.contains(&(key, 3))), "{history:?}");
+}

@@ -66,14 +66,24 @@ impl ReaderCache {
     pub(super) fn add_alias(&mut self, instance: u32, alias: Alias) {
         if let Some(previous) = self.by_alias.insert(alias, instance) {
             self.instances[previous as usize].aliases.retain(|known| *known != alias);
+            self.unlearn(alias, previous);
         }
         let aliases = &mut self.instances[instance as usize].aliases;
         if aliases.len() == ALIASES_MAX {
             let same = aliases.iter().position(|known| known.writer == alias.writer);
             let oldest = same.or_else(|| aliases.iter().position(|known| known.writer.is_some())).unwrap_or(0);
-            self.by_alias.remove(&aliases.remove(oldest));
+            let oldest = aliases.remove(oldest);
+            self.by_alias.remove(&oldest);
+            self.unlearn(oldest, instance);
         }
-        aliases.push(alias);
+        self.instances[instance as usize].aliases.push(alias);
+    }
+
+    /// An instance has lost an alias.
+    fn unlearn(&mut self, alias: Alias, instance: u32) {
+        if let Some(writer) = alias.writer {
+            self.index_writer(writer, instance);
+        }
     }
 
     /// Drops the aliases of an instance that the test selects.

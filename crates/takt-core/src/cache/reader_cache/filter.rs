@@ -39,7 +39,7 @@ impl ReaderCache {
 
     /// Keeps a sample until it is due, in place of an older one, or drops it if nobody asked for more than best effort.
     pub(super) fn hold(&mut self, stored: Stored, instance: u32, incoming: &Incoming, due: Instant) {
-        self.instances[instance as usize].join(incoming.writer);
+        self.instances[instance as usize].note_writer(incoming);
         if !self.policies.keeps_last {
             return self.discard(stored);
         }

@@ -90,6 +90,13 @@ impl Instance {
         }
     }
 
+    /// The writer of a change writes it, if it is alive.
+    pub(super) fn note_writer(&mut self, incoming: &Incoming) {
+        if incoming.writer_is_alive {
+            self.join(incoming.writer);
+        }
+    }
+
     /// A writer writes it no more.
     fn leave(&mut self, writer: Guid) {
         if let Ok(at) = self.writers.binary_search(&writer) {
@@ -100,6 +107,10 @@ impl Instance {
     /// Whether a writer is known to write it.
     pub(super) fn is_written_by(&self, writer: &Guid) -> bool {
         self.writers.binary_search(writer).is_ok()
+    }
+
+    pub(super) fn writers(&self) -> impl Iterator<Item = Guid> {
+        self.writers.iter().copied()
     }
 
     pub(super) fn has_writers(&self) -> bool {
@@ -122,23 +133,24 @@ impl Instance {
     pub(super) fn update(&mut self, incoming: &Incoming) -> bool {
         match incoming.kind {
             ChangeKind::Alive => {
-                self.join(incoming.writer);
+                self.note_writer(incoming);
+                let has_writers = self.has_writers();
                 match self.state {
-                    InstanceState::Alive => {}
                     InstanceState::NotAliveDisposed => {
                         self.disposed_generation += 1;
                         self.view = ViewState::New;
                     }
-                    InstanceState::NotAliveNoWriters => {
+                    InstanceState::NotAliveNoWriters if has_writers => {
                         self.no_writers_generation += 1;
                         self.view = ViewState::New;
                     }
+                    InstanceState::Alive | InstanceState::NotAliveNoWriters => {}
                 }
-                self.state = InstanceState::Alive;
+                self.state = if has_writers { InstanceState::Alive } else { InstanceState::NotAliveNoWriters };
                 true
             }
             ChangeKind::Disposed => {
-                self.join(incoming.writer);
+                self.note_writer(incoming);
                 core::mem::replace(&mut self.state, InstanceState::NotAliveDisposed) != InstanceState::NotAliveDisposed
             }
             ChangeKind::Unregistered => {
@@ -153,7 +165,8 @@ impl Instance {
     }
 
     /// OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9.2): whether the change is the owner's, or of a writer that becomes the owner: one
-    /// that is stronger, or as strong with the lower GUID, which all readers agree on. Others are remembered as writers.
+    /// that is stronger, or as strong with the lower GUID, which all readers agree on. Others are remembered as writers. A change of
+    /// a writer that is not alive counts only while the instance has no owner.
     pub(super) fn is_owned_by(&mut self, incoming: &Incoming) -> bool {
         let unregisters = matches!(incoming.kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
         let outranks = |(owner, strength): (Guid, i32)| {
@@ -161,14 +174,17 @@ impl Instance {
                 || incoming.strength > strength
                 || (incoming.strength == strength && incoming.writer < owner)
         };
-        if self.owner.is_none_or(outranks) {
+        if !incoming.writer_is_alive && self.owner.is_none() {
+            return true;
+        }
+        if incoming.writer_is_alive && self.owner.is_none_or(outranks) {
             self.owner = (!unregisters).then_some((incoming.writer, incoming.strength));
             return true;
         }
         if unregisters {
             self.leave(incoming.writer);
         } else {
-            self.join(incoming.writer);
+            self.note_writer(incoming);
         }
         false
     }

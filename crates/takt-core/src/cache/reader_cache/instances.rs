@@ -114,6 +114,7 @@ impl ReaderCache {
     fn forget(&mut self, index: u32) {
         self.drop_held(index);
         self.purge_due.remove(index);
+        self.unindex(index);
         self.drop_aliases(index, |_| true);
         let instance = &mut self.instances[index as usize];
         instance.clear();
@@ -122,52 +123,62 @@ impl ReaderCache {
         self.releases += 1;
     }
 
-    /// Writers have gone: instances that only they wrote have no writers any more. Says whether there is news. Looks at
-    /// each instance once.
-    pub(crate) fn remove_writers(&mut self, gone: &RangeInclusive<Guid>, now: Clocks) -> bool {
+    /// Writers have gone: instances that only they wrote have no writers any more. Says whether there is news, and how many instances
+    /// it looked at: each, or those that the writers are known at if there is an [index](Self::index_writers).
+    pub(crate) fn remove_writers(&mut self, gone: &RangeInclusive<Guid>, now: Clocks) -> (bool, usize) {
+        let mut news = false;
+        if let Some(instances) = self.take_instances_of(gone) {
+            instances.iter().for_each(|index| news |= self.remove_writers_of(*index, gone, now));
+            return (news, instances.len());
+        }
+        for index in 0..self.instances.len() {
+            news |= self.remove_writers_of(index as u32, gone, now);
+        }
+        (news, self.instances.len())
+    }
+
+    fn remove_writers_of(&mut self, index: u32, gone: &RangeInclusive<Guid>, now: Clocks) -> bool {
         let is_gone = |writer: &Guid| gone.contains(writer);
         let mut news = false;
-        for index in 0..self.instances.len() {
-            let held = self.instances[index].held;
-            if self.entries.get(held as usize).is_some_and(|entry| is_gone(&entry.incoming.writer)) {
-                news = true;
-                if self.show_held(index as u32, now).is_err() {
-                    self.drop_held(index as u32);
-                }
-            }
-            self.drop_aliases(index as u32, |alias| alias.writer.as_ref().is_some_and(is_gone));
-            let instance = &mut self.instances[index];
-            instance.disown(is_gone);
-            let Some(writer) = instance.leave_all(gone) else { continue };
-            if !instance.lose_writers() {
-                self.forget_if_gone(index as u32);
-                continue;
-            }
-            let incoming = Incoming {
-                writer,
-                sn: SequenceNumber(0),
-                origin: SampleIdentity { writer, sn: SequenceNumber(0) },
-                kind: ChangeKind::Unregistered,
-                key_hash: instance.handle.0,
-                announced_hash: None,
-                hash_is_computed: true,
-                source_timestamp: Timestamp::INVALID,
-                payload: PayloadRef::EMPTY,
-                strength: 0,
-                expiry: Expiry::NEVER,
-                place: Place::default(),
-            };
+        let held = self.instances[index as usize].held;
+        if self.entries.get(held as usize).is_some_and(|entry| is_gone(&entry.incoming.writer)) {
             news = true;
-            self.state_was(InstanceState::Alive, index as u32, now.at);
-            if let Some(stored) = self.store(incoming) {
-                match self.make_room(index as u32, incoming.kind) {
-                    Ok(()) => self.append(stored.0, index as u32, now.wall),
-                    Err(_) => self.discard(stored),
-                }
+            if self.show_held(index, now).is_err() {
+                self.drop_held(index);
             }
-            self.forget_if_gone(index as u32);
         }
-        news
+        self.drop_aliases(index, |alias| alias.writer.as_ref().is_some_and(is_gone));
+        let instance = &mut self.instances[index as usize];
+        instance.disown(is_gone);
+        let Some(writer) = instance.leave_all(gone) else { return news };
+        if !instance.lose_writers() {
+            self.forget_if_gone(index);
+            return news;
+        }
+        let incoming = Incoming {
+            writer,
+            sn: SequenceNumber(0),
+            origin: SampleIdentity { writer, sn: SequenceNumber(0) },
+            kind: ChangeKind::Unregistered,
+            key_hash: instance.handle.0,
+            announced_hash: None,
+            hash_is_computed: true,
+            source_timestamp: Timestamp::INVALID,
+            payload: PayloadRef::EMPTY,
+            strength: 0,
+            writer_is_alive: false,
+            expiry: Expiry::NEVER,
+            place: Place::default(),
+        };
+        self.state_was(InstanceState::Alive, index, now.at);
+        if let Some(stored) = self.store(incoming) {
+            match self.make_room(index, incoming.kind) {
+                Ok(()) => self.append(stored.0, index, now.wall),
+                Err(_) => self.discard(stored),
+            }
+        }
+        self.forget_if_gone(index);
+        true
     }
 
     /// Whether there is such an instance, and it is alive.

@@ -10,11 +10,12 @@
 
 //!
 //! `mod.rs` takes changes in, `instances` knows the instances, `aliases` their other key hashes and `instance` the state
-//! of each, `lists` keeps the samples in order, `straight` is the short way in, `expiry` removes what is of no use any
+//! of each, `by_writer` finds those of a writer, `lists` keeps the samples in order, `straight` is the short way in, `expiry` removes what is of no use any
 //! more, as does `purge`, `filter` keeps back what comes too soon, `order` tells the later from the earlier, `reading`
 //! shows the rest to the application.
 
 mod aliases;
+mod by_writer;
 mod claims;
 mod expiry;
 mod filter;
@@ -31,7 +32,7 @@ pub(crate) use policies::CachePolicies;
 pub(crate) use straight::Plain;
 
 use super::latency::LatencyMonitor;
-use super::pool::{PayloadPool, PayloadRef};
+use super::pool::{PayloadPool, PayloadRef, PoolSize};
 use super::sample::{ChangeKind, InstanceHandle, KeyExtractor, KeyHash};
 use crate::lifespan::Expiry;
 use crate::presentation::Place;
@@ -42,6 +43,7 @@ use aliases::Alias;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use by_writer::ByWriter;
 use instance::Instance;
 use lists::Entry;
 use takt_wire::inline_qos::SampleIdentity;
@@ -71,6 +73,9 @@ pub(crate) struct Incoming {
     pub(crate) payload: PayloadRef,
     /// The writer's OWNERSHIP_STRENGTH.
     pub(crate) strength: i32,
+    /// Whether the writer is alive when the change is delivered (LIVELINESS). If not, the writer owns nothing and is no live writer of
+    /// the instance (DDS 1.4 §2.2.2.5.1.3).
+    pub(crate) writer_is_alive: bool,
     pub(crate) expiry: Expiry,
     /// Among those of its writer and its publisher.
     pub(crate) place: Place,
@@ -120,6 +125,7 @@ pub(crate) struct ReaderCache {
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
     by_alias: BTreeMap<Alias, u32>,
+    by_writer: Option<ByWriter>,
     /// Delivered entries that expire.
     expiries: Schedule<Expiry>,
     /// Instances of which a sample waits until it may be shown.
@@ -147,18 +153,19 @@ pub(crate) struct ReaderCache {
 }
 
 impl ReaderCache {
-    pub(crate) fn new(limits: CacheLimits, memory_bytes: usize) -> Self {
+    pub(crate) fn new(limits: CacheLimits, memory: impl Into<PoolSize>) -> Self {
         Self {
             limits,
             policies: CachePolicies::default(),
             by_instance: false,
-            pool: PayloadPool::new(memory_bytes),
+            pool: PayloadPool::new(memory.into()),
             entries: Vec::with_capacity(limits.max_samples + PENDING_ROOM),
             free: NONE,
             instances: Vec::new(),
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
             by_alias: BTreeMap::new(),
+            by_writer: None,
             expiries: Schedule::new(),
             held_due: Schedule::new(),
             purge_due: Schedule::new(),
@@ -179,6 +186,11 @@ impl ReaderCache {
     /// Samples and instances, those included that are gone and whose places are free.
     pub(crate) fn len(&self) -> usize {
         self.entries.len() + self.instances.len()
+    }
+
+    /// The most steps that one unit of work takes for what it holds.
+    pub(crate) fn steps_max(&self) -> usize {
+        self.len() + self.pool.steps_max()
     }
 
     /// Entries for samples that are shown, or wait for earlier ones.
@@ -244,6 +256,11 @@ impl ReaderCache {
         self.entries[stored.0 as usize].incoming.origin
     }
 
+    /// A pending change is about to be delivered: whether its writer is alive now.
+    pub(crate) fn set_writer_alive(&mut self, stored: Stored, is_alive: bool) {
+        self.entries[stored.0 as usize].incoming.writer_is_alive = is_alive;
+    }
+
     /// What a pending change does.
     pub(crate) fn kind_of(&self, stored: Stored) -> ChangeKind {
         self.entries[stored.0 as usize].incoming.kind
@@ -256,7 +273,8 @@ impl ReaderCache {
             && let Some(instance) = self.find_instance(&incoming)
         {
             self.learn_alias(instance, &incoming);
-            self.instances[instance as usize].join(incoming.writer);
+            self.instances[instance as usize].note_writer(&incoming);
+            self.index_writer(incoming.writer, instance);
         }
         self.discard(stored);
     }
@@ -269,6 +287,18 @@ impl ReaderCache {
     /// Shows a pending change to the application, applying `HISTORY` and `RESOURCE_LIMITS`. On `Err` the
     /// change is still pending.
     pub(crate) fn deliver(
+        &mut self,
+        stored: Stored,
+        clocks: Clocks,
+        key: Option<&mut Box<dyn KeyExtractor>>,
+    ) -> Result<Delivered, SampleRejectedReason> {
+        let incoming = self.entries[stored.0 as usize].incoming;
+        let delivered = self.show(stored, clocks, key);
+        self.index_writer_of(&incoming);
+        delivered
+    }
+
+    fn show(
         &mut self,
         stored: Stored,
         clocks: Clocks,

@@ -43,7 +43,7 @@ impl Instance {
             }
             // Somebody writes the instance again, if not the last word on it.
             ChangeKind::Alive if self.state == InstanceState::NotAliveNoWriters => _ = self.update(incoming),
-            _ => self.join(incoming.writer),
+            _ => self.note_writer(incoming),
         }
         true
     }

@@ -37,7 +37,7 @@ impl ReaderCache {
         if count >= limit || changes || state.held != NONE {
             return false;
         }
-        let Some(payload) = self.pool.allocate(plain.payload.len()) else { return false };
+        let Some(payload) = self.pool.allocate_at_once(plain.payload.len()) else { return false };
         state.shown_at = Some(clocks.at);
         self.pool.bytes_mut(payload).copy_from_slice(plain.payload);
         let Plain { writer, sn, source_timestamp, strength, .. } = *plain;
@@ -55,6 +55,7 @@ impl ReaderCache {
             source_timestamp,
             payload,
             strength,
+            writer_is_alive: true,
             expiry: Expiry::NEVER,
             place: Place::default(),
         };

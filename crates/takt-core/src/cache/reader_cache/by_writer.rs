@@ -1,0 +1,67 @@
+//! The instances that a writer is known at, so that one that leaves costs no look at those of others.
+//!
+//! For builtin readers, which hold the endpoints of all participants and may allocate. The others look at each instance.
+
+use super::{Incoming, NONE, ReaderCache};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+use takt_wire::Guid;
+
+/// Writers, with the instances that they are known at.
+pub(super) type ByWriter = BTreeSet<(Guid, u32)>;
+
+impl ReaderCache {
+    /// From now on it is known where each writer is known. To be called while it is empty.
+    pub(crate) fn index_writers(&mut self) {
+        self.by_writer = Some(ByWriter::new());
+    }
+
+    /// A change of a writer was handled.
+    pub(super) fn index_writer_of(&mut self, incoming: &Incoming) {
+        if self.by_writer.is_some()
+            && let Some(instance) = self.find_instance(incoming)
+        {
+            self.index_writer(incoming.writer, instance);
+        }
+    }
+
+    /// A writer has become known at an instance, or no longer is.
+    pub(super) fn index_writer(&mut self, writer: Guid, instance: u32) {
+        let Some(index) = &mut self.by_writer else { return };
+        let it = &self.instances[instance as usize];
+        let is_held = it.held != NONE && self.entries[it.held as usize].incoming.writer == writer;
+        let is_owner = it.owner.is_some_and(|(owner, _)| owner == writer);
+        let has_alias = it.aliases.iter().any(|alias| alias.writer == Some(writer));
+        if is_held || is_owner || has_alias || it.is_written_by(&writer) {
+            index.insert((writer, instance));
+        } else {
+            index.remove(&(writer, instance));
+        }
+    }
+
+    /// An instance is about to be forgotten.
+    pub(super) fn unindex(&mut self, instance: u32) {
+        let Some(index) = &mut self.by_writer else { return };
+        let it = &self.instances[instance as usize];
+        let by_alias = it.aliases.iter().filter_map(|alias| alias.writer);
+        for writer in it.writers().chain(by_alias).chain(it.owner.map(|(owner, _)| owner)) {
+            index.remove(&(writer, instance));
+        }
+    }
+
+    /// The instances at which any of the writers that have gone is known; `None` if that is not known.
+    pub(super) fn take_instances_of(&mut self, gone: &RangeInclusive<Guid>) -> Option<Vec<u32>> {
+        let index = self.by_writer.as_mut()?;
+        let range = (*gone.start(), 0)..=(*gone.end(), u32::MAX);
+        let pairs: Vec<_> = index.range(range).copied().collect();
+        let mut instances = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            index.remove(&pair);
+            instances.push(pair.1);
+        }
+        instances.sort_unstable();
+        instances.dedup();
+        Some(instances)
+    }
+}

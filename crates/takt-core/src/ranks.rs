@@ -1,0 +1,43 @@
+//! What follows of the same instance in a collection of samples (DDS 1.4 §2.2.2.5.1.6 to §2.2.2.5.1.8).
+//!
+//! While samples are collected, `sample_rank` holds the place of the next sample of the instance, or zero. Going back over the
+//! collection then gives the ranks, without a table of instances.
+
+use crate::cache::SampleInfo;
+
+/// What has a [`SampleInfo`].
+pub trait Informed {
+    /// About the sample.
+    fn info(&self) -> &SampleInfo;
+    /// The same, to set its ranks.
+    fn info_mut(&mut self) -> &mut SampleInfo;
+}
+
+impl Informed for SampleInfo {
+    fn info(&self) -> &SampleInfo {
+        self
+    }
+
+    fn info_mut(&mut self) -> &mut SampleInfo {
+        self
+    }
+}
+
+/// The sample at `at` is the next one of its instance behind the one at `previous` ([`SampleRef::previous`](crate::SampleRef::previous)).
+pub fn link(samples: &mut [impl Informed], at: usize, previous: Option<u32>) {
+    let Some(previous) = previous.map(|previous| previous as usize).filter(|previous| *previous < at) else { return };
+    if samples[previous].info().instance_handle == samples[at].info().instance_handle {
+        samples[previous].info_mut().sample_rank = u32::try_from(at).unwrap_or(0);
+    }
+}
+
+/// All samples are there: sets `sample_rank` and `generation_rank`.
+pub fn settle(samples: &mut [impl Informed]) {
+    for at in (0..samples.len()).rev() {
+        let next = samples[at].info().sample_rank as usize;
+        let Some(next) = samples.get(next).filter(|_| next > at).map(|next| *next.info()) else { continue };
+        let info = samples[at].info_mut();
+        info.sample_rank = next.sample_rank.saturating_add(1);
+        info.generation_rank = next.generation_rank + next.generation().saturating_sub(info.generation());
+    }
+}
