@@ -102,7 +102,7 @@ pub use status::StatusMask;
 pub use stream::SampleStream;
 pub use subscriber::Subscriber;
 pub use timing::{BUDGET_PROPERTY, OVERRUN_PROPERTY, PRIORITY_PROPERTY};
-pub use timing_plan::{TimingPlan, TopicTiming};
+pub use timing_plan::{TimingPlan, TopicStages, TopicTiming};
 pub use topic::{AnyTopic, Topic};
 pub use waitset::WaitSet;
 pub use writer::{AnyDataWriter, BatchError, DataWriter, LoanedPayload};
@@ -116,7 +116,9 @@ pub use takt_derive::DdsType;
 pub use takt_exec as real_time;
 pub use takt_transport as transport;
 pub use takt_wire::compat;
-pub use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
+pub use takt_wire::discovery::{
+    HostStage, HostStages, ParticipantData, PublicationData, ReportedRefusal, SubscriptionData,
+};
 pub use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp, VendorId, qos};
 pub use takt_xtypes as xtypes;
 pub use takt_xtypes::TypeSupport;
@@ -128,7 +130,9 @@ pub use takt_xtypes::TypeSupport as DdsType;
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/getting-started.md")]
 #[doc = include_str!("../../../docs/types.md")]
+#[doc = include_str!("../../../docs/ros2.md")]
 #[doc = include_str!("../../../docs/presentation.md")]
+#[doc = include_str!("../../../docs/durability.md")]
 #[doc = include_str!("../../../docs/tcp.md")]
 #[doc = include_str!("../../../docs/ethernet.md")]
 #[doc = include_str!("../../../docs/executor.md")]

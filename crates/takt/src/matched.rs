@@ -68,8 +68,9 @@ impl AnyDataWriter {
 }
 
 impl AnyDataWriter {
-    /// The matched reliable readers that have answered none of the writer's heartbeats, 8 or more within 2 s or more: their side may have
-    /// refused the match. The writer does not wait for them until they answer.
+    /// The matched reliable readers that have left 8 heartbeats of the writer and more unanswered. Of readers that never answered, within
+    /// the lease of their participant (2 s to 10 s): their side may have refused the match. Of others, within the lease of this participant
+    /// and 2 s: their side may ignore it. The writer does not wait for them until they answer.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after [`close`](Self::close).

@@ -178,6 +178,16 @@ impl RelayReader {
         core.engine.call(|driver, _| Ok(driver.core.acknowledge_taken(core.handle)?))
     }
 
+    /// Of each matched writer, the first change that came and could not be kept, since it is larger than the reader's memory, or its
+    /// key cannot be read. Nothing from it on is acknowledged.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after the participant was closed.
+    pub fn unkept(&self) -> Result<Vec<SampleIdentity>> {
+        let core = &*self.any.core;
+        core.engine.call(|driver, _| Ok(driver.core.unkept(core.handle)?))
+    }
+
     /// Whether all has arrived that its writers, other relays among them, had when they were matched.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Samples as `read` and `take` return them.
 
+use takt_core::ranks::Informed;
 use takt_core::{InstanceHandle, InstanceState, SampleInfo, SampleState, ViewState};
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
@@ -25,6 +26,16 @@ impl<T: Readable> Sample<T> {
     /// A value to decode into, with the memory that is already here.
     pub(crate) fn take_value(&mut self) -> T {
         self.data.take().or_else(|| self.key.take()).unwrap_or_default()
+    }
+}
+
+impl<T> Informed for Sample<T> {
+    fn info(&self) -> &SampleInfo {
+        &self.info
+    }
+
+    fn info_mut(&mut self) -> &mut SampleInfo {
+        &mut self.info
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use takt_core::LatencyTerms;
 use takt_exec::Priority;
+use takt_wire::discovery::HostStages;
 
 use crate::{Error, Result};
 
@@ -22,11 +23,22 @@ pub struct TopicTiming {
     pub bound_ns: Option<u64>,
 }
 
+/// What a host adds to the latency of a topic that passes the network, on one executor: what its writers and readers announce to the
+/// network's controller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicStages {
+    /// From `write` to the queue of the interface.
+    pub writer: Option<HostStages>,
+    /// From the interface to the end of the callback.
+    pub reader: Option<HostStages>,
+}
+
 /// The priorities and bounds of all topics of a system, by executor and topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimingPlan {
     source: String,
     executors: BTreeMap<String, BTreeMap<String, TopicTiming>>,
+    stages: BTreeMap<(String, String), TopicStages>,
 }
 
 impl TimingPlan {
@@ -34,7 +46,7 @@ impl TimingPlan {
     #[must_use]
     pub fn new<S: Into<String>>(source: &str, executors: impl IntoIterator<Item = S>) -> Self {
         let executors = executors.into_iter().map(|name| (name.into(), BTreeMap::new())).collect();
-        Self { source: source.to_owned(), executors }
+        Self { source: source.to_owned(), executors, stages: BTreeMap::new() }
     }
 
     /// Adds what a flow says. Of several flows of a topic the shortest limit and the longest bound hold.
@@ -54,6 +66,27 @@ impl TimingPlan {
         known.limit_ns = known.limit_ns.into_iter().chain(timing.limit_ns).min();
         known.bound_ns = known.bound_ns.zip(timing.bound_ns).map(|(a, b)| a.max(b));
         Ok(())
+    }
+
+    /// Adds the stages of a flow that passes the network.
+    ///
+    /// # Errors
+    /// [`Error::BadParameter`] for an executor that is not there, and for a second flow of the topic on it.
+    pub fn add_stages(&mut self, executor: &str, topic: &str, stages: TopicStages) -> Result<()> {
+        if !self.executors.contains_key(executor) {
+            return Err(self.no_executor(executor));
+        }
+        if self.stages.insert((executor.to_owned(), topic.to_owned()), stages).is_some() {
+            let what = format!("{}: several flows of topic {topic:?} pass {executor:?} and the network", self.source);
+            return Err(Error::BadParameter { what });
+        }
+        Ok(())
+    }
+
+    /// The stages of a topic on an executor, if it passes the network.
+    #[must_use]
+    pub fn stages(&self, executor: &str, topic: &str) -> Option<&TopicStages> {
+        self.stages.get(&(executor.to_owned(), topic.to_owned()))
     }
 
     /// What is said of a topic on an executor.
@@ -95,6 +128,11 @@ impl ExecutorPlan {
         let (source, executor) = (&self.plan.source, &self.executor);
         let what = format!("{source}: no flow of topic {topic:?} has a stage on the executor {executor:?}");
         Err(Error::BadParameter { what })
+    }
+
+    /// The stages of a topic here.
+    pub(crate) fn stages(&self, topic: &str) -> Option<&TopicStages> {
+        self.plan.stages(&self.executor, topic)
     }
 
     /// That of a listener which another executor calls, if the plan knows that.

@@ -8,20 +8,22 @@
 #[path = "it/support.rs"]
 mod support;
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use support::*;
 use takt::qos::*;
 use takt::*;
+use takt_testkit::waiting::{lines, wait};
 
 /// Says to a process of this binary that it is one of the many, in which domain, and how many there are.
 const ROLE: &str = "TAKT_TEST_PROCESS";
 
 struct Process {
     child: Child,
-    output: BufReader<ChildStdout>,
+    output: Receiver<String>,
 }
 
 impl Process {
@@ -33,19 +35,19 @@ impl Process {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a process");
-        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let output = lines(child.stdout.take().expect("it is piped"));
         Self { child, output }
     }
 
     /// Waits until it says so.
-    fn await_line(&mut self, wanted: &str) {
-        let mut line = String::new();
+    fn await_line(&self, wanted: &str) {
+        let (id, deadline) = (self.child.id(), Instant::now() + 10 * PATIENCE);
         loop {
-            line.clear();
-            let read = self.output.read_line(&mut line).expect("its output can be read");
-            assert!(read > 0, "process {} ended before it said {wanted}", self.child.id());
-            if line.trim_end().ends_with(wanted) {
-                return;
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left) {
+                Ok(line) if line.ends_with(wanted) => return,
+                Ok(_) => {}
+                Err(error) => panic!("process {id} did not say {wanted}: {error}"),
             }
         }
     }
@@ -58,8 +60,8 @@ impl Drop for Process {
         if std::thread::panicking() {
             drop(self.child.kill());
         }
-        let ended = self.child.wait();
-        assert!(std::thread::panicking() || ended.is_ok_and(|status| status.success()));
+        let ended = wait("a process without input ends", &mut self.child);
+        assert!(std::thread::panicking() || ended.success());
     }
 }
 
@@ -68,10 +70,10 @@ fn a_hundred_and_twenty_processes_find_each_other() {
     let count: usize = std::env::var("TAKT_PROCESSES").ok().and_then(|text| text.parse().ok()).unwrap_or(120);
     let domain = domain();
     let started = Instant::now();
-    let mut processes: Vec<_> = (0..count).map(|_| Process::start(domain, count)).collect();
+    let processes: Vec<_> = (0..count).map(|_| Process::start(domain, count)).collect();
     let all_started = started.elapsed();
     let mut matched = 0;
-    for process in &mut processes {
+    for process in &processes {
         process.await_line("all matched");
         matched += 1;
     }

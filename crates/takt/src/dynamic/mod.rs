@@ -65,6 +65,18 @@ impl DynamicTypeSupport {
         Self::learned(T::TYPE_NAME.to_owned(), T::HAS_KEY, &root, information, types)
     }
 
+    /// A type whose definitions are in `types`, by what an endpoint announces of it.
+    ///
+    /// # Errors
+    /// [`Error::TypeUnavailable`] if a definition is missing, or the type exceeds a limit of types that are known at run time.
+    pub fn new(information: TypeInformation, types: TypeRegistry) -> Result<Self> {
+        let root = &information.complete.type_id;
+        let type_ = DynamicType::new(root, &types)
+            .map_err(|error| TypeUnavailable::Unusable { type_name: root.to_string(), what: error.to_string() })?;
+        let (type_name, has_key) = (type_.name().to_owned(), type_.has_key());
+        Ok(Self { inner: Arc::new(Inner { type_name, has_key, known: Some(Known { type_, information, types }) }) })
+    }
+
     /// A type of which nothing is known but its name and whether it has a key. Samples are bytes; where the key's hash
     /// does not come with them, all are of one instance.
     #[must_use]

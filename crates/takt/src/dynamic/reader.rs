@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
+use takt_core::ranks::{self, Informed};
 use takt_core::{ReadCursor, ReaderFilter, ReaderSpec, SampleInfo, Selector};
 use takt_xtypes::DecodeError;
 use takt_xtypes::dynamic::DynamicData;
@@ -11,7 +12,6 @@ use super::DynamicTypeSupport;
 use super::key::DynamicKey;
 use crate::content_filter;
 use crate::qos::{DataReaderQos, TopicData, TopicQos};
-use crate::reader::ranks::{self, Informed};
 use crate::status::StatusMask;
 use crate::{AnyDataReader, Error, Flow, Result, Subscriber};
 

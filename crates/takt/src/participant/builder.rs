@@ -565,7 +565,8 @@ fn longest_udp_message(transports: &[Box<dyn Transport>]) -> Option<usize> {
 fn no_shared_memory(error: &TransportError) -> Warning {
     Warning {
         what: format!("no shared memory, UDP carries all: {error}"),
-        remedy: "use Linux 5.14 or later, and permit Unix sockets and memfd_create".into(),
+        remedy: "use Linux 5.14 or later, permit Unix sockets and memfd_create, and run as a user other than 65534"
+            .into(),
     }
 }
 
@@ -582,7 +583,7 @@ fn wrap_first(transports: Vec<Box<dyn Transport>>, wrap: Wrapper) -> Vec<Box<dyn
     transports.next().map(wrap).into_iter().chain(transports).collect()
 }
 
-/// Starts `takt-rx`. It drives once it has its settings.
+/// Starts `takt-rx`. It drives once it has its settings. If it cannot have them, it has ended when this returns.
 fn start_thread(engine: &Arc<Engine>, settings: ThreadSettings) -> Result<std::thread::JoinHandle<()>> {
     let engine = Arc::clone(engine);
     let (tell, told) = mpsc::sync_channel(1);
@@ -595,6 +596,11 @@ fn start_thread(engine: &Arc<Engine>, settings: ThreadSettings) -> Result<std::t
     };
     let thread = std::thread::Builder::new().name("takt-rx".to_owned()).spawn(run);
     let thread = thread.map_err(|source| TransportError::new("start", "thread takt-rx", source))?;
-    told.recv().expect("the thread tells before it ends")?;
-    Ok(thread)
+    match told.recv().expect("the thread tells before it ends") {
+        Ok(()) => Ok(thread),
+        Err(refused) => {
+            thread.join().expect("it only tells what was refused");
+            Err(refused.into())
+        }
+    }
 }

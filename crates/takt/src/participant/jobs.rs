@@ -8,6 +8,7 @@ use takt_core::LatencyTerms;
 use takt_exec::report::JobAccount;
 use takt_exec::{JobClass, JobKind, Priority, Run, TraceRecord, report, trace};
 use takt_wire::Guid;
+use takt_wire::discovery::HostStages;
 use takt_wire::qos::{DataReaderQos, DataWriterQos, Property};
 
 use super::{DomainParticipant, ParticipantInner};
@@ -100,6 +101,16 @@ impl ParticipantInner {
     /// What is known beforehand of the ages of a reader's samples.
     pub(crate) fn latency_terms(&self, topic: &str, qos: &DataReaderQos) -> Result<LatencyTerms> {
         Ok(latency_terms(self.planned(topic, &qos.property)?))
+    }
+
+    /// What a writer of this topic announces of its host.
+    pub(crate) fn writer_stages(&self, topic: &str) -> Option<HostStages> {
+        self.timing_plan.as_ref()?.stages(topic)?.writer.clone()
+    }
+
+    /// What a reader of this topic announces of its host.
+    pub(crate) fn reader_stages(&self, topic: &str) -> Option<HostStages> {
+        self.timing_plan.as_ref()?.stages(topic)?.reader.clone()
     }
 
     /// How urgent an endpoint's listener is on another executor, which the system file may know.

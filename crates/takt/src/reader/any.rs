@@ -66,6 +66,7 @@ impl AnyDataReader {
         }
         let timing = participant.reader_timing(&topic.name, &qos)?;
         let latency_terms = participant.latency_terms(&topic.name, &qos)?;
+        let stages = participant.reader_stages(&topic.name);
         let own_port = flow.own_port || timing.own_port;
         let flow_spec = FlowSpec { own_port, transport_priority: timing.transport_priority() };
         let is_enabled = subscriber.inner.enables_entities();
@@ -79,6 +80,7 @@ impl AnyDataReader {
                 core.confine_reader(handle, flow, kinds)?;
                 core.set_reader_priority(handle, timing.priority)?;
                 core.set_reader_latency_terms(handle, latency_terms)?;
+                core.set_reader_host_stages(handle, stages)?;
                 if is_enabled {
                     core.enable_reader(now, handle)?;
                 }

@@ -1,10 +1,10 @@
 //! Many samples at once, into memory that the caller has and keeps: nothing is allocated, unless a sample needs more
 //! memory than any before in its place.
 
-use takt_core::{ReadCursor, SampleInfo, Selector};
+use takt_core::{ReadCursor, SampleInfo, Selector, ranks};
 
+use super::DataReader;
 use super::reading::Places;
-use super::{DataReader, ranks};
 use crate::sample::Sample;
 use crate::{Readable, Result};
 

@@ -5,7 +5,6 @@ mod any;
 mod batch;
 mod blocking;
 mod loan;
-pub(crate) mod ranks;
 mod reading;
 mod shared;
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Poll, Waker};
 
-use takt_core::{InstanceHandle, Instant, ReadCursor, SampleInfo, SampleRef, SampleStates, Selector};
+use takt_core::{InstanceHandle, Instant, ReadCursor, SampleInfo, SampleRef, SampleStates, Selector, ranks};
 
-use super::{DataReader, ranks};
+use super::DataReader;
 use crate::condition::ReadCondition;
 use crate::query::Snapshot;
 use crate::runtime::clock;

@@ -170,8 +170,8 @@ impl Diagnosis {
 fn silent_reader(core: &Participant, reader: Guid) -> String {
     let label = core.participant_data(reader).map_or_else(|| "this participant".to_owned(), |data| data.label());
     format!(
-        "reliable reader {reader} of {label} is matched and has answered no heartbeat for 2 s: its side may have refused the match, \
-         or a firewall drops what is sent to it; the writer does not wait for it"
+        "reliable reader {reader} of {label} is matched and answers no heartbeat: its side may have refused the match or ignore this \
+         participant, or a firewall drops what is sent to it; the writer does not wait for it"
     )
 }
 

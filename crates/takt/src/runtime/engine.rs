@@ -195,7 +195,8 @@ impl Engine {
                 return Err(Error::TIMEOUT);
             }
             if self.is_pump_thread() {
-                self.pump(now, deadline)?;
+                // Timers that make progress leave nothing to do behind: the pass does not say that anything happened.
+                self.pump_until(now, deadline, |happened| happened || progress.ticket() != ticket)?;
             } else {
                 progress.wait(ticket, now, deadline);
             }
@@ -318,11 +319,21 @@ impl Engine {
 
     /// Drives until something was received or a listener called, or the deadline has come. Says which.
     pub(crate) fn pump(&self, now: Instant, deadline: Option<Instant>) -> Result<bool> {
+        self.pump_until(now, deadline, |happened| happened)
+    }
+
+    /// Drives until `is_over` says so, asked after each pass with whether anything happened in it, or the deadline has come (then `false`).
+    fn pump_until(
+        &self,
+        now: Instant,
+        deadline: Option<Instant>,
+        mut is_over: impl FnMut(bool) -> bool,
+    ) -> Result<bool> {
         let mut driving = std::mem::take(&mut self.enter()?.driving);
         let scheduler = Scheduler { engines: &[self], agenda: None };
-        let result = drive(&scheduler, &self.waker, &mut driving, now, deadline, |progress| {
+        let result = drive(&scheduler, &self.waker, &mut driving, now, deadline, |happened| {
             self.waker.reset();
-            progress
+            is_over(happened)
         });
         self.enter()?.driving = driving;
         result

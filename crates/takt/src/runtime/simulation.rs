@@ -6,6 +6,7 @@
 //! Datagrams are carried by a [network in memory](network) and by shared memory as in the product. Calls of other threads hold a
 //! participant's lock before the executor gets it, one call at each visit at most, as a lock with priority inheritance lets them.
 
+mod end_to_end;
 mod network;
 mod report;
 mod stand;
@@ -61,6 +62,8 @@ struct World {
     calls: BTreeMap<EngineKey, Calls>,
     /// The executor sleeps no longer than until then.
     end_ns: u64,
+    /// Events of the run that are done: of which flow, when they came, and when they were done.
+    done: Vec<(usize, u64, u64)>,
     /// From when to when, what, of which priority.
     last_jobs: VecDeque<(u64, u64, &'static str, Priority)>,
 }

@@ -3,9 +3,9 @@
 use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use takt_core::{FlowTag, WriterHandle, WriterSpec};
+use takt_core::{FlowTag, Instant, WriterHandle, WriterSpec};
 use takt_transport::FlowSpec;
 use takt_wire::{Guid, Locator, SequenceNumber};
 use takt_xtypes::Representation;
@@ -57,9 +57,15 @@ pub(crate) struct WriterCore {
     pub(crate) representation: Representation,
     pub(crate) topic: Arc<TopicInner>,
     /// Keeps the publisher, and by it the participant.
+    /// Of a writer whose host has stages; calls of others are not timed.
+    pub(crate) write_times: Option<WriteTimes>,
     pub(crate) publisher: Arc<PublisherInner>,
     type_id: TypeId,
 }
+
+/// The longest call of `write` so far, in nanoseconds.
+#[derive(Default)]
+pub(crate) struct WriteTimes(AtomicU64);
 
 /// What may change of a writer.
 struct Settings {
@@ -73,6 +79,23 @@ const NAMED_MAX: usize = 4;
 const ENDPOINT_MEMORY: &str = "endpoint_memory_bytes";
 
 impl WriterCore {
+    /// When a call of `write` begins, if it is timed.
+    #[inline]
+    pub(crate) fn begin_write(&self) -> Option<(&WriteTimes, Instant)> {
+        self.write_times.as_ref().map(|times| (times, clock::now()))
+    }
+
+    /// A call of `write` that is timed has ended: the participant is told if none took longer.
+    #[inline]
+    pub(crate) fn end_write(&self, begun: Option<(&WriteTimes, Instant)>) {
+        let Some((times, begun)) = begun else { return };
+        let ns = u64::try_from(clock::now().since(begun).as_nanos()).unwrap_or(u64::MAX);
+        if times.0.fetch_max(ns, Ordering::Relaxed) < ns {
+            // A closed participant reports nothing.
+            let _ = self.engine.look(|driver| Ok(driver.core.note_write_time(self.handle, ns)?));
+        }
+    }
+
     /// Refuses a sample of which the limits have no room, whatever transport would carry it.
     #[inline]
     pub(crate) fn check_len(&self, len: usize) -> Result<()> {
@@ -143,6 +166,8 @@ impl AnyDataWriter {
         let (signal, progress) = (Arc::new(Signal::new()), Arc::new(EventCount::new()));
         let place = Place { group: publisher.inner.parent, topic: topic.parent };
         let timing = participant.writer_timing(&topic.name, &qos)?;
+        let stages = participant.writer_stages(&topic.name);
+        let write_times = stages.is_some().then(WriteTimes::default);
         let own_port = flow.own_port || timing.own_port;
         let flow_spec = FlowSpec { own_port, transport_priority: timing.transport_priority() };
         let is_enabled = publisher.inner.enables_entities();
@@ -155,6 +180,7 @@ impl AnyDataWriter {
             let created = core.prepare_writer(now, spec).and_then(|handle| {
                 core.confine_writer(handle, kinds)?;
                 core.set_writer_priority(handle, timing.priority)?;
+                core.set_writer_host_stages(handle, stages)?;
                 if is_enabled {
                     core.enable_writer(now, handle)?;
                 }
@@ -182,6 +208,7 @@ impl AnyDataWriter {
             by,
             representation,
             topic,
+            write_times,
             publisher: Arc::clone(&publisher.inner),
             type_id: TypeId::of::<T>(),
         });

@@ -212,7 +212,9 @@ impl<T: TypeSupport> DataWriter<T> {
         let core = &*self.core;
         let patience = core.patience;
         let attempt = self.attempt(sample, publication)?;
+        let begun = core.begin_write();
         let written = core.engine.block_on(&core.progress, || clock::deadline(clock::now(), patience), attempt);
+        core.end_write(begun);
         written.map_err(|error| error.explained(|| core.no_room()))
     }
 

@@ -3,6 +3,7 @@
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
+use takt_testkit::waiting::{OnDrop, until};
 
 const SHORT: std::time::Duration = std::time::Duration::from_millis(20);
 const LONG: takt::Duration = takt::Duration::from_secs(60);
@@ -49,9 +50,12 @@ fn iterator_yields_each_sample_and_ends_with_the_reader() {
             }
             numbers
         });
+        // The thread closes the reader when it has all. If it does not get them, it ends with the reader.
+        let _ending = OnDrop(|| drop(pair.reader.close()));
         for number in 0..100 {
             pair.writer.write(&Blob::new(number, 8)).expect("room");
         }
+        until("all samples are received", || receiving.is_finished());
         assert_eq!(receiving.join().expect("no panic"), (0..100).collect::<Vec<_>>());
     });
     assert!(pair.reader.iter().next().is_none(), "closed");

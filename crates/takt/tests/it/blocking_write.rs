@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
+use takt_testkit::waiting::join;
 
 const ROOM: u32 = 4;
 
@@ -123,10 +124,9 @@ fn closing_ends_a_waiting_write() {
     for x in 0..ROOM as i32 {
         pair.writer.write(&Shape::new("RED", x)).expect("room");
     }
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| pair.writer.write(&Shape::new("RED", -1)));
-        pair.publisher.close().expect("open");
-        let result = waiting.join().expect("no panic");
-        assert!(matches!(result, Err(Error::AlreadyDeleted)), "{result:?}");
-    });
+    let writer = pair.writer.clone();
+    let waiting = std::thread::spawn(move || writer.write(&Shape::new("RED", -1)));
+    pair.publisher.close().expect("open");
+    let result = join("the writer is closed", waiting);
+    assert!(matches!(result, Err(Error::AlreadyDeleted)), "{result:?}");
 }

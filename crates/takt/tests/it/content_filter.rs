@@ -163,6 +163,23 @@ fn expressions_that_do_not_fit_are_refused() {
 }
 
 #[test]
+fn filter_of_32_kib_is_taken_and_one_octet_more_refused() {
+    let participant = on_loopback(domain(), Runtime::Inline).build().expect("participant");
+    let topic = participant.create_topic::<Shape>("Topic", TopicQos::default()).expect("topic");
+    let create = |parameters: &[String]| {
+        let parameters: Vec<&str> = parameters.iter().map(String::as_str).collect();
+        participant.create_contentfilteredtopic("Filtered", &topic, "color = %0", &parameters).map(drop)
+    };
+    let text = |octets: usize| format!("'{}'", "R".repeat(octets - 2));
+    // Each parameter counts 8 octets more than it has, and the expression has 10.
+    let mut parameters = vec![text(8_184), text(8_184), text(8_184), text(8_174)];
+    create(&parameters).expect("32,768 octets");
+    parameters[3] = text(8_175);
+    let refused = create(&parameters).expect_err("32,769 octets");
+    assert!(matches!(refused, Error::OutOfResources { value: 32_768, .. }), "{refused}");
+}
+
+#[test]
 fn readers_of_types_known_at_run_time_filter_too() {
     let domain = domain();
     let publisher = on_loopback(domain, Runtime::Inline).build().expect("participant");

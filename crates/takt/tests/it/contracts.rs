@@ -153,3 +153,21 @@ fn samples_that_exceed_the_latency_are_told_to_the_listener() {
         assert!(status.last_ns > 1 && status.ages.max_ns() == status.last_ns);
     }
 }
+
+#[test]
+fn write_waits_for_the_end_of_the_minimum_separation_alone() {
+    for runtime in RUNTIMES {
+        // Longer than all separations together, by far: a write that waits for another timer or for this takes most of it.
+        let patience = std::time::Duration::from_secs(30);
+        let reliability = Reliability { max_blocking_time: patience.into(), ..Reliability::BEST_EFFORT };
+        let mut qos = DataWriterQos { reliability, ..DataWriterQos::default() };
+        let minimum_separation = Some(takt::Duration::from_millis(5));
+        Contract { minimum_separation, ..Contract::default() }.put_into_writer(&mut qos);
+        let pair = Pair::<Shape>::new(runtime, qos, DataReaderQos::default());
+        let begin = std::time::Instant::now();
+        for x in 0..40 {
+            pair.writer.write(&Shape::new("RED", x)).expect("the separation ends");
+        }
+        assert!(begin.elapsed() < patience, "{runtime:?}: writes waited for {:?}", begin.elapsed());
+    }
+}

@@ -35,7 +35,7 @@ fn occupy(executor: &Executor) -> (Job, mpsc::Sender<()>) {
     });
     let job = job.expect("room");
     job.trigger();
-    begun.recv().expect("it runs");
+    begun.recv_timeout(PATIENCE).expect("it runs");
     (job, let_go)
 }
 

@@ -1,8 +1,7 @@
 //! Executors at their worst: handles that are dropped, jobs and listeners that panic, block, overrun, flood or close what runs them.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -10,15 +9,23 @@ use crate::support::*;
 use takt::qos::*;
 use takt::real_time::{JobKind, Priority};
 use takt::*;
+use takt_testkit::waiting::{LIMIT, OnDrop, until};
 
 fn executor(name: &str) -> Executor {
     Executor::builder(name).start().expect("a thread")
 }
 
+/// Longer than any test takes on a busy machine.
+const HOURS: Duration = Duration::from_secs(36_000);
+
+/// A participant whose lease does not end while other work keeps its thread from the processors.
+fn on_busy_machine(domain: u32, runtime: Runtime) -> DomainParticipantBuilder {
+    on_loopback(domain, runtime).lease_duration(HOURS)
+}
+
 /// A participant that has nothing to do for hours, once it has been found: what is not told at once is not told.
 fn quiet(domain: u32) -> DomainParticipantBuilder {
-    let hours = Duration::from_secs(36_000);
-    on_loopback(domain, Runtime::Shared).lease_duration(hours).announcement_period(hours / 4)
+    on_busy_machine(domain, Runtime::Shared).announcement_period(HOURS / 4)
 }
 
 fn join(from: &DomainParticipant, to: &DomainParticipant, topic: &str) -> (DataWriter<Shape>, DataReader<Shape>) {
@@ -98,7 +105,7 @@ fn what_comes_while_another_executor_calls_is_told_at_once_by_whoever_is_next() 
     let (writer, reader) = join(&from, &to, "Topic");
     let (told, let_go) = tell_and_wait(&reader);
     let [first, second] = ["first", "second"].map(executor);
-    let patience = takt::Duration::from_secs(30);
+    let patience: takt::Duration = LIMIT.into();
     let mut is_elsewhere = false;
     for next in [Some(&first), Some(&second), None, Some(&first), None] {
         write(&writer, 1);
@@ -143,7 +150,7 @@ fn an_overrun_on_another_executor_is_told_at_once() {
         write(&writer, 1);
         told.recv_timeout(PATIENCE).expect("the call");
         // The participant has gone to sleep.
-        writer.wait_for_acknowledgments(Duration::from_secs(30)).expect("in time");
+        writer.wait_for_acknowledgments(LIMIT).expect("in time");
         let_go.send(()).expect("it waits");
         assert_eq!(overruns.recv_timeout(PATIENCE), Ok(count));
     }
@@ -174,7 +181,7 @@ fn to_tell_of_overruns_may_take_too_long_itself() {
 #[test]
 fn a_listener_that_is_suspended_is_not_called_for_what_came_during_its_call() {
     let domain = domain();
-    let build = || on_loopback(domain, Runtime::Inline).build().expect("participant");
+    let build = || on_busy_machine(domain, Runtime::Inline).build().expect("participant");
     let (from, to) = (build(), build());
     let properties = [(BUDGET_PROPERTY, "1"), (OVERRUN_PROPERTY, "suspend")];
     let (writer, reader) =
@@ -238,8 +245,8 @@ fn live_beside(priorities: [i32; 2]) {
     let domain = domain();
     let executor = executor("busy");
     let _jobs = priorities.map(|priority| never_idle(&executor, priority));
-    let from = on_loopback(domain, Runtime::Shared).build().expect("participant");
-    let to = on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
+    let from = on_busy_machine(domain, Runtime::Shared).build().expect("participant");
+    let to = on_busy_machine(domain, Runtime::Shared).executor(&executor).build().expect("participant");
     let deadline = Deadline { period: takt::Duration::from_millis(50) };
     let (writer, reader) = connect::<Shape>(
         &from,
@@ -256,7 +263,7 @@ fn live_beside(priorities: [i32; 2]) {
 #[test]
 fn a_flood_of_what_is_urgent_does_not_keep_a_participant_from_living() {
     let domain = domain();
-    let build = || on_loopback(domain, Runtime::Shared).shared_memory(false).build().expect("participant");
+    let build = || on_busy_machine(domain, Runtime::Shared).shared_memory(false).build().expect("participant");
     let (from, to) = (build(), build());
     let qos = || DataWriterQos { history: History::KeepLast(1), ..DataWriterQos::default() };
     let best_effort = |properties: &[(&str, &str)]| DataReaderQos {
@@ -281,15 +288,11 @@ fn a_flood_of_what_is_urgent_does_not_keep_a_participant_from_living() {
                 floods.iter().for_each(|(writer, _)| write(writer, 1));
             }
         });
-        // Whatever fails, the flood ends.
-        let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
-            let late = build();
-            let (writer, reader) = join(&late, &to, "Late");
-            write(&writer, 1);
-            wait_until(&[], "a sample", || !reader.take(1).expect("open").is_empty());
-        }));
-        is_over.store(true, Ordering::SeqCst);
-        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let _ending = OnDrop(|| is_over.store(true, Ordering::SeqCst));
+        let late = build();
+        let (writer, reader) = join(&late, &to, "Late");
+        write(&writer, 1);
+        wait_until(&[], "a sample", || !reader.take(1).expect("open").is_empty());
     });
 }
 
@@ -297,7 +300,7 @@ fn a_flood_of_what_is_urgent_does_not_keep_a_participant_from_living() {
 fn what_is_urgent_on_another_executor_is_woken_between_two_listeners() {
     let domain = domain();
     let main = executor("main");
-    let build = || on_loopback(domain, Runtime::Shared).shared_memory(false);
+    let build = || on_busy_machine(domain, Runtime::Shared).shared_memory(false);
     let from = build().build().expect("participant");
     let to = build().executor(&main).build().expect("participant");
     let slow = ["Slow", "Slower"].map(|topic| join(&from, &to, topic));
@@ -347,8 +350,8 @@ fn what_is_urgent_on_another_executor_is_woken_between_two_listeners() {
 fn a_job_waits_for_all_that_is_more_urgent() {
     let domain = domain();
     let executor = executor("order");
-    let from = on_loopback(domain, Runtime::Inline).build().expect("participant");
-    let to = on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant");
+    let from = on_busy_machine(domain, Runtime::Inline).build().expect("participant");
+    let to = on_busy_machine(domain, Runtime::Shared).executor(&executor).build().expect("participant");
     let (writer, reader) = join(&from, &to, "Topic");
     let taken = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&taken);
@@ -379,7 +382,7 @@ fn a_job_that_panics_ends_its_executor_and_all_that_it_drives() {
     without_backtrace();
     let domain = domain();
     let executor = executor("panics");
-    let build = || on_loopback(domain, Runtime::Shared).executor(&executor).build();
+    let build = || on_busy_machine(domain, Runtime::Shared).executor(&executor).build();
     let [one, other] = [(); 2].map(|()| build().expect("participant"));
     let (_writer, reader) = join(&one, &other, "Topic");
     let job = executor.on_event(Priority::NORMAL, "panics", || panic!("on purpose")).expect("room");
@@ -399,7 +402,7 @@ fn a_job_that_panics_ends_its_executor_and_all_that_it_drives() {
 fn a_listener_that_panics_on_another_executor_ends_its_participant() {
     without_backtrace();
     let domain = domain();
-    let [from, to] = [(); 2].map(|()| on_loopback(domain, Runtime::Shared).build().expect("participant"));
+    let [from, to] = [(); 2].map(|()| on_busy_machine(domain, Runtime::Shared).build().expect("participant"));
     let (writer, reader) = join(&from, &to, "Topic");
     listen(&reader, |_| panic!("on purpose"));
     let aside = executor("aside");
@@ -413,11 +416,11 @@ fn a_listener_that_panics_on_another_executor_ends_its_participant() {
 fn listeners_may_close_each_others_participants() {
     for is_shared in [false, true] {
         let domain = domain();
-        let writes = on_loopback(domain, Runtime::Shared).build().expect("participant");
-        let (barrier, (tell, told)) = (Arc::new(Barrier::new(2)), mpsc::channel());
+        let writes = on_busy_machine(domain, Runtime::Shared).build().expect("participant");
+        let (called, (tell, told)) = (Arc::new(AtomicU64::new(0)), mpsc::channel());
         let executors = ["one", "other"].map(executor);
         let participants = executors.each_ref().map(|executor| {
-            let builder = on_loopback(domain, Runtime::Shared);
+            let builder = on_busy_machine(domain, Runtime::Shared);
             let builder = if is_shared { builder.executor(executor) } else { builder };
             builder.build().expect("participant")
         });
@@ -426,10 +429,11 @@ fn listeners_may_close_each_others_participants() {
         let readers =
             participants.each_ref().map(|to| create_reader::<Shape>(to, "Topic", reliable_reader(History::KeepAll)));
         for (place, reader) in readers.iter().enumerate() {
-            let (barrier, tell, other) = (Arc::clone(&barrier), tell.clone(), participants[1 - place].clone());
+            let (called, tell, other) = (Arc::clone(&called), tell.clone(), participants[1 - place].clone());
             let handles = Arc::clone(&handles);
             listen(reader, move |_| {
-                barrier.wait();
+                called.fetch_add(1, Ordering::SeqCst);
+                until("both are called", || called.load(Ordering::SeqCst) == 2);
                 other.close().expect("once");
                 let handle = handles.lock().expect("no panic")[1 - place].take();
                 drop(handle);
@@ -451,7 +455,7 @@ fn a_job_does_not_wait_for_its_own_executor() {
     let (tell, told) = mpsc::channel();
     let handle = executor.clone();
     let job = executor.on_event(Priority::NORMAL, "builds", move || {
-        let participant = on_loopback(domain, Runtime::Shared).executor(&handle).build().expect("participant");
+        let participant = on_busy_machine(domain, Runtime::Shared).executor(&handle).build().expect("participant");
         let reader = create_reader::<Shape>(&participant, "Topic", reliable_reader(History::KeepAll));
         let waitset = WaitSet::new().expect("descriptors");
         waitset.attach(reader.read_condition(Selector::READ)).expect("attached");
@@ -468,8 +472,8 @@ fn to_close_waits_for_the_executor_though_it_has_no_room_for_jobs() {
     let domain = domain();
     let executor = executor("full");
     let [from, to] =
-        [(); 2].map(|()| on_loopback(domain, Runtime::Shared).executor(&executor).build().expect("participant"));
-    let from_elsewhere = on_loopback(domain, Runtime::Shared).build().expect("participant");
+        [(); 2].map(|()| on_busy_machine(domain, Runtime::Shared).executor(&executor).build().expect("participant"));
+    let from_elsewhere = on_busy_machine(domain, Runtime::Shared).build().expect("participant");
     drop(from);
     let (writer, reader) = join(&from_elsewhere, &to, "Topic");
     let (told, let_go) = tell_and_wait(&reader);
@@ -481,6 +485,8 @@ fn to_close_waits_for_the_executor_though_it_has_no_room_for_jobs() {
     told.recv_timeout(PATIENCE).expect("the call");
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        // The listener ends its call when nothing can let it go any more.
+        let let_go = let_go;
         let closes = scope.spawn(|| {
             to.close().expect("once");
             assert!(has_ended.load(Ordering::SeqCst), "the call has ended");

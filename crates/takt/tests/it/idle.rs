@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::support::*;
 use takt::qos::History;
 use takt::{DomainParticipant, Idle, Runtime};
+use takt_testkit::waiting::{until, until_some};
 use takt_transport::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
 };
@@ -125,20 +126,21 @@ fn end_of_spinning(log: &[Asked]) -> Option<(usize, Instant)> {
 #[test]
 fn a_wait_spins_for_the_time_that_was_set_and_then_sleeps() {
     let (participant, peer, log) = participant(Runtime::Inline, Idle::SpinThenBlock(SPAN));
-    log.lock().expect("no panic").clear();
-    let begun = Instant::now();
-    assert!(!participant.spin_once(Duration::from_millis(100)).expect("driven"), "nothing comes");
-    assert!(begun.elapsed() >= Duration::from_millis(100));
-    let (hot, end) = end_of_spinning(&log.lock().expect("no panic")).expect("it has slept");
+    // A thread that gets no processor while it spins has no time left to sleep.
+    let (begun, hot, end) = until_some("a wait with time left sleeps", || {
+        log.lock().expect("no panic").clear();
+        let begun = Instant::now();
+        assert!(!participant.spin_once(Duration::from_millis(100)).expect("driven"), "nothing comes");
+        assert!(begun.elapsed() >= Duration::from_millis(100));
+        end_of_spinning(&log.lock().expect("no panic")).map(|(hot, end)| (begun, hot, end))
+    });
     assert!(hot > 0 && end - begun >= SPAN, "{hot} hot scans, {:?}", end - begun);
 
     // What comes while it sleeps makes it spin again.
     log.lock().expect("no panic").clear();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while end_of_spinning(&log.lock().expect("no panic")).is_none() {
-                std::thread::yield_now();
-            }
+            until("it sleeps", || end_of_spinning(&log.lock().expect("no panic")).is_some());
             peer.send(b"no RTPS").expect("room");
         });
         assert!(participant.spin_once(Duration::from_secs(60)).expect("driven"), "a datagram");
@@ -172,9 +174,7 @@ fn after_a_sleep_those_alone_are_asked_that_have_something() {
         log.lock().expect("no panic").clear();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while log.lock().expect("no panic").is_empty() {
-                    std::thread::yield_now();
-                }
+                until("it looks", || !log.lock().expect("no panic").is_empty());
                 peer.send(b"no RTPS").expect("room");
             });
             assert!(participant.spin_once(Duration::from_secs(60)).expect("driven"), "a datagram");
@@ -190,13 +190,8 @@ fn after_a_sleep_those_alone_are_asked_that_have_something() {
 #[test]
 fn a_participants_own_thread_spins_and_sleeps_too() {
     let (_participant, peer, log) = participant(Runtime::Shared, Idle::SpinThenBlock(SPAN));
-    let wait_for = |what: &str, is_there: &dyn Fn(&[Asked]) -> bool| {
-        let begun = Instant::now();
-        while !is_there(&log.lock().expect("no panic")) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-            std::thread::yield_now();
-        }
-    };
+    let wait_for =
+        |what: &str, is_there: &dyn Fn(&[Asked]) -> bool| until(what, || is_there(&log.lock().expect("no panic")));
     let slept = |log: &[Asked]| {
         log.iter().position(|(scan, ..)| *scan == Scan::Hot).is_some_and(|hot| end_of_spinning(&log[hot..]).is_some())
     };

@@ -43,6 +43,7 @@ mod races;
 mod reading;
 mod reading_instances;
 mod real_time;
+mod relay;
 mod representation;
 mod shared_memory;
 mod shared_samples;

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
+use takt_testkit::waiting::OnDrop;
 
 /// The deleted and the closed are what these tests are about; anything else is a bug.
 fn unless_deleted<R>(result: Result<R>) -> Option<R> {
@@ -54,6 +55,11 @@ fn closing_races_with_everything_that_uses_a_reader() {
         let (calls, living) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _ending = OnDrop(|| {
+                is_over.store(true, Ordering::SeqCst);
+                // Closed already, if nothing panicked.
+                unless_deleted(pair.reader.close());
+            });
             scope.spawn(|| {
                 for x in 0.. {
                     if is_over.load(Ordering::SeqCst)
@@ -93,7 +99,6 @@ fn closing_races_with_everything_that_uses_a_reader() {
                 _ => pair.publisher.close().and_then(|()| pair.reader.close()),
             }
             .expect("open");
-            is_over.store(true, Ordering::SeqCst);
         });
         pair.wait_until("the listeners' end", || living.load(Ordering::SeqCst) == 0);
         if round % 3 != 2 {
@@ -143,6 +148,7 @@ fn participants_end_while_others_use_them() {
         let leaves = on_loopback(domain, Runtime::Shared).build().expect("participant");
         let reader = create_reader::<Shape>(&leaves, "Topic", reliable_reader(History::KeepAll));
         std::thread::scope(|scope| {
+            let _ending = OnDrop(|| _ = unless_deleted(leaves.close()));
             scope.spawn(|| while unless_deleted(reader.take(8)).is_some() {});
             scope.spawn(|| while unless_deleted(leaves.discovered_publications()).is_some() {});
             scope.spawn(|| {

@@ -3,6 +3,7 @@
 use crate::support::*;
 use takt::qos::*;
 use takt::*;
+use takt_testkit::waiting::{OnDrop, join, until_some};
 
 const LONG: takt::Duration = takt::Duration::from_secs(60);
 const SHORT: takt::Duration = takt::Duration::from_millis(5);
@@ -156,11 +157,13 @@ fn deleting_what_it_waits_for_ends_a_wait() {
         status.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
         waitset.attach(&read).expect("attached");
         waitset.attach(&status).expect("attached");
-        std::thread::scope(|scope| {
-            scope.spawn(|| if round % 2 == 0 { pair.reader.close() } else { pair.subscriber.close() }.expect("open"));
+        let waiting = std::thread::spawn(move || {
             let result = waitset.wait_any(takt::Duration::INFINITE);
-            assert!(matches!(result, Err(Error::AlreadyDeleted)), "{result:?}");
+            (waitset, result)
         });
+        if round % 2 == 0 { pair.reader.close() } else { pair.subscriber.close() }.expect("open");
+        let (waitset, result) = join("the wait ends with what it waits for", waiting);
+        assert!(matches!(result, Err(Error::AlreadyDeleted)), "{result:?}");
         let guard = GuardCondition::new();
         guard.set_trigger_value(true);
         waitset.attach(&guard).expect("attached");
@@ -188,6 +191,7 @@ fn one_thread_waits_at_a_time() {
     let guard = GuardCondition::new();
     waitset.attach(&guard).expect("attached");
     std::thread::scope(|scope| {
+        let _ending = OnDrop(|| guard.set_trigger_value(true));
         let waiter = scope.spawn(|| {
             loop {
                 // The other one may wait just now, though not for long.
@@ -197,13 +201,10 @@ fn one_thread_waits_at_a_time() {
                 }
             }
         });
-        let refused = loop {
-            // Until the other thread waits, this wait runs out of time.
-            match waitset.wait(takt::Duration::ZERO) {
-                Err(Error::Timeout { .. }) => std::thread::yield_now(),
-                result => break result,
-            }
-        };
+        let refused = until_some("the other thread waits", || match waitset.wait(takt::Duration::ZERO) {
+            Err(Error::Timeout { .. }) => None,
+            result => Some(result),
+        });
         assert!(matches!(refused, Err(Error::PreconditionNotMet { .. })), "{refused:?}");
         guard.set_trigger_value(true);
         match waiter.join().expect("no panic") {

@@ -41,6 +41,7 @@ type Longest = Arc<Mutex<Vec<(Response, u64)>>>;
 
 /// An event of a flow is done.
 fn note(longest: &Longest, flow: usize, arrived_ns: u64) {
+    WORLD.with_borrow_mut(|world| world.done.push((flow, arrived_ns, now_ns())));
     let mut longest = longest.lock().expect("no panic");
     let Some((longest, bound_ns)) = longest.get_mut(flow) else { return };
     let ns = now_ns() - arrived_ns;
@@ -299,6 +300,19 @@ impl Stand {
     /// Runs the executor for so long with events that come in this manner, then until all is done.
     /// Says how many jobs of normal priority have received while events came.
     pub(super) fn run(&mut self, manner: Manner, ns: u64, random: &mut Random) -> u64 {
+        self.run_given(manner, ns, None, random)
+    }
+
+    /// When the events of the first flow came in the last run, and when they were done, by the time that they came.
+    pub(super) fn done_of_first(&self) -> Vec<(u64, u64)> {
+        let is_first = |(flow, came_ns, done_ns): &(usize, u64, u64)| (*flow == 0).then_some((*came_ns, *done_ns));
+        let mut done: Vec<(u64, u64)> = WORLD.with_borrow(|world| world.done.iter().filter_map(is_first).collect());
+        done.sort_unstable();
+        done
+    }
+
+    /// As [`run`](Self::run); the events of the first flow come at these times from the begin.
+    pub(super) fn run_given(&mut self, manner: Manner, ns: u64, given: Option<&[u64]>, random: &mut Random) -> u64 {
         let normal_before = self.receive_jobs(0, Priority::NORMAL);
         let start = now_ns();
         let every = 1_000_000 / self.plan.normal_load.max(1);
@@ -307,10 +321,15 @@ impl Stand {
         let normal = writers.flat_map(|(at, n)| (0..count).map(move |k| (k * every + n * 777, at)));
         WORLD.with_borrow_mut(|world| {
             world.random = (manner == Manner::Random).then(|| random.clone());
+            world.done.clear();
             // Calls make normal work, behind which a job below it would never begin.
             let calls_from = if manner == Manner::Random { start } else { u64::MAX };
             world.call_from(calls_from);
             for (at, flow) in self.plan.flows.iter().enumerate() {
+                if let Some(given) = given.filter(|_| at == 0) {
+                    world.plan.extend(given.iter().map(|time| Reverse((start + time, at))));
+                    continue;
+                }
                 let times = times(flow, ns, manner, random).into_iter().map(|time| (time, at));
                 match manner {
                     Manner::Critical(releaser) if releaser != Releaser::Flow(at) => world.at_release.extend(times),

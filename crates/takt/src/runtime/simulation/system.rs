@@ -253,6 +253,19 @@ pub(super) fn adversarial(seed: u64) -> Plan {
     }
 }
 
+/// A host of a pair: `any` with a first flow of its own, which a job writes or a listener receives.
+pub(super) fn host(seed: u64, is_writer: bool, arrivals: Arrivals) -> Plan {
+    let mut random = Random(seed);
+    let kind = if is_writer { Kind::Job } else { Kind::Topic { participant: 0, octets: 8 } };
+    let cost_ns = random.between(20, 300) * MICROSECOND;
+    let own = PlannedFlow { kind, priority: [46, 30, 10][random.between(0, 2) as usize], arrivals, cost_ns };
+    let (count, participants) = (random.between(1, 4), random.between(1, 2) as usize);
+    let share = random.between(50, 500) / count;
+    let others: Vec<PlannedFlow> = (0..count).map(|_| flow(&mut random, participants, share, 5)).collect();
+    let plan = complete("host", [own].into_iter().chain(others).collect(), participants, None, &mut random);
+    Plan { below_ns: plan.below_ns.min(500 * MICROSECOND), ..plan }
+}
+
 /// Systems of several participants on one executor, into each of which other threads call without a pause.
 pub(super) fn locked(seed: u64) -> Plan {
     let mut random = Random(seed ^ 0x10c);
