@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use takt::dynamic::DynamicTypeSupport;
 use takt::qos::{
     DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, Liveliness, OwnershipStrength, PublisherQos,
-    Reliability, ReliabilityKind, ResourceLimits, SubscriberQos,
+    Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, UserData,
 };
 use takt::relay::{DURABILITY_SERVICE, RelayReader, RelayTopic, RelayWriter, SampleIdentity};
 use takt::{DomainParticipant, Guid, PublicationData, SequenceNumber};
@@ -14,7 +14,7 @@ use takt::{DomainParticipant, Guid, PublicationData, SequenceNumber};
 use crate::index::{Admission, Index, Policy};
 use crate::record::Record;
 use crate::store::Batch;
-use crate::{Options, Result};
+use crate::{Error, Options, Result};
 
 /// How far a change that another service passes on may be ahead of what its original writer has announced, if that is matched. It
 /// is as much as a reliable writer sends ahead of acknowledgements.
@@ -23,6 +23,17 @@ const LEAD_MAX: i64 = 512;
 /// Whether a writer is one of a durability service.
 pub(crate) fn is_of_a_service(data: &PublicationData) -> bool {
     data.qos.user_data.0.starts_with(DURABILITY_SERVICE)
+}
+
+/// What a refusal says that concerns one topic.
+///
+/// # Errors
+/// A participant that was closed concerns the whole service.
+fn of_one_topic(error: takt::Error) -> Result<String> {
+    match error {
+        takt::Error::AlreadyDeleted => Err(error.into()),
+        error => Ok(error.to_string()),
+    }
 }
 
 /// What writers must have in common to be kept together.
@@ -69,6 +80,14 @@ pub(crate) struct Group {
     pub(crate) repeated: u64,
     /// Refused by the writer that serves.
     pub(crate) unserved: u64,
+    /// Writers, a change of which could not be kept.
+    pub(crate) held_back: usize,
+    /// What has to be said of the topic, once.
+    remark: Option<String>,
+    /// A change was refused, and that has been said.
+    is_unserved_said: bool,
+    /// There can be no writer that serves.
+    is_unservable: bool,
     /// Passed on by other services in the name of a writer that has not come that far.
     pub(crate) doubted: u64,
     /// Whether writers other than those of services are there.
@@ -97,6 +116,34 @@ fn policy(data: &PublicationData, options: &Options) -> Policy {
     }
 }
 
+/// The policies of the writer that serves a topic.
+fn serving_qos(data: &PublicationData, options: &Options) -> DataWriterQos {
+    let Policy { history, samples_max, instances_max, .. } = policy(data, options);
+    // They come from limits of 32 bits.
+    let limit = |limit: usize| Some(u32::try_from(limit).unwrap_or(u32::MAX));
+    // A contract binds its own writer. The service sends what it keeps at once, and knows neither transports nor priorities of others.
+    let is_local = |key: &str| ["rt.", "takt."].iter().any(|prefix| key.trim_start().starts_with(prefix));
+    let mut property = data.qos.property.clone();
+    property.0.retain(|(key, ..)| !is_local(key));
+    let fields = data.qos.user_data.0.split(|octet| *octet == b';');
+    let fields = fields.filter(|field| std::str::from_utf8(field).map_or(true, |field| !is_local(field)));
+    DataWriterQos {
+        history,
+        resource_limits: ResourceLimits {
+            max_samples: limit(samples_max),
+            max_instances: limit(instances_max),
+            max_samples_per_instance: None,
+        },
+        reliability: Reliability { kind: ReliabilityKind::Reliable, ..data.qos.reliability },
+        // The service is no owner: the weakest of living writers outranks it.
+        ownership_strength: OwnershipStrength(i32::MIN),
+        liveliness: Liveliness { lease_duration: takt::Duration::INFINITE, ..Liveliness::default() },
+        user_data: UserData(fields.collect::<Vec<_>>().join(&b';')),
+        property,
+        ..data.qos.clone()
+    }
+}
+
 impl Group {
     pub(crate) fn new(id: u32, announcement: PublicationData, options: &Options) -> Self {
         Self {
@@ -111,6 +158,10 @@ impl Group {
             full: None,
             repeated: 0,
             unserved: 0,
+            held_back: 0,
+            remark: None,
+            is_unserved_said: false,
+            is_unservable: false,
             doubted: 0,
             is_written: false,
             born: Instant::now(),
@@ -276,12 +327,45 @@ impl Group {
         if let Some(reader) = self.reader.as_ref().filter(|_| is_safe) {
             reader.acknowledge_taken()?;
         }
-        if let Some(writer) = &self.writer {
+        if let Some(writer) = self.writer.clone() {
             let uncommitted = self.kept.split_off(&self.committed);
             for (_, record) in std::mem::replace(&mut self.kept, uncommitted) {
-                self.unserved += u64::from(!writer.write(&record.as_relayed())?);
+                let refusal = match writer.write(&record.as_relayed()) {
+                    Ok(true) => continue,
+                    Ok(false) => "the history of the serving writer is full".to_owned(),
+                    Err(error) => of_one_topic(error)?,
+                };
+                self.note_unserved(&record, &refusal);
             }
         }
+        Ok(())
+    }
+
+    /// A change that is kept cannot be passed on. The first one is said.
+    fn note_unserved(&mut self, record: &Record, refusal: &str) {
+        self.unserved += 1;
+        if !std::mem::replace(&mut self.is_unserved_said, true) {
+            let len = record.payload.len();
+            self.remark = Some(format!("kept, and not served: a change of {len} octets: {refusal}"));
+        }
+    }
+
+    /// What has to be said of the topic since this was last called.
+    pub(crate) fn take_remark(&mut self) -> Option<String> {
+        self.remark.take()
+    }
+
+    /// Looks for writers that are not acknowledged any more, since a change could not be kept. The first one is said.
+    pub(crate) fn look_for_unkept(&mut self) -> Result<()> {
+        let unkept = self.reader.as_ref().map_or(Ok(Vec::new()), RelayReader::unkept)?;
+        if let Some(first) = unkept.first().filter(|_| self.held_back == 0) {
+            let (sn, writer) = (first.sn.0, first.writer);
+            self.remark = Some(format!(
+                "change {sn} of {writer} cannot be kept (larger than twice the memory of a topic, or its key cannot be read); its writer \
+                 is not acknowledged any more"
+            ));
+        }
+        self.held_back = unkept.len();
         Ok(())
     }
 
@@ -294,9 +378,10 @@ impl Group {
         self.idle_since.get_or_insert_with(Instant::now).elapsed() >= patience
     }
 
-    /// Begins to serve when other services have been looked for, and what they have has come.
+    /// Begins to serve when other services have been looked for, and what they have has come. A topic that no writer can serve is
+    /// kept all the same.
     pub(crate) fn serve(&mut self, participant: &DomainParticipant, options: &Options) -> Result<bool> {
-        if self.writer.is_some() || self.born.elapsed() < options.settling_time {
+        if self.writer.is_some() || self.is_unservable || self.born.elapsed() < options.settling_time {
             return Ok(false);
         }
         let has_caught_up = self.reader.as_ref().map_or(Ok(true), RelayReader::has_history)?;
@@ -305,6 +390,18 @@ impl Group {
         if !has_caught_up || !self.waiting.is_empty() || !is_of_use {
             return Ok(false);
         }
+        match self.begin_to_serve(participant, options) {
+            Ok(()) => Ok(true),
+            Err(Error::Dds(error)) => {
+                self.remark = Some(format!("kept, and not served: {}", of_one_topic(error)?));
+                (self.writer, self.is_unservable) = (None, true);
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn begin_to_serve(&mut self, participant: &DomainParticipant, options: &Options) -> Result<()> {
         let data = &self.announcement;
         let topic = RelayTopic {
             name: data.topic_name.clone(),
@@ -313,33 +410,16 @@ impl Group {
             type_information: data.type_information.clone(),
             topic_data: data.topic_data.clone(),
         };
-        let Policy { history, samples_max, instances_max, .. } = policy(data, options);
-        // They come from limits of 32 bits.
-        let limit = |limit: usize| Some(u32::try_from(limit).unwrap_or(u32::MAX));
-        let qos = DataWriterQos {
-            history,
-            resource_limits: ResourceLimits {
-                max_samples: limit(samples_max),
-                max_instances: limit(instances_max),
-                max_samples_per_instance: None,
-            },
-            reliability: Reliability { kind: ReliabilityKind::Reliable, ..data.qos.reliability },
-            // The service is no owner: the weakest of living writers outranks it.
-            ownership_strength: OwnershipStrength(i32::MIN),
-            liveliness: Liveliness { lease_duration: takt::Duration::INFINITE, ..Liveliness::default() },
-            ..data.qos.clone()
-        };
         let publisher = PublisherQos {
             presentation: data.presentation,
             partition: data.partition.clone(),
             group_data: data.group_data.clone(),
             ..PublisherQos::default()
         };
-        let writer = participant.create_relay_writer(&topic, &qos, &publisher)?;
+        let writer = participant.create_relay_writer(&topic, &serving_qos(data, options), &publisher)?;
         self.writer = Some(writer.clone());
         self.settle()?;
-        writer.enable()?;
-        Ok(true)
+        Ok(writer.enable()?)
     }
 
     /// Gives up instances that have ended for long enough. Returns how many.

@@ -301,7 +301,7 @@ mod tests {
         for (policy, limit) in [
             (Policy { samples_max: 2, ..POLICY }, "max_samples"),
             (Policy { instances_max: 2, ..POLICY }, "max_instances"),
-            (Policy { bytes_max: 25, ..POLICY }, "memory of a topic"),
+            (Policy { bytes_max: 20, ..POLICY }, "memory of a topic"),
         ] {
             let mut index = Index::new(policy);
             for sn in 1..=2 {
@@ -344,6 +344,19 @@ mod tests {
         assert_eq!(index.clean_up(start, |_| false), []);
         index.admit(&record(1, 2, 1, ChangeKind::Alive), None);
         assert_eq!(index.clean_up(start + Duration::from_secs(50), |_| false), []);
+    }
+
+    #[test]
+    fn correction_gives_up_what_others_passed_on_above_the_credible_number() {
+        let mut index = Index::new(POLICY);
+        let relayed = |writer, sn| Record { is_relayed: true, ..record(writer, sn, 0, ChangeKind::Alive) };
+        index.admit(&relayed(1, 5), None);
+        index.admit(&relayed(2, 6), None);
+        index.admit(&record(1, 6, 0, ChangeKind::Alive), None);
+        let forged = number(index.admit(&relayed(1, 7), None));
+        let writer = Guid::from_bytes([1; 16]);
+        assert_eq!(index.correct_origin(writer, 0, 5), [forged], "it said itself that it has come to 6");
+        assert_eq!((index.len(), index.last_of(writer)), (3, 6));
     }
 
     #[test]

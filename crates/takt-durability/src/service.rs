@@ -40,14 +40,16 @@ pub struct Totals {
     pub refused_topics: u64,
     /// Changes that other services passed on in the name of a living writer that has not come that far. They are not kept.
     pub doubted: u64,
-    /// Changes that are kept and find no room in the memory of the writer that serves them.
+    /// Changes that are kept, and that the writer which serves the topic refuses: it has no room, or they are beyond its limits.
     pub unserved: u64,
+    /// Writers that are not acknowledged any more, since a change of theirs cannot be kept.
+    pub held_back: usize,
     /// Transactions of the store.
     pub commits: u64,
 }
 
 /// A durability service. It works in the thread that calls [`run`](Self::run) or [`step`](Self::step), besides those of its
-/// two participants: one that hears, and one that serves, which the first ignores.
+/// two participants: one that hears, and one that serves. They ignore each other.
 #[derive(Debug)]
 pub struct Service {
     options: Options,
@@ -108,6 +110,8 @@ impl Service {
         let serving = complete(serving, &options, "takt durability, serving").build()?;
         let hearing = complete(hearing, &options, "takt durability, hearing").build()?;
         hearing.ignore_participant(serving.guid())?;
+        // It would never be answered, and report a firewall.
+        serving.ignore_participant(hearing.guid())?;
         let mut service = Self {
             options,
             hearing,
@@ -180,6 +184,9 @@ impl Service {
             if group.serve(&self.serving, &self.options)? {
                 let text = format!("{}: served, {} changes", group.announcement.topic_name, group.index.len());
                 note(&mut self.notes, text);
+            }
+            if let Some(remark) = group.take_remark() {
+                note(&mut self.notes, format!("{}: {remark}", group.announcement.topic_name));
             }
         }
         Ok(())
@@ -260,6 +267,7 @@ impl Service {
         let living: HashSet<Guid> = publications.iter().map(|data| data.guid).collect();
         for (key, group) in &mut self.groups {
             group.is_written = written.contains(key);
+            group.look_for_unkept()?;
             let count = group.clean_up(|writer| living.contains(&writer), &mut self.batch)?;
             if count > 0 {
                 let topic = &group.announcement.topic_name;
@@ -322,7 +330,10 @@ impl Service {
         if let Some(reader) = &group.reader {
             let condition = reader.as_any().status_condition();
             condition.set_enabled_statuses(StatusMask::DATA_AVAILABLE);
-            self.wakeup.attach(condition)?;
+            // What waits for room must not wake us.
+            if !group.is_stuck() {
+                self.wakeup.attach(condition)?;
+            }
         }
         if is_new {
             self.next_id += 1;
@@ -348,6 +359,7 @@ impl Service {
             refused_topics: self.refused.len() as u64,
             doubted: groups().map(|group| group.doubted).sum(),
             unserved: groups().map(|group| group.unserved).sum(),
+            held_back: groups().map(|group| group.held_back).sum(),
             commits: self.commits,
         }
     }
@@ -361,5 +373,26 @@ impl Service {
 fn note(notes: &mut Vec<String>, text: String) {
     if notes.len() < NOTES_MAX {
         notes.push(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn participants_of_a_service_neither_meet_nor_take_each_other_for_unreachable() {
+        let interfaces = vec!["lo".to_owned()];
+        let domain = takt_testkit::domain::domain();
+        let options = Options { domain, interfaces, peers: vec!["127.0.0.1".to_owned()], ..Options::default() };
+        let mut service = Service::new(options).expect("a service");
+        let until = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < until {
+            service.step().expect("there is nothing to do");
+        }
+        for participant in [&service.serving, &service.hearing] {
+            assert_eq!(participant.silent_participants().expect("open"), []);
+            assert_eq!(participant.discovered_participants().expect("open").len(), 0, "nobody else is there");
+        }
     }
 }

@@ -111,6 +111,20 @@ fn numbers_of_a_writer_that_has_announced_them_are_repeated() {
 }
 
 #[test]
+fn repeated_changes_do_not_replace_what_another_writer_wrote_later() {
+    let mut group = persistent(History::KeepLast(1));
+    let of = |writer| (1..=3).map(move |sn| record(writer, sn, 0, ChangeKind::Alive));
+    assert_eq!(keep(&mut group, of(1).chain(of(2)), 1_000), None);
+    // The history of the first writer comes again; nothing of it is kept any more.
+    group.waiting.extend(of(1));
+    let mut room = 1_000;
+    let kept = group.keep_what_is_credible(&mut room, &mut Batch::default(), |_| Ok(Some(3)));
+    assert_eq!((kept.expect("no DDS"), group.repeated), (None, 3));
+    let origins: Vec<_> = group.kept.values().map(|record| record.origin).collect();
+    assert_eq!(origins, [record(2, 3, 0, ChangeKind::Alive).origin]);
+}
+
+#[test]
 fn topic_without_writers_and_changes_is_over_after_the_patience() {
     let mut group = persistent(History::KeepLast(1));
     assert!(!group.is_over(Duration::from_secs(3600)));

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use takt::qos::*;
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant};
-use takt_durability::Service;
+use takt_durability::{Options, Service};
 use takt_testkit::{not_run, require};
 
 /// In the environment of the process that has a mount namespace of its own.
@@ -54,17 +54,73 @@ fn step_until(service: &mut Service, notes: &mut Vec<String>, what: &str, mut is
 
 #[test]
 fn full_disk_makes_persistent_topics_full_until_there_is_space_again() {
+    in_a_mount_namespace(
+        "full_disk::full_disk_makes_persistent_topics_full_until_there_is_space_again",
+        fill_and_recover,
+    );
+}
+
+#[test]
+fn topic_that_is_heard_while_the_disk_is_full_ends_and_the_service_goes_on() {
+    in_a_mount_namespace(
+        "full_disk::topic_that_is_heard_while_the_disk_is_full_ends_and_the_service_goes_on",
+        hear_and_end,
+    );
+}
+
+/// Runs a test in a process of its own, which may mount what it likes.
+fn in_a_mount_namespace(name: &str, test: fn()) {
     if std::env::var_os(INSIDE).is_some() {
-        return fill_and_recover();
+        return test();
     }
     if let Err(why) = require::mount_namespaces() {
         return not_run(why);
     }
-    let test = std::env::current_exe().expect("this program");
-    let name = "full_disk::full_disk_makes_persistent_topics_full_until_there_is_space_again";
+    let program = std::env::current_exe().expect("this program");
     let mut inside = Command::new("unshare");
-    inside.arg("--mount").arg(test).args(["--exact", name, "--nocapture"]).env(INSIDE, "1");
-    assert!(inside.status().expect("it can be run").success());
+    inside.arg("--mount").arg(program).args(["--exact", name, "--nocapture"]).env(INSIDE, "1");
+    let ended = inside.output().expect("it can be run");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&[ended.stdout, ended.stderr].concat()));
+}
+
+/// A topic of the store, of which nothing is kept, has a writer for a moment while nothing can be written.
+fn hear_and_end() {
+    let (domain, directory) = (domain(), Directory::new());
+    std::fs::create_dir_all(&directory.0).expect("a directory");
+    run("mount", &["-t", "tmpfs", "-o", "size=4m", "none", &directory.0.display().to_string()]);
+    // A topic without writers and samples ends after the lease.
+    let options = Options { lease_duration: Duration::from_secs(10), ..options(domain, Some(&directory)) };
+    let numbers = |participant: &DomainParticipant| {
+        crate::support::writer(participant, writer_qos(Durability::Persistent, keep_all()))
+    };
+    let (publisher, mut notes) = (participant(domain), Vec::new());
+    let writer = numbers(&publisher);
+    let mut service = Service::new(options.clone()).expect("a service");
+    let heard = |topic: &'static str| {
+        move |notes: &[String]| notes.iter().any(|note| note.starts_with(&format!("{topic}: heard")))
+    };
+    step_until(&mut service, &mut notes, "the topic", heard("Numbers"));
+    service.step().expect("there is space");
+    drop((service, writer));
+    notes.clear();
+    let mut service = Service::new(options).expect("a service");
+    assert_eq!(service.totals().topics, 1, "it is in the store");
+    let pages = pages(&publisher);
+    step_until(&mut service, &mut notes, "full", |notes| {
+        let is_full = notes.iter().any(|note| note.contains("no space left on the disk"));
+        if !is_full && pages.durability_services().is_ok_and(|services| !services.is_empty()) {
+            pages.write(&Page { number: 0, bytes: vec![7; 2_000] }).expect("room");
+        }
+        is_full
+    });
+    assert!(!notes.iter().any(|note| note.starts_with("Numbers: ended")), "{notes:?}");
+    let writer = numbers(&publisher);
+    step_until(&mut service, &mut notes, "the topic", heard("Numbers"));
+    drop(writer);
+    let has_ended = |notes: &[String]| notes.iter().any(|note| note.starts_with("Numbers: ended"));
+    step_until(&mut service, &mut notes, "its end", has_ended);
+    let quiet = Instant::now() + Duration::from_millis(300);
+    step_until(&mut service, &mut notes, "the service goes on", |_| Instant::now() > quiet);
 }
 
 fn fill_and_recover() {

@@ -123,14 +123,14 @@ fn two_services_with_nothing_to_serve_end_a_topic() {
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
     let services = [Running::start(options(domain, None)), Running::start(options(domain, None))];
-    wait_until("both", || writer.durability_services().expect("open").len() == 2);
-    wait_until("both serve", || {
+    until("both", || writer.durability_services().expect("open").len() == 2);
+    until("both serve", || {
         publisher.discovered_publications().expect("open").iter().filter(|data| data.topic_name == "Numbers").count()
             == 2
     });
     drop(writer);
     let is_there = |data: &takt::SubscriptionData| data.topic_name == "Numbers";
-    wait_until("an end", || !publisher.discovered_subscriptions().expect("open").iter().any(is_there));
+    until("an end", || !publisher.discovered_subscriptions().expect("open").iter().any(is_there));
     for service in services {
         assert_eq!(service.stop().topics, 0);
     }
@@ -164,7 +164,7 @@ fn forged_sample_in_the_name_of_a_writer_does_not_silence_it() {
     assert!(forging.write(&change).expect("open"));
     forging.enable().expect("open");
     let service = Running::start(options(domain, Some(&directory)));
-    wait_until("the forger's match", || !forging.as_any().matched_subscriptions().expect("open").is_empty());
+    until("the forger's match", || !forging.as_any().matched_subscriptions().expect("open").is_empty());
     write(&writer, 0..50);
     await_durability(&writer);
     let totals = service.stop();
@@ -174,4 +174,68 @@ fn forged_sample_in_the_name_of_a_writer_does_not_silence_it() {
     write(&writer, 50..60);
     await_durability(&writer);
     assert_eq!(service.stop().samples, 60);
+}
+
+#[test]
+fn idle_service_neither_commits_nor_notes_anything() {
+    let (domain, directory) = (domain(), Directory::new());
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
+    write(&writer, 0..20);
+    let mut service = Service::new(options(domain, Some(&directory))).expect("a service");
+    until("a service that serves", || {
+        service.step().expect("the store takes what fits");
+        service.totals().served == 1 && writer.durable_upto().expect("open").is_some_and(|sn| sn.0 == 20)
+    });
+    assert!(service.totals().commits >= 1, "{:?}", service.totals());
+    let (totals, notes) = (service.totals(), service.take_notes());
+    assert!(notes.iter().any(|note| note.contains("served, 20 changes")), "{notes:?}");
+    // It looks for new writers every 100 ms.
+    let until = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < until {
+        service.step().expect("nothing is stored");
+    }
+    assert_eq!((service.totals(), service.take_notes()), (totals, Vec::new()));
+}
+
+#[test]
+fn changes_without_room_at_the_serving_writer_are_counted_and_the_others_served() {
+    let domain = domain();
+    let options = Options { memory_bytes_max: 8 * 1024, ..options(domain, None) };
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
+    let service = Running::start(options);
+    // Number is 8 octets, with its encapsulation header 12.
+    write(&writer, 0..600);
+    await_durability(&writer);
+    drop((writer, publisher));
+    let subscriber = participant(domain);
+    let reader = reader(&subscriber, Durability::Transient);
+    let samples = take(&reader, 100);
+    let totals = service.stop();
+    assert_eq!(totals.samples, 600, "{totals:?}");
+    assert!(totals.unserved > 0, "{totals:?}");
+    assert_eq!(samples.len() as u64, 600 - totals.unserved, "{totals:?}");
+}
+
+#[test]
+fn restored_topic_without_writers_and_samples_is_not_served() {
+    let (domain, directory) = (domain(), Directory::new());
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
+    let mut service = Service::new(options(domain, Some(&directory))).expect("a service");
+    until("the topic on disk", || {
+        service.step().expect("the store takes what fits");
+        service.totals().commits > 0
+    });
+    drop((service, writer, publisher));
+    let mut service = Service::new(options(domain, Some(&directory))).expect("a service");
+    assert_eq!(service.totals().topics, 1);
+    let mut served = 0;
+    until("the end of the topic", || {
+        service.step().expect("the store takes what fits");
+        served = served.max(service.totals().served);
+        service.totals().topics == 0
+    });
+    assert_eq!(served, 0);
 }

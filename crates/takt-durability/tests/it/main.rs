@@ -2,6 +2,7 @@
 
 mod full_disk;
 mod limits;
+mod one_topic;
 mod outliving;
 mod support;
 mod two_services;

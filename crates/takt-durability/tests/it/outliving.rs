@@ -39,9 +39,9 @@ fn a_reader_of_both_writer_and_service_gets_each_sample_once_and_in_order() {
         await_durability(&writer);
     }
     let subscriber = participant(domain);
-    wait_until("writer and service", || subscriber.discovered_publications().expect("open").len() == 2);
+    until("writer and service", || subscriber.discovered_publications().expect("open").len() == 2);
     let reader = reader(&subscriber, Durability::Transient);
-    wait_until("a match", || reader.matched_publications().expect("open").contains(&writer.guid()));
+    until("a match", || reader.matched_publications().expect("open").contains(&writer.guid()));
     let mut samples = take(&reader, 300);
     for value in 300..400 {
         write(&writer, value..value + 1);
@@ -63,7 +63,7 @@ fn a_service_that_comes_back_has_what_it_had() {
         write(&writer, round * 100..(round + 1) * 100);
         await_durability(&writer);
         assert_eq!(service.stop().samples, (round as usize + 1) * 100, "what came again is not kept again");
-        wait_until("an end", || writer.durability_services().expect("open").is_empty());
+        until("an end", || writer.durability_services().expect("open").is_empty());
         assert_eq!(writer.durable_upto().expect("open"), None);
     }
     drop((writer, publisher));
@@ -115,11 +115,11 @@ fn a_disposed_instance_is_forgotten_after_the_cleanup_delay() {
     let subscriber = participant(domain);
     let kept = || {
         let reader = reader(&subscriber, Durability::Persistent);
-        wait_until("history", || !reader.matched_publications().expect("open").is_empty());
+        until("history", || !reader.matched_publications().expect("open").is_empty());
         take(&reader, 12)
     };
     drop((writer, publisher));
-    wait_until("cleaning", || kept().len() == 12);
+    until("cleaning", || kept().len() == 12);
     assert!(kept().iter().all(|sample| sample.data.as_ref().is_some_and(|number| number.key != 3)));
     assert_eq!(service.stop().samples, 12);
     assert_eq!(Running::start(options(domain, Some(&directory))).stop().samples, 12, "on disk too");

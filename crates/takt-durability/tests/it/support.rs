@@ -10,6 +10,7 @@ use takt::qos::*;
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Sample};
 use takt_durability::{Options, Service, Totals};
 pub use takt_testkit::domain::domain;
+pub use takt_testkit::waiting::until;
 
 /// No test waits longer than this for a condition; it is a failure then, not a slow machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,7 +35,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // It is the system's temporary directory: what is left is no failure of the test.
+        // A file that stays in the temporary directory fails no test.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -137,25 +138,17 @@ pub fn await_durability(writer: &DataWriter<Number>) {
     writer.wait_for_durability(PATIENCE).expect("a service keeps it");
 }
 
-pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        std::thread::yield_now();
-    }
-}
-
 /// Takes until `count` values have come, and a moment longer to see that no more do.
 pub fn take(reader: &DataReader<Number>, count: usize) -> Vec<Sample<Number>> {
     let mut samples = Vec::new();
     let deadline = Instant::now() + PATIENCE;
-    wait_until("samples", || {
+    until("samples", || {
         assert!(Instant::now() < deadline, "{count} samples, not {}: {:?}", samples.len(), values(&samples));
         samples.extend(reader.take(usize::MAX).expect("open").into_iter().filter(|sample| sample.data.is_some()));
         samples.len() >= count
     });
     let quiet = Instant::now() + Duration::from_millis(300);
-    wait_until("a quiet moment", || Instant::now() > quiet);
+    until("a quiet moment", || Instant::now() > quiet);
     samples.extend(reader.take(usize::MAX).expect("open").into_iter().filter(|sample| sample.data.is_some()));
     samples
 }

@@ -16,13 +16,13 @@ fn a_service_catches_up_from_the_other_one_and_goes_on_without_it() {
     let second = Running::start(options(domain, Some(&second_store)));
     let publisher = participant(domain);
     let writer = crate::support::writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
-    wait_until("both", || writer.durability_services().expect("open").len() == 2);
+    until("both", || writer.durability_services().expect("open").len() == 2);
     write(&writer, 200..300);
     await_durability(&writer);
     // Serving begins when all has been caught up; a reader that needs both writers' history shows that it has.
     let witness = participant(domain);
     let reader = reader(&witness, Durability::Persistent);
-    wait_until("three", || reader.matched_publications().expect("open").len() == 3);
+    until("three", || reader.matched_publications().expect("open").len() == 3);
     let samples = take(&reader, 300);
     assert_eq!(samples.len(), 300, "each once, from two services and a writer");
     assert_eq!(first.stop().samples, 300);
@@ -44,18 +44,18 @@ fn a_service_that_was_away_gets_what_it_missed() {
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
     let first = Running::start(options(domain, Some(&first_store)));
     let second = Running::start(options(domain, Some(&second_store)));
-    wait_until("both", || writer.durability_services().expect("open").len() == 2);
+    until("both", || writer.durability_services().expect("open").len() == 2);
     write(&writer, 0..100);
     await_durability(&writer);
     assert_eq!(first.stop().samples, 100);
-    wait_until("one", || writer.durability_services().expect("open").len() == 1);
+    until("one", || writer.durability_services().expect("open").len() == 1);
     write(&writer, 100..200);
     await_durability(&writer);
     drop((writer, publisher));
     let first = Running::start(options(domain, Some(&first_store)));
     let subscriber = participant(domain);
     let reader = reader(&subscriber, Durability::Persistent);
-    wait_until("both again", || reader.matched_publications().expect("open").len() == 2);
+    until("both again", || reader.matched_publications().expect("open").len() == 2);
     drop(second);
     assert!(values(&take(&reader, 200)).into_iter().eq(0..200));
     drop((reader, subscriber));

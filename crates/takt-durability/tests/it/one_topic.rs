@@ -1,0 +1,168 @@
+//! What concerns one topic, or one sample of it, harms no other topic and ends no service.
+
+use crate::support::*;
+use std::time::Instant;
+use takt::qos::*;
+use takt::{DataWriter, DdsType, DomainParticipant};
+use takt_durability::{Options, Service};
+
+#[derive(DdsType, Clone, Debug, Default, PartialEq)]
+struct Page {
+    bytes: Vec<u8>,
+}
+
+fn pages(participant: &DomainParticipant) -> DataWriter<Page> {
+    let topic = participant.create_topic("Pages", TopicQos::default()).expect("topic");
+    let publisher = participant.create_publisher(PublisherQos::default()).expect("publisher");
+    publisher.create_datawriter(&topic, writer_qos(Durability::Persistent, keep_all())).expect("writer")
+}
+
+/// Runs the service until this is so, and returns what it has said.
+fn step_until(service: &mut Service, what: &str, mut is_so: impl FnMut(&Service) -> bool) -> Vec<String> {
+    let (deadline, mut notes) = (Instant::now() + PATIENCE, Vec::new());
+    while !is_so(service) {
+        assert!(Instant::now() < deadline, "{what}: {:?} {notes:?}", service.totals());
+        service.step().expect("one topic ends no service");
+        notes.extend(service.take_notes());
+    }
+    notes
+}
+
+fn said<'a>(notes: &'a [String], what: &str) -> Vec<&'a String> {
+    notes.iter().filter(|note| note.contains(what)).collect()
+}
+
+#[test]
+fn stored_sample_beyond_the_memory_is_named_once_and_all_others_are_served() {
+    let (domain, directory) = (domain(), Directory::new());
+    let publisher = participant(domain);
+    let (pages, numbers) = (pages(&publisher), writer(&publisher, writer_qos(Durability::Persistent, keep_all())));
+    let service = Running::start(options(domain, Some(&directory)));
+    for len in [10, 20_000, 30_000, 10] {
+        pages.write(&Page { bytes: vec![7; len] }).expect("room");
+    }
+    write(&numbers, 0..20);
+    pages.wait_for_durability(PATIENCE).expect("a service keeps it");
+    await_durability(&numbers);
+    assert_eq!(service.stop().samples, 24);
+    drop((pages, numbers, publisher));
+    // The writer that serves has twice as much.
+    let small = Options { memory_bytes_max: 8 << 10, ..options(domain, Some(&directory)) };
+    let mut service = Service::new(small).expect("a service");
+    let notes = step_until(&mut service, "both topics", |service| service.totals().served == 2);
+    let refusals = said(&notes, "not served");
+    assert_eq!(refusals.len(), 1, "{notes:?}");
+    assert!(refusals[0].starts_with("Pages: ") && refusals[0].contains("endpoint_memory_bytes is 16384"), "{notes:?}");
+    let totals = service.totals();
+    assert_eq!((totals.samples, totals.unserved), (24, 2), "{totals:?}");
+    let subscriber = participant(domain);
+    let reader = reader(&subscriber, Durability::Persistent);
+    let mut got = Vec::new();
+    step_until(&mut service, "the other topic", |_| {
+        got.extend(values(&reader.take(usize::MAX).expect("open")));
+        got.len() == 20
+    });
+    assert!(got.into_iter().eq(0..20));
+    drop(service);
+    let mut service = Service::new(options(domain, Some(&directory))).expect("a service");
+    step_until(&mut service, "both topics", |service| service.totals().served == 2);
+    assert_eq!(service.totals().unserved, 0, "with more memory all is served");
+}
+
+#[test]
+fn restart_with_fewer_instances_serves_those_that_fit() {
+    let (domain, directory) = (domain(), Directory::new());
+    let publisher = participant(domain);
+    let numbers = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
+    let service = Running::start(options(domain, Some(&directory)));
+    write(&numbers, 0..7);
+    await_durability(&numbers);
+    service.stop();
+    drop((numbers, publisher));
+    let few = Options { samples_max: 3, ..options(domain, Some(&directory)) };
+    let mut service = Service::new(few).expect("a service");
+    let notes = step_until(&mut service, "the topic", |service| service.totals().served == 1);
+    assert_eq!((service.totals().samples, service.totals().unserved), (7, 4));
+    assert!(said(&notes, "Numbers: kept, and not served").len() == 1, "{notes:?}");
+}
+
+#[test]
+fn topic_that_no_writer_can_serve_is_named_once_and_ends_nothing() {
+    let domain = domain();
+    let publisher = participant(domain);
+    let _writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
+    // A writer without room for a sample is refused.
+    let mut service = Service::new(Options { samples_max: 0, ..options(domain, None) }).expect("a service");
+    let mut steps_after = 0;
+    let mut notes = Vec::new();
+    let deadline = Instant::now() + PATIENCE;
+    while steps_after < 10 {
+        assert!(Instant::now() < deadline, "it is never said: {notes:?}");
+        service.step().expect("one topic ends no service");
+        notes.extend(service.take_notes());
+        steps_after += usize::from(!said(&notes, "not served").is_empty());
+    }
+    let refusals = said(&notes, "not served");
+    assert_eq!(refusals.len(), 1, "{notes:?}");
+    assert!(refusals[0].starts_with("Numbers: ") && refusals[0].contains("RESOURCE_LIMITS"), "{notes:?}");
+    assert_eq!((service.totals().topics, service.totals().served), (1, 0));
+}
+
+#[test]
+fn history_of_a_writer_with_a_contract_is_served_whole_and_at_once() {
+    let domain = domain();
+    let mut qos = writer_qos(Durability::Transient, keep_all());
+    let separation = Some(takt::Duration::from_millis(20));
+    Contract { minimum_separation: separation, max_sample_bytes: Some(100), ..Contract::default() }
+        .put_into_writer(&mut qos);
+    qos.user_data.0.extend_from_slice(b"typehash=RIHS01_00");
+    let publisher = participant(domain);
+    let numbers = writer(&publisher, qos);
+    write(&numbers, 0..20);
+    let mut service = Service::new(options(domain, None)).expect("a service");
+    step_until(&mut service, "the history", |service| service.totals().served == 1);
+    assert_eq!((service.totals().samples, service.totals().unserved), (20, 0));
+    let find = || {
+        let publications = publisher.discovered_publications().expect("open");
+        publications.into_iter().find(|data| data.topic_name == "Numbers")
+    };
+    step_until(&mut service, "the service's writer", |_| find().is_some());
+    let serving = find().expect("it is known");
+    assert_eq!(Contract::of(&serving.qos.user_data, &serving.qos.property), Contract::default());
+    assert!(serving.qos.user_data.0.ends_with(b"typehash=RIHS01_00"), "{:?}", serving.qos.user_data);
+    drop((numbers, publisher));
+    let subscriber = participant(domain);
+    let reader = reader(&subscriber, Durability::Transient);
+    let mut got = Vec::new();
+    step_until(&mut service, "the history", |_| {
+        got.extend(values(&reader.take(usize::MAX).expect("open")));
+        got.len() == 20
+    });
+    assert!(got.into_iter().eq(0..20));
+}
+
+#[test]
+fn sample_that_cannot_be_kept_is_never_said_to_be_safe_and_holds_back_its_writer_alone() {
+    let (domain, directory) = (domain(), Directory::new());
+    let publisher = participant(domain);
+    let (first, second) = (pages(&publisher), pages(&publisher));
+    let small = Options { memory_bytes_max: 8 << 10, ..options(domain, Some(&directory)) };
+    let mut service = Service::new(small).expect("a service");
+    step_until(&mut service, "the match", |_| {
+        [&first, &second].iter().all(|writer| writer.durability_services().expect("open").len() == 1)
+    });
+    for len in [10, 40_000, 10] {
+        first.write(&Page { bytes: vec![7; len] }).expect("room");
+        second.write(&Page { bytes: vec![7; 10] }).expect("room");
+    }
+    let notes = step_until(&mut service, "all that can be kept", |service| {
+        let safe = second.durable_upto().expect("open").is_some_and(|sn| sn.0 == 3);
+        safe && service.totals().samples == 5 && service.totals().held_back == 1
+    });
+    let remarks = said(&notes, "cannot be kept");
+    assert!(remarks.len() == 1 && remarks[0].starts_with("Pages: change 2 of "), "{notes:?}");
+    let quiet = Instant::now() + std::time::Duration::from_millis(500);
+    let notes = step_until(&mut service, "a quiet moment", |_| Instant::now() > quiet);
+    assert_eq!(said(&notes, "cannot be kept").len(), 0, "{notes:?}");
+    assert_eq!(first.durable_upto().expect("open").map(|sn| sn.0), Some(1));
+}
