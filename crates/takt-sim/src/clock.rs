@@ -13,7 +13,7 @@ pub const MILLISECOND: Nanos = 1_000_000;
 pub const SECOND: Nanos = 1_000_000_000;
 
 /// The wall clock's reading when the world begins.
-const EPOCH: i64 = 1_700_000_000_000_000_000;
+pub const EPOCH: i64 = 1_700_000_000_000_000_000;
 
 /// Two hosts' monotonic clocks have nothing to do with one another.
 const ORIGIN_STEP: u64 = 1_000 * SECOND;

@@ -21,7 +21,7 @@ use takt_wire::{
     SequenceNumberSet, VendorId,
 };
 
-use crate::clock::{MILLISECOND, Nanos};
+use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::network::Frame;
 use crate::process::{GROUP, address};
 use crate::rng::Rng;
@@ -66,6 +66,9 @@ impl HostilePlan {
         }
     }
 }
+
+/// For how long it sends bursts: longer than all worlds but those that last for hours, in which it would send 100 million datagrams.
+pub const BURSTS_FOR: Nanos = 60 * SECOND;
 
 /// The address that forged announcements name. Nobody is there.
 #[must_use]

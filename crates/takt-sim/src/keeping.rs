@@ -24,13 +24,15 @@ use crate::check::Rule;
 use crate::clock::Nanos;
 
 /// The processes of a world that have to do with the topic that is kept. They stand behind the applications, in this order: the
-/// writers, the process that hears, the one that serves, the readers, the one that forges.
+/// writers, of each service the process that hears and the one that serves, the readers, the one that forges.
 #[derive(Clone, Copy, Debug)]
 pub struct KeepingPlan {
     /// The first one.
     pub first: usize,
     /// So many writers.
     pub writers: usize,
+    /// So many services.
+    pub services: usize,
     /// So many readers.
     pub readers: usize,
     /// One process forges.
@@ -46,10 +48,10 @@ pub struct KeepingPlan {
 pub enum Part {
     /// It writes.
     Writes,
-    /// It is the part of the service that hears.
-    Hears,
-    /// It is the part of the service that serves.
-    Serves,
+    /// It is the part of this service that hears.
+    Hears(usize),
+    /// It is the part of this service that serves.
+    Serves(usize),
     /// It reads.
     Reads,
     /// It claims to be a service, and lies.
@@ -57,28 +59,29 @@ pub enum Part {
 }
 
 impl KeepingPlan {
-    /// The process of the service that hears.
+    /// The process of a service that hears.
     #[must_use]
-    pub fn hearing(&self) -> usize {
-        self.first + self.writers
+    pub fn hearing(&self, service: usize) -> usize {
+        self.first + self.writers + 2 * service
     }
 
-    /// The process of the service that serves.
+    /// The process of a service that serves.
     #[must_use]
-    pub fn serving(&self) -> usize {
-        self.hearing() + 1
+    pub fn serving(&self, service: usize) -> usize {
+        self.hearing(service) + 1
     }
 
     /// What a process has to do with it.
     #[must_use]
     pub fn part_of(&self, process: usize) -> Option<Part> {
-        match process.checked_sub(self.first)? {
-            index if index < self.writers => Some(Part::Writes),
-            index if index == self.writers => Some(Part::Hears),
-            index if index == self.writers + 1 => Some(Part::Serves),
-            index if index < self.writers + 2 + self.readers => Some(Part::Reads),
-            _ => Some(Part::Forges),
-        }
+        let index = process.checked_sub(self.first)?;
+        let Some(index) = index.checked_sub(self.writers) else { return Some(Part::Writes) };
+        Some(match index.checked_sub(2 * self.services) {
+            None if index.is_multiple_of(2) => Part::Hears(index / 2),
+            None => Part::Serves(index / 2),
+            Some(index) if index < self.readers => Part::Reads,
+            Some(_) => Part::Forges,
+        })
     }
 }
 
@@ -93,21 +96,29 @@ pub struct KeptChange {
     pub payload: Vec<u8>,
 }
 
-/// The store of the service, and the model of what is promised.
-#[derive(Debug)]
-pub struct Keeping {
-    /// The processes.
-    pub plan: KeepingPlan,
-    /// What was committed, in its order. It outlives the service.
-    pub store: Vec<KeptChange>,
+/// A service, with its store.
+#[derive(Debug, Default)]
+struct Service {
+    /// What was committed, in its order. It outlives the processes of the service.
+    store: Vec<KeptChange>,
     /// Taken, and not committed.
     pending: Vec<KeptChange>,
     /// Something was taken that is not acknowledged.
     is_unsettled: bool,
     /// A commit is planned.
     commits: bool,
-    /// By writer: the last change that was heard, that was written, and that the writer was told to be safe.
+    /// By writer: the last change that was heard, and the last one in the store.
     heard: BTreeMap<Guid, i64>,
+    committed: BTreeMap<Guid, i64>,
+}
+
+/// The stores of the services, and the model of what is promised.
+#[derive(Debug)]
+pub struct Keeping {
+    /// The processes.
+    pub plan: KeepingPlan,
+    services: Vec<Service>,
+    /// By writer: the last change that was written, and that the writer was told to be safe.
     written: BTreeMap<Guid, i64>,
     safe: BTreeMap<Guid, i64>,
     /// Writers that live.
@@ -115,51 +126,55 @@ pub struct Keeping {
 }
 
 impl Keeping {
-    /// With an empty store.
+    /// With empty stores.
     #[must_use]
     pub fn new(plan: KeepingPlan) -> Self {
         Self {
             plan,
-            store: Vec::new(),
-            pending: Vec::new(),
-            is_unsettled: false,
-            commits: false,
-            heard: BTreeMap::new(),
+            services: (0..plan.services).map(|_| Service::default()).collect(),
             written: BTreeMap::new(),
             safe: BTreeMap::new(),
             living: BTreeMap::new(),
         }
     }
 
-    /// The service has taken a change, once or again.
-    pub fn heard(&mut self, change: KeptChange) {
-        self.is_unsettled = true;
-        let last = self.heard.entry(change.origin.writer).or_default();
+    /// What a service has committed.
+    #[must_use]
+    pub fn store(&self, service: usize) -> &[KeptChange] {
+        &self.services[service].store
+    }
+
+    /// A service has taken a change, once or again.
+    pub fn heard(&mut self, service: usize, change: KeptChange) {
+        let service = &mut self.services[service];
+        service.is_unsettled = true;
+        let last = service.heard.entry(change.origin.writer).or_default();
         if change.origin.sn.0 > *last {
             *last = change.origin.sn.0;
-            self.pending.push(change);
+            service.pending.push(change);
         }
     }
 
-    /// Whether a transaction begins now.
-    pub fn begins_transaction(&mut self) -> bool {
-        self.is_unsettled && !std::mem::replace(&mut self.commits, true)
+    /// Whether a transaction of a service begins now.
+    pub fn begins_transaction(&mut self, service: usize) -> bool {
+        let service = &mut self.services[service];
+        service.is_unsettled && !std::mem::replace(&mut service.commits, true)
     }
 
-    /// What was heard is in the store.
-    pub fn commit(&mut self) {
-        (self.commits, self.is_unsettled) = (false, false);
-        self.store.append(&mut self.pending);
+    /// What a service has heard is in its store.
+    pub fn commit(&mut self, service: usize) {
+        let service = &mut self.services[service];
+        (service.commits, service.is_unsettled) = (false, false);
+        let committed = service.pending.iter().map(|change| (change.origin.writer, change.origin.sn.0));
+        service.committed.extend(committed);
+        service.store.append(&mut service.pending);
     }
 
-    /// The service was killed: only the store is left.
-    pub fn crash(&mut self) {
-        (self.commits, self.is_unsettled) = (false, false);
-        self.pending.clear();
-        self.heard.clear();
-        for change in &self.store {
-            self.heard.insert(change.origin.writer, change.origin.sn.0);
-        }
+    /// A service was killed: only its store is left.
+    pub fn crash(&mut self, service: usize) {
+        let store = std::mem::take(&mut self.services[service].store);
+        let heard: BTreeMap<_, _> = store.iter().map(|change| (change.origin.writer, change.origin.sn.0)).collect();
+        self.services[service] = Service { store, committed: heard.clone(), heard, ..Service::default() };
     }
 
     /// The writer of a process has come to life.
@@ -198,6 +213,21 @@ impl Keeping {
             KeptChange { origin: SampleIdentity { writer: *writer, sn }, source_timestamp: Timestamp::ZERO, payload }
         };
         self.living.values().map(forged).collect()
+    }
+
+    /// The service of a process acknowledges a writer's changes up to this one.
+    ///
+    /// # Errors
+    /// What of it is not in the store of that service.
+    pub fn judge_safe(&self, process: usize, writer: Guid, upto: i64) -> Result<(), String> {
+        let Some(Part::Hears(service)) = self.plan.part_of(process) else { return Ok(()) };
+        let committed = self.services[service].committed.get(&writer).copied().unwrap_or(0);
+        let is_true = upto <= committed || self.plan.forges;
+        if is_true {
+            Ok(())
+        } else {
+            Err(format!("service {service} has {committed} of {writer:?}, which was told {upto}"))
+        }
     }
 
     /// A reader, which has taken these numbers of each writer, takes a change.
@@ -240,10 +270,10 @@ impl Keeping {
         Some(format!("{} of {late:?}, which lives and has written {}", has(late), written(late)))
     }
 
-    /// What the service should have heard in the end, and has not.
+    /// What a service should have heard in the end, and has not.
     #[must_use]
-    pub fn unheard(&self) -> Option<String> {
-        let heard = |writer: &Guid| self.heard.get(writer).copied().unwrap_or(0);
+    pub fn unheard(&self, service: usize) -> Option<String> {
+        let heard = |writer: &Guid| self.services[service].heard.get(writer).copied().unwrap_or(0);
         let written = |writer: &Guid| self.written.get(writer).copied().unwrap_or(0);
         let late = self.living.values().find(|writer| heard(writer) < written(writer))?;
         Some(format!("{} of {late:?}, which lives and has written {}", heard(late), written(late)))
@@ -271,31 +301,41 @@ mod tests {
     }
 
     fn keeping() -> Keeping {
-        Keeping::new(KeepingPlan { first: 3, writers: 2, readers: 1, forges: true, period: 1, commit_time: 1 })
+        Keeping::new(KeepingPlan {
+            first: 3,
+            writers: 2,
+            services: 2,
+            readers: 1,
+            forges: true,
+            period: 1,
+            commit_time: 1,
+        })
     }
 
     #[test]
     fn processes_have_their_parts_in_order() {
         let plan = keeping().plan;
-        let parts: Vec<_> = (2..9).map(|process| plan.part_of(process)).collect();
-        let expected = [Part::Writes, Part::Writes, Part::Hears, Part::Serves, Part::Reads, Part::Forges];
+        let parts: Vec<_> = (2..11).map(|process| plan.part_of(process)).collect();
+        let services = [Part::Hears(0), Part::Serves(0), Part::Hears(1), Part::Serves(1)];
+        let expected = [Part::Writes; 2].into_iter().chain(services).chain([Part::Reads, Part::Forges]);
         assert_eq!(parts[0], None);
         assert!(parts[1..].iter().copied().eq(expected.map(Some)), "{parts:?}");
-        assert_eq!((plan.hearing(), plan.serving()), (5, 6));
+        assert_eq!((plan.hearing(0), plan.serving(1)), (5, 8));
     }
 
     #[test]
     fn crash_leaves_what_was_committed_and_the_rest_is_heard_again() {
         let mut keeping = keeping();
-        keeping.heard(change(1));
-        keeping.commit();
-        keeping.heard(change(2));
-        keeping.crash();
-        assert!(!keeping.begins_transaction());
-        (1..=3).for_each(|sn| keeping.heard(change(sn)));
-        assert!(keeping.begins_transaction() && !keeping.begins_transaction());
-        keeping.commit();
-        let stored: Vec<_> = keeping.store.iter().map(|change| change.origin.sn.0).collect();
+        keeping.heard(0, change(1));
+        keeping.commit(0);
+        keeping.heard(0, change(2));
+        keeping.crash(0);
+        assert!(!keeping.begins_transaction(0));
+        (1..=3).for_each(|sn| keeping.heard(0, change(sn)));
+        assert!(keeping.begins_transaction(0) && !keeping.begins_transaction(0) && !keeping.begins_transaction(1));
+        keeping.commit(0);
+        assert!(keeping.store(1).is_empty(), "each service has a store of its own");
+        let stored: Vec<_> = keeping.store(0).iter().map(|change| change.origin.sn.0).collect();
         assert_eq!(stored, [1, 2, 3]);
     }
 

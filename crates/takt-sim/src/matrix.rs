@@ -10,8 +10,8 @@ use crate::check::Violation;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::MILLION;
 use crate::scenario::{
-    Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan, Role, Scenario,
-    Services, TopicPlan, Trouble,
+    Boundaries, Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan,
+    Role, Scenario, Services, TopicPlan, Trouble,
 };
 use crate::swarm;
 use crate::timeline::Quiet;
@@ -147,6 +147,8 @@ impl Row {
             presentation: None,
             batches: None,
             has_static_endpoints: false,
+            reads: false,
+            boundaries: Boundaries::default(),
         }
     }
 
@@ -253,7 +255,9 @@ outlasts the lease of 3 s: both sides take each other for gone and have to find 
 included; and their octets. Recovery: from the heal of the partition until the reader has everything that was written before
 it and is owed; where nothing is owed, for BEST_EFFORT or after the lease has ended, until the next sample arrives; never, if
 none did. A sample of 100,000 octets is some 70 frames, all of which a best-effort reader needs: at 10 % loss one of 1,600
-samples arrives.
+samples arrives. Each cell is one run of one seed, so the page shows no spread. The load is what the writer offers, which the
+links carry without loss: a slower protocol would not show in the columns of little loss. Recovery from the long partition
+depends on when the next announcement is due in that world.
 
 | QoS | sample | partition | doubled | reordered | no loss | 1 % loss | 10 % loss | 30 % loss |
 |---|---|---|---|---|---|---|---|---|

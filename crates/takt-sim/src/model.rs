@@ -1,7 +1,8 @@
 //! What DDS promises, said as simply as possible and without a look at the implementation.
 //!
 //! # Matching
-//! A writer and a reader of one topic match if they are in the same partition and the writer offers at least what the
+//! A writer and a reader of one topic match if they have a partition in common, by name or by a pattern of one that the name of the
+//! other matches (DDS 1.4 §2.2.3.13), and the writer offers at least what the
 //! reader asks for: RELIABLE is more than BEST_EFFORT, TRANSIENT_LOCAL is more than VOLATILE (DDS 1.4 §2.2.3).
 //!
 //! # Delivery
@@ -36,7 +37,8 @@
 //! instance has an owner (DDS 1.4 §2.2.3.17).
 //! # Content filters
 //! A reader with a filter gets no sample that does not pass, and of the others what it would get without; what happens to an
-//! instance is not filtered (DDS 1.4 §2.2.2.3.3).
+//! instance is not filtered (DDS 1.4 §2.2.2.3.3). When its parameters change, what arrives from then on is judged by the new ones, and
+//! writers that filter go by the former ones until they hear of it.
 //!
 //! # Latency budget
 //! A sample leaves its writer no later than the writer's budget after it was written (DDS 1.4 §2.2.3.8).
@@ -70,6 +72,7 @@ use takt_core::{ChangeKind, InstanceState};
 use takt_wire::Guid;
 use takt_wire::qos::{LivelinessKind, Presentation};
 
+use crate::partitions;
 use crate::scenario::QosPlan;
 
 /// What the core takes for an unlimited `RESOURCE_LIMITS.max_samples`.
@@ -89,13 +92,14 @@ pub fn matches(writer: &QosPlan, reader: &QosPlan) -> bool {
     let owned = writer.strength.is_some() == reader.strength.is_some();
     let quick = writer.budget <= reader.budget;
     let ordered = writer.by_source || !reader.by_source;
-    reliable && durable && ordered && quick && lively && timely && owned && writer.partition == reader.partition
+    let near = partitions::meet(writer.partition, reader.partition);
+    reliable && durable && ordered && quick && lively && timely && owned && near
 }
 
 /// Whether a sample passes the reader's filter.
 #[must_use]
-pub fn wants(reader: &QosPlan, number: u32) -> bool {
-    reader.filter.is_none_or(|filter| number.is_multiple_of(filter))
+pub fn wants(reader: &QosPlan, number: u32, instance: u8) -> bool {
+    reader.filter.is_none_or(|filter| filter.passes(number, instance))
 }
 
 /// Whether the first of two writers, each with its GUID, owns an instance that both write.

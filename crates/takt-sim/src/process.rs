@@ -1,9 +1,11 @@
 //! A process: one participant of the shipped core, and an application that writes and takes.
 
 mod alter;
+mod asking;
 mod kept;
 mod listing;
 mod partner;
+mod reading;
 mod site;
 mod spec;
 mod taking;
@@ -13,7 +15,7 @@ use std::collections::VecDeque;
 
 use takt_core::{
     ChangeKind, Config, Event, NewChange, Participant, Priority, PublisherHandle, ReaderHandle, SubscriberHandle,
-    WriterHandle,
+    TypeRequestId, WriterHandle,
 };
 use takt_wire::qos::{EntityName, Presentation};
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
@@ -21,6 +23,7 @@ use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 use crate::check::exact::FAREWELL_TIME;
 use crate::check::{Checker, EndpointId, Rule, SetId};
 use crate::clock::{HostClock, Nanos, SECOND};
+use crate::lookup::Asked;
 use crate::network::Frame;
 use crate::rng::Rng;
 use crate::sample;
@@ -28,6 +31,7 @@ use crate::scenario::{EndpointPlan, Role, Scenario, TopicPlan};
 use crate::work::Meter;
 use kept::Kept;
 use partner::Partner;
+pub use reading::TAKES_EVERY;
 pub use site::{GROUP, Site, address, at_address};
 use spec::{reader_spec, writer_spec};
 pub use spec::{urgency_of, user_data};
@@ -127,6 +131,10 @@ pub struct Process {
     partner: Option<Partner>,
     /// What it has of a topic that a durability service keeps.
     kept: Option<Kept>,
+    /// By place: how often a reader of it has read.
+    visits: Vec<u32>,
+    /// The request for types that is under way.
+    asked: Option<(TypeRequestId, Asked)>,
     /// The coherent set that it is making.
     open_set: Option<SetId>,
     /// Datagrams built.
@@ -154,9 +162,11 @@ impl Process {
             is_called: false,
             endpoints: vec![None; endpoints],
             postponed: vec![0; endpoints],
+            visits: vec![0; endpoints],
             group: None,
             partner: None,
             kept: None,
+            asked: None,
             open_set: None,
             sent: 0,
             meter: Meter::default(),
@@ -196,6 +206,9 @@ impl Process {
             (presentation, publisher, subscriber)
         });
         self.core = Some(Box::new(core));
+        if scenario.services.lookup_period.is_some() {
+            self.offer_types();
+        }
     }
 
     /// Its host is elsewhere now.
@@ -209,7 +222,9 @@ impl Process {
 
     /// It is gone, and all others know that after `time`.
     pub fn end(&mut self, time: Nanos, checker: &mut Checker) {
+        checker.left(prefix_of(self.index, self.incarnation));
         self.core = None;
+        self.asked = None;
         self.partner = None;
         self.kept = None;
         self.timer = Nanos::MAX;
@@ -334,6 +349,7 @@ impl Process {
     /// The world has come to rest: whom does it believe in, and does a writer wait in vain?
     /// `rest` is how long nobody has written.
     pub fn finish(&mut self, now: Moment<'_>, rest: Nanos, checker: &mut Checker) {
+        self.finish_asking(now.now, checker);
         let Some(core) = &mut self.core else { return };
         for endpoint in self.endpoints.iter().flatten() {
             let (id, peers) = match *endpoint {
@@ -402,9 +418,10 @@ impl Process {
 
     /// Handles the core's events. Endpoints that can go on are put into `ready`.
     pub fn handle_events(&mut self, now: Nanos, checker: &mut Checker, ready: &mut Vec<usize>) {
-        let Some(core) = &mut self.core else { return };
-        while let Some(event) = core.poll_event() {
+        while let Some(core) = &mut self.core {
+            let Some(event) = core.poll_event() else { break };
             match event {
+                Event::TypeAnswer(request) => self.answered(now, request, checker),
                 Event::DataAvailable(reader) => ready.extend(position(
                     &self.endpoints,
                     |endpoint| matches!(endpoint, Endpoint::Reader { handle, .. } if *handle == reader),
@@ -415,9 +432,10 @@ impl Process {
                         |endpoint| matches!(endpoint, Endpoint::Writer { handle, .. } if *handle == writer),
                     );
                     if let Some(at) = at
-                        && let Some(Endpoint::Writer { blocked, .. }) = &mut self.endpoints[at]
+                        && let Some(Endpoint::Writer { id, blocked, .. }) = &mut self.endpoints[at]
                         && blocked.take().is_some()
                     {
+                        checker.goes_on(*id);
                         ready.push(at);
                     }
                 }
@@ -471,6 +489,11 @@ fn prefix_of(process: usize, incarnation: u32) -> GuidPrefix {
     let [a, b] = (process as u16).to_be_bytes();
     let [c, d] = (incarnation as u16).to_be_bytes();
     GuidPrefix([1, 0x7a, 0x5e, 0xed, 0, 0, 0, 0, a, b, c, d])
+}
+
+/// The process of such a prefix.
+fn process_of(prefix: GuidPrefix) -> usize {
+    usize::from(u16::from_be_bytes([prefix.0[8], prefix.0[9]]))
 }
 
 fn position(endpoints: &[Option<Endpoint>], is: impl Fn(&Endpoint) -> bool) -> Option<usize> {

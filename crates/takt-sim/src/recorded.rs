@@ -24,6 +24,7 @@ use takt_wire::{Endianness, EntityId, Full, GuidPrefix, Locator, SequenceNumber,
 
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::clock::{Nanos, SECOND};
+use crate::counts::{self, ACKNACK, HEARTBEAT, HEARTBEAT_FRAG, NACK_FRAG};
 use crate::hostile::Shot;
 use crate::network::Frame;
 use crate::process::{ANNOUNCEMENT_PERIOD, ANNOUNCEMENT_PORT, GROUP, address};
@@ -302,18 +303,10 @@ impl RecordedPeer {
         while let Some(Ok(envelope)) = submessages.next_envelope() {
             let (range, endianness) = (envelope.range(), envelope.endianness());
             let body = &mut bytes[range][4..];
-            let word = |body: &[u8], at: usize| {
-                let octets = [body[at], body[at + 1], body[at + 2], body[at + 3]];
-                if endianness == Endianness::Big { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
-            };
-            // Where the ids of reader and writer begin, and the count.
-            let (ids, count) = match envelope.id() {
-                ACKNACK => (0, Some(20 + 4 * word(body, 16).div_ceil(32) as usize)),
-                HEARTBEAT => (0, Some(24)),
-                NACK_FRAG => (0, Some(24 + 4 * word(body, 20).div_ceil(32) as usize)),
-                HEARTBEAT_FRAG => (0, Some(20)),
-                GAP => (0, None),
-                DATA | DATA_FRAG => (4, None),
+            // Where the ids of reader and writer begin.
+            let ids = match envelope.id() {
+                ACKNACK | HEARTBEAT | NACK_FRAG | HEARTBEAT_FRAG | GAP => 0,
+                DATA | DATA_FRAG => 4,
                 _ => continue,
             };
             let own = [self.recording.reader.entity_id, self.recording.writer.entity_id];
@@ -323,10 +316,8 @@ impl RecordedPeer {
                     body[at..at + 4].copy_from_slice(&partners.0);
                 }
             }
-            if let Some(at) = count {
-                let count = self.next_count();
-                let octets = if endianness == Endianness::Big { count.to_be_bytes() } else { count.to_le_bytes() };
-                body[at..at + 4].copy_from_slice(&octets);
+            if let Some(at) = counts::place(envelope.id(), body, endianness) {
+                counts::write(body, at, endianness, self.next_count());
             }
         }
     }
@@ -361,10 +352,6 @@ pub fn farewell_at(active: Nanos) -> Nanos {
 }
 
 /// Numbers of submessages (RTPS 2.5 §9.4.5.1.1).
-const ACKNACK: u8 = 0x06;
-const HEARTBEAT: u8 = 0x07;
 const GAP: u8 = 0x08;
-const NACK_FRAG: u8 = 0x12;
-const HEARTBEAT_FRAG: u8 = 0x13;
 const DATA: u8 = 0x15;
 const DATA_FRAG: u8 = 0x16;

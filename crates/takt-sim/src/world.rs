@@ -16,6 +16,7 @@ use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::check::silence::{LastSecond, SILENCE};
 use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
+use crate::counts;
 use crate::hostile::{self, Hostile};
 use crate::keeping::Keeping;
 use crate::network::{Frame, Head, Network, NetworkCounters, Step};
@@ -73,11 +74,13 @@ enum Event {
     Replay,
     /// It is about to say farewell, or it has.
     ReplayEnds(bool),
-    /// A writer writes to the topic that a durability service keeps.
+    /// A writer writes to the topic that durability services keep.
     WriteKept(usize, u32),
-    /// That service commits what it has heard.
-    Commit(u32),
+    /// A service commits what it has heard.
+    Commit(usize, u32),
     Fault(usize, bool),
+    /// A process asks another one for types.
+    Ask(usize, u32),
     /// By its place in the scenario; true when what was suspended resumes.
     Alter(usize, bool),
     WallJump(usize, i64),
@@ -241,7 +244,11 @@ pub fn run_until(
 
 impl<'a> World<'a> {
     fn new(scenario: &'a Scenario, timeline: &'a mut dyn Timeline) -> Self {
-        let clocks = scenario.hosts.iter().enumerate().map(|(host, plan)| HostClock::new(host, plan.drift_ppb));
+        let clocks = scenario.hosts.iter().enumerate().map(|(host, plan)| {
+            let mut clock = HostClock::new(host, plan.drift_ppb);
+            clock.set_wall(scenario.boundaries.wall);
+            clock
+        });
         let process = |(index, plan): (usize, &crate::scenario::ProcessPlan)| {
             let dice = Rng::new(scenario.seed ^ (index as u64 + 1) << 48);
             Process::new(index, plan.host, plan.endpoints.len(), dice)
@@ -293,6 +300,7 @@ impl<'a> World<'a> {
         world.checker.present(scenario.presentation.unwrap_or_default());
         world.checker.steady = scenario.has_steady_clocks();
         world.checker.takes_parts = scenario.batches.is_some();
+        world.checker.reads = scenario.reads;
         world.plan();
         world
     }
@@ -384,7 +392,8 @@ impl<'a> World<'a> {
             Event::Replay => self.replay(),
             Event::ReplayEnds(is_over) => self.replay_ends(is_over),
             Event::WriteKept(process, life) => self.act(process, life, event, |world| world.write_kept(process, life)),
-            Event::Commit(life) => self.commit_kept(life, event),
+            Event::Commit(service, life) => self.commit_kept(service, life, event),
+            Event::Ask(process, life) => self.act(process, life, event, |world| world.ask(process, life)),
             Event::Fault(index, on) => self.fault(index, on),
             Event::Alter(index, resumes) => self.alter(index, resumes),
             Event::WallJump(host, by) => self.wall_jump(host, by),
@@ -419,6 +428,9 @@ impl<'a> World<'a> {
         process.start(self.now, &self.clocks[process.host], self.scenario, &self.sites);
         let life = process.incarnation;
         self.begin_keeping(index);
+        if let Some(period) = self.scenario.services.lookup_period {
+            self.at(self.now + period, Event::Ask(index, life));
+        }
         for (at, plan) in self.scenario.processes[index].endpoints.iter().enumerate() {
             self.at(self.now + plan.create, Event::Create(index, life, at));
             if let Some(delete) = plan.delete {
@@ -474,6 +486,7 @@ impl<'a> World<'a> {
             while let Some(frame) = self.processes[index].unqueue() {
                 self.receive(index, &frame);
             }
+            self.checker.resumed(self.processes[index].readers());
         }
         self.settle(index);
     }
@@ -639,6 +652,9 @@ impl<'a> World<'a> {
             }
             // What is sent may bring up a question, who hears it.
             most = Some(transmit.priority.max(Priority::NORMAL));
+            if self.scenario.boundaries.counts != 0 {
+                counts::advance(&mut self.frame[..transmit.len], self.scenario.boundaries.counts);
+            }
             let bytes: Rc<[u8]> = self.frame[..transmit.len].into();
             let priority = transmit.flow.0 as u8;
             for &to in transmit.destinations {
@@ -755,7 +771,8 @@ impl<'a> World<'a> {
             * CARRIED
             * self.scenario.processes.iter().map(|plan| plan.cost).max().unwrap_or(0)
             * self.checker.owed(|topic| 1 + self.scenario.topics[topic].sizes.1 as u64 / FRAGMENT_LEN_MIN);
-        let silent = self.now + REST.max(carried as Nanos).max(self.reading_time()).max(handled);
+        let lapse = self.checker.longest_lease() * 3 / 2;
+        let silent = self.now + REST.max(carried as Nanos).max(self.reading_time()).max(handled).max(lapse);
         self.end = silent + SILENCE;
         self.at(silent, Event::Silence);
         self.taken_while_active = self.checker.taken;

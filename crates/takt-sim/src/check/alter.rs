@@ -6,6 +6,7 @@ use takt_wire::qos::UserData;
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
+use crate::partitions;
 use crate::process::user_data;
 use crate::scenario::QosPlan;
 
@@ -25,6 +26,20 @@ impl Endpoint {
         let written = self.written_at[number as usize - 1];
         let before = self.suspended.iter().take_while(|(from, _)| *from <= written);
         before.last().map_or(written, |(_, until)| written.max(*until))
+    }
+
+    /// Its policies less than this time before or after a moment.
+    pub(super) fn policies_around(&self, at: Nanos, time: Nanos) -> impl Iterator<Item = &QosPlan> {
+        let begins = [0].into_iter().chain(self.altered.iter().copied());
+        let ends = self.altered.iter().copied().chain([Nanos::MAX]);
+        let periods = self.policies().zip(begins.zip(ends));
+        let is_near = move |(begin, end): (Nanos, Nanos)| begin <= at + time && at <= end.saturating_add(time);
+        periods.filter(move |(_, period)| is_near(*period)).map(|(qos, _)| qos)
+    }
+
+    /// Whether its content filter has changed.
+    pub(super) fn has_other_filters(&self) -> bool {
+        self.past.iter().any(|past| past.filter != self.qos.filter)
     }
 
     /// Whether it was ever in another partition.
@@ -50,6 +65,17 @@ impl Checker {
         let endpoint = &mut self.endpoints[id as usize];
         let before = std::mem::replace(&mut endpoint.qos, qos);
         endpoint.past.push(before);
+        endpoint.altered.push(self.now);
+        if let Some(filter) = qos.filter.filter(|_| qos.filter != before.filter) {
+            let of_reader = self.pairs.iter_mut().filter(|((_, reader), _)| *reader == id);
+            of_reader.for_each(|(_, pair)| pair.wants_too(filter));
+        }
+        if before.partition != qos.partition && !endpoint.is_writer {
+            // A match that lasts is one in other partitions from now on.
+            for ((writer, _), pair) in self.pairs.iter_mut().filter(|((_, reader), _)| *reader == id) {
+                pair.begin_again(qos.partition, self.endpoints[*writer as usize].written.len() as u32);
+            }
+        }
     }
 
     /// An application suspended the publications of a writer, or resumed them.
@@ -96,7 +122,8 @@ impl Checker {
     /// Whether a sample was written in a partition in which the reader has been, or may be history there.
     pub(super) fn is_in_reach(&self, from: &Endpoint, to: &Endpoint, number: u32) -> bool {
         let written_in = from.written_in[number as usize - 1];
-        to.policies().any(|qos| qos.partition == written_in) || (from.qos.transient_local && to.qos.transient_local)
+        to.policies().any(|qos| partitions::meet(qos.partition, written_in))
+            || (from.qos.transient_local && to.qos.transient_local)
     }
 
     /// In the end an endpoint knows the USER_DATA that those which it is matched with have now.

@@ -8,6 +8,7 @@ use super::{Checker, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
 use crate::sample::{self, Identity};
+use crate::scenario::QosPlan;
 
 impl Checker {
     /// A reader took something.
@@ -62,10 +63,13 @@ impl Checker {
         if from.topic != to.topic || !ever_matched(from, to) || !self.is_in_reach(from, to, identity.number) {
             return Err(invented(format!("{identity:?} is not for this reader")));
         }
-        if !model::wants(&to.qos, identity.number) {
+        let wants = |qos: &QosPlan| model::wants(qos, identity.number, identity.instance);
+        // What it holds stays when its filter changes. Where nothing is lost it takes what arrives at once.
+        let holds_nothing = self.exact && self.take_period(reader) == 0;
+        if !(wants(&to.qos) || !holds_nothing && to.past.iter().any(wants)) {
             return Err((Rule::Filter, format!("{identity:?} passes the filter {:?}", to.qos.filter)));
         }
-        let by_instance = to.qos.separation.is_some() || self.is_seen_by_instance();
+        let by_instance = to.qos.separation.is_some() || self.is_taken_by_instance();
         let pair = self.pairs.entry((writer, reader)).or_default();
         let number = identity.number;
         if !pair.arrived.insert(number) {

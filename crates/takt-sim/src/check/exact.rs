@@ -9,7 +9,7 @@ use takt_core::ChangeKind;
 use takt_wire::qos::LivelinessKind;
 
 use super::pair::Pair;
-use super::{Checker, EndpointId, Rule};
+use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::model;
 use crate::process::LEASE;
@@ -147,12 +147,27 @@ impl Checker {
         signs.filter_map(|other| other.written_at.last()).max().copied().unwrap_or(0)
     }
 
-    /// When the last sample of a writer was written that is not under way any more.
-    pub(super) fn arrived_last(&self, writer: EndpointId, at: Nanos) -> Nanos {
-        let from = &self.endpoints[writer as usize];
+    /// When a writer with a lease showed itself last to a reader for certain, by what is not under way any more.
+    ///
+    /// A change that the reader is not sent shows a `MANUAL_BY_PARTICIPANT` writer by an assertion, and assertions are up to a third
+    /// of the lease apart. If the participant ended in that time, its last assertion is older than the change by as much.
+    pub(super) fn arrived_last(&self, writer: EndpointId, reader: EndpointId, at: Nanos) -> Nanos {
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         let budget = from.policies().map(|qos| qos.budget).max().unwrap_or(0);
         let under_way = IN_TIME + budget + budget / DRIFT_PARTS;
-        from.written_at.iter().rfind(|written| **written + under_way <= at).copied().unwrap_or(0)
+        let by_participant = from.qos.liveliness.filter(|it| it.kind == LivelinessKind::ManualByParticipant);
+        let pause = by_participant.map_or(0, |it| it.lease / 3);
+        let ended_at = from.ended_at.unwrap_or(Nanos::MAX);
+        let sign = |(index, written): (usize, &Nanos)| {
+            let change = from.written[index];
+            let is_wanted =
+                change.kind != ChangeKind::Alive || model::wants(&to.qos, index as u32 + 1, change.instance);
+            let is_sent = is_wanted && change.to.is_none_or(|only| only == reader);
+            let is_asserted = written + pause + pause / DRIFT_PARTS <= ended_at;
+            if is_sent || is_asserted { *written } else { written.saturating_sub(pause) }
+        };
+        let arrived = from.written_at.iter().enumerate().filter(|(_, written)| **written + under_way <= at);
+        arrived.map(sign).max().unwrap_or(0)
     }
 
     fn must_know_of_its_lapse(&mut self, at: Nanos, writer: EndpointId) {
@@ -183,7 +198,7 @@ impl Checker {
                 continue;
             };
             let lease = liveliness.lease;
-            let own = self.arrived_last(*writer, at).max(pair.since);
+            let own = self.arrived_last(*writer, reader, at).max(pair.since);
             // Other writers of the participant assert this one within a third of the lease.
             let is_shared = liveliness.kind == LivelinessKind::ManualByParticipant;
             let late =
@@ -215,7 +230,7 @@ impl Checker {
         let (written, free) = (from.written_at[number as usize - 1], from.free_at(number));
         let due = free.saturating_add(from.qos.budget + from.qos.budget / DRIFT_PARTS + IN_TIME);
         let is_at_once = self.take_period(reader) == 0 && to.qos.separation.is_none();
-        if is_at_once && written > pair.since + SETTLED && at > due {
+        if is_at_once && is_wanted_around(from, to, number) && written > pair.since + SETTLED && at > due {
             let text = format!("number {number} of writer {writer} took {} ns: {:?}", at - written, from.qos);
             return Err((Rule::Latency, text));
         }
@@ -257,7 +272,7 @@ impl Checker {
         if !(from.alive && to.alive && pair.is_matched() && written > pair.since + SETTLED) {
             return false;
         }
-        let is_wanted = change.kind == ChangeKind::Alive && model::wants(&to.qos, number);
+        let is_wanted = change.kind == ChangeKind::Alive && is_wanted_around(from, to, number);
         let is_for_it = change.to.is_none_or(|only| only == reader);
         if !(is_wanted && is_for_it) || pair.arrived.contains(number) {
             return false;
@@ -300,5 +315,55 @@ impl Checker {
                     || last.is_none()
                     || model::outranks((&from.qos, from.guid), (&other.qos, other.guid))
             })
+    }
+}
+
+/// Whether a sample passes each filter that the reader had when it was written, or shortly before or after: the writer goes by a former
+/// one until it hears of the next.
+fn is_wanted_around(from: &Endpoint, to: &Endpoint, number: u32) -> bool {
+    let (change, written) = (from.written[number as usize - 1], from.written_at[number as usize - 1]);
+    to.policies_around(written, SETTLED).all(|qos| model::wants(qos, number, change.instance))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Change;
+    use crate::scenario::{FilterPlan, LivelinessPlan, QosPlan};
+    use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
+
+    const WRITTEN: Nanos = 1_000 * MILLISECOND;
+    const LEASE: Nanos = 300 * MILLISECOND;
+
+    /// The last sign of a writer that wrote one sample, which passes the reader's filter or not, and was killed then.
+    fn last_sign(kind: LivelinessKind, filter: Option<u32>, ended_at: Option<Nanos>) -> Nanos {
+        let mut checker = Checker::default();
+        let liveliness = Some(LivelinessPlan { kind, lease: LEASE });
+        let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
+        let writer = checker.created(guid(1), 0, QosPlan { liveliness, ..QosPlan::default() }, true);
+        let reader = checker.created(
+            guid(2),
+            0,
+            QosPlan { filter: filter.map(FilterPlan::Multiples), ..QosPlan::default() },
+            false,
+        );
+        let sample = Change { instance: 0, kind: ChangeKind::Alive, to: None, len: 24 };
+        checker.wrote(WRITTEN, Timestamp::ZERO, writer, sample);
+        if let Some(at) = ended_at {
+            checker.now = at;
+            checker.gone(writer, FORGOTTEN_AFTER);
+        }
+        checker.arrived_last(writer, reader, WRITTEN + LEASE)
+    }
+
+    #[test]
+    fn writer_killed_between_two_assertions_is_older_by_a_third_of_its_lease_than_what_it_withheld() {
+        let (by_participant, by_topic) = (LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic);
+        let (withheld, soon, later) = (Some(2), Some(WRITTEN + 50 * MILLISECOND), Some(WRITTEN + 150 * MILLISECOND));
+        assert_eq!(last_sign(by_participant, withheld, soon), WRITTEN - LEASE / 3, "seed 1100107");
+        assert_eq!(last_sign(by_participant, withheld, later), WRITTEN, "it was asserted before it ended");
+        assert_eq!(last_sign(by_participant, withheld, None), WRITTEN);
+        assert_eq!(last_sign(by_participant, None, soon), WRITTEN, "the sample itself shows the writer");
+        assert_eq!(last_sign(by_topic, withheld, soon), WRITTEN, "a heartbeat shows the writer at once");
     }
 }

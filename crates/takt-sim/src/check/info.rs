@@ -53,8 +53,8 @@ impl Checker {
     pub(super) fn judge_view(&mut self, reader: EndpointId, info: &SampleInfo) -> Result<(), (Rule, String)> {
         let Some(instance) = sample::instance_of(&info.instance_handle.0) else { return Ok(()) };
         let qos = &self.endpoints[reader as usize].qos;
-        // Looks at limits see instances too, a purge forgets them, and what expires or is held back may end an instance unseen.
-        let hides = qos.purge.is_some() || qos.separation.is_some() || self.expires_at(reader);
+        // Reads, and looks at limits, see instances too, a purge forgets them, and what expires or is held back may end an instance unseen.
+        let hides = self.reads || qos.purge.is_some() || qos.separation.is_some() || self.expires_at(reader);
         if hides || self.has_limits(reader) || self.is_presented() || self.loses_writers(reader) {
             return Ok(());
         }

@@ -51,7 +51,7 @@ impl Checker {
         if !is_true {
             return Err((Rule::Invented, format!("{info:?} tells of {change:?}")));
         }
-        let by_instance = self.is_seen_by_instance();
+        let by_instance = self.is_taken_by_instance();
         let pair = self.pairs.entry((writer, reader)).or_default();
         if !pair.arrived.insert(number) {
             return Err((Rule::Twice, format!("{info:?}")));
@@ -74,7 +74,7 @@ impl Checker {
         let died = status.not_alive_count_change > 0 && status.alive_count_change < 0;
         let Some(&writer) = last.filter(|_| died && self.is_calm_at(reader) && self.light) else { return };
         let endpoint = &self.endpoints[writer as usize];
-        let silent = at - self.arrived_last(writer, at);
+        let silent = at - self.arrived_last(writer, reader, at);
         let slack = |lease: Nanos| if self.exact { lease / DRIFT_PARTS + MILLISECOND } else { LEASE_SLACK };
         let too_early = match endpoint.qos.liveliness {
             None => true,
@@ -85,6 +85,13 @@ impl Checker {
             let text = format!("reader {reader} takes writer {writer} for dead, {:?}", endpoint.qos.liveliness);
             self.report(at, Rule::Liveliness, text);
         }
+    }
+
+    /// The longest lease of a writer that ends.
+    #[must_use]
+    pub fn longest_lease(&self) -> Nanos {
+        let leases = self.endpoints.iter().filter_map(|endpoint| endpoint.qos.liveliness);
+        leases.map(|liveliness| liveliness.lease).max().unwrap_or(0)
     }
 
     /// How many writers are alive for a reader in the end, and how many are not.
@@ -133,13 +140,13 @@ impl Checker {
             return true;
         }
         let (from, to) = (&self.endpoints[*writer as usize], &self.endpoints[reader as usize]);
-        if from.has_moved() || to.has_moved() {
+        if from.has_moved() || to.has_moved() || to.has_other_filters() {
             // Its last change may have been made elsewhere.
             return true;
         }
         let counts = |(index, change): &(usize, &super::Change)| {
             change.instance == instance
-                && (change.kind != ChangeKind::Alive || model::wants(&to.qos, *index as u32 + 1))
+                && (change.kind != ChangeKind::Alive || model::wants(&to.qos, *index as u32 + 1, instance))
         };
         let of_instance = || from.written.iter().enumerate().filter(counts);
         let last = of_instance().next_back().map_or(0, |(index, _)| index as u32 + 1);

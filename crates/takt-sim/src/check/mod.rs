@@ -12,16 +12,18 @@ mod life;
 mod pair;
 mod policies;
 pub mod progress;
+mod reading;
 mod recovery;
 mod sets;
 pub mod silence;
 mod statuses;
+mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use takt_core::{ChangeKind, InstanceState};
-use takt_wire::{Guid, Timestamp};
+use takt_wire::{Guid, GuidPrefix, Timestamp};
 
 use crate::clock::Nanos;
 use crate::scenario::QosPlan;
@@ -32,6 +34,8 @@ pub use ignored::Ignored;
 use info::Sight;
 use pair::Pair;
 use progress::Progress;
+pub use reading::Pass;
+use reading::Shelf;
 use recovery::Recovery;
 pub use sets::SetId;
 use sets::Sets;
@@ -71,6 +75,10 @@ pub enum Rule {
     Surplus,
     /// What comes with a sample is not true.
     Info,
+    /// READ changed what it must leave, left what it must return, or ranks are not those of the collection.
+    Reading,
+    /// A request for types was answered wrongly, late or never.
+    Lookup,
     /// A status, or one of its counts, is not true.
     Status,
     /// A sample was shown too soon after the last one of its instance.
@@ -141,11 +149,15 @@ struct Endpoint {
     qos: QosPlan,
     /// Its policies before they were altered.
     past: Vec<QosPlan>,
+    /// When each of these was altered.
+    altered: Vec<Nanos>,
     /// By change: the partition in which it was written.
     written_in: Vec<u8>,
     is_writer: bool,
     alive: bool,
     created_at: Nanos,
+    /// When it was deleted, or its process ended.
+    ended_at: Option<Nanos>,
     /// When all others know that it is gone.
     forgotten_at: Option<Nanos>,
     /// What was written, in order of its number, from 1.
@@ -204,6 +216,12 @@ pub struct Checker {
     /// By endpoint: how many matches it had counted, and how many there were.
     matches: BTreeMap<EndpointId, (u32, u32)>,
     ignorance: Ignorance,
+    /// By reader: what it holds, if its application reads before it takes.
+    shelves: BTreeMap<EndpointId, Shelf>,
+    /// Participants that have ended.
+    left: BTreeSet<GuidPrefix>,
+    /// Writers that wait for room, and since when.
+    waiting: BTreeMap<EndpointId, Nanos>,
     scratch: Vec<u8>,
     violation: Option<Violation>,
     /// True time, as the world tells it.
@@ -228,6 +246,8 @@ pub struct Checker {
     pub light: bool,
     /// Readers may take a part of what they have, and the rest a moment later.
     pub takes_parts: bool,
+    /// Readers may read before they take.
+    pub reads: bool,
     /// Samples that applications took.
     pub taken: u64,
     /// Samples that applications wrote.
@@ -243,10 +263,12 @@ impl Checker {
             topic,
             qos,
             past: Vec::new(),
+            altered: Vec::new(),
             written_in: Vec::new(),
             is_writer,
             alive: true,
             created_at: self.now,
+            ended_at: None,
             forgotten_at: None,
             written: Vec::new(),
             written_at: Vec::new(),
@@ -263,11 +285,24 @@ impl Checker {
     pub fn gone(&mut self, id: EndpointId, time: Nanos) {
         let endpoint = &mut self.endpoints[id as usize];
         endpoint.alive = false;
+        endpoint.ended_at = Some(self.now);
         endpoint.forgotten_at = Some(self.now + time);
+        self.waiting.remove(&id);
         for (_, pair) in self.pairs.iter_mut().filter(|((writer, reader), _)| *writer == id || *reader == id) {
             pair.unmatch(true);
             pair.unmatch(false);
         }
+    }
+
+    /// A participant has ended.
+    pub fn left(&mut self, prefix: GuidPrefix) {
+        self.left.insert(prefix);
+    }
+
+    /// Whether a participant has ended.
+    #[must_use]
+    pub fn has_gone(&self, prefix: GuidPrefix) -> bool {
+        self.left.contains(&prefix)
     }
 
     /// The number of the next sample of a writer.

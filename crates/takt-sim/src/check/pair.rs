@@ -9,6 +9,8 @@ use super::alter::ever_matched;
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::Nanos;
 use crate::model;
+use crate::partitions;
+use crate::scenario::FilterPlan;
 
 /// A writer and a reader that have known of one another at least once.
 #[derive(Debug, Default)]
@@ -23,8 +25,8 @@ pub(super) struct Pair {
     pub(super) writer_since: Nanos,
     pub(super) since: Nanos,
     reader: EndpointId,
-    /// The reader's filter.
-    filter: Option<u32>,
+    /// The filters that the reader has had in this match.
+    filters: Vec<FilterPlan>,
     /// The partition of both.
     partition: u8,
     /// The first sample that has arrived in this match, and of no earlier one.
@@ -43,6 +45,8 @@ pub(super) struct Pair {
     last_of: BTreeMap<u8, u32>,
     /// All that have.
     pub(super) arrived: Numbers,
+    /// The reader's process got no processor time while these were written, and handled all that had come before it took any of it.
+    pub(super) crowded: u32,
 }
 
 /// A set of numbers, a bit for each: there are as many as samples.
@@ -87,9 +91,9 @@ impl Pair {
         let ends = |later: u32| {
             change(later).kind == ChangeKind::DisposedUnregistered && change(later).instance == change(number).instance
         };
-        let is_wanted = self.filter.is_none_or(|filter| number.is_multiple_of(filter));
+        let is_wanted = self.filters.iter().all(|filter| filter.passes(number, change(number).instance));
         let is_for_it = change(number).to.is_none_or(|only| only == self.reader);
-        let is_here = writer.written_in[number as usize - 1] == self.partition;
+        let is_here = partitions::meet(writer.written_in[number as usize - 1], self.partition);
         let is_data = change(number).kind == ChangeKind::Alive && is_wanted && is_for_it && is_here;
         let is_after = |floor: Option<u32>| floor.is_some_and(|floor| number > floor);
         is_data && (is_after(self.floor) || is_after(self.first)) && !(number + 1..=self.joined).any(ends)
@@ -107,6 +111,19 @@ impl Pair {
         self.reached = self.reached.max(number);
         let last = if by_instance { of_instance } else { of_all };
         if number < last { Err(last) } else { Ok(last) }
+    }
+
+    /// The reader has another filter: only what passes all of them is promised, since the writer goes by a former one for a while.
+    pub(super) fn wants_too(&mut self, filter: FilterPlan) {
+        self.filters.push(filter);
+    }
+
+    /// The reader is in another partition: of what was written before nothing is promised.
+    pub(super) fn begin_again(&mut self, partition: u8, written: u32) {
+        self.partition = partition;
+        self.first = None;
+        self.former = written;
+        self.floor = self.floor.map(|_| written);
     }
 
     /// One side takes the other for gone: whatever comes later belongs to another match. A reader that goes on believing in its
@@ -188,7 +205,9 @@ impl Checker {
         if is_news && !is_writer && pair.rejoins {
             (pair.first, pair.former) = (None, writer.written.len() as u32);
         }
-        (pair.reader, pair.filter) = (key.1, reader.qos.filter);
+        pair.reader = key.1;
+        pair.filters.clear();
+        pair.filters.extend(reader.policies().filter_map(|qos| qos.filter));
         if pair.is_matched() && pair.floor.is_none() {
             pair.since = at;
             pair.joined = writer.written.len() as u32;

@@ -59,6 +59,11 @@ impl Checker {
         self.sets.presentation.ordered_access && self.sets.presentation.access_scope == AccessScope::Instance
     }
 
+    /// The same, or an application may take one instance and leave others.
+    pub(super) fn is_taken_by_instance(&self) -> bool {
+        self.is_seen_by_instance() || self.reads
+    }
+
     /// Whether samples wait for those of the publisher's other writers.
     pub(super) fn is_seen_by_group(&self) -> bool {
         self.sets.presentation.ordered_access && self.sets.presentation.access_scope == AccessScope::Group

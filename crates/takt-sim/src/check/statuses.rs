@@ -6,6 +6,7 @@ use super::pair::Pair;
 use super::{Checker, Endpoint, EndpointId, Rule};
 use crate::clock::{Nanos, SECOND};
 use crate::model;
+use crate::partitions;
 
 /// From the creation of an endpoint until all know of it, where nothing goes wrong.
 const KNOWN_AFTER: Nanos = 2 * SECOND;
@@ -85,7 +86,7 @@ impl Checker {
             let (writer, reader) = if of.is_writer { (of, other) } else { (other, of) };
             other.is_writer != of.is_writer
                 && other.topic == of.topic
-                && other.qos.partition == of.qos.partition
+                && partitions::meet(other.qos.partition, of.qos.partition)
                 && !model::matches(&writer.qos, &reader.qos)
         };
         let all = || self.endpoints.iter().filter(|other| differs(other));

@@ -2,7 +2,7 @@
 
 use takt_core::Participant;
 
-use super::spec::{reader_spec, topic_name, writer_spec};
+use super::spec::{reader_filter, reader_spec, topic_name, writer_spec};
 use super::{Endpoint, Moment, Process};
 use crate::check::{Checker, Ignored, Rule};
 use crate::scenario::{Alteration, EndpointPlan, TopicPlan};
@@ -33,6 +33,7 @@ impl Process {
             ) => ignore(core, alteration, (endpoint, plan.0.topic), clock, checker),
             _ => {
                 let Some(qos) = alteration.applied_to(&checker.qos_of(id)) else { return };
+                let has_filter = qos.filter != checker.qos_of(id).filter;
                 let altered = EndpointPlan { qos, ..plan.0.clone() };
                 checker.altered(id, qos);
                 let now = clock.local();
@@ -41,6 +42,9 @@ impl Process {
                         let spec = writer_spec(&altered, plan.1);
                         let result = core.set_writer_qos(now, handle, spec.qos);
                         result.and_then(|()| core.set_publisher_qos(now, handle, &spec.publisher))
+                    }
+                    Endpoint::Reader { handle, .. } if has_filter => {
+                        core.set_content_filter(now, handle, qos.filter.map(reader_filter))
                     }
                     Endpoint::Reader { handle, .. } => {
                         let spec = reader_spec(&altered, plan.1);

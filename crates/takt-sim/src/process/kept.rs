@@ -12,7 +12,7 @@ use takt_wire::qos::{
     TopicData, UserData,
 };
 
-use super::{Moment, Process, prefix_of};
+use super::{Moment, Process, prefix_of, process_of};
 use crate::check::{Checker, Rule};
 use crate::keeping::{Keeping, KeptChange, Part, payload_of};
 
@@ -26,10 +26,10 @@ const TYPE_NAME: &str = "Kept";
 pub enum Kept {
     /// A writer, and its GUID.
     Writer(WriterHandle, Guid),
-    /// The reader of the service.
-    Hearing(ReaderHandle),
-    /// The writer of the service, and how much of the store it has.
-    Serving(WriterHandle, usize),
+    /// The reader of a service.
+    Hearing(ReaderHandle, usize),
+    /// The writer of a service, and how much of its store it has.
+    Serving(WriterHandle, usize, usize),
     /// The writer of a forger, and how often it has lied.
     Forging(WriterHandle, i64),
     /// A reader, and the number of the last change that it has shown of each writer.
@@ -105,9 +105,11 @@ impl Process {
                 keeping.lives(self.index, guid);
                 Ok(Kept::Writer(writer, guid))
             }),
-            Part::Hears => begin_hearing(core, (keeping.plan.serving(), self.incarnation), clock),
-            Part::Serves => {
-                relay_writer(core, &keeping.store, clock).map(|writer| Kept::Serving(writer, keeping.store.len()))
+            Part::Hears(service) => begin_hearing(core, (keeping.plan.serving(service), self.incarnation), clock)
+                .map(|reader| Kept::Hearing(reader, service)),
+            Part::Serves(service) => {
+                let store = keeping.store(service);
+                relay_writer(core, store, clock).map(|writer| Kept::Serving(writer, service, store.len()))
             }
             Part::Reads => {
                 core.create_reader(clock.local(), reader_spec(&[])).map(|reader| Kept::Reader(reader, BTreeMap::new()))
@@ -139,17 +141,25 @@ impl Process {
         match kept {
             Kept::Writer(writer, guid) => {
                 let services = core.durability_services(*writer).unwrap_or_default();
+                for (reader, acknowledged) in &services {
+                    if let Err(text) = keeping.judge_safe(process_of(reader.prefix), *guid, acknowledged.0) {
+                        checker.report(clock.now, Rule::Missing, text);
+                    }
+                }
                 if let Some(safe) = services.iter().map(|(_, acknowledged)| acknowledged.0).min() {
                     keeping.is_safe(*guid, safe);
                 }
             }
-            Kept::Hearing(reader) => take(core, *reader, clock, |found| {
-                if found.info.valid_data && found.info.publication == found.info.origin.writer {
-                    keeping.heard(KeptChange {
+            // What another service passes on is kept too, where none lies.
+            Kept::Hearing(reader, service) => take(core, *reader, clock, |found| {
+                let is_true = found.info.publication == found.info.origin.writer || !keeping.plan.forges;
+                if found.info.valid_data && is_true {
+                    let change = KeptChange {
                         origin: found.info.origin,
                         source_timestamp: found.info.source_timestamp,
                         payload: found.payload.to_vec(),
-                    });
+                    };
+                    keeping.heard(*service, change);
                 }
             }),
             Kept::Serving(..) | Kept::Forging(..) => {}
@@ -173,18 +183,21 @@ impl Process {
 
     /// What was taken is in the store: its writers are told.
     pub fn acknowledge_kept(&mut self) {
-        if let (Some(core), Some(Kept::Hearing(reader))) = (&mut self.core, &self.kept) {
+        if let (Some(core), Some(Kept::Hearing(reader, _))) = (&mut self.core, &self.kept) {
             core.acknowledge_taken(*reader).expect("the reader lives as long as its process");
         }
     }
 
     /// Passes on what has come to the store.
     pub fn serve_kept(&mut self, keeping: &Keeping, clock: Moment<'_>, checker: &mut Checker) {
-        let (Some(core), Some(Kept::Serving(writer, served))) = (&mut self.core, &mut self.kept) else { return };
-        if let Err(text) = relay(core, *writer, &keeping.store[*served..], clock) {
+        let (Some(core), Some(Kept::Serving(writer, service, served))) = (&mut self.core, &mut self.kept) else {
+            return;
+        };
+        let store = keeping.store(*service);
+        if let Err(text) = relay(core, *writer, &store[*served..], clock) {
             checker.report(clock.now, Rule::Refused, text);
         }
-        *served = keeping.store.len();
+        *served = store.len();
     }
 
     /// The world has come to rest: has a reader all that it was to get?
@@ -194,10 +207,10 @@ impl Process {
         {
             checker.report(now, Rule::Missing, format!("process {} has {missing}", self.index));
         }
-        if let Some(Kept::Hearing(_)) = &self.kept
-            && let Some(unheard) = keeping.unheard()
+        if let Some(Kept::Hearing(_, service)) = &self.kept
+            && let Some(unheard) = keeping.unheard(*service)
         {
-            checker.report(now, Rule::Missing, format!("the service has heard {unheard}"));
+            checker.report(now, Rule::Missing, format!("service {service} has heard {unheard}"));
         }
     }
 }
@@ -207,12 +220,12 @@ fn begin_hearing(
     core: &mut Participant,
     (serving, incarnation): (usize, u32),
     clock: Moment<'_>,
-) -> Result<Kept, takt_core::Error> {
+) -> Result<ReaderHandle, takt_core::Error> {
     core.ignore_participant(clock.local(), prefix_of(serving, incarnation))?;
     let reader = core.prepare_reader(reader_spec(DURABILITY_SERVICE))?;
     core.acknowledge_explicitly(reader)?;
     core.enable_reader(clock.local(), reader)?;
-    Ok(Kept::Hearing(reader))
+    Ok(reader)
 }
 
 /// A writer of a service, with all that the store has.

@@ -92,7 +92,12 @@ impl Site {
         let unicast: Vec<_> = (0..count).map(|interface| self.on(interface, host, process)).collect();
         let interface = |(at, address): (usize, &Locator)| {
             let ip = address.ip().expect("the address is one of IP");
-            let prefix = if matches!(ip, IpAddr::V4(_)) { 8 } else { 16 };
+            let prefix = match (ip, network.is_routed) {
+                (IpAddr::V4(_), false) => 8,
+                (IpAddr::V6(_), false) => 16,
+                (IpAddr::V4(_), true) => 32,
+                (IpAddr::V6(_), true) => 128,
+            };
             let mtu = if at == 0 { network.mtu } else { SECOND_MTU };
             Interface { name: format!("sim{at}"), addresses: vec![(ip, prefix)], mtu, loopback: false }
         };

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use takt_core::{FlowTag, Priority, ReaderSpec, WriterSpec};
+use takt_core::{FilterFactory, FlowTag, Priority, ReaderFilter, ReaderSpec, WriterSpec};
 use takt_wire::qos::{
     DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, LatencyBudget, Lifespan, Liveliness,
     Ownership, OwnershipStrength, Partition, PublisherQos, ReaderDataLifecycle, Reliability, ReliabilityKind,
     ResourceLimits, SubscriberQos, TimeBasedFilter, TopicData, TransportPriority, UserData,
 };
 
+use crate::partitions;
 use crate::sample::{self, InstanceKey, NumberFilters};
-use crate::scenario::{EndpointPlan, QosPlan, TopicPlan};
+use crate::scenario::{EndpointPlan, FilterPlan, QosPlan, TopicPlan};
+use crate::sql::{self, SqlFilters};
 
 /// Above the least urgency, so that none is zero in a flow.
 const URGENCY_ZERO: i16 = 65;
@@ -64,7 +66,7 @@ fn ownership(plan: &QosPlan) -> Ownership {
 
 fn history(plan: &QosPlan) -> (Reliability, Durability, History, ResourceLimits, Partition) {
     let kind = if plan.reliable { ReliabilityKind::Reliable } else { ReliabilityKind::BestEffort };
-    let names = if plan.partition == 0 { vec![] } else { vec![format!("part{}", plan.partition)] };
+    let names = partitions::names(plan.partition);
     (
         Reliability { kind, max_blocking_time: takt_wire::Duration::ZERO },
         if plan.transient_local { Durability::TransientLocal } else { Durability::Volatile },
@@ -84,6 +86,21 @@ fn flow_of(plan: &QosPlan) -> FlowTag {
 pub fn urgency_of(flow: FlowTag) -> Option<Priority> {
     let urgency = (flow.0 >> 8).cast_signed();
     (urgency > 0).then(|| Priority::new(i32::from(urgency - URGENCY_ZERO)))
+}
+
+/// What compiles the filters of readers for a writer.
+fn filter_factory(filter: FilterPlan) -> Arc<dyn FilterFactory> {
+    match filter {
+        FilterPlan::Multiples(_) => Arc::new(NumberFilters),
+        FilterPlan::Sql(..) => Arc::new(SqlFilters),
+    }
+}
+
+pub(super) fn reader_filter(filter: FilterPlan) -> ReaderFilter {
+    match filter {
+        FilterPlan::Multiples(of) => sample::multiples_of(of),
+        FilterPlan::Sql(expression, parameters) => sql::reader_filter(expression, parameters),
+    }
 }
 
 pub(super) fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec {
@@ -116,7 +133,7 @@ pub(super) fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec 
         flow: flow_of(&plan.qos),
         type_information: None,
         unicast: Vec::new(),
-        filters: plan.qos.filter.map(|_| Arc::new(NumberFilters) as _),
+        filters: plan.qos.filter.map(filter_factory),
     }
 }
 
@@ -147,6 +164,6 @@ pub(super) fn reader_spec(plan: &EndpointPlan, topic: &TopicPlan) -> ReaderSpec 
         max_serialized_len: None,
         type_information: None,
         unicast: Vec::new(),
-        content_filter: plan.qos.filter.map(sample::multiples_of),
+        content_filter: plan.qos.filter.map(reader_filter),
     }
 }

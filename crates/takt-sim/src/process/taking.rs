@@ -102,7 +102,7 @@ impl Held {
 }
 
 /// Reads or takes at most so many samples; how many there were.
-fn each(
+pub(super) fn each(
     core: &mut Participant,
     clock: Moment<'_>,
     reader: ReaderHandle,

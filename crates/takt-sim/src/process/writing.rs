@@ -103,7 +103,10 @@ impl Process {
                 checker.wrote(clock.now, clock.wall(), *id, Change { instance, kind, to, len: payload_len });
                 checker.placed(*id, sn.0, self.open_set);
             }
-            Err(WriteError::WouldBlock) => *blocked = Some(payload_len),
+            Err(WriteError::WouldBlock) => {
+                *blocked = Some(payload_len);
+                checker.waits(*id);
+            }
             // Nothing will make room in the full history, or memory, of a TRANSIENT_LOCAL writer: it writes no more.
             Err(WriteError::Refused(Error::OutOfResources {
                 limit: "max_samples" | "default_max_samples" | "endpoint_memory_bytes",

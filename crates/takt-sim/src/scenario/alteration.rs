@@ -1,9 +1,10 @@
 //! What applications change while all goes on: policies that may change (DDS 1.4 §2.2.3), suspended publications, and what is
 //! ignored.
 
-use super::{QosPlan, Role, Scenario};
+use super::{FilterPlan, QosPlan, Role, Scenario};
 use crate::clock::{MILLISECOND, Nanos};
 use crate::rng::Rng;
+use crate::sql;
 
 /// What is altered at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub enum Alteration {
     Lifespan(Nanos),
     /// TIME_BASED_FILTER of a reader that has one.
     Separation(Nanos),
+    /// The parameters of the SQL filter of a reader.
+    Filter(sql::Parameters),
     /// USER_DATA.
     UserData(u8),
     /// `suspend_publications` and `resume_publications` of a writer.
@@ -46,6 +49,11 @@ impl Alteration {
             Self::Strength(strength) => qos.strength = before.strength.map(|_| strength),
             Self::Lifespan(lifespan) => qos.lifespan = before.lifespan.map(|_| lifespan),
             Self::Separation(separation) => qos.separation = before.separation.map(|_| separation),
+            Self::Filter(parameters) => {
+                if let Some(FilterPlan::Sql(_, former)) = &mut qos.filter {
+                    *former = parameters;
+                }
+            }
             Self::UserData(value) => qos.user_data = value,
             Self::Suspended(_)
             | Self::IgnoreReaders

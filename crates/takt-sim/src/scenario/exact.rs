@@ -4,8 +4,8 @@
 use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
-    Direction, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan, QosPlan,
-    Role, Scenario, Services, TopicPlan, Trouble,
+    Boundaries, Direction, EndPlan, EndpointPlan, Fault, FaultKind, FilterPlan, HostPlan, LivelinessPlan, NetworkPlan,
+    ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan, Trouble,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
@@ -77,6 +77,8 @@ impl Scenario {
             presentation,
             batches: None,
             has_static_endpoints: false,
+            reads: false,
+            boundaries: Boundaries::default(),
         };
         scenario.withhold(&mut Rng::new(seed ^ 0x7769_7468));
         scenario
@@ -92,7 +94,7 @@ impl Scenario {
             let has_leases = endpoints.iter().any(|plan| plan.qos.liveliness.is_some());
             for plan in endpoints.into_iter().filter(|_| has_leases) {
                 let filter = *rng.pick(&[2, 10, 100_000]);
-                plan.qos.filter = has_filters.then_some(filter);
+                plan.qos.filter = has_filters.then_some(FilterPlan::Multiples(filter));
                 plan.qos.directed = is_directed && matches!(plan.role, Role::Writer { .. });
             }
         }

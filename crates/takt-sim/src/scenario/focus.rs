@@ -1,11 +1,10 @@
 //! Small worlds that exercise one mechanism each, which random worlds reach too seldom: runs of lost best-effort samples, writers
 //! that change their partition while samples wait, suspended publications, many long histories in one participant, and readers
-//! that join where another reader of the same participant is served already. Batches, ignored entities and static endpoints are in
-//! modules of their own.
+//! that join where another reader of the same participant is served already. Further mechanisms are in modules of their own.
 
 use super::{
-    Alteration, AlterationPlan, Direction, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan,
-    Role, Scenario, Services, TopicPlan, Trouble,
+    Alteration, AlterationPlan, Boundaries, Direction, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan,
+    ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan, Trouble,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::rng::Rng;
@@ -36,11 +35,25 @@ pub enum Focus {
     Ignoring,
     /// Static endpoints.
     Statics,
+    /// PARTITION with patterns and with several names.
+    Patterns,
+    /// Applications read before they take.
+    Reading,
+    /// An hour and more, with leases and deadlines of minutes.
+    Hours,
+    /// Counts of heartbeats and acknowledgements, and the seconds of clocks, pass 2^31.
+    Counts,
+    /// Two durability services.
+    Services,
+    /// Participants ask each other for types.
+    Lookups,
+    /// Content filters in SQL, whose parameters change.
+    Filters,
 }
 
 impl Focus {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 18] = [
         Self::Losses,
         Self::Movers,
         Self::Suspensions,
@@ -52,15 +65,21 @@ impl Focus {
         Self::Batches,
         Self::Ignoring,
         Self::Statics,
+        Self::Patterns,
+        Self::Reading,
+        Self::Hours,
+        Self::Counts,
+        Self::Services,
+        Self::Lookups,
+        Self::Filters,
     ];
-
-    /// The first ones of them share dice, the others have dice of their own: worlds of before stay what they are.
-    const FIRST: usize = 8;
 }
 
-/// So many worlds of a million exercise one of the first mechanisms, and so many one of the others.
-const FOCUS_CHANCE: u32 = 100_000;
-const LATER_FOCUS_CHANCE: u32 = 60_000;
+/// How many mechanisms share dice, in the order of [`Focus::ALL`]; what the seed of these is mixed with; and how many worlds of a
+/// million exercise one of them. Later mechanisms have dice of their own, so that most earlier worlds stay as they are, those of the table of deliberate bugs among
+/// them.
+const DICE: [(usize, u64, u32); 3] =
+    [(8, 0x666f_6375, 100_000), (3, 0x666f_6332, 60_000), (7, 0x666f_0000_009b, 80_000)];
 
 /// The LATENCY_BUDGET that readers ask for where writers have one.
 const BUDGET_MAX: Nanos = 20 * MILLISECOND;
@@ -69,13 +88,13 @@ impl Scenario {
     /// The mechanism that the world of a seed exercises, if it is one of these. Dice of its own: the other worlds do not change.
     #[must_use]
     pub fn focus_of(seed: u64) -> Option<Focus> {
-        let (first, later) = Focus::ALL.split_at(Focus::FIRST);
-        let mut rng = Rng::new(seed ^ 0x666f_6375);
-        if rng.chance(FOCUS_CHANCE) {
-            return Some(*rng.pick(first));
-        }
-        let mut rng = Rng::new(seed ^ 0x666f_6332);
-        rng.chance(LATER_FOCUS_CHANCE).then(|| *rng.pick(later))
+        let mut rest = &Focus::ALL[..];
+        DICE.into_iter().find_map(|(count, salt, chance)| {
+            let (these, later) = rest.split_at(count);
+            rest = later;
+            let mut rng = Rng::new(seed ^ salt);
+            rng.chance(chance).then(|| *rng.pick(these))
+        })
     }
 
     /// A world of this mechanism.
@@ -107,6 +126,8 @@ impl Scenario {
             presentation: None,
             batches: None,
             has_static_endpoints: false,
+            reads: false,
+            boundaries: Boundaries::default(),
         };
         match focus {
             Focus::Losses => world.lose(&mut rng),
@@ -120,6 +141,13 @@ impl Scenario {
             Focus::Batches => world.write_batches(&mut rng),
             Focus::Ignoring => world.ignore_others(&mut rng),
             Focus::Statics => world.meet_by_list(&mut rng),
+            Focus::Patterns => world.meet_by_pattern(&mut rng),
+            Focus::Reading => world.read_before_taking(&mut rng),
+            Focus::Hours => world.last_for_hours(&mut rng),
+            Focus::Counts => world.pass_boundaries(&mut rng),
+            Focus::Services => return Self::served_twice(seed),
+            Focus::Lookups => world.ask_for_types(&mut rng),
+            Focus::Filters => world.filter_by_content(&mut rng),
         }
         world
     }

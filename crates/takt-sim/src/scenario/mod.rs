@@ -5,13 +5,19 @@
 mod alteration;
 mod batches;
 mod exact;
+mod filtering;
 mod focus;
 mod ignoring;
+mod long;
+mod lookups;
+mod patterns;
+mod reading;
 mod seed;
 mod services;
 mod statics;
 
 pub use alteration::{Alteration, AlterationPlan};
+pub use filtering::FilterPlan;
 pub use focus::Focus;
 pub use seed::Size;
 pub use services::{Service, Services};
@@ -50,6 +56,19 @@ pub struct Scenario {
     pub batches: Option<usize>,
     /// All processes know all endpoints beforehand, so there is no endpoint discovery. Endpoints live as long as their processes.
     pub has_static_endpoints: bool,
+    /// Readers that take once per period read before they take, and take every fourth time at least.
+    pub reads: bool,
+    /// Counters and clocks that begin just before a boundary.
+    pub boundaries: Boundaries,
+}
+
+/// What begins just before a boundary of its range; zero is as usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Boundaries {
+    /// Added to the counts of HEARTBEAT, ACKNACK, HEARTBEAT_FRAG and NACK_FRAG, as if so many had been sent before.
+    pub counts: i32,
+    /// By how much the wall clocks of all hosts are ahead when the world begins.
+    pub wall: i64,
 }
 
 /// A host.
@@ -95,6 +114,8 @@ pub struct NetworkPlan {
     pub is_v6: bool,
     /// Hosts have a second interface, which takes packets of 9,000 octets.
     pub has_second: bool,
+    /// Each host is in a subnet of its own.
+    pub is_routed: bool,
 }
 
 impl NetworkPlan {
@@ -109,6 +130,7 @@ impl NetworkPlan {
         path_mtu: usize::MAX,
         is_v6: false,
         has_second: false,
+        is_routed: false,
     };
 }
 
@@ -201,9 +223,8 @@ pub struct QosPlan {
     pub lifespan: Option<Nanos>,
     /// A writer directs some samples to one of its readers.
     pub directed: bool,
-    /// The content filter of a reader: it wants the samples whose number is a multiple of this one. A writer that has one
-    /// filters for its readers.
-    pub filter: Option<u32>,
+    /// The content filter of a reader. A writer that has one filters for its readers, and compiles filters of that kind.
+    pub filter: Option<FilterPlan>,
 }
 
 /// LIVELINESS with a lease that ends.
@@ -337,6 +358,8 @@ impl Scenario {
             presentation: None,
             batches: None,
             has_static_endpoints: false,
+            reads: false,
+            boundaries: Boundaries::default(),
         }
     }
 
@@ -354,11 +377,14 @@ impl Scenario {
             && self.processes.iter().all(|process| process.stalls.is_empty() && process.cost == 0)
     }
 
-    /// Whether an alteration does no more than make samples late: it suspends a writer without policies that time decides.
+    /// Whether an alteration does no more than make samples late, or decide which of them a reader wants: it suspends a writer without
+    /// policies that time decides, or changes the parameters of a filter.
     fn only_delays(&self, alteration: &AlterationPlan) -> bool {
         let qos = &self.processes[alteration.process].endpoints[alteration.endpoint].qos;
         let is_timed = qos.liveliness.is_some() || qos.deadline.is_some() || qos.lifespan.is_some();
-        alteration.what == Alteration::Suspended(true) && !is_timed && !qos.by_source && qos.strength.is_none()
+        let is_suspended = alteration.what == Alteration::Suspended(true);
+        let is_filter = matches!(alteration.what, Alteration::Filter(_));
+        is_filter || is_suspended && !is_timed && !qos.by_source && qos.strength.is_none()
     }
 
     /// Whether datagrams may arrive that say what their sender did not say, so that only rules of safety hold.

@@ -3,8 +3,8 @@
 use takt_wire::qos::{AccessScope, LivelinessKind, Presentation};
 
 use super::{
-    Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan,
-    QosPlan, Role, Scenario, Services, TopicPlan, Trouble,
+    Boundaries, Direction, Discipline, EndPlan, EndpointPlan, Fault, FaultKind, FilterPlan, HostPlan, LivelinessPlan,
+    NetworkPlan, ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan, Trouble,
 };
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::hostile::HostilePlan;
@@ -99,6 +99,8 @@ impl Scenario {
             presentation: None,
             batches: None,
             has_static_endpoints: false,
+            reads: false,
+            boundaries: Boundaries::default(),
         };
         add_moves(&mut moving, &mut scenario);
         add_lives(&mut later, &mut scenario);
@@ -304,7 +306,7 @@ fn add_filters(rng: &mut Rng, scenario: &mut Scenario) {
         for endpoint in endpoints_of(scenario, topic) {
             let filter = *rng.pick(&[2, 3, 10, 100_000]);
             let filters = if matches!(endpoint.role, Role::Writer { .. }) { 700_000 } else { 600_000 };
-            endpoint.qos.filter = (has_filters && rng.chance(filters)).then_some(filter);
+            endpoint.qos.filter = (has_filters && rng.chance(filters)).then_some(FilterPlan::Multiples(filter));
         }
     }
 }

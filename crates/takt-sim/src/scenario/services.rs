@@ -1,8 +1,8 @@
 //! What there is in a world besides applications: a recorded participant of another vendor, a discovery server, a
 //! durability service.
 
+use super::{Boundaries, Scenario, TopicPlan, Trouble};
 use super::{Direction, EndPlan, EndpointPlan, Fault, FaultKind, HostPlan, NetworkPlan, ProcessPlan, QosPlan, Role};
-use super::{Scenario, TopicPlan, Trouble};
 use crate::check::progress::HEARTBEAT_PERIOD;
 use crate::clock::{MILLISECOND, Nanos, SECOND};
 use crate::keeping::KeepingPlan;
@@ -21,8 +21,10 @@ pub struct Services {
     pub recorded: Option<RecordedPlan>,
     /// The process that is a discovery server. Multicast reaches nobody then, and all others know the server alone.
     pub discovery_server: Option<usize>,
-    /// A durability service, and those that it is for.
+    /// Durability services, and those that they are for.
     pub durability: Option<KeepingPlan>,
+    /// Each process asks another one for types once in this time.
+    pub lookup_period: Option<Nanos>,
 }
 
 /// What a world is about.
@@ -65,16 +67,29 @@ impl Scenario {
                 });
             }
             Service::DiscoveryServer => world.add_server(&mut rng),
-            Service::Durability => world.add_durability(&mut rng),
+            Service::Durability => world.add_durability(&mut rng, 1),
         }
         world
     }
 
+    /// A world with two durability services, each with a store of its own.
+    pub(super) fn served_twice(seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x7365_7276_6963_6532);
+        let mut world = applications(seed, &mut rng);
+        world.add_durability(&mut rng, 2);
+        world
+    }
+
     /// One more process on a host of its own, which is the server and has no endpoints. For a while nothing that it says arrives.
+    /// In every other world each host is in a subnet of its own, so that no participant believes in the address of another one
+    /// unless the server, or that participant itself, says it. The server is killed there, and two participants need the one that starts
+    /// in its place.
     /// Most processes are there by then, and create their endpoints one by one, so that introductions are lost.
     fn add_server(&mut self, rng: &mut Rng) {
         let early = 300 * MILLISECOND;
-        let killed_before = rng.chance(600_000).then_some(self.active);
+        let mut subnets = Rng::new(self.seed ^ SUBNETS_SALT);
+        self.network.is_routed = subnets.chance(500_000);
+        let killed_before = (rng.chance(600_000) || self.network.is_routed).then_some(self.active);
         if killed_before.is_some() {
             // The lease of the former server ends, and after that there are new endpoints.
             self.active += LEASE + SECOND;
@@ -97,20 +112,40 @@ impl Scenario {
         if let Some(latest) = killed_before {
             let (at, pause) = (rng.between(early, latest), rng.between(MILLISECOND, SECOND));
             server.ends.push(EndPlan { at, pause, farewell: rng.chance(200_000) });
+            if self.network.is_routed {
+                self.add_strangers(&mut subnets, at + LEASE + 500 * MILLISECOND);
+            }
         }
         self.hosts.iter_mut().for_each(|host| host.hears_multicast = false);
         self.services.discovery_server = Some(self.processes.len());
         self.processes.push(server);
     }
 
-    /// Writers, a durability service, which is killed up to three times, and readers, some of which come late.
-    fn add_durability(&mut self, rng: &mut Rng) {
+    /// Two processes on different hosts that have known the server since its first life, and have a topic in common from `met_at` on. By
+    /// then the lease of the first server has ended for them, and the next one has to introduce them to each other.
+    fn add_strangers(&mut self, rng: &mut Rng, met_at: Nanos) {
+        let topic = self.topics.len();
+        self.topics.push(TopicPlan { instances: 0, sizes: (24, 1_000) });
+        let role = Role::Writer { period: 10 * MILLISECOND, burst: 1, samples: 50, endings: 0 };
+        for (host, role) in [role, Role::Reader { period: 0 }].into_iter().enumerate() {
+            let mut stranger = process(host, 0);
+            let create = met_at + rng.below(300 * MILLISECOND);
+            let qos = QosPlan { reliable: true, ..QosPlan::default() };
+            stranger.endpoints.push(EndpointPlan { topic, qos, create, delete: None, role });
+            self.processes.push(stranger);
+        }
+    }
+
+    /// Writers, durability services, each of which is killed up to three times, and readers, some of which come late.
+    fn add_durability(&mut self, rng: &mut Rng, services: usize) {
         let (active, hosts) = (self.active, self.hosts.len() as u64);
         let plan = KeepingPlan {
             first: self.processes.len(),
             writers: rng.between(1, 2) as usize,
+            services,
             readers: rng.between(1, 3) as usize,
-            forges: rng.chance(400_000),
+            // Whom a service may believe is not decided here, so one that hears another one hears no liar.
+            forges: rng.chance(400_000) && services == 1,
             period: rng.between(5, 50) * MILLISECOND,
             commit_time: rng.between(1, 200) * MILLISECOND,
         };
@@ -121,14 +156,7 @@ impl Scenario {
             }
             self.processes.push(writer);
         }
-        let mut service = process(rng.below(hosts) as usize, rng.below(active / 4));
-        let mut at = service.start;
-        for _ in 0..rng.below(4) {
-            at += rng.between(50 * MILLISECOND, active / 2);
-            let pause = rng.between(MILLISECOND, SECOND);
-            service.ends.push(EndPlan { at, pause, farewell: false });
-            at += pause;
-        }
+        let service = durability_service(rng, hosts, active);
         // A writer may be killed with the service.
         for writer in &mut self.processes[plan.first..] {
             if let Some(first) = service.ends.first().filter(|_| rng.chance(600_000)) {
@@ -136,6 +164,10 @@ impl Scenario {
             }
         }
         self.processes.extend([service.clone(), service]);
+        for _ in 1..services {
+            let service = durability_service(rng, hosts, active);
+            self.processes.extend([service.clone(), service]);
+        }
         for _ in 0..plan.readers {
             let mut reader = process(rng.below(hosts) as usize, rng.below(active));
             if rng.chance(200_000) {
@@ -160,11 +192,11 @@ impl Scenario {
         if self.services.discovery_server == Some(process) { self.processes.len() as u64 } else { 0 }
     }
 
-    /// Most datagrams by which a forger and a reader that does not believe it remind each other, in some time, of what waits: a heartbeat
-    /// for each reader and period, and an answer.
+    /// Most datagrams by which processes remind each other, in some time, of what is not acknowledged: a heartbeat for each reader and
+    /// period, and an answer. A reader does not acknowledge a forger that it does not believe.
     pub(super) fn reminders(&self, time: Nanos) -> u64 {
-        let forged = self.services.durability.filter(|plan| plan.forges);
-        forged.map_or(0, |plan| (plan.readers as u64 + 1) * (time / HEARTBEAT_PERIOD + 1))
+        let reminding = self.services.durability.filter(|plan| plan.forges);
+        reminding.map_or(0, |plan| (plan.readers + plan.services) as u64 * (time / HEARTBEAT_PERIOD + 1))
     }
 
     /// From when until when the discovery server is not there.
@@ -178,6 +210,9 @@ impl Scenario {
 
 /// Decides which seeds have such worlds.
 const SERVICES_SALT: u64 = 0x7365_72e3_0000;
+
+/// Decides which worlds with a discovery server have a subnet for each host.
+const SUBNETS_SALT: u64 = 0x7375_626e_6574;
 
 /// A small world of applications on reliable topics, some of which end, over links of which some fail for a while.
 fn applications(seed: u64, rng: &mut Rng) -> Scenario {
@@ -223,8 +258,23 @@ fn applications(seed: u64, rng: &mut Rng) -> Scenario {
         presentation: None,
         batches: None,
         has_static_endpoints: false,
+        reads: false,
+        boundaries: Boundaries::default(),
         services: Services::default(),
     }
+}
+
+/// A process of a durability service; the other one is like it.
+fn durability_service(rng: &mut Rng, hosts: u64, active: Nanos) -> ProcessPlan {
+    let mut service = process(rng.below(hosts) as usize, rng.below(active / 4));
+    let mut at = service.start;
+    for _ in 0..rng.below(4) {
+        at += rng.between(50 * MILLISECOND, active / 2);
+        let pause = rng.between(MILLISECOND, SECOND);
+        service.ends.push(EndPlan { at, pause, farewell: false });
+        at += pause;
+    }
+    service
 }
 
 fn process(host: usize, start: Nanos) -> ProcessPlan {

@@ -3,7 +3,7 @@
 use super::{Event, World};
 use crate::check::exact::FAREWELL_TIME;
 use crate::clock::Nanos;
-use crate::process::{Endpoint, Moment};
+use crate::process::{Endpoint, Moment, TAKES_EVERY};
 use crate::scenario::{Alteration, Role};
 
 /// Between two takes of a reader that takes in batches.
@@ -25,11 +25,22 @@ impl World<'_> {
             Role::Reader { period: 0 } => {}
             Role::Reader { period } => {
                 if let Some(Endpoint::Reader { id, .. }) = self.processes[process].endpoints[at] {
-                    self.checker.takes_every(id, period);
+                    let every = if self.scenario.reads { TAKES_EVERY } else { 1 };
+                    self.checker.takes_every(id, u64::from(every) * period);
                 }
                 self.at(self.now + period, Event::Take(process, life, at));
             }
         }
+    }
+
+    /// A process asks another one for types, and again after a period.
+    pub(super) fn ask(&mut self, process: usize, life: u32) {
+        let Some(period) = self.scenario.services.lookup_period.filter(|_| !self.resting) else { return };
+        let others = self.processes.iter().filter(|other| other.index != process);
+        let others: Vec<_> = others.map(|other| (other.index, other.prefix())).collect();
+        let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+        self.processes[process].ask(&others, moment, &mut self.checker);
+        self.at(self.now + period, Event::Ask(process, life));
     }
 
     pub(super) fn delete(&mut self, process: usize, at: usize) {
@@ -85,7 +96,12 @@ impl World<'_> {
 
     pub(super) fn take(&mut self, process: usize, at: usize) {
         let Role::Reader { period } = self.scenario.processes[process].endpoints[at].role else { return };
-        self.take_batch(process, at);
+        if self.scenario.reads && period > 0 {
+            let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
+            self.processes[process].read_and_take(at, moment, &mut self.checker);
+        } else {
+            self.take_batch(process, at);
+        }
         if period > 0 {
             let life = self.processes[process].incarnation;
             self.at(self.now + period, Event::Take(process, life, at));

@@ -21,8 +21,8 @@ impl World<'_> {
     pub(super) fn end_keeping(&mut self, index: usize) {
         let Some(keeping) = &mut self.keeping else { return };
         keeping.ends(index);
-        if index == keeping.plan.hearing() {
-            keeping.crash();
+        if let Some(Part::Hears(service)) = keeping.plan.part_of(index) {
+            keeping.crash(service);
         }
     }
 
@@ -42,22 +42,21 @@ impl World<'_> {
         let Some(keeping) = &mut self.keeping else { return };
         let process = &mut self.processes[index];
         process.keep(keeping, Moment { now: self.now, clock: &self.clocks[process.host] }, &mut self.checker);
-        if index == keeping.plan.hearing() && keeping.begins_transaction() {
+        if let Some(Part::Hears(service)) = keeping.plan.part_of(index)
+            && keeping.begins_transaction(service)
+        {
             let (at, life) = (self.now + keeping.plan.commit_time, process.incarnation);
-            self.at(at, Event::Commit(life));
+            self.at(at, Event::Commit(service, life));
         }
     }
 
-    /// The service commits what it has heard, acknowledges it and passes it on.
-    pub(super) fn commit_kept(&mut self, life: u32, event: Event) {
-        let Some((hearing, serving)) =
-            self.keeping.as_ref().map(|keeping| (keeping.plan.hearing(), keeping.plan.serving()))
-        else {
-            return;
-        };
+    /// A service commits what it has heard, acknowledges it and passes it on.
+    pub(super) fn commit_kept(&mut self, service: usize, life: u32, event: Event) {
+        let Some(plan) = self.keeping.as_ref().map(|keeping| keeping.plan) else { return };
+        let (hearing, serving) = (plan.hearing(service), plan.serving(service));
         self.act(hearing, life, event, |world| {
             if let Some(keeping) = &mut world.keeping {
-                keeping.commit();
+                keeping.commit(service);
             }
             world.processes[hearing].acknowledge_kept();
         });

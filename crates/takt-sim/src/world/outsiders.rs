@@ -3,6 +3,7 @@
 
 use super::{Event, World};
 use crate::clock::Nanos;
+use crate::hostile;
 use crate::network::{Frame, Head};
 use crate::process::Moment;
 
@@ -66,9 +67,12 @@ impl World<'_> {
         }
     }
 
-    /// The hostile host sends a burst. It ends when applications do.
+    /// The hostile host sends a burst. It ends when applications do, and in a world that lasts for hours before.
     pub(super) fn harm(&mut self) {
         let Some(hostile) = self.hostile.as_mut().filter(|_| !self.resting) else { return };
+        if self.now > hostile.plan.start + hostile::BURSTS_FOR {
+            return;
+        }
         hostile.act();
         let next = self.now + hostile.plan.period;
         self.shoot();

@@ -3,8 +3,8 @@
 
 use takt_sim::clock::{MILLISECOND, SECOND};
 use takt_sim::scenario::{
-    Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan, ProcessPlan, QosPlan,
-    Role, Scenario, Services, TopicPlan, Trouble,
+    Boundaries, Direction, Discipline, EndpointPlan, Fault, FaultKind, HostPlan, LivelinessPlan, NetworkPlan,
+    ProcessPlan, QosPlan, Role, Scenario, Services, TopicPlan, Trouble,
 };
 use takt_wire::qos::LivelinessKind;
 
@@ -66,6 +66,8 @@ pub(crate) fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scen
         presentation: None,
         batches: None,
         has_static_endpoints: false,
+        reads: false,
+        boundaries: Boundaries::default(),
     }
 }
 

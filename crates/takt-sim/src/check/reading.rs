@@ -1,0 +1,224 @@
+//! READ and TAKE, and the ranks of what they return (DDS 1.4 §2.2.2.5.1.2, §2.2.2.5.1.5 to §2.2.2.5.1.8, §2.2.2.5.3.1).
+//!
+//! For readers that keep all: what was read and not taken is there at the next pass, in its order, and is READ; nothing else is. An
+//! instance of which something is held is NEW in a pass if it came back since the last pass that returned something of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use takt_core::{InstanceHandle, SampleInfo, SampleState, ViewState};
+use takt_wire::{Guid, Timestamp};
+
+use super::{Checker, EndpointId, Rule};
+use crate::clock::Nanos;
+
+/// What an application asks its reader for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// To read what it has not read.
+    Unread,
+    /// To read everything.
+    Everything,
+    /// To take an instance.
+    Take(InstanceHandle),
+    /// To take everything.
+    TakeAll,
+}
+
+/// A sample that was read and not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Held {
+    writer: Guid,
+    number: i64,
+    instance: InstanceHandle,
+    written: Timestamp,
+    generations: (u32, u32),
+}
+
+impl Held {
+    fn of(info: &SampleInfo) -> Self {
+        Self {
+            writer: info.publication,
+            number: info.sequence_number.0,
+            instance: info.instance_handle,
+            written: info.source_timestamp,
+            generations: (info.disposed_generation_count, info.no_writers_generation_count),
+        }
+    }
+}
+
+/// What a reader holds, as far as its application has seen it.
+#[derive(Debug, Default)]
+pub(super) struct Shelf {
+    held: Vec<Held>,
+    /// By instance: its generation when a pass returned something of it last.
+    seen: BTreeMap<InstanceHandle, u32>,
+}
+
+impl Checker {
+    /// An application has read or taken this, in this order.
+    pub fn passed(&mut self, at: Nanos, reader: EndpointId, pass: Pass, found: &[SampleInfo]) {
+        let shelf = self.shelves.entry(reader).or_default();
+        let verdict = judge_ranks(found).and_then(|()| shelf.judge(pass, found));
+        shelf.note(pass, found);
+        if let Err(text) = verdict {
+            self.report(at, Rule::Reading, format!("reader {reader}, {pass:?}: {text}"));
+        }
+    }
+}
+
+impl Shelf {
+    fn judge(&self, pass: Pass, found: &[SampleInfo]) -> Result<(), String> {
+        let expected: Vec<_> = match pass {
+            Pass::Unread => Vec::new(),
+            Pass::Everything | Pass::TakeAll => self.held.clone(),
+            Pass::Take(instance) => self.held.iter().filter(|held| held.instance == instance).copied().collect(),
+        };
+        let samples = || found.iter().filter(|info| info.valid_data);
+        let known = samples().take(expected.len());
+        if !known.map(Held::of).eq(expected.iter().copied()) {
+            return Err(format!("{} samples were read before, and are not all there: {expected:?}", expected.len()));
+        }
+        let wrong = samples().enumerate().find(|(place, info)| {
+            let state = if *place < expected.len() { SampleState::Read } else { SampleState::NotRead };
+            info.sample_state != state
+        });
+        if let Some((_, info)) = wrong {
+            return Err(format!("the sample state is wrong: {info:?}"));
+        }
+        let held: BTreeSet<_> = self.held.iter().map(|held| (held.writer, held.number)).collect();
+        let is_again = |info: &&SampleInfo| held.contains(&(info.publication, info.sequence_number.0));
+        if let Some(info) = samples().skip(expected.len()).find(is_again) {
+            return Err(format!("was read before: {info:?}"));
+        }
+        self.judge_views(found)
+    }
+
+    fn judge_views(&self, found: &[SampleInfo]) -> Result<(), String> {
+        let mut states = BTreeMap::new();
+        for info in found {
+            let state = (info.view_state, info.instance_state);
+            if *states.entry(info.instance_handle).or_insert(state) != state {
+                return Err(format!("the states of an instance differ: {info:?}"));
+            }
+            let is_held = self.held.iter().any(|held| held.instance == info.instance_handle);
+            let Some(seen) = self.seen.get(&info.instance_handle).filter(|_| is_held) else { continue };
+            let view = if *seen == generation_now(info) { ViewState::NotNew } else { ViewState::New };
+            if info.view_state != view {
+                return Err(format!("was of generation {seen} when last seen: {info:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, pass: Pass, found: &[SampleInfo]) {
+        for info in found {
+            self.seen.insert(info.instance_handle, generation_now(info));
+        }
+        let samples = found.iter().filter(|info| info.valid_data).map(Held::of);
+        match pass {
+            Pass::Unread => self.held.extend(samples),
+            Pass::Everything => self.held = samples.collect(),
+            Pass::Take(instance) => self.held.retain(|held| held.instance != instance),
+            Pass::TakeAll => self.held.clear(),
+        }
+    }
+}
+
+/// The generation of an instance when something of it was returned.
+fn generation_now(info: &SampleInfo) -> u32 {
+    info.generation() + info.absolute_generation_rank
+}
+
+/// All that a reader has of an instance is in the collection, or the newest of it at least, so that the two ranks by generation agree.
+fn judge_ranks(found: &[SampleInfo]) -> Result<(), String> {
+    let mut newest: BTreeMap<InstanceHandle, (u32, u32)> = BTreeMap::new();
+    for info in found.iter().rev() {
+        let (count, generation) = newest.entry(info.instance_handle).or_insert((0, info.generation()));
+        let expected = (*count, generation.checked_sub(info.generation()));
+        *count += 1;
+        let is_true = (info.sample_rank, Some(info.generation_rank)) == expected
+            && info.absolute_generation_rank == info.generation_rank;
+        if !is_true {
+            return Err(format!("the ranks must be {expected:?}: {info:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt_core::InstanceState;
+    use takt_wire::inline_qos::SampleIdentity;
+    use takt_wire::{EntityId, GuidPrefix, SequenceNumber};
+
+    const WRITER: Guid = Guid { prefix: GuidPrefix([1; 12]), entity_id: EntityId::UNKNOWN };
+
+    /// A sample of the only instance, of this generation, read before or not.
+    fn sample(number: i64, generation: u32, sample_state: SampleState) -> SampleInfo {
+        SampleInfo {
+            sample_state,
+            view_state: ViewState::NotNew,
+            instance_state: InstanceState::Alive,
+            instance_handle: InstanceHandle::default(),
+            publication: WRITER,
+            sequence_number: SequenceNumber(number),
+            origin: SampleIdentity { writer: WRITER, sn: SequenceNumber(number) },
+            source_timestamp: Timestamp::ZERO,
+            reception_timestamp: Timestamp::ZERO,
+            disposed_generation_count: generation,
+            no_writers_generation_count: 0,
+            sample_rank: 0,
+            generation_rank: 0,
+            absolute_generation_rank: 0,
+            valid_data: true,
+        }
+    }
+
+    #[test]
+    fn ranks_count_what_follows_of_the_same_instance() {
+        let ranked = |sample_rank: u32, generation_rank: u32, info: SampleInfo| SampleInfo {
+            sample_rank,
+            generation_rank,
+            absolute_generation_rank: generation_rank,
+            ..info
+        };
+        let [first, second] = [sample(1, 0, SampleState::NotRead), sample(2, 2, SampleState::NotRead)];
+        assert_eq!(judge_ranks(&[ranked(1, 2, first), second]), Ok(()));
+        assert!(judge_ranks(&[ranked(0, 2, first), second]).is_err());
+        assert!(judge_ranks(&[ranked(1, 1, first), second]).is_err());
+        assert!(judge_ranks(&[first, ranked(1, 0, second)]).is_err(), "nothing follows");
+    }
+
+    #[test]
+    fn what_was_read_is_there_until_it_is_taken_and_is_read() {
+        let (new, read) = (SampleState::NotRead, SampleState::Read);
+        let shelf = || {
+            let mut shelf = Shelf::default();
+            shelf.note(Pass::Everything, &[sample(1, 0, new), sample(2, 0, new)]);
+            shelf
+        };
+        let all = |state| [sample(1, 0, state), sample(2, 0, state), sample(3, 0, new)];
+        assert_eq!(shelf().judge(Pass::Everything, &all(read)), Ok(()));
+        assert!(shelf().judge(Pass::Everything, &all(new)).is_err(), "they were read");
+        assert!(shelf().judge(Pass::TakeAll, &all(read)[1..]).is_err(), "the first one is missing");
+        assert_eq!(shelf().judge(Pass::Unread, &all(read)[2..]), Ok(()));
+        assert!(shelf().judge(Pass::Unread, &[sample(2, 0, new)]).is_err(), "it was read");
+        let mut taken = shelf();
+        taken.note(Pass::TakeAll, &all(read));
+        assert_eq!(taken.judge(Pass::Everything, &[sample(4, 0, new)]), Ok(()));
+    }
+
+    #[test]
+    fn instance_is_new_when_it_has_come_back_since_it_was_seen() {
+        let mut shelf = Shelf::default();
+        shelf.note(Pass::Everything, &[sample(1, 0, SampleState::NotRead)]);
+        let found = |generation, view_state| {
+            let before = SampleInfo { absolute_generation_rank: generation, ..sample(1, 0, SampleState::Read) };
+            [before, sample(2, generation, SampleState::NotRead)].map(|info| SampleInfo { view_state, ..info })
+        };
+        let judge = |generation, view| shelf.judge(Pass::Everything, &found(generation, view)).is_ok();
+        assert!(judge(0, ViewState::NotNew) && !judge(0, ViewState::New));
+        assert!(judge(1, ViewState::New) && !judge(1, ViewState::NotNew));
+    }
+}

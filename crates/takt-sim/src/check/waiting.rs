@@ -1,0 +1,91 @@
+//! Writers that wait for room get it soon when nothing is wrong any more.
+//!
+//! A reliable reader acknowledges what it has got with the answer to the next heartbeat, as promptly as it is to get what it is owed
+//! ([`super::progress`]). So a writer without history for late joiners waits as long at most, if its readers keep all and no
+//! limit holds them up.
+
+use super::progress::{DELIVERY_PERIODS, HEARTBEAT_PERIOD};
+use super::{Checker, EndpointId, Rule};
+use crate::clock::Nanos;
+use crate::model;
+
+impl Checker {
+    /// A writer has found no room.
+    pub fn waits(&mut self, writer: EndpointId) {
+        self.waiting.entry(writer).or_insert(self.now);
+    }
+
+    /// It was notified of room.
+    pub fn goes_on(&mut self, writer: EndpointId) {
+        self.waiting.remove(&writer);
+    }
+
+    /// Has no writer waited for too long? Nothing has been wrong since `quiet_since`; `None` if something is.
+    pub(super) fn look_at_waiting(&mut self, at: Nanos, quiet_since: Option<Nanos>) {
+        let Some(quiet_since) = quiet_since else { return };
+        let patience = DELIVERY_PERIODS * HEARTBEAT_PERIOD;
+        let is_late = |(writer, since): &(&EndpointId, &Nanos)| {
+            let budget = self.endpoints[**writer as usize].qos.budget;
+            let since = quiet_since.max(**since).max(self.matched_at(**writer));
+            at.saturating_sub(since) > patience + budget && self.is_freed_by_acknowledgements(**writer)
+        };
+        if let Some((writer, since)) = self.waiting.iter().find(is_late) {
+            let text = format!("writer {writer} has waited for room since {:.3} s", *since as f64 / 1e9);
+            self.report(at, Rule::Blocked, text);
+        }
+    }
+
+    /// When the last of its readers was matched or came.
+    fn matched_at(&self, writer: EndpointId) -> Nanos {
+        let matched = self.pairs.iter().filter(|((from, _), _)| *from == writer).map(|(_, pair)| pair.since);
+        let topic = self.endpoints[writer as usize].topic;
+        let came = self.endpoints.iter().filter(|other| other.topic == topic).map(|other| other.created_at);
+        matched.chain(came).max().unwrap_or(0)
+    }
+
+    /// Whether each reader that fits is matched, and acknowledges whatever arrives.
+    fn is_freed_by_acknowledgements(&self, writer: EndpointId) -> bool {
+        let from = &self.endpoints[writer as usize];
+        let is_plain = !from.qos.transient_local && from.past.is_empty() && from.suspended.is_empty();
+        let acknowledges = |(index, to): (usize, &super::Endpoint)| {
+            let is_heard = self.pairs.get(&(writer, index as EndpointId)).is_some_and(super::pair::Pair::is_matched);
+            is_heard && to.past.is_empty() && to.qos.max_samples.is_none() && !self.is_ignored(index as EndpointId)
+        };
+        let fits = |to: &super::Endpoint| {
+            !to.is_writer && to.alive && to.topic == from.topic && model::matches(&from.qos, &to.qos)
+        };
+        let mut readers = self.endpoints.iter().enumerate().filter(|(_, to)| fits(to));
+        is_plain && !self.is_presented() && !self.is_ignored(writer) && readers.all(acknowledges)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::QosPlan;
+    use takt_wire::{EntityId, Guid, GuidPrefix};
+
+    /// Whether a writer that waits from the beginning on breaks a promise within a second, which is quiet from a moment on.
+    fn breaks(reader: QosPlan, quiet_since: Nanos) -> bool {
+        let reliable = QosPlan { reliable: true, ..QosPlan::default() };
+        let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
+        let mut checker = Checker::default();
+        let writer = checker.created(guid(1), 0, QosPlan { max_samples: Some(4), ..reliable }, true);
+        let reader = checker.created(guid(2), 0, QosPlan { reliable: true, ..reader }, false);
+        checker.matched(0, writer, &[guid(2)], 1);
+        checker.matched(0, reader, &[guid(1)], 1);
+        checker.waits(writer);
+        for at in (1..=10).map(|look| look * HEARTBEAT_PERIOD) {
+            checker.look_at_waiting(at, (at >= quiet_since).then_some(quiet_since));
+        }
+        checker.violation().is_some()
+    }
+
+    #[test]
+    fn writer_waits_for_readers_without_limits_for_a_few_heartbeat_periods_at_most() {
+        let plain = QosPlan::default();
+        assert!(breaks(plain, 0) && breaks(plain, 6 * HEARTBEAT_PERIOD));
+        assert!(!breaks(plain, 8 * HEARTBEAT_PERIOD), "something was wrong until then");
+        assert!(!breaks(QosPlan { max_samples: Some(9), ..plain }, 0), "the reader may be full");
+    }
+}

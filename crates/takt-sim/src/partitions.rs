@@ -1,0 +1,65 @@
+//! PARTITION of simulated endpoints: lists of names and patterns, by index (DDS 1.4 §2.2.3.13).
+
+/// An element of a list.
+enum Name {
+    Plain(&'static str),
+    /// A pattern of POSIX `fnmatch`, and which plain names of this page it matches.
+    Pattern(&'static str, &'static [&'static str]),
+}
+
+use Name::{Pattern, Plain};
+
+/// All lists. The first one is that of an endpoint without PARTITION.
+const LISTS: [&[Name]; 12] = [
+    &[Plain("")],
+    &[Plain("part1")],
+    &[Plain("part2")],
+    &[Plain("other")],
+    &[Pattern("part*", &["part1", "part2"])],
+    &[Pattern("part?", &["part1", "part2"])],
+    &[Pattern("part[!1]", &["part2"])],
+    &[Pattern("*", &["", "part1", "part2", "other"])],
+    &[Plain("part1"), Plain("other")],
+    &[Pattern("o*r", &["other"]), Plain("part2")],
+    &[Pattern("[np]*t[2-9]", &["part2"])],
+    &[Pattern("?*", &["part1", "part2", "other"])],
+];
+
+/// How many lists there are.
+pub const COUNT: u8 = LISTS.len() as u8;
+
+/// The names of a list, as PARTITION has them.
+#[must_use]
+pub fn names(index: u8) -> Vec<String> {
+    let text = |name: &Name| match name {
+        Plain(text) | Pattern(text, _) => (*text).to_owned(),
+    };
+    if index == 0 { Vec::new() } else { LISTS[usize::from(index)].iter().map(text).collect() }
+}
+
+/// Whether two lists have a partition in common: a plain name that is in both, or that a pattern of the other matches. Two patterns
+/// have none in common, however alike they are.
+#[must_use]
+pub fn meet(one: u8, other: u8) -> bool {
+    let meet = |pair: (&Name, &Name)| match pair {
+        (Plain(one), Plain(other)) => one == other,
+        (Plain(name), Pattern(_, matched)) | (Pattern(_, matched), Plain(name)) => matched.contains(name),
+        (Pattern(..), Pattern(..)) => false,
+    };
+    let others = || LISTS[usize::from(other)].iter();
+    LISTS[usize::from(one)].iter().any(|name| others().any(|other| meet((name, other))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_names_meet_patterns_and_patterns_do_not_meet_each_other() {
+        assert!(meet(0, 0) && meet(1, 1) && !meet(1, 2) && meet(1, 4) && !meet(1, 6) && meet(0, 7) && !meet(0, 11));
+        assert!(!meet(4, 4) && !meet(4, 7), "two patterns");
+        assert!(meet(8, 9) && meet(4, 8) && meet(4, 9) && !meet(3, 10), "one of several names");
+        assert!((0..COUNT).all(|one| (0..COUNT).all(|other| meet(one, other) == meet(other, one))));
+        assert_eq!((names(0), names(8)), (vec![], vec!["part1".to_owned(), "other".to_owned()]));
+    }
+}

@@ -1,0 +1,82 @@
+//! A process that asks others for their types.
+
+use takt_core::TypeRequestId;
+use takt_wire::GuidPrefix;
+use takt_wire::type_lookup::{ContinuationPoint, UnionForm};
+
+use super::{Moment, Process, prefix_of};
+use crate::check::{Checker, Rule};
+use crate::clock::{Nanos, SECOND};
+use crate::lookup::{self, Asked};
+
+/// Where nothing goes wrong an answer is there after this time.
+const ANSWERED_WITHIN: Nanos = SECOND;
+
+impl Process {
+    /// The GUID prefix of its participant, or of its last one while it does not run.
+    #[must_use]
+    pub fn prefix(&self) -> GuidPrefix {
+        prefix_of(self.index, self.incarnation)
+    }
+
+    /// Offers its types to others.
+    pub(super) fn offer_types(&mut self) {
+        let Some(core) = &mut self.core else { return };
+        for offered in lookup::offered(self.index) {
+            core.offer_type(offered).expect("there is room for a few types");
+        }
+    }
+
+    /// Asks one of the other participants that it knows, dead or alive, for types, unless a request is under way. Each has a process and a
+    /// GUID prefix.
+    pub fn ask(&mut self, others: &[(usize, GuidPrefix)], clock: Moment<'_>, checker: &mut Checker) {
+        let Some(core) = self.core.as_mut().filter(|_| self.asked.is_none()) else { return };
+        let known: Vec<_> = others.iter().filter(|(_, prefix)| core.serves_types(*prefix)).collect();
+        if known.is_empty() {
+            return;
+        }
+        let &&(process, whom) = self.dice.pick(&known);
+        let mut types: Vec<_> = lookup::offered(process).into_iter().map(|offered| offered.id).collect();
+        types.retain(|_| self.dice.chance(500_000));
+        if types.is_empty() || self.dice.chance(300_000) {
+            // One that is not there.
+            types.push(lookup::complete(self.index, 0));
+        }
+        let (for_dependencies, now) = (self.dice.chance(400_000), clock.local());
+        let form = *self.dice.pick(&[UnionForm::Final, UnionForm::Appendable]);
+        let request = if for_dependencies {
+            core.request_type_dependencies(now, whom, &types, ContinuationPoint::default())
+        } else {
+            core.request_types(now, whom, &types, form)
+        };
+        match request {
+            Ok(id) => self.asked = Some((id, Asked { process, whom, types, for_dependencies, at: clock.now })),
+            Err(error) => checker.report(clock.now, Rule::Refused, format!("process {} asks: {error}", self.index)),
+        }
+    }
+
+    /// There is an answer to a request.
+    pub(super) fn answered(&mut self, now: Nanos, id: TypeRequestId, checker: &mut Checker) {
+        let Some(core) = &mut self.core else { return };
+        let answer = core.take_type_answer(id);
+        let asked = self.asked.take_if(|(asked, _)| *asked == id);
+        let is_gone = |asked: &Asked| !checker.sound || checker.has_gone(asked.whom);
+        let verdict = match asked {
+            Some((_, asked)) => asked.judge(answer, is_gone(&asked)).and_then(|()| {
+                let is_late = now - asked.at > ANSWERED_WITHIN && !is_gone(&asked);
+                if is_late { Err(format!("{asked:?} was answered late")) } else { Ok(()) }
+            }),
+            None => Err(format!("no request is {id:?}, which was answered by {answer:?}")),
+        };
+        if let Err(text) = verdict {
+            checker.report(now, Rule::Lookup, format!("process {}: {text}", self.index));
+        }
+    }
+
+    /// The world has come to rest: does a request wait?
+    pub(super) fn finish_asking(&self, now: Nanos, checker: &mut Checker) {
+        if let Some((_, asked)) = self.asked.as_ref().filter(|_| self.core.is_some()) {
+            checker.report(now, Rule::Lookup, format!("process {}: {asked:?} was never answered", self.index));
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Applications that read before they take: everything, or what they have not read; they take everything, or an instance.
+
+use takt_core::{InstanceStates, SampleInfo, SampleStates, Selector, ViewStates, ranks};
+
+use super::taking::each;
+use super::{Endpoint, Moment, Process};
+use crate::check::{Checker, Pass, Rule};
+
+/// Everything is taken once in so many visits at least.
+pub const TAKES_EVERY: u32 = 4;
+
+impl Process {
+    /// Reads what a reader has, and takes some of it, all or nothing.
+    pub fn read_and_take(&mut self, at: usize, clock: Moment<'_>, checker: &mut Checker) {
+        self.visits[at] += 1;
+        if self.dice.chance(500_000) {
+            self.pass(at, Pass::Unread, clock, checker);
+        }
+        let found = self.pass(at, Pass::Everything, clock, checker);
+        if self.visits[at].is_multiple_of(TAKES_EVERY) || self.dice.chance(200_000) {
+            self.pass(at, Pass::TakeAll, clock, checker);
+        } else if !found.is_empty() && self.dice.chance(400_000) {
+            let instance = self.dice.pick(&found).instance_handle;
+            self.pass(at, Pass::Take(instance), clock, checker);
+        }
+    }
+
+    fn pass(&mut self, at: usize, pass: Pass, clock: Moment<'_>, checker: &mut Checker) -> Vec<SampleInfo> {
+        let mut found = Vec::new();
+        let Some(core) = &mut self.core else { return found };
+        let Some(Endpoint::Reader { handle, id }) = self.endpoints[at] else { return found };
+        let selector = match pass {
+            Pass::Unread => Selector::READ.in_states(SampleStates::NOT_READ, ViewStates::ANY, InstanceStates::ANY),
+            Pass::Everything => Selector::READ,
+            Pass::Take(instance) => Selector::TAKE.of(instance),
+            Pass::TakeAll => Selector::TAKE,
+        };
+        let result = each(core, clock, handle, (selector, usize::MAX), |sample| {
+            found.push(sample.info);
+            let last = found.len() - 1;
+            ranks::link(&mut found, last, sample.previous);
+            if selector.take {
+                checker.took(clock.now, clock.wall(), id, sample);
+            }
+        });
+        if let Err(error) = result.and(core.end_read(clock.local(), handle)) {
+            checker.report(clock.now, Rule::Refused, format!("reader {id}, {pass:?}: {error}"));
+        }
+        ranks::settle(&mut found);
+        checker.passed(clock.now, id, pass, &found);
+        checker.end_access(clock.now);
+        found
+    }
+}
