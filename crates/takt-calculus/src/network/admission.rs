@@ -4,11 +4,16 @@
 //! budget is raised by a quarter more than is needed, so that the next flows fit without raising it, and only as far as every flow through
 //! the queue keeps its limit. If a flow would be late, the budgets on its way fall to what is needed, once. A changed budget changes the
 //! jitter of the flows that leave the queue; the ports after it are bounded again. A decision touches the ports on the flow's way and those
-//! that changed budgets lead to, [`PORTS_MAX`] at most; a flow that would need more is refused.
+//! that changed budgets lead to, [`PORTS_MAX`] at most; a flow that would need more is refused. Several flows may be admitted in one
+//! decision: then each port is bounded once for all of them.
+
+mod removal;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::fmt;
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::Relaxed;
 
 use super::journal::{Change, Journal, Set};
 use super::load::{Load, Loads};
@@ -83,7 +88,29 @@ pub struct Admission {
     by_separated: BTreeSet<FlowId>,
     /// What the attempts under way have changed.
     journal: Journal,
+    work: Work,
 }
+
+/// Queues that were bounded so far. Networks are equal whatever work they took.
+#[derive(Debug, Default)]
+struct Work(AtomicUsize);
+
+impl Clone for Work {
+    fn clone(&self) -> Self {
+        Self(AtomicUsize::new(self.0.load(Relaxed)))
+    }
+}
+
+impl PartialEq for Work {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Work {}
+
+/// The flows that a decision is about, by ascending name.
+type New<'a> = &'a [(FlowId, &'a Flow)];
 
 /// What a decision would change.
 #[derive(Debug, Default)]
@@ -108,6 +135,16 @@ impl Draft {
     }
 }
 
+/// The next port that is to be bounded: the last one of `own` that is, and when there is none the first of all.
+fn next_port(own: &mut Vec<usize>, todo: &mut BTreeMap<usize, usize>) -> Option<(usize, usize)> {
+    while let Some(port) = own.pop() {
+        if let Some(next) = todo.remove_entry(&port) {
+            return Some(next);
+        }
+    }
+    todo.pop_first()
+}
+
 impl Admission {
     /// A network without flows.
     ///
@@ -128,6 +165,7 @@ impl Admission {
             free: BTreeSet::new(),
             by_separated: BTreeSet::new(),
             journal: Journal::default(),
+            work: Work::default(),
         })
     }
 
@@ -225,66 +263,60 @@ impl Admission {
 
     /// Admits a flow, or says why not; then nothing has changed.
     pub fn admit(&mut self, flow: Flow) -> Result<(FlowId, FlowBound), Refused> {
+        let admitted = self.admit_all(alloc::vec![flow])?;
+        admitted.first().copied().ok_or(Refused::Nonsense("there is no flow"))
+    }
+
+    /// Admits several flows in one decision, or none of them. `Err` names the first that does not fit.
+    pub fn admit_all(&mut self, flows: Vec<Flow>) -> Result<Vec<(FlowId, FlowBound)>, Refused> {
         self.forget_departed();
-        let (id, draft) = self.draft(&flow)?;
-        let bound = self.bound_of(id, &flow, &draft);
-        if id.0 == self.flows.len() {
-            self.flows.push(None);
-            self.journal.note(|| Change::Place);
+        let new = self.named(&flows);
+        let draft = self.draft(&new)?;
+        let admitted = new.iter().map(|(id, flow)| (*id, self.bound_of(*id, flow, &draft))).collect();
+        let ids: Vec<FlowId> = new.into_iter().map(|(id, _)| id).collect();
+        for (id, flow) in ids.into_iter().zip(flows) {
+            if id.0 == self.flows.len() {
+                self.flows.push(None);
+                self.journal.note(|| Change::Place);
+            }
+            self.put_flow(id, Some(flow));
+            self.put(Set::Free, id, false);
         }
-        self.put_flow(id, Some(flow));
-        self.put(Set::Free, id, false);
         self.apply(draft);
-        Ok((id, bound))
+        Ok(admitted)
     }
 
     /// What [`admit`](Self::admit) would answer.
     pub fn what_if(&self, flow: &Flow) -> Result<FlowBound, Refused> {
-        let (id, draft) = self.draft(flow)?;
-        Ok(self.bound_of(id, flow, &draft))
+        let new = self.named(core::slice::from_ref(flow));
+        let draft = self.draft(&new)?;
+        new.first().map(|(id, flow)| self.bound_of(*id, flow, &draft)).ok_or(Refused::Nonsense("there is no flow"))
     }
 
-    /// Removes a flow. Its work is counted no more, once every queue on its way is proven without it: at once, but for rare cases of
-    /// rounding, in which a later decision does it. The budgets of queues that others use stay; they fall when a flow needs it.
-    pub fn remove(&mut self, id: FlowId) -> Option<Flow> {
-        let flow = self.flow(id)?.clone();
-        self.put(Set::Departed, id, true);
-        self.forget_departed();
-        Some(flow)
+    /// Whether [`admit_all`](Self::admit_all) would admit these flows.
+    pub fn what_if_all(&self, flows: &[Flow]) -> Result<(), Refused> {
+        self.draft(&self.named(flows)).map(drop)
     }
 
-    /// Takes the work of removed flows out of the accounts, as far as the queues on their ways are proven without it.
-    fn forget_departed(&mut self) {
-        for id in self.departed.clone() {
-            let Some(draft) = self.without(id) else { continue };
-            self.apply(draft);
-            self.put_flow(id, None);
-            self.put(Set::Departed, id, false);
-            self.put(Set::Free, id, true);
-            self.put(Set::BySeparated, id, false);
-        }
+    /// The names that flows would get: places that are free, in ascending order.
+    fn named<'a>(&self, flows: &'a [Flow]) -> Vec<(FlowId, &'a Flow)> {
+        let names = self.free.iter().copied().chain((self.flows.len()..).map(FlowId));
+        names.zip(flows).collect()
     }
 
-    /// The network without a flow, under the budgets that it has; `None` if a queue is not proven so.
-    fn without(&self, id: FlowId) -> Option<Draft> {
-        let mut draft = Draft::default();
-        for hop in &self.flows[id.0].as_ref()?.hops {
-            let mut loads = self.loads[hop.port].clone();
-            loads.remove(id.0);
-            draft.loads.insert(hop.port, loads);
-            for (class, queue) in self.queues[hop.port].iter().enumerate() {
-                let view = self.view(hop.port, &draft);
-                let is_kept = |claim: &QueueClaim| claim.delay_ns <= queue.delay_ns;
-                let again = || view.bound_in(class, &queue.intervals).ok(); // tidy-allow(dropped-cause): said in the text.
-                let mut claim = view.bound(class).ok().filter(is_kept).or_else(again).filter(is_kept)?;
-                // The jitter behind it was counted from the budget.
-                if !claim.intervals.is_empty() {
-                    claim.delay_ns = queue.delay_ns;
-                }
-                draft.claims.insert(Hop { port: hop.port, class }, claim);
-            }
-        }
-        Some(draft)
+    /// Whether a class waits for no longer frame of lower classes than before.
+    fn is_blocked_as_before(&self, port: usize, class: usize, draft: &Draft) -> bool {
+        let before = PortView { ports: &self.ports, at: port, loads: &self.loads[port] };
+        before.blocking_ns(class) == self.view(port, draft).blocking_ns(class)
+    }
+
+    fn count_queue(&self) {
+        self.work.0.fetch_add(1, Relaxed);
+    }
+
+    /// How many queues were bounded so far, in decisions of any outcome: the work that decisions took.
+    pub fn queues_bounded(&self) -> usize {
+        self.work.0.load(Relaxed)
     }
 
     /// All flows with what proves their bounds, removed ones among them whose work is still counted.
@@ -325,24 +357,24 @@ impl Admission {
         PortView { ports: &self.ports, at: port, loads: self.loads(port, draft) }
     }
 
-    fn draft(&self, flow: &Flow) -> Result<(FlowId, Draft), Refused> {
-        flow.check(&self.ports).map_err(Refused::Nonsense)?;
-        let id = self.free.first().copied().unwrap_or(FlowId(self.flows.len()));
-        let mut draft = self.bound_all((id, flow), BTreeSet::new());
+    fn draft(&self, new: New<'_>) -> Result<Draft, Refused> {
+        new.iter().try_for_each(|(_, flow)| flow.check(&self.ports)).map_err(Refused::Nonsense)?;
+        let mut draft = self.bound_all(new, BTreeSet::new());
         if let Err(Refused::Late { flow: late, .. }) = draft {
-            let tighten = self.known(late, (id, flow)).hops.iter().copied().collect();
-            draft = self.bound_all((id, flow), tighten);
+            let tighten = self.known(late, new).map(|flow| flow.hops.iter().copied().collect());
+            draft = self.bound_all(new, tighten.unwrap_or_default());
         }
-        draft.map(|draft| (id, draft))
+        draft
     }
 
-    /// The network with a new flow. The budgets of some queues fall to what is needed.
-    fn bound_all(&self, new: (FlowId, &Flow), tighten: BTreeSet<Hop>) -> Result<Draft, Refused> {
+    /// The network with new flows. The budgets of some queues fall to what is needed.
+    fn bound_all(&self, new: New<'_>, tighten: BTreeSet<Hop>) -> Result<Draft, Refused> {
         let mut draft = Draft { tighten: tighten.clone(), ..Draft::default() };
         tighten.into_iter().for_each(|hop| draft.mark(hop));
-        self.route(new.0, new.1, None, &mut draft)?;
+        new.iter().try_for_each(|(id, flow)| self.route(*id, flow, None, &mut draft))?;
         let mut done = 0;
-        while let Some((port, first)) = draft.todo.pop_first() {
+        let mut own = self.busiest_last(new);
+        while let Some((port, first)) = next_port(&mut own, &mut draft.todo) {
             done += 1;
             if done > PORTS_MAX {
                 return Err(Refused::TooFar);
@@ -351,6 +383,16 @@ impl Admission {
         }
         self.check_limits(new, &mut draft)?;
         Ok(draft)
+    }
+
+    /// The ports on the ways of new flows, by the number of flows there. Most refusals come from busy ones: they are bounded first, before changed
+    /// budgets lead to others.
+    fn busiest_last(&self, new: New<'_>) -> Vec<usize> {
+        let hops = new.iter().flat_map(|(_, flow)| &flow.hops);
+        let mut ports: Vec<usize> = hops.map(|hop| hop.port).collect();
+        ports.sort_unstable_by_key(|port| (self.loads[*port].as_slice().len(), *port));
+        ports.dedup();
+        ports
     }
 
     /// Gives the loads of a flow behind the hop `after`, or all of a new one, the arrivals that follow from the budgets, and marks the ports
@@ -388,14 +430,13 @@ impl Admission {
 
     /// Bounds the queues of a port from class `first` on, and those above it that wait for longer frames now; changes the budgets that
     /// are too small, or are to fall.
-    fn bound_port(&self, port: usize, first: usize, new: (FlowId, &Flow), draft: &mut Draft) -> Result<(), Refused> {
+    fn bound_port(&self, port: usize, first: usize, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
         for class in 0..self.ports[port].classes.len() {
             let hop = Hop { port, class };
-            let before = PortView { ports: &self.ports, at: port, loads: &self.loads[port] };
-            let is_same = before.blocking_ns(class) == self.view(port, draft).blocking_ns(class);
-            if class < first && is_same {
+            if class < first && self.is_blocked_as_before(port, class, draft) {
                 continue;
             }
+            self.count_queue();
             let mut claim = self.view(port, draft).bound(class).map_err(|fault| Refused::Queue { hop, fault })?;
             let (needed_ns, budget_ns) = (claim.delay_ns, self.budget(hop, draft));
             let falls = draft.tighten.remove(&hop) && needed_ns < budget_ns;
@@ -405,8 +446,8 @@ impl Admission {
                 let through: Vec<Load> =
                     self.loads(port, draft).iter().filter(|load| load.class == class).copied().collect();
                 for load in through {
-                    let flow = self.known(FlowId(load.flow), new);
-                    self.route(FlowId(load.flow), flow, Some(load.hop), draft)?;
+                    let id = FlowId(load.flow);
+                    self.known(id, new).map_or(Ok(()), |flow| self.route(id, flow, Some(load.hop), draft))?;
                 }
             }
             claim.delay_ns = self.budget(hop, draft);
@@ -418,15 +459,17 @@ impl Admission {
         Ok(())
     }
 
-    fn known<'a>(&'a self, id: FlowId, (new, flow): (FlowId, &'a Flow)) -> &'a Flow {
-        self.flows.get(id.0).and_then(Option::as_ref).filter(|_| id != new).unwrap_or(flow)
+    fn known<'a>(&'a self, id: FlowId, new: New<'a>) -> Option<&'a Flow> {
+        match new.binary_search_by_key(&id, |(id, _)| *id) {
+            Ok(at) => Some(new[at].1),
+            Err(_) => self.flows.get(id.0)?.as_ref(),
+        }
     }
 
     /// A budget of a quarter more than is needed, as far as the flows through the queue keep their limits by the sum of budgets.
-    fn raise(&self, hop: Hop, needed_ns: u64, new: (FlowId, &Flow), draft: &Draft) -> u64 {
+    fn raise(&self, hop: Hop, needed_ns: u64, new: New<'_>, draft: &Draft) -> u64 {
         let through = self.loads(hop.port, draft).iter().filter(|load| load.class == hop.class);
-        let spare = through.map(|load| {
-            let flow = self.known(FlowId(load.flow), new);
+        let spare = through.filter_map(|load| self.known(FlowId(load.flow), new)).map(|flow| {
             let time = |other: &Hop| {
                 let budget_ns = if *other == hop { 0 } else { self.budget(*other, draft) };
                 budget_ns.saturating_add(self.ports[other.port].delay_ns)
@@ -448,7 +491,7 @@ impl Admission {
 
     /// The flows whose bounds may have grown: the new one, those through queues with other budgets, and those at ports with other loads that
     /// keep their limits by separated-flow analysis only.
-    fn concerned(&self, new: FlowId, draft: &Draft) -> BTreeSet<FlowId> {
+    fn concerned(&self, new: New<'_>, draft: &Draft) -> BTreeSet<FlowId> {
         let through = |hop: &Hop| {
             let class = hop.class;
             self.loads(hop.port, draft).iter().filter(move |load| load.class == class).map(|load| FlowId(load.flow))
@@ -458,13 +501,13 @@ impl Admission {
             flow.is_some_and(|flow| flow.hops.iter().any(|hop| draft.loads.contains_key(&hop.port)))
         };
         let by_separated = self.by_separated.iter().filter(is_touched).copied();
-        draft.budgets.keys().flat_map(through).chain(by_separated).chain([new]).collect()
+        draft.budgets.keys().flat_map(through).chain(by_separated).chain(new.iter().map(|(id, _)| *id)).collect()
     }
 
     /// Every flow whose bound may have grown keeps its limit.
-    fn check_limits(&self, new: (FlowId, &Flow), draft: &mut Draft) -> Result<(), Refused> {
-        for id in self.concerned(new.0, draft) {
-            let flow = self.known(id, new);
+    fn check_limits(&self, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
+        for id in self.concerned(new, draft) {
+            let Some(flow) = self.known(id, new) else { continue };
             // The sum is cheap, and mostly enough.
             let is_over = self.total(flow, draft) > flow.limit_ns;
             draft.by_separated.insert(id, is_over);

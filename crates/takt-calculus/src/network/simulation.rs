@@ -42,6 +42,8 @@ pub struct Seen {
 struct Frame {
     flow: usize,
     hop: usize,
+    /// Which event of its flow.
+    event: usize,
     len: u64,
     released_ns: u64,
     came_ns: u64,
@@ -66,6 +68,10 @@ struct Simulation<'a> {
     forwarded_ns: Vec<Vec<u64>>,
     /// A frame without contract was begun just before a frame comes to an idle link.
     flooded: bool,
+    /// A flow whose events come at these times.
+    given: Option<(usize, &'a [u64])>,
+    /// When the last frame of each of them was received.
+    received_ns: Vec<u64>,
     seen: Seen,
 }
 
@@ -74,6 +80,30 @@ struct Simulation<'a> {
 /// # Panics
 /// If a port or a flow makes no sense ([`Flow::check`]).
 pub fn run(ports: &[Port], flows: &[Flow], manner: Manner, flooded: bool, until_ns: u64, draw: &mut impl Draw) -> Seen {
+    simulate((ports, flows), (manner, flooded), until_ns, None, draw).0
+}
+
+/// As [`run`], with the times of the events of a flow given, which need not be within its arrivals. Also when each of them was received.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_given(
+    network: (&[Port], &[Flow]),
+    manner: (Manner, bool),
+    until_ns: u64,
+    given: (usize, &[u64]),
+    draw: &mut impl Draw,
+) -> (Seen, Vec<u64>) {
+    simulate(network, manner, until_ns, Some(given), draw)
+}
+
+fn simulate(
+    (ports, flows): (&[Port], &[Flow]),
+    (manner, flooded): (Manner, bool),
+    until_ns: u64,
+    given: Option<(usize, &[u64])>,
+    draw: &mut impl Draw,
+) -> (Seen, Vec<u64>) {
     let per_class = |port: &Port| port.classes.iter().map(|_| VecDeque::new()).collect::<Vec<_>>();
     let mut simulation = Simulation {
         ports,
@@ -85,6 +115,8 @@ pub fn run(ports: &[Port], flows: &[Flow], manner: Manner, flooded: bool, until_
         busy: alloc::vec![false; ports.len()],
         forwarded_ns: flows.iter().map(|flow| alloc::vec![0; flow.hops.len()]).collect(),
         flooded,
+        given,
+        received_ns: alloc::vec![0; given.map_or(0, |(_, times)| times.len())],
         seen: Seen {
             longest_ns: alloc::vec![0; flows.len()],
             queues: ports.iter().map(|port| alloc::vec![(0, 0, 0); port.classes.len()]).collect(),
@@ -105,7 +137,7 @@ pub fn run(ports: &[Port], flows: &[Flow], manner: Manner, flooded: bool, until_
             }
         }
     }
-    simulation.seen
+    (simulation.seen, simulation.received_ns)
 }
 
 impl Simulation<'_> {
@@ -130,6 +162,9 @@ impl Simulation<'_> {
         let flow = &self.flows[number];
         let mut times = Vec::new();
         match manner {
+            _ if self.given.is_some_and(|(given, _)| given == number) => {
+                times.extend(self.given.iter().flat_map(|(_, times)| *times));
+            }
             Manner::Meet { flow: victim, hop } => {
                 let port = self.flows[victim].hops[hop].port;
                 // All are at that port 5 ms after the begin.
@@ -147,10 +182,11 @@ impl Simulation<'_> {
                 }
             }
         }
-        for released_ns in times {
+        for (event, released_ns) in times.into_iter().enumerate() {
             for frames in &flow.frames {
                 for _ in 0..frames.count {
-                    let frame = Frame { flow: number, hop: 0, len: frames.len, released_ns, came_ns: released_ns };
+                    let frame =
+                        Frame { flow: number, hop: 0, event, len: frames.len, released_ns, came_ns: released_ns };
                     self.at(released_ns, Happening::Arrives(frame));
                 }
             }
@@ -202,6 +238,10 @@ impl Simulation<'_> {
         if followers.is_empty() {
             let longest = &mut self.seen.longest_ns[frame.flow];
             *longest = (forwarded_ns - frame.released_ns).max(*longest);
+            if self.given.is_some_and(|(given, _)| given == frame.flow) {
+                let received = &mut self.received_ns[frame.event];
+                *received = forwarded_ns.max(*received);
+            }
         }
         for hop in followers {
             self.at(forwarded_ns, Happening::Arrives(Frame { hop, ..frame }));

@@ -1,6 +1,6 @@
 //! One bound over a host, the network and another host.
 
-use takt_calculus::composition::{Division, EndToEnd, HostFlow, Indivisible, Unproven, check, divide};
+use takt_calculus::composition::{Division, EndToEnd, HostFlow, HostPart, Indivisible, Unproven, check, divide};
 use takt_calculus::network::{Admission, Depth, Flow, Frames, Hop, Port};
 use takt_calculus::{Arrivals, Resource, Stage, System};
 
@@ -85,6 +85,48 @@ fn stages_that_take_the_whole_limit_leave_nothing() {
 }
 
 #[test]
+fn rarer_events_than_the_stages_count_are_proven() {
+    let mut claim = composed();
+    claim.arrivals.period_ns += 1_000;
+    assert_eq!(check(&claim), Ok(()));
+}
+
+/// A flow that passes the network between two hosts of one system: a part of its stages is on each.
+#[test]
+fn stages_before_and_behind_the_network_are_parts_of_one_certificate() {
+    let stage = |resource, piece_ns, delay_ns| Stage {
+        resource,
+        priority: 1,
+        piece_ns,
+        piece_ns_min: 0,
+        pieces: 1,
+        delay_ns,
+        delay_ns_min: 0,
+    };
+    let certificate = |network_ns| {
+        let stages = vec![stage(0, 40_000, 0), stage(2, 0, network_ns), stage(2, 0, 20_000), stage(1, 70_000, 0)];
+        let flow = takt_calculus::Flow { name: "steering".into(), arrivals: Some(ARRIVALS), stages, limit_ns: None };
+        let resources = ["pub", "sub", "network"].map(Resource::new).to_vec();
+        let certificate = takt_calculus::analyse(&System { resources, flows: vec![flow] }).expect("it has bounds");
+        assert_eq!(takt_calculus::verify(&certificate), Ok(()));
+        certificate
+    };
+    let part =
+        |network_ns, stages| Some(HostPart { certificate: certificate(network_ns), flow: 0, stages: Some(stages) });
+    let mut claim = composed();
+    let limit_ns = claim.network.flows[claim.flow].limit_ns;
+    (claim.source, claim.sink) = (part(limit_ns, (0, 1)), part(limit_ns, (2, 4)));
+    let bounds = [&claim.source, &claim.sink].map(|part| part.as_ref().and_then(HostPart::bound_ns));
+    assert_eq!(bounds, [Some(40_000), Some(90_000)]);
+    claim.bound_ns = limit_ns + 130_000;
+    assert_eq!(check(&claim), Ok(()));
+    claim.sink = part(limit_ns - 1, (2, 4));
+    assert_eq!(check(&claim), Err(Unproven::ToSink), "the network may take longer than the file says");
+    claim.source = part(limit_ns, (0, 9));
+    assert_eq!(check(&claim), Err(Unproven::Source), "there are no such stages");
+}
+
+#[test]
 fn lies_about_parts_and_their_borders_are_refused() {
     let refuses = |name: &str, expected: Unproven, lie: &dyn Fn(&mut EndToEnd)| {
         let mut claim = composed();
@@ -98,7 +140,8 @@ fn lies_about_parts_and_their_borders_are_refused() {
     refuses("a smaller sum", Unproven::Sum, &|lie| lie.bound_ns -= 1);
     refuses("another flow", Unproven::Network, &|lie| lie.flow = 7);
     refuses("a smaller budget", Unproven::Network, &|lie| lie.network.queues[0][0].delay_ns /= 4);
-    refuses("rarer events", Unproven::Source, &|lie| lie.arrivals.period_ns += 1);
+    refuses("denser events", Unproven::Source, &|lie| lie.arrivals.period_ns -= 1);
+    refuses("later events", Unproven::Source, &|lie| lie.arrivals.jitter_ns += 1);
     refuses("a faster source", Unproven::Source, &|lie| {
         part(&mut lie.source, &|certificate| certificate.flows[0].stages[0].response_ns /= 2);
     });

@@ -151,3 +151,29 @@ fn tree_whose_longest_way_is_late_is_refused() {
     let forward = Flow { branches: vec![Branch { at: 1, after: 1 }], ..tree(MILLISECOND) };
     assert_eq!(network.admit(forward), Err(Refused::Nonsense("a branch follows no hop before it")));
 }
+
+#[test]
+fn flows_that_come_together_are_admitted_together_or_not_at_all() {
+    let mut one_by_one = network(3);
+    for _ in 0..4 {
+        one_by_one.admit(flow(3, 0, 100 * MILLISECOND)).expect("it fits");
+    }
+    let mut together = network(3);
+    let admitted = together.admit_all(vec![flow(3, 0, 100 * MILLISECOND); 4]).expect("they fit");
+    assert_eq!(admitted.iter().map(|(id, _)| id.0).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(check(&together.certificate()), Ok(()));
+    assert_eq!(together.queues_bounded(), 6, "two queues at each of three ports");
+    assert!(one_by_one.queues_bounded() > 3 * together.queues_bounded());
+
+    let before = together.clone();
+    let late = vec![flow(3, 0, 100 * MILLISECOND), flow(3, 0, MILLISECOND / 2)];
+    assert!(matches!(together.what_if_all(&late), Err(Refused::Late { flow: FlowId(5), .. })));
+    assert!(matches!(together.admit_all(late), Err(Refused::Late { flow: FlowId(5), .. })), "the second is late");
+    assert_eq!(together, before, "nothing has changed");
+
+    let ids: Vec<FlowId> = admitted.iter().map(|(id, _)| *id).collect();
+    assert_eq!(together.remove_all(&ids[..3]).len(), 3);
+    assert_eq!(check(&together.certificate()), Ok(()));
+    assert_eq!(together.flows().map(|(id, _)| id).collect::<Vec<_>>(), [FlowId(3)]);
+    assert_eq!(together.remove_all(&ids).len(), 1, "the others are gone");
+}

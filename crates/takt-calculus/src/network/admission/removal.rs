@@ -1,0 +1,77 @@
+//! Removal of flows: their work leaves the accounts as far as the queues are proven without it.
+
+use alloc::vec::Vec;
+
+use super::{Admission, Draft, FlowId, Set};
+use crate::network::{Flow, Hop, QueueClaim};
+
+impl Admission {
+    /// Removes a flow. Its work is counted no more, once every queue on its way is proven without it: at once, but for rare cases of
+    /// rounding, in which a later decision does it. The budgets of queues that others use stay; they fall when a flow needs it.
+    pub fn remove(&mut self, id: FlowId) -> Option<Flow> {
+        self.remove_all(&[id]).pop()
+    }
+
+    /// Removes several flows at once, as [`remove`](Self::remove) removes one. Gives those that were admitted.
+    pub fn remove_all(&mut self, ids: &[FlowId]) -> Vec<Flow> {
+        let mut removed = Vec::new();
+        for id in ids {
+            let Some(flow) = self.flow(*id).cloned() else { continue };
+            self.put(Set::Departed, *id, true);
+            removed.push(flow);
+        }
+        self.forget_departed();
+        removed
+    }
+
+    /// Takes the work of removed flows out of the accounts, as far as the queues on their ways are proven without it.
+    pub(super) fn forget_departed(&mut self) {
+        let departed: Vec<FlowId> = self.departed.iter().copied().collect();
+        if departed.len() > 1 && self.forget(&departed) {
+            return;
+        }
+        departed.iter().for_each(|id| _ = self.forget(&[*id]));
+    }
+
+    /// Whether the queues are proven without these flows; then they are forgotten.
+    fn forget(&mut self, ids: &[FlowId]) -> bool {
+        let Some(draft) = self.without(ids) else { return false };
+        self.apply(draft);
+        for id in ids {
+            self.put_flow(*id, None);
+            self.put(Set::Departed, *id, false);
+            self.put(Set::Free, *id, true);
+            self.put(Set::BySeparated, *id, false);
+        }
+        true
+    }
+
+    /// The network without some flows, under the budgets that it has; `None` if a queue is not proven so.
+    fn without(&self, ids: &[FlowId]) -> Option<Draft> {
+        let mut draft = Draft::default();
+        for id in ids {
+            for hop in &self.flows[id.0].as_ref()?.hops {
+                draft.loads.entry(hop.port).or_insert_with(|| self.loads[hop.port].clone()).remove(id.0);
+                draft.mark(*hop);
+            }
+        }
+        while let Some((port, first)) = draft.todo.pop_first() {
+            for (class, queue) in self.queues[port].iter().enumerate() {
+                let view = self.view(port, &draft);
+                if class < first && self.is_blocked_as_before(port, class, &draft) {
+                    continue;
+                }
+                let is_kept = |claim: &QueueClaim| claim.delay_ns <= queue.delay_ns;
+                let again = || view.bound_in(class, &queue.intervals).ok(); // tidy-allow(dropped-cause): said in the text.
+                self.count_queue();
+                let mut claim = view.bound(class).ok().filter(is_kept).or_else(again).filter(is_kept)?;
+                // The jitter behind it was counted from the budget.
+                if !claim.intervals.is_empty() {
+                    claim.delay_ns = queue.delay_ns;
+                }
+                draft.claims.insert(Hop { port, class }, claim);
+            }
+        }
+        Some(draft)
+    }
+}
