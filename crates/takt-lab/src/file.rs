@@ -21,6 +21,9 @@ const SWITCH_LEN_MAX: usize = 10;
 const INTERFACE_LEN_MAX: usize = 15;
 /// HTB has eight priorities.
 const CLASSES_MAX: usize = 8;
+/// Numbers below are lengths (IEEE 802.3).
+const ETHER_TYPE_MIN: u16 = 0x600;
+const IP: [u16; 2] = [0x0800, 0x86dd];
 /// Hosts, and links.
 const HOSTS_MAX: usize = 100;
 const LINKS_MAX: usize = 500;
@@ -62,6 +65,9 @@ pub struct Class {
     /// DSCPs of its frames; the last class has none.
     #[serde(default)]
     pub dscp: Vec<u8>,
+    /// EtherTypes of its frames, for protocols that have no DSCP, such as 0x0806 of ARP.
+    #[serde(default)]
+    pub ether_types: Vec<u16>,
     /// Frames that wait in it at most, at each end of a link.
     pub frames: u32,
 }
@@ -261,7 +267,7 @@ impl LabFile {
     }
 
     fn check_classes(&self) -> Result<()> {
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut sorted) = (BTreeSet::new(), BTreeSet::new());
         let count = self.classes.len();
         for (place, class) in self.classes.iter().enumerate() {
             let wrong = |what: String| Err(Error::File(format!("class {:?}: {what}", class.name)));
@@ -273,6 +279,14 @@ impl LabFile {
             }
             if let Some(dscp) = class.dscp.iter().find(|dscp| **dscp > 63 || !seen.insert(**dscp)) {
                 return wrong(format!("DSCP {dscp} is above 63, or belongs to two classes"));
+            }
+            let is_other = |ether_type: &u16| *ether_type >= ETHER_TYPE_MIN && !IP.contains(ether_type);
+            if let Some(wanted) = class.ether_types.iter().find(|wanted| !is_other(wanted) || !sorted.insert(**wanted))
+            {
+                return wrong(format!("EtherType {wanted:#06x} is none, is that of IP, or belongs to two classes"));
+            }
+            if place + 1 == count && !class.ether_types.is_empty() {
+                return wrong("the last class has no ether_types, since it takes the rest".to_owned());
             }
         }
         match self.links.iter().find(|link| link.rate.is_some()) {

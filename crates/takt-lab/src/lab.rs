@@ -34,16 +34,23 @@ pub(crate) fn check_root() -> Result<()> {
 }
 
 impl Lab {
+    /// Whether this user and this machine can make a network: root, and Open vSwitch if it has switches. Changes nothing.
+    ///
+    /// # Errors
+    /// The file describes none, or what is missing.
+    pub fn check_possible(file: &LabFile) -> Result<()> {
+        let plan = Plan::of(file)?;
+        check_root()?;
+        if plan.bridges.is_empty() { Ok(()) } else { open_vswitch::check_installed() }
+    }
+
     /// Makes a network, and checks it. Takes down labs that processes made for themselves which were killed.
     ///
     /// # Errors
     /// The file describes none, the machine cannot make it, there is a lab of that name, or a check failed. Nothing is left then.
     pub fn up(file: &LabFile) -> Result<Self> {
+        Self::check_possible(file)?;
         let plan = Plan::of(file)?;
-        check_root()?;
-        if !plan.bridges.is_empty() {
-            open_vswitch::check_installed()?;
-        }
         Self::sweep()?;
         let record = Record {
             name: file.name.clone(),

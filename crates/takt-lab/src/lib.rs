@@ -43,3 +43,8 @@ pub use lab::Lab;
 pub use namespace::Namespace;
 pub use preflight::{Check, Outcome};
 pub use status::Status;
+
+/// The examples of the project's documents have to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/lab.md")]
+struct Documents;

@@ -1,6 +1,6 @@
 //! Namespaces, interfaces, OpenFlow ports and disciplines that follow from a file. Nothing here touches the machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use takt_ovsdb::open_vswitch::FailMode;
 
@@ -136,12 +136,44 @@ impl Plan {
             .flat_map(|cable| cable.ends.iter().filter(|end| end.port.is_some()).map(move |end| (end, cable)))
     }
 
+    /// Whether frames from one host to another leave by this port, while links that close rings are down.
+    pub fn is_between(&self, port: &Interface, from: &Interface, to: &Interface) -> bool {
+        let open = self.cables.iter().filter(|cable| !cable.closes_ring);
+        let (of_port, others): (Vec<_>, Vec<_>) = open.partition(|cable| cable.ends.contains(port));
+        let Some(far) = of_port.first().and_then(|cable| cable.ends.iter().find(|end| *end != port)) else {
+            return false;
+        };
+        reached(&others, node(port)).contains(&node(from)) && reached(&others, node(far)).contains(&node(to))
+    }
+
     /// Octets that all frames take which wait in the disciplines of the switches, at most. Open vSwitch sends them by one socket.
     pub fn queue_memory(&self, file: &LabFile) -> u64 {
         let frames: u64 = file.classes.iter().map(|class| u64::from(class.frames)).sum();
         let of_port = |cable: &Cable| frames * FRAME_MEMORY.max(2 * u64::from(cable.mtu));
         self.ports().filter(|(_, cable)| cable.rate.is_some()).map(|(_, cable)| of_port(cable)).sum()
     }
+}
+
+/// A switch, or an interface of a host: hosts do not forward.
+type Node<'a> = (&'a str, Option<&'a str>);
+
+fn node(end: &Interface) -> Node<'_> {
+    end.port.as_ref().map_or((end.place.as_str(), Some(end.name.as_str())), |(switch, _)| (switch.as_str(), None))
+}
+
+/// What is reached by these cables.
+fn reached<'a>(cables: &[&'a Cable], from: Node<'a>) -> BTreeSet<Node<'a>> {
+    let mut nodes = BTreeSet::from([from]);
+    let mut count = 0;
+    while nodes.len() > count {
+        count = nodes.len();
+        for [one, other] in cables.iter().map(|cable| cable.ends.each_ref().map(node)) {
+            if nodes.contains(&one) || nodes.contains(&other) {
+                nodes.extend([one, other]);
+            }
+        }
+    }
+    nodes
 }
 
 fn bridge(name: &str, of: &file::Switch, place: u64) -> Bridge {
@@ -231,6 +263,38 @@ mod tests {
         let loose = RING.replace("c = { fail_mode = \"secure\" }", "c = {}");
         let error = Plan::of(&loose.parse().expect("a network")).expect_err("frames would circulate");
         assert!(error.to_string().contains("c to a closes a ring"), "{error}");
+    }
+
+    #[test]
+    fn port_is_between_hosts_that_only_it_connects() {
+        let text = r#"
+            name = "ring"
+            [hosts]
+            left = { eth0 = ["10.7.0.1/24"] }
+            right = { eth0 = ["10.7.0.2/24"] }
+            [switches]
+            s1 = { fail_mode = "secure" }
+            s2 = { fail_mode = "secure" }
+            s3 = { fail_mode = "secure" }
+            [[links]]
+            ends = ["s1", "s3"]
+            [[links]]
+            ends = ["s1", "s2"]
+            [[links]]
+            ends = ["s2", "s3"]
+            [[links]]
+            ends = ["left:eth0", "s1"]
+            [[links]]
+            ends = ["s3", "right:eth0"]
+        "#;
+        let plan = Plan::of(&text.parse().expect("a network")).expect("it can be made");
+        let [left, right] = [&plan.cables[3].ends[0], &plan.cables[4].ends[1]];
+        let between = |from, to| {
+            let ports = plan.ports().map(|(port, _)| port).filter(|port| plan.is_between(port, from, to));
+            ports.map(|port| port.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(between(left, right), ["s1-1", "s3-3"]);
+        assert_eq!(between(right, left), ["s3-1", "s1-3"]);
     }
 
     #[test]

@@ -123,6 +123,8 @@ pub fn add_classes(netlink: &mut Netlink, index: i32, rate: u64, classes: &[Clas
         netlink.add_class(index, class(place), LINE, &of(OWN_RATE, place))?;
         add_leaf(netlink, index, place, Discipline::PfifoHeadDrop { frames: wanted.frames })?;
         wanted.dscp.iter().try_for_each(|dscp| netlink.add_dscp_filter(index, HTB, *dscp, class(place)))?;
+        let mut others = wanted.ether_types.iter();
+        others.try_for_each(|ether_type| netlink.add_ether_type_filter(index, HTB, *ether_type, class(place)))?;
     }
     Ok(())
 }

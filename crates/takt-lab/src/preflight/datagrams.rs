@@ -75,7 +75,9 @@ pub fn datagrams(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Res
     let passed = format!("{} pairs of hosts, {} DSCPs each", pairs.len(), marks.len());
     let checksum = Check::of(CHECKSUM, complaints, cure, passed);
     let sorted = if checksum.outcome == super::Outcome::Passed {
-        sorted(&before, &frames(namespaces, plan)?, classes)
+        let between = |port: &Interface| pairs.iter().any(|pair| plan.is_between(port, pair.from, pair.to));
+        let ports = plan.ports().map(|(port, _)| port).filter(|port| between(port));
+        sorted(ports, &before, &frames(namespaces, plan)?, classes)
     } else {
         Check::not_measured(CLASSES, "datagrams do not arrive")
     };
@@ -166,21 +168,22 @@ fn frames(namespaces: &Namespaces, plan: &Plan) -> Result<Frames> {
     Ok(all)
 }
 
-/// Whether every class of every port that passed something has passed something.
-fn sorted(before: &Frames, after: &Frames, classes: &[Class]) -> Check {
+/// Whether every class of every port that datagrams of all DSCPs leave by has passed something. Other ports pass no more than ARP.
+fn sorted<'a>(
+    between: impl Iterator<Item = &'a Interface>,
+    before: &Frames,
+    after: &Frames,
+    classes: &[Class],
+) -> Check {
     let mut complaints = Vec::new();
     let mut ports = 0;
-    for (port, counts) in after {
+    for port in between.map(|port| &port.name).filter(|port| after.contains_key(*port)) {
         let passed = |place: usize| {
             let count = |frames: &Frames| frames.get(port).and_then(|counts| counts.get(&class(place)).copied());
             count(after).unwrap_or(0).saturating_sub(count(before).unwrap_or(0))
         };
-        let by_class: Vec<_> = (0..classes.len()).map(passed).collect();
-        if by_class.iter().all(|frames| *frames == 0) || counts.is_empty() {
-            continue;
-        }
         ports += 1;
-        let empty = classes.iter().zip(&by_class).find(|(_, frames)| **frames == 0);
+        let empty = classes.iter().zip(0..).find(|(_, place)| passed(*place) == 0);
         if let Some((class, _)) = empty {
             complaints.push(format!("port {port} passed datagrams of all DSCPs, and none by class {}", class.name));
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use takt_lab::{Error, Lab, Status};
 use takt_testkit::{not_run, require};
 
-use crate::support::{ONE_SWITCH, file, name};
+use crate::support::{file, name, one_switch};
 
 /// The lab's name for the process that is killed.
 const NAME: &str = "TAKT_TEST_LAB_NAME";
@@ -17,7 +17,7 @@ const KILLS: u32 = 24;
 #[test]
 #[ignore = "role: started by other tests"]
 fn victim() {
-    let text = format!("name = \"{}\"\n{ONE_SWITCH}", std::env::var(NAME).expect("it is set"));
+    let text = format!("name = \"{}\"\n{}", std::env::var(NAME).expect("it is set"), one_switch());
     Lab::up(&text.parse().expect("a network")).expect("it can be made").keep().expect("it stays");
 }
 
@@ -122,7 +122,7 @@ fn lab_of_a_killed_process_that_had_it_for_itself_goes_with_the_next_lab() {
         assert!(begin.elapsed() < Duration::from_secs(60), "the lab is made");
         std::thread::yield_now();
     }
-    let error = Lab::up(&file("owned", ONE_SWITCH)).expect_err("it is there");
+    let error = Lab::up(&file("owned", &one_switch())).expect_err("it is there");
     assert!(matches!(&error, Error::Exists(name) if *name == lab), "{error}");
     owner.kill().expect("it is a child of this process");
     owner.wait().expect("it was killed");
@@ -133,7 +133,7 @@ fn lab_of_a_killed_process_that_had_it_for_itself_goes_with_the_next_lab() {
 #[test]
 #[ignore = "role: started by other tests"]
 fn owner() {
-    let text = format!("name = \"{}\"\n{ONE_SWITCH}", std::env::var(NAME).expect("it is set"));
+    let text = format!("name = \"{}\"\n{}", std::env::var(NAME).expect("it is set"), one_switch());
     let _lab = Lab::up(&text.parse().expect("a network")).expect("it can be made");
     // Until it is killed.
     std::io::stdin().read_line(&mut String::new()).expect("the other end is open");

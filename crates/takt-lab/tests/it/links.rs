@@ -6,14 +6,14 @@ use std::time::Duration;
 use takt_lab::Outcome;
 use takt_testkit::{not_run, require};
 
-use crate::support::{ONE_SWITCH, up};
+use crate::support::{one_switch, up};
 
 #[test]
 fn hosts_at_a_switch_reach_each_other_and_all_checks_pass() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let lab = up("links", ONE_SWITCH);
+    let lab = up("links", &one_switch());
     assert_eq!(lab.checks().len(), 6, "{:?}", lab.checks());
     assert!(lab.checks().iter().all(|check| check.outcome == Outcome::Passed), "{:?}", lab.checks());
     let socket = |host: &str| {

@@ -1,10 +1,11 @@
 //! Labs with names of their own.
 
 use takt_lab::{Lab, LabFile};
+use takt_testkit::lab_text::{LabText, TWO_CLASSES, lab_name};
 
 /// The name of a lab of one test of this process.
 pub fn name(test: &str) -> String {
-    format!("test-{test}-{}", std::process::id())
+    lab_name(&format!("test-{test}"))
 }
 
 /// A file under that name.
@@ -18,22 +19,7 @@ pub fn up(test: &str, text: &str) -> Lab {
 }
 
 /// Two hosts at a switch.
-pub const ONE_SWITCH: &str = r#"
-    [[classes]]
-    name = "urgent"
-    dscp = [46]
-    frames = 64
-    [[classes]]
-    name = "other"
-    frames = 256
-    [hosts.left]
-    eth0 = ["10.7.0.1/24", "fd07::1/64"]
-    [hosts.right]
-    eth0 = ["10.7.0.2/24", "fd07::2/64"]
-    [switches.s1]
-    [[links]]
-    ends = ["left:eth0", "s1"]
-    [[links]]
-    ends = ["s1", "right:eth0"]
-    rate = "20 Mbit/s"
-"#;
+pub fn one_switch() -> String {
+    let text = LabText::of(&["s1"]).classes(TWO_CLASSES).host("left", "10.7.0.1/24 fd07::1/64", "s1");
+    text.host_of_rate("right", "10.7.0.2/24 fd07::2/64", "s1", "20 Mbit/s").body()
+}

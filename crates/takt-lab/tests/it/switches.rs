@@ -9,7 +9,7 @@ use takt_lab::namespace::Namespace;
 use takt_lab::{Error, Lab, Outcome, Status};
 use takt_testkit::{not_run, require};
 
-use crate::support::{ONE_SWITCH, file, name, up};
+use crate::support::{file, name, one_switch, up};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -90,7 +90,7 @@ fn secure_switch_without_a_controller_forwards_nothing() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let lab = up("secure", &ONE_SWITCH.replace("[switches.s1]", "[switches.s1]\nfail_mode = \"secure\""));
+    let lab = up("secure", &one_switch().replace("[switches.s1]", "[switches.s1]\nfail_mode = \"secure\""));
     assert!(lab.checks().iter().all(|check| check.outcome == Outcome::Passed), "{:?}", lab.checks());
     let [left, right] = ["left", "right"].map(|host| lab.namespace(host).expect("a host").clone());
     let receiver = socket(&right, "10.7.0.2", Duration::from_millis(300));
@@ -104,7 +104,7 @@ fn links_go_down_and_up_and_switches_restart() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let mut lab = up("links-down", ONE_SWITCH);
+    let mut lab = up("links-down", &one_switch());
     let [left, right] = ["left", "right"].map(|host| lab.namespace(host).expect("a host").clone());
     let receiver = socket(&right, "10.7.0.2", Duration::from_millis(50));
     let sender = socket(&left, "10.7.0.1", LIMIT);
@@ -133,7 +133,7 @@ fn two_labs_with_the_same_addresses_do_not_meet() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let labs = ["one", "other"].map(|test| up(test, ONE_SWITCH));
+    let labs = ["one", "other"].map(|test| up(test, &one_switch()));
     let [one, other] = labs.each_ref().map(|lab| lab.namespace("right").expect("a host"));
     let receivers =
         [(one, LIMIT), (other, Duration::from_millis(300))].map(|(host, limit)| socket(host, "10.7.0.2", limit));
@@ -150,8 +150,8 @@ fn lab_goes_with_its_value_and_a_second_one_of_its_name_is_refused() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let lab = up("drop", ONE_SWITCH);
-    let error = Lab::up(&file("drop", ONE_SWITCH)).expect_err("there is one");
+    let lab = up("drop", &one_switch());
+    let error = Lab::up(&file("drop", &one_switch())).expect_err("there is one");
     assert!(matches!(&error, Error::Exists(found) if *found == name("drop")), "{error}");
     let status = Status::of(&name("drop")).expect("it is up");
     assert!(status.is_complete && status.places.iter().all(|place| place.is_there), "{status:?}");
