@@ -81,20 +81,27 @@ fn main() {
     let snapshot = grid().snapshot();
     let mut scheduler = Scheduler::default();
     let mut random = Random(1);
-    let (mut times, mut admitted) = (Vec::new(), 0);
+    let (mut times, mut work, mut admitted) = (Vec::new(), Vec::new(), 0);
     for number in 0..REQUESTS {
         let request = request(&mut random, number);
-        let since = Instant::now();
+        let (before, since) = (scheduler.work(), Instant::now());
         let decision = scheduler.admit(&snapshot, request);
         times.push(since.elapsed());
+        let after = scheduler.work();
+        work.push((after.queues - before.queues, after.trials - before.trials));
         admitted += u64::from(decision.is_ok());
     }
     println!("{admitted} of {REQUESTS} requests admitted");
-    for part in times.chunks(1000) {
-        let mut part: Vec<Duration> = part.to_vec();
+    for (part, work) in times.chunks(1000).zip(work.chunks(1000)) {
+        let (mut part, mut work): (Vec<Duration>, Vec<(usize, usize)>) = (part.to_vec(), work.to_vec());
         part.sort_unstable();
-        let at = |percent: usize| part[(part.len() - 1) * percent / 100];
-        println!("{:>6} decisions: p50 {:?}, p99 {:?}, longest {:?}", part.len(), at(50), at(99), at(100));
+        work.sort_unstable();
+        let at = |percent: usize| (part.len() - 1) * percent / 100;
+        let [p50, p99, longest] = [50, 99, 100].map(|percent| part[at(percent)]);
+        print!("{:>6} decisions: p50 {p50:?}, p99 {p99:?}, longest {longest:?}; ", part.len());
+        let [p50, p99, most] = [50, 99, 100].map(|percent| work[at(percent)].0);
+        let trials = work.iter().map(|(_, trials)| trials).max().copied().unwrap_or_default();
+        println!("queues bounded: p50 {p50}, p99 {p99}, most {most}; trials: most {trials}");
     }
     let certificate = scheduler.certificate();
     let since = Instant::now();

@@ -24,12 +24,14 @@
 
 pub mod admission;
 pub mod api;
+pub mod cluster;
 pub mod contract;
 pub mod controller;
 pub mod devices;
 pub mod discovery;
 pub mod forwarding;
 pub mod frame;
+pub mod isolation;
 pub mod model;
 mod port;
 pub mod rules;

@@ -4,20 +4,61 @@ use takt_calculus::network::Frames;
 use takt_wire::builder::{ACKNACK_LEN_MAX, HEARTBEAT_LEN};
 
 use super::{Application, End};
+use crate::contract::Source;
 use crate::model::{Egress, HostId, NetworkFile, Node, Snapshot, SwitchModel};
 use crate::rules::Selector;
-use crate::schedule::{Contract, FormatError, Request, WireFormat};
+use crate::schedule::{Contract, FormatError, NetworkShare, PairStages, Remedies, Request, WireFormat};
 
 /// Octets of the frame check sequence, which some switches meter.
 const FCS_LEN: u64 = 4;
 
+/// Questions of Takt's participants within 100 ms, before a writer's route changes between unicast and a group: the second one after 10 ms, each
+/// further interval half as long again.
+const QUESTIONS: u64 = 5;
+
+/// Octets of the frame of a question: RTPS header, INFO_DST and HEARTBEAT (RTPS 2.5 §9.4) by IPv6. That of a sample has more, and the sample.
+const QUESTION_LEN: u64 = 130;
+
+/// The longest message of RTPS that every Ethernet takes, and the longest that one with an MTU of 1,500 octets takes by IPv4. Before a writer of Takt
+/// sends messages in between to best-effort readers, it asks these.
+const LONG_MESSAGES: std::ops::RangeInclusive<u64> = 1453..=1472;
+
+/// Octets of RTPS header, INFO_DST, INFO_TS and HEARTBEAT in a message (RTPS 2.5 §9.4), and those of a DATA_FRAG before its fragment.
+const MESSAGE_LEN: u64 = 80;
+const FRAGMENT_HEADER_LEN: u64 = 36;
+
+/// A pair of questions about the length of a path: a short one, and one that fills a frame, with its FCS.
+const PATH_QUESTIONS_LEN: u64 = QUESTION_LEN + 1518;
+
+/// The least time between two such pairs.
+const PATH_QUESTIONS_NS: u64 = 50_000_000;
+
+/// Samples of a length that have as many octets as the questions before a change of route: one at least.
+fn questions_at_once(sample_len: u64) -> u64 {
+    (QUESTIONS * QUESTION_LEN).div_ceil(sample_len.saturating_add(QUESTION_LEN))
+}
+
+/// Samples of a length that have as many octets as the questions about a path. None if no message with `at_once` samples at most is long.
+fn path_questions(sample_len: u64, at_once: u64, fragment_len: u64) -> u64 {
+    let part = sample_len.min(fragment_len).saturating_add(FRAGMENT_HEADER_LEN);
+    let parts = ((LONG_MESSAGES.end() - MESSAGE_LEN) / part.max(1)).clamp(1, at_once.max(1));
+    if MESSAGE_LEN.saturating_add(parts.saturating_mul(part)) < *LONG_MESSAGES.start() {
+        return 0;
+    }
+    let fragments = sample_len.div_ceil(fragment_len.max(1)).max(1);
+    PATH_QUESTIONS_LEN.div_ceil(sample_len.saturating_add(fragments.saturating_mul(QUESTION_LEN)))
+}
+
 /// One flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Demand {
+    /// Its name tells it from all others.
     pub(super) request: Request,
     pub(super) selector: Selector,
     pub(super) rate_kbps: u32,
     pub(super) burst_kbit: u32,
+    /// The stages of the hosts, and the longest limit of the network that they allow.
+    hosts: (PairStages, u64),
 }
 
 /// Samples of two sources are at most those of one with this separation and one more at once.
@@ -33,6 +74,18 @@ struct Load {
     jitter_ns: u64,
     sample_len: u64,
     limit_ns: u64,
+    importance: i32,
+}
+
+/// Datagrams of an end. Those with samples have a HEARTBEAT each if the flow is reliable.
+fn wire_format(end: &End, file: &NetworkFile, has_heartbeats: bool) -> WireFormat {
+    WireFormat {
+        ipv6: end.address.is_ipv6(),
+        trailer_len: end.trailer_len,
+        fragment_len: file.fragment_len,
+        inline_qos_len: if has_heartbeats { HEARTBEAT_LEN as u64 } else { 0 },
+        ..WireFormat::default()
+    }
 }
 
 /// How much later than another a frame of a host may come to the meter of its switch, and how late that counts time.
@@ -48,56 +101,100 @@ fn lateness_ns(snapshot: &Snapshot, host: HostId) -> u64 {
 }
 
 impl Demand {
-    /// The flow of samples, and that of ACKNACKs if the pair is reliable.
+    /// The flow of samples, that of ACKNACKs if the pair is reliable, and one for each group by which its samples may come.
     pub(super) fn of(application: &Application, file: &NetworkFile, snapshot: &Snapshot) -> Result<Vec<Self>, String> {
-        let Application { contract, writer, reader, data_port, answer_port, .. } = application;
+        let Application { name, contract, writer, reader, data_port, answer_port, groups, stages, pair, .. } =
+            application;
         let nanos = |span: std::time::Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let (separation_ns, limit_ns) = (nanos(contract.separation.value), nanos(contract.limit.value));
-        let jitter_ns = nanos(contract.jitter.value);
+        let declared_ns = nanos(contract.jitter.value);
+        let is_declared = contract.jitter.source != Source::Default;
+        let share = stages.share(separation_ns, (is_declared.then_some(declared_ns), declared_ns), limit_ns);
+        let NetworkShare { jitter_ns, limit_ns, limit_ns_max } = share.map_err(|unfit| unfit.to_string())?;
         let sample_len = u64::from(contract.size.value);
-        let format = WireFormat {
-            ipv6: writer.address.is_ipv6(),
-            fragment_len: file.fragment_len,
-            // A HEARTBEAT in each datagram.
-            inline_qos_len: if answer_port.is_some() { HEARTBEAT_LEN as u64 } else { 0 },
-            ..WireFormat::default()
-        };
-        let samples_late_ns = jitter_ns.saturating_add(lateness_ns(snapshot, writer.host));
-        let Some(answer_port) = answer_port else {
-            let load = Load { separation_ns, burst: 1, jitter_ns: samples_late_ns, sample_len, limit_ns };
-            return Ok(vec![Self::build(application, "", &load, format, (writer, reader), *data_port)?]);
-        };
         let heartbeat_ns = file.heartbeat_period_ns;
-        let both_ns = together(separation_ns, heartbeat_ns);
-        let load = Load { separation_ns: both_ns, burst: 2, jitter_ns: samples_late_ns, sample_len, limit_ns };
-        let samples = Self::build(application, "", &load, format, (writer, reader), *data_port)?;
-        // Each datagram of a sample may be answered.
-        let datagrams = sample_len.div_ceil(file.fragment_len).max(1);
-        let load = Load {
-            separation_ns: together((separation_ns / datagrams).max(1), heartbeat_ns),
-            burst: datagrams.saturating_add(1),
-            jitter_ns: jitter_ns.saturating_add(lateness_ns(snapshot, reader.host)),
-            sample_len: ACKNACK_LEN_MAX as u64,
-            limit_ns: heartbeat_ns,
+        let importance = contract.importance.value;
+        let at_once = declared_ns.div_ceil(separation_ns.max(1)).saturating_add(1);
+        let asks = application.asks_about_paths;
+        let of_path = if asks { path_questions(sample_len, at_once, file.fragment_len) } else { 0 };
+        // Of samples with so many other streams of the writer, each as often as HEARTBEATs or as questions about a path, and no longer than a sample.
+        let samples = |others: u64, of_path: u64| Load {
+            separation_ns: (0..others)
+                .map(|_| heartbeat_ns)
+                .chain((0..of_path).map(|_| PATH_QUESTIONS_NS))
+                .fold(separation_ns, together),
+            burst: others.saturating_add(of_path).saturating_add(1),
+            jitter_ns: jitter_ns.saturating_add(lateness_ns(snapshot, writer.host)),
+            sample_len,
+            limit_ns,
+            importance,
         };
-        let format = WireFormat { inline_qos_len: 0, ..format };
-        Ok(vec![samples, Self::build(application, ", its ACKNACKs", &load, format, (reader, writer), *answer_port)?])
+        let questions = questions_at_once(sample_len);
+        // Best-effort readers are asked by the address of their samples.
+        let (others, of_path_by_unicast) = match answer_port {
+            Some(_) => (1, 0),
+            None if application.announces_groups => (questions, of_path),
+            None => (0, of_path),
+        };
+        let to_reader =
+            Selector { sender: writer.host, source: writer.address, destination: reader.address, port: *data_port };
+        let hosts = (stages.clone(), limit_ns_max);
+        let build = |name: String, load: &Load, is_reliable: bool, selector| {
+            let own = Self::build(name, load, wire_format(writer, file, is_reliable), selector, reader.host)?;
+            Ok::<_, String>(Self { hosts: hosts.clone(), ..own })
+        };
+        let mut demands =
+            vec![build(name.clone(), &samples(others, of_path_by_unicast), answer_port.is_some(), to_reader)?];
+        if let Some(answer_port) = answer_port {
+            // Each datagram of a sample may be answered.
+            let datagrams = sample_len.div_ceil(file.fragment_len).max(1);
+            let load = Load {
+                separation_ns: together((separation_ns / datagrams).max(1), heartbeat_ns),
+                burst: datagrams.saturating_add(1),
+                jitter_ns: jitter_ns.saturating_add(lateness_ns(snapshot, reader.host)),
+                sample_len: ACKNACK_LEN_MAX as u64,
+                limit_ns: heartbeat_ns,
+                importance,
+            };
+            let format = wire_format(reader, file, false);
+            let selector = Selector {
+                sender: reader.host,
+                source: reader.address,
+                destination: writer.address,
+                port: *answer_port,
+            };
+            demands.push(Self::build(format!("{name}, its ACKNACKs"), &load, format, selector, writer.host)?);
+        }
+        for group in groups {
+            let selector = Selector { destination: group.ip(), port: group.port(), ..to_reader };
+            // The participant asks the group. A reliable reader without a contract may receive it, too.
+            let is_reliable = application.has_reliable_writer;
+            let load = samples(questions + u64::from(is_reliable), of_path);
+            demands.push(build(format!("{} to group {group}", pair.writer), &load, is_reliable, selector)?);
+        }
+        Ok(demands)
+    }
+
+    /// What would make the pair fit, of what would make its flow fit in the network.
+    pub(super) fn remedies(&self, of_network: Remedies) -> Remedies {
+        let (stages, limit_ns_max) = &self.hosts;
+        let limit_ns = of_network.limit_ns.filter(|limit_ns| limit_ns <= limit_ns_max);
+        Remedies { limit_ns: limit_ns.map(|limit_ns| stages.whole_ns(limit_ns)), ..of_network }
     }
 
     fn build(
-        application: &Application,
-        what: &str,
+        name: String,
         load: &Load,
         format: WireFormat,
-        (from, to): (&End, &End),
-        port: u16,
+        selector: Selector,
+        receiver: HostId,
     ) -> Result<Self, String> {
-        let Load { separation_ns, burst, jitter_ns, sample_len, limit_ns } = *load;
+        let Load { separation_ns, burst, jitter_ns, sample_len, limit_ns, importance } = *load;
         let frames = format.sample(sample_len, false).map_err(|error: FormatError| error.to_string())?;
         let bits = |more: u64| -> u64 { frames.iter().map(|Frames { len, count }| (len + more) * 8 * count).sum() };
         let [own, with_fcs] = [0, FCS_LEN].map(|more| u128::from(bits(more)));
         let separation_ns = separation_ns.max(1);
-        let too_fast = || format!("{} sends more than a meter can count", application.name);
+        let too_fast = || format!("{name} sends more than a meter can count");
         let rate = (with_fcs * 1_000_000).div_ceil(u128::from(separation_ns));
         let rate_kbps = u32::try_from(rate).map_err(|_| too_fast())?;
         // At its rate the meter has room for another sample after each separation, and at first for all that may come at once.
@@ -116,16 +213,9 @@ impl Demand {
             sample_len,
             limit_ns,
             reliability: None,
-            importance: application.contract.importance.value,
+            importance,
         };
-        let request = Request {
-            name: format!("{}{what}", application.name),
-            source: from.host,
-            destinations: vec![to.host],
-            contract,
-            format,
-        };
-        let selector = Selector { sender: from.host, source: from.address, destination: to.address, port };
-        Ok(Self { request, selector, rate_kbps, burst_kbit })
+        let request = Request { name, source: selector.sender, destinations: vec![receiver], contract, format };
+        Ok(Self { request, selector, rate_kbps, burst_kbit, hosts: (PairStages::default(), u64::MAX) })
     }
 }

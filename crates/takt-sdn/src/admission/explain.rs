@@ -1,16 +1,18 @@
 //! Decisions in numbers: what a pair has, why it is refused, and what would be decided.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use takt_calculus::network::NetworkCertificate;
 
 use super::demand::Demand;
+use super::shared::{SharedFlow, requests};
 use super::{Admission, Application};
 use crate::discovery::Pair;
 use crate::model::{Egress, NetworkFile, Snapshot};
-use crate::schedule::{Reason, Refused, Remedies, Route, Scheduler};
+use crate::rules::Selector;
+use crate::schedule::{PairStages, Reason, Refused, Remedies, RequestId, Route, Scheduler};
 
 /// Why a pair does not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,11 +25,13 @@ pub struct Refusal {
     pub hop: Option<(Egress, usize)>,
     /// What would make it fit, each alone.
     pub remedies: Remedies,
+    /// A switch refused an entry: the pair is not tried again before the switch may have room.
+    pub is_by_switch: bool,
 }
 
 impl Refusal {
     pub(super) fn new(importance: i32, reason: String) -> Self {
-        Self { importance, reason, hop: None, remedies: Remedies::default() }
+        Self { importance, reason, hop: None, remedies: Remedies::default(), is_by_switch: false }
     }
 
     pub(super) fn of(importance: i32, refused: &Refused, remedies: Remedies) -> Self {
@@ -35,7 +39,7 @@ impl Refusal {
             Reason::Queue { port, class, .. } | Reason::Late { port, class, .. } => Some((port, class)),
             _ => None,
         };
-        Self { importance, reason: refused.to_string(), hop, remedies }
+        Self { importance, reason: refused.to_string(), hop, remedies, is_by_switch: false }
     }
 }
 
@@ -58,8 +62,20 @@ impl fmt::Display for Refusal {
 pub struct Progress {
     /// Whether all its entries are in force, as they shall be now.
     pub is_in_force: bool,
-    /// The way and the bound of its samples, then those of its ACKNACKs.
+    /// The way and the bound of its samples, then those of its ACKNACKs, then those of its samples to groups.
     pub routes: Vec<Route>,
+    /// Longest time of a sample with the stages of the hosts.
+    pub bound_ns: u64,
+    /// The stages of its hosts.
+    pub stages: PairStages,
+}
+
+impl Progress {
+    /// The longest bound of the network for its samples, by unicast and by groups.
+    pub fn samples_ns(&self) -> Option<u64> {
+        let source = self.routes.first()?.source;
+        self.routes.iter().filter(|route| route.source == source).map(|route| route.bound_ns).max()
+    }
 }
 
 impl Admission {
@@ -67,8 +83,16 @@ impl Admission {
     pub fn progress(&self, pair: Pair) -> Option<Progress> {
         let admitted = self.admitted.get(&pair)?;
         let snapshot = self.network.snapshot();
-        let routes = admitted.legs.iter().filter_map(|leg| self.scheduler.routes(&snapshot, leg.request)).flatten();
-        Some(Progress { is_in_force: admitted.is_in_force, routes: routes.collect() })
+        let flows = || admitted.selectors.iter().filter_map(|selector| self.flows.get(selector));
+        let routes = flows().flat_map(|flow| {
+            let own = flow.shares.iter().filter(|share| share.pair == pair).map(|share| &share.demand.request.name);
+            let names: BTreeSet<&String> = own.collect();
+            let routes = self.scheduler.routes(&snapshot, flow.request).unwrap_or_default();
+            routes.into_iter().filter(move |route| names.contains(&route.name))
+        });
+        let (bound_ns, stages) = (admitted.bound_ns, admitted.stages.clone());
+        let is_in_force = flows().all(|flow| flow.is_in_force);
+        Some(Progress { is_in_force, routes: routes.collect(), bound_ns, stages })
     }
 
     /// Why a pair is refused, or waits.
@@ -78,7 +102,17 @@ impl Admission {
 
     /// A copy of what decisions depend on. The work is that of copying all admitted flows.
     pub fn trial(&self) -> Trial {
-        Trial { file: self.file.clone(), snapshot: self.network.snapshot(), scheduler: self.scheduler.clone() }
+        let flows = self.flows.iter().filter(|(_, flow)| !flow.is_leaving());
+        let known = |(selector, flow): (&Selector, &SharedFlow)| {
+            let shares = if selector.is_group() { &flow.shares[..] } else { &[] };
+            (*selector, (flow.request, shares.iter().map(|share| share.demand.clone()).collect()))
+        };
+        Trial {
+            file: self.file.clone(),
+            snapshot: self.network.snapshot(),
+            scheduler: self.scheduler.clone(),
+            flows: flows.map(known).collect(),
+        }
     }
 }
 
@@ -88,6 +122,8 @@ pub struct Trial {
     file: NetworkFile,
     snapshot: Arc<Snapshot>,
     scheduler: Scheduler,
+    /// With what pairs have of those to groups.
+    flows: BTreeMap<Selector, (RequestId, Vec<Demand>)>,
 }
 
 /// What a pair would get.
@@ -102,31 +138,61 @@ pub struct Admissible {
 }
 
 impl Trial {
-    /// What [`Admission::ask`] would decide of a pair with addresses and a UDP port of its own.
+    /// What [`Admission::ask`] would decide of the first of these pairs of one writer, with the others behind it.
     ///
     /// # Errors
-    /// Why it would be refused.
-    pub fn decide(mut self, application: &Application) -> Result<Admissible, Refusal> {
-        let importance = application.contract.importance.value;
-        let demands =
-            Demand::of(application, &self.file, &self.snapshot).map_err(|reason| Refusal::new(importance, reason))?;
-        let (mut own, mut moved) = (BTreeSet::new(), BTreeSet::new());
-        for demand in demands {
-            match self.scheduler.admit(&self.snapshot, demand.request.clone()) {
-                Ok(admitted) => {
-                    own.insert(admitted.id);
-                    moved.extend(admitted.moved);
-                }
-                Err(refused) => {
-                    let remedies = self.scheduler.remedies(&self.snapshot, &demand.request);
-                    return Err(Refusal::of(importance, &refused, remedies));
+    /// Why one of them would be refused.
+    pub fn decide(mut self, applications: &[Application]) -> Result<Admissible, Refusal> {
+        let (mut own, mut moved) = (Vec::new(), BTreeSet::new());
+        // Of groups: what pairs before have of them.
+        let mut shares: BTreeMap<Selector, Vec<Demand>> = BTreeMap::new();
+        for (n, application) in applications.iter().enumerate() {
+            let importance = application.contract.importance.value;
+            let demands = Demand::of(application, &self.file, &self.snapshot);
+            for demand in demands.map_err(|reason| Refusal::new(importance, reason))? {
+                let joins = self.flows.get(&demand.selector).map(|(id, _)| *id);
+                let decision = match joins {
+                    Some(id) if demand.selector.is_group() => {
+                        let known = self.flows.get(&demand.selector).map_or(&[][..], |(_, known)| known);
+                        let own = shares.entry(demand.selector).or_default();
+                        own.push(demand.clone());
+                        self.scheduler.replace(id, &self.snapshot, requests(known.iter().chain(own.iter())))
+                    }
+                    Some(id) => self.scheduler.join(id, &self.snapshot, demand.request.clone()),
+                    None => self.scheduler.admit(&self.snapshot, demand.request.clone()),
+                };
+                match decision {
+                    Ok(admitted) => {
+                        self.flows.entry(demand.selector).or_insert((admitted.id, Vec::new()));
+                        if demand.selector.is_group() && joins.is_none() {
+                            shares.entry(demand.selector).or_default().push(demand.clone());
+                        }
+                        let is_of_writer = demand.selector.source == application.writer.address;
+                        let counts = is_of_writer && (n == 0 || demand.selector.is_group());
+                        own.push((admitted.id, demand.request.name, counts));
+                        moved.extend(admitted.moved);
+                    }
+                    Err(refused) if demand.selector.is_group() => {
+                        return Err(Refusal::of(importance, &refused, Remedies::default()));
+                    }
+                    Err(refused) => {
+                        let remedies = demand.remedies(self.scheduler.remedies(&self.snapshot, joins, &demand.request));
+                        return Err(Refusal::of(importance, &refused, remedies));
+                    }
                 }
             }
         }
-        let routes = own.iter().filter_map(|id| self.scheduler.routes(&self.snapshot, *id)).flatten();
-        let routes: Vec<Route> = routes.collect();
-        let bound_ns = routes.first().map_or(0, |route| route.bound_ns);
-        Ok(Admissible { bound_ns, routes, moved: moved.difference(&own).count() })
+        let find = |(id, name, of_samples): &(RequestId, String, bool)| {
+            let routes = self.scheduler.routes(&self.snapshot, *id)?;
+            Some((routes.into_iter().find(|route| route.name == *name)?, *of_samples))
+        };
+        let routes: Vec<(Route, bool)> = own.iter().filter_map(find).collect();
+        let samples = routes.iter().filter(|(_, of_samples)| *of_samples);
+        let bound_ns = samples.map(|(route, _)| route.bound_ns).max().unwrap_or_default();
+        let bound_ns = applications.first().map_or(bound_ns, |application| application.stages.whole_ns(bound_ns));
+        let own: BTreeSet<RequestId> = own.into_iter().map(|(id, ..)| id).collect();
+        let moved = moved.difference(&own).count();
+        Ok(Admissible { bound_ns, routes: routes.into_iter().map(|(route, _)| route).collect(), moved })
     }
 
     /// All admitted flows with what proves their bounds, for [`takt_calculus::network::check`].

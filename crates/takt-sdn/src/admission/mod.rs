@@ -1,20 +1,27 @@
 //! Admission of pairs: from a contract to flow entries that are in force, and back.
 //!
-//! A pair is one flow from the writer's host to the reader's. A reliable pair has a second one for its ACKNACKs. Both are requests of
-//! the [`Scheduler`]; the pair is admitted with both or not at all. Then the entries are wanted one after the other, from the last switch
-//! to the first, each once the one before is in its switch. The pair is released when all are there, and flows that were moved for it
-//! have their entries of now.
+//! A pair is one flow from the writer's host to the reader's. A reliable pair has a second one for its ACKNACKs. Pairs whose datagrams no rule
+//! tells apart share a flow: those with the same addresses and UDP port, and the ACKNACKs of pairs in the other direction. The flow has the
+//! sum of their rates and bursts. Each share is a request of the [`Scheduler`], which joins those that are there; the pair is admitted with all
+//! its shares or not at all. Then the entries are wanted one after the other, from the last switch to the first, each once the one before is
+//! in its switch. The pair is released when all are there with a meter that passes its share, and flows that were moved for it have their
+//! entries of now.
 //!
-//! A pair that is gone, or does not fit any more, loses its entries first; its share of the network is free when no switch has them.
-//! Refused pairs are tried again, the most important first, when a share is free or the network has changed.
+//! The share of a pair that is gone, or does not fit any more, is free when no meter passes it any more: the meter falls first. The last pair
+//! of a flow takes the entries with it. Refused pairs are tried again, the most important first, when a share is free or the network has
+//! changed.
 //!
 //! **What is asked for.** Samples may come to the interface as late as the contract says, so that the meter lets several pass at once: the meter's burst
 //! has what comes within the jitter, the variation of forwarding before the meter, and the step in which the meter counts time. HEARTBEATs of a
 //! reliable writer go by the same entries as its samples: each datagram has room for one, and those that it sends on their own count as
 //! samples. The separation is shortened to what the meter lets pass at its rate, which is a whole number of kilobits per second.
 
+mod change;
 mod demand;
 mod explain;
+mod groups;
+mod shared;
+mod strangers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,16 +31,24 @@ use std::sync::Arc;
 use takt_openflow::flow::FlowMod;
 use takt_openflow::meter::MeterMod;
 
+use self::change::ClassChanges;
 use self::demand::Demand;
 pub use self::explain::{Admissible, Progress, Refusal, Trial};
+pub use self::groups::Sibling;
+use self::shared::{Share, SharedFlow, requests};
+use self::strangers::{Strangers, stranger_reason};
 use crate::contract::Contract;
 use crate::discovery::Pair;
-use crate::model::{HostId, Network, NetworkFile, Snapshot};
-use crate::rules::{Entry, Policer, Selector, entries};
-use crate::schedule::{RequestId, Scheduler};
+use crate::forwarding::Link;
+use crate::model::{HostId, Network, NetworkFile, Snapshot, WithoutContract};
+use crate::rules::{Entry, Selector, entries};
+use crate::schedule::{self, PairStages, Refused, Remedies, RequestId, Scheduler};
 
 /// Meters below are those of packets to the controller.
 pub(crate) const FIRST_METER: u32 = 0x1000;
+
+/// Why a pair waits without a verdict.
+const LEAVING: &str = "flow entries of an earlier pair with its addresses are leaving";
 
 /// One end of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +57,8 @@ pub struct End {
     pub host: HostId,
     /// The address that it sends from.
     pub address: IpAddr,
+    /// Octets that its participant appends to each datagram.
+    pub trailer_len: u64,
 }
 
 /// A pair that asks for admission.
@@ -61,6 +78,16 @@ pub struct Application {
     pub data_port: u16,
     /// The UDP port where a reliable writer receives ACKNACKs.
     pub answer_port: Option<u16>,
+    /// Whether the writer is reliable: samples by multicast may have HEARTBEATs, for whatever reader of the group.
+    pub has_reliable_writer: bool,
+    /// Whether the reader announces groups: before the writer sends by one of them, or by unicast again, its participant asks the reader.
+    pub announces_groups: bool,
+    /// Whether the writer asks best-effort readers if long datagrams reach them, as those of Takt do.
+    pub asks_about_paths: bool,
+    /// The multicast groups by which the writer may send samples to the reader.
+    pub groups: Vec<SocketAddr>,
+    /// What its hosts add to the latency.
+    pub stages: PairStages,
 }
 
 /// What a switch has of an entry.
@@ -83,7 +110,7 @@ pub enum Outcome {
     Admitted {
         /// The pair.
         pair: Pair,
-        /// Longest time from the interface of the writer's host to the reader's host.
+        /// Longest time from the first stage of the writer's host, or from its interface, to the end of the reader's last one, or to its host.
         bound_ns: u64,
     },
     /// The pair must not match.
@@ -93,36 +120,33 @@ pub enum Outcome {
         /// The binding hop and what would make it fit, or what is not known.
         reason: String,
     },
-}
-
-/// A flow of a pair.
-#[derive(Debug)]
-struct Leg {
-    request: RequestId,
-    selector: Selector,
-    policer: Policer,
+    /// A pair that needs no admission, and waited or was refused, may match.
+    Free {
+        /// The pair.
+        pair: Pair,
+    },
+    /// An admitted pair shares its class and its meter with a topic without a contract.
+    Caution {
+        /// The pair.
+        pair: Pair,
+        /// The topic.
+        topic: String,
+    },
 }
 
 #[derive(Debug)]
 struct Admitted {
+    /// Ascends in the order of admission.
+    order: u64,
     importance: i32,
-    legs: Vec<Leg>,
-    /// Those of each leg, the last switch first.
-    entries: Vec<Entry>,
-    /// How many of them are wanted.
-    wanted: usize,
-    /// Pairs whose entries must be in force before.
-    after: BTreeSet<Pair>,
+    /// Its flows: that of samples first.
+    selectors: Vec<Selector>,
+    /// Flows of other pairs that must be in force before it matches.
+    awaited: BTreeSet<Selector>,
     bound_ns: u64,
-    is_in_force: bool,
+    /// Of its hosts.
+    stages: PairStages,
     is_released: bool,
-}
-
-/// A pair that is not in force any more, until no switch has its entries.
-#[derive(Debug)]
-struct Leaving {
-    legs: Vec<Leg>,
-    entries: Vec<Entry>,
 }
 
 /// Admitted pairs, and those that wait.
@@ -131,15 +155,24 @@ pub struct Admission {
     network: Network,
     scheduler: Scheduler,
     admitted: BTreeMap<Pair, Admitted>,
-    leaving: Vec<Leaving>,
+    flows: BTreeMap<Selector, SharedFlow>,
+    strangers: Strangers,
+    /// Pairs that match when these flows of admitted ones are in force.
+    companions: BTreeMap<Pair, BTreeSet<Selector>>,
     /// Refused pairs, and those that wait for the entries of others to leave.
     refused: BTreeMap<Pair, Refusal>,
-    owners: BTreeMap<RequestId, Pair>,
-    selectors: BTreeSet<Selector>,
+    owners: BTreeMap<RequestId, Selector>,
+    class_changes: ClassChanges,
+    next_order: u64,
     meters: BTreeSet<u32>,
+    /// Of all switches.
+    links: Arc<BTreeSet<Link>>,
+    has_new_groups: bool,
     outcomes: Vec<Outcome>,
     is_changed: bool,
     shall_retry: bool,
+    /// Whether a switch may take entries now that it refused before.
+    has_table_room: bool,
     /// Refused pairs that are to be tried again, the next one last.
     retries: Vec<Pair>,
 }
@@ -158,14 +191,20 @@ impl Admission {
             network: Network::default(),
             scheduler: Scheduler::default(),
             admitted: BTreeMap::new(),
-            leaving: Vec::new(),
+            flows: BTreeMap::new(),
+            strangers: Strangers::default(),
+            companions: BTreeMap::new(),
             refused: BTreeMap::new(),
             owners: BTreeMap::new(),
-            selectors: BTreeSet::new(),
+            class_changes: ClassChanges::default(),
+            next_order: 0,
             meters: BTreeSet::new(),
+            links: Arc::default(),
+            has_new_groups: false,
             outcomes: Vec::new(),
             is_changed: false,
             shall_retry: false,
+            has_table_room: false,
             retries: Vec::new(),
         }
     }
@@ -190,39 +229,65 @@ impl Admission {
         if !self.network.replace(network) {
             return;
         }
-        self.shall_retry = true;
+        (self.shall_retry, self.has_table_room) = (true, true);
         let snapshot = self.network.snapshot();
+        self.withdraw_unreached(&snapshot);
         let rerouted = self.scheduler.reroute(&snapshot);
         let mut changed = BTreeSet::new();
         for admitted in &rerouted.admitted {
+            self.change_classes(&admitted.changes);
             let ids = admitted.moved.iter().chain([&admitted.id]);
             changed.extend(ids.filter_map(|id| self.owners.get(id).copied()));
         }
-        for (id, _, refused) in &rerouted.dropped {
-            let Some(pair) = self.owners.get(id).copied() else { continue };
-            changed.remove(&pair);
-            self.withdraw(pair, format!("no longer served: {refused}"));
+        for admitted in &rerouted.admitted {
+            if let Some(selector) = self.owners.get(&admitted.id).copied() {
+                self.withhold(selector);
+            }
         }
-        changed.into_iter().for_each(|pair| self.renew(pair));
+        for (id, request, refused) in &rerouted.dropped {
+            let flow = self.owners.get(id).and_then(|selector| self.flows.get(selector));
+            let shares = flow.into_iter().flat_map(SharedFlow::present);
+            let own = shares.filter(|share| share.demand.request.name == request.name).map(|share| share.pair);
+            for pair in own.collect::<Vec<Pair>>() {
+                self.withdraw(pair, format!("no longer served: {refused}"));
+            }
+        }
+        self.allow_branches();
+        changed.extend(self.flows.keys().filter(|selector| selector.is_group()));
+        changed.into_iter().for_each(|selector| self.renew(selector));
     }
 
-    /// Decides. The outcome follows: at once if the pair is refused, when its entries are in force otherwise.
-    pub fn ask(&mut self, application: &Application) {
+    /// Decides. The outcome follows: at once if the pair is refused, when its entries are in force otherwise. `siblings` are admitted pairs of the
+    /// same writer, with the groups by which it may send their samples once this pair matches.
+    pub fn ask(&mut self, application: &Application, siblings: &[Sibling]) {
         let pair = application.pair;
         self.refused.remove(&pair);
+        if application.writer.host == application.reader.host && !siblings.is_empty() {
+            return self.accompany_local(pair, siblings);
+        }
         if application.writer.host == application.reader.host {
             // Nothing of it goes by the network.
             return self.outcomes.push(Outcome::Admitted { pair, bound_ns: 0 });
         }
-        let reader = application.reader.address;
-        let is_its = |leg: &Leg| (leg.selector.destination, leg.selector.port) == (reader, application.data_port);
-        if self.leaving.iter().flat_map(|leaving| &leaving.legs).any(is_its) {
-            // It is asked for again once the entries have left.
-            let reason = "flow entries of an earlier pair with its addresses are leaving".to_owned();
-            self.refused.insert(pair, Refusal::new(application.contract.importance.value, reason));
-            return;
-        }
+        let added = match self.extend_all(pair, siblings) {
+            Ok(added) => added,
+            Err(refusal) => return self.wait_or_refuse(pair, refusal),
+        };
         if let Err(refusal) = self.admit(application, &[]) {
+            self.take_back(&added);
+            self.wait_or_refuse(pair, refusal);
+        }
+        let awaited = self.groups_of(siblings);
+        if let Some(admitted) = self.admitted.get_mut(&pair) {
+            admitted.awaited = awaited;
+        }
+    }
+
+    fn wait_or_refuse(&mut self, pair: Pair, refusal: Refusal) {
+        if refusal.reason == LEAVING {
+            // It is asked for again once they have left.
+            self.refused.insert(pair, refusal);
+        } else {
             self.refuse_for(pair, refusal);
         }
     }
@@ -236,8 +301,8 @@ impl Admission {
     /// Admitted pairs with their meters, and numbers that ascend in the order of admission.
     pub fn kept(&self) -> impl Iterator<Item = (Pair, u64, Vec<u32>)> {
         self.admitted.iter().map(|(pair, admitted)| {
-            let first = admitted.legs.first().map_or(0, |leg| leg.request.0);
-            (*pair, first, admitted.legs.iter().map(|leg| leg.policer.meter).collect())
+            let flows = admitted.selectors.iter().filter_map(|selector| self.flows.get(selector));
+            (*pair, admitted.order, flows.map(|flow| flow.meter).collect())
         })
     }
 
@@ -254,6 +319,8 @@ impl Admission {
     /// A pair is no more.
     pub fn forget(&mut self, pair: Pair) {
         self.refused.remove(&pair);
+        self.companions.remove(&pair);
+        self.forget_stranger(pair);
         self.leave(pair);
     }
 
@@ -261,7 +328,9 @@ impl Admission {
     /// switches.
     pub fn next_retry(&mut self) -> Option<Pair> {
         if std::mem::take(&mut self.shall_retry) {
-            let refused = self.refused.iter().map(|(pair, refusal)| (*pair, refusal.importance));
+            let has_table_room = std::mem::take(&mut self.has_table_room);
+            let refused = self.refused.iter().filter(|(_, refusal)| has_table_room || !refusal.is_by_switch);
+            let refused = refused.map(|(pair, refusal)| (*pair, refusal.importance));
             let mut pairs: Vec<(Pair, i32)> = refused.collect();
             pairs.sort_by_key(|(pair, importance)| (*importance, std::cmp::Reverse(*pair)));
             self.retries = pairs.into_iter().map(|(pair, _)| pair).collect();
@@ -279,47 +348,116 @@ impl Admission {
         self.shall_retry || !self.retries.is_empty()
     }
 
-    /// The network, or the hosts of pairs, are known better: refused pairs are tried again.
+    /// The hosts of pairs are known better: refused pairs are tried again, but for those of which a switch refused an entry.
     pub fn retry(&mut self) {
         self.shall_retry = true;
     }
 
-    /// Goes on with the entries, as far as the switches have them. Whether other entries are wanted now.
-    pub fn advance(&mut self, presence: impl Fn(u64, &FlowMod) -> Presence) -> bool {
-        let has = |entry: &Entry, wanted| presence(entry.dpid, &entry.flow) == wanted;
-        let gone = |leaving: &Leaving| {
-            let mut entries = leaving.entries.iter();
-            entries.all(|entry| has(entry, Presence::Absent) || has(entry, Presence::Refused))
-        };
-        let (free, leaving) = std::mem::take(&mut self.leaving).into_iter().partition::<Vec<_>, _>(gone);
-        self.leaving = leaving;
-        self.shall_retry |= !free.is_empty();
-        free.into_iter().for_each(|leaving| self.release_legs(leaving.legs));
-        let pairs: Vec<Pair> =
-            self.admitted.iter().filter(|(_, flow)| !flow.is_in_force).map(|(pair, _)| *pair).collect();
-        for pair in pairs {
-            let Some(flow) = self.admitted.get(&pair) else { continue };
-            let refused = flow.entries[..flow.wanted].iter().find(|entry| has(entry, Presence::Refused));
-            if let Some(dpid) = refused.map(|entry| entry.dpid) {
-                self.withdraw(pair, format!("switch {dpid:016x} refuses a flow entry"));
-                continue;
-            }
-            let is_free = flow.after.iter().all(|other| self.admitted.get(other).is_none_or(|flow| flow.is_in_force));
-            let Some(flow) = self.admitted.get_mut(&pair).filter(|_| is_free) else { continue };
-            while flow.wanted < flow.entries.len()
-                && flow.entries[..flow.wanted].iter().all(|entry| has(entry, Presence::Same))
-            {
-                flow.wanted += 1;
-                self.is_changed = true;
-            }
-            if flow.entries.iter().all(|entry| has(entry, Presence::Same)) {
-                (flow.is_in_force, flow.after) = (true, BTreeSet::new());
-                if !std::mem::replace(&mut flow.is_released, true) {
-                    self.outcomes.push(Outcome::Admitted { pair, bound_ns: flow.bound_ns });
-                }
+    /// Goes on with the entries, as far as the switches have them and their meters. Whether other entries are wanted now.
+    pub fn advance(&mut self, presence: impl Fn(&Entry) -> Presence, is_connected: impl Fn(u64) -> bool) -> bool {
+        self.reach_branches(&is_connected);
+        self.free_gone(&presence);
+        while self.advance_flows(&presence, &is_connected) {}
+        let is_in_force = |selector: &Selector| self.flows.get(selector).is_some_and(|flow| flow.is_in_force);
+        // A flow that is no more keeps nothing from matching.
+        let is_held_up = |selector: &Selector| self.flows.contains_key(selector) && !is_in_force(selector);
+        let is_ready = |pair: &Admitted| pair.selectors.iter().all(is_in_force) && !pair.awaited.iter().any(is_held_up);
+        let waiting = self.admitted.iter().filter(|(_, pair)| !pair.is_released);
+        let ready: Vec<Pair> = waiting.filter(|(_, pair)| is_ready(pair)).map(|(pair, _)| *pair).collect();
+        for pair in ready {
+            let Some(admitted) = self.admitted.get_mut(&pair) else { continue };
+            admitted.is_released = true;
+            self.outcomes.push(Outcome::Admitted { pair, bound_ns: admitted.bound_ns });
+            for selector in &admitted.selectors {
+                self.flows.get_mut(selector).into_iter().for_each(|flow| flow.is_served = true);
             }
         }
+        self.free_companions();
         std::mem::take(&mut self.is_changed)
+    }
+
+    /// Flows without a pair of which no switch has anything are no more.
+    fn free_gone(&mut self, presence: &impl Fn(&Entry) -> Presence) {
+        let is_gone = |entry: &Entry| matches!(presence(entry), Presence::Absent | Presence::Refused);
+        let gone = self.flows.iter().filter(|(_, flow)| flow.is_leaving() && flow.known().all(is_gone));
+        let gone: Vec<Selector> = gone.map(|(selector, _)| *selector).collect();
+        for selector in gone {
+            self.shall_retry = true;
+            if self.is_served(&selector) {
+                self.has_table_room = true;
+                self.allow_branches();
+            }
+            self.free(selector);
+        }
+    }
+
+    /// All flows go on as far as they can. Whether others may go on for that.
+    fn advance_flows(&mut self, presence: &impl Fn(&Entry) -> Presence, is_connected: &impl Fn(u64) -> bool) -> bool {
+        if !self.leave_ways(presence, is_connected) {
+            return false;
+        }
+        let mut is_further = self.follow_class_changes(presence);
+        let open = self.flows.iter().filter(|(_, flow)| !flow.is_in_force && !flow.is_leaving());
+        let open: Vec<Selector> = open.map(|(selector, _)| *selector).collect();
+        for selector in open {
+            self.leave_branches_out(selector, presence, is_connected);
+            is_further |= self.advance_flow(selector, presence);
+        }
+        is_further
+    }
+
+    /// A flow goes on as far as it can. Whether others may go on for that.
+    fn advance_flow(&mut self, selector: Selector, presence: &impl Fn(&Entry) -> Presence) -> bool {
+        let has = |entry: &Entry, wanted| presence(entry) == wanted;
+        let Some(flow) = self.flows.get(&selector) else { return false };
+        let refused = flow.placed.iter().find(|entry| has(entry, Presence::Refused));
+        if let Some(dpid) = refused.map(|entry| entry.dpid) {
+            let pairs: Vec<Pair> = flow.present().map(|share| share.pair).collect();
+            let reason = format!("switch {dpid:016x} refuses a flow entry");
+            for pair in pairs {
+                self.withdraw(pair, reason.clone());
+                self.refused.entry(pair).and_modify(|refusal| refusal.is_by_switch = true);
+            }
+            return true;
+        }
+        let is_free = flow.after.iter().all(|other| self.flows.get(other).is_none_or(|flow| flow.is_in_force))
+            && (flow.is_served || flow.after_change.is_none());
+        let Some(flow) = self.flows.get_mut(&selector).filter(|_| is_free) else { return false };
+        self.is_changed |= flow.follow(presence);
+        let is_whole = flow.after_change.is_none() && flow.before.is_none() && flow.held.is_empty() && flow.is_placed();
+        if !is_whole || !flow.placed.iter().all(|entry| has(entry, Presence::Same)) {
+            return false;
+        }
+        (flow.is_in_force, flow.after) = (true, BTreeSet::new());
+        let is_released = |share: &Share| self.admitted.get(&share.pair).is_some_and(|pair| pair.is_released);
+        flow.is_served |= flow.shares.iter().any(is_released);
+        let request = flow.request;
+        let is_left = |share: &mut Share| share.is_leaving;
+        let left: Vec<String> = flow.shares.extract_if(.., is_left).map(|share| share.demand.request.name).collect();
+        self.shall_retry |= !left.is_empty();
+        self.part(request, selector, &left);
+        true
+    }
+
+    /// Gives back shares that no meter passes.
+    fn part(&mut self, request: RequestId, selector: Selector, names: &[String]) {
+        if selector.is_group() {
+            self.regroup(selector);
+        } else {
+            let snapshot = self.network.snapshot();
+            names.iter().for_each(|name| drop(self.scheduler.part(request, &snapshot, name)));
+        }
+        self.renew(selector);
+    }
+
+    /// The switches have nothing of a flow any more: its share of the network is free.
+    fn free(&mut self, selector: Selector) {
+        let Some(flow) = self.flows.remove(&selector) else { return };
+        self.scheduler.remove(flow.request);
+        self.owners.remove(&flow.request);
+        self.meters.remove(&flow.meter);
+        self.free_strangers(selector);
+        self.is_changed = true;
     }
 
     /// What was decided.
@@ -327,90 +465,185 @@ impl Admission {
         std::mem::take(&mut self.outcomes)
     }
 
-    fn wanted(&self, dpid: u64) -> impl Iterator<Item = &Entry> {
-        let entries = self.admitted.values().flat_map(|flow| &flow.entries[..flow.wanted]);
-        entries.filter(move |entry| entry.dpid == dpid)
-    }
-
     /// The entries that a switch shall have.
     pub fn entries(&self, dpid: u64) -> Vec<FlowMod> {
-        self.wanted(dpid).map(|entry| entry.flow.clone()).collect()
+        let flows = self.flows.values().filter(|flow| !flow.is_leaving());
+        let wanted = flows.flat_map(|flow| &flow.placed).filter(|entry| entry.dpid == dpid);
+        wanted.map(|entry| entry.flow.clone()).collect()
     }
 
-    /// The meters that a switch shall have; those of entries that leave stay until these have left.
+    /// The meters that a switch shall have, those of now before those of entries that leave: these stay until the entries have left.
     pub fn meters(&self, dpid: u64) -> Vec<MeterMod> {
-        let leaving = self.leaving.iter().flat_map(|leaving| &leaving.entries).filter(|entry| entry.dpid == dpid);
-        self.wanted(dpid).chain(leaving).filter_map(|entry| entry.meter.clone()).collect()
+        let policed = self.flows.values().filter_map(|flow| flow.policed.as_ref());
+        let policed = policed.filter(|(at, _)| *at == dpid).map(|(_, meter)| meter.clone());
+        let leaving = self.flows.values().flat_map(|flow| &flow.leaving).filter(|entry| entry.dpid == dpid);
+        policed.chain(leaving.filter_map(|entry| entry.meter.clone())).collect()
     }
 
     /// Admits a pair. `meters` are those of its flows in an earlier run, whose entries may still be in the switches.
     fn admit(&mut self, application: &Application, meters: &[u32]) -> Result<(), Refusal> {
-        let importance = application.contract.importance.value;
+        let (pair, importance) = (application.pair, application.contract.importance.value);
         let refusal = |reason: String| Refusal::new(importance, reason);
         let snapshot = self.network.snapshot();
         let demands = Demand::of(application, &self.file, &snapshot).map_err(refusal)?;
-        if demands.iter().any(|demand| self.selectors.contains(&demand.selector)) {
-            let reason = "another admitted pair uses the same addresses and UDP port, or is just leaving";
-            return Err(refusal(reason.to_owned()));
+        if self.waits(pair, &demands) {
+            return Err(refusal(LEAVING.to_owned()));
         }
-        let (mut legs, mut moved, mut bound_ns) = (Vec::new(), BTreeSet::new(), None);
+        let (selectors, bound_ns) = self.take_shares(application, demands, meters)?;
+        let bound_ns = application.stages.whole_ns(bound_ns);
+        let stages = application.stages.clone();
+        let order = self.next_order;
+        self.next_order += 1;
+        self.admitted.insert(
+            pair,
+            Admitted { order, importance, selectors, awaited: BTreeSet::new(), bound_ns, stages, is_released: false },
+        );
+        Ok(())
+    }
+
+    /// Takes shares of flows for a pair, all or none. The flows, and the longest bound of samples.
+    fn take_shares(
+        &mut self,
+        application: &Application,
+        demands: Vec<Demand>,
+        meters: &[u32],
+    ) -> Result<(Vec<Selector>, u64), Refusal> {
+        let (pair, importance) = (application.pair, application.contract.importance.value);
+        let stranger = self.strangers.topic_at(pair.writer, demands.iter().map(|demand| demand.selector));
+        if let Some(topic) = stranger.map(str::to_owned) {
+            match self.file.without_contract {
+                WithoutContract::Refuse => return Err(Refusal::new(importance, stranger_reason(&topic))),
+                WithoutContract::Caution => self.outcomes.push(Outcome::Caution { pair, topic }),
+            }
+        }
+        let (mut selectors, mut moved, mut bound_ns) = (Vec::new(), BTreeSet::new(), 0);
+        let is_restored = !meters.is_empty();
         for (n, demand) in demands.into_iter().enumerate() {
-            match self.scheduler.admit(&snapshot, demand.request.clone()) {
-                Ok(admitted) => {
-                    bound_ns.get_or_insert(admitted.bound_ns);
+            let selector = demand.selector;
+            match self.place(&demand) {
+                Ok((admitted, own_ns)) => {
+                    let is_of_samples = selector.source == application.writer.address;
+                    bound_ns = if is_of_samples { own_ns.max(bound_ns) } else { bound_ns };
                     moved.extend(admitted.moved.iter().filter_map(|id| self.owners.get(id).copied()));
-                    self.selectors.insert(demand.selector);
-                    let mut free = meters.get(n).copied().into_iter().chain(FIRST_METER..);
-                    let meter = free.find(|meter| !self.meters.contains(meter)).unwrap_or(FIRST_METER);
-                    self.meters.insert(meter);
-                    let Demand { selector, rate_kbps, burst_kbit, .. } = demand;
-                    let policer = Policer { meter, rate_kbps, burst_kbit };
-                    legs.push(Leg { request: admitted.id, selector, policer });
+                    let standing = self.flows.get(&selector).and_then(SharedFlow::standing);
+                    self.enter(admitted.id, pair, demand, meters.get(n).copied());
+                    // The switches have what an earlier run decided last.
+                    self.change_classes(if is_restored { &[] } else { &admitted.changes });
+                    self.await_changes(selector, standing);
+                    selectors.push(selector);
                 }
                 Err(refused) => {
-                    self.release_legs(legs);
-                    let remedies = self.scheduler.remedies(&snapshot, &demand.request);
-                    // Flows that moved for the first leg keep the classes that they have now.
-                    moved.into_iter().for_each(|pair| self.renew(pair));
+                    // No switch has got anything of them.
+                    selectors.iter().for_each(|selector| self.retract(*selector, pair));
+                    let remedies = self.remedies(&demand);
+                    // Flows that moved for the first share keep the classes that they have now.
+                    moved.into_iter().for_each(|selector| self.renew(selector));
                     return Err(Refusal::of(importance, &refused, remedies));
                 }
             }
         }
-        let pair = application.pair;
-        self.owners.extend(legs.iter().map(|leg| (leg.request, pair)));
-        moved.iter().for_each(|pair| self.renew(*pair));
-        let entries = self.entries_of(&legs);
-        let flow = Admitted {
-            importance,
-            legs,
-            wanted: if meters.is_empty() { 0 } else { entries.len() },
-            entries,
-            after: moved,
-            bound_ns: bound_ns.unwrap_or_default(),
-            is_in_force: false,
-            is_released: false,
-        };
-        self.admitted.insert(pair, flow);
-        self.is_changed = true;
-        Ok(())
+        for selector in &selectors {
+            self.renew(*selector);
+            let samples = selectors.first().filter(|_| !self.is_served(selector));
+            let samples = samples.filter(|other| !self.waits_for(**other, *selector)).copied();
+            let Some(flow) = self.flows.get_mut(selector) else { continue };
+            flow.after.extend(samples);
+            if is_restored {
+                flow.place_all();
+            }
+        }
+        moved.into_iter().for_each(|selector| self.renew(selector));
+        Ok((selectors, bound_ns))
     }
 
-    fn entries_of(&self, legs: &[Leg]) -> Vec<Entry> {
+    /// Decides on a share of a flow, with its bound.
+    fn place(&mut self, demand: &Demand) -> Result<(schedule::Admitted, u64), Refused> {
+        let (snapshot, request) = (self.network.snapshot(), &demand.request);
+        let admitted = match self.flows.get(&demand.selector) {
+            Some(flow) if demand.selector.is_group() => {
+                let shares = flow.shares.iter().map(|share| &share.demand);
+                self.scheduler.replace(flow.request, &snapshot, requests(shares.chain([demand])))?
+            }
+            Some(flow) => self.scheduler.join(flow.request, &snapshot, request.clone())?,
+            None => self.scheduler.admit(&snapshot, request.clone())?,
+        };
+        let own = admitted.routes.iter().find(|route| route.name == request.name);
+        let bound_ns = own.map_or(admitted.bound_ns, |route| route.bound_ns);
+        Ok((admitted, bound_ns))
+    }
+
+    /// What would make the share of a pair fit that was refused.
+    fn remedies(&mut self, demand: &Demand) -> Remedies {
+        if demand.selector.is_group() {
+            return Remedies::default();
+        }
+        let joins = self.flows.get(&demand.selector).map(|flow| flow.request);
+        let joins = joins.filter(|id| self.scheduler.requests_of(*id).is_some());
+        demand.remedies(self.scheduler.remedies(&self.network.snapshot(), joins, &demand.request))
+    }
+
+    fn is_served(&self, selector: &Selector) -> bool {
+        self.flows.get(selector).is_some_and(|flow| flow.is_served)
+    }
+
+    /// Whether the entries of a flow wait for those of another, or are the same.
+    fn waits_for(&self, selector: Selector, other: Selector) -> bool {
+        let (mut open, mut seen) = (vec![selector], BTreeSet::new());
+        while let Some(next) = open.pop() {
+            if next == other {
+                return true;
+            }
+            if seen.insert(next) {
+                open.extend(self.flows.get(&next).into_iter().flat_map(|flow| &flow.after));
+            }
+        }
+        false
+    }
+
+    /// A pair has a share of the flow with these requests.
+    fn enter(&mut self, request: RequestId, pair: Pair, demand: Demand, meter: Option<u32>) {
+        let Self { flows, meters, owners, .. } = self;
+        self.has_new_groups |= demand.selector.is_group();
+        let flow = flows.entry(demand.selector).or_insert_with(|| {
+            let mut free = meter.into_iter().chain(FIRST_METER..);
+            let meter = free.find(|meter| !meters.contains(meter)).unwrap_or(FIRST_METER);
+            meters.insert(meter);
+            SharedFlow::new(request, meter)
+        });
+        owners.insert(request, demand.selector);
+        flow.shares.push(Share { pair, demand, is_leaving: false });
+    }
+
+    /// Takes back the share of a pair that was not admitted.
+    fn retract(&mut self, selector: Selector, pair: Pair) {
+        let Some(flow) = self.flows.get_mut(&selector) else { return };
+        let request = flow.request;
+        let is_its = |share: &mut Share| share.pair == pair && !share.is_leaving;
+        let names: Vec<String> = flow.shares.extract_if(.., is_its).map(|share| share.demand.request.name).collect();
+        if flow.shares.is_empty() {
+            self.free(selector);
+        } else {
+            self.part(request, selector, &names);
+        }
+    }
+
+    /// The ways, classes or shares of a flow are others now. If it is served, its entries follow step by step.
+    fn renew(&mut self, selector: Selector) {
         let snapshot = self.network.snapshot();
-        let of = |leg: &Leg| {
-            let routes = self.scheduler.routes(&snapshot, leg.request)?;
-            entries(&snapshot, routes.first()?, &leg.selector, leg.policer)
-        };
-        legs.iter().filter_map(of).flatten().collect()
-    }
-
-    /// The ways or classes of a pair's flows are others now: its entries follow at once, since it is served already.
-    fn renew(&mut self, pair: Pair) {
-        let Some(legs) = self.admitted.get(&pair).map(|flow| &flow.legs) else { return };
-        let entries = self.entries_of(legs);
-        let Some(flow) = self.admitted.get_mut(&pair) else { return };
-        flow.wanted = if flow.is_released { entries.len() } else { 0 };
-        (flow.entries, flow.is_in_force) = (entries, false);
+        let Some(flow) = self.flows.get_mut(&selector).filter(|flow| !flow.is_leaving()) else { return };
+        let routes = self.scheduler.routes(&snapshot, flow.request);
+        let Some(mut route) = routes.and_then(|routes| routes.into_iter().next()) else { return };
+        let known = route.clone();
+        for hop in &mut route.hops {
+            hop.reach = flow.held.get(&hop.port).copied().or(hop.reach);
+        }
+        let receivers = flow.receivers(&route, &self.links);
+        let Some(entries) = entries(&snapshot, &route, &selector, flow.policer_now(), &receivers) else { return };
+        flow.is_in_force &= flow.entries == entries;
+        (flow.entries, flow.route) = (entries, Some(known));
+        if !flow.is_served {
+            flow.replace_placed();
+        }
         self.is_changed = true;
     }
 
@@ -421,20 +654,19 @@ impl Admission {
     }
 
     fn leave(&mut self, pair: Pair) {
-        let Some(Admitted { legs, entries, .. }) = self.admitted.remove(&pair) else { return };
-        self.owners.retain(|_, owner| *owner != pair);
-        self.leaving.push(Leaving { legs, entries });
+        let Some(Admitted { selectors, .. }) = self.admitted.remove(&pair) else { return };
+        for selector in selectors {
+            let shares = self.flows.get_mut(&selector).into_iter().flat_map(|flow| &mut flow.shares);
+            shares.filter(|share| share.pair == pair).for_each(|share| share.is_leaving = true);
+            self.renew(selector);
+        }
         self.is_changed = true;
     }
 
-    /// The share of flows in the network is free.
-    fn release_legs(&mut self, legs: Vec<Leg>) {
-        for leg in legs {
-            self.scheduler.remove(leg.request);
-            self.selectors.remove(&leg.selector);
-            self.meters.remove(&leg.policer.meter);
-            self.is_changed = true;
-        }
+    /// Whether entries or meters of an earlier share of a pair, or of its flows, are still leaving.
+    fn waits(&self, pair: Pair, demands: &[Demand]) -> bool {
+        let mut flows = demands.iter().filter_map(|demand| self.flows.get(&demand.selector));
+        flows.any(|flow| flow.is_leaving() || flow.shares.iter().any(|share| share.pair == pair))
     }
 }
 

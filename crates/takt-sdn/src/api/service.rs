@@ -11,7 +11,7 @@ use super::questions::Source;
 use super::token::Token;
 use super::what_if::{WhatIf, WhatIfError};
 use super::{ApiCounters, metrics};
-use crate::view::{Decision, View};
+use crate::view::{Cluster, Decision, Isolation, View};
 
 const JSON: &str = "application/json";
 
@@ -172,6 +172,8 @@ impl Service {
             is_settled: view.is_settled,
             topology_version: view.topology_version,
             network_version: view.network_version,
+            cluster: view.cluster.clone(),
+            isolation: view.isolation.clone(),
             switches: view.switches.len(),
             connected_switches: connected.count(),
             links: view.links.len(),
@@ -196,6 +198,10 @@ pub struct Status {
     pub topology_version: u64,
     /// The version of the network that admission has; absent without a description of the network.
     pub network_version: Option<u64>,
+    /// Whether this controller leads; absent if it is the only one.
+    pub cluster: Option<Cluster>,
+    /// The policy of isolation; absent if nothing can be denied.
+    pub isolation: Option<Isolation>,
     /// Switches.
     pub switches: usize,
     /// Of these, with a connection.

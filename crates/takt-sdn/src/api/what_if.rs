@@ -1,6 +1,6 @@
 //! What would be decided of a pair with a contract, without deciding it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use crate::admission::{Admissible, Application, End, Refusal};
 use crate::contract::{Contract, Source, Sourced};
 use crate::discovery::Pair;
 use crate::model::HostId;
+use crate::schedule::PairStages;
 use crate::view::{Hop, Host, Remedies, View};
 
 /// A pair that might come.
@@ -22,6 +23,12 @@ pub struct WhatIf {
     pub from: IpAddr,
     /// The address of the reader's host.
     pub to: IpAddr,
+    /// The multicast group by which the writer may send its samples as well.
+    #[serde(default)]
+    pub group: Option<SocketAddr>,
+    /// The addresses of the hosts of its other readers, to which it sends by the group.
+    #[serde(default)]
+    pub others: Vec<IpAddr>,
     /// Least time between two samples.
     pub separation_ns: u64,
     /// How late a sample may come to the interface of its host; one separation by default.
@@ -103,6 +110,9 @@ impl From<NoAnswer> for WhatIfError {
     }
 }
 
+/// Other readers of a writer that might come, at most.
+const OTHERS_MAX: usize = 64;
+
 /// One decision at a time: each copies all admitted flows.
 static TURN: Mutex<()> = Mutex::new(());
 
@@ -127,10 +137,25 @@ impl WhatIf {
         if self.from.is_ipv4() != self.to.is_ipv4() {
             return nonsense("from and to are addresses of one version of IP");
         }
+        let is_of_version = |other: IpAddr| other.is_ipv4() == self.from.is_ipv4();
+        if self.others.len() > OTHERS_MAX {
+            return nonsense("others has 64 addresses at most");
+        }
+        match self.group {
+            None if !self.others.is_empty() => return nonsense("others are served by a group, which is missing"),
+            Some(group) if !group.ip().is_multicast() => {
+                return nonsense("group is a multicast address and a UDP port");
+            }
+            Some(group) if !is_of_version(group.ip()) || !self.others.iter().all(|other| is_of_version(*other)) => {
+                return nonsense("group and others are addresses of the version of IP of from");
+            }
+            _ => {}
+        }
         Ok(())
     }
 
-    fn application(&self, writer: HostId, reader: HostId) -> Application {
+    /// What the pair with a reader at this address asks for.
+    fn application(&self, writer: HostId, (reader, address): (HostId, IpAddr)) -> Application {
         let declared = Source::Default;
         Application {
             pair: Pair {
@@ -145,10 +170,15 @@ impl WhatIf {
                 limit: Sourced::new(Duration::from_nanos(self.limit_ns), declared),
                 importance: Sourced::new(self.importance, declared),
             },
-            writer: End { host: writer, address: self.from },
-            reader: End { host: reader, address: self.to },
+            writer: End { host: writer, address: self.from, trailer_len: 0 },
+            reader: End { host: reader, address, trailer_len: 0 },
             data_port: 0,
             answer_port: self.is_reliable.then_some(0),
+            has_reliable_writer: self.is_reliable,
+            announces_groups: self.group.is_some(),
+            asks_about_paths: true,
+            groups: self.group.into_iter().collect(),
+            stages: PairStages::default(),
         }
     }
 
@@ -165,21 +195,27 @@ impl WhatIf {
         let unknown =
             |what: &str, address| Verdict::refused(format!("the host of the {what}, {address}, is not known"));
         let Some(writer) = host_at(&view, self.from) else { return Ok(unknown("writer", self.from)) };
-        let Some(reader) = host_at(&view, self.to) else { return Ok(unknown("reader", self.to)) };
-        for host in [writer, reader] {
+        let mut readers = Vec::new();
+        for address in std::iter::once(self.to).chain(self.others.iter().copied()) {
+            let Some(reader) = host_at(&view, address) else { return Ok(unknown("reader", address)) };
+            readers.push((reader, address));
+        }
+        for host in readers.iter().map(|(reader, _)| *reader).chain([writer]) {
             let switch = view.switches.iter().find(|switch| switch.datapath_id == host.at.datapath_id);
             if switch.is_none_or(|switch| !switch.has_meters) {
                 return Ok(Verdict::refused(format!("switch {} has no meters", host.at.datapath_id)));
             }
         }
-        if writer.mac == reader.mac {
+        let is_local = |(reader, _): &(&Host, IpAddr)| reader.mac == writer.mac;
+        if readers.first().is_some_and(is_local) {
             // Nothing of it goes by the network.
             return Ok(Verdict { is_admitted: true, bound_ns: Some(0), ..Verdict::default() });
         }
-        let (Some(writer), Some(reader)) = (host_id(&writer.mac), host_id(&reader.mac)) else {
-            return Err(WhatIfError::NoAnswer);
-        };
-        Ok(match trial.decide(&self.application(writer, reader)) {
+        readers.retain(|reader| !is_local(reader));
+        let Some(writer) = host_id(&writer.mac) else { return Err(WhatIfError::NoAnswer) };
+        let of = |(reader, address): (&Host, IpAddr)| Some(self.application(writer, (host_id(&reader.mac)?, address)));
+        let applications = readers.into_iter().map(of).collect::<Option<Vec<Application>>>();
+        Ok(match trial.decide(&applications.ok_or(WhatIfError::NoAnswer)?) {
             Ok(admissible) => admissible.into(),
             Err(refusal) => refusal.into(),
         })

@@ -12,6 +12,8 @@
 //! ```
 //!
 //! The first table whose patterns match counts, whether it has all values or not. Keys that are unknown are errors.
+//!
+//! One `[default]` table, without patterns, has the values that no other source gives: so every topic may have a contract.
 
 use std::fmt;
 use std::ops::Range;
@@ -68,6 +70,7 @@ pub(super) struct Entry {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ContractFile {
     entries: Vec<Entry>,
+    default: Option<Entry>,
 }
 
 impl ContractFile {
@@ -82,13 +85,17 @@ impl ContractFile {
             let at = error.span().map_or(0, |span| span.start);
             FileError { line: reader.line(at), key: String::new(), what: error.message().to_owned() }
         })?;
-        let mut entries = Vec::new();
+        let (mut entries, mut default) = (Vec::new(), None);
         for (key, value) in root.get_ref() {
+            if key.get_ref() == "default" {
+                default = Some(reader.entry(value, false)?);
+                continue;
+            }
             if key.get_ref() != "contract" {
                 return Err(reader.error(
                     &key.span(),
                     key.get_ref(),
-                    "unknown key; a contract begins with [[contract]]",
+                    "unknown key; a contract begins with [[contract]], what holds without one with [default]",
                 ));
             }
             let DeValue::Array(tables) = value.get_ref() else {
@@ -99,10 +106,10 @@ impl ContractFile {
                     let what = format!("more than {CONTRACTS_MAX} contracts");
                     return Err(reader.error(&table.span(), "contract", &what));
                 }
-                entries.push(reader.entry(table)?);
+                entries.push(reader.entry(table, true)?);
             }
         }
-        Ok(Self { entries })
+        Ok(Self { entries, default })
     }
 
     /// How many contracts there are.
@@ -113,6 +120,11 @@ impl ContractFile {
     /// Is there no contract?
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// The values that hold where no other source has one.
+    pub(super) fn default_entry(&self) -> Option<&Entry> {
+        self.default.as_ref()
     }
 
     /// The first contract for this topic and type.
@@ -142,9 +154,10 @@ impl Reader<'_> {
         FileError { line: self.line(at.start), key: key.to_owned(), what: what.to_owned() }
     }
 
-    fn entry(&self, value: &Spanned<DeValue<'_>>) -> Result<Entry, FileError> {
+    /// A table: one for some topics, or that of all others.
+    fn entry(&self, value: &Spanned<DeValue<'_>>, has_patterns: bool) -> Result<Entry, FileError> {
         let DeValue::Table(table) = value.get_ref() else {
-            return Err(self.error(&value.span(), "contract", "is no table; write [[contract]]"));
+            return Err(self.error(&value.span(), "contract", "is no table; write [[contract]], or [default]"));
         };
         let mut topic = None;
         let mut entry = Entry {
@@ -160,10 +173,10 @@ impl Reader<'_> {
             let source = Source::File { line: self.line(key.span().start) };
             let wrong = |what: &str| self.error(&key.span(), key.get_ref(), what);
             match key.get_ref().as_ref() {
-                "topic" => {
+                "topic" if has_patterns => {
                     topic = Some(pattern(value).ok_or_else(|| wrong("is no text; give a pattern of topic names"))?)
                 }
-                "type" => {
+                "type" if has_patterns => {
                     let pattern = pattern(value).ok_or_else(|| wrong("is no text; give a pattern of type names"))?;
                     entry.type_name = Some(pattern);
                 }
@@ -198,7 +211,9 @@ impl Reader<'_> {
             }
         }
         let missing = || self.error(&value.span(), "topic", "is missing; give a pattern of topic names, * for all");
-        entry.topic = topic.ok_or_else(missing)?;
+        if has_patterns {
+            entry.topic = topic.ok_or_else(missing)?;
+        }
         Ok(entry)
     }
 }

@@ -10,6 +10,8 @@
 //! | limit | [`ContractFile`]; key `rt.e2e_ns` or `rt.e2e` of the reader; LATENCY_BUDGET of the reader; DEADLINE of the reader |
 //! | importance | [`ContractFile`]; key `rt.importance` of the writer; TRANSPORT_PRIORITY of the writer; 0 |
 //!
+//! Behind all of them stands the `[default]` table of the [`ContractFile`], if there is one.
+//!
 //! DEADLINE promises that a sample comes at least once in its period. Read as a separation it is an assumption, and the network
 //! polices it as it polices a declared one. An infinite DEADLINE and a LATENCY_BUDGET of zero or infinity, which are the
 //! defaults of DDS 1.4 §2.2.3.7 and §2.2.3.8, say nothing.
@@ -30,6 +32,7 @@ use takt_wire::discovery::{PublicationData, SubscriptionData};
 
 pub use file::{CONTRACTS_MAX, ContractFile, FILE_LEN_MAX, FileError};
 use keys::Declared;
+pub(crate) use keys::fields as declared_fields;
 pub use span::parse_span;
 
 /// Origin of a value of a contract.
@@ -162,30 +165,36 @@ pub fn resolve(
     file: &ContractFile,
 ) -> Result<Contract, NoContract> {
     let entry = file.find(&writer.topic_name, &writer.type_name);
+    let default = file.default_entry();
     let of_writer = Declared::read(&writer.qos.user_data, &writer.qos.property);
     let of_reader = Declared::read(&reader.qos.user_data, &reader.qos.property);
     let separation = entry
         .and_then(|entry| entry.separation)
         .or(of_writer.separation.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))))
-        .or(policy(writer.qos.deadline.period).map(|value| Sourced::new(value, Source::WriterPolicy("DEADLINE"))));
+        .or(policy(writer.qos.deadline.period).map(|value| Sourced::new(value, Source::WriterPolicy("DEADLINE"))))
+        .or(default.and_then(|default| default.separation));
     let jitter = entry
         .and_then(|entry| entry.jitter)
-        .or(of_writer.jitter.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))));
+        .or(of_writer.jitter.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))))
+        .or(default.and_then(|default| default.jitter));
     let size = entry
         .and_then(|entry| entry.size)
         .or(of_writer.size.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))))
-        .or(writer.max_sample_serialized.filter(|size| *size > 0).map(|size| Sourced::new(size, Source::TypeMaxSize)));
+        .or(writer.max_sample_serialized.filter(|size| *size > 0).map(|size| Sourced::new(size, Source::TypeMaxSize)))
+        .or(default.and_then(|default| default.size));
     let limit = entry
         .and_then(|entry| entry.limit)
         .or(of_reader.limit.map(|(value, key)| Sourced::new(value, Source::ReaderKey(key))))
         .or(policy(reader.qos.latency_budget.duration)
             .map(|value| Sourced::new(value, Source::ReaderPolicy("LATENCY_BUDGET"))))
-        .or(policy(reader.qos.deadline.period).map(|value| Sourced::new(value, Source::ReaderPolicy("DEADLINE"))));
+        .or(policy(reader.qos.deadline.period).map(|value| Sourced::new(value, Source::ReaderPolicy("DEADLINE"))))
+        .or(default.and_then(|default| default.limit));
     let priority = writer.qos.transport_priority.0;
     let importance = entry
         .and_then(|entry| entry.importance)
         .or(of_writer.importance.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))))
         .or((priority != 0).then(|| Sourced::new(priority, Source::WriterPolicy("TRANSPORT_PRIORITY"))))
+        .or(default.and_then(|default| default.importance))
         .unwrap_or(Sourced::new(0, Source::Default));
     match (separation, size, limit) {
         (Some(separation), Some(size), Some(limit)) => {

@@ -132,3 +132,18 @@ fn spans_need_a_whole_number_and_a_unit() {
         assert_eq!(parse_span(wrong), None, "{wrong:?}");
     }
 }
+
+#[test]
+fn default_of_the_file_counts_where_nothing_else_does() {
+    let file = "[[contract]]\ntopic = 'Camera'\nsize = 900\n[default]\nseparation = '1s'\nsize = 100\nlimit = '7ms'\nimportance = -5\n";
+    let file = ContractFile::parse(file).expect("it is well-formed");
+    let (writer, reader) = pair("rt.minsep=5ms", "");
+    let contract = resolve(&writer, &reader, &file).expect("the default has what is missing");
+    assert_eq!((contract.separation.value, contract.size.value), (millis(5), 900));
+    assert_eq!(contract.limit, Sourced::new(millis(7), Source::File { line: 7 }));
+    assert_eq!((contract.jitter.value, contract.importance.value), (millis(5), -5));
+    for (text, key) in [("[default]\ntopic = 'a'", "topic"), ("default = 1", "contract")] {
+        let error = ContractFile::parse(text).expect_err("it has no patterns, and is a table");
+        assert_eq!(error.key, key, "{error}");
+    }
+}

@@ -1,20 +1,33 @@
 //! Admission in the controller: fills the model of the network, asks for pairs, and gives switches the entries of admitted flows.
 
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
 use takt_openflow::channel::Instant;
 use takt_wire::qos::ReliabilityKind;
-use takt_wire::{GuidPrefix, Locator};
+use takt_wire::{GuidPrefix, Locator, VendorId};
 
 use super::{Controller, Event, FlowKey};
-use crate::admission::{Admission, Application, End, Outcome, Presence, port_of};
+use crate::PortRef;
+use crate::admission::{Admission, Application, End, Outcome, Presence, Sibling, port_of};
 use crate::devices;
-use crate::discovery::Pair;
+use crate::discovery::{Pair, PairView};
 use crate::forwarding::rules::{Kind, Rules};
 use crate::frame::MacAddress;
-use crate::model::HostId;
+use crate::model::{Egress, HostId};
+use crate::rules::{Entry, Selector};
+use crate::schedule::{PairStages, trailer_len};
+
+/// Products whose writers serve a reader by unicast as long as no other one announces its group.
+const UNICAST_TO_ONE: [VendorId; 3] = [VendorId::TAKT, VendorId::CYCLONE, VendorId::EPROSIMA];
 
 fn model_host(mac: MacAddress) -> HostId {
     let [a, b, c, d, e, f] = mac.0;
     HostId(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
+}
+
+fn selector(from: &End, to: &End, port: u16) -> Selector {
+    Selector { sender: from.host, source: from.address, destination: to.address, port }
 }
 
 impl Controller {
@@ -45,26 +58,156 @@ impl Controller {
         }
     }
 
+    /// A pair that needs no admission waits until its writer's others have their flows to groups.
+    pub(super) fn ask_companion(&mut self, now: Instant, pair: Pair) {
+        let Some(mut admission) = self.admission.take() else {
+            // It needs no verdict if it has gone meanwhile.
+            let _ = self.discovery.release(now, pair);
+            return;
+        };
+        match &mut self.restoration {
+            Some(restoration) => _ = restoration.deferred.insert(pair),
+            None => self.apply(&mut admission, pair),
+        }
+        self.admission = Some(admission);
+    }
+
     pub(super) fn apply(&self, admission: &mut Admission, pair: Pair) {
-        match self.application(pair) {
-            Some(Ok(application)) => admission.ask(&application),
+        let mut siblings = self.siblings(admission, pair);
+        // Other writers of the participant get to know the reader with this one.
+        let shown = self.discovery.shown_with(pair);
+        siblings.extend(shown.into_iter().flat_map(|other| self.siblings(admission, other)));
+        let view = self.discovery.pair(pair).filter(|view| !view.is_denied);
+        let is_local = view.as_ref().is_some_and(|view| view.writer_host.1.ip() == view.reader_host.1.ip());
+        match self.application(admission, pair, pair) {
+            // Discovery within a host goes by no switch, so that nothing is withheld.
+            _ if is_local => admission.accompany_local(pair, &siblings),
+            Some(Ok(application)) => admission.ask(&application, &siblings),
             Some(Err((importance, reason))) => admission.refuse(pair, importance, reason),
+            None if view.is_some() => admission.accompany(pair, &siblings),
             None => admission.forget(pair),
         }
     }
 
-    /// What a pair asks for, or its importance and what is not known of it; `None` if it has no contract, or is no more.
-    pub(super) fn application(&self, pair: Pair) -> Option<Result<Application, (i32, String)>> {
-        let view = self.discovery.pair(pair)?;
+    /// Admitted pairs of the same writer, with the groups by which it may send their samples once `pair` matches.
+    fn siblings(&self, admission: &Admission, pair: Pair) -> Vec<Sibling> {
+        let others = self.discovery.pairs_of(pair.writer).into_iter();
+        let others = others.filter(|other| *other != pair && admission.is_admitted(*other));
+        let siblings = others
+            .filter_map(|other| Some(Sibling { pair: other, application: self.application(admission, other, pair)? }));
+        let is_by_unicast = |sibling: &Sibling| sibling.application.as_ref().is_ok_and(|own| own.groups.is_empty());
+        siblings.filter(|sibling| !is_by_unicast(sibling)).collect()
+    }
+
+    /// A pair matches without a contract: what its datagrams share with admitted flows is looked at.
+    pub(super) fn enter_without_contract(&mut self, pair: Pair) {
+        let Some(mut admission) = self.admission.take() else { return };
+        match self.sockets(&admission, pair) {
+            Some((topic, selectors)) => admission.enter_without_contract(pair, topic, selectors),
+            None => admission.forget(pair),
+        }
+        self.admission = Some(admission);
+    }
+
+    /// The topic of a pair without a contract, and what its datagrams match; `None` if it is within one host, or not known well enough.
+    fn sockets(&self, admission: &Admission, pair: Pair) -> Option<(String, Vec<Selector>)> {
+        let view = self.discovery.pair(pair).filter(|view| view.contract.is_err() && view.vlan.is_none())?;
+        let end = |address: std::net::IpAddr| {
+            let host = self.devices.by_address(0, address)?;
+            Some(End { host: model_host(host.mac), address, trailer_len: 0 })
+        };
+        let (writer, reader) = (end(view.writer_host.1.ip())?, end(view.reader_host.1.ip())?);
+        let of_writer = self.locators_of(&view.writer.unicast, pair.writer.prefix);
+        let is_reliable = view.reader.qos.reliability.kind == ReliabilityKind::Reliable;
+        let samples = port_of(&view.destinations, reader.address).map(|port| selector(&writer, &reader, port));
+        let answers = port_of(of_writer, writer.address).filter(|_| is_reliable);
+        let answers = answers.map(|port| selector(&reader, &writer, port));
+        let groups = self.groups(admission, &view, &writer, (pair, pair)).unwrap_or_default();
+        let groups = groups.into_iter().map(|group| Selector {
+            sender: writer.host,
+            source: writer.address,
+            destination: group.ip(),
+            port: group.port(),
+        });
+        let selectors: Vec<Selector> = samples.into_iter().chain(answers).chain(groups).collect();
+        (writer.host != reader.host).then(|| (view.writer.topic_name.clone(), selectors))
+    }
+
+    /// Where an endpoint receives: by its own locators, or by those of its participant.
+    fn locators_of<'a>(&'a self, own: &'a [Locator], prefix: GuidPrefix) -> &'a [Locator] {
+        let participant = || self.discovery.participants().find(|data| data.guid.prefix == prefix);
+        if own.is_empty() { participant().map_or(&[], |data| &data.default_unicast) } else { own }
+    }
+
+    /// The groups by which a writer may send samples to the reader of a pair, once it has that of `with`.
+    fn groups(
+        &self,
+        admission: &Admission,
+        view: &PairView<'_>,
+        writer: &End,
+        (pair, with): (Pair, Pair),
+    ) -> Result<Vec<SocketAddr>, String> {
+        let least = if UNICAST_TO_ONE.contains(&view.writer_vendor) { 2 } else { 1 };
+        // Those that are admitted match when their entries are in force, whatever was decided before.
+        let counts = self.discovery.fan_out(pair.writer, |other| other == with || admission.is_admitted(other));
+        let mut groups = Vec::new();
+        for group in view.groups.iter().filter_map(Locator::socket_addr) {
+            let is_used = counts.get(&group).is_some_and(|count| *count >= least) && !groups.contains(&group);
+            if !is_used || !self.sends_by(pair.writer.prefix, writer, &group) {
+                continue;
+            }
+            if !group.ip().is_multicast() {
+                return Err(format!("the reader announces {group} as a multicast locator, which is none; remove it"));
+            }
+            if group.is_ipv4() != writer.address.is_ipv4() {
+                return Err(format!(
+                    "the writer may send samples to the group {group}, of another version of IP than its unicast; let participants use one \
+                     version of IP, or no multicast for samples"
+                ));
+            }
+            if self.discovery_ports.contains(&group.port()) {
+                return Err(format!(
+                    "the reader receives samples at the group {group}, whose UDP port is that of discovery, so that rules for samples would let \
+                     discovery pass unseen; give samples a port of their own (RTPS: 7401 + 250 * domain)"
+                ));
+            }
+            groups.push(group);
+        }
+        Ok(groups)
+    }
+
+    /// Whether a participant may send to a group: it uses the version of IP.
+    fn sends_by(&self, prefix: GuidPrefix, writer: &End, group: &SocketAddr) -> bool {
+        let mut participants = self.discovery.participants().filter(|data| data.guid.prefix == prefix);
+        let is_of_version = |locator: &Locator| locator.ip().is_some_and(|ip| ip.is_ipv4() == group.is_ipv4());
+        group.is_ipv4() == writer.address.is_ipv4()
+            || participants.any(|data| data.default_unicast.iter().any(is_of_version))
+    }
+
+    /// What a pair asks for once its writer has the reader of `with`, or its importance and what is not known of it; `None` if it has no contract, or
+    /// is no more.
+    pub(super) fn application(
+        &self,
+        admission: &Admission,
+        pair: Pair,
+        with: Pair,
+    ) -> Option<Result<Application, (i32, String)>> {
+        let view = self.discovery.pair(pair).filter(|view| !view.is_denied)?;
         let contract = *view.contract.as_ref().ok()?;
-        let end = |what: &str, address: std::net::IpAddr| {
+        let end = |what: &str, address: std::net::IpAddr, vendor| {
             let host = self.devices.by_address(0, address);
             let host = host.ok_or_else(|| format!("the host of the {what}, {address}, is not known"))?;
-            Ok::<_, String>(End { host: model_host(host.mac), address })
+            Ok::<_, String>(End { host: model_host(host.mac), address, trailer_len: trailer_len(vendor) })
         };
         let build = || {
-            let writer = end("writer", view.writer_host.1.ip())?;
-            let reader = end("reader", view.reader_host.1.ip())?;
+            if let Some(vid) = view.vlan {
+                return Err(format!(
+                    "writer or reader is in VLAN {vid}, and rules of admitted flows match frames without a tag; let both send without a tag, or \
+                     make the port of the switch an access port of the VLAN"
+                ));
+            }
+            let writer = end("writer", view.writer_host.1.ip(), view.writer_vendor)?;
+            let reader = end("reader", view.reader_host.1.ip(), view.reader_vendor)?;
             if writer.address.is_ipv4() != reader.address.is_ipv4() {
                 return Err("writer and reader use different versions of IP".to_owned());
             }
@@ -72,18 +215,18 @@ impl Controller {
                 let port = port_of(locators, end.address);
                 let port = port.ok_or_else(|| format!("the {what} announces no UDP port at {}", end.address))?;
                 if self.is_shared(prefix, end, port) {
-                    return Err(format!("the {what} receives discovery and samples at UDP port {port}"));
+                    return Err(format!(
+                        "the {what} receives discovery and samples at UDP port {port}, so that rules for samples would let discovery pass unseen; \
+                         give it ports of their own (CycloneDDS: Discovery/ParticipantIndex auto)"
+                    ));
                 }
                 Ok(port)
             };
             let data_port = port("reader", &reader, &view.destinations, pair.reader.prefix)?;
             let is_reliable = view.reader.qos.reliability.kind == ReliabilityKind::Reliable;
             let of_writer = || {
-                let own = &view.writer.unicast;
-                let mut participants = self.discovery.participants();
-                let participant = participants.find(|data| data.guid.prefix == pair.writer.prefix);
-                let locators = if own.is_empty() { participant.map(|data| &data.default_unicast) } else { Some(own) };
-                port("writer", &writer, locators.map_or(&[], Vec::as_slice), pair.writer.prefix)
+                let locators = self.locators_of(&view.writer.unicast, pair.writer.prefix);
+                port("writer", &writer, locators, pair.writer.prefix)
             };
             let answer_port = is_reliable.then(of_writer).transpose()?;
             for (at, _) in [view.writer_host, view.reader_host] {
@@ -92,7 +235,25 @@ impl Controller {
                 }
             }
             let name = format!("{} {pair}", view.writer.topic_name.escape_debug());
-            Ok(Application { pair, name, contract, writer, reader, data_port, answer_port })
+            let stages =
+                PairStages { writer: view.writer.host_stages.clone(), reader: view.reader.host_stages.clone() };
+            let groups = self.groups(admission, &view, &writer, (pair, with))?;
+            let has_reliable_writer = view.writer.qos.reliability.kind == ReliabilityKind::Reliable;
+            let announces_groups = !view.groups.is_empty();
+            Ok(Application {
+                pair,
+                name,
+                contract,
+                writer,
+                reader,
+                data_port,
+                answer_port,
+                has_reliable_writer,
+                announces_groups,
+                asks_about_paths: view.writer_vendor == VendorId::TAKT,
+                groups,
+                stages,
+            })
         };
         Some(build().map_err(|reason| (contract.importance.value, reason)))
     }
@@ -114,20 +275,34 @@ impl Controller {
                 let hosts = untagged.map(|(host, data): (devices::HostId, _)| (model_host(host.mac), data.at));
                 let network = admission.file().network(self.topology.switches(), self.topology.links(), hosts);
                 admission.set_network(network);
+                let snapshot = admission.snapshot();
+                self.shapers.retain(|at| snapshot.link(Egress::Switch(at)).is_some());
                 admission.retry();
             }
             if is_stale || self.restoration.as_ref().is_some_and(|restoration| now >= restoration.until) {
                 self.follow_restoration(now, &mut admission);
+            }
+            if is_stale {
+                let known = self.discovery.pairs().filter_map(|pair| Some((pair, self.sockets(&admission, pair)?)));
+                let known: Vec<_> = known.collect();
+                known
+                    .into_iter()
+                    .for_each(|(pair, (topic, selectors))| admission.enter_without_contract(pair, topic, selectors));
             }
             may_retry &= self.restoration.is_none();
             let retried = if std::mem::take(&mut may_retry) { admission.next_retry() } else { None };
             if let Some(pair) = retried {
                 self.apply(&mut admission, pair);
             }
+            if std::mem::take(&mut self.are_members_stale) | is_stale | admission.has_new_groups() {
+                admission.set_members(self.links(), |selector| self.members(selector));
+            }
             let switches = &self.switches;
-            let presence =
-                |dpid: u64, flow: &_| switches.get(&dpid).map_or(Presence::Absent, |switch| switch.sync.presence(flow));
-            let is_changed = admission.advance(presence) | std::mem::take(&mut self.is_restored);
+            let presence = |entry: &Entry| {
+                switches.get(&entry.dpid).map_or(Presence::Absent, |switch| switch.sync.presence(entry))
+            };
+            let is_connected = |dpid| switches.get(&dpid).is_some_and(|switch| switch.connection.is_some());
+            let is_changed = admission.advance(presence, is_connected) | std::mem::take(&mut self.is_restored);
             let outcomes = admission.take_outcomes();
             self.retry_at = (self.restoration.is_none() && admission.has_retries()).then_some(now);
             self.admission = Some(admission);
@@ -143,6 +318,16 @@ impl Controller {
         }
     }
 
+    /// The edges where members of a group may be. None if the policy of isolation denies what is sent there.
+    fn members(&self, selector: &Selector) -> BTreeSet<PortRef> {
+        let group = SocketAddr::new(selector.destination, selector.port);
+        if !crate::isolation::passes_to(&self.filters, selector.source, group) {
+            return BTreeSet::new();
+        }
+        let receivers = MacAddress::of_group(selector.destination).and_then(|group| self.membership.receivers(group));
+        receivers.unwrap_or_else(|| self.topology.edges().collect())
+    }
+
     fn follow_outcome(&mut self, now: Instant, outcome: Outcome) {
         match outcome {
             Outcome::Admitted { pair, bound_ns } => {
@@ -151,12 +336,22 @@ impl Controller {
                     self.push(Event::Admitted { pair, bound_ns });
                 }
             }
+            // It has gone meanwhile, or it matches.
+            Outcome::Free { pair } => _ = self.discovery.release(now, pair),
+            Outcome::Caution { pair, topic } => self.push(Event::Caution { pair, topic }),
             Outcome::Refused { pair, reason } => {
                 let before = self.discovery.pair(pair).and_then(|view| view.refused.map(str::to_owned));
-                if before.as_ref() != Some(&reason) && self.discovery.refuse(now, pair, &reason).is_ok() {
-                    self.log_decision(now, pair, Err(reason.clone()));
-                    self.push(Event::Refused { pair, reason });
+                if before.as_ref() == Some(&reason) {
+                    return;
                 }
+                let Ok(enforcement) = self.discovery.refuse(now, pair, &reason) else { return };
+                if let Some(mut admission) = self.admission.take_if(|_| !enforcement.at_writer) {
+                    // The writer gets to know the reader all the same.
+                    admission.cover(pair, &self.siblings(&admission, pair));
+                    self.admission = Some(admission);
+                }
+                self.log_decision(now, pair, Err(reason.clone()));
+                self.push(Event::Refused { pair, reason });
             }
         }
     }
@@ -164,10 +359,13 @@ impl Controller {
     /// The entries of admitted flows in a switch, and all its meters.
     pub(super) fn want_admitted(&mut self, dpid: u64) {
         let (mut flows, mut meters) = self.entries_of_earlier_run(dpid);
+        let ports: Vec<u32> = self.topology.ports(dpid).map(|(port, _)| port.number).collect();
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
         let own = self.admission.iter().flat_map(|admission| admission.meters(dpid));
-        meters.extend(rules.meters().into_iter().chain(own).map(|meter| (meter.meter, meter)));
+        meters.extend(rules.meters(&ports));
+        // A meter of the earlier run stays as it is until all pairs that share it are admitted again.
+        own.for_each(|meter| _ = meters.entry(meter.meter).or_insert(meter));
         if let Some(admission) = &self.admission {
             flows.extend(admission.entries(dpid).into_iter().map(|flow| (FlowKey::of(&flow), flow)));
             switch.sync.want_all(Kind::Admitted.cookie(), flows.into_values().collect());

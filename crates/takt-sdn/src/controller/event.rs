@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use takt_openflow::cause::ErrorMessage;
+use takt_wire::GuidPrefix;
 
 use super::sync::{Difference, Target};
 use crate::devices::HostId;
@@ -51,6 +52,37 @@ impl Default for Config {
             adoption: Duration::from_secs(3),
             restoration: Duration::from_secs(30),
             events: 4096,
+        }
+    }
+}
+
+/// Where a sample that exceeded its bound was held up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SlowStage {
+    /// On the writer's host: a call of `write` took longer than its stages.
+    Writer {
+        /// The longest call.
+        took_ns: u64,
+        /// The bound of the stages.
+        bound_ns: u64,
+    },
+    /// Behind `write`: in the network, or on the reader's host. Time stamps do not tell which.
+    BehindWrite,
+    /// The writer reports no times.
+    Unknown,
+}
+
+impl fmt::Display for SlowStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Writer { took_ns, bound_ns } => {
+                write!(
+                    f,
+                    "a call of write took {took_ns} ns, the stages of the writer's host are bounded by {bound_ns} ns"
+                )
+            }
+            Self::BehindWrite => f.write_str("behind write, in the network or on the reader's host"),
+            Self::Unknown => f.write_str("the writer reports no times"),
         }
     }
 }
@@ -101,7 +133,7 @@ pub enum Event {
     Admitted {
         /// The pair.
         pair: Pair,
-        /// Longest time of a sample from the interface of the writer's host to the reader's host.
+        /// Longest time of a sample, with the stages that its hosts announce.
         bound_ns: u64,
     },
     /// What an earlier run kept is taken up.
@@ -115,12 +147,40 @@ pub enum Event {
         /// Records that are not readable, or have no room.
         unreadable: usize,
     },
+    /// A sample of an admitted pair took longer than was proven.
+    BoundExceeded {
+        /// The pair.
+        pair: Pair,
+        /// The longest latency that the reader saw.
+        worst_ns: u64,
+        /// What is proven for as long as the pair is admitted.
+        bound_ns: u64,
+        /// What took longer than declared, as far as the reports of both ends tell.
+        stage: SlowStage,
+    },
     /// A pair does not match.
     Refused {
         /// The pair.
         pair: Pair,
         /// The binding hop and what would make it fit, or what is not known.
         reason: String,
+    },
+    /// An admitted pair shares its class and its meter with a topic without a contract
+    /// ([`WithoutContract::Caution`](crate::model::WithoutContract::Caution)).
+    Caution {
+        /// The pair.
+        pair: Pair,
+        /// The topic.
+        topic: String,
+    },
+    /// A participant receives discovery and user data at one address: its pairs with contracts are refused.
+    SharedPort {
+        /// The participant.
+        participant: GuidPrefix,
+        /// The address.
+        address: SocketAddr,
+        /// Whether its discovery is intercepted there. Not if too much user data comes; then its endpoints are not seen.
+        is_intercepted: bool,
     },
     /// Floods follow these links.
     Tree(BTreeSet<forwarding::Link>),
@@ -196,6 +256,12 @@ pub struct Counters {
     pub discovery: u64,
     /// Messages that a connection had no room for.
     pub unsent: u64,
+    /// Frames of control traffic beyond the allowance of their port, which went in the lowest class.
+    pub control_excess: u64,
+    /// Frames that the controller did not forward since the policy of isolation denies them.
+    pub isolated: u64,
+    /// Filters between participants that found no room.
+    pub filters_without_room: u64,
     /// Rules that did not fit into [`forwarding::Config::rules`].
     pub no_room_for_rule: u64,
     /// Errors of switches about packets.
@@ -219,10 +285,25 @@ impl fmt::Display for Event {
             Self::Topology(event) => event.fmt(f),
             Self::Discovery(event) => super::interception::write_event(event, f),
             Self::Admitted { pair, bound_ns } => write!(f, "pair {pair} is admitted: {bound_ns} ns at most"),
+            Self::BoundExceeded { pair, worst_ns, bound_ns, stage } => {
+                write!(f, "pair {pair} exceeded its bound: {worst_ns} ns, at most {bound_ns} ns are proven; {stage}")
+            }
             Self::Refused { pair, reason } => write!(f, "pair {pair} is refused: {reason}"),
             Self::Restored { participants, hosts, pairs, unreadable } => {
                 write!(f, "an earlier run left {participants} participants, {hosts} hosts, {pairs} admitted pairs")?;
                 if *unreadable == 0 { Ok(()) } else { write!(f, "; {unreadable} records cannot be used") }
+            }
+            Self::Caution { pair, topic } => {
+                write!(f, "pair {pair} shares its class and meter with topic {topic:?}, which has no contract")
+            }
+            Self::SharedPort { participant, address, is_intercepted } => {
+                write!(f, "participant {participant} receives discovery and samples at {address}: ")?;
+                f.write_str(if *is_intercepted {
+                    "its pairs with contracts are refused"
+                } else {
+                    "too many samples come there, so that its endpoints are not seen any more"
+                })?;
+                write!(f, "; give it ports of their own (CycloneDDS: Discovery/ParticipantIndex auto)")
             }
             Self::Tree(links) => write!(f, "floods follow {} links", links.len()),
             Self::HostFound { host, at } => write!(f, "host {host} at {at}"),

@@ -18,9 +18,13 @@
 mod admission;
 mod event;
 mod interception;
+mod isolation;
+mod latency;
+mod outgoing;
 mod packets;
 mod restore;
 mod session;
+mod standing;
 mod sync;
 mod view;
 
@@ -31,15 +35,16 @@ use takt_openflow::Message;
 use takt_openflow::action::Action;
 use takt_openflow::channel::{Event as ChannelEvent, Instant, SendError};
 use takt_openflow::flow::{FlowMod, FlowRemoved, RemovedReason};
-use takt_openflow::packet::PacketOut;
 use takt_openflow::port::{Port, PortReason, PortStatus, port_config, port_state};
 use takt_openflow::switch::Features;
-use takt_openflow::value::PortNo;
-use takt_wire::GuidPrefix;
+use takt_wire::{Guid, GuidPrefix};
 
-pub use self::event::{Config, Counters, Event};
+pub use self::event::{Config, Counters, Event, SlowStage};
+use self::interception::SharedPort;
+use self::outgoing::Shapers;
 use self::restore::{HostRecord, Restoration};
 use self::session::{Progress, Session};
+pub use self::standing::Standing;
 pub use self::sync::{Difference, FlowKey, Target};
 use self::sync::{Sync, fields};
 use self::view::DecisionLog;
@@ -48,10 +53,11 @@ use crate::admission::Admission;
 use crate::devices::{Devices, HostId};
 use crate::discovery::Interceptor;
 use crate::forwarding::membership::Membership;
-use crate::forwarding::rules::{COOKIE, COOKIE_MASK, FLOOD_GROUP, Kind, Rules, host_of};
+use crate::forwarding::rules::{COOKIE, COOKIE_MASK, FLOOD_GROUP, Kind, Rules, TABLES, host_of};
 use crate::forwarding::{Link, next_hops, spanning_tree};
-use crate::frame::MacAddress;
 use crate::frame::membership::queries;
+use crate::frame::{Frame, MacAddress};
+use crate::isolation::Filter;
 use crate::topology::{Key, PortDescription, Role, Topology};
 
 /// A connection of the runtime.
@@ -60,8 +66,6 @@ pub struct ConnectionId(u64);
 
 /// The least number of a port that OpenFlow reserves.
 const RESERVED_PORTS: u32 = 0xffff_ff00;
-/// Tables that a switch needs.
-const TABLES: u8 = 3;
 
 /// What is known of a switch, with or without a connection.
 #[derive(Default)]
@@ -89,11 +93,15 @@ pub struct Controller {
     admission: Option<Admission>,
     /// Switches, links or hosts have changed since the model of the network was filled.
     is_network_stale: bool,
+    /// Members of groups, edges or filters have changed since admitted flows to groups were.
+    are_members_stale: bool,
     /// When the next refused pair is tried again.
     retry_at: Option<Instant>,
     discovery_ports: BTreeSet<u16>,
     /// Where participants receive discovery alone.
     metatraffic: BTreeMap<GuidPrefix, Vec<SocketAddr>>,
+    /// Where participants receive discovery and user data.
+    shared_ports: BTreeMap<SocketAddr, SharedPort>,
     /// The frame that is handled announces such addresses for the first time.
     is_metatraffic_new: bool,
     /// Frames of discovery that wait until switches divert what they announce.
@@ -109,6 +117,12 @@ pub struct Controller {
     events: VecDeque<Event>,
     decisions: DecisionLog,
     counters: Counters,
+    standing: Standing,
+    /// What the policy of isolation lets pass, the lowest rank first.
+    filters: Vec<Filter>,
+    /// The time of the call that is under way.
+    now: Instant,
+    shapers: Shapers,
     /// Counts what may have changed [`Self::records`].
     changes: u64,
     /// Pairs of an earlier run, until they are admitted again.
@@ -117,6 +131,8 @@ pub struct Controller {
     hosts_kept: Vec<HostRecord>,
     /// Entries of an earlier run are no longer wanted.
     is_restored: bool,
+    /// The longest latency of readers that exceeded what is proven, in nanoseconds.
+    exceeded: BTreeMap<Guid, u64>,
 }
 
 impl Controller {
@@ -130,9 +146,11 @@ impl Controller {
             discovery: Interceptor::new(config.discovery.clone()),
             admission: config.network.clone().map(Admission::new),
             is_network_stale: true,
+            are_members_stale: true,
             retry_at: None,
             discovery_ports: config.forwarding.discovery_ports(),
             metatraffic: BTreeMap::new(),
+            shared_ports: BTreeMap::new(),
             is_metatraffic_new: false,
             held: VecDeque::new(),
             sessions: BTreeMap::new(),
@@ -144,10 +162,15 @@ impl Controller {
             events: VecDeque::new(),
             decisions: DecisionLog::default(),
             counters: Counters::default(),
+            standing: Standing::Alone,
+            filters: config.discovery.isolation.filters(),
+            now,
+            shapers: Shapers::default(),
             changes: 0,
             restoration: None,
             hosts_kept: Vec::new(),
             is_restored: false,
+            exceeded: BTreeMap::new(),
             config,
         }
     }
@@ -165,6 +188,7 @@ impl Controller {
 
     /// Octets of a switch. Returns how many were taken; the rest is given again after [`Self::poll_transmit`].
     pub fn handle_bytes(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) -> usize {
+        self.now = now;
         let mut taken = 0;
         while let Some(session) = self.sessions.get_mut(&id) {
             let len = session.channel.handle_bytes(now, &bytes[taken..]);
@@ -192,6 +216,7 @@ impl Controller {
 
     /// A connection ended at the side of the switch, or by the network.
     pub fn handle_disconnect(&mut self, now: Instant, id: ConnectionId) {
+        self.now = now;
         if let Some(session) = self.sessions.get_mut(&id) {
             session.channel.handle_disconnect();
         }
@@ -204,9 +229,20 @@ impl Controller {
         self.sessions.contains_key(&id)
     }
 
+    /// Whether a connection has octets that were not handed to [`Self::handle_bytes`] yet. Meanwhile nothing of its switch counts as
+    /// overdue: neither replies, nor probes of links.
+    pub fn set_behind(&mut self, id: ConnectionId, is_behind: bool) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        session.is_behind = is_behind;
+        if let Some(dpid) = session.dpid {
+            self.topology.set_behind(dpid, is_behind);
+        }
+    }
+
     /// When [`Self::handle_timeout`] is to be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let channels = self.sessions.values().filter_map(|session| session.channel.poll_timeout());
+        let current = self.sessions.values().filter(|session| !session.is_behind);
+        let channels = current.filter_map(|session| session.channel.poll_timeout());
         let adoption = self.switches.values().filter_map(|switch| switch.adopted_at);
         let discovery = self.discovery.poll_timeout();
         let others = [self.topology.poll_timeout(), self.membership.poll_timeout(), discovery, Some(self.next_ageing)];
@@ -217,9 +253,10 @@ impl Controller {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.now = now;
         let due: Vec<ConnectionId> = self.sessions.keys().copied().collect();
         for id in due {
-            if let Some(session) = self.sessions.get_mut(&id) {
+            if let Some(session) = self.sessions.get_mut(&id).filter(|session| !session.is_behind) {
                 session.channel.handle_timeout(now);
             }
             self.handle_events(now, id);
@@ -337,9 +374,7 @@ impl Controller {
         }
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.dpid = Some(dpid);
-        if let Err(error) = session.read(now) {
-            self.end(id, error.to_string());
-        }
+        self.begin(now, id);
     }
 
     /// Forgets a connection.
@@ -362,6 +397,7 @@ impl Controller {
         let Some(dpid) = self.sessions.get(&id).and_then(|session| session.dpid) else { return };
         match progress {
             Progress::Changed => {}
+            Progress::Role(answer) => self.follow_role(now, id, answer),
             Progress::Failed(why) => self.end(id, why),
             Progress::Refused(entries) => {
                 for (entry, error) in entries {
@@ -399,6 +435,9 @@ impl Controller {
 
     fn handle_message(&mut self, now: Instant, id: ConnectionId, message: Message) {
         let Some(dpid) = self.sessions.get(&id).and_then(|session| session.dpid) else { return };
+        if let Standing::Standby { .. } = self.standing {
+            return;
+        }
         match message {
             Message::PacketIn(packet) => self.handle_packet(now, dpid, &packet),
             Message::PortStatus(PortStatus { reason, port }) => {
@@ -458,7 +497,14 @@ impl Controller {
 
     fn send_probes(&mut self) {
         while let Some((at, frame)) = self.topology.poll_probe() {
-            self.send_packet(at.dpid, PortNo::CONTROLLER, &[at.port], frame);
+            self.send_frame(at, &frame);
+        }
+    }
+
+    /// Sends a frame of the controller's own.
+    fn send_frame(&mut self, at: PortRef, octets: &[u8]) {
+        if let Ok(frame) = Frame::parse(octets) {
+            self.send_packet(at.dpid, &[at.port], &frame);
         }
     }
 
@@ -468,13 +514,14 @@ impl Controller {
             let address = self.topology.ports(at.dpid).find(|(port, _)| port.number == at.port);
             let Some(address) = address.map(|(port, _)| port.address) else { continue };
             for query in queries(address) {
-                self.send_packet(at.dpid, PortNo::CONTROLLER, &[at.port], query);
+                self.send_frame(at, &query);
             }
         }
     }
 
     /// Frames of known groups go to those who receive them, along the tree.
     fn want_groups(&mut self) {
+        self.are_members_stale = true;
         let mut rules: BTreeMap<u64, Vec<FlowMod>> = self.switches.keys().map(|dpid| (*dpid, Vec::new())).collect();
         for group in self.membership.groups().collect::<Vec<_>>() {
             let Some(receivers) = self.membership.receivers(group) else { continue };
@@ -495,17 +542,6 @@ impl Controller {
             if let Some(switch) = self.switches.get_mut(&dpid) {
                 switch.sync.want_all(Kind::Multicast.cookie(), rules);
             }
-        }
-    }
-
-    /// Sends a frame out of ports of a switch.
-    fn send_packet(&mut self, dpid: u64, in_port: PortNo, ports: &[u32], frame: Vec<u8>) {
-        let actions = ports.iter().map(|port| Action::output(PortNo(*port))).collect();
-        let message = Message::PacketOut(PacketOut::new(in_port, actions, frame));
-        let connection = self.switches.get(&dpid).and_then(|switch| switch.connection);
-        let session = connection.and_then(|id| self.sessions.get_mut(&id));
-        if session.is_none_or(|session| session.channel.send(&message).is_err()) {
-            self.counters.unsent += 1;
         }
     }
 
@@ -583,6 +619,7 @@ impl Controller {
         let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
         switch.sync.want_group(rules.flood_group(&ports, &tree));
         switch.sync.want_all(Kind::Base.cookie(), rules.base(&self.discovery_ports, &metatraffic));
+        switch.sync.want_all(Kind::Isolation.cookie(), rules.isolation(&self.filters));
         switch.sync.want_all(Kind::Topology.cookie(), rules.topology(&ports, &tree));
         self.want_admitted(dpid);
     }

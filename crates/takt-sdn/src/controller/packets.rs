@@ -5,14 +5,13 @@ use std::net::{IpAddr, Ipv6Addr};
 use takt_openflow::channel::Instant;
 use takt_openflow::oxm::VLAN_PRESENT;
 use takt_openflow::packet::PacketIn;
-use takt_openflow::value::PortNo;
 
 use super::{Controller, Event};
 use crate::PortRef;
 use crate::devices::{Claim, HostId, Sighting, Vlan};
 use crate::forwarding::next_hops;
 use crate::frame::membership::{Statement, statements};
-use crate::frame::{Frame, IpPacket, LLDP, Network, without_dscp};
+use crate::frame::{Frame, IpPacket, LLDP, Network};
 use crate::topology::Role;
 
 const ICMPV6: u8 = 58;
@@ -25,12 +24,12 @@ fn vlan_of(frame: &Frame<'_>) -> Vlan {
 }
 
 /// What neighbour discovery (RFC 4861 §4.3, §4.4) says.
-struct Neighbour {
+pub(super) struct Neighbour {
     is_solicitation: bool,
     target: Ipv6Addr,
 }
 
-fn neighbour_of(packet: &IpPacket<'_>) -> Option<Neighbour> {
+pub(super) fn neighbour_of(packet: &IpPacket<'_>) -> Option<Neighbour> {
     // A hop limit of 255 shows that no router forwarded it.
     if packet.protocol() != ICMPV6 || packet.fragment().is_some() || packet.hop_limit() != 255 {
         return None;
@@ -192,6 +191,10 @@ impl Controller {
 
     /// Sends a frame where its destination is, and lets rules do that for those that follow.
     pub(super) fn forward(&mut self, at: PortRef, frame: &Frame<'_>) {
+        if self.is_isolated(frame) {
+            self.counters.isolated += 1;
+            return;
+        }
         let destination = HostId { vlan: vlan_of(frame), mac: frame.destination() };
         if destination.mac.is_group() {
             return self.flood(at, frame);
@@ -220,15 +223,10 @@ impl Controller {
         false
     }
 
-    /// The octets that leave: no class without admission.
-    fn outgoing(&self, frame: &Frame<'_>) -> Vec<u8> {
-        if self.config.forwarding.clear_dscp { without_dscp(frame) } else { frame.bytes().to_vec() }
-    }
-
     fn send_to(&mut self, from: PortRef, to: PortRef, frame: &Frame<'_>) {
         if from != to {
             self.counters.forwarded += 1;
-            self.send_packet(to.dpid, PortNo::CONTROLLER, &[to.port], self.outgoing(frame));
+            self.send_packet(to.dpid, &[to.port], frame);
         }
     }
 
@@ -245,7 +243,7 @@ impl Controller {
         let edges: Vec<PortRef> = edges.collect();
         for ports in edges.chunk_by(|a, b| a.dpid == b.dpid) {
             let numbers: Vec<u32> = ports.iter().map(|port| port.port).collect();
-            self.send_packet(ports[0].dpid, PortNo::CONTROLLER, &numbers, self.outgoing(frame));
+            self.send_packet(ports[0].dpid, &numbers, frame);
         }
     }
 }

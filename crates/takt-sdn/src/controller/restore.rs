@@ -84,7 +84,7 @@ impl Controller {
         let sources: Vec<_> = self.discovery.participants().map(|data| data.guid.prefix).collect();
         for prefix in sources {
             if let Some((_, source, _)) = self.discovery.origin(prefix) {
-                self.learn_metatraffic(prefix, source.ip());
+                self.learn_metatraffic(now, prefix, source.ip());
             }
         }
         let mut hosts = Vec::new();
@@ -110,6 +110,7 @@ impl Controller {
         self.push(Event::Restored { participants, hosts: hosts.len(), pairs: pairs.len(), unreadable });
         self.restoration = Some(Restoration { until, pairs, deferred });
         self.hosts_kept = hosts;
+        self.renew_filters();
         self.follow_discovery(now);
     }
 
@@ -129,7 +130,7 @@ impl Controller {
     /// Admits pairs of the earlier run again, as far as the network lets them, and decides the others when that is done.
     pub(super) fn follow_restoration(&mut self, now: Instant, admission: &mut Admission) {
         let Some(mut restoration) = self.restoration.take() else { return };
-        restoration.pairs.retain(|(pair, meters)| match self.application(*pair) {
+        restoration.pairs.retain(|(pair, meters)| match self.application(admission, *pair, *pair) {
             Some(Ok(application)) => !admission.admit_again(&application, meters),
             Some(Err(_)) => true,
             None => false,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use takt_openflow::bundle::bundle_flags::{ATOMIC, ORDERED};
-use takt_openflow::cause::ErrorMessage;
+use takt_openflow::cause::{BadRequest, Cause, ErrorMessage};
 use takt_openflow::channel::{
     Controller as Channel, ControllerConfig, Failure, Instant, OperationId, Outcome, SendError,
 };
@@ -12,6 +12,7 @@ use takt_openflow::group::GroupDesc;
 use takt_openflow::meter::MeterConfig;
 use takt_openflow::multipart::{FlowRequest, FlowStats, MultipartRequest, ReplyBody, RequestBody};
 use takt_openflow::port::Port;
+use takt_openflow::switch::{ControllerRole, RoleMessage};
 use takt_openflow::value::{GROUP_ALL, METER_ALL, PortNo};
 use takt_openflow::{Message, Version, Versions};
 
@@ -22,6 +23,7 @@ const FAILURES_MAX: usize = 32;
 
 /// What an operation of the channel is for.
 enum Pending {
+    Role,
     Ports,
     Flows,
     Groups,
@@ -51,6 +53,8 @@ pub(super) enum Progress {
     Refused(Vec<(Target, ErrorMessage)>),
     /// A change was executed.
     Changed,
+    /// The switch has given the role that was asked for, or says why not.
+    Role(Result<(), String>),
     /// The connection is of no use.
     Failed(String),
 }
@@ -60,6 +64,8 @@ pub(super) struct Session {
     pub channel: Channel,
     /// Once the handshake is done.
     pub dpid: Option<u64>,
+    /// It has sent what has not been read yet.
+    pub is_behind: bool,
     /// Whether the switch has meters.
     pub has_meters: bool,
     has_bundles: bool,
@@ -76,6 +82,7 @@ impl Session {
         Self {
             channel: Channel::new(now, ControllerConfig { versions, ..ControllerConfig::default() }),
             dpid: None,
+            is_behind: false,
             has_meters: true,
             has_bundles: true,
             is_read: false,
@@ -89,6 +96,14 @@ impl Session {
     /// Whether the state of the switch is known and no change is under way.
     pub fn is_idle(&self) -> bool {
         self.is_read && self.operations.is_empty()
+    }
+
+    /// Asks the switch for a role; nothing else is sent before it answers.
+    pub fn ask_for(&mut self, now: Instant, role: ControllerRole, generation: u64) -> Result<(), SendError> {
+        let request = Message::RoleRequest(RoleMessage { role, short_id: 0, generation });
+        let operation = self.channel.request(now, self.timeout, &request)?;
+        self.operations.insert(operation, Pending::Role);
+        Ok(())
     }
 
     /// Asks the switch for its ports, rules, groups and meters.
@@ -135,6 +150,11 @@ impl Session {
         match (pending, outcome) {
             // What was under way when the connection ended is reported by that.
             (_, Outcome::Lost(_)) => None,
+            (Pending::Role, Outcome::Reply(_)) => Some(Progress::Role(Ok(()))),
+            (Pending::Role, Outcome::Failed(failures)) => {
+                let why = failures.first().map_or_else(String::new, |failure| failure.error.cause.to_string());
+                Some(Progress::Role(Err(why)))
+            }
             (Pending::Ports, Outcome::Multipart(ReplyBody::PortDesc(ports))) => {
                 self.reading.ports = Some(ports);
                 self.end_reading()
@@ -170,6 +190,10 @@ impl Session {
 
     fn refused(&mut self, change: Change, is_bundle: bool, failures: Vec<Failure>, sync: &mut Sync) -> Progress {
         self.failures += 1;
+        let is_slave = |failure: &Failure| failure.error.cause == Cause::BadRequest(BadRequest::IsSlave);
+        if failures.iter().any(is_slave) {
+            return Progress::Failed("another controller is master of the switch".to_owned());
+        }
         let named = |failure: Failure| Some((change.targets.get(failure.message?)?.clone(), failure.error));
         let first = failures.first().map(|failure| failure.error.cause);
         let refused: Vec<(Target, ErrorMessage)> = failures.into_iter().filter_map(named).collect();

@@ -15,6 +15,7 @@ use takt_openflow::{Message, Version};
 
 use crate::admission::Presence;
 use crate::forwarding::rules::Kind;
+use crate::rules::Entry;
 
 /// What identifies a rule in a switch: table, priority and match, whose fields stand in the order of their numbers.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -174,6 +175,8 @@ pub struct Sync {
     wanted: Tables,
     actual: Tables,
     dirty: BTreeSet<Target>,
+    /// What messages that the switch has not acknowledged are about.
+    under_way: BTreeSet<Target>,
     /// What the switch refuses; not tried again before it is wanted otherwise.
     refused: BTreeSet<Target>,
     /// While this holds, nothing that is in the switch is changed or deleted, and nothing is added that follows from the topology.
@@ -184,6 +187,7 @@ impl Sync {
     /// The switch has these tables.
     pub fn read(&mut self, actual: Tables) {
         self.actual = actual;
+        self.under_way.clear();
         self.dirty.extend(self.wanted.targets());
         self.dirty.extend(self.actual.targets());
     }
@@ -193,13 +197,19 @@ impl Sync {
         &self.actual
     }
 
-    /// What the switch has of a rule.
-    pub fn presence(&self, flow: &FlowMod) -> Presence {
+    /// What the switch has of a rule and its meter.
+    pub fn presence(&self, Entry { flow, meter, .. }: &Entry) -> Presence {
         let key = FlowKey::of(flow);
+        let refuses = |meter: &MeterMod| self.refused.contains(&Target::Meter(meter.meter));
+        let has = |meter: &MeterMod| self.actual.meters.get(&meter.meter) == Some(meter);
+        let is_open = |meter: &MeterMod| self.under_way.contains(&Target::Meter(meter.meter));
         match self.actual.flows.get(&key) {
             _ if self.refused.contains(&Target::Flow(key.clone())) => Presence::Refused,
+            // The switch may have what was before, or what is to come.
+            _ if self.under_way.contains(&Target::Flow(key)) || meter.as_ref().is_some_and(is_open) => Presence::Other,
             None => Presence::Absent,
-            Some(actual) if is_same_flow(actual, flow) => Presence::Same,
+            Some(_) if meter.as_ref().is_some_and(refuses) => Presence::Refused,
+            Some(actual) if is_same_flow(actual, flow) && meter.as_ref().is_none_or(has) => Presence::Same,
             Some(_) => Presence::Other,
         }
     }
@@ -310,6 +320,7 @@ impl Sync {
         ordered.sort_by_key(|(order, ..)| *order);
         let mut change = Change::default();
         for (_, message, target) in ordered {
+            self.under_way.insert(target.clone());
             change.after.copy(&self.wanted, &target);
             change.messages.push(message);
             change.targets.push(target);
@@ -372,7 +383,10 @@ impl Sync {
     /// Whether an entry follows neither from links nor from hosts.
     fn is_base(&self, target: &Target) -> bool {
         match target {
-            Target::Flow(key) => self.wanted.flows.get(key).is_some_and(|flow| flow.cookie == Kind::Base.cookie()),
+            Target::Flow(key) => {
+                let kinds = [Kind::Base.cookie(), Kind::Isolation.cookie()];
+                self.wanted.flows.get(key).is_some_and(|flow| kinds.contains(&flow.cookie))
+            }
             // A group that is missing comes empty, or with what is wanted; nothing but a base rule names it.
             Target::Group(_) | Target::Meter(_) => true,
         }
@@ -381,6 +395,7 @@ impl Sync {
     /// The switch has executed a change.
     pub fn applied(&mut self, change: Change) {
         for target in &change.targets {
+            self.under_way.remove(target);
             self.actual.copy(&change.after, target);
         }
     }

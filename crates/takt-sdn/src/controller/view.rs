@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use takt_openflow::channel::Instant;
 use takt_wire::GuidPrefix;
+use takt_wire::discovery::HostStages;
 use takt_wire::qos::ReliabilityKind;
 
-use super::Controller;
+use super::{Controller, Standing};
 use crate::PortRef;
-use crate::contract::Contract;
+use crate::admission::Progress;
+use crate::contract::{Contract, Source};
 use crate::discovery::{Pair, PairView};
 use crate::model::{Egress, Snapshot};
-use crate::schedule::Scheduler;
+use crate::schedule::{PairStages, Scheduler};
 use crate::topology::{PortDescription, Role};
 use crate::view::{self, COUNTERS, DECISIONS_MAX, Decision, Endpoint, EndpointKind, Hop, LogEntry, View};
 
@@ -41,17 +43,33 @@ fn limited(depth: u64) -> Option<u64> {
     (depth != u64::MAX).then_some(depth)
 }
 
-fn contract_of(contract: &Contract) -> view::Contract {
+/// `stages` are those of the writer's host, whose jitter counts if none is declared, or if it is longer.
+fn contract_of(contract: &Contract, stages: Option<&HostStages>) -> view::Contract {
     let Contract { separation, jitter, size, limit, importance } = contract;
     let sources = [separation.source, jitter.source, size.source, limit.source, importance.source];
+    let mut sources = sources.map(|source| source.to_string());
+    let is_default = jitter.source == Source::Default;
+    let of_host = stages.map(|stages| stages.jitter_ns).filter(|ns| is_default || *ns > nanos(jitter.value));
+    if of_host.is_some() {
+        sources[1] = "stages of the writer's host".to_owned();
+    }
     view::Contract {
         separation_ns: nanos(separation.value),
-        jitter_ns: nanos(jitter.value),
+        jitter_ns: of_host.unwrap_or_else(|| nanos(jitter.value)),
         size: size.value,
         limit_ns: nanos(limit.value),
         importance: importance.value,
-        sources: sources.map(|source| source.to_string()),
+        sources,
     }
+}
+
+fn host_claims(stages: &PairStages) -> Vec<view::HostClaim> {
+    let ends = [(view::Place::Writer, &stages.writer), (view::Place::Reader, &stages.reader)];
+    let claim = |(place, stages): (view::Place, &Option<HostStages>)| {
+        let HostStages { flow, period_ns, jitter_ns, .. } = stages.as_ref()?;
+        Some(view::HostClaim { place, flow: flow.clone(), period_ns: *period_ns, jitter_ns: *jitter_ns })
+    };
+    ends.into_iter().filter_map(claim).collect()
 }
 
 impl Controller {
@@ -64,6 +82,8 @@ impl Controller {
             topology_version: self.topology.generation(),
             network_version: snapshot.as_ref().map(|snapshot| snapshot.version()),
             is_settled: self.is_settled(),
+            cluster: self.cluster_view(),
+            isolation: self.isolation_view(),
             switches: self.topology.switches().map(|dpid| self.switch_view(dpid, snapshot.as_deref())).collect(),
             links: self.topology.links().map(|(a, b)| self.link_view(a, b)).collect(),
             hosts: self.host_views(),
@@ -73,6 +93,27 @@ impl Controller {
             counters: self.counter_views(),
             log: self.decisions.entries.iter().cloned().collect(),
         }
+    }
+
+    fn cluster_view(&self) -> Option<view::Cluster> {
+        let (is_leader, generation) = match self.standing() {
+            Standing::Alone => return None,
+            Standing::Standby { generation } => (false, generation),
+            Standing::Leader { generation } => (true, generation),
+        };
+        Some(view::Cluster { is_leader, generation: generation.to_string() })
+    }
+
+    fn isolation_view(&self) -> Option<view::Isolation> {
+        let policy = self.discovery.isolation();
+        let is_denied = |pair: &Pair| self.discovery.pair(*pair).is_some_and(|view| view.is_denied);
+        (!policy.is_open()).then(|| view::Isolation {
+            default: policy.default_decision().name().to_owned(),
+            labels: policy.labels().iter().map(|label| label.name.clone()).collect(),
+            rules: policy.rules().len(),
+            denied_pairs: self.discovery.pairs().filter(is_denied).count(),
+            filters: self.filters().len(),
+        })
     }
 
     fn switch_view(&self, dpid: u64, snapshot: Option<&Snapshot>) -> view::Switch {
@@ -123,12 +164,14 @@ impl Controller {
         let participants = self.discovery.participants().filter_map(|data| {
             let prefix: GuidPrefix = data.guid.prefix;
             let (at, address, domain) = self.discovery.origin(prefix)?;
+            let labels = self.discovery.labels_of_participant(prefix);
             Some(view::Participant {
                 prefix: prefix.to_string(),
                 label: data.label(),
                 domain,
                 at: at.into(),
                 address: address.to_string(),
+                labels: labels.map(|labels| self.discovery.isolation().names(&labels)).unwrap_or_default(),
             })
         });
         participants.collect()
@@ -166,7 +209,8 @@ impl Controller {
         };
         let samples = progress.as_ref().and_then(|progress| progress.routes.first());
         // A pair within one host has no way through the network.
-        let bound_ns = samples.map(|route| route.bound_ns).or((decision == Decision::Admitted).then_some(0));
+        let bound_of = |progress: &Progress| progress.samples_ns().map(|bound_ns| progress.stages.whole_ns(bound_ns));
+        let bound_ns = progress.as_ref().and_then(bound_of).or((decision == Decision::Admitted).then_some(0));
         let reason = refusal.map(|refusal| refusal.reason.clone());
         Some(view::Pair {
             writer: pair.writer.to_string(),
@@ -175,17 +219,41 @@ impl Controller {
             type_name: known.writer.type_name.clone(),
             from: known.writer_host.1.ip().to_string(),
             to: known.reader_host.1.ip().to_string(),
-            contract: known.contract.as_ref().ok().map(contract_of), // tidy-allow(dropped-cause): it is in `missing`.
+            contract: known.contract.as_ref().ok().map(|it| contract_of(it, known.writer.host_stages.as_ref())), // tidy-allow(dropped-cause): it is in `missing`.
             missing: known.contract.as_ref().err().map(ToString::to_string),
             decision,
             bound_ns,
             hops: samples.map(Hop::all_of).unwrap_or_default(),
+            stages: progress.as_ref().map(|progress| self.stage_views(progress)).unwrap_or_default(),
+            hosts: progress.as_ref().map(|progress| host_claims(&progress.stages)).unwrap_or_default(),
+            measured: self.discovery.observed_ns(pair.reader).map(|worst_ns| view::Measured { worst_ns }),
             reason: reason.or(known.refused.map(str::to_owned)),
             binding_hop: refusal
                 .and_then(|refusal| refusal.hop)
                 .map(|(port, class)| Hop { sender: port.into(), class }),
             remedies: refusal.map(|refusal| refusal.remedies.into()).unwrap_or_default(),
         })
+    }
+
+    /// What the bound of an admitted pair is made of.
+    fn stage_views(&self, progress: &Progress) -> Vec<view::Stage> {
+        let of_host = |place, stages: &Option<HostStages>| -> Vec<view::Stage> {
+            let stages = stages.iter().flat_map(|stages| &stages.stages);
+            stages.map(|stage| view::Stage { place, name: stage.name.clone(), bound_ns: stage.bound_ns }).collect()
+        };
+        let scheduler = self.admission.as_ref().map(|admission| admission.scheduler());
+        let queues = progress.routes.first().into_iter().flat_map(|route| &route.hops).map(|hop| {
+            let budgets = scheduler.and_then(|scheduler| scheduler.port_use(hop.port)).map(|(_, budgets)| budgets);
+            let bound_ns = budgets.and_then(|budgets| budgets.get(hop.class).copied()).unwrap_or_default();
+            let name = format!("{}, class {}", view::Sender::from(hop.port), hop.class);
+            view::Stage { place: view::Place::Network, name, bound_ns }
+        });
+        let queues: Vec<view::Stage> = queues.collect();
+        let hosts = &progress.stages;
+        let mut stages = of_host(view::Place::Writer, &hosts.writer);
+        stages.extend(queues);
+        stages.extend(of_host(view::Place::Reader, &hosts.reader));
+        stages
     }
 
     /// The values of [`COUNTERS`], in their order.
@@ -203,6 +271,9 @@ impl Controller {
             own.unreachable,
             own.discovery,
             own.unsent,
+            own.control_excess,
+            own.isolated,
+            own.filters_without_room,
             own.no_room_for_rule,
             own.errors,
             own.events_dropped,

@@ -2,7 +2,7 @@
 
 use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::cursor::Endianness;
-use takt_wire::discovery::{ENCAPSULATION_LEN, key_payload};
+use takt_wire::discovery::{ENCAPSULATION_LEN, PID_TAKT_REFUSAL, key_payload, put_refusal};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{HEADER_LEN, Header};
 use takt_wire::parameter::{
@@ -13,16 +13,6 @@ use takt_wire::{
     Duration, EntityId, Full, Gap, Guid, GuidPrefix, Heartbeat, Payload, ProtocolVersion, SequenceNumber,
     SequenceNumberSet, VendorId,
 };
-
-/// Vendor-specific parameter of an incompatible announcement: the four octets `takt` and a CDR string with the reason. Only Takt
-/// participants are sent it.
-pub const PID_TAKT_REFUSAL: u16 = 0x8f01;
-
-/// First octets of the value of [`PID_TAKT_REFUSAL`], since other vendors may give the number another meaning.
-pub const REFUSAL_MAGIC: [u8; 4] = *b"takt";
-
-/// Octets of a reason on the wire; a longer one is cut.
-pub const REASON_LEN_MAX: usize = 200;
 
 /// Fragments of announcements that the interceptor itself cuts.
 const FRAGMENT_LEN: u16 = 1024;
@@ -133,7 +123,9 @@ pub(super) fn incompatible(
     let (list, _) = ParameterList::parse(list, endianness).ok()?;
     let mut changed = ParameterListBuilder::after(encapsulation.to_vec(), endianness);
     for parameter in list {
-        if parameter.pid == PID_OWNERSHIP || (is_writer && parameter.pid == PID_LATENCY_BUDGET) {
+        if [PID_OWNERSHIP, PID_TAKT_REFUSAL].contains(&parameter.pid)
+            || (is_writer && parameter.pid == PID_LATENCY_BUDGET)
+        {
             continue;
         }
         let flag = if parameter.must_understand { FLAG_MUST_UNDERSTAND } else { 0 };
@@ -145,11 +137,7 @@ pub(super) fn incompatible(
         changed.put(PID_LATENCY_BUDGET, |value| value.duration(Duration::INFINITE));
     }
     if let Some(reason) = reason {
-        let end = (0..=REASON_LEN_MAX.min(reason.len())).rev().find(|end| reason.is_char_boundary(*end)).unwrap_or(0);
-        changed.put(PID_TAKT_REFUSAL, |value| {
-            value.bytes(&REFUSAL_MAGIC);
-            value.string(&reason[..end]);
-        });
+        put_refusal(&mut changed, reason);
     }
     Some(changed.finish())
 }

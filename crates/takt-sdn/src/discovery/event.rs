@@ -90,6 +90,11 @@ pub enum Event {
         /// The address that it sends from.
         source: SocketAddr,
     },
+    /// The longest times that a participant saw have grown.
+    LatencyReported {
+        /// Its prefix.
+        participant: GuidPrefix,
+    },
     /// A participant said farewell, or its lease ended.
     ParticipantGone {
         /// Its prefix.
@@ -103,6 +108,19 @@ pub enum Event {
         pair: Pair,
         /// What was declared, or what is missing.
         contract: Result<Contract, NoContract>,
+    },
+    /// The writer of an admitted pair, or of one that asks, has another reader that needs no admission: the pair has no contract, or is within
+    /// one host. With it the writer may begin to send by multicast. The announcement is held as that of a pair with a contract.
+    CompanionFound {
+        /// The pair.
+        pair: Pair,
+    },
+    /// A writer and a reader match, and the policy of isolation denies it: they are shown to each other as incompatible.
+    PairDenied {
+        /// The pair.
+        pair: Pair,
+        /// What denies it.
+        reason: String,
     },
     /// A pair is no more: an endpoint was deleted, became incompatible, or lost its participant.
     PairGone {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
 use takt_openflow::channel::Instant;
-use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
-use takt_wire::{EntityId, Guid, GuidPrefix, Locator, Submessage};
+use takt_wire::discovery::{ObservedLatency, ParticipantData, PublicationData, SubscriptionData};
+use takt_wire::{EntityId, Guid, GuidPrefix, Locator, Submessage, VendorId};
 
 use super::directory::{Data, Directory, Origin, stream_index};
 use super::fragments::Reassemblies;
@@ -15,6 +15,7 @@ use super::{Counters, Decision, Emission, Event, Forgery, Limit, Limits, Pair};
 use crate::PortRef;
 use crate::contract::{Contract, ContractFile, NoContract};
 use crate::frame::{Frame, Network};
+use crate::isolation::{Isolation, Labels, Subject};
 
 /// Secured SEDP writers have entity keys that begin so, as DDS Security assigns them.
 const SECURED_KEY: u8 = 0xff;
@@ -39,6 +40,8 @@ pub struct Config {
     pub refusal: RefusalForm,
     /// The operator's contracts.
     pub contracts: ContractFile,
+    /// The operator's policy of isolation.
+    pub isolation: Isolation,
 }
 
 /// Standing of a pair.
@@ -50,6 +53,8 @@ pub(super) enum Standing {
     Pending(Instant),
     Released,
     Refused(String),
+    /// The policy of isolation denies it, whatever the controller says.
+    Denied(String),
 }
 
 /// A pair with what is known of it.
@@ -72,12 +77,22 @@ pub struct PairView<'a> {
     pub writer_host: (PortRef, SocketAddr),
     /// The same of the reader's.
     pub reader_host: (PortRef, SocketAddr),
-    /// Where the reader listens: its own locators, or those of its participant.
+    /// Where the reader listens by unicast: its own locators, or those of its participant.
     pub destinations: Vec<Locator>,
+    /// Groups by which the reader receives samples: its own, or those of its participant.
+    pub groups: Vec<Locator>,
+    /// The VLAN of the writer's discovery, or of the reader's, if one has a tag.
+    pub vlan: Option<u16>,
+    /// Who made the writer.
+    pub writer_vendor: VendorId,
+    /// Who made the reader.
+    pub reader_vendor: VendorId,
     /// The reason of a refusal.
     pub refused: Option<&'a str>,
     /// Whether it waits for a verdict.
     pub is_pending: bool,
+    /// Whether the policy of isolation refuses it.
+    pub is_denied: bool,
 }
 
 /// What an announcement was altered to.
@@ -113,6 +128,7 @@ pub struct Interceptor {
     pub(super) limits: Limits,
     pub(super) refusal: RefusalForm,
     pub(super) contracts: ContractFile,
+    pub(super) isolation: Isolation,
     pub(super) directory: Directory,
     pub(super) pairs: BTreeMap<Pair, PairState>,
     /// Pairs that wait for a verdict, by the end of their time.
@@ -139,6 +155,7 @@ impl Interceptor {
             limits: config.limits,
             refusal: config.refusal,
             contracts: config.contracts,
+            isolation: config.isolation,
             directory: Directory::default(),
             pairs: BTreeMap::new(),
             pending: BTreeSet::new(),
@@ -246,6 +263,44 @@ impl Interceptor {
         Some((participant.origin.port, participant.origin.source, participant.domain))
     }
 
+    /// The policy of isolation.
+    pub fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+
+    /// The labels of a participant by the policy of isolation.
+    pub fn labels_of_participant(&self, prefix: GuidPrefix) -> Option<Labels> {
+        let participant = self.directory.participants.get(&prefix)?;
+        let ParticipantData { user_data, properties, .. } = &participant.data;
+        Some(self.isolation.labels_of(&Subject {
+            address: participant.origin.source.ip(),
+            domain: participant.domain,
+            partition: None,
+            declared: &[(user_data, properties)],
+        }))
+    }
+
+    /// The labels of an endpoint: those of its participant, and its own.
+    fn labels_of(&self, guid: Guid) -> Option<Labels> {
+        let participant = self.directory.participants.get(&guid.prefix)?;
+        let ParticipantData { user_data, properties, .. } = &participant.data;
+        let (partition, own) = match &self.directory.endpoints.get(&guid)?.data {
+            Data::Writer(data) => (&data.partition, (&data.qos.user_data, &data.qos.property)),
+            Data::Reader(data) => (&data.partition, (&data.qos.user_data, &data.qos.property)),
+        };
+        Some(self.isolation.labels_of(&Subject {
+            address: participant.origin.source.ip(),
+            domain: participant.domain,
+            partition: Some(partition),
+            declared: &[own, (user_data, properties)],
+        }))
+    }
+
+    /// Why the policy of isolation denies a pair; `None` if it does not.
+    pub(super) fn denial(&self, pair: Pair) -> Option<String> {
+        self.isolation.denial(&self.labels_of(pair.writer)?, &self.labels_of(pair.reader)?)
+    }
+
     /// The writers, with the data that they announced.
     pub fn writers(&self) -> impl Iterator<Item = &PublicationData> {
         self.directory.endpoints.values().filter_map(|endpoint| match &endpoint.data {
@@ -267,6 +322,19 @@ impl Interceptor {
         self.pairs.keys().copied()
     }
 
+    /// The pairs of an endpoint.
+    pub fn pairs_of(&self, endpoint: Guid) -> Vec<Pair> {
+        let own = self.directory.endpoints.get(&endpoint);
+        own.map_or(Vec::new(), |own| own.peers.iter().map(|peer| own.pair(*peer)).collect())
+    }
+
+    /// The longest time that was seen of an endpoint, in nanoseconds, if its participant reports it.
+    pub fn observed_ns(&self, endpoint: Guid) -> Option<u64> {
+        let participant = self.directory.participants.get(&endpoint.prefix)?;
+        let mut reports = ObservedLatency::all_of(&participant.data.properties);
+        reports.find(|report| report.entity == endpoint.entity_id).map(|report| report.worst_ns)
+    }
+
     /// A pair that matches.
     pub fn pair(&self, pair: Pair) -> Option<PairView<'_>> {
         let state = self.pairs.get(&pair)?;
@@ -278,10 +346,13 @@ impl Interceptor {
         };
         let participant = self.directory.participants.get(&pair.reader.prefix)?;
         let or = |own: &[Locator], default: &[Locator]| if own.is_empty() { default.to_vec() } else { own.to_vec() };
-        let mut destinations = or(&reader.unicast, &participant.data.default_unicast);
-        destinations.extend(or(&reader.multicast, &participant.data.default_multicast));
+        let destinations = or(&reader.unicast, &participant.data.default_unicast);
+        let of_writer = self.directory.participants.get(&pair.writer.prefix)?;
+        let (writer_vendor, reader_vendor) = (of_writer.header.vendor, participant.header.vendor);
+        let tags = of_writer.origin.tags.iter().chain(&participant.origin.tags);
+        let vlan = tags.map(|tag| tag.vid).next();
         let refused = match &state.standing {
-            Standing::Refused(reason) => Some(reason.as_str()),
+            Standing::Refused(reason) | Standing::Denied(reason) => Some(reason.as_str()),
             _ => None,
         };
         Some(PairView {
@@ -291,8 +362,13 @@ impl Interceptor {
             writer_host: host(pair.writer.prefix)?,
             reader_host: host(pair.reader.prefix)?,
             destinations,
+            groups: self.groups_of(pair.reader).to_vec(),
+            vlan,
+            writer_vendor,
+            reader_vendor,
             refused,
             is_pending: matches!(state.standing, Standing::Pending(_)),
+            is_denied: matches!(state.standing, Standing::Denied(_)),
         })
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use takt_openflow::channel::Instant;
-use takt_wire::discovery::{ParticipantData, parse_key};
+use takt_wire::discovery::{LATENCY_PROPERTY, ParticipantData, parse_key};
 use takt_wire::inline_qos::InlineQos;
 use takt_wire::message::Header;
 use takt_wire::{Data as DataSubmessage, DataFrag, EntityId, Guid, GuidPrefix, Payload, Submessage};
@@ -125,6 +125,9 @@ impl Interceptor {
         let by_port = to.port().saturating_sub(PORT_BASE) / PORTS_PER_DOMAIN;
         let domain = announced.domain_id.unwrap_or(u32::from(by_port));
         let label = announced.label();
+        let reported = |data: &ParticipantData| data.properties.get(LATENCY_PROPERTY).map(str::to_owned);
+        let (new, known) =
+            (reported(&announced), self.directory.participants.get(&source).and_then(|it| reported(&it.data)));
         match self.directory.announce(
             now,
             Header { prefix: source, ..*header },
@@ -133,7 +136,12 @@ impl Interceptor {
             origin,
             &self.limits,
         ) {
-            Ok(false) => Fate::Keep,
+            Ok(false) => {
+                if new != known {
+                    self.report(Event::LatencyReported { participant: source });
+                }
+                Fate::Keep
+            }
             Ok(true) => {
                 let end = self.directory.participants.get(&source).and_then(|participant| participant.lease_end());
                 end.map(|end| self.leases.insert((end, source)));
@@ -353,19 +361,29 @@ impl Interceptor {
         };
         let (Data::Writer(writer), Data::Reader(reader)) = (&writer.data, &reader.data) else { return };
         let contract = resolve(writer, reader, &self.contracts);
-        if self.pairs.get(&pair).is_some_and(|state| state.contract == contract) {
-            return;
-        }
         let address = |prefix| self.directory.participants.get(&prefix).map(|it| it.origin.source.ip());
         let is_local = address(pair.writer.prefix) == address(pair.reader.prefix);
-        let standing = if contract.is_ok() && !is_local {
-            Standing::Pending(now.after(self.limits.verdict_timeout))
-        } else {
-            Standing::Free
+        // What stays in one host passes no switch.
+        let denial = if is_local { None } else { self.denial(pair) };
+        let is_as_before = |state: &PairState| {
+            let denied = if let Standing::Denied(reason) = &state.standing { Some(reason) } else { None };
+            state.contract == contract && denied == denial.as_ref()
+        };
+        if self.pairs.get(&pair).is_some_and(is_as_before) {
+            return;
+        }
+        let is_companion = (contract.is_err() || is_local) && self.is_companion(pair);
+        let standing = match denial {
+            Some(reason) => Standing::Denied(reason),
+            None if is_companion || contract.is_ok() && !is_local => {
+                Standing::Pending(now.after(self.limits.verdict_timeout))
+            }
+            None => Standing::Free,
         };
         if let Standing::Pending(until) = standing {
             self.pending.insert((until, pair));
         }
+        let denial = if let Standing::Denied(reason) = &standing { Some(reason.clone()) } else { None };
         let state = PairState { contract: contract.clone(), standing };
         if let Some(PairState { standing: Standing::Pending(until), .. }) = self.pairs.insert(pair, state) {
             // The time of the verdict begins again, unless it is the same moment.
@@ -373,8 +391,13 @@ impl Interceptor {
                 self.pending.remove(&(until, pair));
             }
         }
-        if !is_local {
-            self.report(Event::PairFound { pair, contract });
+        match denial {
+            Some(reason) => self.report(Event::PairDenied { pair, reason }),
+            None if !is_local => self.report(Event::PairFound { pair, contract }),
+            None => {}
+        }
+        if is_companion && matches!(self.pairs.get(&pair), Some(PairState { standing: Standing::Pending(_), .. })) {
+            self.report(Event::CompanionFound { pair });
         }
         self.show_pair(now, pair);
     }

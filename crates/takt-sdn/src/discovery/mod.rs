@@ -20,6 +20,7 @@
 mod announcement;
 mod directory;
 mod event;
+mod fan_out;
 mod fragments;
 mod interceptor;
 mod learning;
@@ -31,7 +32,6 @@ mod stream;
 mod treatment;
 mod verdict;
 
-pub use announcement::{PID_TAKT_REFUSAL, REASON_LEN_MAX, REFUSAL_MAGIC};
 pub use event::{Counters, Decision, Emission, Event, Forgery, Limit, Pair};
 pub use interceptor::{Config, Interceptor, PairView, RefusalForm};
 pub use limits::Limits;

@@ -123,7 +123,8 @@ impl Interceptor {
         }
         for (pair, state) in &self.pairs {
             let standing = match &state.standing {
-                Standing::Pending(_) => continue,
+                // What the policy of the next run denies is found then.
+                Standing::Pending(_) | Standing::Denied(_) => continue,
                 Standing::Free => StandingRecord::Free,
                 Standing::Released => StandingRecord::Released,
                 Standing::Refused(reason) => StandingRecord::Refused(reason.clone()),
@@ -213,7 +214,7 @@ impl Interceptor {
                 }
             }
             let kept = records.get(&pair_key("pair", pair)).and_then(|value| from_slice(value).ok()); // tidy-allow(dropped-cause): then it is decided again.
-            let standing = match kept {
+            let standing = match kept.filter(|_| self.denial(pair).is_none()) {
                 Some(StandingRecord::Free) => Standing::Free,
                 Some(StandingRecord::Released) => Standing::Released,
                 Some(StandingRecord::Refused(reason)) => Standing::Refused(reason),
@@ -237,7 +238,7 @@ impl Interceptor {
         with_contract.filter_map(|(pair, state)| match state.standing {
             Standing::Released => Some((*pair, true)),
             Standing::Refused(_) => Some((*pair, false)),
-            Standing::Free | Standing::Pending(_) => None,
+            Standing::Free | Standing::Pending(_) | Standing::Denied(_) => None,
         })
     }
 }

@@ -137,6 +137,8 @@ impl Interceptor {
                 Some(Standing::Free | Standing::Released) => return Wanted::True,
                 Some(Standing::Pending(_)) => is_pending = true,
                 Some(Standing::Refused(reason)) => refusal = Some(reason),
+                // No other pair of the two participants opens what is denied.
+                Some(Standing::Denied(reason)) => return Wanted::Refused(reason.clone()),
                 None => {}
             }
         }

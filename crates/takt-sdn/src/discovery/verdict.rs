@@ -64,6 +64,9 @@ impl Interceptor {
 
     fn settle(&mut self, now: Instant, pair: Pair, standing: Standing) -> Result<(), UnknownPair> {
         let state = self.pairs.get_mut(&pair).ok_or(UnknownPair(pair))?;
+        if matches!(state.standing, Standing::Denied(_)) {
+            return Ok(());
+        }
         if let Standing::Pending(until) = std::mem::replace(&mut state.standing, standing) {
             self.pending.remove(&(until, pair));
         }

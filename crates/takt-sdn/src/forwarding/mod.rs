@@ -12,19 +12,15 @@ use std::collections::BTreeSet;
 
 pub use self::tree::{Link, next_hops, spanning_tree};
 
-/// Packets to the controller that a switch may send, per second, by cause.
+/// Packets to the controller that a switch may send, per second; as many at once.
 #[derive(Clone, Debug)]
 pub struct Rates {
-    /// LLDP from ports that lead to switches.
+    /// LLDP from all ports that lead to switches.
     pub lldp_of_links: u32,
-    /// LLDP from all other ports together.
-    pub lldp_of_others: u32,
-    /// ARP, neighbour discovery, IGMP and MLD.
-    pub learning: u32,
-    /// Frames without a rule.
+    /// From each other port: DDS discovery, ARP, neighbour discovery, IGMP, MLD, LLDP, and frames of unknown sources.
+    pub port: u32,
+    /// Frames to unknown destinations, from all ports.
     pub miss: u32,
-    /// DDS discovery.
-    pub discovery: u32,
 }
 
 /// How to forward.
@@ -55,14 +51,64 @@ impl Default for Config {
             clear_dscp: false,
             domains: (0..10).collect(),
             membership: membership::Config::default(),
-            rates: Rates { lldp_of_links: 1000, lldp_of_others: 200, learning: 500, miss: 1000, discovery: 2000 },
+            rates: Rates { lldp_of_links: 1000, port: 1000, miss: 1000 },
         }
     }
+}
+
+/// The largest domain: the ports of larger ones are not in 16 bits.
+pub const DOMAIN_MAX: u16 = 232;
+
+/// Reads domains: numbers and ranges with commas between, as in `0-9,42`.
+///
+/// # Errors
+/// What is no domain, and what is expected.
+pub fn parse_domains(text: &str) -> Result<BTreeSet<u16>, String> {
+    let wrong = |part: &str| {
+        format!("{part:?} is no domain and no range; expected numbers from 0 to {DOMAIN_MAX}, as in 0-9,42")
+    };
+    let number = |part: &str, whole: &str| {
+        let domain = part.trim().parse::<u16>().map_err(|_| wrong(whole))?;
+        if domain > DOMAIN_MAX { Err(wrong(whole)) } else { Ok(domain) }
+    };
+    let mut domains = BTreeSet::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (number(first, part)?, number(last, part)?);
+        if first > last {
+            return Err(wrong(part));
+        }
+        domains.extend(first..=last);
+    }
+    Ok(domains)
 }
 
 impl Config {
     /// The UDP ports of multicast discovery of the domains.
     pub fn discovery_ports(&self) -> BTreeSet<u16> {
         self.domains.iter().filter_map(|domain| domain.checked_mul(250)?.checked_add(7400)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn domains_are_read_from_numbers_and_ranges() {
+        let read = |text| parse_domains(text).map(|domains| domains.into_iter().collect::<Vec<_>>());
+        assert_eq!(read("0-2, 42"), Ok(vec![0, 1, 2, 42]));
+        assert_eq!(read("0-232").map(|domains| domains.len()), Ok(233));
+        for text in ["", "x", "233", "0-233", "9-0", "1,,2", "-1"] {
+            let error = read(text).expect_err(text);
+            assert!(error.contains("expected numbers from 0 to 232"), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_domain_has_a_port_of_multicast_discovery() {
+        let config = Config { domains: (0..=DOMAIN_MAX).collect(), ..Config::default() };
+        let ports = config.discovery_ports();
+        assert_eq!((ports.len(), ports.first(), ports.last()), (233, Some(&7400), Some(&65_400)));
     }
 }

@@ -1,9 +1,11 @@
 //! The rules that make switches forward as plain Ethernet does.
 //!
-//! Table 0 decides what may enter, table 1 clears the DSCP if classes are for admitted flows alone, table 2 decides where frames go. Priorities between [`RESERVED_PRIORITY`] and [`LINK_PRIORITY`] of table 0 are
+//! Table 0 decides what may enter, table 1 clears the DSCP if classes are for admitted flows alone, table 2 decides where frames go, table 3
+//! limits what goes to the controller: each port has a meter of its own, so that a flood of one host there delays no frame of other ports. Frames that
+//! no rule of table 2 matches share one meter for all ports of a switch. Priorities between [`RESERVED_PRIORITY`] and [`LINK_PRIORITY`] of table 0 are
 //! left to rules for admitted flows. Every rule has a cookie of [`COOKIE`]; its kind is in the next octet.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use takt_openflow::action::Action;
@@ -17,6 +19,7 @@ use takt_openflow::value::{MacAddress, NO_BUFFER_LEN, PortNo};
 use super::Config;
 use crate::devices::HostId;
 use crate::frame::lldp::NEAREST_BRIDGE;
+use crate::isolation::Filter;
 use crate::topology::Role;
 
 /// The upper 16 bits of every cookie.
@@ -39,6 +42,8 @@ pub enum Kind {
     Multicast = 5,
     /// It carries an admitted flow.
     Admitted = 6,
+    /// It follows from the policy of isolation.
+    Isolation = 7,
 }
 
 impl Kind {
@@ -54,6 +59,10 @@ pub const ADMISSION: u8 = 0;
 pub const MARKING: u8 = 1;
 /// The table that decides where frames go.
 pub const FORWARDING: u8 = 2;
+/// The table that limits what hosts send to the controller, port by port.
+pub const CONTROL: u8 = 3;
+/// Tables that a switch needs.
+pub const TABLES: u8 = 4;
 
 /// LLDP, and addresses that bridges do not forward (table 0).
 pub const RESERVED_PRIORITY: u16 = 60_000;
@@ -70,6 +79,7 @@ const BLOCKED_PRIORITY: u16 = 30_000;
 const ROUTE_PRIORITY: u16 = 20_000;
 const MULTICAST_PRIORITY: u16 = 15_000;
 const FLOOD_PRIORITY: u16 = 10_000;
+const PORT_PRIORITY: u16 = 10_000;
 
 /// The group of each switch that floods along the tree.
 pub const FLOOD_GROUP: u32 = 0x544b_0001;
@@ -77,10 +87,14 @@ pub const FLOOD_GROUP: u32 = 0x544b_0001;
 /// Meters of packets to the controller.
 mod meter {
     pub const LLDP_OF_LINKS: u32 = 1;
-    pub const LLDP_OF_OTHERS: u32 = 2;
-    pub const LEARNING: u32 = 3;
-    pub const MISS: u32 = 4;
-    pub const DISCOVERY: u32 = 5;
+    pub const MISS: u32 = 2;
+    /// The first one of a port.
+    const PORTS: u32 = 16;
+
+    /// The meter of a port. Ports with large numbers share that of [`MISS`]; the ids of meters of admitted flows begin behind the others.
+    pub fn of_port(port: u32) -> u32 {
+        if port < crate::admission::FIRST_METER - PORTS { PORTS + port } else { MISS }
+    }
 }
 
 const ARP: u16 = 0x0806;
@@ -133,27 +147,20 @@ impl Rules<'_> {
         instructions
     }
 
-    /// Meters of packets to the controller.
-    pub fn meters(&self) -> Vec<MeterMod> {
+    /// Meters of packets to the controller, for a switch with these ports.
+    pub fn meters(&self, ports: &[u32]) -> BTreeMap<u32, MeterMod> {
         if !self.has_meters {
-            return Vec::new();
+            return BTreeMap::new();
         }
         let rates = &self.config.rates;
-        let meters = [
-            (meter::LLDP_OF_LINKS, rates.lldp_of_links),
-            (meter::LLDP_OF_OTHERS, rates.lldp_of_others),
-            (meter::LEARNING, rates.learning),
-            (meter::MISS, rates.miss),
-            (meter::DISCOVERY, rates.discovery),
-        ];
+        let of_ports = ports.iter().map(|port| (meter::of_port(*port), rates.port));
+        let others = [(meter::LLDP_OF_LINKS, rates.lldp_of_links), (meter::MISS, rates.miss)];
         let flags = meter_flags::PKTPS | meter_flags::BURST;
-        let of = |(meter, rate): (u32, u32)| MeterMod {
-            command: MeterCommand::Add,
-            flags,
-            meter,
-            bands: vec![Band::Drop { rate, burst: rate }],
+        let of = |(meter, rate): (u32, u32)| {
+            let bands = vec![Band::Drop { rate, burst: rate }];
+            (meter, MeterMod { command: MeterCommand::Add, flags, meter, bands })
         };
-        meters.into_iter().map(of).collect()
+        of_ports.chain(others).map(of).collect()
     }
 
     /// Rules that do not depend on links or hosts. The datagrams to the UDP ports `discovery` go to the controller, and those to the
@@ -162,17 +169,17 @@ impl Rules<'_> {
         let kind = Kind::Base;
         let lldp = vec![Oxm::EthDst(MacAddress(NEAREST_BRIDGE.0).into()), Oxm::EthType(LLDP)];
         let reserved = Oxm::EthDst(Masked::new(MacAddress([0x01, 0x80, 0xc2, 0, 0, 0]), RESERVED_MASK));
+        let limited = || vec![Instruction::GotoTable(CONTROL)];
         let mut rules = vec![
-            base(kind, ADMISSION, RESERVED_PRIORITY, lldp, self.to_controller(meter::LLDP_OF_OTHERS)),
+            base(kind, ADMISSION, RESERVED_PRIORITY, lldp, limited()),
             base(kind, ADMISSION, RESERVED_PRIORITY - 1, vec![reserved], vec![]),
-            base(kind, ADMISSION, 0, vec![], self.to_controller(meter::MISS)),
+            base(kind, ADMISSION, 0, vec![], limited()),
             base(kind, MARKING, 0, vec![], vec![Instruction::GotoTable(FORWARDING)]),
             base(kind, FORWARDING, FLOOD_PRIORITY, vec![group_addresses()], apply(vec![Action::Group(FLOOD_GROUP)])),
             base(kind, FORWARDING, 0, vec![], self.to_controller(meter::MISS)),
+            base(kind, CONTROL, 0, vec![], self.to_controller(meter::MISS)),
         ];
-        let mut learn = |matching| {
-            rules.push(base(kind, ADMISSION, LEARNING_PRIORITY, matching, self.to_controller(meter::LEARNING)));
-        };
+        let mut learn = |matching| rules.push(base(kind, ADMISSION, LEARNING_PRIORITY, matching, limited()));
         learn(vec![Oxm::EthType(ARP)]);
         learn(vec![Oxm::EthType(IPV4), Oxm::IpProto(IGMP)]);
         for number in LEARNING_ICMPV6 {
@@ -180,9 +187,7 @@ impl Rules<'_> {
         }
         for ether_type in [IPV4, IPV6] {
             if self.config.clear_dscp {
-                let mut instructions = apply(vec![Action::SetField(Oxm::IpDscp(0))]);
-                instructions.push(Instruction::GotoTable(FORWARDING));
-                rules.push(base(kind, MARKING, CLEARING_PRIORITY, vec![Oxm::EthType(ether_type)], instructions));
+                rules.push(base(kind, MARKING, CLEARING_PRIORITY, vec![Oxm::EthType(ether_type)], self.onward()));
             }
             let udp = vec![Oxm::EthType(ether_type), Oxm::IpProto(UDP)];
             if self.config.drop_udp_fragments {
@@ -191,8 +196,7 @@ impl Rules<'_> {
             }
             for port in discovery {
                 let matching = [udp.clone(), vec![Oxm::UdpDst(*port)]].concat();
-                let to_controller = self.to_controller(meter::DISCOVERY);
-                rules.push(base(kind, ADMISSION, DISCOVERY_PRIORITY, matching, to_controller));
+                rules.push(base(kind, ADMISSION, DISCOVERY_PRIORITY, matching, limited()));
             }
         }
         for to in metatraffic {
@@ -201,9 +205,25 @@ impl Rules<'_> {
                 IpAddr::V6(address) => (IPV6, Oxm::Ipv6Dst(address.into())),
             };
             let matching = vec![Oxm::EthType(ether_type), Oxm::IpProto(UDP), address, Oxm::UdpDst(to.port())];
-            rules.push(base(kind, ADMISSION, DISCOVERY_PRIORITY, matching, self.to_controller(meter::DISCOVERY)));
+            rules.push(base(kind, ADMISSION, DISCOVERY_PRIORITY, matching, limited()));
         }
         rules
+    }
+
+    /// What the policy of isolation lets pass and drops.
+    pub fn isolation(&self, filters: &[Filter]) -> Vec<FlowMod> {
+        let rule = |filter: &Filter| {
+            let instructions = if filter.is_allowed { self.onward() } else { Vec::new() };
+            let priority = CLEARING_PRIORITY + 1 + filter.rank;
+            base(Kind::Isolation, MARKING, priority, filter.fields(), instructions)
+        };
+        filters.iter().map(rule).collect()
+    }
+
+    /// A packet of IP goes on, without a class.
+    fn onward(&self) -> Vec<Instruction> {
+        let clear = self.config.clear_dscp.then(|| apply(vec![Action::SetField(Oxm::IpDscp(0))]));
+        clear.into_iter().flatten().chain([Instruction::GotoTable(FORWARDING)]).collect()
     }
 
     /// Rules that follow from the roles of the ports. Floods use the ports of `tree` alone among those that lead to switches.
@@ -211,10 +231,12 @@ impl Rules<'_> {
         let kind = Kind::Topology;
         let mut rules = Vec::new();
         for (port, role) in ports {
+            let in_port = Oxm::InPort(PortNo(*port));
             if !matches!(role, Role::Link(_)) {
+                let to_controller = self.to_controller(meter::of_port(*port));
+                rules.push(base(kind, CONTROL, PORT_PRIORITY, vec![in_port], to_controller));
                 continue;
             }
-            let in_port = Oxm::InPort(PortNo(*port));
             let lldp = vec![in_port.clone(), Oxm::EthDst(MacAddress(NEAREST_BRIDGE.0).into()), Oxm::EthType(LLDP)];
             let to_controller = self.to_controller(meter::LLDP_OF_LINKS);
             rules.push(base(kind, ADMISSION, RESERVED_PRIORITY + 1, lldp, to_controller));

@@ -143,22 +143,22 @@ pub fn replace_udp_payload(frame: &Frame<'_>, payload: &[u8]) -> Result<Vec<u8>,
     Ok(out)
 }
 
-/// The frame without DSCP, so that it is in the lowest class; as it is, if it carries no IP.
-pub fn without_dscp(frame: &Frame<'_>) -> Vec<u8> {
+/// The frame with another DSCP (6 bits), 0 for the lowest class; as it is, if it carries no IP.
+pub fn with_dscp(frame: &Frame<'_>, dscp: u8) -> Vec<u8> {
     let mut out = frame.bytes().to_vec();
     let Ok(Network::Ip(packet)) = frame.network() else { return out };
     let (at, is_v4) = (frame.header_len(), packet.source().is_ipv4());
     if is_v4 {
         let header = &mut out[at..at + packet.header_len()];
-        header[1] &= 0x03;
+        header[1] = header[1] & 0x03 | dscp << 2;
         header[10..12].fill(0);
         let mut sum = Sum::default();
         sum.add(header);
         header[10..12].copy_from_slice(&sum.checksum().to_be_bytes());
     } else {
         // The traffic class follows the four bits of the version; its last two bits are ECN.
-        out[at] &= 0xf0;
-        out[at + 1] &= 0x3f;
+        out[at] = out[at] & 0xf0 | dscp >> 2 & 0x0f;
+        out[at + 1] = out[at + 1] & 0x3f | dscp << 6;
     }
     out
 }

@@ -15,7 +15,7 @@ pub mod membership;
 #[cfg(test)]
 mod tests;
 
-pub use build::{CannotRewrite, UdpFrame, arp_frame, replace_udp_payload, without_dscp};
+pub use build::{CannotRewrite, UdpFrame, arp_frame, replace_udp_payload, with_dscp};
 pub use ip::{Fragment, IpPacket};
 use takt_packet::UdpDatagram;
 pub use takt_packet::{ArpOperation, ArpPacket, EtherType, MacAddress, Malformed, VlanTag};

@@ -49,6 +49,8 @@ struct File {
     fragment_len: Option<Spanned<u64>>,
     heartbeat_period_ns: Option<Spanned<u64>>,
     #[serde(default)]
+    without_contract: WithoutContract,
+    #[serde(default)]
     switch: Vec<Spanned<SwitchEntry>>,
     #[serde(default)]
     port: Vec<Spanned<PortEntry>>,
@@ -70,6 +72,17 @@ struct PortRule {
     rate_bps: u64,
 }
 
+/// What becomes of pairs without a contract whose datagrams no rule tells from those of a pair with one: they use its class and its meter.
+#[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum WithoutContract {
+    /// The one that comes later is refused.
+    #[default]
+    Refuse,
+    /// Both match, and a caution is reported.
+    Caution,
+}
+
 /// What an operator says of a network.
 #[derive(Debug, Clone)]
 pub struct NetworkFile {
@@ -80,6 +93,8 @@ pub struct NetworkFile {
     pub fragment_len: u64,
     /// Reliable writers send HEARTBEATs on their own no more often.
     pub heartbeat_period_ns: u64,
+    /// What becomes of pairs without a contract that share addresses and UDP port with one that has one.
+    pub without_contract: WithoutContract,
 }
 
 fn matches(pattern: &Partition, dpid: u64) -> bool {
@@ -151,6 +166,7 @@ impl NetworkFile {
             interface: HostInterface { queues: vec![Depth { octets, frames }], foreign_frame_len: 1514 },
             fragment_len: optional(&file.fragment_len, "fragment_len", WireFormat::default().fragment_len)?,
             heartbeat_period_ns: optional(&file.heartbeat_period_ns, "heartbeat_period_ns", 100_000_000)?,
+            without_contract: file.without_contract,
         })
     }
 

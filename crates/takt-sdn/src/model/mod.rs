@@ -4,14 +4,17 @@
 //! |---|---|
 //! | [`file`] | what an operator says of a network; read from TOML |
 //! | [`switch`] | models of switches: queues, how a class is reached, forwarding time, tables; read from TOML |
+//! | [`control`] | what the controller sends itself |
 //! | [`network`] | switches, ports, links and hosts, in versions |
 //!
 //! Units: nanoseconds, octets, bits per second, parts of a million.
 
+pub mod control;
 pub mod file;
 pub mod network;
 pub mod switch;
 
-pub use file::NetworkFile;
+pub use control::{Allowance, Cause};
+pub use file::{NetworkFile, WithoutContract};
 pub use network::{Egress, HostId, HostInterface, Network, NetworkError, Node, Snapshot};
 pub use switch::{ModelError, Queue, Reach, SwitchModel, Tables};

@@ -174,13 +174,13 @@ impl Snapshot {
         ports.filter_map(|port| Some((*port, self.links.get(port).filter(|link| link.is_up)?.to)))
     }
 
-    /// The port as the analysis has it: its queues, and the delay until the next queue or the receiving host.
+    /// The port as the analysis has it: its queues, that of control traffic last, and the delay until the next queue or the receiving host.
     pub fn port(&self, port: Egress) -> Option<Port> {
         let link = self.links.get(&port)?;
         let (queues, foreign_frame_len) = match port {
             Egress::Switch(PortRef { dpid, .. }) => {
                 let model = self.switches.get(&dpid)?;
-                (model.queues.iter().map(|queue| queue.depth).collect(), model.foreign_frame_len)
+                (model.queues.iter().chain(&model.control).map(|queue| queue.depth).collect(), model.foreign_frame_len)
             }
             Egress::Host(host) => {
                 let interface = self.hosts.get(&host)?;

@@ -49,6 +49,8 @@ pub struct SwitchModel {
     pub name: String,
     /// The queues with contracts, the most urgent first; served by strict priority without preemption, before everything else.
     pub queues: Vec<Queue>,
+    /// The queue of control traffic, served after those with contracts and before everything else.
+    pub control: Option<Queue>,
     /// From the end of a frame on the incoming link until it is in the queue of a port, at least.
     pub forwarding_ns_min: u64,
     /// The same, at most.
@@ -120,6 +122,7 @@ struct File {
     rate_limiter_step_ns: u32,
     tables: Tables,
     queue: Vec<Spanned<QueueEntry>>,
+    control: Option<Spanned<QueueEntry>>,
 }
 
 /// A text with its name, for errors.
@@ -189,8 +192,9 @@ impl SwitchModel {
             let what = "expected 0 to 1000000 parts of a million";
             return Err(text.error(Some(file.rate_limiter_ppm.span()), "rate_limiter_ppm", what));
         }
-        if file.queue.is_empty() || file.queue.len() > CLASSES_MAX {
-            let what = format!("expected 1 to {CLASSES_MAX} queues, found {}", file.queue.len());
+        let most = CLASSES_MAX - usize::from(file.control.is_some());
+        if file.queue.is_empty() || file.queue.len() > most {
+            let what = format!("expected 1 to {most} queues, found {}", file.queue.len());
             return Err(text.error(file.queue.last().map(Spanned::span), "queue", what));
         }
         let queues = file.queue.iter().map(|queue| text.queue(queue)).collect::<Result<Vec<_>, _>>()?;
@@ -199,9 +203,16 @@ impl SwitchModel {
                 return Err(text.error(Some(file.queue[n].span()), "queue", "is reached as a queue before it"));
             }
         }
+        let control = file.control.as_ref().map(|control| text.queue(control)).transpose()?;
+        if let (Some(control), Some(entry)) = (&control, &file.control)
+            && queues.iter().any(|queue| queue.reach == control.reach)
+        {
+            return Err(text.error(Some(entry.span()), "control", "is reached as a queue with contracts"));
+        }
         Ok(Self {
             name: file.name.into_inner(),
             queues,
+            control,
             forwarding_ns_min: forwarding.min,
             forwarding_ns: forwarding.max,
             foreign_frame_len: file.foreign_frame_len.into_inner(),
@@ -283,6 +294,7 @@ mod tests {
             ("frames = 100\n", "frames = 0\n"),
             ("dscp = 34", "dscp = 46"),
             ("dscp = 34", "dscp = true"),
+            ("dscp = 48", "dscp = 18"),
         ] {
             SwitchModel::parse("bad.toml", &good.replacen(old, new, 1)).expect_err(new);
         }

@@ -3,8 +3,16 @@
 //! An entry stands in table 0 above everything else that hosts send. It matches the port where the flow comes in, the addresses, and
 //! the UDP port where its receiver listens. Its actions put the frame into the queue of its class, by DSCP, by SET_QUEUE or by both
 //! ([`Reach`]), and send it out. The entry in the first switch has a meter.
+//!
+//! A flow to a multicast group has one entry in each switch of its tree, which sends a copy out of each port. Other members of the group get
+//! theirs by the same tree and branches of it, in the lowest class. A switch is entered by one port alone, so that no member gets two copies.
+//! Branches follow every link that was found: copies in the lowest class need no model of a switch.
 
+mod tree;
+
+use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use takt_openflow::action::Action;
 use takt_openflow::flow::FlowMod;
@@ -13,8 +21,11 @@ use takt_openflow::meter::{Band, MeterCommand, MeterMod, meter_flags};
 use takt_openflow::oxm::Oxm;
 use takt_openflow::value::{MacAddress, PortNo};
 
+use self::tree::{Station, stations};
+use crate::PortRef;
+use crate::forwarding::Link;
 use crate::forwarding::rules::{ADMISSION, ADMITTED_PRIORITY, Kind};
-use crate::model::{Egress, HostId, Reach, Snapshot};
+use crate::model::{HostId, Reach, Snapshot};
 use crate::schedule::Route;
 
 const IPV4: u16 = 0x0800;
@@ -28,10 +39,30 @@ pub struct Selector {
     pub sender: HostId,
     /// Its address.
     pub source: IpAddr,
-    /// The address of the receiver, of the same version of IP.
+    /// The address of the receiver, or a multicast group, of the same version of IP.
     pub destination: IpAddr,
     /// Where the receiver listens.
     pub port: u16,
+}
+
+impl Selector {
+    /// Whether it is of samples to a multicast group.
+    pub fn is_group(&self) -> bool {
+        self.destination.is_multicast()
+    }
+}
+
+/// The receivers of the frames of a flow.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Receivers {
+    /// Hosts that get them in their class; those of the route that are not named get none.
+    pub hosts: BTreeSet<HostId>,
+    /// Edges where they go in the lowest class.
+    pub others: BTreeSet<PortRef>,
+    /// The links that lead to them, also those of switches without a model.
+    pub links: Arc<BTreeSet<Link>>,
+    /// Switches that no branch passes.
+    pub avoided: BTreeSet<u64>,
 }
 
 /// What the first switch lets pass.
@@ -54,6 +85,15 @@ pub struct Entry {
     pub flow: FlowMod,
     /// The meter that it names.
     pub meter: Option<MeterMod>,
+    /// It sends copies in the lowest class alone: the flow is in force without it.
+    pub is_branch: bool,
+}
+
+impl Entry {
+    /// Whether both are the same entry of a switch, whatever they do.
+    pub fn is_at(&self, other: &Self) -> bool {
+        (self.dpid, &self.flow.matching) == (other.dpid, &other.flow.matching)
+    }
 }
 
 fn matching(selector: &Selector, in_port: u32) -> Vec<Oxm> {
@@ -74,42 +114,97 @@ fn matching(selector: &Selector, in_port: u32) -> Vec<Oxm> {
     fields
 }
 
-fn actions(reach: Reach, out_port: u32) -> Vec<Action> {
-    let dscp = reach.dscp.map(|dscp| Action::SetField(Oxm::IpDscp(dscp)));
-    let queue = reach.set_queue.map(Action::SetQueue);
-    dscp.into_iter().chain(queue).chain([Action::output(PortNo(out_port))]).collect()
+/// Copies to others, then those of the flow, each in its class. What an action sets holds for all outputs behind it, and no action takes a queue back
+/// (OpenFlow 1.3, 7.2.5): so ports without one come first. A class without a DSCP has 0, not that of the port before.
+fn actions(station: &Station) -> Vec<Action> {
+    let lowest = Reach { set_queue: None, dscp: None };
+    let others = station.others.iter().map(|port| (*port, lowest));
+    let mut copies: Vec<(u32, Reach)> = others.chain(station.classed.iter().copied()).collect();
+    copies.sort_by_key(|(_, reach)| reach.set_queue.is_some());
+    let mut actions = Vec::new();
+    let (mut dscp, mut queue) = (None, None);
+    for (port, reach) in copies {
+        let mark = reach.dscp.unwrap_or(0);
+        if dscp.replace(mark) != Some(mark) {
+            actions.push(Action::SetField(Oxm::IpDscp(mark)));
+        }
+        if reach.set_queue != queue {
+            queue = reach.set_queue;
+            actions.extend(queue.map(Action::SetQueue));
+        }
+        actions.push(Action::output(PortNo(port)));
+    }
+    actions
 }
 
-/// The entries of a flow to one receiver, that of the last switch first. `None` if the route is not one of `snapshot`.
-pub fn entries(snapshot: &Snapshot, route: &Route, selector: &Selector, policer: Policer) -> Option<Vec<Entry>> {
-    let mut entries = Vec::new();
-    let mut before = Egress::Host(route.source);
-    for hop in &route.hops {
-        let Egress::Switch(out) = hop.port else { continue };
-        // Where the port before it leads to.
-        let Egress::Switch(input) = snapshot.link(before)?.back else { return None };
-        let is_first = entries.is_empty();
-        let mut instructions = vec![Instruction::ApplyActions(actions(hop.reach?, out.port))];
+/// The entries of a flow to its receivers: an entry comes behind those of the switches that it sends to, that of the first switch last. `None` if
+/// the route is not one of `snapshot`.
+pub fn entries(
+    snapshot: &Snapshot,
+    route: &Route,
+    selector: &Selector,
+    policer: Policer,
+    receivers: &Receivers,
+) -> Option<Vec<Entry>> {
+    let meter = MeterMod {
+        command: MeterCommand::Add,
+        flags: meter_flags::KBPS | meter_flags::BURST,
+        meter: policer.meter,
+        bands: vec![Band::Drop { rate: policer.rate_kbps, burst: policer.burst_kbit }],
+    };
+    let entry = |(n, station): (usize, &Station)| {
+        let is_first = n == 0;
+        let mut instructions = vec![Instruction::ApplyActions(actions(station))];
         if is_first {
             instructions.insert(0, Instruction::Meter(policer.meter));
         }
-        let meter = MeterMod {
-            command: MeterCommand::Add,
-            flags: meter_flags::KBPS | meter_flags::BURST,
-            meter: policer.meter,
-            bands: vec![Band::Drop { rate: policer.rate_kbps, burst: policer.burst_kbit }],
-        };
         let flow = FlowMod {
             cookie: Kind::Admitted.cookie(),
             table: ADMISSION,
             priority: ADMITTED_PRIORITY,
-            matching: matching(selector, input.port).into(),
+            matching: matching(selector, station.input).into(),
             instructions,
             ..FlowMod::default()
         };
-        entries.push(Entry { dpid: out.dpid, flow, meter: is_first.then_some(meter) });
-        before = hop.port;
-    }
+        let is_branch = station.classed.is_empty();
+        Entry { dpid: station.dpid, flow, meter: is_first.then(|| meter.clone()), is_branch }
+    };
+    let stations = stations(snapshot, route, receivers)?;
+    let mut entries: Vec<Entry> = stations.iter().enumerate().map(entry).collect();
     entries.reverse();
     Some(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The DSCP and the queue with which a frame that came with DSCP 46 leaves each port.
+    fn leaves(actions: &[Action]) -> Vec<(u32, u8, Option<u32>)> {
+        let (mut dscp, mut queue, mut left) = (46, None, Vec::new());
+        for action in actions {
+            match action {
+                Action::SetField(Oxm::IpDscp(mark)) => dscp = *mark,
+                Action::SetQueue(number) => queue = Some(*number),
+                Action::Output { port, .. } => left.push((port.0, dscp, queue)),
+                other => panic!("entries of flows have no {other:?}"),
+            }
+        }
+        left.sort_unstable();
+        left
+    }
+
+    #[test]
+    fn copies_have_the_mark_and_the_queue_of_their_own_port_in_models_of_mixed_kind() {
+        let reach = |set_queue, dscp| Reach { set_queue, dscp };
+        let classed = vec![
+            (1, reach(Some(7), Some(34))),
+            (2, reach(None, Some(26))),
+            (3, reach(Some(5), None)),
+            (4, reach(Some(7), Some(34))),
+        ];
+        let station = Station { dpid: 1, input: 9, others: BTreeSet::from([5, 6]), classed };
+        let expected = [(1, 34, Some(7)), (2, 26, None), (3, 0, Some(5)), (4, 34, Some(7)), (5, 0, None), (6, 0, None)];
+        assert_eq!(leaves(&actions(&station)), expected);
+    }
 }

@@ -4,10 +4,11 @@
 //! ([`takt_openflow::channel::Limits::transmit_bytes`]); one that the controller gives up is closed. Connections are bounded by
 //! [`Config::connections`]; one beyond is accepted and closed at once.
 
+mod cluster;
 mod stream;
 mod tls;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::net::SocketAddr;
@@ -20,11 +21,13 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use takt_openflow::channel::Instant;
 
+use self::cluster::Agent;
 use self::stream::{Progress, Stream};
 pub use self::tls::{Identity, IdentityError, IdentityFiles};
 use crate::api::questions::{Question, Questions, VIEW_INTERVAL};
-use crate::controller::{Config, ConnectionId, Controller, Event};
-use crate::store::{INTERVAL, Store, StoreError};
+use crate::cluster::{self as election, Cluster};
+use crate::controller::{Config, ConnectionId, Controller, Event, Standing};
+use crate::store::{INTERVAL, Records, Store, StoreError};
 use crate::topology::Key;
 use crate::view::View;
 
@@ -44,9 +47,19 @@ struct Connection {
     is_ended: bool,
 }
 
+impl Connection {
+    /// Whether its switch has sent what can be read now. One that does not take what is to be sent is not read from.
+    fn is_behind(&self, controller: &Controller) -> bool {
+        let is_held = !self.unread.is_empty() && !controller.poll_transmit(self.id).is_empty();
+        !is_held && (self.is_readable || !self.unread.is_empty())
+    }
+}
+
 /// A controller with its listener and its connections.
 pub struct Runtime {
     controller: Controller,
+    /// For the next controller, when this one is replaced as leader.
+    config: Config,
     poll: Poll,
     listener: TcpListener,
     identity: Option<Identity>,
@@ -60,11 +73,28 @@ pub struct Runtime {
     /// The last snapshot.
     view: Option<Arc<View>>,
     store: Option<Keeping>,
+    elections: VecDeque<election::Event>,
 }
 
-/// A store, and what is in it.
+/// Where records are kept.
+enum Place {
+    File(Store),
+    Cluster(Agent),
+}
+
+impl Place {
+    /// Brings it to these records; whether they are on their way.
+    fn save(&mut self, records: Records) -> bool {
+        match self {
+            Self::File(store) => store.save(records),
+            Self::Cluster(agent) => agent.save(records),
+        }
+    }
+}
+
+/// A place of records, and what is in it.
 struct Keeping {
-    store: Store,
+    place: Place,
     /// [`Controller::changes`] when the records were looked at last.
     changes: u64,
     /// When they are looked at next.
@@ -92,7 +122,8 @@ impl Runtime {
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let questions = Questions::new(&poll, QUESTIONS)?;
         Ok(Self {
-            controller: Controller::new(Instant(0), config, random_key()?),
+            controller: Controller::new(Instant(0), config.clone(), random_key()?),
+            config,
             poll,
             listener,
             identity,
@@ -104,6 +135,7 @@ impl Runtime {
             questions,
             view: None,
             store: None,
+            elections: VecDeque::new(),
         })
     }
 
@@ -132,23 +164,80 @@ impl Runtime {
     pub fn keep_in(&mut self, path: &Path) -> Result<(), StoreError> {
         let (store, records) = Store::open(path)?;
         self.controller.restore(self.now(), &records);
-        self.store = Some(Keeping { store, changes: 0, due: Clock::now() });
+        self.store = Some(Keeping { place: Place::File(store), changes: 0, due: Clock::now() });
+        Ok(())
+    }
+
+    /// Becomes a member of a cluster: a standby until it is elected. To be called before the first connection, and instead of [`Self::keep_in`].
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub fn join(&mut self, cluster: Cluster, name: String) -> io::Result<()> {
+        self.controller.stand_by();
+        let agent = Agent::start(cluster, name, self.start)?;
+        self.store = Some(Keeping { place: Place::Cluster(agent), changes: 0, due: Clock::now() });
+        Ok(())
+    }
+
+    /// What happened in the cluster next.
+    pub fn poll_election(&mut self) -> Option<election::Event> {
+        self.elections.pop_front()
+    }
+
+    /// Follows what the cluster decided. A leader whose lease has ended makes way at once, whether the cluster answers or not.
+    fn follow_cluster(&mut self) -> io::Result<()> {
+        let now = self.now();
+        loop {
+            let Some(Keeping { place: Place::Cluster(agent), changes, .. }) = &mut self.store else { return Ok(()) };
+            let Some(event) = agent.poll_event() else { break };
+            match &event {
+                election::Event::Elected { generation, records } => {
+                    self.controller.lead(now, *generation, records);
+                    // Something may have been left out of the records.
+                    *changes = u64::MAX;
+                }
+                election::Event::Follows { generation, .. } => self.controller.follow(*generation),
+                election::Event::Deposed(_) => self.make_way(now)?,
+                election::Event::Unreachable(_) => {}
+            }
+            self.elections.push_back(event);
+        }
+        let leads = matches!(&self.store, Some(Keeping { place: Place::Cluster(agent), .. }) if agent.leads(now));
+        if leads { Ok(()) } else { self.make_way(now) }
+    }
+
+    /// A leader ends its connections, and begins again as a standby that knows nothing.
+    fn make_way(&mut self, now: Instant) -> io::Result<()> {
+        if !matches!(self.controller.standing(), Standing::Leader { .. }) {
+            return Ok(());
+        }
+        self.controller = Controller::new(now, self.config.clone(), random_key()?);
+        self.controller.stand_by();
+        for (_, mut connection) in std::mem::take(&mut self.connections) {
+            // The socket is closed with the connection, which ends its registration, too.
+            let _ = self.poll.registry().deregister(connection.stream.socket_mut());
+        }
+        self.view = None;
         Ok(())
     }
 
     /// Why the store keeps nothing any more, once.
     pub fn take_store_failure(&self) -> Option<String> {
-        self.store.as_ref()?.store.take_failure()
+        match &self.store.as_ref()?.place {
+            Place::File(store) => store.take_failure(),
+            Place::Cluster(_) => None,
+        }
     }
 
     /// Brings the store to what is to be kept. Looking takes a tenth of the time at most.
     fn save(&mut self) {
         let Some(keeping) = &mut self.store else { return };
         let begin = Clock::now();
-        if begin < keeping.due || keeping.changes == self.controller.changes() {
+        let is_standby = matches!(self.controller.standing(), Standing::Standby { .. });
+        if is_standby || begin < keeping.due || keeping.changes == self.controller.changes() {
             return;
         }
-        if keeping.store.save(self.controller.records()) {
+        if keeping.place.save(self.controller.records()) {
             keeping.changes = self.controller.changes();
         }
         keeping.due = begin + INTERVAL.max(begin.elapsed() * 10);
@@ -194,10 +283,7 @@ impl Runtime {
     /// The kernel refuses to wait.
     pub fn run_once(&mut self, limit: Duration) -> io::Result<()> {
         let until = self.controller.poll_timeout().map_or(u64::MAX, |when| when.0.saturating_sub(self.now().0));
-        let is_waiting = self.connections.values().all(|connection| {
-            let is_held = connection.unread.is_empty() || !self.controller.poll_transmit(connection.id).is_empty();
-            is_held && !connection.is_readable
-        });
+        let is_waiting = self.connections.values().all(|connection| !connection.is_behind(&self.controller));
         let timeout = if is_waiting { limit.min(Duration::from_nanos(until)) } else { Duration::ZERO };
         let mut events = Events::with_capacity(256);
         match self.poll.poll(&mut events, Some(timeout)) {
@@ -213,13 +299,15 @@ impl Runtime {
         if self.is_accepting {
             self.accept();
         }
-        let now = self.now();
-        if self.controller.poll_timeout().is_some_and(|when| now >= when) {
-            self.controller.handle_timeout(now);
-        }
+        self.follow_cluster()?;
+        // Before anything is overdue: what came in time may wait since this program stood still.
         let tokens: Vec<Token> = self.connections.keys().copied().collect();
         for token in &tokens {
             self.read(*token);
+        }
+        let now = self.now();
+        if self.controller.poll_timeout().is_some_and(|when| now >= when) {
+            self.controller.handle_timeout(now);
         }
         for token in tokens {
             self.write(token);
@@ -265,6 +353,7 @@ impl Runtime {
         }
         let taken = self.controller.handle_bytes(now, connection.id, &connection.unread);
         connection.unread.drain(..taken);
+        self.controller.set_behind(connection.id, connection.is_behind(&self.controller));
         if connection.is_ended && connection.unread.is_empty() {
             self.controller.handle_disconnect(now, connection.id);
         }
@@ -302,8 +391,11 @@ impl Runtime {
 impl Drop for Runtime {
     /// The last changes are kept, too.
     fn drop(&mut self) {
-        if let Some(keeping) = &mut self.store {
-            keeping.store.finish(self.controller.records());
+        let is_standby = matches!(self.controller.standing(), Standing::Standby { .. });
+        match self.store.as_mut().map(|keeping| &mut keeping.place) {
+            Some(Place::File(store)) => store.finish(self.controller.records()),
+            Some(Place::Cluster(agent)) => agent.finish((!is_standby).then(|| self.controller.records())),
+            None => {}
         }
     }
 }

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use takt_calculus::Arrivals;
 use takt_calculus::composition::{Division, EndToEnd, HostFlow, HostPart, Indivisible, divide};
 
-use super::scheduler::{RequestId, Scheduler};
+use super::decision::RequestId;
+use super::scheduler::Scheduler;
 use super::streams::{Contract, Request};
 use crate::model::{HostId, Snapshot};
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use takt_calculus::network::{Flow, Hop, Refused};
+use takt_calculus::network::{Flow, Refused};
 
 /// Refusals that are remembered of a port.
 const REFUSALS_MAX: usize = 16;
@@ -74,17 +74,15 @@ impl FullPorts {
     }
 
     /// A flow leaves these ports.
-    pub(super) fn forget(&mut self, hops: &[Hop]) {
-        for hop in hops {
-            self.refusals.remove(&hop.port);
-        }
+    pub(super) fn forget<'a>(&mut self, ports: impl Iterator<Item = &'a usize>) {
+        ports.for_each(|port| _ = self.refusals.remove(port));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use takt_calculus::Arrivals;
-    use takt_calculus::network::{Frames, QueueFault};
+    use takt_calculus::network::{Frames, Hop, QueueFault};
 
     use super::*;
 
@@ -113,9 +111,9 @@ mod tests {
         // A smaller one that is refused, too, stands for both.
         full.remember(&flow(400, 100, &[1, 2]), 2, &refused);
         assert_eq!(full.refusals[&2].len(), 1);
-        full.forget(&[Hop { port: 1, class: 0 }]);
+        full.forget([1].iter());
         assert_eq!(full.refusal(&flow(450, 100, &[1, 2])), Some(&refused));
-        full.forget(&[hop]);
+        full.forget([2].iter());
         assert_eq!(full.refusal(&flow(500, 100, &[1, 2])), None);
     }
 

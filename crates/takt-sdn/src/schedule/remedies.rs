@@ -1,6 +1,7 @@
 //! Remedies of a refused request: contracts near its own that fit, found by trial.
 
 use super::classes::Trials;
+use super::decision::RequestId;
 use super::scheduler::{Scheduler, trials_of};
 use super::streams::Request;
 use crate::model::Snapshot;
@@ -17,16 +18,17 @@ pub struct Remedies {
 }
 
 impl Scheduler {
-    /// What would make a request fit that is refused. The three together make as many trials as three decisions at most; what they do not
-    /// reach is left out.
-    pub fn remedies(&mut self, snapshot: &Snapshot, request: &Request) -> Remedies {
+    /// What would make a request fit that is refused, alone or with those that it `joins`. The three together make as many trials as three
+    /// decisions at most; what they do not reach is left out.
+    pub fn remedies(&mut self, snapshot: &Snapshot, joins: Option<RequestId>, request: &Request) -> Remedies {
         let contract = request.contract;
         let mut fits = |trials: &mut Trials, change: &dyn Fn(&mut Request)| {
             let mut changed = request.clone();
             change(&mut changed);
-            !trials.are_spent() && self.try_out(snapshot, &changed, trials).is_ok()
+            !trials.are_spent() && self.try_out(snapshot, joins, &changed, trials).is_ok()
         };
-        let [mut for_limit, mut for_separation, mut for_len] = [(); 3].map(|()| trials_of(request));
+        let [mut for_limit, mut for_separation, mut for_len] =
+            [(); 3].map(|()| trials_of(std::slice::from_ref(request)));
         let limit =
             least(contract.limit_ns, |limit_ns| fits(&mut for_limit, &|changed| changed.contract.limit_ns = limit_ns));
         let separation = least(contract.min_separation_ns, |separation_ns| {

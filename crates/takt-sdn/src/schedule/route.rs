@@ -25,6 +25,22 @@ pub struct Tree {
     pub branches: Vec<Branch>,
 }
 
+impl Tree {
+    /// The ports on the way to a host.
+    fn way_to(&self, snapshot: &Snapshot, host: HostId) -> Option<Vec<Egress>> {
+        let is_last = |port: &Egress| snapshot.link(*port).is_some_and(|link| link.to == Node::Host(host));
+        let mut at = Some(self.ports.iter().position(is_last)?);
+        let mut way = Vec::new();
+        while let Some(n) = at {
+            way.push(self.ports[n]);
+            let branch = self.branches.iter().find(|branch| branch.at == n);
+            at = branch.map_or(n.checked_sub(1), |branch| Some(branch.after));
+        }
+        way.reverse();
+        Some(way)
+    }
+}
+
 /// Hops from each switch to a host; the links have the same state in both directions.
 fn distances(snapshot: &Snapshot, to: HostId) -> BTreeMap<Node, usize> {
     let mut distances = BTreeMap::from([(Node::Host(to), 0)]);
@@ -100,6 +116,19 @@ fn grow(snapshot: &Snapshot, from: HostId, paths: &[&Vec<Egress>]) -> Option<Tre
         }
     }
     (!tree.ports.is_empty() && tree.ports.len() <= HOPS_MAX).then_some(tree)
+}
+
+/// A tree that keeps the ways of `base` to the receivers that it leads to by links that are up, and adds the shortest path to each other one. `None` if
+/// a receiver is not reached.
+pub fn extended(snapshot: &Snapshot, base: &Tree, from: HostId, to: &[HostId]) -> Option<Tree> {
+    let is_up = |way: &Vec<Egress>| way.iter().all(|port| snapshot.link(*port).is_some_and(|link| link.is_up));
+    let (known, new): (Vec<_>, Vec<_>) =
+        to.iter().map(|to| (to, base.way_to(snapshot, *to).filter(is_up))).partition(|(_, way)| way.is_some());
+    let mut ways: Vec<Vec<Egress>> = known.into_iter().filter_map(|(_, way)| way).collect();
+    for (to, _) in new {
+        ways.push(paths(snapshot, from, *to).into_iter().next()?);
+    }
+    grow(snapshot, from, &ways.iter().collect::<Vec<_>>())
 }
 
 /// The ways from a host to others, each receiver by its shortest path, its second, and so on; equal ones once. `None` if a receiver is not

@@ -1,170 +1,49 @@
 //! Admission of requests: all flows of one, or none.
+//!
+//! A request may join admitted ones with the same ends: what they send is told apart by no rule of a switch, so that all share the entries of
+//! one, and one meter. Each stream keeps its own limit. Since the meter polices their sum, one of them may use what others leave: then each
+//! has one more event at once than alone, so that no mix of their frames that the meter lets pass is more than what is analysed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
-use takt_calculus::network::{self as calculus, Admission, Flow, FlowId, NetworkCertificate, QueueFault};
+use takt_calculus::network::{self as calculus, Admission, Flow, FlowId, NetworkCertificate};
 
-use super::classes::{self, NotPlaced, Placed, TRIALS_MAX, Trials};
+use super::classes::{Moved, TRIALS_MAX, Trials};
+use super::decision::{Admitted, ClassChange, Reason, Refused, RequestId, Rerouted, Route};
 use super::full::FullPorts;
-use super::rooms::{self, NoRoom, Rooms};
+use super::placement::{Candidates, Desk, PlacedBundle, Settled, place_all, reason, routes_of};
+use super::rooms::Rooms;
 use super::route::{self, Tree};
-use super::streams::{Request, Stream};
-use super::wire::FormatError;
+use super::streams::{Bundle, Request, Stream, bundles};
+use super::transition::{self, Mover, Step};
 use crate::PortRef;
-use crate::model::{Egress, HostId, Reach, Snapshot, Tables};
+use crate::model::{Allowance, Cause, Egress, Snapshot};
 
 /// Requests that are admitted at once, at most.
 pub const REQUESTS_MAX: usize = 100_000;
 
-/// Names an admitted request for as long as it is admitted; numbers are not used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
-
-/// A queue on a flow's way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hop {
-    /// The port.
-    pub port: Egress,
-    /// The class there, 0 the most urgent.
-    pub class: usize,
-    /// How a switch puts frames into the queue; `None` for the interface of a host.
-    pub reach: Option<Reach>,
-    /// Index of the hop that it follows; `None` for the source's own.
-    pub after: Option<usize>,
-}
-
-/// One flow of a request: its way and classes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Route {
-    /// What flows.
-    pub name: String,
-    /// From where.
-    pub source: HostId,
-    /// To where.
-    pub destinations: Vec<HostId>,
-    /// The queues, each behind the one that it follows.
-    pub hops: Vec<Hop>,
-    /// Its bound when it was asked for, from the source's interface to the last destination.
-    pub bound_ns: u64,
-    /// What it may take. It does not exceed that for as long as it is admitted.
-    pub limit_ns: u64,
-}
-
-/// A request that was admitted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Admitted {
-    /// Its name.
-    pub id: RequestId,
-    /// Its flows: samples first.
-    pub routes: Vec<Route>,
-    /// The bound of samples.
-    pub bound_ns: u64,
-    /// The version of the network that it holds for.
-    pub snapshot: u64,
-    /// Requests of which flows changed their classes for it. Their rules must follow before its own are in force.
-    pub moved: BTreeSet<RequestId>,
-}
-
-/// Why a request is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The contract makes no sense.
-    Nonsense(&'static str),
-    /// Samples have no frames that a rule matches.
-    Format(FormatError),
-    /// A destination is not reached.
-    NoRoute,
-    /// A switch has no room for its rules.
-    Room(NoRoom),
-    /// A queue has no bound, or too small a depth.
-    Queue {
-        /// The port.
-        port: Egress,
-        /// The class.
-        class: usize,
-        /// Why.
-        fault: QueueFault,
-    },
-    /// A flow would be late.
-    Late {
-        /// The flow: of the request itself, or an admitted one.
-        flow: String,
-        /// Its bound.
-        bound_ns: u64,
-        /// Its limit.
-        limit_ns: u64,
-        /// The port where it spends most of its bound.
-        port: Egress,
-        /// The class there.
-        class: usize,
-    },
-    /// The decision would bound too many ports.
-    TooFar,
-    /// There are [`REQUESTS_MAX`] requests.
-    Full,
-}
-
-/// A refusal. Nothing has changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
-    /// The flow of the request that does not fit.
-    pub flow: String,
-    /// Why.
-    pub reason: Reason,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let own = &self.flow;
-        match &self.reason {
-            Reason::Nonsense(what) => write!(f, "{own}: {what}"),
-            Reason::Format(error) => write!(f, "{own}: {error}"),
-            Reason::NoRoute => write!(f, "{own}: no way leads to all its destinations"),
-            Reason::Room(NoRoom { dpid, table, most }) => {
-                write!(f, "{own}: switch {dpid:016x} has no room among its {most} {table}")
-            }
-            Reason::Queue { port, class, fault } => write!(f, "{own}: class {class} of {port}: {fault}"),
-            Reason::Late { flow, bound_ns, limit_ns, port, class } => write!(
-                f,
-                "{own}: {flow} would take up to {bound_ns} ns of {limit_ns} ns, most of it in class {class} of {port}"
-            ),
-            Reason::TooFar => write!(f, "{own}: {}", calculus::Refused::TooFar),
-            Reason::Full => write!(f, "{own}: {REQUESTS_MAX} requests are admitted"),
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
-
-/// What became of requests whose ways changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rerouted {
-    /// Those that have other ways now, under their names of before.
-    pub admitted: Vec<Admitted>,
-    /// Those that do not fit any more, and why.
-    pub dropped: Vec<(RequestId, Request, Refused)>,
-}
-
-#[derive(Debug, Clone)]
-struct PlacedStream {
-    id: FlowId,
-    stream: Stream,
-    tree: Tree,
-    needs: BTreeMap<u64, Tables>,
-}
-
 #[derive(Debug, Clone)]
 struct Entry {
-    request: Request,
-    streams: Vec<PlacedStream>,
+    requests: Vec<Request>,
+    bundles: Vec<PlacedBundle>,
 }
 
-/// A stream with its ways, the least loaded first.
-struct Candidates {
-    stream: Stream,
-    ways: Vec<(Tree, Flow)>,
+/// What decisions have cost so far. It depends on nothing but the requests and the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Work {
+    /// Placements that were tried.
+    pub trials: usize,
+    /// Queues that were bounded.
+    pub queues: usize,
+}
+
+/// The flows of control traffic.
+#[derive(Debug, Clone, Default)]
+struct Control {
+    /// They keep their classes.
+    flows: BTreeSet<FlowId>,
+    /// Ports that are too slow for them.
+    refused: BTreeMap<usize, calculus::Refused>,
 }
 
 /// Admitted requests in a network.
@@ -176,20 +55,15 @@ pub struct Scheduler {
     /// The index of each port as it is now.
     index: BTreeMap<Egress, usize>,
     entries: BTreeMap<RequestId, Entry>,
-    /// Whose flow it is, and which of its flows.
+    /// Whose flow it is, and which of its bundles has it.
     owners: BTreeMap<FlowId, (RequestId, usize)>,
+    /// Requests of all entries.
+    count: usize,
     rooms: Rooms,
     full: FullPorts,
+    control: Control,
     next: u64,
-}
-
-/// What a decision reads and keeps account of while it places flows.
-struct Desk<'a> {
-    ports: &'a [Egress],
-    snapshot: &'a Snapshot,
-    rooms: Rooms,
-    full: &'a mut FullPorts,
-    trials: Trials,
+    trials: usize,
 }
 
 impl Default for Scheduler {
@@ -201,9 +75,12 @@ impl Default for Scheduler {
             index: BTreeMap::new(),
             entries: BTreeMap::new(),
             owners: BTreeMap::new(),
+            count: 0,
             rooms: Rooms::default(),
             full: FullPorts::default(),
+            control: Control::default(),
             next: 0,
+            trials: 0,
         }
     }
 }
@@ -214,13 +91,44 @@ impl Scheduler {
     /// # Errors
     /// The flow that does not fit, and why.
     pub fn admit(&mut self, snapshot: &Snapshot, request: Request) -> Result<Admitted, Refused> {
-        if self.entries.len() >= REQUESTS_MAX {
-            return Err(Refused { flow: request.name, reason: Reason::Full });
-        }
         let id = RequestId(self.next);
-        let admitted = self.admit_as(id, snapshot, request)?;
+        let admitted = self.decide(id, snapshot, vec![request])?;
         self.next += 1;
         Ok(admitted)
+    }
+
+    /// Admits a request to the flow entries of others with the same ends. These keep their way, and their classes if all fit so. If it does not
+    /// fit, the others stay as they are.
+    ///
+    /// # Errors
+    /// The flow that does not fit, and why.
+    pub fn join(&mut self, id: RequestId, snapshot: &Snapshot, request: Request) -> Result<Admitted, Refused> {
+        let requests = self.joined(Some(id), request)?;
+        self.decide(id, snapshot, requests)
+    }
+
+    /// Puts requests in the place of those of a name, or changes nothing.
+    ///
+    /// # Errors
+    /// The flow that does not fit, and why.
+    pub fn replace(&mut self, id: RequestId, snapshot: &Snapshot, requests: Vec<Request>) -> Result<Admitted, Refused> {
+        if !self.entries.contains_key(&id) {
+            let flow = requests.first().map(|request| request.name.clone()).unwrap_or_default();
+            return Err(Refused { flow, reason: Reason::OtherEnds });
+        }
+        self.decide(id, snapshot, requests)
+    }
+
+    /// The requests of a name, and one more.
+    fn joined(&self, id: Option<RequestId>, request: Request) -> Result<Vec<Request>, Refused> {
+        let Some(id) = id else { return Ok(vec![request]) };
+        let known = self.entries.get(&id).map(|entry| &entry.requests);
+        let ends = |request: &Request| (request.source, request.destinations.clone());
+        let is_same = |known: &&Vec<Request>| known.iter().all(|known| ends(known) == ends(&request));
+        match known.filter(is_same) {
+            Some(known) => Ok(known.iter().cloned().chain([request]).collect()),
+            None => Err(Refused { flow: request.name, reason: Reason::OtherEnds }),
+        }
     }
 
     /// What [`admit`](Self::admit) would answer. Nothing changes.
@@ -228,90 +136,101 @@ impl Scheduler {
     /// # Errors
     /// As of `admit`.
     pub fn what_if(&mut self, snapshot: &Snapshot, request: &Request) -> Result<Admitted, Refused> {
-        self.try_out(snapshot, request, &mut trials_of(request))
+        self.try_out(snapshot, None, request, &mut trials_of(std::slice::from_ref(request)))
     }
 
-    /// [`what_if`](Self::what_if), as far as the trials go.
+    /// What [`admit`](Self::admit) or [`join`](Self::join) would answer, as far as the trials go.
     pub(super) fn try_out(
         &mut self,
         snapshot: &Snapshot,
+        joins: Option<RequestId>,
         request: &Request,
         trials: &mut Trials,
     ) -> Result<Admitted, Refused> {
-        let candidates = self.candidates(snapshot, request)?;
-        let Self { network, ports, rooms, full, .. } = self;
-        let mut desk = Desk { ports, snapshot, rooms: rooms.clone(), full, trials: trials.take() };
-        let mut outcome = None;
-        // It always goes back.
-        let gone: Result<(), ()> = network.attempt(|network| {
-            let placed = place_all(network, &mut desk, candidates);
-            outcome = Some(placed.map(|placed| {
-                let routes: Vec<Route> =
-                    placed.iter().map(|(stream, _)| route_of(network, desk.ports, snapshot, stream)).collect();
-                let moves = placed.into_iter().flat_map(|(_, placed)| placed.moved.into_iter().map(|(old, _)| old));
-                (routes, moves.collect::<Vec<FlowId>>())
-            }));
-            Err(())
-        });
-        debug_assert!(gone.is_err(), "an attempt that fails changes nothing");
-        *trials = desk.trials;
-        let (routes, moves) = outcome.unwrap_or_else(|| Err(no_route(request)))?;
-        let moved = moves.iter().filter_map(|id| Some(self.owners.get(id)?.0)).collect();
-        let bound_ns = routes.first().map_or(0, |route| route.bound_ns);
-        Ok(Admitted { id: RequestId(self.next), routes, bound_ns, snapshot: snapshot.version(), moved })
+        let id = joins.unwrap_or(RequestId(self.next));
+        let requests = self.joined(joins, request.clone())?;
+        let (_, admitted) = self.settle(id, snapshot, &requests, (trials, false, None))?;
+        Ok(admitted)
     }
 
-    /// Removes a request with all its flows.
-    pub fn remove(&mut self, id: RequestId) -> Option<Request> {
+    /// Removes the requests of a name with all their flows.
+    pub fn remove(&mut self, id: RequestId) -> Option<Vec<Request>> {
         let entry = self.entries.remove(&id)?;
-        for stream in &entry.streams {
-            if let Some(flow) = self.network.remove(stream.id) {
-                self.full.forget(&flow.hops);
-            }
-            self.owners.remove(&stream.id);
-            self.rooms.give(&stream.needs);
+        self.count -= entry.requests.len();
+        for bundle in &entry.bundles {
+            let gone = self.network.remove_all(&bundle.ids);
+            self.full.forget(gone.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
+            bundle.ids.iter().for_each(|id| _ = self.owners.remove(id));
+            self.rooms.give(&bundle.needs);
         }
-        Some(entry.request)
+        Some(entry.requests)
+    }
+
+    /// Removes one request, by what it is called, from those of a name. The others stay where they are. The last one removes the name.
+    pub fn part(&mut self, id: RequestId, snapshot: &Snapshot, name: &str) -> Option<Request> {
+        let mut requests = self.entries.get(&id)?.requests.clone();
+        let at = requests.iter().position(|request| request.name == name)?;
+        let gone = requests.remove(at);
+        if requests.is_empty() {
+            self.remove(id);
+            return Some(gone);
+        }
+        // With less to send the others fit as they are. If rounding says otherwise, the share stays taken.
+        let _ = self.decide(id, snapshot, requests);
+        Some(gone)
     }
 
     /// Gives other ways to the requests whose ways are not as they were: a link is down, or a port was described otherwise. The most important
-    /// ones first, and among equals those that were admitted first.
+    /// ones first, and among equals those that were admitted first. Receivers that are reached as before keep their ways if all fits so. Of requests that share entries the least important ones are dropped until
+    /// the others fit.
     pub fn reroute(&mut self, snapshot: &Snapshot) -> Rerouted {
         let is_gone = |port: &Egress| {
             let described = snapshot.port(*port).filter(|_| snapshot.link(*port).is_some_and(|link| link.is_up));
             described.as_ref() != self.index.get(port).map(|at| &self.network.ports()[*at])
         };
-        let is_affected = |entry: &Entry| entry.streams.iter().flat_map(|stream| &stream.tree.ports).any(is_gone);
+        let is_affected = |entry: &Entry| entry.bundles.iter().flat_map(|bundle| &bundle.tree.ports).any(is_gone);
         let affected = self.entries.iter().filter(|(_, entry)| is_affected(entry));
-        let mut affected: Vec<(RequestId, i32)> =
-            affected.map(|(id, entry)| (*id, entry.request.contract.importance)).collect();
+        let importance = |entry: &Entry| entry.requests.iter().map(|request| request.contract.importance).max();
+        let mut affected: Vec<_> = affected.map(|(id, entry)| (*id, importance(entry))).collect();
         affected.sort_by_key(|(id, importance)| (std::cmp::Reverse(*importance), *id));
-        let requests: Vec<(RequestId, Request)> =
+        let bases: Vec<Option<Base>> = affected.iter().map(|(id, _)| self.base(*id)).collect();
+        let requests: Vec<(RequestId, Vec<Request>)> =
             affected.into_iter().filter_map(|(id, _)| Some((id, self.remove(id)?))).collect();
         let mut rerouted = Rerouted::default();
-        for (id, request) in requests {
-            match self.admit_as(id, snapshot, request.clone()) {
-                Ok(admitted) => rerouted.admitted.push(admitted),
-                Err(refused) => rerouted.dropped.push((id, request, refused)),
+        for ((id, mut requests), base) in requests.into_iter().zip(bases) {
+            while !requests.is_empty() {
+                match self.decide_from(id, snapshot, requests.clone(), base.as_ref()) {
+                    Ok(admitted) => {
+                        rerouted.admitted.push(admitted);
+                        break;
+                    }
+                    Err(refused) => {
+                        let least = requests.iter().rev().map(|request| request.contract.importance).min();
+                        let at = requests.iter().rposition(|request| Some(request.contract.importance) == least);
+                        let gone = requests.remove(at.unwrap_or_default());
+                        rerouted.dropped.push((id, gone, refused));
+                    }
+                }
             }
         }
         rerouted
     }
 
-    /// An admitted request.
-    pub fn request(&self, id: RequestId) -> Option<&Request> {
-        self.entries.get(&id).map(|entry| &entry.request)
+    /// The admitted requests of a name.
+    pub fn requests_of(&self, id: RequestId) -> Option<&[Request]> {
+        self.entries.get(&id).map(|entry| entry.requests.as_slice())
     }
 
     /// All admitted requests.
     pub fn requests(&self) -> impl Iterator<Item = (RequestId, &Request)> {
-        self.entries.iter().map(|(id, entry)| (*id, &entry.request))
+        self.entries.iter().flat_map(|(id, entry)| entry.requests.iter().map(|request| (*id, request)))
     }
 
-    /// The flows of an admitted request as they are now.
+    /// The flows of admitted requests as they are now.
     pub fn routes(&self, snapshot: &Snapshot, id: RequestId) -> Option<Vec<Route>> {
         let entry = self.entries.get(&id)?;
-        Some(entry.streams.iter().map(|stream| route_of(&self.network, &self.ports, snapshot, stream)).collect())
+        let routes = |bundle| routes_of(&self.network, &self.ports, snapshot, bundle);
+        Some(entry.bundles.iter().flat_map(routes).collect())
     }
 
     /// What admitted flows take of a port: parts of a million of its rate, and for each class how long a frame may be there. `None` for a port
@@ -323,102 +242,332 @@ impl Scheduler {
         Some((self.network.utilisation_ppm(at), (0..classes).map(queue).collect()))
     }
 
+    /// What all decisions so far have cost, also those that changed nothing.
+    pub fn work(&self) -> Work {
+        Work { trials: self.trials, queues: self.network.queues_bounded() }
+    }
+
     /// All flows with what proves their bounds, for [`takt_calculus::network::check`].
     pub fn certificate(&self) -> NetworkCertificate {
         self.network.certificate()
     }
 
-    /// All flows with what proves their bounds, and the index of the request's samples among them.
+    /// All flows with what proves their bounds, and the index of the samples of a name's first request among them.
     pub fn certificate_of(&self, id: RequestId) -> Option<(NetworkCertificate, usize)> {
-        let samples = self.entries.get(&id)?.streams.first()?;
-        Some((self.network.certificate(), self.network.index_in_certificate(samples.id)?))
+        let samples = *self.entries.get(&id)?.bundles.first()?.ids.first()?;
+        Some((self.network.certificate(), self.network.index_in_certificate(samples)?))
     }
 
-    fn admit_as(&mut self, id: RequestId, snapshot: &Snapshot, request: Request) -> Result<Admitted, Refused> {
-        let candidates = self.candidates(snapshot, &request)?;
-        let trials = trials_of(&request);
-        let Self { network, ports, rooms, full, .. } = self;
-        let mut desk = Desk { ports, snapshot, rooms: rooms.clone(), full, trials };
-        let placed = network.attempt(|network| place_all(network, &mut desk, candidates))?;
-        self.rooms = desk.rooms;
-        let (mut streams, mut moved) = (Vec::new(), BTreeSet::new());
-        for (n, (stream, Placed { id: flow, moved: moves })) in placed.into_iter().enumerate() {
-            let owners: Vec<_> = moves.iter().filter_map(|(old, new)| Some((*new, self.owners.remove(old)?))).collect();
-            self.owners.insert(flow, (id, n));
-            streams.push(stream);
-            for (flow, (owner, n)) in owners {
-                self.owners.insert(flow, (owner, n));
-                let theirs = if owner == id { Some(&mut streams) } else { None };
-                let theirs = theirs.or_else(|| self.entries.get_mut(&owner).map(|entry| &mut entry.streams));
-                if let Some(stream) = theirs.and_then(|streams| streams.get_mut(n)) {
-                    stream.id = flow;
+    fn decide(&mut self, id: RequestId, snapshot: &Snapshot, requests: Vec<Request>) -> Result<Admitted, Refused> {
+        self.decide_from(id, snapshot, requests, None)
+    }
+
+    /// The same for requests whose frames went by `base` so far.
+    fn decide_from(
+        &mut self,
+        id: RequestId,
+        snapshot: &Snapshot,
+        requests: Vec<Request>,
+        base: Option<&Base>,
+    ) -> Result<Admitted, Refused> {
+        let before = self.entries.get(&id).map_or(0, |entry| entry.requests.len());
+        if self.count - before + requests.len() > REQUESTS_MAX {
+            let flow = requests.last().map(|request| request.name.clone()).unwrap_or_default();
+            return Err(Refused { flow, reason: Reason::Full });
+        }
+        let (settled, admitted) = self.settle(id, snapshot, &requests, (&mut trials_of(&requests), true, base))?;
+        self.count = self.count - before + requests.len();
+        self.keep(id, requests, settled);
+        Ok(admitted)
+    }
+
+    /// Places the flows of requests in the network, and keeps them there if `is_kept`.
+    fn settle(
+        &mut self,
+        id: RequestId,
+        snapshot: &Snapshot,
+        requests: &[Request],
+        (trials, is_kept, base): (&mut Trials, bool, Option<&Base>),
+    ) -> Result<(Vec<Settled>, Admitted), Refused> {
+        let (candidates, gone) = self.candidates(id, snapshot, requests, base)?;
+        let before_it = self.own_flows(id);
+        let Self { network, ports, rooms, full, control, entries, owners, .. } = self;
+        let shared = |flow: FlowId| {
+            if control.flows.contains(&flow) {
+                return Vec::new();
+            }
+            let bundle = owners.get(&flow).and_then(|(owner, n)| entries.get(owner)?.bundles.get(*n));
+            bundle.map_or_else(|| vec![flow], |bundle| bundle.ids.clone())
+        };
+        let before = trials.left();
+        let (rooms, taken) = (rooms.clone(), trials.take());
+        let mut desk = Desk { ports, snapshot, rooms, full, trials: taken, shared: &shared, fresh: Vec::new() };
+        let mut outcome = None;
+        let placed = network.attempt(|network| {
+            let placed = place_all(network, &mut desk, candidates, &gone).map(|settled| {
+                let routes =
+                    |(bundle, _): &Settled| routes_of(network, desk.ports, snapshot, bundle).collect::<Vec<_>>();
+                let routes: Vec<Route> = settled.iter().flat_map(routes).collect();
+                (settled, routes)
+            });
+            let placed = placed.and_then(|(settled, routes)| {
+                let (movers, owned, after) = movers(network, before_it, &settled);
+                let steps = transition::order(network, &movers, &after);
+                let name = || requests.last().map(|request| request.name.clone()).unwrap_or_default();
+                let steps = steps.ok_or_else(|| Refused { flow: name(), reason: Reason::NoOrder })?;
+                let owner = |step: &Step| owned[step.mover].map_or(Some(id), |flow| Some(owners.get(&flow)?.0));
+                let change = |step: &Step| class_change(desk.ports, snapshot, owner(step)?, step);
+                let changes: Vec<ClassChange> = steps.iter().filter_map(change).collect();
+                Ok((settled, routes, changes))
+            });
+            let stays = is_kept && placed.is_ok();
+            outcome = Some(placed);
+            if stays { Ok(()) } else { Err(()) }
+        });
+        let Desk { rooms, trials: left, .. } = desk;
+        *trials = left;
+        self.trials += before.saturating_sub(trials.left());
+        if placed.is_ok() {
+            self.rooms = rooms;
+        }
+        let name = requests.last().map(|request| request.name.clone()).unwrap_or_default();
+        let no_route = || Err(Refused { flow: name.clone(), reason: Reason::NoRoute });
+        let (settled, routes, changes) = outcome.unwrap_or_else(no_route)?;
+        // What was asked for last, its samples.
+        let bound_ns = routes.iter().find(|route| route.name == name).map_or(0, |route| route.bound_ns);
+        let moves = settled.iter().flat_map(|(_, moved)| moved).flat_map(|moved| &moved.before);
+        let mut moved: BTreeSet<RequestId> = moves.filter_map(|flow| Some(self.owners.get(flow)?.0)).collect();
+        moved.remove(&id);
+        Ok((settled, Admitted { id, routes, bound_ns, snapshot: snapshot.version(), moved, changes }))
+    }
+
+    /// Enters what was placed.
+    fn keep(&mut self, id: RequestId, requests: Vec<Request>, settled: Vec<Settled>) {
+        for bundle in self.entries.remove(&id).into_iter().flat_map(|entry| entry.bundles) {
+            bundle.ids.iter().for_each(|id| _ = self.owners.remove(id));
+            self.full.forget(bundle.tree.ports.iter().filter_map(|port| self.index.get(port)));
+        }
+        let mut bundles: Vec<PlacedBundle> = Vec::new();
+        for (n, (bundle, moved)) in settled.into_iter().enumerate() {
+            // Names are used again: those of before go first, and those of one bundle change at once.
+            let owner =
+                |Moved { before, .. }: &Moved| before.iter().filter_map(|flow| self.owners.remove(flow)).next_back();
+            let owners: Vec<_> = moved.iter().map(owner).collect();
+            self.owners.extend(bundle.ids.iter().map(|flow| (*flow, (id, n))));
+            bundles.push(bundle);
+            for (Moved { before, after, .. }, owner) in moved.into_iter().zip(owners) {
+                let Some((owner, n)) = owner else { continue };
+                self.owners.extend(after.iter().map(|flow| (*flow, (owner, n))));
+                let own = if owner == id { Some(&mut bundles) } else { None };
+                let theirs = own.or_else(|| self.entries.get_mut(&owner).map(|entry| &mut entry.bundles));
+                for flow in theirs.and_then(|bundles| bundles.get_mut(n)).into_iter().flat_map(|bundle| &mut bundle.ids)
+                {
+                    let at = before.iter().position(|old| old == flow);
+                    *flow = at.and_then(|at| after.get(at)).copied().unwrap_or(*flow);
                 }
-                moved.insert(owner);
             }
         }
-        moved.remove(&id);
-        self.entries.insert(id, Entry { request, streams });
-        let routes = self.routes(snapshot, id).unwrap_or_default();
-        let bound_ns = routes.first().map_or(0, |route| route.bound_ns);
-        Ok(Admitted { id, routes, bound_ns, snapshot: snapshot.version(), moved })
+        self.entries.insert(id, Entry { requests, bundles });
     }
 
-    /// The flows of a request with their ways; adds ports that are not known yet.
-    fn candidates(&mut self, snapshot: &Snapshot, request: &Request) -> Result<Vec<Candidates>, Refused> {
-        let refuse = |reason| Refused { flow: request.name.clone(), reason };
-        if let Some(what) = nonsense(request) {
-            return Err(refuse(Reason::Nonsense(what)));
+    /// The flows of requests with their ways, and bundles of before that are no more; adds ports that are not known yet.
+    fn candidates(
+        &mut self,
+        id: RequestId,
+        snapshot: &Snapshot,
+        requests: &[Request],
+        base: Option<&Base>,
+    ) -> Result<(Vec<Candidates>, Vec<PlacedBundle>), Refused> {
+        let refuse = |request: &Request, reason| Refused { flow: request.name.clone(), reason };
+        if let Some((request, what)) = requests.iter().find_map(|request| Some((request, nonsense(request)?))) {
+            return Err(refuse(request, Reason::Nonsense(what)));
         }
-        let streams = request.streams().map_err(|error| refuse(Reason::Format(error)))?;
-        streams.into_iter().map(|stream| self.candidates_of(snapshot, stream)).collect()
+        let bundles = bundles(requests).map_err(|(request, error)| refuse(request, Reason::Format(error)))?;
+        let mut before = self.entries.get(&id).map(|entry| entry.bundles.clone()).unwrap_or_default();
+        let mut candidates = Vec::new();
+        for bundle in bundles {
+            let at = before.iter().position(|placed| placed.has_ends_of(&bundle));
+            let placed = at.map(|at| before.swap_remove(at));
+            let of_source =
+                before.iter().find(|placed| placed.streams.first().map(|it| it.source) == Some(bundle.source));
+            let own = of_source.and_then(|placed| self.base_of(placed));
+            let must_stay = own.is_some();
+            let base = own.as_ref().or(base).map(|base| (base, must_stay));
+            candidates.push(self.candidates_of(snapshot, bundle, placed, base)?);
+        }
+        Ok((candidates, before))
     }
 
-    fn candidates_of(&mut self, snapshot: &Snapshot, stream: Stream) -> Result<Candidates, Refused> {
-        let no_route = || Refused { flow: stream.name.clone(), reason: Reason::NoRoute };
-        let trees = route::trees(snapshot, stream.source, &stream.destinations).ok_or_else(no_route)?;
+    fn candidates_of(
+        &mut self,
+        snapshot: &Snapshot,
+        bundle: Bundle,
+        before: Option<PlacedBundle>,
+        base: Option<(&Base, bool)>,
+    ) -> Result<Candidates, Refused> {
+        let no_route = || Refused { flow: bundle.name(), reason: Reason::NoRoute };
+        if let Some(before) = before {
+            let hops = before.ids.first().and_then(|flow| self.network.flow(*flow)).map(|flow| flow.hops.clone());
+            let flows = flows(snapshot, &bundle, &before.tree, &hops.ok_or_else(no_route)?);
+            return Ok(Candidates { bundle, ways: vec![(before.tree.clone(), flows)], before: Some(before) });
+        }
+        let trees = route::trees(snapshot, bundle.source, &bundle.destinations).ok_or_else(no_route)?;
+        // With other receivers than before, the others keep their ways and classes: always while their frames are under way, otherwise if they can.
+        let kept =
+            base.and_then(|(base, _)| route::extended(snapshot, &base.tree, bundle.source, &bundle.destinations));
+        let must_stay = base.is_some_and(|(_, must_stay)| must_stay) && kept.is_some();
+        let others = trees.into_iter().filter(|tree| !must_stay && kept.as_ref() != Some(tree)).collect::<Vec<_>>();
         let mut ways = Vec::new();
-        for tree in trees {
+        for tree in kept.iter().cloned().chain(others) {
             let hops = tree.ports.iter().map(|port| self.hop(snapshot, *port)).collect::<Option<Vec<_>>>();
-            let hops = hops.ok_or_else(no_route)?;
+            let mut hops = hops.ok_or_else(no_route)?;
+            if let Some((base, _)) = base.filter(|_| kept.as_ref() == Some(&tree)) {
+                base.keep_classes(&tree, &mut hops);
+            }
+            if let Some(why) = hops.iter().find_map(|hop| self.control.refused.get(&hop.port)) {
+                let reason = reason(&self.network, &self.ports, "control traffic", why.clone());
+                return Err(Refused { flow: bundle.name(), reason });
+            }
             let load = hops.iter().map(|hop| self.network.utilisation_ppm(hop.port)).max();
-            let mut arrivals = stream.arrivals;
-            arrivals.period_ns = metered(snapshot, &tree, arrivals.period_ns);
-            let flow = Flow {
-                name: stream.name.clone(),
-                arrivals,
-                frames: stream.frames.clone(),
-                hops,
-                branches: tree.branches.clone(),
-                limit_ns: stream.limit_ns,
-            };
-            ways.push((load, tree, flow));
+            let flows = flows(snapshot, &bundle, &tree, &hops);
+            ways.push((load, tree, flows));
         }
-        ways.sort_by_key(|(load, tree, _)| (*load, tree.ports.len()));
-        let ways = ways.into_iter().map(|(_, tree, flow)| (tree, flow)).collect();
-        Ok(Candidates { stream, ways })
+        ways.sort_by_key(|(load, tree, _)| (kept.as_ref() != Some(tree), *load, tree.ports.len()));
+        let ways = ways.into_iter().map(|(_, tree, flows)| (tree, flows)).collect();
+        Ok(Candidates { bundle, ways, before: None })
     }
 
+    /// The ways and classes of a name, if it has several receivers.
+    fn base(&self, id: RequestId) -> Option<Base> {
+        let bundle = self.entries.get(&id)?.bundles.first()?;
+        let has_several = bundle.streams.first().is_some_and(|stream| stream.destinations.len() > 1);
+        self.base_of(bundle).filter(|_| has_several)
+    }
+
+    fn base_of(&self, bundle: &PlacedBundle) -> Option<Base> {
+        let flow = self.network.flow(*bundle.ids.first()?)?;
+        Some(Base { tree: bundle.tree.clone(), classes: flow.hops.iter().map(|hop| hop.class).collect() })
+    }
+
+    /// The flows of a name as they are.
+    fn own_flows(&self, id: RequestId) -> Vec<(Option<FlowId>, Vec<Flow>)> {
+        let flows =
+            |bundle: &PlacedBundle| bundle.ids.iter().filter_map(|id| self.network.flow(*id).cloned()).collect();
+        self.entries.get(&id).into_iter().flat_map(|entry| &entry.bundles).map(|bundle| (None, flows(bundle))).collect()
+    }
+
+    /// The hop at a port in its lowest class with contracts.
     fn hop(&mut self, snapshot: &Snapshot, port: Egress) -> Option<calculus::Hop> {
         let described = snapshot.port(port)?;
+        let model = match port {
+            Egress::Switch(PortRef { dpid, .. }) => snapshot.switch(dpid),
+            Egress::Host(_) => None,
+        };
+        let class = model.map_or(described.classes.len(), |model| model.queues.len()) - 1;
         let known = self.index.get(&port).copied().filter(|at| self.network.ports()[*at] == described);
         let at = known.or_else(|| {
             let at = self.network.add_port(described).ok()?; // tidy-allow(dropped-cause): a port of a network makes sense.
             self.ports.push(port);
             self.index.insert(port, at);
+            if model.is_some_and(|model| model.control.is_some()) {
+                self.add_control(calculus::Hop { port: at, class: class + 1 });
+            }
             Some(at)
         })?;
-        Some(calculus::Hop { port: at, class: 0 })
+        Some(calculus::Hop { port: at, class })
+    }
+
+    /// What the controller itself sends out of a port.
+    fn add_control(&mut self, hop: calculus::Hop) {
+        let port = self.network.ports()[hop.port].clone();
+        let flows = Cause::ALL
+            .map(|cause| Allowance::of(cause, port.rate_bps, port.foreign_frame_len).flow(cause, &port.name, hop));
+        let admit = |network: &mut Admission| flows.into_iter().map(|flow| Ok(network.admit(flow)?.0)).collect();
+        match self.network.attempt(admit) {
+            Ok::<Vec<FlowId>, _>(ids) => self.control.flows.extend(ids),
+            Err(refused) => _ = self.control.refused.insert(hop.port, refused),
+        }
     }
 }
 
-/// The trials of a decision: [`TRIALS_MAX`] for each flow.
-pub(super) fn trials_of(request: &Request) -> Trials {
-    let flows = request.contract.reliability.map_or(1, |_| 2 + request.destinations.len());
-    Trials::new(TRIALS_MAX.saturating_mul(flows))
+/// Where frames of a request go so far.
+#[derive(Debug, Clone)]
+struct Base {
+    tree: Tree,
+    /// Of its ports.
+    classes: Vec<usize>,
 }
 
-fn no_route(request: &Request) -> Refused {
-    Refused { flow: request.name.clone(), reason: Reason::NoRoute }
+impl Base {
+    /// Gives the hops of a tree the classes that they have here.
+    fn keep_classes(&self, tree: &Tree, hops: &mut [calculus::Hop]) {
+        for (port, hop) in tree.ports.iter().zip(hops) {
+            let known = self.tree.ports.iter().position(|own| own == port);
+            hop.class = known.and_then(|at| self.classes.get(at)).copied().unwrap_or(hop.class).min(hop.class);
+        }
+    }
+}
+
+/// The flows that change their classes in a decision with the names of those of others, and all flows that are placed for it.
+fn movers(
+    network: &Admission,
+    own: Vec<(Option<FlowId>, Vec<Flow>)>,
+    settled: &[Settled],
+) -> (Vec<Mover>, Vec<Option<FlowId>>, Vec<FlowId>) {
+    let hops = |ids: &[FlowId]| ids.first().and_then(|id| network.flow(*id)).map(|flow| flow.hops.clone());
+    let mut after: Vec<FlowId> = settled.iter().flat_map(|(bundle, _)| &bundle.ids).copied().collect();
+    let (mut movers, mut owned) = (Vec::new(), Vec::new());
+    for moved in settled.iter().flat_map(|(_, moved)| moved) {
+        after.extend(&moved.after);
+        movers.push(Mover { flows: moved.flows.clone(), hops: hops(&moved.after).unwrap_or_default() });
+        owned.push(moved.before.first().copied());
+    }
+    for (name, flows) in own {
+        let source = |flow: &Flow| flow.hops.first().map(|hop| hop.port);
+        let is_same = |(bundle, _): &&Settled| {
+            let known = bundle.ids.first().and_then(|id| network.flow(*id));
+            known.zip(flows.first()).is_some_and(|(new, old)| source(new) == source(old))
+        };
+        let hops = settled.iter().find(is_same).and_then(|(bundle, _)| hops(&bundle.ids)).unwrap_or_default();
+        movers.push(Mover { flows, hops });
+        owned.push(name);
+    }
+    (movers, owned, after)
+}
+
+/// A change at a port of a switch; interfaces of hosts have one class.
+fn class_change(ports: &[Egress], snapshot: &Snapshot, id: RequestId, step: &Step) -> Option<ClassChange> {
+    let port = *ports.get(step.hop.port)?;
+    let Egress::Switch(PortRef { dpid, .. }) = port else { return None };
+    let queues = &snapshot.switch(dpid)?.queues;
+    Some(ClassChange { id, port, before: queues.get(step.hop.class)?.reach, after: queues.get(step.class)?.reach })
+}
+
+/// The flows of a bundle on a way: as its meter may let them pass.
+fn flows(snapshot: &Snapshot, bundle: &Bundle, tree: &Tree, hops: &[calculus::Hop]) -> Vec<Flow> {
+    let flow = |stream: &Stream| {
+        let mut arrivals = stream.arrivals;
+        arrivals.period_ns = metered(snapshot, tree, arrivals.period_ns);
+        if bundle.streams.len() > 1 {
+            arrivals.jitter_ns = arrivals.jitter_ns.saturating_add(arrivals.period_ns);
+        }
+        Flow {
+            name: stream.name.clone(),
+            arrivals,
+            frames: stream.frames.clone(),
+            hops: hops.to_vec(),
+            branches: tree.branches.clone(),
+            limit_ns: stream.limit_ns,
+        }
+    };
+    bundle.streams.iter().map(flow).collect()
+}
+
+/// The trials of a decision: [`TRIALS_MAX`] for the entry of samples, and for those of the ACKNACKs of each destination.
+pub(super) fn trials_of(requests: &[Request]) -> Trials {
+    let answers = requests.iter().filter(|request| request.contract.reliability.is_some());
+    let entries = answers.map(|request| request.destinations.len()).max().unwrap_or_default().saturating_add(1);
+    Trials::new(TRIALS_MAX.saturating_mul(entries))
 }
 
 /// What is wrong with a request.
@@ -449,92 +598,4 @@ fn metered(snapshot: &Snapshot, tree: &Tree, period_ns: u64) -> u64 {
     let ppm = first.map_or(0, |model| u128::from(model.rate_limiter_ppm));
     let period = u128::from(period_ns) * 1_000_000 / (1_000_000 + ppm);
     u64::try_from(period).unwrap_or(u64::MAX).max(1)
-}
-
-/// Places flows one after the other, each by the first of its ways that fits.
-fn place_all(
-    network: &mut Admission,
-    desk: &mut Desk<'_>,
-    candidates: Vec<Candidates>,
-) -> Result<Vec<(PlacedStream, Placed)>, Refused> {
-    let numbered = candidates.into_iter().enumerate();
-    numbered.map(|(n, candidates)| place_one(network, desk, candidates, n == 0)).collect()
-}
-
-/// Refusals of a flow that is placed `alone`, before others of its request, are remembered.
-fn place_one(
-    network: &mut Admission,
-    desk: &mut Desk<'_>,
-    candidates: Candidates,
-    alone: bool,
-) -> Result<(PlacedStream, Placed), Refused> {
-    let Candidates { stream, ways } = candidates;
-    // The refusal that is returned: that of the least loaded way.
-    let mut first = None;
-    // Others move for it on that way only, and if no way is free.
-    let tries = ways.iter().map(|way| (way, false)).chain(ways.first().map(|way| (way, true)));
-    for ((tree, flow), moves) in tries {
-        if desk.trials.are_spent() {
-            first.get_or_insert(Reason::TooFar);
-            break;
-        }
-        if let Some(refused) = desk.full.refusal(flow) {
-            first.get_or_insert_with(|| reason(network, desk.ports, &stream.name, refused.clone()));
-            continue;
-        }
-        let needs = rooms::needs(tree);
-        if let Err(no_room) = desk.rooms.take(desk.snapshot, &needs) {
-            first.get_or_insert(Reason::Room(no_room));
-            continue;
-        }
-        let refused = match classes::place(network, flow, moves, &mut desk.trials) {
-            Ok(placed) => {
-                return Ok((PlacedStream { id: placed.id, stream, tree: tree.clone(), needs }, placed));
-            }
-            Err(NotPlaced::Full { port, refused }) => {
-                if alone {
-                    desk.full.remember(flow, port, &refused);
-                }
-                refused
-            }
-            Err(NotPlaced::Other(refused)) => refused,
-        };
-        desk.rooms.give(&needs);
-        first.get_or_insert_with(|| reason(network, desk.ports, &stream.name, refused));
-    }
-    Err(Refused { flow: stream.name, reason: first.unwrap_or(Reason::NoRoute) })
-}
-
-fn reason(network: &Admission, ports: &[Egress], own: &str, refused: calculus::Refused) -> Reason {
-    match refused {
-        calculus::Refused::Nonsense(what) => Reason::Nonsense(what),
-        calculus::Refused::Queue { hop, fault } => Reason::Queue { port: ports[hop.port], class: hop.class, fault },
-        calculus::Refused::Late { flow, bound_ns, limit_ns, hop } => {
-            let flow = network.flow(flow).map_or(own, |flow| &flow.name).to_owned();
-            Reason::Late { flow, bound_ns, limit_ns, port: ports[hop.port], class: hop.class }
-        }
-        _ => Reason::TooFar,
-    }
-}
-
-/// A stream as it is placed now.
-fn route_of(network: &Admission, ports: &[Egress], snapshot: &Snapshot, placed: &PlacedStream) -> Route {
-    let flow = network.flow(placed.id);
-    let hop = |(n, hop): (usize, &calculus::Hop)| {
-        let port = ports[hop.port];
-        let reach = match port {
-            Egress::Switch(PortRef { dpid, .. }) => snapshot.switch(dpid).and_then(|model| model.queues.get(hop.class)),
-            Egress::Host(_) => None,
-        };
-        let after = flow.and_then(|flow| flow.before(n));
-        Hop { port, class: hop.class, reach: reach.map(|queue| queue.reach), after }
-    };
-    Route {
-        name: placed.stream.name.clone(),
-        source: placed.stream.source,
-        destinations: placed.stream.destinations.clone(),
-        hops: flow.map(|flow| flow.hops.iter().enumerate().map(hop).collect()).unwrap_or_default(),
-        bound_ns: network.bound(placed.id).map_or(u64::MAX, |bound| bound.bound_ns()),
-        limit_ns: placed.stream.limit_ns,
-    }
 }

@@ -68,6 +68,39 @@ pub(super) struct Stream {
     pub(super) limit_ns: u64,
 }
 
+/// Streams with the same ends: one flow entry in each switch carries them, and one meter polices their sum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bundle {
+    pub(super) source: HostId,
+    pub(super) destinations: Vec<HostId>,
+    pub(super) streams: Vec<Stream>,
+}
+
+impl Bundle {
+    /// The name of its last stream: of the one that joined the others, if any did.
+    pub(super) fn name(&self) -> String {
+        self.streams.last().map(|stream| stream.name.clone()).unwrap_or_default()
+    }
+}
+
+/// The streams of requests by their ends, in the order of their first ones.
+pub(super) fn bundles(requests: &[Request]) -> Result<Vec<Bundle>, (&Request, FormatError)> {
+    let mut bundles: Vec<Bundle> = Vec::new();
+    for request in requests {
+        for stream in request.streams().map_err(|error| (request, error))? {
+            let Stream { source, destinations, .. } = &stream;
+            let is_same = |bundle: &&mut Bundle| (&bundle.source, &bundle.destinations) == (source, destinations);
+            match bundles.iter_mut().find(is_same) {
+                Some(bundle) => bundle.streams.push(stream),
+                None => {
+                    bundles.push(Bundle { source: *source, destinations: destinations.clone(), streams: vec![stream] })
+                }
+            }
+        }
+    }
+    Ok(bundles)
+}
+
 impl Request {
     /// The flows: samples first, then HEARTBEATs and the ACKNACKs of each reader's host.
     pub(super) fn streams(&self) -> Result<Vec<Stream>, FormatError> {

@@ -4,6 +4,7 @@
 //! each. Lengths are without FCS, as [`takt_calculus::link::frame_time_ns`] expects them; it adds FCS, padding, preamble and gap.
 
 use takt_calculus::network::Frames;
+use takt_wire::VendorId;
 use takt_wire::builder::{
     ACKNACK_LEN_MAX, HEARTBEAT_LEN, INFO_DESTINATION_LEN, INFO_TIMESTAMP_LEN, data_frag_overhead, data_overhead,
 };
@@ -33,14 +34,24 @@ pub struct WireFormat {
     pub mtu: u64,
     /// Octets of inline QoS in each DATA and DATA_FRAG.
     pub inline_qos_len: u64,
+    /// Octets that the participant appends to each datagram, as far as the MTU leaves room: [`trailer_len`].
+    pub trailer_len: u64,
     /// Octets of a sample in one DATA, or in each DATA_FRAG.
     pub fragment_len: u64,
 }
 
 impl Default for WireFormat {
     fn default() -> Self {
-        Self { vlan: false, ipv6: false, mtu: 1500, inline_qos_len: 0, fragment_len: 1344 }
+        Self { vlan: false, ipv6: false, mtu: 1500, inline_qos_len: 0, trailer_len: 0, fragment_len: 1344 }
     }
+}
+
+/// Octets of the submessage of statistics (0x80, of the vendor's own) that Fast DDS 3 appends to each datagram, its header included.
+const FASTDDS_STATISTICS_LEN: u64 = 60;
+
+/// Octets that participants of a vendor append to each datagram.
+pub fn trailer_len(vendor: VendorId) -> u64 {
+    if vendor == VendorId::EPROSIMA { FASTDDS_STATISTICS_LEN } else { 0 }
 }
 
 /// Why samples have no frames.
@@ -89,6 +100,8 @@ impl WireFormat {
         if packet_len > mtu {
             return Err(FormatError::Datagram { len: packet_len, mtu });
         }
+        // What would not fit is not appended, or makes IP fragments, which the first switch drops.
+        let packet_len = packet_len.saturating_add(self.trailer_len).min(mtu);
         Ok(packet_len + ETHERNET_LEN + if self.vlan { VLAN_LEN } else { 0 })
     }
 
@@ -147,7 +160,17 @@ mod tests {
     use super::*;
 
     const FORMAT: WireFormat =
-        WireFormat { vlan: false, ipv6: false, mtu: 1500, inline_qos_len: 0, fragment_len: 1344 };
+        WireFormat { vlan: false, ipv6: false, mtu: 1500, inline_qos_len: 0, trailer_len: 0, fragment_len: 1344 };
+
+    /// A sample of Fast DDS 3.2.3 with 224 octets, best effort, captured at the interface of its host.
+    const FASTDDS_SAMPLE: &str = "\
+        0000000000000000000000000800450001800a714000401130fa7f0000017f00000181181cf5016cff7f525450530202010f010f7f01a2337ea800000000\
+        0e010c00010f7f01a133273e00000000090108001655046b78e112b11505f400000010000000010400000103000000000200000000010000010000000000\
+        000081fc96d5a8b4ea18c80000009f6f5543d6362bc9c6070f5235609cb7bf5a5b3ba73aed18f9783ec87d85d51c19ca1ddc6cd0ce52b7f265583ef72ab5\
+        0fccce5fea1bdadb1c0a299a6c9539de4127bf6eada750dfcf9ac2087d89db82285db26af8d1b489580cfce07ed9f9d88cfcc75771b0f295dfec92fea086\
+        0e5182e571e6fa775144659cba56ac54f1ed5b60ce902caf995a5ab2985df97f08e3b45d60334f1d684b196c8338c154827509a59f61852271b73642c320\
+        bf34c685e8f24214f4f5e7398d2a67a62ff89fccdb6f32693e01ccde8001380001000000f51c00000000000000000000000000007f0000011655046bc76e\
+        e2b1010000000000000064010000000000000000000000000000";
 
     #[test]
     fn sample_has_every_octet_of_its_protocols() {
@@ -159,6 +182,22 @@ mod tests {
         assert_eq!(350 - octets(INFO_DESTINATION_LEN), 334);
         let tagged = WireFormat { vlan: true, ipv6: true, ..FORMAT };
         assert_eq!(tagged.sample(201, false), Ok(vec![Frames { len: 318 + 4 + 20, count: 1 }]), "padded to 204");
+    }
+
+    #[test]
+    fn sample_of_fast_dds_is_as_long_as_recorded() {
+        let recorded: Vec<u8> = (0..FASTDDS_SAMPLE.len() / 2)
+            .map(|n| u8::from_str_radix(&FASTDDS_SAMPLE[2 * n..2 * n + 2], 16).expect("hexadecimal"))
+            .collect();
+        let trailer_len = trailer_len(VendorId::EPROSIMA);
+        let trailer = &recorded[recorded.len() - trailer_len as usize..];
+        assert_eq!((trailer[0], u64::from(trailer[2])), (0x80, trailer_len - 4), "a submessage of statistics");
+        let format = WireFormat { trailer_len, ..FORMAT };
+        assert_eq!(format.sample(224, false), Ok(vec![Frames { len: recorded.len() as u64, count: 1 }]));
+        // It makes no datagram longer than a packet may be.
+        let longest = FORMAT.sample(1344, true).expect("it fits")[0].len;
+        assert_eq!(format.sample(1344, true), Ok(vec![Frames { len: (longest + 60).min(1514), count: 1 }]));
+        assert_eq!(super::trailer_len(VendorId::CYCLONE), 0);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::thread::{Builder, JoinHandle};
 use redb::backends::FileBackend;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::Records;
+use super::{Changes, Records};
 
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
@@ -33,13 +33,6 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
-
-/// Records to put, and keys to remove.
-#[derive(Debug, Default)]
-struct Changes {
-    put: Vec<(String, Vec<u8>)>,
-    removed: Vec<String>,
-}
 
 /// A store that is open.
 #[derive(Debug)]
@@ -122,16 +115,9 @@ impl Store {
         Ok((store, records))
     }
 
-    fn changes_to(&self, records: &Records) -> Changes {
-        let put = records.iter().filter(|(key, value)| self.saved.get(*key) != Some(*value));
-        let put: Vec<(String, Vec<u8>)> = put.map(|(key, value)| (key.clone(), value.clone())).collect();
-        let removed = self.saved.keys().filter(|key| !records.contains_key(*key)).cloned().collect();
-        Changes { put, removed }
-    }
-
     /// Brings the store to these records; whether they are on their way. While two changes wait to be written nothing happens.
     pub fn save(&mut self, records: Records) -> bool {
-        let changes = self.changes_to(&records);
+        let changes = Changes::between(&self.saved, &records);
         let Some(sender) = self.sender.as_ref().filter(|_| !changes.is_empty()) else { return true };
         match sender.try_send(changes) {
             Ok(()) => self.saved = records,
@@ -143,7 +129,7 @@ impl Store {
 
     /// Brings the store to these records, and waits until they are written.
     pub fn finish(&mut self, records: Records) {
-        let changes = self.changes_to(&records);
+        let changes = Changes::between(&self.saved, &records);
         if let Some(sender) = self.sender.take().filter(|_| !changes.is_empty()) {
             // A thread that failed has said why.
             let _ = sender.send(changes);
@@ -169,11 +155,5 @@ impl Drop for Store {
     /// Waits until everything is written.
     fn drop(&mut self) {
         self.wait();
-    }
-}
-
-impl Changes {
-    fn is_empty(&self) -> bool {
-        self.put.is_empty() && self.removed.is_empty()
     }
 }

@@ -20,6 +20,30 @@ pub const INTERVAL: Duration = Duration::from_millis(50);
 /// Records by key: the kind, a slash, and what it is about.
 pub type Records = BTreeMap<String, Vec<u8>>;
 
+/// Records to put, and keys to remove.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Records that are new, or others than before.
+    pub put: Vec<(String, Vec<u8>)>,
+    /// Records that are no more.
+    pub removed: Vec<String>,
+}
+
+impl Changes {
+    /// What leads from some records to others.
+    pub fn between(before: &Records, after: &Records) -> Self {
+        let put = after.iter().filter(|(key, value)| before.get(*key) != Some(*value));
+        let put: Vec<(String, Vec<u8>)> = put.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let removed = before.keys().filter(|key| !after.contains_key(*key)).cloned().collect();
+        Self { put, removed }
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.put.is_empty() && self.removed.is_empty()
+    }
+}
+
 pub(crate) fn record(into: &mut Records, key: String, value: &impl Serialize) {
     // Maps with keys that are no text are the only values that cannot be written; there are none.
     if let Ok(octets) = serde_json::to_vec(value) {

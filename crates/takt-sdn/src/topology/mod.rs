@@ -3,7 +3,9 @@
 //! The controller sends a probe from each port that is up, once every [`Config::interval`], and more often after the port came up and after
 //! probes of a link were lost: an overload of the link takes probes, too.
 //! A probe that enters another switch shows a link in one direction; a link counts when both directions are shown. It is lost
-//! when PORT_STATUS says that a port is down, or when neither a probe has come for [`Config::silence`].
+//! when PORT_STATUS says that a port is down, or when probes of one direction have not come for [`Config::silence`].
+//! Silence counts only once several probes were sent in it and all that the receiving switch has sent was read: a controller that stood
+//! still, or reads too slowly, loses no link.
 //!
 //! A port that came up is [`Role::Probing`] for [`Config::probing`]: nothing is forwarded from or to it, as in the listening state of
 //! a spanning tree (IEEE 802.1D), so that a link which is not found yet carries no floods. Then it is [`Role::Edge`], until a
@@ -164,6 +166,9 @@ pub struct PortDescription {
 /// Probes of a port that may be on their way at once: those that are sent quickly within the transit time.
 const ON_THE_WAY: usize = 6;
 
+/// Probes in a row that must not have come in before a link is lost by silence: a controller that stood still has sent none meanwhile.
+const UNANSWERED: u32 = 4;
+
 /// A probe that is on its way.
 #[derive(Clone, Copy)]
 struct Sent {
@@ -181,10 +186,14 @@ struct Port {
     on_the_way: [Option<Sent>; ON_THE_WAY],
     /// Where its probes come in, and when the last of them did.
     seen_by: Option<(PortRef, Instant)>,
+    /// Probes that were sent since.
+    unanswered: u32,
 }
 
 struct Switch {
     is_connected: bool,
+    /// It has sent what has not been read yet.
+    is_behind: bool,
     ports: BTreeMap<u32, Port>,
 }
 
@@ -221,8 +230,12 @@ impl Topology {
         if !self.switches.contains_key(&dpid) && self.switches.len() >= self.config.switches {
             return false;
         }
-        let switch = self.switches.entry(dpid).or_insert(Switch { is_connected: true, ports: BTreeMap::new() });
-        switch.is_connected = true;
+        let switch = self.switches.entry(dpid).or_insert(Switch {
+            is_connected: true,
+            is_behind: false,
+            ports: BTreeMap::new(),
+        });
+        (switch.is_connected, switch.is_behind) = (true, false);
         self.generation += 1;
         let gone: Vec<u32> =
             switch.ports.keys().filter(|known| ports.iter().all(|port| port.number != **known)).copied().collect();
@@ -246,8 +259,9 @@ impl Topology {
             })
             .collect();
         for end in links.into_iter().flatten() {
-            if let Some((_, when)) = self.port_mut(end).and_then(|port| port.seen_by.as_mut()) {
-                *when = now;
+            let Some(port) = self.port_mut(end) else { continue };
+            if let Some((_, when)) = &mut port.seen_by {
+                (*when, port.unanswered) = (now, 0);
             }
         }
     }
@@ -259,6 +273,14 @@ impl Topology {
             self.generation += 1;
             self.probes.retain(|(from, _)| from.dpid != dpid);
             self.forget_if_isolated(dpid);
+        }
+    }
+
+    /// Whether a switch has sent what has not been read yet. Meanwhile no link is lost by the silence of its ports: probes may be in
+    /// what waits.
+    pub fn set_behind(&mut self, dpid: u64, is_behind: bool) {
+        if let Some(switch) = self.switches.get_mut(&dpid) {
+            switch.is_behind = is_behind;
         }
     }
 
@@ -292,6 +314,7 @@ impl Topology {
             next_probe: now,
             on_the_way: [None; ON_THE_WAY],
             seen_by: None,
+            unanswered: 0,
         });
         port.description = description;
         let was_up = port.role != Role::Down;
@@ -443,7 +466,7 @@ impl Topology {
             }
         }
         let Some(port) = self.port_mut(from) else { return };
-        port.seen_by = Some((at, now));
+        (port.seen_by, port.unanswered) = (Some((at, now)), 0);
         if self.role(from) == Role::Link(at) {
             return;
         }
@@ -488,11 +511,14 @@ impl Topology {
         self.is_connected(at.dpid).then_some(port.next_probe)
     }
 
-    /// When a link is lost by silence. A switch that is not connected neither sends probes nor reports them.
+    /// When a link is lost by silence: its probes from `at` do not come in at `peer`. A switch that is not connected neither sends probes
+    /// nor reports them.
     fn silent_at(&self, at: PortRef, peer: PortRef) -> Option<Instant> {
-        let (_, when) = self.port(at)?.seen_by?;
-        let is_watched = self.is_connected(at.dpid) && self.is_connected(peer.dpid);
-        is_watched.then(|| when.after(self.config.silence))
+        let port = self.port(at)?;
+        let (_, when) = port.seen_by?;
+        let receiver = self.switches.get(&peer.dpid)?;
+        let is_watched = self.is_connected(at.dpid) && receiver.is_connected && !receiver.is_behind;
+        (is_watched && port.unanswered >= UNANSWERED).then(|| when.after(self.config.silence))
     }
 
     fn send_probe(&mut self, now: Instant, at: PortRef) {
@@ -505,6 +531,7 @@ impl Topology {
         let is_silent = port.seen_by.is_some_and(|(_, when)| now > when.after(interval + interval / 2));
         let is_urgent = port.role == Role::Probing || matches!(port.role, Role::Link(_)) && is_silent;
         port.next_probe = now.after(if is_urgent { fast } else { interval });
+        port.unanswered = port.unanswered.saturating_add(1);
         port.on_the_way.rotate_left(1);
         port.on_the_way[ON_THE_WAY - 1] = Some(Sent { sequence, at: now });
         let address = port.description.address;

@@ -124,6 +124,29 @@ fn link_is_lost_at_once_when_port_status_says_so() {
 }
 
 #[test]
+fn controller_that_stood_still_loses_no_link() {
+    let mut world = World::new(2, &[(port(1, 1), port(2, 1))]);
+    world.pass(SECOND);
+    world.now = world.now.after(60 * SECOND);
+    world.pass(10 * SECOND);
+    let is_lost = |event: &&Event| matches!(event, Event::LinkLost(..));
+    assert_eq!((world.links().len(), world.events.iter().find(is_lost)), (1, None));
+}
+
+#[test]
+fn link_is_not_lost_while_what_its_switch_has_sent_is_unread() {
+    let mut world = World::new(2, &[(port(1, 1), port(2, 1))]);
+    world.pass(SECOND);
+    world.cables.clear();
+    [1, 2].iter().for_each(|dpid| world.topology.set_behind(*dpid, true));
+    world.pass(10 * SECOND);
+    assert_eq!(world.links().len(), 1);
+    world.topology.set_behind(2, false);
+    world.step();
+    assert_eq!(world.links(), [], "no probe was in it");
+}
+
+#[test]
 fn silent_link_is_lost_and_its_ports_carry_nothing_for_the_hold_time() {
     let mut world = World::new(2, &[(port(1, 1), port(2, 1))]);
     world.pass(SECOND);

@@ -14,7 +14,7 @@ const fn counter(name: &'static str, help: &'static str) -> CounterDescription {
 }
 
 /// What a controller counts, in the order of `Controller::counter_values`.
-pub const COUNTERS: [CounterDescription; 37] = [
+pub const COUNTERS: [CounterDescription; 40] = [
     counter("packets", "Packets from switches."),
     counter("malformed_packets", "Packets from switches that are no frames, or were cut."),
     counter("ignored_packets", "Packets from ports that carry nothing yet, or from unknown switches."),
@@ -29,6 +29,12 @@ pub const COUNTERS: [CounterDescription; 37] = [
     counter("unreachable_frames", "Frames to hosts to which no way leads."),
     counter("discovery_frames", "Frames of DDS discovery."),
     counter("unsent_messages", "Messages that a connection of a switch had no room for."),
+    counter(
+        "control_excess",
+        "Frames of control traffic beyond the allowance of their port, sent in the lowest class.",
+    ),
+    counter("isolated_frames", "Frames that the controller did not forward since the policy of isolation denies them."),
+    counter("filters_without_room", "Filters of the policy of isolation between participants that found no room."),
     counter("rules_without_room", "Rules for hosts that did not fit."),
     counter("switch_errors", "Errors of switches about packets."),
     counter("events_dropped", "Events that were dropped."),

@@ -11,11 +11,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use takt_wire::discovery::{HostStage, HostStages};
+
 pub use counters::{COUNTERS, CounterDescription};
 
 use crate::PortRef;
 use crate::model::Egress;
-use crate::schedule::{Remedies as ScheduledRemedies, Route};
+use crate::schedule::{PairStages, Remedies as ScheduledRemedies, Route};
 
 /// The version of this format: changes when a field changes its meaning or goes.
 pub const FORMAT: u32 = 1;
@@ -36,6 +38,10 @@ pub struct View {
     pub network_version: Option<u64>,
     /// Whether every connected switch has the tables that it shall have.
     pub is_settled: bool,
+    /// Whether this controller leads; absent if it is the only one.
+    pub cluster: Option<Cluster>,
+    /// The policy of isolation; absent if nothing can be denied.
+    pub isolation: Option<Isolation>,
     /// The switches.
     pub switches: Vec<Switch>,
     /// The links between switches.
@@ -52,6 +58,30 @@ pub struct View {
     pub counters: BTreeMap<String, u64>,
     /// The last decisions, the oldest first.
     pub log: Vec<LogEntry>,
+}
+
+/// A controller among several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cluster {
+    /// Whether it is the leader; a standby otherwise.
+    pub is_leader: bool,
+    /// The generation of the leader, as far as it is known: a number as text.
+    pub generation: String,
+}
+
+/// The policy of isolation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Isolation {
+    /// What holds without a rule: `allow` or `deny`.
+    pub default: String,
+    /// The names of the labels.
+    pub labels: Vec<String>,
+    /// Rules of the file.
+    pub rules: usize,
+    /// Pairs that it denies now.
+    pub denied_pairs: usize,
+    /// Flow entries of it in each switch.
+    pub filters: usize,
 }
 
 /// A port of a switch.
@@ -223,6 +253,8 @@ pub struct Participant {
     pub at: PortId,
     /// The address that it sends discovery from.
     pub address: String,
+    /// Its labels by the policy of isolation.
+    pub labels: Vec<String>,
 }
 
 /// Writer or reader.
@@ -324,16 +356,84 @@ pub struct Pair {
     pub missing: Option<String>,
     /// What was decided.
     pub decision: Decision,
-    /// Longest time from the interface of the writer's host to the reader's host.
+    /// Longest time from `write` to the end of the callback, as far as the hosts announce their stages; from and to the interfaces of the
+    /// hosts otherwise.
     pub bound_ns: Option<u64>,
     /// The queues that its samples go by.
     pub hops: Vec<Hop>,
+    /// What the bound is made of, in the order in which a sample passes it: stages of the writer's host, queues, stages of the reader's.
+    #[serde(default)]
+    pub stages: Vec<Stage>,
+    /// What the stages of its hosts hold for.
+    #[serde(default)]
+    pub hosts: Vec<HostClaim>,
+    /// The longest latency that the reader saw; absent if it reports none.
+    #[serde(default)]
+    pub measured: Option<Measured>,
     /// Why it is refused, or waits.
     pub reason: Option<String>,
     /// The queue that binds, of a refused one.
     pub binding_hop: Option<Hop>,
     /// What would make it fit, each alone.
     pub remedies: Remedies,
+}
+
+/// Where a stage is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// On the writer's host.
+    Writer,
+    /// A queue of the network.
+    Network,
+    /// On the reader's host.
+    Reader,
+}
+
+/// A part of a bound.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Where it is.
+    pub place: Place,
+    /// The executor, or the port with its class.
+    pub name: String,
+    /// Its bound. Those of the queues may add up to more than the bound of the network, which counts a burst once.
+    pub bound_ns: u64,
+}
+
+/// What the stages of a host hold for, as its endpoint announces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostClaim {
+    /// Which host: that of the writer or of the reader.
+    pub place: Place,
+    /// The flow in the analysis of the host.
+    pub flow: String,
+    /// Samples are at least so far apart in the long run.
+    pub period_ns: u64,
+    /// How much later than its time a sample comes: to the interface of the writer's host at most, or from the network as is allowed for.
+    pub jitter_ns: u64,
+}
+
+impl Pair {
+    /// The stages that an end announces, as they came.
+    fn announced(&self, place: Place) -> Option<HostStages> {
+        let HostClaim { flow, period_ns, jitter_ns, .. } = self.hosts.iter().find(|host| host.place == place)?.clone();
+        let own = self.stages.iter().filter(|stage| stage.place == place);
+        let stages = own.map(|stage| HostStage { name: stage.name.clone(), bound_ns: stage.bound_ns }).collect();
+        Some(HostStages { period_ns, jitter_ns, flow, stages })
+    }
+
+    /// The stages that both ends announce.
+    pub fn announced_stages(&self) -> PairStages {
+        PairStages { writer: self.announced(Place::Writer), reader: self.announced(Place::Reader) }
+    }
+}
+
+/// What a reader saw of its samples: from their time stamps until they could be read, of all its writers. Clocks of the hosts are believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The longest latency.
+    pub worst_ns: u64,
 }
 
 /// A port that sends.

@@ -3,13 +3,19 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use takt_core::{Config as ParticipantConfig, Instant, Interface, Participant, ReaderHandle, Received, WriterHandle};
+use takt_core::{
+    ChangeKind, Config as ParticipantConfig, Instant, Interface, KeyHash, NewChange, Participant, ReaderHandle,
+    Received, WriterHandle,
+};
 use takt_openflow::flow::FlowMod;
+use takt_openflow::meter::Band;
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::discovery::Pair;
 use takt_sdn::forwarding::rules::Kind;
-use takt_sdn::frame::{ArpOperation, Frame, MacAddress, UdpFrame};
+use takt_sdn::frame::{ArpOperation, Frame, MacAddress, UdpFrame, VlanTag};
 use takt_sdn::model::{NetworkFile, SwitchModel};
+use takt_sdn::view::{Measured, Place};
+use takt_wire::discovery::{HostStage, HostStages};
 use takt_wire::qos::{DataReaderQos, DataWriterQos, Reliability, ReliabilityKind};
 use takt_wire::{GuidPrefix, Locator, Timestamp};
 
@@ -27,6 +33,8 @@ const METATRAFFIC: u16 = 7410;
 const USER: u16 = 7411;
 /// What every host marks its frames with.
 const MARK: u8 = 46;
+/// What clocks of nodes are set to.
+const WALL_CLOCK: i64 = 1_700_000_000_000_000_000;
 /// 12 of 20 Mbit/s.
 const OFFER: &str = "rt.minsep=5ms;rt.maxsize=7000";
 const REQUEST: &str = "rt.e2e=100ms";
@@ -35,6 +43,12 @@ const REQUEST: &str = "rt.e2e=100ms";
 pub struct Site {
     pub fabric: Fabric,
     pub nodes: Vec<Participant>,
+    /// When the clocks of the nodes were set.
+    clocks_set: Instant,
+    /// Where nodes announce to receive samples by multicast.
+    user_multicast: Vec<Locator>,
+    /// The tag of what nodes send.
+    pub tags: Vec<VlanTag>,
 }
 
 fn qos_reliability() -> Reliability {
@@ -45,7 +59,21 @@ impl Site {
     pub fn new(count: u64, cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)], network: Option<&str>) -> Self {
         let parse = |text| NetworkFile::parse("network.toml", text, SwitchModel::built_in);
         let network = network.map(|text| parse(text).unwrap_or_else(|error| panic!("{error}")));
-        let mut fabric = Fabric::with(Config { network, ..Config::default() }, count, cables);
+        Self::with(Config { network, ..Config::default() }, count, cables)
+    }
+
+    pub fn with(config: Config, count: u64, cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)]) -> Self {
+        Self::with_groups(config, count, cables, Vec::new())
+    }
+
+    /// Nodes announce these groups for samples.
+    pub fn with_groups(
+        config: Config,
+        count: u64,
+        cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)],
+        user_multicast: Vec<Locator>,
+    ) -> Self {
+        let mut fabric = Fabric::with(config, count, cables);
         fabric.settle();
         for at in [port(1, 5), port(count, 5), port(1, 6), port(count, 6)] {
             fabric.host(at);
@@ -53,7 +81,8 @@ impl Site {
         for host in 0..4 {
             fabric.send_from(host, fabric.arp(ArpOperation::Request, host, (host + 1) % 4));
         }
-        let mut site = Self { fabric, nodes: Vec::new() };
+        let clocks_set = Instant(fabric.now.0);
+        let mut site = Self { fabric, nodes: Vec::new(), clocks_set, user_multicast, tags: Vec::new() };
         for node in 0..4 {
             let participant = site.participant(node);
             site.nodes.push(participant);
@@ -62,7 +91,7 @@ impl Site {
         site
     }
 
-    fn participant(&self, node: usize) -> Participant {
+    pub fn participant(&self, node: usize) -> Participant {
         let prefix = GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 1, node as u8 + 1]);
         let mut config = ParticipantConfig::new(0, prefix);
         let address = self.fabric.hosts[node].address;
@@ -71,22 +100,23 @@ impl Site {
         config.interfaces = vec![Interface { name: "sim0".into(), addresses, mtu: 1500, loopback: false }];
         config.locators.metatraffic_unicast = locator(METATRAFFIC);
         config.locators.default_unicast = locator(USER);
+        config.locators.default_multicast.clone_from(&self.user_multicast);
         config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
         let now = Instant(self.fabric.now.0);
         let mut participant = Participant::new(config, now).expect("the configuration is good");
-        participant.set_wall_clock(now, Timestamp::from_nanos(1_700_000_000_000_000_000));
+        participant.set_wall_clock(now, Timestamp::from_nanos(WALL_CLOCK));
         participant
     }
 
     /// A marked datagram of a host.
-    fn datagram(&self, node: usize, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
+    pub fn datagram(&self, node: usize, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
         let SocketAddr::V4(address) = to else { panic!("IPv4 alone is used") };
         let last = address.ip().octets()[3];
         let octets = if to.ip().is_multicast() { [1, 0, 0x5e, 0x7f, 0, 1] } else { [2, 0, 0, 0, 0, last] };
         let frame = UdpFrame {
             destination_mac: MacAddress(octets),
             source_mac: self.fabric.hosts[node].mac,
-            tags: &[],
+            tags: &self.tags,
             source: (self.fabric.hosts[node].address, METATRAFFIC).into(),
             destination: to,
             hop_limit: 64,
@@ -146,13 +176,13 @@ impl Site {
         while self.transmit() | self.deliver() {}
     }
 
-    fn writer(&mut self, node: usize, topic: &str, user_data: &str) -> WriterHandle {
+    pub fn writer(&mut self, node: usize, topic: &str, user_data: &str) -> WriterHandle {
         let qos = DataWriterQos { reliability: qos_reliability(), ..DataWriterQos::default() };
         let spec = writer_spec(topic, user_data, qos);
         self.nodes[node].create_writer(Instant(self.fabric.now.0), spec).expect("the writer is good")
     }
 
-    fn reader(&mut self, node: usize, topic: &str, user_data: &str) -> ReaderHandle {
+    pub fn reader(&mut self, node: usize, topic: &str, user_data: &str) -> ReaderHandle {
         let qos = DataReaderQos { reliability: qos_reliability(), ..DataReaderQos::default() };
         let spec = reader_spec(topic, user_data, qos);
         self.nodes[node].create_reader(Instant(self.fabric.now.0), spec).expect("the reader is good")
@@ -220,6 +250,35 @@ fn frames_have_the_class_of_their_admission_and_none_without() {
     assert_eq!(site.classes(2, 1, 1), [0], "another host at the same switch");
     let burst = site.classes(0, 1, 1000).len();
     assert!((18..100).contains(&burst), "three samples of six datagrams pass, a flood does not: {burst}");
+}
+
+/// Two participants that send in a VLAN: the first at node 0, the other at node 1.
+#[test]
+fn discovery_in_a_vlan_is_intercepted_and_a_pair_with_a_contract_refused_there() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    site.nodes.truncate(0);
+    site.tags = vec![VlanTag { pcp: 3, dei: false, vid: 5 }];
+    for node in 0..2 {
+        // Those of before have gone without a farewell; these have other names.
+        let address = site.fabric.hosts[node].address;
+        let mut config = ParticipantConfig::new(0, GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 4, node as u8 + 1]));
+        let addresses = vec![(address.into(), 24)];
+        config.interfaces = vec![Interface { name: "sim0".into(), addresses, mtu: 1500, loopback: false }];
+        let locator = |port| vec![Locator::from(SocketAddr::from((address, port)))];
+        config.locators.metatraffic_unicast = locator(METATRAFFIC);
+        config.locators.default_unicast = locator(USER);
+        config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
+        site.nodes.push(Participant::new(config, Instant(site.fabric.now.0)).expect("the configuration is good"));
+    }
+    site.run(2_000);
+    let (refused, refused_writer, refused_reader) = site.pair(0, "Camera", 0);
+    let (writer, reader) = (site.writer(0, "Log", ""), site.reader(1, "Log", ""));
+    site.run(2_000);
+    let reason = site.refusal(refused).unwrap_or_else(|| panic!("it passed unseen: {:?}", site.fabric.events));
+    assert!(reason.contains("in VLAN 5") && reason.contains("without a tag"), "{reason}");
+    assert!(!site.is_matched(0, refused_writer, refused_reader));
+    assert!(site.is_matched(0, writer, reader), "without a contract a pair matches as usual");
+    assert_eq!(site.entries(1), []);
 }
 
 #[test]
@@ -291,6 +350,11 @@ fn pair_that_does_not_fit_is_refused_until_there_is_room() {
     let reason = site.refusal(second).expect("it does not fit").to_owned();
     assert!(reason.contains("of port 1 of switch 0000000000000001") && reason.contains("would fit: "), "{reason}");
     assert!(!site.is_matched(2, second_writer, second_reader));
+    for node in [2, 3] {
+        let texts: Vec<String> = site.nodes[node].refusals().map(|refusal| refusal.reason.to_string()).collect();
+        let [text] = &texts[..] else { panic!("one refusal: {texts:?}") };
+        assert!(text.contains("of port 1 of switch 0000000000000001"), "the application gets the binding hop: {text}");
+    }
     assert_eq!(site.entries(1), before, "the first pair keeps what it has");
     assert!(site.is_matched(0, first_writer, first_reader));
     let now = Instant(site.fabric.now.0);
@@ -298,7 +362,119 @@ fn pair_that_does_not_fit_is_refused_until_there_is_room() {
     site.run(1_000);
     assert!(site.is_admitted(second));
     assert!(site.is_matched(2, second_writer, second_reader));
+    assert!([2, 3].iter().all(|node| site.nodes[*node].refusals().count() == 0), "lifted at the application, too");
     assert!(!site.entries(1).contains(&before[0]), "the entries of the first pair are gone");
+}
+
+/// Stages of a host that takes so many microseconds, for samples up to so many microseconds late.
+fn stages(name: &str, jitter_us: u64, bound_us: u64) -> HostStages {
+    let stages = vec![HostStage::new(name, bound_us * 1_000)];
+    HostStages { period_ns: 5_000_000, jitter_ns: jitter_us * 1_000, flow: "joint".into(), stages }
+}
+
+impl Site {
+    /// A pair whose ends announce stages of their hosts.
+    fn pair_with_stages(&mut self, limit_ms: u64, writer: HostStages, reader: HostStages) -> (Pair, WriterHandle) {
+        let now = Instant(self.fabric.now.0);
+        let spec = writer_spec("Joint", "rt.minsep=5ms;rt.maxsize=1000", DataWriterQos::default());
+        let of_writer = self.nodes[0].prepare_writer(now, spec).expect("the writer is good");
+        self.nodes[0].set_writer_host_stages(of_writer, Some(writer)).expect("it lives");
+        self.nodes[0].enable_writer(now, of_writer).expect("the participant is enabled");
+        let qos = DataReaderQos::default();
+        let spec = reader_spec("Joint", &format!("rt.e2e_ns={}", limit_ms * 1_000_000), qos);
+        let of_reader = self.nodes[1].prepare_reader(spec).expect("the reader is good");
+        self.nodes[1].set_reader_host_stages(of_reader, Some(reader)).expect("it lives");
+        self.nodes[1].enable_reader(now, of_reader).expect("the participant is enabled");
+        self.run(1_000);
+        let writer = self.nodes[0].writer_guid(of_writer).expect("it lives");
+        (Pair { writer, reader: self.nodes[1].reader_guid(of_reader).expect("it lives") }, of_writer)
+    }
+
+    /// The first node writes a sample whose time stamp is so long ago; then announcements are sent.
+    fn write_late(&mut self, writer: WriterHandle, age_us: u64) {
+        let now = Instant(self.fabric.now.0);
+        let age_ns = i64::try_from(age_us * 1_000).expect("short");
+        let since_set = i64::try_from(now.since(self.clocks_set).as_nanos()).expect("short");
+        let change = NewChange {
+            kind: ChangeKind::Alive,
+            key_hash: KeyHash::default(),
+            source_timestamp: Some(Timestamp::from_nanos(WALL_CLOCK + since_set - age_ns)),
+            destinations: &[],
+            payload_len: 8,
+        };
+        let written = self.nodes[0].write(now, writer, &change, |payload| {
+            payload.fill(0);
+            Some(payload.len())
+        });
+        written.expect("there is room");
+        self.run(4_000);
+    }
+}
+
+#[test]
+fn admission_counts_the_stages_of_the_hosts() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    let (pair, _) = site.pair_with_stages(20, stages("pub", 500, 700), stages("sub", 30_000, 900));
+    assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
+    let view = site.fabric.controller.view(site.fabric.now);
+    let shown = view.pairs.iter().find(|shown| shown.topic == "Joint").expect("it is known");
+    let of: Vec<(Place, &str)> = shown.stages.iter().map(|stage| (stage.place, stage.name.as_str())).collect();
+    assert_eq!((of[0], of[4]), ((Place::Writer, "pub"), (Place::Reader, "sub")), "two hosts, three queues between");
+    assert!(of[1..4].iter().all(|(place, name)| *place == Place::Network && name.contains("class ")), "{of:?}");
+    let scheduler = site.fabric.controller.admission().expect("there is a description").scheduler();
+    let (_, request) = scheduler.requests().next().expect("its samples");
+    assert_eq!(request.contract.limit_ns, 20_000_000 - 1_600_000, "the hosts leave so much");
+    let bound_ns = shown.bound_ns.expect("it is admitted");
+    assert!((1_600_000..=20_000_000).contains(&bound_ns), "{bound_ns}");
+    let admitted = site.fabric.events.contains(&Event::Admitted { pair, bound_ns });
+    assert!(admitted, "the event has the bound of the whole");
+}
+
+#[test]
+fn pair_whose_hosts_leave_too_little_is_refused() {
+    // Alone, the network takes less than 8 ms.
+    for (limit, writer, reader, expected) in [
+        (
+            2,
+            stages("pub", 0, 1_100),
+            stages("sub", 30_000, 900),
+            "takes up to 1100000 ns and the reader's up to 900000 ns",
+        ),
+        (20, stages("pub", 3_000, 100), stages("sub", 3_000, 900), "are analysed for 3000000 ns"),
+        (20, HostStages { period_ns: 9_000_000, ..stages("pub", 0, 1) }, stages("sub", 30_000, 1), "every 9000000 ns"),
+        (20, stages("pub", 0, 18_500), stages("sub", 30_000, 1_300), "would fit: a limit of "),
+    ] {
+        let mut site = Site::new(2, &line(2), Some(NETWORK));
+        let (pair, _) = site.pair_with_stages(limit, writer, reader);
+        let refusal = site.refusal(pair).unwrap_or_else(|| panic!("{expected}: it is not refused"));
+        assert!(refusal.contains(expected), "{expected}: {refusal}");
+        let seen: Vec<String> = site.nodes[1].refusals().map(ToString::to_string).collect();
+        assert!(seen.len() == 1 && seen[0].contains("the network's controller refuses the pair"), "{seen:?}");
+    }
+}
+
+#[test]
+fn latency_above_the_bound_is_an_event_that_names_the_stage() {
+    for (write_us, expected) in [(9_000, "a call of write took 9000000 ns"), (100, "behind write")] {
+        let mut site = Site::new(2, &line(2), Some(NETWORK));
+        let (pair, writer) = site.pair_with_stages(20, stages("pub", 500, 700), stages("sub", 30_000, 900));
+        assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
+        site.nodes[0].note_write_time(writer, write_us * 1_000).expect("it lives");
+        let exceeded = |site: &Site| -> Vec<String> {
+            let events = site.fabric.events.iter();
+            events.filter(|event| matches!(event, Event::BoundExceeded { .. })).map(ToString::to_string).collect()
+        };
+        site.write_late(writer, 19_000);
+        let view = site.fabric.controller.view(site.fabric.now);
+        let shown = view.pairs.iter().find(|shown| shown.topic == "Joint").expect("it is known");
+        assert_eq!(shown.measured, Some(Measured { worst_ns: 19_000_000 }));
+        assert_eq!(exceeded(&site), [""; 0], "19 of 20 ms");
+        site.write_late(writer, 21_000);
+        let [text] = &exceeded(&site)[..] else { panic!("one event: {:?}", exceeded(&site)) };
+        assert!(text.contains("21000000 ns, at most 20000000 ns are proven") && text.contains(expected), "{text}");
+        site.write_late(writer, 20_500);
+        assert_eq!(exceeded(&site).len(), 1, "it has not grown");
+    }
 }
 
 #[test]
@@ -345,6 +521,28 @@ fn entry_that_a_switch_refuses_refuses_the_pair() {
 }
 
 #[test]
+fn pair_whose_entry_a_switch_refuses_is_tried_again_when_another_has_left_and_not_before() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    let writer = site.writer(0, "Joint", "rt.minsep=50ms;rt.maxsize=100");
+    site.reader(1, "Joint", REQUEST);
+    site.run(1_000);
+    let room = site.fabric.switch(2).rules.len();
+    site.fabric.switch(2).room = room;
+    let (pair, ..) = site.pair(2, "Camera", 0);
+    site.run(10_000);
+    let tries = |site: &Site| {
+        let events = site.fabric.events.iter();
+        events.filter(|event| matches!(event, Event::EntryRefused { dpid: 2, .. })).count()
+    };
+    assert_eq!(site.refusal(pair), Some("switch 0000000000000002 refuses a flow entry"));
+    assert_eq!(tries(&site), 1, "{:?}", site.fabric.events);
+    let now = Instant(site.fabric.now.0);
+    site.nodes[0].delete_writer(now, writer).expect("it lives");
+    site.run(2_000);
+    assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
+}
+
+#[test]
 fn failed_link_gives_the_flow_another_way_in_its_class() {
     let mut site = Site::new(3, &ring(), Some(NETWORK));
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
@@ -387,4 +585,202 @@ fn pair_with_contract_matches_without_a_description_of_the_network() {
     assert!(site.is_matched(0, writer, reader));
     assert_eq!(site.entries(1), []);
     assert_eq!(site.classes(0, 1, 1), [MARK], "marks pass as on plain Ethernet");
+}
+
+/// A small pair, of 1,000 octets each 5 ms.
+const SMALL: &str = "rt.minsep=5ms;rt.maxsize=1000";
+
+/// The rates of the meters of admitted flows, in kilobits per second.
+fn rates(site: &Site, dpid: u64) -> Vec<u32> {
+    let meters = site.fabric.switches[&dpid].meters.range(0x1000..);
+    let rate = |band: &Band| if let Band::Drop { rate, .. } = band { Some(*rate) } else { None };
+    meters.flat_map(|(_, meter)| &meter.bands).filter_map(rate).collect()
+}
+
+#[test]
+fn pairs_between_the_same_sockets_share_one_entry_and_one_meter() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    let offer = "rt.minsep=100ms;rt.maxsize=200";
+    let pair = |site: &mut Site, topic: &str| (site.writer(0, topic, offer), site.reader(1, topic, REQUEST));
+    let (first_writer, first_reader) = pair(&mut site, "Joint");
+    site.run(1_000);
+    assert!(site.is_matched(0, first_writer, first_reader));
+    let (entries, alone) = (site.entries(1), rates(&site, 1));
+    assert_eq!(
+        (entries.len(), alone.len()),
+        (2, 1),
+        "samples with a meter here, ACKNACKs with one at the other switch"
+    );
+
+    let others: Vec<_> = (0..10).map(|n| pair(&mut site, &format!("Joint {n}"))).collect();
+    site.run(2_000);
+    for (writer, reader) in &others {
+        assert!(site.is_matched(0, *writer, *reader), "{:?}", site.fabric.events);
+    }
+    assert_eq!(site.entries(1).len(), 2);
+    let together = rates(&site, 1);
+    assert_eq!(together.len(), 1);
+    assert!(together[0] >= 11 * (alone[0] - 1), "{together:?} for 11 pairs of {alone:?}");
+
+    let now = Instant(site.fabric.now.0);
+    for (writer, _) in others {
+        site.nodes[0].delete_writer(now, writer).expect("it lives");
+    }
+    site.run(1_000);
+    assert_eq!(rates(&site, 1), alone, "the meter has what the first pair has");
+    let routes = site.fabric.controller.admission().expect("a network is described").scheduler().requests();
+    assert_eq!(routes.count(), 2, "samples and ACKNACKs of the first pair");
+    assert!(site.is_matched(0, first_writer, first_reader));
+    site.nodes[0].delete_writer(now, first_writer).expect("it lives");
+    site.run(1_000);
+    assert_eq!((site.entries(1), rates(&site, 1)), (vec![], vec![]));
+}
+
+#[test]
+fn pairs_in_both_directions_share_entries_with_the_acknacks_of_the_other() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    let (there, _) = (site.writer(0, "Command", SMALL), site.writer(1, "State", SMALL));
+    let (reader, _) = (site.reader(1, "Command", REQUEST), site.reader(0, "State", REQUEST));
+    site.run(2_000);
+    assert!(site.is_matched(0, there, reader), "{:?}", site.fabric.events);
+    let admitted = site.fabric.events.iter().filter(|event| matches!(event, Event::Admitted { .. })).count();
+    assert_eq!(admitted, 2, "{:?}", site.fabric.events);
+    assert_eq!([1, 2].map(|dpid| site.entries(dpid).len()), [2, 2], "one for each direction");
+}
+
+#[test]
+fn pair_that_does_not_fit_its_flow_is_refused_and_leaves_the_others_as_they_are() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    let (first, writer, reader) = site.pair(0, "Camera", 0);
+    site.run(1_000);
+    assert!(site.is_admitted(first));
+    let before = (site.entries(1), rates(&site, 1));
+    let (second, ..) = site.pair(0, "Lidar", 0);
+    site.run(1_000);
+    let reason = site.refusal(second).expect("twice 12 of 20 Mbit/s").to_owned();
+    assert!(reason.contains("would fit: "), "{reason}");
+    assert_eq!((site.entries(1), rates(&site, 1)), before);
+    assert!(site.is_matched(0, writer, reader));
+}
+
+/// Until the meter has room for it, its samples would be dropped.
+#[test]
+fn pair_that_joins_is_released_when_the_meter_has_room_for_it() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    let (writer, reader) = (site.writer(0, "Joint", SMALL), site.reader(1, "Joint", REQUEST));
+    site.run(1_000);
+    assert!(site.is_matched(0, writer, reader));
+    let alone = rates(&site, 1);
+    site.fabric.stalled.insert(1);
+    let (writer, reader) = (site.writer(0, "Wrist", SMALL), site.reader(1, "Wrist", REQUEST));
+    site.run(1_000);
+    assert_eq!(rates(&site, 1), alone);
+    assert!(!site.is_matched(0, writer, reader));
+    site.fabric.stalled.clear();
+    site.run(1_000);
+    assert!(rates(&site, 1) > alone);
+    assert!(site.is_matched(0, writer, reader));
+}
+
+#[test]
+fn topic_without_contract_keeps_a_pair_with_one_from_its_sockets() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    let (log_writer, log_reader) = (site.writer(0, "Log", ""), site.reader(1, "Log", ""));
+    site.run(1_000);
+    assert!(site.is_matched(0, log_writer, log_reader));
+    let (pair, writer, reader) = site.pair(0, "Camera", 0);
+    let (elsewhere, lidar, _) = site.pair(2, "Lidar", 0);
+    site.run(1_000);
+    let reason = site.refusal(pair).expect("nothing tells both apart").to_owned();
+    assert!(reason.contains("\"Log\" without a contract") && reason.contains("[default]"), "{reason}");
+    assert!(site.is_matched(0, log_writer, log_reader));
+    assert!(!site.is_matched(0, writer, reader));
+    assert!(site.is_admitted(elsewhere), "other sockets");
+    let now = Instant(site.fabric.now.0);
+    site.nodes[0].delete_writer(now, log_writer).expect("it lives");
+    site.nodes[2].delete_writer(now, lidar).expect("it lives");
+    site.run(1_000);
+    assert!(site.is_admitted(pair), "{:?}", site.refusal(pair));
+}
+
+#[test]
+fn admitted_pair_keeps_topics_without_contract_from_its_sockets() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    let (pair, writer, reader) = site.pair(0, "Camera", 0);
+    site.run(1_000);
+    // Its ACKNACKs come to the socket of the writer, as samples of the other direction do.
+    let (log_writer, log_reader) = (site.writer(0, "Log", ""), site.reader(1, "Log", ""));
+    site.run(1_000);
+    assert!(site.is_admitted(pair) && site.is_matched(0, writer, reader));
+    assert!(!site.is_matched(0, log_writer, log_reader));
+    let refused = site
+        .fabric
+        .events
+        .iter()
+        .filter(|event| matches!(event, Event::Refused { reason, .. } if reason.contains("\"Log\"")));
+    assert_eq!(refused.count(), 1, "{:?}", site.fabric.events);
+    let now = Instant(site.fabric.now.0);
+    site.nodes[0].delete_writer(now, writer).expect("it lives");
+    site.run(1_000);
+    assert!(site.is_matched(0, log_writer, log_reader), "the flow is gone");
+}
+
+#[test]
+fn caution_admits_a_pair_that_shares_its_sockets_with_a_topic_without_contract() {
+    let network = format!("without_contract = \"caution\"\n{NETWORK}");
+    let mut site = Site::new(2, &line(2), Some(&network));
+    let (log_writer, log_reader) = (site.writer(0, "Log", ""), site.reader(1, "Log", ""));
+    site.run(1_000);
+    let (pair, writer, reader) = site.pair(0, "Camera", 0);
+    site.run(1_000);
+    assert!(site.is_matched(0, log_writer, log_reader) && site.is_matched(0, writer, reader));
+    let caution = Event::Caution { pair, topic: "Log".into() };
+    assert!(site.fabric.events.contains(&caution), "{:?}", site.fabric.events);
+    assert!(site.is_admitted(pair));
+}
+
+/// As CycloneDDS does by default.
+#[test]
+fn pairs_of_participants_with_one_port_for_all_are_refused_with_what_to_set() {
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    site.nodes.truncate(0);
+    const SHARED: u16 = 7500;
+    for node in 0..2 {
+        let address = site.fabric.hosts[node].address;
+        let prefix = GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 4, node as u8 + 1]);
+        let mut config = ParticipantConfig::new(0, prefix);
+        let addresses = vec![(address.into(), 24)];
+        config.interfaces = vec![Interface { name: "sim0".into(), addresses, mtu: 1500, loopback: false }];
+        config.locators.metatraffic_unicast = vec![Locator::from(SocketAddr::from((address, SHARED)))];
+        config.locators.default_unicast = config.locators.metatraffic_unicast.clone();
+        config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
+        site.nodes.push(Participant::new(config, Instant(site.fabric.now.0)).expect("the configuration is good"));
+    }
+    site.run(2_000);
+    let shared = |site: &Site, wanted: bool| {
+        let is_shared =
+            |event: &&Event| matches!(event, Event::SharedPort { is_intercepted, .. } if *is_intercepted == wanted);
+        site.fabric.events.iter().filter(is_shared).count()
+    };
+    assert_eq!((shared(&site, true), shared(&site, false)), (2, 0), "{:?}", site.fabric.events);
+    let (pair, writer, reader) = site.pair(0, "Camera", 0);
+    let (log_writer, log_reader) = (site.writer(0, "Log", ""), site.reader(1, "Log", ""));
+    site.run(1_000);
+    let reason = site.refusal(pair).expect("its announcements are intercepted");
+    assert!(reason.contains("UDP port 7500") && reason.contains("ParticipantIndex auto"), "{reason}");
+    assert!(!site.is_matched(0, writer, reader));
+    assert!(site.is_matched(0, log_writer, log_reader), "without a contract it matches");
+
+    // Many samples do not go by the controller for long.
+    let frame = site.datagram(0, (site.fabric.hosts[1].address, SHARED).into(), &[0; 100]);
+    for _ in 0..2 {
+        (0..700).for_each(|_| site.fabric.send_from(0, frame.clone()));
+        site.run(1_000);
+    }
+    assert_eq!(shared(&site, false), 1, "{:?}", site.fabric.events.last());
+    let before = site.fabric.controller.counters().discovery;
+    site.fabric.hosts[1].inbox.clear();
+    (0..100).for_each(|_| site.fabric.send_from(0, frame.clone()));
+    assert_eq!(site.fabric.controller.counters().discovery, before);
+    assert_eq!(site.fabric.hosts[1].inbox.len(), 100, "they are forwarded");
 }

@@ -1,6 +1,6 @@
 //! The API: who may ask, what it answers, its limits, and the control socket.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -17,6 +17,7 @@ use takt_sdn::api::server::{CONNECTIONS_MAX, Server};
 use takt_sdn::api::service::{Access, OPENAPI, Service};
 use takt_sdn::api::token::Token;
 use takt_sdn::view::{COUNTERS, View};
+use takt_testkit::waiting::LIMIT;
 
 use crate::admission::{NETWORK, Site};
 use crate::fabric::line;
@@ -90,9 +91,16 @@ fn serve(site: &Site, token: Option<Token>, is_open: bool) -> (Server, SocketAdd
     (server, address, counters)
 }
 
+/// A connection whose reads have a limit.
+fn connect(address: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(address).expect("it listens");
+    socket.set_read_timeout(Some(LIMIT)).expect("a timeout");
+    socket
+}
+
 /// The whole answer to these octets.
 fn raw(address: SocketAddr, request: &[u8]) -> String {
-    let mut socket = TcpStream::connect(address).expect("it listens");
+    let mut socket = connect(address);
     // The server may have refused before it has read everything.
     let _ = socket.write_all(request).and_then(|()| socket.shutdown(Shutdown::Write));
     let mut answer = Vec::new();
@@ -227,7 +235,7 @@ fn request_beyond_a_limit_is_refused_and_counted() {
 fn request_that_does_not_come_in_time_is_refused() {
     let site = Site::new(1, &[], None);
     let (_server, address, _) = serve(&site, None, true);
-    let mut socket = TcpStream::connect(address).expect("it listens");
+    let mut socket = connect(address);
     socket.write_all(b"GET / HTTP/1.1\r\nHost: local").expect("there is room");
     let mut answer = String::new();
     socket.read_to_string(&mut answer).expect("it ends");
@@ -241,15 +249,17 @@ fn connection_beyond_the_limit_is_closed_and_counted() {
     // Each has begun to ask, so that its thread waits for the rest.
     let waiting: Vec<TcpStream> = (0..CONNECTIONS_MAX)
         .map(|_| {
-            let mut socket = TcpStream::connect(address).expect("it listens");
+            let mut socket = connect(address);
             socket.write_all(b"GET").expect("there is room");
             socket
         })
         .collect();
-    let mut one_more = TcpStream::connect(address).expect("it listens");
+    let mut one_more = connect(address);
     let mut answer = Vec::new();
     // It may be closed with or without a reset.
-    let _ = one_more.read_to_end(&mut answer);
+    if let Err(error) = one_more.read_to_end(&mut answer) {
+        assert!(!matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "it is not closed: {error}");
+    }
     assert_eq!(answer, b"");
     assert_eq!(counters.values()[3].2, 1);
     drop(waiting);
@@ -415,6 +425,38 @@ fn what_if_answers_as_admission_decides_and_changes_nothing() {
     let lidar = now.pairs.iter().find(|pair| pair.topic == "Lidar").expect("it matches");
     assert_eq!(refused["binding_hop"], json!(lidar.binding_hop));
     assert_eq!(refused["remedies"], json!(lidar.remedies));
+}
+
+#[test]
+fn what_if_counts_samples_by_multicast_to_all_readers() {
+    let directory = Directory::new("what-if-group");
+    let site = Site::new(2, &line(2), Some(NETWORK));
+    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let with = |size: u64, others: Value| {
+        let mut changed = asked("10.0.0.1", "10.0.0.2");
+        (changed["size"], changed["group"], changed["others"]) = (json!(size), json!("239.255.0.1:7401"), others);
+        what_if(address, &changed)
+    };
+    let (_, fits) = with(1000, json!(["10.0.0.3", "10.0.0.4"]));
+    assert_eq!(fits["is_admitted"], json!(true), "{fits}");
+    let alone = what_if(address, &asked("10.0.0.1", "10.0.0.2")).1;
+    assert_eq!(alone["is_admitted"], json!(true), "{alone}");
+    // Samples to each reader take 12 of 20 Mbit/s, and those to the group as much again.
+    let (_, refused) = with(7000, json!(["10.0.0.4"]));
+    assert_eq!(refused["is_admitted"], json!(false), "{refused}");
+    assert!(refused["binding_hop"].is_object(), "{refused}");
+    for (key, value, word) in [
+        ("group", json!("10.0.0.7:7401"), "multicast"),
+        ("group", json!("[ff02::1]:7401"), "version of IP"),
+        ("group", json!(null), "group"),
+        ("others", json!(vec!["10.0.0.3"; 65]), "at most"),
+    ] {
+        let mut changed = asked("10.0.0.1", "10.0.0.2");
+        (changed["group"], changed["others"]) = (json!("239.255.0.1:7401"), json!(["10.0.0.3"]));
+        changed[key] = value;
+        let (status, answer) = what_if(address, &changed);
+        assert!(status == 400 && answer["error"].as_str().is_some_and(|error| error.contains(word)), "{answer}");
+    }
 }
 
 #[test]

@@ -13,10 +13,9 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use takt_openflow::channel::Instant;
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::runtime::{Identity, IdentityFiles, Runtime};
+use takt_testkit::waiting::LIMIT;
 
 use crate::switch::SimulatedSwitch;
-
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Either kind of connection.
 trait Octets: Read + Write {}
@@ -113,7 +112,7 @@ fn until(
     let begin = Clock::now();
     let mut buffer = [0; 16 << 10];
     let mut is_ended = false;
-    while begin.elapsed() < PATIENCE {
+    while begin.elapsed() < LIMIT {
         runtime.run_once(Duration::from_millis(1)).expect("it can wait");
         while let Some(event) = runtime.poll_event() {
             if is_wanted(&event) {

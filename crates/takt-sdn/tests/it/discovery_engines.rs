@@ -1,7 +1,6 @@
 //! Engines of Takt behind the interceptor: what verdicts do to their matches, with and without loss.
 
 use takt_sdn::discovery::{Config, Enforcement, Event, Limits, Pair, RefusalForm};
-use takt_wire::compat::PolicyId;
 
 use crate::discovery_network::{Network, OFFER, REQUEST};
 
@@ -84,7 +83,14 @@ fn refused_pair_does_not_match_and_other_topics_do() {
             let of_writer = network.nodes[0].offered_incompatible_qos_status(writer.1).expect("the writer lives");
             let of_reader = network.nodes[1].requested_incompatible_qos_status(reader.1).expect("the reader lives");
             assert!(of_writer.total_count > 0 && of_reader.total_count > 0, "{order}");
-            assert!(of_reader.count_of(PolicyId::LatencyBudget) > 0, "{order}");
+            for status in [of_writer, of_reader] {
+                assert_eq!(status.last_network_reason.as_deref(), Some("link s1:2 is full"), "{order}");
+                assert_eq!((status.last_policy, status.counts), (None, [0; 32]), "no policy is blamed: {order}");
+            }
+            for node in &network.nodes {
+                let texts: Vec<String> = node.refusals().map(|refusal| refusal.reason.to_string()).collect();
+                assert_eq!(texts, ["the network's controller refuses the pair: link s1:2 is full"], "{order}");
+            }
         }
     }
 }
@@ -107,6 +113,8 @@ fn refused_pair_matches_when_it_is_released_later() {
             network.interceptor.release(network.at(), pair).expect("the pair is known");
             let is_matched = network.run_until(10_000, |network| network.matched(writer, reader) == (1, 1));
             assert!(is_matched, "{form:?} {order} {round}");
+            let refusals: Vec<usize> = network.nodes.iter().map(|node| node.refusals().count()).collect();
+            assert_eq!(refusals, [0, 0], "they end with the match: {form:?} {order} {round}");
         }
         // Endpoints that come later have numbers behind those that were inserted.
         let (other, third) = ((0, network.writer(0, "New", "")), (1, network.reader(1, "New", "")));

@@ -97,6 +97,20 @@ impl Fabric {
     pub fn restart_with(&mut self, config: Config, records: &Records) {
         self.controller = Controller::new(self.now, config, Key([9; 16]));
         self.controller.restore(self.now, records);
+        self.connect_all();
+    }
+
+    /// A standby of a cluster takes its place, or a leader of this generation.
+    pub fn restart_as(&mut self, generation: Option<u64>, records: &Records) {
+        self.controller = Controller::new(self.now, Config::default(), Key([9; 16]));
+        self.controller.stand_by();
+        if let Some(generation) = generation {
+            self.controller.lead(self.now, generation, records);
+        }
+        self.connect_all();
+    }
+
+    fn connect_all(&mut self) {
         self.connections.clear();
         self.events.clear();
         let dpids: Vec<u64> = self.switches.keys().copied().collect();

@@ -1,145 +1,42 @@
 //! A real network: bridges of Open vSwitch, hosts in network namespaces, the controller on a socket.
 
-use std::net::UdpSocket;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::net::{Ipv6Addr, UdpSocket};
+use std::time::Duration;
 
-use takt_lab::file::SWITCHES;
-use takt_lab::{Lab, LabFile};
+use takt_lab::Lab;
 use takt_sdn::controller::{Config, Event};
-use takt_sdn::runtime::Runtime;
+use takt_sdn::topology;
+use takt_testkit::lab_text::LabText;
+use takt_testkit::waiting::until;
 use takt_testkit::{not_run, require};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::site::{self, Running, State, up};
 
 /// A ring of three switches, each with a host.
-const RING: &str = r#"
-    [hosts.h1]
-    eth0 = ["10.8.0.1/24", "fd08::1/64"]
-    [hosts.h2]
-    eth0 = ["10.8.0.2/24", "fd08::2/64"]
-    [hosts.h3]
-    eth0 = ["10.8.0.3/24", "fd08::3/64"]
-    [switches.s1]
-    controller = "tcp:127.0.0.1:6653"
-    [switches.s2]
-    controller = "tcp:127.0.0.1:6653"
-    [switches.s3]
-    controller = "tcp:127.0.0.1:6653"
-    [[links]]
-    ends = ["s1", "s2"]
-    [[links]]
-    ends = ["s2", "s3"]
-    [[links]]
-    ends = ["s3", "s1"]
-    [[links]]
-    ends = ["h1:eth0", "s1"]
-    [[links]]
-    ends = ["h2:eth0", "s2"]
-    [[links]]
-    ends = ["h3:eth0", "s3"]
-"#;
-
-fn lab(test: &str) -> Lab {
-    let file: LabFile = format!("name = \"sdn-{test}-{}\"\n{RING}", std::process::id()).parse().expect("a network");
-    Lab::up(&file).unwrap_or_else(|why| panic!("{why}"))
-}
-
-/// A controller on a thread of its own.
-pub struct Running {
-    is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<Event>>>,
-    state: Arc<std::sync::Mutex<State>>,
-}
-
-/// What the thread shows.
-#[derive(Clone, Copy, Default)]
-pub struct State {
-    pub links: usize,
-    pub tree: usize,
-    pub edges: usize,
-    pub is_settled: bool,
-}
-
-impl Running {
-    pub fn start(lab: &Lab, config: Config) -> Self {
-        let address = "127.0.0.1:6653".parse().expect("an address");
-        let begin = Instant::now();
-        let listen = || loop {
-            match Runtime::listen(address, None, config.clone()) {
-                Ok(runtime) => return runtime,
-                // A process that another test starts has the socket of the controller before until it runs its program.
-                Err(error) if begin.elapsed() < PATIENCE && error.kind() == std::io::ErrorKind::AddrInUse => {}
-                Err(error) => panic!("{error}"),
-            }
-        };
-        let mut runtime = lab.namespace(SWITCHES).expect("it has switches").run(listen).expect("root");
-        let is_over = Arc::new(AtomicBool::new(false));
-        let state = Arc::new(std::sync::Mutex::new(State::default()));
-        let (over, shown) = (Arc::clone(&is_over), Arc::clone(&state));
-        let thread = std::thread::spawn(move || {
-            let mut events = Vec::new();
-            while !over.load(Ordering::Relaxed) {
-                runtime.run_once(Duration::from_millis(20)).expect("it can wait");
-                events.extend(std::iter::from_fn(|| runtime.poll_event()));
-                let controller = runtime.controller();
-                *shown.lock().expect("no panic") = State {
-                    links: controller.topology().links().count(),
-                    tree: controller.tree().len(),
-                    edges: controller.topology().edges().count(),
-                    is_settled: controller.is_settled(),
-                };
-            }
-            events
-        });
-        Self { is_over, thread: Some(thread), state }
-    }
-
-    pub fn wait(&self, what: &str, is_reached: impl Fn(&State) -> bool) {
-        let begin = Instant::now();
-        loop {
-            let state = *self.state.lock().expect("no panic");
-            if is_reached(&state) {
-                return;
-            }
-            let State { links, tree, edges, is_settled } = state;
-            assert!(
-                begin.elapsed() < PATIENCE,
-                "{what}: {links} links, {tree} in the tree, {edges} edges, {is_settled}"
-            );
-            // tidy-allow(sleep): between two looks at the condition that it waits for.
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    pub fn stop(mut self) -> Vec<Event> {
-        self.is_over.store(true, Ordering::Relaxed);
-        self.thread.take().expect("it runs").join().expect("no panic")
-    }
+fn ring() -> LabText {
+    let text = LabText::controlled(&["s1", "s2", "s3"]).link("s1", "s2").link("s2", "s3").link("s3", "s1");
+    let text = text.host("h1", "10.8.0.1/24 fd08::1/64", "s1").host("h2", "10.8.0.2/24 fd08::2/64", "s2");
+    text.host("h3", "10.8.0.3/24 fd08::3/64", "s3")
 }
 
 fn socket(lab: &Lab, host: &str) -> UdpSocket {
-    let namespace = lab.namespace(host).expect("a host of the file");
-    let socket = namespace.run(|| UdpSocket::bind("[::]:7000")).expect("root").expect("the port is free");
+    let socket = site::socket(lab, host, (Ipv6Addr::UNSPECIFIED, 7000).into());
     socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");
     socket
 }
 
 /// Sends from one to the other until it arrives. Late copies of earlier datagrams are passed over.
-fn reaches(from: &UdpSocket, to: &UdpSocket, address: &str, number: u32) -> Duration {
-    let begin = Instant::now();
+fn reaches(from: &UdpSocket, to: &UdpSocket, address: &str, number: u32) {
     let mut buffer = [0; 64];
-    while begin.elapsed() < PATIENCE {
+    until(&format!("{address} is reached"), || {
         from.send_to(&number.to_be_bytes(), address).expect("there is a route");
         while let Ok((len, _)) = to.recv_from(&mut buffer) {
             if buffer[..len] == number.to_be_bytes() {
-                return begin.elapsed();
+                return true;
             }
         }
-    }
-    panic!("{address} is not reached");
+        false
+    });
 }
 
 #[test]
@@ -147,11 +44,9 @@ fn hosts_reach_each_other_over_a_ring_whose_links_fail() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let lab = lab("ring");
+    let lab = up("ring", &ring());
     let running = Running::start(&lab, Config::default());
-    running.wait("three switches in a ring", |state| {
-        (state.links, state.tree, state.edges, state.is_settled) == (3, 2, 3, true)
-    });
+    running.wait("three switches in a ring", State::settled(3, 2, 3));
     let sockets = ["h1", "h2", "h3"].map(|host| socket(&lab, host));
     let mut number = 0;
     let mut all_reach = || {
@@ -168,10 +63,10 @@ fn hosts_reach_each_other_over_a_ring_whose_links_fail() {
     all_reach();
     for link in 0..3 {
         lab.set_link(link, false).expect("root");
-        running.wait("one link failed", |state| (state.links, state.tree, state.is_settled) == (2, 2, true));
+        running.wait("one link failed", State::settled(2, 2, 3));
         all_reach();
         lab.set_link(link, true).expect("root");
-        running.wait("it came back", |state| (state.links, state.tree, state.is_settled) == (3, 2, true));
+        running.wait("it came back", State::settled(3, 2, 3));
         all_reach();
     }
     let events = running.stop();
@@ -187,12 +82,12 @@ fn switch_that_already_is_as_wanted_is_not_changed_by_a_new_controller() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let lab = lab("again");
+    let lab = up("again", &ring());
     let running = Running::start(&lab, Config::default());
-    running.wait("a first run", |state| (state.links, state.tree, state.edges, state.is_settled) == (3, 2, 3, true));
+    running.wait("a first run", State::settled(3, 2, 3));
     running.stop();
     let running = Running::start(&lab, Config::default());
-    running.wait("a second run", |state| (state.links, state.tree, state.edges, state.is_settled) == (3, 2, 3, true));
+    running.wait("a second run", State::settled(3, 2, 3));
     let sockets = ["h1", "h2"].map(|host| socket(&lab, host));
     reaches(&sockets[0], &sockets[1], "10.8.0.2:7000", 1);
     let events = running.stop();
@@ -201,5 +96,26 @@ fn switch_that_already_is_as_wanted_is_not_changed_by_a_new_controller() {
         _ => None,
     });
     assert_eq!(changed.sum::<usize>(), 0, "{events:?}");
+    lab.remove().expect("it can be taken down");
+}
+
+#[test]
+fn controller_that_stood_still_keeps_switches_and_links() {
+    if let Err(why) = require::open_vswitch() {
+        return not_run(why);
+    }
+    let lab = up("still", &ring());
+    let running = Running::start(&lab, Config::default());
+    let all = State::settled(3, 2, 3);
+    running.wait("three switches in a ring", all);
+    // Longer than a link may be silent.
+    running.stand_still(Duration::from_millis(4500));
+    let sockets = ["h1", "h2"].map(|host| socket(&lab, host));
+    reaches(&sockets[0], &sockets[1], "10.8.0.2:7000", 1);
+    running.wait("it goes on", all);
+    let events = running.stop();
+    let is_loss =
+        |event: &&Event| matches!(event, Event::Topology(topology::Event::LinkLost(..)) | Event::SwitchDown { .. });
+    assert_eq!(events.iter().filter(is_loss).count(), 0, "{events:?}");
     lab.remove().expect("it can be taken down");
 }

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use takt_sdn::admission::Trial;
@@ -14,13 +14,13 @@ use takt_sdn::api::questions::{NoAnswer, Source};
 use takt_sdn::api::server::Server;
 use takt_sdn::api::service::{Access, Service};
 use takt_sdn::view::View;
+use takt_testkit::waiting::{LIMIT, lines, receive};
 use takt_testkit::{not_run, require};
 
 use crate::admission::{NETWORK, Site};
 use crate::fabric::line;
 use crate::view::view;
 
-const PATIENCE: Duration = Duration::from_secs(120);
 const ARROW_RIGHT: &str = "\u{e014}";
 const ENTER: &str = "\u{e007}";
 
@@ -66,14 +66,10 @@ impl Browser {
     fn start(name: &str, flags: &[&str]) -> Self {
         let mut driver =
             Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().expect("it is there");
-        let mut lines = BufReader::new(driver.stdout.take().expect("it is piped")).lines();
-        let port = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok());
-        // What it says later is of no interest, and must not block it.
-        std::thread::spawn(move || lines.for_each(drop));
-        let at = SocketAddr::from(([127, 0, 0, 1], port.expect("it listens")));
+        let lines = lines(driver.stdout.take().expect("it is piped"));
+        let port = |line: &str| line.split("successfully on port ").nth(1)?.trim_end_matches('.').parse::<u16>().ok();
+        let mut said = std::iter::repeat_with(|| receive("chromedriver says where it listens", &lines));
+        let at = SocketAddr::from(([127, 0, 0, 1], said.find_map(|line| port(&line)).expect("lines have no end")));
         let profile = std::env::temp_dir().join(format!("takt-sdn-page-{}-{name}", std::process::id()));
         let own = format!("--user-data-dir={}", profile.display());
         let fixed = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", &own];
@@ -88,6 +84,7 @@ impl Browser {
 
     fn exchange(&self, method: &str, path: &str, body: &str) -> Value {
         let mut socket = TcpStream::connect(self.at).expect("it listens");
+        socket.set_read_timeout(Some(LIMIT)).expect("a timeout");
         let head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.at);
         write!(socket, "{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
             .expect("there is room");
@@ -131,7 +128,7 @@ impl Browser {
         let begin = Instant::now();
         while self.value(expression) != json!(true) {
             let text = || self.value("document.body.innerText");
-            assert!(begin.elapsed() < PATIENCE, "{expression} is not true: {}", text());
+            assert!(begin.elapsed() < LIMIT, "{expression} is not true: {}", text());
         }
     }
 

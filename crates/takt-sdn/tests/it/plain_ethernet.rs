@@ -176,7 +176,7 @@ fn rules_for_hosts_expire_and_come_back() {
 }
 
 /// A report or leave message of IGMPv2.
-fn igmp(fabric: &Fabric, from: usize, kind: u8, group: Ipv4Addr) -> Vec<u8> {
+pub fn igmp(fabric: &Fabric, from: usize, kind: u8, group: Ipv4Addr) -> Vec<u8> {
     let host = &fabric.hosts[from];
     let [a, b, c, d] = group.octets();
     let mut frame = vec![1, 0, 0x5e, b & 0x7f, c, d];

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use takt_openflow::action::Action;
 use takt_openflow::cause::{Cause, FlowModFailed};
-use takt_openflow::channel::{Instant, Limits, Request, Switch, SwitchChannelConfig, SwitchEvent};
+use takt_openflow::channel::{Generation, Instant, Limits, Request, Switch, SwitchChannelConfig, SwitchEvent};
 use takt_openflow::flow::{FlowCommand, FlowMod, FlowRemoved, RemovedReason};
 use takt_openflow::flow_match::Match;
 use takt_openflow::group::{GroupCommand, GroupDesc, GroupMod};
@@ -45,6 +45,8 @@ pub struct SimulatedSwitch {
     pub has_fragments: bool,
     /// Packets that it sent to the controller.
     pub packet_ins: usize,
+    /// Of its masters.
+    generation: Generation,
 }
 
 type Out = Vec<(PortRef, Vec<u8>)>;
@@ -63,6 +65,7 @@ impl SimulatedSwitch {
             room: usize::MAX,
             has_fragments: true,
             packet_ins: 0,
+            generation: Generation::default(),
         }
     }
 
@@ -181,6 +184,18 @@ impl SimulatedSwitch {
                 Vec::new()
             }
             Message::PacketOut(packet) => self.packet_out(packet),
+            Message::RoleRequest(wanted) => {
+                let answer = self.generation.accept(wanted.generation);
+                let channel = self.channel.as_mut().expect("it is connected");
+                match answer {
+                    Ok(()) => {
+                        channel.set_role(wanted.role);
+                        channel.reply(request.xid, &Message::RoleReply(*wanted)).expect("there is room");
+                    }
+                    Err(cause) => channel.refuse(request, cause),
+                }
+                Vec::new()
+            }
             message => {
                 if let Err(cause) = self.execute(now, message) {
                     self.channel.as_mut().expect("it is connected").refuse(request, cause);
@@ -395,9 +410,10 @@ impl SimulatedSwitch {
     }
 }
 
-/// Changes the DSCP of a packet of IPv4 without a VLAN tag.
+/// Changes the DSCP of a packet of IPv4, behind one VLAN tag at most.
 fn set_dscp(octets: &mut [u8], dscp: u8) {
-    let header = &mut octets[14..34];
+    let begin = if octets[12..14] == [0x81, 0] { 18 } else { 14 };
+    let header = &mut octets[begin..begin + 20];
     assert_eq!(header[0], 0x45, "IPv4 without options");
     header[1] = dscp << 2 | header[1] & 3;
     header[10..12].fill(0);

@@ -288,10 +288,10 @@ function showFlows(flows) {
     };
     const button = pair.hops.length ? element("button", { type: "button", click: press }, "Show way") : "";
     const use = pair.bound_ns === null ? "" : element("meter", { class: "bar", min: 0, max: 1, value: pair.bound_ns / pair.contract.limit_ns });
-    return [pair.topic, decision, number(span(pair.bound_ns)), number(span(pair.contract.limit_ns)), use, `${pair.from} to ${pair.to}`, why, button];
+    return [pair.topic, decision, number(span(pair.measured?.worst_ns)), number(span(pair.bound_ns)), number(span(pair.contract.limit_ns)), use, `${pair.from} to ${pair.to}`, why, button];
   });
   const more = meant.length > ROWS_MAX ? `, the first ${ROWS_MAX} of them` : "";
-  const heads = ["topic", "decision", number("bound"), number("limit"), "bound of limit", "hosts", "reason", ""];
+  const heads = ["topic", "decision", number("measured"), number("bound"), number("limit"), "bound of limit", "hosts", "reason", ""];
   place.replaceChildren(table(`${meant.length} flows${more}`, heads, rows));
 }
 

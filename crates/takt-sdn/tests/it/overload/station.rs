@@ -10,6 +10,7 @@ use takt_core::{
     WriterHandle, WriterSpec,
 };
 use takt_lab::Lab;
+use takt_testkit::waiting::LIMIT;
 use takt_wire::qos::{DataReaderQos, DataWriterQos, History, Reliability};
 use takt_wire::{GuidPrefix, Locator, Timestamp};
 
@@ -85,6 +86,15 @@ impl Station {
                 Err(error) if error.kind() != ErrorKind::Interrupted => panic!("{error}"),
                 _ => {}
             }
+        }
+    }
+
+    /// Drives the participant while a condition holds, for [`LIMIT`] at most.
+    pub fn run_while(&mut self, awaited: &str, mut is_waiting: impl FnMut(&mut Self) -> bool) {
+        let begin = Clock::now();
+        while is_waiting(self) {
+            assert!(begin.elapsed() < LIMIT, "not within {LIMIT:?}: {awaited}");
+            self.run_until(Clock::now() + Duration::from_millis(10));
         }
     }
 

@@ -1,9 +1,9 @@
 //! What is admitted, in which classes and by which ways; what is refused, and what would make it fit.
 
-use takt_calculus::network::check;
+use takt_calculus::network::{Depth, check};
 use takt_sdn::PortRef;
-use takt_sdn::model::Egress;
-use takt_sdn::schedule::{Admitted, FormatError, Reason, RequestId, Scheduler, WireFormat};
+use takt_sdn::model::{Egress, Queue, Reach, SwitchModel};
+use takt_sdn::schedule::{Admitted, FormatError, Reason, Request, RequestId, Scheduler, WireFormat};
 
 use super::networks::{MILLISECOND, model, network, next, reliable, request};
 
@@ -32,6 +32,24 @@ fn flow_gets_the_lowest_class_at_which_it_keeps_its_limit() {
     assert!(strict.bound_ns <= MILLISECOND);
     assert_eq!(strict.routes[0].hops[1].reach.and_then(|reach| reach.set_queue), Some(7 - classes(&strict)[0] as u32));
     assert_eq!(check(&scheduler.certificate()), Ok(()));
+}
+
+#[test]
+fn control_traffic_keeps_its_share_of_a_port_below_admitted_flows() {
+    let fill = |control| {
+        let snapshot = network(2, SwitchModel { control, ..model(2, 1000) }).snapshot();
+        let mut scheduler = Scheduler::default();
+        let mut ask = || scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND));
+        let count = (0..1000).take_while(|_| ask().is_ok()).count();
+        (count, scheduler.certificate())
+    };
+    let (all, _) = fill(None);
+    let reach = Reach { set_queue: Some(1), dscp: None };
+    let (fewer, certificate) = fill(Some(Queue { reach, depth: Depth::UNLIMITED }));
+    assert!(0 < fewer && fewer < all, "{fewer} of {all}");
+    let control = certificate.flows.iter().filter(|flow| flow.name.starts_with("control traffic"));
+    assert_eq!(control.count(), 6, "LLDP, learning and discovery at two ports of switches");
+    assert_eq!(check(&certificate), Ok(()));
 }
 
 #[test]
@@ -95,7 +113,7 @@ fn refusal_names_the_binding_hop_and_its_remedies_fit() {
     assert!([next(0), Egress::Switch(PortRef::new(1, 3))].contains(&at), "{refused}");
     assert!(refused.to_string().contains("of switch 000000000000000"), "{refused}");
 
-    let remedies = scheduler.remedies(&snapshot, &asked);
+    let remedies = scheduler.remedies(&snapshot, None, &asked);
     let smaller = remedies.sample_len.expect("a smaller sample fits");
     assert!(smaller < asked.contract.sample_len);
     asked.contract.sample_len = smaller;
@@ -110,7 +128,7 @@ fn limit_below_the_time_of_a_lone_flow_is_mended_by_a_longer_one() {
     let mut asked = request(0, &[2], 300_000);
     let refused = scheduler.admit(&snapshot, asked.clone()).expect_err("three frames take longer");
     assert!(matches!(refused.reason, Reason::Late { limit_ns: 300_000, .. }), "{refused}");
-    let remedies = scheduler.remedies(&snapshot, &asked);
+    let remedies = scheduler.remedies(&snapshot, None, &asked);
     assert_eq!(remedies.min_separation_ns, None, "it is alone");
     asked.contract.limit_ns = remedies.limit_ns.expect("a longer limit fits");
     assert!(asked.contract.limit_ns < MILLISECOND, "{remedies:?}");
@@ -208,4 +226,84 @@ fn request_that_makes_no_sense_is_refused() {
     };
     assert!(matches!(reason(&format), Reason::Format(FormatError::Datagram { .. })));
     assert_eq!(scheduler.requests().count(), 0);
+}
+
+#[test]
+fn requests_that_join_share_entries_ways_and_classes() {
+    let snapshot = network(4, model(3, 1)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let named = |name: &str, limit_ns| Request { name: name.into(), ..request(0, &[4], limit_ns) };
+    let id = scheduler.admit(&snapshot, named("a", 100 * MILLISECOND)).expect("it fits").id;
+    scheduler.admit(&snapshot, request(0, &[4], MILLISECOND)).expect_err("tables hold the entries of one flow");
+    for (name, limit_ns) in [("b", 50), ("c", 3), ("d", 80)] {
+        let joined = scheduler.join(id, &snapshot, named(name, limit_ns * MILLISECOND)).expect("it fits");
+        let ways = joined.routes.iter().map(|route| route.hops.clone());
+        assert!(ways.clone().all(|hops| hops == joined.routes[0].hops), "{joined:?}");
+        assert!(joined.routes.iter().all(|route| route.bound_ns <= route.limit_ns), "{joined:?}");
+        assert_eq!(check(&scheduler.certificate()), Ok(()));
+    }
+    let before = scheduler.certificate();
+    let other = scheduler.join(id, &snapshot, request(0, &[5], MILLISECOND)).expect_err("it goes elsewhere");
+    assert_eq!(other.reason, Reason::OtherEnds);
+    let strict = scheduler.join(id, &snapshot, named("e", 100_000)).expect_err("its frames take longer");
+    assert!(matches!(&strict.reason, Reason::Late { flow, .. } if flow == "e"), "{strict}");
+    assert_eq!(scheduler.certificate(), before, "the others are as they were");
+    let remedies = scheduler.remedies(&snapshot, Some(id), &named("e", 100_000));
+    scheduler.join(id, &snapshot, named("e", remedies.limit_ns.expect("a longer one fits"))).expect("it fits");
+
+    for name in ["c", "a", "e", "b"] {
+        assert_eq!(scheduler.part(id, &snapshot, name).map(|request| request.name), Some(name.to_owned()));
+        assert_eq!(check(&scheduler.certificate()), Ok(()));
+    }
+    assert_eq!(scheduler.part(id, &snapshot, "a"), None);
+    assert_eq!(scheduler.certificate().flows.len(), 1);
+    scheduler.part(id, &snapshot, "d").expect("it is the last");
+    assert_eq!(scheduler.requests_of(id), None);
+    scheduler.admit(&snapshot, request(0, &[4], 10 * MILLISECOND)).expect("the tables are free");
+}
+
+/// What the meter of a shared flow passes is more than the sum of its streams, each at its own pace: one of them may use what others leave.
+#[test]
+fn requests_that_share_a_meter_have_one_event_more_than_alone() {
+    let snapshot = network(2, model(2, 10)).snapshot();
+    let mut scheduler = Scheduler::default();
+    let id = scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND)).expect("it fits").id;
+    let at_once = |scheduler: &Scheduler| -> Vec<u64> {
+        scheduler.certificate().flows.iter().map(|flow| flow.arrivals.at_once()).collect()
+    };
+    assert_eq!(at_once(&scheduler), [1]);
+    let other = Request { name: "other".into(), ..request(0, &[2], 100 * MILLISECOND) };
+    scheduler.join(id, &snapshot, other).expect("it fits");
+    assert_eq!(at_once(&scheduler), [2, 2]);
+    scheduler.part(id, &snapshot, "other").expect("it joined");
+    assert_eq!(at_once(&scheduler), [1]);
+}
+
+/// The work of decisions depends on nothing but requests and network, so that it is counted instead of timed.
+#[test]
+fn work_of_a_decision_does_not_grow_with_flows_elsewhere() {
+    let mut model = model(3, 10_000);
+    model.queues.iter_mut().for_each(|queue| queue.depth.frames = 40);
+    let snapshot = network(6, model).snapshot();
+    let mut scheduler = Scheduler::default();
+    let work_of = |scheduler: &mut Scheduler, source: u64, destination: u64| {
+        let before = scheduler.work();
+        let mut asked = request(source, &[destination], 100 * MILLISECOND);
+        asked.contract.min_separation_ns = 50 * MILLISECOND;
+        let admitted = scheduler.admit(&snapshot, asked).is_ok();
+        let after = scheduler.work();
+        (admitted, after.trials - before.trials, after.queues - before.queues)
+    };
+    let alone = work_of(&mut scheduler, 0, 1);
+    assert_eq!(alone, (true, 1, 2), "the queue of the interface, and the lowest one of the port to the host");
+    let (mut admitted, mut most) = (0, (0, 0));
+    for n in 0..400 {
+        let (is_admitted, trials, queues) = work_of(&mut scheduler, 4 + n % 4, 8 + n % 3);
+        admitted += usize::from(is_admitted);
+        most = (trials.max(most.0), queues.max(most.1));
+    }
+    assert!((20..380).contains(&admitted), "{admitted} of 400: the ports are full");
+    assert!(most.0 <= 8 && most.1 <= 40, "trials and queues: {most:?}");
+    let (is_admitted, trials, queues) = work_of(&mut scheduler, 0, 1);
+    assert!((is_admitted, trials) == (true, 1) && queues <= alone.2, "{queues}");
 }

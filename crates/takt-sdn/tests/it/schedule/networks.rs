@@ -16,6 +16,7 @@ pub fn model(classes: usize, flow_entries: u32) -> SwitchModel {
     SwitchModel {
         name: "test".into(),
         queues: (0..classes as u32).map(queue).collect(),
+        control: None,
         forwarding_ns_min: 0,
         forwarding_ns: 0,
         foreign_frame_len: 1514,

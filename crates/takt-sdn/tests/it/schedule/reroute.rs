@@ -60,3 +60,28 @@ fn flow_without_another_way_is_dropped_and_fits_again_when_the_link_is_back() {
     network.set_up(next(0), true).expect("it has a link");
     scheduler.admit(&network.snapshot(), request).expect("it fits as before");
 }
+
+#[test]
+fn requests_that_share_a_flow_go_another_way_without_the_least_important_ones() {
+    let mut network = network(4, model(2, 1000));
+    let mut scheduler = Scheduler::default();
+    let mut asked = request(0, &[2], 50 * MILLISECOND);
+    let id = scheduler.admit(&network.snapshot(), asked.clone()).expect("it fits").id;
+    for importance in [1, 3, 2] {
+        (asked.name, asked.contract.importance) = (format!("importance {importance}"), importance);
+        asked.contract.min_separation_ns = 300_000;
+        let fits = scheduler.join(id, &network.snapshot(), asked.clone()).is_ok();
+        assert_eq!(fits, importance != 2, "two take three quarters of a link");
+    }
+    // The other way has room for one of them.
+    let mut other = request(6, &[4], 50 * MILLISECOND);
+    other.contract.min_separation_ns = 330_000;
+    scheduler.admit(&network.snapshot(), other).expect("it fits");
+    network.set_up(next(0), false).expect("it has a link");
+    let rerouted = scheduler.reroute(&network.snapshot());
+    assert_eq!(rerouted.admitted.iter().map(|admitted| admitted.id).collect::<Vec<_>>(), [id]);
+    let dropped: Vec<&str> = rerouted.dropped.iter().map(|(_, request, _)| request.name.as_str()).collect();
+    assert_eq!(dropped, ["from 0", "importance 1"], "by importance");
+    assert_eq!(scheduler.requests_of(id).expect("it is admitted").len(), 1);
+    assert_eq!(check(&scheduler.certificate()), Ok(()));
+}

@@ -26,6 +26,7 @@ fn model(random: &mut Random) -> SwitchModel {
     SwitchModel {
         name: "random".into(),
         queues: (0..classes).map(|class| queue(random, class)).collect(),
+        control: random.one_in(2).then(|| queue(random, classes)),
         forwarding_ns_min: random.between(0, forwarding_ns),
         forwarding_ns,
         foreign_frame_len: random.between(60, 1514),
@@ -94,14 +95,22 @@ fn request(random: &mut Random, hosts: u64, number: u64) -> Request {
 }
 
 /// A network with what was admitted, some of it removed again, and a link that failed.
-fn scheduled(random: &mut Random) -> Scheduler {
+fn scheduled(random: &mut Random) -> (Scheduler, usize) {
     let (mut network, hosts, links) = network(random);
-    let mut scheduler = Scheduler::default();
+    let (mut scheduler, mut shared) = (Scheduler::default(), 0);
     let wanted = if random.one_in(8) { 200 } else { 25 };
     let mut ids: Vec<RequestId> = Vec::new();
     for number in 0..random.between(2, wanted) {
-        let asked = request(random, hosts, number);
-        ids.extend(scheduler.admit(&network.snapshot(), asked).map(|admitted| admitted.id));
+        let mut asked = request(random, hosts, number);
+        let at = random.between(0, ids.len().max(1) as u64 - 1) as usize;
+        match ids.get(at).filter(|_| random.one_in(3)) {
+            Some(id) => shared += usize::from(share(&mut scheduler, &network, random, *id, &mut asked)),
+            None => ids.extend(scheduler.admit(&network.snapshot(), asked).map(|admitted| admitted.id)),
+        }
+        ids.retain(|id| scheduler.requests_of(*id).is_some());
+        if let Some(id) = ids.get(at).filter(|_| random.one_in(3)) {
+            regroup(&mut scheduler, &network, random, *id, hosts);
+        }
         if random.one_in(10) && !ids.is_empty() {
             let at = random.between(0, ids.len() as u64 - 1) as usize;
             scheduler.remove(ids.swap_remove(at)).expect("it was admitted");
@@ -109,8 +118,8 @@ fn scheduled(random: &mut Random) -> Scheduler {
         if random.one_in(40) && !links.is_empty() {
             let link = links[random.between(0, links.len() as u64 - 1) as usize];
             network.set_up(link, random.one_in(2)).expect("it has a link");
-            let dropped = scheduler.reroute(&network.snapshot()).dropped;
-            ids.retain(|id| dropped.iter().all(|(gone, ..)| gone != id));
+            scheduler.reroute(&network.snapshot());
+            ids.retain(|id| scheduler.requests_of(*id).is_some());
         }
     }
     let snapshot = network.snapshot();
@@ -120,7 +129,56 @@ fn scheduled(random: &mut Random) -> Scheduler {
             assert!(route.hops.iter().all(|hop| snapshot.link(hop.port).expect("it has a link").is_up), "{route:?}");
         }
     }
-    scheduler
+    (scheduler, shared)
+}
+
+/// A request joins others, or one of them goes. Whether it joined.
+fn share(
+    scheduler: &mut Scheduler,
+    network: &Network,
+    random: &mut Random,
+    id: RequestId,
+    asked: &mut Request,
+) -> bool {
+    let known = scheduler.requests_of(id).expect("it is admitted");
+    let (first, last) = (known[0].clone(), known[known.len() - 1].name.clone());
+    if random.one_in(4) {
+        scheduler.part(id, &network.snapshot(), &last).expect("it is admitted");
+        return false;
+    }
+    (asked.source, asked.destinations) = (first.source, first.destinations);
+    let before = scheduler.routes(&network.snapshot(), id);
+    let joined = scheduler.join(id, &network.snapshot(), asked.clone()).is_ok();
+    let routes = scheduler.routes(&network.snapshot(), id).expect("it is admitted");
+    if !joined {
+        assert_eq!(Some(&routes), before.as_ref(), "a refusal changes nothing");
+    }
+    for (n, route) in routes.iter().enumerate() {
+        let same = routes[..n]
+            .iter()
+            .filter(|other| (other.source, &other.destinations) == (route.source, &route.destinations));
+        same.for_each(|other| assert_eq!(other.hops, route.hops, "they share entries"));
+    }
+    joined
+}
+
+/// A receiver comes to a flow of several requests, or goes from it.
+fn regroup(scheduler: &mut Scheduler, network: &Network, random: &mut Random, id: RequestId, hosts: u64) {
+    let mut requests = scheduler.requests_of(id).expect("it is admitted").to_vec();
+    let host = HostId(random.between(0, hosts - 1));
+    let mut destinations = requests[0].destinations.clone();
+    match destinations.iter().position(|known| *known == host) {
+        Some(at) if destinations.len() > 1 => _ = destinations.remove(at),
+        None if host != requests[0].source => destinations.push(host),
+        _ => return,
+    }
+    requests.iter_mut().for_each(|request| request.destinations.clone_from(&destinations));
+    let before = scheduler.routes(&network.snapshot(), id);
+    if scheduler.replace(id, &network.snapshot(), requests.clone()).is_err() {
+        assert_eq!(scheduler.routes(&network.snapshot(), id), before, "a refusal changes nothing");
+    } else {
+        assert_eq!(scheduler.requests_of(id), Some(requests.as_slice()));
+    }
 }
 
 fn judge(certificate: &NetworkCertificate, random: &mut Random, context: &str) -> f64 {
@@ -149,15 +207,16 @@ fn judge(certificate: &NetworkCertificate, random: &mut Random, context: &str) -
 #[test]
 fn no_flow_of_a_scheduled_network_exceeds_its_bound_or_loses_a_frame() {
     let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();
-    let (mut admitted, mut largest) = (0, 0_f64);
+    let (mut admitted, mut shared, mut largest) = (0, 0, 0_f64);
     for seed in 0..NETWORKS[usize::from(is_long)] {
         let mut random = Random(seed);
-        let scheduler = scheduled(&mut random);
+        let (scheduler, joined) = scheduled(&mut random);
+        shared += joined;
         let certificate = scheduler.certificate();
         check(&certificate).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
         admitted += certificate.flows.len();
         largest = largest.max(judge(&certificate, &mut random, &format!("seed {seed}")));
     }
-    println!("{admitted} flows admitted; largest of longest seen / bound: {largest:.3}");
-    assert!(admitted > 1000, "{admitted}");
+    println!("{admitted} flows admitted, {shared} requests joined; largest of longest seen / bound: {largest:.3}");
+    assert!(admitted > 1000 && shared > 100, "{admitted}, {shared}");
 }

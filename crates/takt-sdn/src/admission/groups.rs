@@ -1,0 +1,254 @@
+//! Samples that a writer sends by multicast.
+//!
+//! A writer with several readers may send each sample once, to a group that they announce. So a pair takes a share of a flow to each such group as soon
+//! as the writer may use it, next to that of its unicast flow, before the reader matches with which the writer may begin. A pair keeps the share for
+//! as long as it is admitted: a writer that sends by unicast again has both.
+//!
+//! Readers of the writer that need no admission, without a contract or on its own host, are its companions: they wait until the flows
+//! of the admitted pairs are in force.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::demand::Demand;
+use super::shared::{SharedFlow, requests};
+use super::{Admission, Application, LEAVING, Outcome, Presence, Refusal};
+use crate::PortRef;
+use crate::discovery::Pair;
+use crate::forwarding::Link;
+use crate::model::{HostId, Snapshot};
+use crate::rules::{Entry, Selector};
+use crate::schedule::route;
+
+/// A flow that an admitted pair shares since a decision.
+pub(super) type Added = (Pair, Selector);
+
+/// An admitted pair of a writer that gets to know another reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sibling {
+    /// The pair.
+    pub pair: Pair,
+    /// What it asks for then, with the groups that the writer may use; or its importance, and why it cannot be served so.
+    pub application: Result<Application, (i32, String)>,
+}
+
+impl Sibling {
+    fn name(&self) -> String {
+        self.application.as_ref().map_or_else(|_| self.pair.to_string(), |application| application.name.clone())
+    }
+}
+
+impl Admission {
+    /// Whether a pair is admitted, and has flows.
+    pub fn is_admitted(&self, pair: Pair) -> bool {
+        self.admitted.contains_key(&pair)
+    }
+
+    /// A pair that needs no admission matches when the writer's admitted pairs, with the groups that it may use then, have their entries. One
+    /// that is refused for a flow that it shares stays so.
+    pub fn accompany(&mut self, pair: Pair, siblings: &[Sibling]) {
+        if self.strangers.is_barred(pair) {
+            return;
+        }
+        self.refused.remove(&pair);
+        match self.extend_all(pair, siblings) {
+            Ok(_) => self.await_groups(pair, siblings),
+            Err(refusal) => self.wait_or_refuse(pair, refusal),
+        }
+    }
+
+    /// A pair within a host matches whatever is decided, since its discovery goes by no switch.
+    pub fn accompany_local(&mut self, pair: Pair, siblings: &[Sibling]) {
+        self.cover(pair, siblings);
+        self.await_groups(pair, siblings);
+    }
+
+    /// The writer gets to know the reader of a pair whatever is decided: admitted pairs whose samples do not fit by multicast are refused.
+    pub fn cover(&mut self, pair: Pair, siblings: &[Sibling]) {
+        for sibling in siblings {
+            if let Err(refusal) = self.extend_all(pair, std::slice::from_ref(sibling)) {
+                self.withdraw(sibling.pair, format!("no longer served: {}", refusal.reason));
+            }
+        }
+    }
+
+    fn await_groups(&mut self, pair: Pair, siblings: &[Sibling]) {
+        self.companions.insert(pair, self.groups_of(siblings));
+    }
+
+    /// The flows to groups of admitted pairs.
+    pub(super) fn groups_of(&self, siblings: &[Sibling]) -> BTreeSet<Selector> {
+        let admitted = siblings.iter().filter_map(|sibling| self.admitted.get(&sibling.pair));
+        admitted.flat_map(|admitted| admitted.selectors.iter().copied()).filter(Selector::is_group).collect()
+    }
+
+    /// Companions whose flows are in force match.
+    pub(super) fn free_companions(&mut self) {
+        let flows = &self.flows;
+        let is_in_force = |selector: &Selector| flows.get(selector).is_none_or(|flow| flow.is_in_force);
+        let ready = self.companions.extract_if(.., |_, selectors| selectors.iter().all(is_in_force));
+        self.outcomes.extend(ready.map(|(pair, _)| Outcome::Free { pair }));
+    }
+
+    /// Gives admitted pairs shares of the groups by which their samples may come with `pair`: all, or none.
+    pub(super) fn extend_all(&mut self, pair: Pair, siblings: &[Sibling]) -> Result<Vec<Added>, Refusal> {
+        let mut added = Vec::new();
+        for sibling in siblings.iter().filter(|sibling| sibling.pair != pair) {
+            let extended = match &sibling.application {
+                Ok(application) => self.extend(application),
+                Err((importance, reason)) if self.is_admitted(sibling.pair) => {
+                    Err(Refusal::new(*importance, reason.clone()))
+                }
+                Err(_) => Ok(Vec::new()),
+            };
+            match extended {
+                Ok(selectors) => added.extend(selectors.into_iter().map(|selector| (sibling.pair, selector))),
+                Err(refusal) => {
+                    self.take_back(&added);
+                    let reason = match refusal.reason == LEAVING {
+                        true => refusal.reason,
+                        false => format!(
+                            "with this reader the writer may send by multicast, and {} does not fit then: {}",
+                            sibling.name(),
+                            refusal.reason
+                        ),
+                    };
+                    return Err(Refusal { reason, ..refusal });
+                }
+            }
+        }
+        Ok(added)
+    }
+
+    fn extend(&mut self, application: &Application) -> Result<Vec<Selector>, Refusal> {
+        let pair = application.pair;
+        let refusal = |reason| Refusal::new(application.contract.importance.value, reason);
+        let Some(admitted) = self.admitted.get(&pair) else { return Ok(Vec::new()) };
+        let demands = Demand::of(application, &self.file, &self.network.snapshot()).map_err(refusal)?;
+        let is_new = |demand: &Demand| demand.selector.is_group() && !admitted.selectors.contains(&demand.selector);
+        let demands: Vec<Demand> = demands.into_iter().filter(is_new).collect();
+        if self.waits(pair, &demands) {
+            return Err(refusal(LEAVING.to_owned()));
+        }
+        let (selectors, bound_ns) = self.take_shares(application, demands, &[])?;
+        if let Some(admitted) = self.admitted.get_mut(&pair) {
+            admitted.bound_ns = admitted.bound_ns.max(application.stages.whole_ns(bound_ns));
+            admitted.selectors.extend(&selectors);
+        }
+        Ok(selectors)
+    }
+
+    /// Takes back shares of which no switch has got anything.
+    pub(super) fn take_back(&mut self, added: &[Added]) {
+        for (pair, selector) in added {
+            if let Some(admitted) = self.admitted.get_mut(pair) {
+                admitted.selectors.retain(|own| own != selector);
+            }
+            self.retract(*selector, *pair);
+        }
+    }
+
+    /// Whether there are flows to groups whose members have not been set.
+    pub fn has_new_groups(&self) -> bool {
+        self.has_new_groups
+    }
+
+    /// The members of groups or the links to them have changed, or groups are new.
+    pub fn set_members(&mut self, links: BTreeSet<Link>, edges: impl Fn(&Selector) -> BTreeSet<PortRef>) {
+        self.has_new_groups = false;
+        let has_other_links = *self.links != links;
+        if has_other_links {
+            self.links = Arc::new(links);
+            self.allow_branches();
+        }
+        let groups = self.flows.iter_mut().filter(|(selector, _)| selector.is_group());
+        let mut changed = Vec::new();
+        for (selector, flow) in groups {
+            let others = edges(selector);
+            if flow.others != others || has_other_links {
+                flow.others = others;
+                changed.push(*selector);
+            }
+        }
+        changed.into_iter().for_each(|selector| self.renew(selector));
+    }
+
+    /// Switches that refused entries for other members may have room now.
+    pub(super) fn allow_branches(&mut self) {
+        let mut changed = Vec::new();
+        for (selector, flow) in self.flows.iter_mut().filter(|(_, flow)| !flow.refusing.is_empty()) {
+            flow.refusing.clear();
+            changed.push(*selector);
+        }
+        changed.into_iter().for_each(|selector| self.renew(selector));
+    }
+
+    /// Branches lead again to switches that are connected.
+    pub(super) fn reach_branches(&mut self, is_connected: &impl Fn(u64) -> bool) {
+        let mut changed = Vec::new();
+        for (selector, flow) in &mut self.flows {
+            if flow.unreachable.extract_if(.., |dpid| is_connected(*dpid)).count() > 0 {
+                changed.push(*selector);
+            }
+        }
+        changed.into_iter().for_each(|selector| self.renew(selector));
+    }
+
+    /// Other members get no copies behind switches that refuse the entry for them, or cannot get it: admitted pairs need no such entry. A switch
+    /// without one would forward by its table for groups, which knows no branch, and members could get two copies.
+    pub(super) fn leave_branches_out(
+        &mut self,
+        selector: Selector,
+        presence: &impl Fn(&Entry) -> Presence,
+        is_connected: &impl Fn(u64) -> bool,
+    ) {
+        let Some(flow) = self.flows.get_mut(&selector) else { return };
+        let SharedFlow { placed, leaving, refusing, unreachable, .. } = flow;
+        let is_out = |entry: &mut Entry| {
+            entry.is_branch
+                && match presence(entry) {
+                    Presence::Refused => refusing.insert(entry.dpid),
+                    Presence::Absent | Presence::Other if !is_connected(entry.dpid) => unreachable.insert(entry.dpid),
+                    _ => false,
+                }
+        };
+        let before = placed.len();
+        leaving.extend(placed.extract_if(.., is_out));
+        if placed.len() < before {
+            self.renew(selector);
+        }
+    }
+
+    /// The requests of a flow to a group follow its shares. With less to send, or to fewer hosts, the others fit as they are; if rounding says
+    /// otherwise, the share stays taken.
+    pub(super) fn regroup(&mut self, selector: Selector) {
+        let Some(flow) = self.flows.get(&selector).filter(|flow| !flow.shares.is_empty()) else { return };
+        let wanted = requests(flow.shares.iter().map(|share| &share.demand));
+        if self.scheduler.requests_of(flow.request).is_some_and(|known| known != wanted) {
+            let _ = self.scheduler.replace(flow.request, &self.network.snapshot(), wanted);
+        }
+    }
+
+    /// Pairs whose reader is not reached any more leave the flows to groups, which serve the others.
+    pub(super) fn withdraw_unreached(&mut self, snapshot: &Snapshot) {
+        let groups: Vec<Selector> = self.flows.keys().filter(|selector| selector.is_group()).copied().collect();
+        for selector in groups {
+            let Some(flow) = self.flows.get(&selector) else { continue };
+            let hosts: BTreeSet<HostId> =
+                flow.shares.iter().flat_map(|share| &share.demand.request.destinations).copied().collect();
+            let is_lost = |host: &HostId| route::paths(snapshot, selector.sender, *host).is_empty();
+            let lost: BTreeSet<HostId> = hosts.into_iter().filter(is_lost).collect();
+            let has_lost = |demand: &Demand| demand.request.destinations.iter().any(|host| lost.contains(host));
+            let pairs: Vec<Pair> =
+                flow.present().filter(|share| has_lost(&share.demand)).map(|share| share.pair).collect();
+            for pair in pairs {
+                self.withdraw(pair, "no longer served: no way leads to the reader's host".to_owned());
+            }
+            if let Some(flow) = self.flows.get_mut(&selector).filter(|flow| !flow.is_leaving() && !lost.is_empty()) {
+                flow.shares.retain(|share| !has_lost(&share.demand));
+                self.regroup(selector);
+                self.renew(selector);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Flows that pairs share: one entry in each switch of the way, and one meter, for all pairs with the same addresses and UDP port.
+//!
+//! Samples to a multicast group are one flow to the hosts of all readers. A writer sends each sample once, so that its pairs share one request;
+//! other writers of its host that send to the group have requests of their own, to the same hosts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use takt_openflow::meter::MeterMod;
+
+use super::demand::Demand;
+use crate::PortRef;
+use crate::discovery::Pair;
+use crate::forwarding::Link;
+use crate::model::{Egress, HostId, Reach};
+use crate::rules::{Entry, Policer, Receivers, Selector};
+use crate::schedule::{Request, RequestId, Route};
+
+/// What a pair has of a flow.
+#[derive(Debug)]
+pub(super) struct Share {
+    pub(super) pair: Pair,
+    pub(super) demand: Demand,
+    /// The pair is gone: the share is free when the meter passes no more than the others have.
+    pub(super) is_leaving: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct SharedFlow {
+    pub(super) request: RequestId,
+    pub(super) shares: Vec<Share>,
+    pub(super) meter: u32,
+    /// Edges of other members of the group.
+    pub(super) others: BTreeSet<PortRef>,
+    /// Switches that refuse an entry for other members, until they may have room.
+    pub(super) refusing: BTreeSet<u64>,
+    /// Switches that have no connection, and no entry for other members.
+    pub(super) unreachable: BTreeSet<u64>,
+    /// As they shall be, the last switch first.
+    pub(super) entries: Vec<Entry>,
+    /// Those that the switches shall have now, on the way to `entries`.
+    pub(super) placed: Vec<Entry>,
+    /// Those that they had, and shall have no more.
+    pub(super) leaving: Vec<Entry>,
+    /// Its meter, and the switch where it is.
+    pub(super) policed: Option<(u64, MeterMod)>,
+    /// Flows whose entries must be in force before.
+    pub(super) after: BTreeSet<Selector>,
+    /// The change of a class of any flow that must be made before.
+    pub(super) after_change: Option<u64>,
+    /// What it has until then, and until the switches have confirmed it.
+    pub(super) before: Option<(Policer, BTreeSet<HostId>)>,
+    /// The classes of ports whose change is still to come.
+    pub(super) held: BTreeMap<Egress, Reach>,
+    /// Hosts that are reached by other ways than before, until no flow uses its way of before.
+    pub(super) withheld: BTreeSet<HostId>,
+    /// Its way and classes as they were looked at last.
+    pub(super) route: Option<Route>,
+    /// Whether the switches have its entries and its meter.
+    pub(super) is_in_force: bool,
+    /// Whether a pair of it is released: then its entries change at once.
+    pub(super) is_served: bool,
+}
+
+impl SharedFlow {
+    pub(super) fn new(request: RequestId, meter: u32) -> Self {
+        Self {
+            request,
+            shares: Vec::new(),
+            meter,
+            others: BTreeSet::new(),
+            refusing: BTreeSet::new(),
+            unreachable: BTreeSet::new(),
+            entries: Vec::new(),
+            placed: Vec::new(),
+            leaving: Vec::new(),
+            policed: None,
+            after: BTreeSet::new(),
+            after_change: None,
+            before: None,
+            held: BTreeMap::new(),
+            withheld: BTreeSet::new(),
+            route: None,
+            is_in_force: false,
+            is_served: false,
+        }
+    }
+
+    /// Shares of pairs that are not gone.
+    pub(super) fn present(&self) -> impl Iterator<Item = &Share> {
+        self.shares.iter().filter(|share| !share.is_leaving)
+    }
+
+    /// Whether all pairs are gone: its entries leave.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.present().next().is_none()
+    }
+
+    /// The hosts of present pairs.
+    pub(super) fn hosts(&self) -> BTreeSet<HostId> {
+        self.present().flat_map(|share| &share.demand.request.destinations).copied().collect()
+    }
+
+    /// The receivers of its frames now: the hosts of present pairs, in their class. While hosts on `route` have to wait, no branch passes its
+    /// switches: they would get copies by the branch, too, when they are served.
+    pub(super) fn receivers(&self, route: &Route, links: &Arc<BTreeSet<Link>>) -> Receivers {
+        let is_served = |host: &HostId| self.before.as_ref().is_none_or(|(_, hosts)| hosts.contains(host));
+        let hosts = self.hosts().into_iter().filter(|host| is_served(host) && !self.withheld.contains(host)).collect();
+        let has_waiting = self.before.is_some() || !self.withheld.is_empty();
+        let awaited = route.hops.iter().filter(|_| has_waiting).filter_map(|hop| match hop.port {
+            Egress::Switch(at) => Some(at.dpid),
+            Egress::Host(_) => None,
+        });
+        let avoided = self.refusing.iter().chain(&self.unreachable).copied().chain(awaited).collect();
+        Receivers { hosts, others: self.others.clone(), links: Arc::clone(links), avoided }
+    }
+
+    /// What its meter passes now.
+    pub(super) fn policer_now(&self) -> Policer {
+        self.before.as_ref().map_or_else(|| self.policer(), |(policer, _)| *policer)
+    }
+
+    /// What the present pairs may send together.
+    pub(super) fn policer(&self) -> Policer {
+        let mut requests: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+        for Share { demand, .. } in self.present() {
+            let (rate, burst) = requests.entry(&demand.request.name).or_default();
+            (*rate, *burst) = (demand.rate_kbps.max(*rate), demand.burst_kbit.max(*burst));
+        }
+        let none = Policer { meter: self.meter, rate_kbps: 0, burst_kbit: 0 };
+        requests.values().fold(none, |sum, (rate, burst)| Policer {
+            rate_kbps: sum.rate_kbps.saturating_add(*rate),
+            burst_kbit: sum.burst_kbit.saturating_add(*burst),
+            ..sum
+        })
+    }
+}
+
+/// The requests of a flow to a group: one for each writer, to the hosts of all readers, with the strictest of what its pairs ask for.
+pub(super) fn requests<'a>(demands: impl Iterator<Item = &'a Demand> + Clone) -> Vec<Request> {
+    let hosts: BTreeSet<HostId> = demands.clone().flat_map(|demand| &demand.request.destinations).copied().collect();
+    merge(demands.map(|demand| &demand.request), &hosts.into_iter().collect::<Vec<HostId>>())
+}
+
+fn merge<'a>(all: impl Iterator<Item = &'a Request>, destinations: &[HostId]) -> Vec<Request> {
+    let mut requests: Vec<Request> = Vec::new();
+    for request in all {
+        let Some(known) = requests.iter_mut().find(|known| known.name == request.name) else {
+            requests.push(Request { destinations: destinations.to_vec(), ..request.clone() });
+            continue;
+        };
+        known.format.inline_qos_len = known.format.inline_qos_len.max(request.format.inline_qos_len);
+        known.format.trailer_len = known.format.trailer_len.max(request.format.trailer_len);
+        let (all, own) = (&mut known.contract, &request.contract);
+        all.min_separation_ns = all.min_separation_ns.min(own.min_separation_ns);
+        all.jitter_ns = all.jitter_ns.max(own.jitter_ns);
+        all.sample_len = all.sample_len.max(own.sample_len);
+        all.limit_ns = all.limit_ns.min(own.limit_ns);
+        all.importance = all.importance.max(own.importance);
+    }
+    requests
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::{Contract, WireFormat};
+
+    fn request(separation_ns: u64, inline_qos_len: u64, trailer_len: u64) -> Request {
+        let contract = Contract {
+            min_separation_ns: separation_ns,
+            burst: 1,
+            jitter_ns: 0,
+            sample_len: 100,
+            limit_ns: 1_000_000,
+            reliability: None,
+            importance: 0,
+        };
+        let format = WireFormat { inline_qos_len, trailer_len, ..WireFormat::default() };
+        Request { name: "writer".to_owned(), source: HostId(1), destinations: vec![HostId(2)], contract, format }
+    }
+
+    #[test]
+    fn requests_of_a_writer_have_the_longest_frames_of_its_pairs() {
+        for requests in [[request(5, 0, 60), request(4, 32, 0)], [request(4, 32, 0), request(5, 0, 60)]] {
+            let merged = merge(requests.iter(), &[HostId(2), HostId(3)]);
+            let expected = Request { destinations: vec![HostId(2), HostId(3)], ..request(4, 32, 60) };
+            assert_eq!(merged, [expected]);
+        }
+    }
+}

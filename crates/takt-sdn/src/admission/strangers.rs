@@ -1,0 +1,129 @@
+//! Pairs without a contract whose datagrams match the entries of admitted flows.
+//!
+//! No rule tells them from those of pairs with contracts, so that they use their class, and take what the meter passes. By
+//! [`WithoutContract`] the one that comes later is refused, or a caution is reported.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use takt_wire::Guid;
+
+use super::{Admission, Outcome, Refusal};
+use crate::discovery::Pair;
+use crate::model::WithoutContract;
+use crate::rules::Selector;
+
+/// Why a pair waits without a verdict.
+const UNBARRED: &str = "the flow that it shared is gone";
+
+/// Pairs without a contract, by what their datagrams match.
+#[derive(Debug, Default)]
+pub(super) struct Strangers {
+    pairs: BTreeMap<Pair, (String, Vec<Selector>)>,
+    by_selector: BTreeMap<Selector, BTreeSet<Pair>>,
+    /// Those that are refused.
+    barred: BTreeSet<Pair>,
+}
+
+impl Strangers {
+    /// A topic that matches without a contract and goes by these. What a writer sends to a group it sends once for all of its readers.
+    pub(super) fn topic_at(&self, writer: Guid, selectors: impl IntoIterator<Item = Selector>) -> Option<&str> {
+        let is_other = |selector: &Selector, pair: &Pair| !selector.is_group() || pair.writer != writer;
+        let pairs = selectors.into_iter().filter_map(|selector| {
+            let pairs = self.by_selector.get(&selector)?.iter();
+            Some(pairs.filter(move |pair| is_other(&selector, pair)))
+        });
+        let matched = pairs.flatten().filter(|pair| !self.barred.contains(pair)).find_map(|pair| self.pairs.get(pair));
+        matched.map(|(topic, _)| topic.as_str())
+    }
+
+    /// Whether a pair is refused for a flow that it shares.
+    pub(super) fn is_barred(&self, pair: Pair) -> bool {
+        self.barred.contains(&pair)
+    }
+
+    /// Forgets a pair; whether it was known.
+    fn remove(&mut self, pair: Pair) -> bool {
+        self.barred.remove(&pair);
+        let Some((_, selectors)) = self.pairs.remove(&pair) else { return false };
+        for selector in selectors {
+            if let Some(pairs) = self.by_selector.get_mut(&selector) {
+                pairs.remove(&pair);
+                if pairs.is_empty() {
+                    self.by_selector.remove(&selector);
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Why a pair is refused that shares its flow with a topic without a contract.
+pub(super) fn stranger_reason(topic: &str) -> String {
+    format!(
+        "topic {topic:?} without a contract uses the same addresses and UDP port; give it a contract, or write [default] in the contract file"
+    )
+}
+
+impl Admission {
+    /// A pair without a contract uses these addresses and UDP ports.
+    pub fn enter_without_contract(&mut self, pair: Pair, topic: String, selectors: Vec<Selector>) {
+        if self.strangers.pairs.get(&pair).is_some_and(|known| *known == (topic.clone(), selectors.clone())) {
+            return;
+        }
+        let was_barred = self.strangers.barred.contains(&pair);
+        self.strangers.remove(pair);
+        for selector in &selectors {
+            self.strangers.by_selector.entry(*selector).or_default().insert(pair);
+        }
+        let shared = selectors.iter().find_map(|selector| {
+            let mut shares = self.flows.get(selector)?.present();
+            let first = shares.next()?;
+            let is_own = selector.is_group()
+                && (first.pair.writer == pair.writer || shares.any(|share| share.pair.writer == pair.writer));
+            (!is_own).then(|| (first.pair, first.demand.request.name.clone()))
+        });
+        self.strangers.pairs.insert(pair, (topic.clone(), selectors));
+        match (shared, self.file.without_contract) {
+            (None, _) if was_barred => self.unbar(pair),
+            (None, _) => {}
+            (Some((_, name)), WithoutContract::Refuse) => {
+                self.strangers.barred.insert(pair);
+                self.companions.remove(&pair);
+                let reason = format!(
+                    "topic {topic:?} has no contract and uses the same addresses and UDP port as the admitted {name}; give it a contract, or \
+                     write [default] in the contract file"
+                );
+                self.outcomes.push(Outcome::Refused { pair, reason });
+            }
+            (Some((admitted, _)), WithoutContract::Caution) => {
+                self.outcomes.push(Outcome::Caution { pair: admitted, topic })
+            }
+        }
+    }
+
+    /// A pair without a contract is no more. What it kept from admission is tried again.
+    pub(super) fn forget_stranger(&mut self, pair: Pair) {
+        self.shall_retry |= self.strangers.remove(pair);
+    }
+
+    /// Lets pairs match that were refused for a flow that is gone.
+    pub(super) fn free_strangers(&mut self, selector: Selector) {
+        let pairs = self.strangers.by_selector.get(&selector).into_iter().flatten();
+        let flows = &self.flows;
+        let is_free = |pair: &&Pair| {
+            let (_, selectors) = &self.strangers.pairs[*pair];
+            self.strangers.barred.contains(*pair) && !selectors.iter().any(|selector| flows.contains_key(selector))
+        };
+        let free: Vec<Pair> = pairs.filter(is_free).copied().collect();
+        for pair in free {
+            self.unbar(pair);
+        }
+    }
+
+    /// A pair may match: it is asked for again, since the writer's other pairs may need flows to groups first.
+    fn unbar(&mut self, pair: Pair) {
+        self.strangers.barred.remove(&pair);
+        self.refused.insert(pair, Refusal::new(0, UNBARRED.to_owned()));
+        self.shall_retry = true;
+    }
+}

@@ -1,0 +1,95 @@
+//! Isolation in the switches: what the policy denies is dropped in the second table, and not forwarded by the controller.
+//!
+//! Filters between networks follow from the file. Filters between participants follow from their labels, where these decide otherwise than their
+//! addresses: for each address of a sender and each user address of a receiver. Several participants at one address are told apart by the port
+//! where they receive; what one of them may send passes for all.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+
+use takt_openflow::channel::Instant;
+
+use super::Controller;
+use crate::discovery::Pair;
+use crate::frame::{Frame, Network as Payload};
+use crate::isolation::{Decision, ENTRIES_MAX, Filter, Labels, Network, PARTICIPANTS};
+
+impl Controller {
+    /// The filters of the policy, the lowest rank first.
+    pub fn filters(&self) -> &[Filter] {
+        &self.filters
+    }
+
+    /// Participants have come or gone: filters follow.
+    pub(super) fn renew_filters(&mut self) {
+        let policy = self.discovery.isolation();
+        let mut filters = policy.filters();
+        if !policy.is_open() && policy.has_labels_of_participants() {
+            let of_file = filters.len();
+            for ((from, to), is_allowed) in self.participant_flows() {
+                let (network, receiver) = (Network::host(from), Network::host(to.ip()));
+                let is_same = decided(&filters[..of_file], from, to.ip()) == is_allowed;
+                if is_same {
+                    continue;
+                }
+                if filters.len() >= ENTRIES_MAX {
+                    self.counters.filters_without_room += 1;
+                    continue;
+                }
+                let port = Some(to.port());
+                filters.push(Filter { rank: PARTICIPANTS, from: network, to: receiver, port, is_allowed });
+            }
+            filters.sort_unstable();
+        }
+        if filters != self.filters {
+            (self.filters, self.are_members_stale) = (filters, true);
+            self.want_all_static();
+        }
+    }
+
+    /// What may flow from the address of a participant to a user address of another.
+    fn participant_flows(&self) -> BTreeMap<(IpAddr, SocketAddr), bool> {
+        let policy = self.discovery.isolation();
+        let known: Vec<(IpAddr, Labels, Vec<SocketAddr>)> = self
+            .discovery
+            .participants()
+            .filter_map(|data| {
+                let (_, source, _) = self.discovery.origin(data.guid.prefix)?;
+                let labels = self.discovery.labels_of_participant(data.guid.prefix)?;
+                let user = data.default_unicast.iter().filter_map(takt_wire::Locator::socket_addr);
+                Some((source.ip(), labels, user.collect()))
+            })
+            .collect();
+        let mut flows = BTreeMap::new();
+        for (from, labels, _) in &known {
+            for (to, others, user) in known.iter().filter(|(to, ..)| to != from && to.is_ipv4() == from.is_ipv4()) {
+                let is_allowed = policy.decide(labels, others) == Decision::Allow;
+                for address in user.iter().filter(|address| address.ip() == *to) {
+                    *flows.entry((*from, *address)).or_insert(false) |= is_allowed;
+                }
+            }
+        }
+        flows
+    }
+
+    /// Whether the policy denies a frame that is no control traffic.
+    pub(super) fn is_isolated(&self, frame: &Frame<'_>) -> bool {
+        if self.filters.is_empty() || self.cause(frame).is_some() {
+            return false;
+        }
+        let Ok(Payload::Ip(packet)) = frame.network() else { return false };
+        !crate::isolation::passes(&self.filters, &packet)
+    }
+
+    /// A pair that the policy denies never asks for admission.
+    pub(super) fn deny(&mut self, now: Instant, pair: Pair, reason: &str) {
+        self.forget_pair(pair);
+        self.log_decision(now, pair, Err(reason.to_owned()));
+    }
+}
+
+/// What filters between networks say of a datagram.
+fn decided(filters: &[Filter], from: IpAddr, to: IpAddr) -> bool {
+    let about = filters.iter().rev().find(|filter| filter.is_between(from, to));
+    about.is_none_or(|filter| filter.is_allowed)
+}

@@ -1,0 +1,125 @@
+//! Frames that the controller sends out of ports: control traffic in its class, everything else in the lowest one.
+//!
+//! Control traffic is what keeps links, addresses and discovery alive: LLDP, ARP, neighbour discovery, IGMP, MLD and the discovery of DDS. It
+//! goes in the class that the model of the switch has for it, as far as the [`Allowance`] of the port goes. What is beyond goes in the lowest
+//! class, so that a host that floods takes nothing of admitted flows. Without a description of the network there are no classes.
+
+use std::collections::BTreeMap;
+
+use takt_openflow::Message;
+use takt_openflow::action::Action;
+use takt_openflow::channel::Instant;
+use takt_openflow::packet::PacketOut;
+use takt_openflow::value::PortNo;
+
+use super::Controller;
+use super::packets::neighbour_of;
+use crate::PortRef;
+use crate::frame::membership::statements;
+use crate::frame::{EtherType, Frame, LLDP, Network, with_dscp};
+use crate::model::{Allowance, Cause, Egress, Reach};
+
+/// What was sent of each allowance: the generic cell rate algorithm.
+#[derive(Default)]
+pub(super) struct Shapers {
+    /// When the next frame would be due at the rate of the allowance.
+    due: BTreeMap<(PortRef, Cause), u64>,
+}
+
+impl Shapers {
+    /// Whether a frame is within the allowance; then it counts.
+    fn take(&mut self, now: Instant, at: PortRef, cause: Cause, allowance: Allowance) -> bool {
+        let due = self.due.entry((at, cause)).or_default();
+        let next = (*due).max(now.0);
+        let ahead = allowance.period_ns.saturating_mul(allowance.burst - 1);
+        let is_within = next - now.0 <= ahead;
+        if is_within {
+            *due = next.saturating_add(allowance.period_ns);
+        }
+        is_within
+    }
+
+    /// Forgets ports that are no more.
+    pub(super) fn retain(&mut self, is_known: impl Fn(PortRef) -> bool) {
+        self.due.retain(|(at, _), _| is_known(*at));
+    }
+}
+
+impl Controller {
+    /// Which control traffic a frame is; `None` for other frames.
+    pub(super) fn cause(&self, frame: &Frame<'_>) -> Option<Cause> {
+        match frame.ether_type() {
+            LLDP => return Some(Cause::Probe),
+            EtherType::ARP => return Some(Cause::Learning),
+            _ => {}
+        }
+        let Ok(Network::Ip(packet)) = frame.network() else { return None };
+        if neighbour_of(&packet).is_some() || statements(&packet).is_some() {
+            return Some(Cause::Learning);
+        }
+        self.is_discovery(&packet).then_some(Cause::Discovery)
+    }
+
+    /// The class of control traffic at a port, if the cause has something left of its allowance there.
+    fn control_class(&mut self, at: PortRef, cause: Cause) -> Option<Reach> {
+        let snapshot = self.admission.as_ref()?.snapshot();
+        let model = snapshot.switch(at.dpid)?;
+        let (control, link) = (model.control?, snapshot.link(Egress::Switch(at))?);
+        let allowance = Allowance::of(cause, link.rate_bps, model.foreign_frame_len);
+        if self.shapers.take(self.now, at, cause, allowance) {
+            return Some(control.reach);
+        }
+        self.counters.control_excess += 1;
+        None
+    }
+
+    /// Sends a frame out of ports of a switch, of each in its class.
+    pub(super) fn send_packet(&mut self, dpid: u64, ports: &[u32], frame: &Frame<'_>) {
+        let cause = self.cause(frame);
+        let (mut classed, mut others) = (None, Vec::new());
+        for port in ports {
+            match cause.and_then(|cause| self.control_class(PortRef::new(dpid, *port), cause)) {
+                // The class is that of the switch, the same at all its ports.
+                Some(reach) => classed.get_or_insert((reach, Vec::new())).1.push(*port),
+                None => others.push(*port),
+            }
+        }
+        if let Some((reach, ports)) = classed {
+            let octets = reach.dscp.map_or_else(|| frame.bytes().to_vec(), |dscp| with_dscp(frame, dscp));
+            self.send_octets(dpid, reach.set_queue, &ports, octets);
+        }
+        if !others.is_empty() {
+            let is_cleared = self.config.forwarding.clear_dscp;
+            let octets = if is_cleared { with_dscp(frame, 0) } else { frame.bytes().to_vec() };
+            self.send_octets(dpid, None, &others, octets);
+        }
+    }
+
+    fn send_octets(&mut self, dpid: u64, queue: Option<u32>, ports: &[u32], octets: Vec<u8>) {
+        let outputs = ports.iter().map(|port| Action::output(PortNo(*port)));
+        let actions = queue.map(Action::SetQueue).into_iter().chain(outputs).collect();
+        let message = Message::PacketOut(PacketOut::new(PortNo::CONTROLLER, actions, octets));
+        let connection = self.switches.get(&dpid).and_then(|switch| switch.connection);
+        let session = connection.and_then(|id| self.sessions.get_mut(&id));
+        if session.is_none_or(|session| session.channel.send(&message).is_err()) {
+            self.counters.unsent += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allowance_is_used_up_by_its_burst_and_grows_with_its_period() {
+        let (mut shapers, at) = (Shapers::default(), PortRef::new(1, 1));
+        let allowance = Allowance { period_ns: 10, burst: 3, frame_len: 1514 };
+        let mut sent = |now| shapers.take(Instant(now), at, Cause::Learning, allowance);
+        assert_eq!([100, 100, 100, 100, 109].map(&mut sent), [true, true, true, false, false]);
+        assert_eq!([110, 110, 1000, 1000, 1000, 1000].map(&mut sent), [true, false, true, true, true, false]);
+        assert!(shapers.take(Instant(1000), at, Cause::Discovery, allowance), "each cause has its own");
+        shapers.retain(|_| false);
+        assert!(shapers.due.is_empty());
+    }
+}

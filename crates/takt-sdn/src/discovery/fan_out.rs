@@ -1,0 +1,66 @@
+//! Multicast groups by which a writer may send its samples.
+//!
+//! A reader announces groups of its own, or its participant does (RTPS 2.5 §8.5.3.2, `defaultMulticastLocatorList`). Which of its readers a writer
+//! serves by a group is its own affair: it may change with each reader that it matches.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use takt_wire::{Guid, Locator};
+
+use super::Pair;
+use super::directory::Data;
+use super::interceptor::{Interceptor, Standing};
+use super::treatment::Wanted;
+
+impl Interceptor {
+    /// The groups of a reader, or those of its participant.
+    pub(super) fn groups_of(&self, reader: Guid) -> &[Locator] {
+        let own = match self.directory.endpoints.get(&reader).map(|endpoint| &endpoint.data) {
+            Some(Data::Reader(data)) => data.multicast.as_slice(),
+            _ => &[],
+        };
+        let participant = self.directory.participants.get(&reader.prefix);
+        let default = participant.map_or(&[][..], |participant| participant.data.default_multicast.as_slice());
+        if own.is_empty() { default } else { own }
+    }
+
+    /// How many readers of a writer announce each group: those that it is shown as compatible, and those of pairs that are about to match.
+    pub fn fan_out(&self, writer: Guid, will_match: impl Fn(Pair) -> bool) -> BTreeMap<SocketAddr, usize> {
+        let readers = self.directory.endpoints.get(&writer).into_iter().flat_map(|writer| &writer.peers);
+        let is_shown = |reader: &&Guid| {
+            will_match(Pair { writer, reader: **reader })
+                || !matches!(self.wanted(**reader, writer.prefix), Wanted::Refused(_))
+        };
+        let mut counts = BTreeMap::new();
+        for group in readers.filter(is_shown).flat_map(|reader| self.groups_of(*reader)) {
+            if let Some(group) = group.socket_addr() {
+                *counts.entry(group).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    /// Whether a pair that needs no admission has to wait: with its reader, the writer may begin to send samples of admitted pairs by multicast.
+    pub(super) fn is_companion(&self, pair: Pair) -> bool {
+        // One that is refused may be about to be admitted.
+        let is_judged = |other: Pair| {
+            let state = self.pairs.get(&other).filter(|_| other.reader != pair.reader);
+            state.is_some_and(|state| state.contract.is_ok() && !matches!(state.standing, Standing::Denied(_)))
+        };
+        let has_judged = |writer: Guid| {
+            let writer = self.directory.endpoints.get(&writer);
+            writer.is_some_and(|writer| writer.peers.iter().any(|reader| is_judged(writer.pair(*reader))))
+        };
+        let mut writers = self.shown_with(pair).into_iter().map(|other| other.writer).chain([pair.writer]);
+        !self.groups_of(pair.reader).is_empty() && writers.any(has_judged)
+    }
+
+    /// Other pairs of the reader whose writers get to know it when this pair matches, since their participant is shown it: they match whatever is
+    /// decided of them, but for what the reader's participant is shown.
+    pub fn shown_with(&self, pair: Pair) -> Vec<Pair> {
+        let pairs = self.pairs_of(pair.reader).into_iter();
+        let is_other = |other: &Pair| other.writer.prefix == pair.writer.prefix && other.writer != pair.writer;
+        pairs.filter(is_other).collect()
+    }
+}

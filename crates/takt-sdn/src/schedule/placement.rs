@@ -1,0 +1,226 @@
+//! Placement of the flows of requests: ways that are tried one after the other, and flows that join others on the way that these have.
+
+use std::collections::BTreeMap;
+
+use takt_calculus::network::{Admission, Flow, FlowId, Refused as Fault};
+
+use super::classes::{self, Moved, NotPlaced, Placed, Trials};
+use super::decision::{Hop, Reason, Refused, Route};
+use super::full::FullPorts;
+use super::rooms::{self, Rooms};
+use super::route::Tree;
+use super::streams::{Bundle, Stream};
+use crate::PortRef;
+use crate::model::{Egress, Snapshot, Tables};
+
+/// Streams that share flow entries, on a way.
+#[derive(Debug, Clone)]
+pub(super) struct PlacedBundle {
+    /// One for each stream, in their order.
+    pub(super) ids: Vec<FlowId>,
+    pub(super) streams: Vec<Stream>,
+    pub(super) tree: Tree,
+    pub(super) needs: BTreeMap<u64, Tables>,
+}
+
+impl PlacedBundle {
+    pub(super) fn has_ends_of(&self, bundle: &Bundle) -> bool {
+        let stream = self.streams.first();
+        stream.is_some_and(|own| (own.source, &own.destinations) == (bundle.source, &bundle.destinations))
+    }
+}
+
+/// Streams with their ways, the least loaded first.
+pub(super) struct Candidates {
+    pub(super) bundle: Bundle,
+    /// The flows on each way, in the lowest classes, or in those that they have.
+    pub(super) ways: Vec<(Tree, Vec<Flow>)>,
+    /// Where they are now: then the only way is that of now.
+    pub(super) before: Option<PlacedBundle>,
+}
+
+/// What a decision reads and keeps account of while it places flows.
+pub(super) struct Desk<'a> {
+    pub(super) ports: &'a [Egress],
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) rooms: Rooms,
+    pub(super) full: &'a mut FullPorts,
+    pub(super) trials: Trials,
+    /// The flows that shared entries before the decision.
+    pub(super) shared: classes::Peers<'a>,
+    /// Those that do since, the last ones at the end.
+    pub(super) fresh: Vec<Vec<FlowId>>,
+}
+
+impl Desk<'_> {
+    fn note(&mut self, placed: &Placed) {
+        self.fresh.extend(placed.moved.iter().map(|moved| moved.after.clone()));
+        self.fresh.push(placed.ids.clone());
+    }
+}
+
+fn peers(shared: classes::Peers<'_>, fresh: &[Vec<FlowId>], flow: FlowId) -> Vec<FlowId> {
+    let found = fresh.iter().rev().find(|ids| ids.contains(&flow));
+    found.cloned().unwrap_or_else(|| shared(flow))
+}
+
+/// A bundle with the flows that moved for it.
+pub(super) type Settled = (PlacedBundle, Vec<Moved>);
+
+/// Places bundles one after the other, each by the first of its ways that fits. `gone` are those of the same requests that are no more.
+pub(super) fn place_all(
+    network: &mut Admission,
+    desk: &mut Desk<'_>,
+    candidates: Vec<Candidates>,
+    gone: &[PlacedBundle],
+) -> Result<Vec<Settled>, Refused> {
+    let ids: Vec<FlowId> = gone.iter().flat_map(|bundle| &bundle.ids).copied().collect();
+    network.remove_all(&ids);
+    gone.iter().for_each(|bundle| desk.rooms.give(&bundle.needs));
+    let numbered = candidates.into_iter().enumerate();
+    let place = |(n, Candidates { bundle, ways, before }): (usize, Candidates)| match before {
+        Some(before) => extend(network, desk, bundle, ways, before),
+        None => place_one(network, desk, bundle, ways, n == 0),
+    };
+    numbered.map(place).collect()
+}
+
+/// Refusals of a flow that is placed `alone`, before others of its request, are remembered.
+fn place_one(
+    network: &mut Admission,
+    desk: &mut Desk<'_>,
+    bundle: Bundle,
+    ways: Vec<(Tree, Vec<Flow>)>,
+    alone: bool,
+) -> Result<Settled, Refused> {
+    let name = bundle.name();
+    // The refusal that is returned: that of the least loaded way.
+    let mut first = None;
+    // Others move for it on that way only, and if no way is free.
+    let tries = ways.iter().map(|way| (way, false)).chain(ways.first().map(|way| (way, true)));
+    for ((tree, flows), moves) in tries {
+        if desk.trials.are_spent() {
+            first.get_or_insert(Reason::TooFar);
+            break;
+        }
+        if let Some(refused) = flows.iter().find_map(|flow| desk.full.refusal(flow)) {
+            first.get_or_insert_with(|| reason(network, desk.ports, &name, refused.clone()));
+            continue;
+        }
+        let needs = rooms::needs(tree);
+        if let Err(no_room) = desk.rooms.take(desk.snapshot, &needs) {
+            first.get_or_insert(Reason::Room(no_room));
+            continue;
+        }
+        let Desk { shared, fresh, trials, .. } = &mut *desk;
+        let peers = |flow: FlowId| peers(*shared, fresh, flow);
+        let placed = classes::place(network, flows.clone(), moves.then_some(&peers), trials);
+        let refused = match placed {
+            Ok(placed) => {
+                desk.note(&placed);
+                let Placed { ids, moved } = placed;
+                return Ok((PlacedBundle { ids, streams: bundle.streams, tree: tree.clone(), needs }, moved));
+            }
+            Err(NotPlaced::Full { port, refused }) => {
+                if let ([flow], true) = (flows.as_slice(), alone) {
+                    desk.full.remember(flow, port, &refused);
+                }
+                refused
+            }
+            Err(NotPlaced::Other(refused)) => refused,
+        };
+        desk.rooms.give(&needs);
+        first.get_or_insert_with(|| reason(network, desk.ports, &name, refused));
+    }
+    Err(Refused { flow: name, reason: first.unwrap_or(Reason::NoRoute) })
+}
+
+/// Streams come to those of an entry, or go from them. Their way stays. Their classes stay if all fit so; otherwise they move up together.
+fn extend(
+    network: &mut Admission,
+    desk: &mut Desk<'_>,
+    bundle: Bundle,
+    ways: Vec<(Tree, Vec<Flow>)>,
+    before: PlacedBundle,
+) -> Result<Settled, Refused> {
+    let name = bundle.name();
+    let flows = ways.into_iter().next().map(|(_, flows)| flows).unwrap_or_default();
+    let (mut rest, mut ids) = (before.ids.clone(), vec![None; flows.len()]);
+    for (flow, id) in flows.iter().zip(&mut ids) {
+        let same = rest.iter().position(|known| network.flow(*known) == Some(flow));
+        *id = same.map(|at| rest.swap_remove(at));
+    }
+    let known = flows.iter().zip(&ids);
+    let new: Vec<Flow> = known.filter(|(_, id)| id.is_none()).map(|(flow, _)| flow.clone()).collect();
+    let quick = network.attempt(|network| {
+        network.remove_all(&rest);
+        if new.is_empty() { Ok(Vec::new()) } else { desk.trials.admit(network, &new).unwrap_or(Err(Fault::TooFar)) }
+    });
+    let refused = match quick {
+        Ok(admitted) => {
+            let mut admitted = admitted.into_iter();
+            let ids: Vec<FlowId> = ids.into_iter().filter_map(|id| id.or_else(|| admitted.next())).collect();
+            desk.fresh.push(ids.clone());
+            return Ok((PlacedBundle { ids, streams: bundle.streams, ..before }, Vec::new()));
+        }
+        Err(refused) => reason(network, desk.ports, &name, refused),
+    };
+    let (shared, fresh) = (desk.shared, desk.fresh.clone());
+    let peers = |flow: FlowId| peers(shared, &fresh, flow);
+    let peers: classes::Peers<'_> = &peers;
+    for peers in [None, Some(peers)] {
+        let placed = network.attempt(|network| {
+            network.remove_all(&before.ids);
+            classes::place(network, flows.clone(), peers, &mut desk.trials)
+        });
+        if let Ok(placed) = placed {
+            desk.note(&placed);
+            let Placed { ids, moved } = placed;
+            return Ok((PlacedBundle { ids, streams: bundle.streams, ..before }, moved));
+        }
+    }
+    Err(Refused { flow: name, reason: refused })
+}
+
+pub(super) fn reason(network: &Admission, ports: &[Egress], own: &str, refused: Fault) -> Reason {
+    match refused {
+        Fault::Nonsense(what) => Reason::Nonsense(what),
+        Fault::Queue { hop, fault } => Reason::Queue { port: ports[hop.port], class: hop.class, fault },
+        Fault::Late { flow, bound_ns, limit_ns, hop } => {
+            let flow = network.flow(flow).map_or(own, |flow| &flow.name).to_owned();
+            Reason::Late { flow, bound_ns, limit_ns, port: ports[hop.port], class: hop.class }
+        }
+        _ => Reason::TooFar,
+    }
+}
+
+/// The streams of a bundle as they are placed now.
+pub(super) fn routes_of<'a>(
+    network: &'a Admission,
+    ports: &'a [Egress],
+    snapshot: &'a Snapshot,
+    placed: &'a PlacedBundle,
+) -> impl Iterator<Item = Route> + 'a {
+    placed.ids.iter().zip(&placed.streams).map(move |(id, stream)| {
+        let flow = network.flow(*id);
+        let hop = |(n, hop): (usize, &takt_calculus::network::Hop)| {
+            let port = ports[hop.port];
+            let queue = match port {
+                Egress::Switch(PortRef { dpid, .. }) => {
+                    snapshot.switch(dpid).and_then(|model| model.queues.get(hop.class))
+                }
+                Egress::Host(_) => None,
+            };
+            let after = flow.and_then(|flow| flow.before(n));
+            Hop { port, class: hop.class, reach: queue.map(|queue| queue.reach), after }
+        };
+        Route {
+            name: stream.name.clone(),
+            source: stream.source,
+            destinations: stream.destinations.clone(),
+            hops: flow.map(|flow| flow.hops.iter().enumerate().map(hop).collect()).unwrap_or_default(),
+            bound_ns: network.bound(*id).map_or(u64::MAX, |bound| bound.bound_ns()),
+            limit_ns: stream.limit_ns,
+        }
+    })
+}

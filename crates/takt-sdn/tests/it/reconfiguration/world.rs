@@ -1,0 +1,553 @@
+//! Switches whose tables follow admission operation by operation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use takt_sdn::PortRef;
+use takt_sdn::admission::{Admission, Application, End, Outcome, Presence, Sibling};
+use takt_sdn::contract::{Contract, Source, Sourced};
+use takt_sdn::discovery::Pair;
+use takt_sdn::model::{Egress, HostId, NetworkFile, SwitchModel};
+use takt_sdn::schedule::PairStages;
+use takt_testkit::Random;
+use takt_wire::{EntityId, Guid, GuidPrefix};
+
+use super::tables::{Datagram, Tables, Trace, key, trace};
+use crate::admission::{CLASSES, NETWORK};
+use crate::fabric::port;
+
+const SWITCHES: u64 = 5;
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+const USER: u16 = 7411;
+const SAMPLES: u16 = 7401;
+const EDGE: u32 = 9;
+
+/// In which order switches execute what is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As the controller wants it, in any order between switches.
+    Confirmed,
+    /// Everything counts as confirmed when it is asked for.
+    NoBarrier,
+    /// The same, the first switch of each flow before others.
+    FirstSwitchFirst,
+    /// The same, deletions before anything else.
+    OldRemovedEarly,
+}
+
+/// What happened, so that a run says something.
+#[derive(Debug, Default)]
+pub struct Seen {
+    operations: usize,
+    admitted: usize,
+    groups: usize,
+    class_changes: usize,
+    rerouted: usize,
+    gone: usize,
+}
+
+impl Seen {
+    pub fn add(&mut self, other: &Self) {
+        self.operations += other.operations;
+        self.admitted += other.admitted;
+        self.groups += other.groups;
+        self.class_changes += other.class_changes;
+        self.rerouted += other.rerouted;
+        self.gone += other.gone;
+    }
+
+    pub fn is_everything(&self) -> bool {
+        [self.operations, self.admitted, self.groups, self.class_changes, self.rerouted, self.gone]
+            .iter()
+            .all(|n| *n > 0)
+    }
+}
+
+pub struct World {
+    admission: Admission,
+    cables: Vec<(PortRef, PortRef)>,
+    is_up: Vec<bool>,
+    executed: BTreeMap<u64, Tables>,
+    confirmed: BTreeMap<u64, Tables>,
+    applications: BTreeMap<Pair, Application>,
+    released: BTreeSet<Pair>,
+    /// With which the writer begins to send by multicast.
+    joined: BTreeSet<Pair>,
+    /// Hosts that a failed link cut off from datagrams, until all is carried out.
+    cut: BTreeSet<(Datagram, HostId)>,
+    /// What had a class before the change, until all is carried out.
+    had: BTreeSet<(Datagram, HostId)>,
+    members: BTreeSet<PortRef>,
+    next: u8,
+    /// Where flows are by the proof before the change, and by that after it.
+    before: Places,
+    after: Places,
+    pub seen: Seen,
+    /// The change that is carried out.
+    change: String,
+}
+
+fn address(host: HostId) -> IpAddr {
+    IpAddr::from([10, 0, 0, host.0 as u8])
+}
+
+fn edge(host: HostId) -> PortRef {
+    port(host.0, EDGE)
+}
+
+fn end(host: HostId) -> End {
+    End { host, address: address(host), trailer_len: 0 }
+}
+
+fn sourced<T>(value: T) -> Sourced<T> {
+    Sourced::new(value, Source::Default)
+}
+
+fn guid(number: u8, entity: u8) -> Guid {
+    let prefix = GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 0, number]);
+    Guid { prefix, entity_id: EntityId([0, 0, entity, 2]) }
+}
+
+impl World {
+    /// A ring with a chord, a host at each switch, no flow.
+    pub fn new(random: &mut Random) -> Self {
+        let file = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("it is well-formed");
+        let mut cables: Vec<_> = (1..=SWITCHES).map(|n| (port(n, 1), port(n % SWITCHES + 1, 2))).collect();
+        let chord = random.between(1, SWITCHES);
+        cables.push((port(chord, 3), port((chord + 1) % SWITCHES + 1, 4)));
+        let tables: BTreeMap<u64, Tables> = (1..=SWITCHES).map(|dpid| (dpid, Tables::default())).collect();
+        let mut world = Self {
+            admission: Admission::new(file),
+            is_up: vec![true; cables.len()],
+            cables,
+            executed: tables.clone(),
+            confirmed: tables,
+            applications: BTreeMap::new(),
+            released: BTreeSet::new(),
+            joined: BTreeSet::new(),
+            cut: BTreeSet::new(),
+            had: BTreeSet::new(),
+            members: BTreeSet::new(),
+            next: 0,
+            before: Places::new(),
+            after: Places::new(),
+            seen: Seen::default(),
+            change: String::new(),
+        };
+        world.set_network();
+        world
+    }
+
+    fn links(&self) -> Vec<(PortRef, PortRef)> {
+        let up = self.cables.iter().zip(&self.is_up).filter(|(_, is_up)| **is_up);
+        up.map(|(cable, _)| *cable).collect()
+    }
+
+    fn both_ways(&self) -> BTreeMap<PortRef, PortRef> {
+        self.links().iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).collect()
+    }
+
+    fn set_network(&mut self) {
+        let hosts = (1..=SWITCHES).map(|n| (HostId(n), edge(HostId(n))));
+        let network = self.admission.file().network(1..=SWITCHES, self.links().into_iter(), hosts);
+        self.admission.set_network(network);
+        self.set_members();
+    }
+
+    fn set_members(&mut self) {
+        let (links, members) = (self.links().into_iter().collect(), self.members.clone());
+        self.admission.set_members(links, |_| members.clone());
+    }
+
+    /// Something changes: a flow more or less, another reader of a writer, a member of the group, a link.
+    pub fn reconfigure(&mut self, random: &mut Random) {
+        (self.before, self.had) = (self.places(), self.served());
+        match random.below(10) {
+            0..=3 => self.add_pair(random, None),
+            4 | 5 => {
+                let writers: Vec<Pair> = self.released.iter().copied().collect();
+                let known = (!writers.is_empty()).then(|| writers[random.below(writers.len())]);
+                self.add_pair(random, known);
+            }
+            6 => self.remove_pair(random),
+            7 => {
+                let at = edge(HostId(random.between(1, SWITCHES)));
+                self.change = format!("{at} is a member or not");
+                if !self.members.remove(&at) {
+                    self.members.insert(at);
+                }
+                self.set_members();
+            }
+            _ => self.toggle_link(random),
+        }
+        if self.admission.has_new_groups() {
+            self.set_members();
+        }
+        self.after = self.places();
+        self.cut_trees();
+    }
+
+    /// The other receivers of a group with a broken way wait, too, if the new way does not fit with theirs.
+    fn cut_trees(&mut self) {
+        let broken: BTreeSet<Datagram> = self.cut.iter().map(|(datagram, _)| *datagram).collect();
+        for (datagram, host) in self.served() {
+            let way = self.way(&datagram, host);
+            let is_kept = way.iter().all(|(out, dscp)| {
+                let class = CLASSES.iter().position(|own| own == dscp);
+                class.is_some_and(|class| self.after.contains(&(datagram, *out, class)))
+            });
+            if datagram.destination.is_multicast() && broken.contains(&datagram) && !is_kept {
+                self.cut.insert((datagram, host));
+            }
+        }
+    }
+
+    /// The ports by which a host gets datagrams, and the marks there.
+    fn way(&self, datagram: &Datagram, host: HostId) -> Vec<(PortRef, u8)> {
+        let copies = self.trace(datagram).copies;
+        let mut way = Vec::new();
+        let mut at = copies.iter().position(|copy| copy.out == edge(host));
+        while let Some(n) = at {
+            way.push((copies[n].out, copies[n].dscp));
+            at = copies[n].after;
+        }
+        way
+    }
+
+    fn toggle_link(&mut self, random: &mut Random) {
+        let down = self.is_up.iter().position(|is_up| !is_up);
+        let at = down.unwrap_or_else(|| random.below(self.cables.len()));
+        for (datagram, host) in self.served() {
+            let (a, b) = self.cables[at];
+            if down.is_none() && self.way(&datagram, host).iter().any(|(out, _)| [a, b].contains(out)) {
+                self.seen.rerouted += 1;
+                self.cut.insert((datagram, host));
+            }
+        }
+        self.change = format!("link {:?} is up: {}", self.cables[at], down.is_some());
+        self.is_up[at] = down.is_some();
+        self.set_network();
+    }
+
+    fn remove_pair(&mut self, random: &mut Random) {
+        let pairs: Vec<Pair> = self.applications.keys().copied().collect();
+        if pairs.is_empty() {
+            return;
+        }
+        let pair = pairs[random.below(pairs.len())];
+        self.applications.remove(&pair);
+        self.seen.gone += usize::from(self.released.remove(&pair));
+        self.admission.forget(pair);
+        self.change = format!("{pair} leaves");
+    }
+
+    /// Another reader of the writer of a pair, or a new writer and reader.
+    fn add_pair(&mut self, random: &mut Random, known: Option<Pair>) {
+        self.next += 1;
+        let known = known.and_then(|pair| self.applications.get(&pair)).cloned();
+        let writer = known.as_ref().map_or_else(|| HostId(random.between(1, SWITCHES)), |own| own.writer.host);
+        let reader = HostId((writer.0 + random.between(0, SWITCHES - 2)) % SWITCHES + 1);
+        let of_writer = known.as_ref().map_or_else(|| guid(self.next, 1), |own| own.pair.writer);
+        let pair = Pair { writer: of_writer, reader: guid(self.next, 7) };
+        let contract = Contract {
+            separation: sourced(Duration::from_millis(random.between(4, 40))),
+            jitter: sourced(Duration::ZERO),
+            size: sourced(random.between(50, 4000) as u32),
+            limit: sourced(Duration::from_micros(random.between(2_000, 30_000))),
+            importance: sourced(random.between(0, 2) as i32),
+        };
+        let is_reliable = known.as_ref().map_or_else(|| random.one_in(3), |own| own.has_reliable_writer);
+        // Datagrams of some pairs are told apart by no rule.
+        let number = u16::from(if random.one_in(3) { 0 } else { self.next });
+        let application = Application {
+            pair,
+            name: format!("Topic {pair}"),
+            contract: known.as_ref().map_or(contract, |own| own.contract),
+            writer: end(writer),
+            reader: end(reader),
+            data_port: USER + number,
+            answer_port: is_reliable.then_some(USER + number),
+            has_reliable_writer: is_reliable,
+            announces_groups: true,
+            asks_about_paths: random.one_in(2),
+            groups: known.iter().map(|_| SocketAddr::from((GROUP, SAMPLES))).collect(),
+            stages: PairStages::default(),
+        };
+        let others = self.applications.values_mut().filter(|other| other.pair.writer == of_writer);
+        let siblings = others.filter(|other| self.admission.is_admitted(other.pair)).map(|other| {
+            other.groups.clone_from(&application.groups);
+            Sibling { pair: other.pair, application: Ok(other.clone()) }
+        });
+        let siblings: Vec<Sibling> = siblings.collect();
+        self.change = format!("{pair} from {writer:?} to {reader:?} comes with {} others", siblings.len());
+        if known.is_some() {
+            self.joined.insert(pair);
+        }
+        self.admission.ask(&application, &siblings);
+        self.applications.insert(pair, application);
+    }
+
+    /// Executes and confirms what is wanted, until nothing is left.
+    ///
+    /// # Errors
+    /// What a state in between breaks.
+    pub fn carry_out(&mut self, random: &mut Random, order: Order) -> Result<(), String> {
+        loop {
+            self.advance(order);
+            let operations = self.operations();
+            let open: Vec<u64> =
+                self.executed.keys().copied().filter(|dpid| self.executed[dpid] != self.confirmed[dpid]).collect();
+            match (operations.is_empty(), open.is_empty()) {
+                (true, true) => break,
+                (false, true) => self.execute(random, order, operations),
+                (false, false) if random.one_in(2) => self.execute(random, order, operations),
+                _ => {
+                    let dpid = open[random.below(open.len())];
+                    let executed = self.executed[&dpid].clone();
+                    self.confirmed.insert(dpid, executed);
+                    continue;
+                }
+            }
+            self.check()?;
+        }
+        self.cut.clear();
+        self.had.clear();
+        self.check()
+    }
+
+    fn advance(&mut self, order: Order) {
+        let Self { admission, executed, confirmed, .. } = self;
+        loop {
+            let wanted: BTreeMap<u64, Tables> = executed.keys().map(|dpid| (*dpid, wanted(admission, *dpid))).collect();
+            let tables = if order == Order::Confirmed { &*confirmed } else { &wanted };
+            let is_changed = admission.advance(
+                |entry| {
+                    let (tables, at) = (&tables[&entry.dpid], key(&entry.flow));
+                    let is_open =
+                        order == Order::Confirmed && executed[&entry.dpid].flows.get(&at) != tables.flows.get(&at);
+                    let meter = entry.meter.as_ref().map(|meter| meter.meter);
+                    let has_meter = |id: u32| {
+                        let own = tables.meters.get(&id);
+                        own == entry.meter.as_ref()
+                            && (order != Order::Confirmed || executed[&entry.dpid].meters.get(&id) == own)
+                    };
+                    match tables.flows.get(&at) {
+                        _ if is_open => Presence::Other,
+                        None => Presence::Absent,
+                        Some(flow) if *flow == entry.flow && meter.is_none_or(has_meter) => Presence::Same,
+                        Some(_) => Presence::Other,
+                    }
+                },
+                |_| true,
+            );
+            for outcome in admission.take_outcomes() {
+                match outcome {
+                    Outcome::Admitted { pair, .. } => {
+                        self.seen.admitted += 1;
+                        self.released.insert(pair);
+                    }
+                    Outcome::Refused { pair, .. } => {
+                        self.released.remove(&pair);
+                        self.applications.remove(&pair);
+                    }
+                    _ => {}
+                }
+            }
+            if !is_changed {
+                return;
+            }
+        }
+    }
+
+    /// What switches are to do: a meter before flows, the flow of a key, or a meter that goes.
+    fn operations(&self) -> Vec<(u64, Operation)> {
+        let mut operations = Vec::new();
+        for (dpid, has) in &self.executed {
+            let wants = wanted(&self.admission, *dpid);
+            let meters = wants.meters.iter().filter(|(id, meter)| has.meters.get(id) != Some(meter));
+            let meters: Vec<_> = meters.map(|(id, _)| (*dpid, Operation::Meter(*id))).collect();
+            if !meters.is_empty() {
+                operations.extend(meters);
+                continue;
+            }
+            let keys: BTreeSet<_> = has.flows.keys().chain(wants.flows.keys()).copied().collect();
+            let flows: Vec<_> = keys.into_iter().filter(|key| has.flows.get(key) != wants.flows.get(key)).collect();
+            let is_last = flows.is_empty();
+            operations.extend(flows.into_iter().map(|key| (*dpid, Operation::Flow(key))));
+            let gone = has.meters.keys().filter(|id| is_last && !wants.meters.contains_key(id));
+            operations.extend(gone.map(|id| (*dpid, Operation::Meter(*id))));
+        }
+        operations
+    }
+
+    fn execute(&mut self, random: &mut Random, order: Order, operations: Vec<(u64, Operation)>) {
+        let is_first = |(dpid, operation): &(u64, Operation)| match operation {
+            Operation::Meter(_) => true,
+            Operation::Flow(key) => match order {
+                Order::FirstSwitchFirst => key.0 == EDGE,
+                Order::OldRemovedEarly => !wanted(&self.admission, *dpid).flows.contains_key(key),
+                _ => true,
+            },
+        };
+        let first: Vec<(u64, Operation)> = operations.iter().filter(|operation| is_first(operation)).copied().collect();
+        let chosen = if first.is_empty() { operations } else { first };
+        let (dpid, operation) = chosen[random.below(chosen.len())];
+        let wants = wanted(&self.admission, dpid);
+        let has = self.executed.get_mut(&dpid).expect("it is there");
+        match operation {
+            Operation::Meter(id) => match wants.meters.get(&id) {
+                Some(meter) => _ = has.meters.insert(id, meter.clone()),
+                None => _ = has.meters.remove(&id),
+            },
+            Operation::Flow(key) => match wants.flows.get(&key) {
+                Some(flow) => {
+                    let before = has.flows.insert(key, flow.clone());
+                    self.seen.class_changes += usize::from(before.is_some_and(|before| before != *flow));
+                }
+                None => _ = has.flows.remove(&key),
+            },
+        }
+        self.seen.operations += 1;
+    }
+
+    fn trace(&self, datagram: &Datagram) -> Trace {
+        let host = HostId(match datagram.source {
+            IpAddr::V4(address) => address.octets()[3].into(),
+            IpAddr::V6(_) => unreachable!("IPv4 alone is used"),
+        });
+        trace(&self.executed, &self.both_ways(), edge(host), datagram)
+    }
+
+    /// The datagrams of admitted pairs, with the hosts that get them.
+    fn served(&self) -> BTreeSet<(Datagram, HostId)> {
+        let pairs = self.released.iter().filter_map(|pair| self.applications.get(pair));
+        let of = |own: &Application| {
+            let mut joined = self.joined.intersection(&self.released);
+            let is_sent_by_multicast = joined.any(|pair| pair.writer == own.pair.writer);
+            let datagrams = named(own).into_iter().map(|(_, datagram)| datagram);
+            let sent = datagrams.filter(move |datagram| is_sent_by_multicast || !datagram.destination.is_multicast());
+            let (writer, reader) = (own.writer, own.reader);
+            let host =
+                move |datagram: &Datagram| if datagram.source == reader.address { writer.host } else { reader.host };
+            sent.map(move |datagram| (datagram, host(&datagram))).collect::<Vec<_>>()
+        };
+        pairs.flat_map(of).collect()
+    }
+
+    /// Follows a frame of each admitted flow.
+    ///
+    /// # Errors
+    /// What is not as it is proved.
+    fn check(&mut self) -> Result<(), String> {
+        let served = self.served();
+        let datagrams: BTreeSet<Datagram> = served.iter().map(|(datagram, _)| *datagram).collect();
+        let mut traced = Vec::new();
+        for datagram in datagrams {
+            let trace = self.trace(&datagram);
+            let complain = |what: &str| Err(format!("{what}: {datagram:?} {trace:?} while {}", self.change));
+            if trace.has_loop {
+                return complain("a frame comes to a switch twice");
+            } else if trace.lacks_meter {
+                return complain("the meter is not there");
+            } else if let Some(dpid) = trace.stranded {
+                return complain(&format!("switch {dpid} has no entry"));
+            }
+            for host in (1..=SWITCHES).map(HostId) {
+                let copies: Vec<u8> =
+                    trace.copies.iter().filter(|copy| copy.out == edge(host)).map(|copy| copy.dscp).collect();
+                let is_served = served.contains(&(datagram, host));
+                let is_cut = self.cut.contains(&(datagram, host));
+                let mut known = self.applications.values().filter(|own| own.writer.address == datagram.source);
+                let is_reader = known.any(|own| own.reader.host == host) || self.had.contains(&(datagram, host));
+                match copies.as_slice() {
+                    [dscp] if CLASSES.contains(dscp) && (is_served || is_reader) => {}
+                    // What others get, and how often, is not proved; but one of them has a class at most, for a reader that comes or goes.
+                    copies if !is_served || is_cut => {
+                        let classed = copies.iter().filter(|dscp| **dscp != 0).count();
+                        if classed > usize::from(is_reader) {
+                            return complain(&format!("host {} gets {copies:?}", host.0));
+                        }
+                    }
+                    copies => return complain(&format!("host {} gets {copies:?}", host.0)),
+                }
+            }
+            self.seen.groups += usize::from(datagram.destination.is_multicast());
+            traced.push((datagram, trace));
+        }
+        self.prove(&traced)
+    }
+
+    /// The ports and classes of flows are those of the proof of before, or those of the proof of after, but for classes that change one by one.
+    fn prove(&self, traced: &[(Datagram, Trace)]) -> Result<(), String> {
+        let mut now = Places::new();
+        for (datagram, trace) in traced {
+            for copy in &trace.copies {
+                // Copies in the lowest class are not proved.
+                if let Some(class) = CLASSES.iter().position(|dscp| *dscp == copy.dscp) {
+                    now.insert((*datagram, copy.out, class));
+                }
+            }
+        }
+        let not_before: Vec<_> = now.difference(&self.before).collect();
+        let not_after: Vec<_> = now.difference(&self.after).collect();
+        if not_before.is_empty() || not_after.is_empty() {
+            return Ok(());
+        }
+        let at = |places: &Places, (datagram, port, _): &Place| {
+            places.iter().any(|(own, at, _)| (own, at) == (datagram, port))
+        };
+        let is_class_change = |place: &&&Place| at(&self.before, place) && at(&self.after, place);
+        let others: Vec<_> = not_before.iter().chain(&not_after).filter(|place| !is_class_change(place)).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        Err(format!("{others:?} is in neither proof while {}", self.change))
+    }
+
+    /// The ports and classes of all flows that are admitted now.
+    fn places(&self) -> Places {
+        let snapshot = self.admission.snapshot();
+        let scheduler = self.admission.scheduler();
+        let names: BTreeMap<String, Datagram> = self.applications.values().flat_map(named).collect();
+        let ids: BTreeSet<_> = scheduler.requests().map(|(id, _)| id).collect();
+        let mut places = Places::new();
+        for route in ids.into_iter().filter_map(|id| scheduler.routes(&snapshot, id)).flatten() {
+            let Some(datagram) = names.get(&route.name) else { continue };
+            for hop in &route.hops {
+                if let Egress::Switch(port) = hop.port {
+                    places.insert((*datagram, port, hop.class));
+                }
+            }
+        }
+        places
+    }
+}
+
+/// Where datagrams leave a switch, and in which class.
+type Place = (Datagram, PortRef, usize);
+type Places = BTreeSet<Place>;
+
+/// The flows of a pair, by name.
+fn named(own: &Application) -> Vec<(String, Datagram)> {
+    let samples = Datagram { source: own.writer.address, destination: own.reader.address, port: own.data_port };
+    let answers = own.answer_port.map(|port| {
+        let answers = Datagram { source: own.reader.address, destination: own.writer.address, port };
+        (format!("{}, its ACKNACKs", own.name), answers)
+    });
+    let groups = own.groups.iter().map(|group| {
+        let to_group = Datagram { destination: group.ip(), port: group.port(), ..samples };
+        (format!("{} to group {group}", own.pair.writer), to_group)
+    });
+    [(own.name.clone(), samples)].into_iter().chain(answers).chain(groups).collect()
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Meter(u32),
+    Flow(super::tables::Key),
+}
+
+fn wanted(admission: &Admission, dpid: u64) -> Tables {
+    Tables::of(admission.entries(dpid), admission.meters(dpid))
+}

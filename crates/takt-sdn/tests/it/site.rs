@@ -1,0 +1,109 @@
+//! What tests with bridges of Open vSwitch share: a lab, and the controller of its switches on a socket.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use takt_lab::Lab;
+use takt_lab::file::SWITCHES;
+use takt_sdn::controller::{Config, Event};
+use takt_sdn::runtime::Runtime;
+use takt_testkit::lab_text::LabText;
+use takt_testkit::waiting::{join, until_seen, until_some};
+
+/// A lab with the name of its test.
+pub fn up(test: &str, network: &LabText) -> Lab {
+    let file = network.text(&format!("sdn-{test}")).parse().expect("a network");
+    Lab::up(&file).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// A socket of a host.
+pub fn socket(lab: &Lab, host: &str, address: SocketAddr) -> UdpSocket {
+    let namespace = lab.namespace(host).expect("a host of the file");
+    namespace.run(|| UdpSocket::bind(address)).expect("root").expect("the port is free")
+}
+
+/// A controller on a thread of its own, which ends with its value.
+pub struct Running {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<Event>>>,
+    state: Arc<std::sync::Mutex<State>>,
+}
+
+/// What the thread shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct State {
+    pub links: usize,
+    pub tree: usize,
+    pub edges: usize,
+    pub is_settled: bool,
+}
+
+impl State {
+    /// All flow entries stand for this many links, of which so many are in the tree, and hosts.
+    pub fn settled(links: usize, tree: usize, edges: usize) -> Self {
+        Self { links, tree, edges, is_settled: true }
+    }
+}
+
+impl Running {
+    pub fn start(lab: &Lab, config: Config) -> Self {
+        let address = "127.0.0.1:6653".parse().expect("an address");
+        let listen = || {
+            until_some("the port of the controller is free", || match Runtime::listen(address, None, config.clone()) {
+                Ok(runtime) => Some(runtime),
+                // A process that another test starts has the socket of the controller before until it runs its program.
+                Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => None,
+                Err(error) => panic!("{error}"),
+            })
+        };
+        let mut runtime = lab.namespace(SWITCHES).expect("it has switches").run(listen).expect("root");
+        let is_over = Arc::new(AtomicBool::new(false));
+        let state = Arc::new(std::sync::Mutex::new(State::default()));
+        let (over, shown) = (Arc::clone(&is_over), Arc::clone(&state));
+        let thread = std::thread::spawn(move || {
+            let mut events = Vec::new();
+            while !over.load(Ordering::Relaxed) {
+                runtime.run_once(Duration::from_millis(20)).expect("it can wait");
+                events.extend(std::iter::from_fn(|| runtime.poll_event()));
+                let controller = runtime.controller();
+                *shown.lock().expect("no panic") = State {
+                    links: controller.topology().links().count(),
+                    tree: controller.tree().len(),
+                    edges: controller.topology().edges().count(),
+                    is_settled: controller.is_settled(),
+                };
+            }
+            events
+        });
+        Self { is_over, thread: Some(thread), state }
+    }
+
+    /// Waits until the controller has this state.
+    pub fn wait(&self, what: &str, expected: State) {
+        until_seen(&format!("{what}: {expected:?}"), || {
+            let state = *self.state.lock().expect("no panic");
+            if state == expected { Ok(()) } else { Err(state) }
+        });
+    }
+
+    /// The controller does nothing for a while, as if its machine had stood still.
+    pub fn stand_still(&self, span: Duration) {
+        let _shown = self.state.lock().expect("no panic");
+        // tidy-allow(sleep): the length of the standstill.
+        std::thread::sleep(span);
+    }
+
+    pub fn stop(mut self) -> Vec<Event> {
+        self.is_over.store(true, Ordering::Relaxed);
+        join("the controller ends", self.thread.take().expect("it runs"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
