@@ -113,7 +113,7 @@ mod tests {
             let sum = 30 + 30;
             crate::workload::pong::run(&mut *pong, true, &mut |o| o.echoed >= sum).unwrap()
         });
-        opened.recv().unwrap();
+        opened.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
         let out_key = format!("out={}", out.display());
         let mut arguments = common.to_vec();
         arguments.extend(["sizes=16,1000", "warmup=10", "count=20", &out_key]);

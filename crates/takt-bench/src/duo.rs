@@ -5,6 +5,7 @@
 use crate::error::{Error, Result};
 use crate::machine::{Memory, give_back_what_is_freed, monotonic_ns};
 use crate::payload::Blob;
+use crate::signal::stopped;
 use crate::stats::Summary;
 use serde::Serialize;
 use std::sync::Arc;
@@ -47,6 +48,9 @@ impl Duo {
         let history = History::KeepLast(BURST as u32);
         let (mut writers, mut readers) = (Vec::with_capacity(topics), Vec::with_capacity(topics));
         for number in 0..topics {
+            if stopped() {
+                return Err(Error::Stopped);
+            }
             let name = format!("Topic{number}");
             let qos = DataWriterQos { reliability: Reliability::RELIABLE, history, ..DataWriterQos::default() };
             let topic = publisher.create_topic::<Blob>(&name, TopicQos::default())?;
@@ -72,6 +76,9 @@ impl Duo {
     fn drive_until(&self, what: &str, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
         let begin = Instant::now();
         while !is_so()? {
+            if stopped() {
+                return Err(Error::Stopped);
+            }
             self.subscriber.spin_once(Duration::ZERO)?;
             self.publisher.spin_once(Duration::ZERO)?;
             if begin.elapsed() > PATIENCE {
@@ -130,7 +137,7 @@ pub struct Topics {
 /// Measures so many topics with so many samples in all.
 ///
 /// # Errors
-/// Takt refused, or something did not happen.
+/// Takt refused, something did not happen, or a signal asked to stop.
 pub fn topics(place: &Place, topics: usize, samples: usize, size: usize) -> Result<Topics> {
     give_back_what_is_freed();
     let before = Memory::now()?.resident_kib;
@@ -156,7 +163,7 @@ pub struct Within {
 /// Measures both in turn, some samples each: what a large one leaves in the caches is not to be the next one's cost.
 ///
 /// # Errors
-/// Takt refused, or something did not happen.
+/// Takt refused, something did not happen, or a signal asked to stop.
 pub fn within(place: &Place, size: usize, samples: usize) -> Result<Within> {
     let (duo, _) = Duo::new(place, 1)?;
     let (writer, reader) = (&duo.writers[0], &duo.readers[0]);

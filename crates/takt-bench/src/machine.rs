@@ -126,7 +126,8 @@ impl Scheduling {
             bind_to_cpu(cpu).map_err(|e| Error::os(format!("bind to core {cpu}"), e))?;
         }
         if let Some(priority) = self.fifo {
-            set_fifo(priority).map_err(|e| Error::os(format!("SCHED_FIFO priority {priority}"), e))?;
+            let needed = "needs root, CAP_SYS_NICE, or RLIMIT_RTPRIO (ulimit -r) of at least the priority";
+            set_fifo(priority).map_err(|e| Error::os(format!("SCHED_FIFO priority {priority}, which {needed}"), e))?;
         }
         if self.lock_memory {
             // SAFETY: takes no pointer.

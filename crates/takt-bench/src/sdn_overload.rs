@@ -4,66 +4,76 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`category`] | reliability and history depth |
-//! | [`site`] | three hosts and a switch, with or without the controller |
-//! | [`side`] | the processes that publish and subscribe |
+//! | [`site`] | hosts and switches, with or without the controller |
+//! | [`pair`] | a writer and its readers, of Takt or of another product |
+//! | [`side`] | the processes of a pair of Takt |
 //! | [`flood`] | the overload: so long on, so long off |
 //! | [`series`] | losses, normalised latency and cumulative count of one run |
 //! | [`outcome`] | the figures of all runs; tables |
+//! | [`paper`] | the numbers of the paper, for comparison |
+//! | [`plot`], [`html`] | plots; a page with all of it |
 //!
 //! A sample is due every period. The **normalised latency** of sample i is its arrival less `i * period + t_0`, where `t_0` is the arrival of
 //! the first sample, which comes before the overload. The **cumulative count** is that of samples that have arrived by a time.
 //!
-//! Each combination runs three times: idle, with the overload, and with the overload and the controller. Processes run with SCHED_FIFO, since the
+//! Each combination runs three times: idle, with the overload, and with the overload and the controller. In a ring, which needs a controller, it
+//! runs idle, with the overload, and with the overload and a link that fails. Processes run with SCHED_FIFO, since the
 //! switch, the hosts and the overload share the processors of one machine: the switch before the pair before the overload.
 
 pub mod category;
 pub mod flood;
+pub mod html;
 pub mod outcome;
+pub mod pair;
+pub mod paper;
+pub mod plot;
 pub mod series;
 pub mod side;
 pub mod site;
 
-use crate::campaign::Column;
-use crate::campaign::child::{Child, Placement};
 use crate::campaign::wait_until_alone;
 use crate::error::{Error, Result};
 use crate::signal::stopped;
 use category::Category;
-use flood::{Flood, FloodPlan};
-use outcome::{Cell, Outcome};
+use flood::{Flood, wire_octets};
+use outcome::{Cell, Outcome, Run};
+use pair::{Pair, Program};
 use serde::{Deserialize, Serialize};
-use series::Series;
 use side::SidePlan;
-use site::{PUBLISHER, SUBSCRIBER, Site};
-use std::ffi::CString;
+use site::{Site, SitePlan, TOPIC, Topology};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A participant may take so long to start, or to find the other.
-const READY_LIMIT: Duration = Duration::from_secs(30);
-/// Time for a run beyond that of its samples: a reliable writer waits for acknowledgements.
+/// How long the controller may take for a verdict.
+const VERDICT_LIMIT: Duration = Duration::from_secs(30);
+/// Time for a run beyond that of its samples: a reliable writer waits for room.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// The SCHED_FIFO priority of the pair, below that of the switch.
-const FIFO: u8 = 20;
 /// Consecutive runs use different domains, so that a late datagram of one does not reach the next. The controller intercepts the ports of
 /// domains 0 to 9.
 const DOMAINS: u32 = 8;
 const DOMAIN_FIRST: u32 = 1;
-/// The program that plays both roles of CycloneDDS, in Python.
-const CYCLONE: &str = include_str!("sdn_overload/cyclone.py");
-/// CycloneDDS uses one port for discovery and samples otherwise, and datagrams above the MTU.
-const CYCLONE_URI: &str = "<CycloneDDS><Domain><General><Interfaces><NetworkInterface name=\"eth0\"/></Interfaces>\
-                           <MaxMessageSize>1400B</MaxMessageSize><FragmentSize>1300B</FragmentSize></General>\
-                           <Discovery><ParticipantIndex>auto</ParticipantIndex></Discovery></Domain></CycloneDDS>";
+/// Octets that the contract has besides the data of a sample: encapsulation, number, time and length, and 60 octets of statistics that
+/// Fast DDS 3 appends to each of two datagrams.
+const SERIALIZED_MORE: usize = 152;
+/// A sample may leave its host so late.
+const JITTER_MS: u64 = 20;
+/// What the network may take. It is generous: the bound is reported, and what is measured is compared with the paper's limit.
+const LIMIT_MS: u64 = 50;
 
 /// The experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// A Python with the module `cyclonedds`, to measure that too.
-    pub cyclone: Option<PathBuf>,
+    /// Programs of other products: name and path.
+    pub peers: Vec<(String, PathBuf)>,
+    /// Takt is left out.
+    pub without_takt: bool,
+    /// How the switches are joined.
+    pub topology: Topology,
+    /// Readers on hosts of their own.
+    pub readers: usize,
     /// Reliability and history depths.
     pub categories: Vec<Category>,
-    /// Octets of data in a sample.
+    /// Octets of data in a sample of best effort; reliable samples have the largest of them.
     pub sizes: Vec<usize>,
     /// Octets of a frame of the overload.
     pub backgrounds: Vec<usize>,
@@ -71,8 +81,10 @@ pub struct Plan {
     pub seconds: u64,
     /// Time from one sample to the next, ns.
     pub period_ns: u64,
-    /// Rate of the link to the subscriber, Mbit/s.
+    /// Rate of the links, Mbit/s.
     pub megabits: u32,
+    /// Frames a second of the first host of the overload, at most: for small frames the links have a lower rate.
+    pub frames_per_second: u32,
     /// Frames that the queue of all other traffic holds.
     pub frames: u32,
 }
@@ -87,38 +99,50 @@ pub enum Condition {
     Overload(usize),
     /// The overload and the controller.
     Controlled(usize),
+    /// The overload and the controller, and a link that fails in the middle of the run.
+    Failed(usize),
 }
 
 /// One run.
 #[derive(Clone, Debug, PartialEq)]
 struct Task {
-    program: String,
+    program: usize,
     category: Category,
     size: usize,
     condition: Condition,
 }
 
+impl Condition {
+    fn frame_len(self) -> Option<usize> {
+        match self {
+            Self::Idle => None,
+            Self::Overload(octets) | Self::Controlled(octets) | Self::Failed(octets) => Some(octets),
+        }
+    }
+}
+
 impl Plan {
-    fn programs(&self) -> Vec<String> {
-        let cyclone = self.cyclone.as_ref().map(|_| "cyclonedds".to_owned());
-        std::iter::once("takt".to_owned()).chain(cyclone).collect()
+    /// Categories with the sizes of their samples.
+    fn pairs(&self) -> Vec<(Category, usize)> {
+        let largest = self.sizes.iter().max();
+        let sizes = |category: Category| {
+            self.sizes.iter().filter(move |size| !category.is_reliable() || Some(*size) == largest)
+        };
+        self.categories.iter().flat_map(|category| sizes(*category).map(|size| (*category, *size))).collect()
     }
 
-    /// The runs: an idle one first, then the others with the same pair.
-    fn tasks(&self) -> Vec<Task> {
-        let of_pair = |program: &String, category: Category, size: usize| {
-            let with = self
-                .backgrounds
-                .iter()
-                .flat_map(|octets| [Condition::Overload(*octets), Condition::Controlled(*octets)]);
-            let conditions = std::iter::once(Condition::Idle).chain(with);
-            let task = |condition| Task { program: program.clone(), category, size, condition };
-            conditions.map(task).collect::<Vec<_>>()
+    /// The runs: all idle ones, then all of one overload after the other, so that networks are seldom made.
+    fn tasks(&self, programs: usize) -> Vec<Task> {
+        let under = |octets: &usize| match self.topology {
+            Topology::Row(_) => [Condition::Overload(*octets), Condition::Controlled(*octets)],
+            Topology::Ring => [Condition::Controlled(*octets), Condition::Failed(*octets)],
         };
+        let conditions = std::iter::once(Condition::Idle).chain(self.backgrounds.iter().flat_map(under));
         let mut tasks = Vec::new();
-        for program in &self.programs() {
-            for category in &self.categories {
-                self.sizes.iter().for_each(|size| tasks.extend(of_pair(program, *category, *size)));
+        for condition in conditions {
+            for program in 0..programs {
+                let task = |(category, size)| Task { program, category, size, condition };
+                tasks.extend(self.pairs().into_iter().map(task));
             }
         }
         tasks
@@ -127,6 +151,38 @@ impl Plan {
     fn samples(&self) -> u64 {
         self.seconds * 1_000_000_000 / self.period_ns
     }
+
+    /// The rate of the links under an overload in such frames, Mbit/s.
+    #[must_use]
+    pub fn megabits_for(&self, condition: Condition) -> u32 {
+        let Some(frame_len) = condition.frame_len() else { return self.megabits };
+        let most = u64::from(self.frames_per_second) * 8 * wire_octets(frame_len) / 2_000_000;
+        self.megabits.min(u32::try_from(most).unwrap_or(u32::MAX)).max(1)
+    }
+
+    /// The network of a run.
+    fn site(&self, condition: Condition) -> SitePlan {
+        let is_controlled =
+            self.topology == Topology::Ring || matches!(condition, Condition::Controlled(_) | Condition::Failed(_));
+        let size = self.sizes.iter().max().copied().unwrap_or(0) + SERIALIZED_MORE;
+        SitePlan {
+            name: "overload".to_owned(),
+            topology: self.topology,
+            readers: self.readers,
+            megabits: self.megabits_for(condition),
+            frames: self.frames,
+            contracts: is_controlled.then(|| contract(TOPIC, self.period_ns, size, Duration::from_millis(LIMIT_MS))),
+        }
+    }
+}
+
+/// A contract file with one contract.
+#[must_use]
+pub fn contract(topic: &str, period_ns: u64, size: usize, limit: Duration) -> String {
+    format!(
+        "[[contract]]\ntopic = \"{topic}\"\nseparation = \"{period_ns}ns\"\njitter = \"{JITTER_MS}ms\"\nsize = {size}\nlimit = \"{}us\"\n",
+        limit.as_micros()
+    )
 }
 
 /// Measures. `program` followed by `words`, a role and a plan plays that role ([`side::run`]); `progress` is called with each run before it
@@ -141,86 +197,76 @@ pub fn run(
     command: String,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
+    plan.site(Condition::Idle).check_possible()?;
     let _alone = wait_until_alone()?;
-    let prefix = words.iter().map(ToString::to_string).collect();
-    let takt = Column { name: "takt".into(), program, prefix, ..Column::default() };
-    let python = plan.cyclone.clone().unwrap_or_default();
-    let prefix = vec!["-c".to_owned(), CYCLONE.to_owned()];
-    let cyclone = Column { name: "cyclonedds".into(), program: python, prefix, ..Column::default() };
-    let mut bench =
-        Bench { plan, columns: [takt, cyclone], plain: Site::new(plan, false)?, controlled: None, domain: 0 };
-    bench.controlled = Some(Site::new(plan, true)?);
+    let takt = (!plan.without_takt).then(|| Program::takt(program, words));
+    let peers = plan.peers.iter().map(|(name, path)| Program::peer(name, path.clone()));
+    let programs: Vec<_> = takt.into_iter().chain(peers).collect();
     let mut outcome = Outcome::new(plan.clone(), command);
-    let tasks = plan.tasks();
+    let tasks = plan.tasks(programs.len());
+    let (mut site, mut domain) = (None, 0);
     for (place, task) in tasks.iter().enumerate() {
         if stopped() {
             return Err(Error::Stopped);
         }
-        let Task { program, category, size, condition } = task;
-        progress(&format!("{} of {}: {program}, {category}, {size} B, {condition}", place + 1, tasks.len()));
+        let Task { category, size, condition, .. } = task;
+        let program = &programs[task.program];
+        progress(&format!("{} of {}: {}, {category}, {size} B, {condition}", place + 1, tasks.len(), program.name()));
+        domain = (domain + 1) % DOMAINS;
         // A signal from the keyboard stops the children, too, and their ends are no failures then.
-        let cell = bench.measure(task).map_err(|why| if stopped() { Error::Stopped } else { why })?;
-        outcome.push(cell);
+        let stop = |why| if stopped() { Error::Stopped } else { why };
+        let up = at(&mut site, plan.site(*condition)).map_err(stop)?;
+        let cells = measure(plan, program, task, up, DOMAIN_FIRST + domain).map_err(stop)?;
+        cells.into_iter().for_each(|cell| outcome.push(cell));
     }
     Ok(outcome)
 }
 
-struct Bench<'a> {
-    plan: &'a Plan,
-    columns: [Column; 2],
-    plain: Site,
-    controlled: Option<Site>,
-    domain: u32,
-}
-
-impl Bench<'_> {
-    fn measure(&mut self, task: &Task) -> Result<Cell> {
-        self.domain = (self.domain + 1) % DOMAINS;
-        let plan = self.plan;
-        let is_controlled = matches!(task.condition, Condition::Controlled(_));
-        let site = self.controlled.as_mut().filter(|_| is_controlled).unwrap_or(&mut self.plain);
-        let column = self.columns.iter().find(|column| column.name == task.program).unwrap_or(&self.columns[0]);
-        let side = SidePlan {
-            domain: DOMAIN_FIRST + self.domain,
-            category: task.category,
-            size: task.size,
-            period_ns: plan.period_ns,
-            count: plan.samples(),
-        };
-        site.begin();
-        let mut subscriber = start(column, "overload-subscribe", site, SUBSCRIBER, &side)?;
-        subscriber.wait_for("ready", READY_LIMIT)?;
-        let mut publisher = start(column, "overload-publish", site, PUBLISHER, &side)?;
-        publisher.wait_for("matched", READY_LIMIT)?;
-        subscriber.wait_for("matched", READY_LIMIT)?;
-        site.wait_until_admitted(READY_LIMIT)?;
-        let frame_len = match task.condition {
-            Condition::Idle => None,
-            Condition::Overload(octets) | Condition::Controlled(octets) => Some(octets),
-        };
-        let flood = frame_len.map(|frame_len| {
-            Flood::start(site, FloodPlan { frame_len, bits_per_second: 2_000_000 * u64::from(plan.megabits) })
-        });
-        let flood = flood.transpose()?;
-        publisher.tell("go")?;
-        let length = Duration::from_secs(plan.seconds);
-        let published = publisher.wait_for("result", RUN_LIMIT + 2 * length)?;
-        let flood = flood.map(Flood::stop);
-        subscriber.tell("report")?;
-        let received = subscriber.wait_for("result", RUN_LIMIT)?;
-        for child in [&mut publisher, &mut subscriber] {
-            child.stop()?;
-        }
-        let series = Series::parse(&published, &received, plan.period_ns)?;
-        Ok(Cell::new(task.program.clone(), (task.category, task.size, task.condition), &series, flood))
+/// The network of this plan: the one that is up, or another one in its place.
+fn at(site: &mut Option<Site>, plan: SitePlan) -> Result<&mut Site> {
+    if site.as_ref().is_some_and(|up| *up.plan() != plan) {
+        *site = None;
     }
+    let up = match site.take() {
+        Some(up) => up,
+        None => Site::new(plan)?,
+    };
+    Ok(site.insert(up))
 }
 
-fn start<'a>(column: &'a Column, role: &'static str, site: &Site, host: &str, plan: &SidePlan) -> Result<Child<'a>> {
-    let text = serde_json::to_string(plan).map_err(|why| Error::os("JSON", why.into()))?;
-    let namespace = CString::new(site.namespace(host)).map_err(|why| Error::Usage(why.to_string()))?;
-    let place = Placement { cpu: None, fifo: Some(FIFO), namespace: Some(namespace) };
-    Child::start(column, role, &[text, CYCLONE_URI.to_owned()], place)
+/// One run; a cell for each reader.
+fn measure(plan: &Plan, program: &Program, task: &Task, site: &mut Site, domain: u32) -> Result<Vec<Cell>> {
+    let Task { category, size, condition, .. } = *task;
+    let (period_ns, count, readers) = (plan.period_ns, plan.samples(), plan.readers);
+    let side = SidePlan { domain, topic: TOPIC.to_owned(), category, size, period_ns, count, readers, limit_ns: None };
+    site.forget_verdicts();
+    let mut pair = Pair::start(program, site, side)?;
+    pair.wait_until_matched()?;
+    let bound_ns = site.wait_until_admitted(readers, VERDICT_LIMIT)?;
+    let flood = condition.frame_len().map(|frame_len| Flood::start(site, frame_len)).transpose()?;
+    pair.begin()?;
+    let length = Duration::from_secs(plan.seconds);
+    if matches!(condition, Condition::Failed(_)) {
+        // The moment of the failure is part of the experiment.
+        std::thread::sleep(length / 2); // tidy-allow(sleep): see above
+        site.set_direct_link(false)?;
+    }
+    let finished = pair.finish(RUN_LIMIT + 2 * length);
+    let flooded = flood.map(Flood::stop);
+    if matches!(condition, Condition::Failed(_)) {
+        site.set_direct_link(true)?;
+    }
+    let run = |reader| Run {
+        program: program.name().to_owned(),
+        category,
+        size,
+        condition,
+        reader,
+        megabits: plan.megabits_for(condition),
+        bound_ns,
+        flooded,
+    };
+    Ok(finished?.into_iter().zip(1..).map(|(series, reader)| Cell::new(run(reader), series)).collect())
 }
 
 impl std::fmt::Display for Condition {
@@ -229,6 +275,57 @@ impl std::fmt::Display for Condition {
             Self::Idle => f.write_str("idle"),
             Self::Overload(octets) => write!(f, "overload of {octets} B"),
             Self::Controlled(octets) => write!(f, "overload of {octets} B, controller"),
+            Self::Failed(octets) => write!(f, "overload of {octets} B, failed link"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The plan of the paper.
+    pub fn plan() -> Plan {
+        Plan {
+            peers: Vec::new(),
+            without_takt: false,
+            topology: Topology::Row(1),
+            readers: 1,
+            categories: Category::ALL.to_vec(),
+            sizes: vec![100, 500, 1000, 1400],
+            backgrounds: vec![100, 1400],
+            seconds: 25,
+            period_ns: 5_000_000,
+            megabits: 100,
+            frames_per_second: 40_000,
+            frames: 256,
+        }
+    }
+
+    #[test]
+    fn plan_of_the_paper_has_all_its_pairs_under_each_condition() {
+        let plan = plan();
+        assert_eq!(plan.pairs().len(), 4 + 4, "best effort with four sizes, reliable with four depths");
+        let tasks = plan.tasks(2);
+        assert_eq!(tasks.len(), 2 * 8 * (1 + 2 * 2));
+        let changes = tasks.windows(2).filter(|two| plan.site(two[0].condition) != plan.site(two[1].condition));
+        assert_eq!(changes.count(), 4, "a network is made for each condition");
+        assert_eq!(plan.samples(), 5000);
+    }
+
+    #[test]
+    fn links_are_as_fast_as_the_overload_can_be() {
+        let plan = plan();
+        assert_eq!(plan.megabits_for(Condition::Idle), 100);
+        assert_eq!(plan.megabits_for(Condition::Overload(1400)), 100);
+        // 40,000 frames of 124 octets on the wire are 39.7 Mbit/s, twice the rate of the link.
+        assert_eq!(plan.megabits_for(Condition::Controlled(100)), 19);
+    }
+
+    #[test]
+    fn ring_always_has_a_controller() {
+        let plan = Plan { topology: Topology::Ring, ..plan() };
+        assert!(plan.tasks(1).iter().all(|task| plan.site(task.condition).contracts.is_some()));
+        assert!(plan.tasks(1).iter().any(|task| task.condition == Condition::Failed(1400)));
     }
 }

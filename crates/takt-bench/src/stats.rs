@@ -4,10 +4,10 @@
 //! From recorded arrays they are exact; from a [`Histogram`], which takes any number of values in
 //! constant memory, they are exact to 0.1 %. Values go in as nanoseconds and come out as microseconds.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Summary of a set of latencies, microseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Number of values.
     pub count: u64,

@@ -1,14 +1,16 @@
 //! What a stream of TCP (iperf3) through the same interface is left of its rate, beside a pair of agents.
 
-use super::child::Child;
+use super::child::{Child, LOOK_STEP};
 use super::column::Column;
 use super::turns::{Outcome, in_turns};
 use super::{Domains, Plan, READY_LIMIT, Site, arguments, placement};
 use crate::error::{Error, Result};
+use crate::signal::stopped;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child as Process, Output, Stdio};
+use std::process::{Child as Process, Command, Output, Stdio};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 /// Says that there is no end to the pings.
@@ -75,9 +77,37 @@ fn transfer(site: &Site, window: Duration) -> Result<f64> {
     let server_at = site.ends()[1].address.to_string();
     client.args(["-c", &server_at, "-p", PORT, "--connect-timeout", CONNECT_LIMIT_MS, "-J", "-t"]);
     client.arg(window.as_secs().max(1).to_string()).stdin(Stdio::null());
-    let answer = client.output().map_err(|e| Error::os("run iperf3", e))?;
+    let answer = output(client)?;
     server.stop()?;
     received(&answer)
+}
+
+/// Runs iperf3 to its end; a signal that asks this process to stop ends it.
+fn output(mut command: Command) -> Result<Output> {
+    let failure = |e| Error::os("run iperf3", e);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().map_err(failure)?;
+    let mut stream = process.stdout.take().expect("standard output was asked to be a pipe");
+    let (sender, text) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let read = stream.read_to_end(&mut bytes).map(|_| bytes);
+        // The receiver is gone once the run was stopped.
+        drop(sender.send(read));
+    });
+    loop {
+        match text.recv_timeout(LOOK_STEP) {
+            Ok(stdout) => {
+                let output = process.wait_with_output().map_err(failure)?;
+                return Ok(Output { stdout: stdout.map_err(failure)?, ..output });
+            }
+            Err(_) if stopped() => {
+                process.kill().and_then(|()| process.wait()).map_err(failure)?;
+                return Err(Error::Stopped);
+            }
+            Err(_) => {}
+        }
+    }
 }
 
 /// A server of iperf3 on the second host, which listens. Killed when dropped.

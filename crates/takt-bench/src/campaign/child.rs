@@ -3,6 +3,7 @@
 use super::column::Column;
 use crate::error::{Error, Result};
 use crate::machine::{bind_to_cpu, set_fifo};
+use crate::signal::stopped;
 use serde_json::Value;
 use std::ffi::{CStr, CString};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 /// Time that an agent has between SIGTERM and SIGKILL.
 const STOP_LIMIT: Duration = Duration::from_secs(3);
 const STOP_STEP: Duration = Duration::from_millis(5);
+/// Between two looks at whether a signal has asked this process to stop.
+pub(crate) const LOOK_STEP: Duration = Duration::from_millis(50);
 /// Time that the last words of an agent have to arrive once its output has ended.
 const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
 
@@ -80,13 +83,23 @@ impl<'a> Child<'a> {
 
     /// Waits for a line with this `ev`.
     pub fn wait_for(&mut self, event: &str, limit: Duration) -> Result<Value> {
+        self.wait_until(event, limit, |line| line["ev"] == event)
+    }
+
+    /// Waits for a line; `what` names it in the error.
+    pub fn wait_until(&mut self, what: &str, limit: Duration, is_it: impl Fn(&Value) -> bool) -> Result<Value> {
         let deadline = Instant::now() + limit;
         loop {
-            let line = self.next_line(event, deadline)?;
-            if line["ev"] == event {
+            let line = self.next_line(what, deadline)?;
+            if is_it(&line) {
                 return Ok(line);
             }
         }
+    }
+
+    /// Lines that have come and that nothing waited for.
+    pub fn pending(&mut self) -> Vec<Value> {
+        self.lines.try_iter().collect()
     }
 
     /// All `result` lines up to a line with this `ev`.
@@ -105,8 +118,15 @@ impl<'a> Child<'a> {
     }
 
     fn next_line(&mut self, awaited: &str, deadline: Instant) -> Result<Value> {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let what = match self.lines.recv_timeout(left) {
+        let received = loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left.min(LOOK_STEP)) {
+                _ if stopped() => return Err(Error::Stopped),
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+                received => break received,
+            }
+        };
+        let what = match received {
             Ok(line) if line["ev"] == "error" => line["what"].as_str().unwrap_or("an error without a text").to_owned(),
             Ok(line) => return Ok(line),
             Err(RecvTimeoutError::Timeout) => format!("no \"{awaited}\" in time"),
@@ -121,12 +141,12 @@ impl<'a> Child<'a> {
         Err(self.column.failure(format!("{}: {what}", self.role)))
     }
 
-    /// Asks it to end, waits, and kills it if it does not.
+    /// Asks it to end, waits, and kills it if it does not, at once if this process is to stop itself.
     pub fn stop(&mut self) -> Result<ExitStatus> {
         let failure = |e| Error::os("wait for an agent", e);
         self.signal(libc::SIGTERM);
         let deadline = Instant::now() + STOP_LIMIT;
-        while Instant::now() < deadline {
+        while Instant::now() < deadline && !stopped() {
             if let Some(status) = self.process.try_wait().map_err(failure)? {
                 return Ok(status);
             }

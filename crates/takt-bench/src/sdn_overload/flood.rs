@@ -1,8 +1,9 @@
-//! The overload: UDP datagrams from a third host, one second on, one second off.
+//! The overload: UDP datagrams from other hosts to the first reader's, one second on, one second off.
 
-use super::site::{FLOODER, SUBSCRIBER, SUBSCRIBER_ADDRESS, Site};
+use super::site::{SUBSCRIBER_ADDRESS, SUBSCRIBERS, Site};
 use crate::error::{Error, Result};
-use crate::machine::monotonic_ns;
+use crate::machine::{monotonic_ns, set_fifo};
+use serde::{Deserialize, Serialize};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,22 +16,24 @@ const PORT: u16 = 9;
 const HEADERS_LEN: usize = 42;
 /// Preamble, checksum and gap.
 const OVERHEAD_LEN: u64 = 24;
+/// The SCHED_FIFO priority of the overload, below that of the pair: other work of the machine does not make it smaller.
+const FIFO: u8 = 10;
 /// A phase with datagrams, and one without.
 const PHASE_NS: u64 = 1_000_000_000;
 /// Between two bursts.
 const STEP: Duration = Duration::from_millis(1);
 
-/// What is sent.
+/// What one host sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FloodPlan {
+struct FloodPlan {
     /// Octets of a frame, without FCS.
-    pub frame_len: usize,
+    frame_len: usize,
     /// In a phase with datagrams, on the wire.
-    pub bits_per_second: u64,
+    bits_per_second: u64,
 }
 
 /// What was sent.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flooded {
     /// Datagrams.
     pub datagrams: u64,
@@ -42,7 +45,7 @@ pub struct Flooded {
 #[derive(Debug)]
 pub struct Flood {
     is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Flooded>>,
+    threads: Vec<JoinHandle<Flooded>>,
     /// So that no ICMP messages come back.
     _sink: UdpSocket,
 }
@@ -53,31 +56,48 @@ fn time_on(since_ns: u64) -> u64 {
     whole * PHASE_NS + rest.saturating_sub(PHASE_NS)
 }
 
+/// Octets of a frame on the wire.
+#[must_use]
+pub fn wire_octets(frame_len: usize) -> u64 {
+    frame_len as u64 + OVERHEAD_LEN
+}
+
 impl Flood {
-    /// Begins with a phase without datagrams.
+    /// Begins with a phase without datagrams. The first host sends twice the rate of the links, each other one their rate: it comes to what the
+    /// link before lets pass.
     ///
     /// # Errors
     /// A socket cannot be made.
-    pub fn start(site: &Site, plan: FloodPlan) -> Result<Self> {
+    pub fn start(site: &Site, frame_len: usize) -> Result<Self> {
         let failed = |source| Error::os("make a socket of the overload", source);
-        let sink = site.run(SUBSCRIBER, || UdpSocket::bind((SUBSCRIBER_ADDRESS, PORT)))?.map_err(failed)?;
-        let socket = site.run(FLOODER, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?.map_err(failed)?;
-        let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
-        let thread = std::thread::spawn(move || send(&socket, plan, &over));
-        Ok(Self { is_over, thread: Some(thread), _sink: sink })
+        let sink = site.run(SUBSCRIBERS[0], || UdpSocket::bind((SUBSCRIBER_ADDRESS, PORT)))?.map_err(failed)?;
+        let mut flood = Self { is_over: Arc::new(AtomicBool::new(false)), threads: Vec::new(), _sink: sink };
+        for (place, host) in site.plan().flooders().iter().enumerate() {
+            let socket = site.run(host, || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)))?.map_err(failed)?;
+            let rates = if place == 0 { 2 } else { 1 };
+            let plan = FloodPlan { frame_len, bits_per_second: rates * 1_000_000 * u64::from(site.plan().megabits) };
+            let over = Arc::clone(&flood.is_over);
+            flood.threads.push(std::thread::spawn(move || send(&socket, plan, &over)));
+        }
+        Ok(flood)
     }
 
-    /// Ends it.
+    /// Ends it. What all hosts have sent.
     #[must_use]
     pub fn stop(mut self) -> Flooded {
-        self.end().unwrap_or(Flooded { datagrams: 0, planned: 0 })
+        self.end()
     }
 
-    fn end(&mut self) -> Option<Flooded> {
+    fn end(&mut self) -> Flooded {
         self.is_over.store(true, Ordering::Relaxed);
-        // A panic of the thread has been reported by then.
-        self.thread.take()?.join().ok() // tidy-allow(dropped-cause): see above
+        let mut sum = Flooded::default();
+        // A panic of a thread has been reported by then.
+        for flooded in self.threads.drain(..).filter_map(|thread| thread.join().ok()) {
+            // tidy-allow(dropped-cause): see above
+            sum.datagrams += flooded.datagrams;
+            sum.planned += flooded.planned;
+        }
+        sum
     }
 }
 
@@ -88,10 +108,12 @@ impl Drop for Flood {
 }
 
 fn send(socket: &UdpSocket, plan: FloodPlan, is_over: &AtomicBool) -> Flooded {
+    // Without it the overload may be smaller than planned, which is reported.
+    drop(set_fifo(FIFO));
     let payload = vec![0; plan.frame_len.saturating_sub(HEADERS_LEN).max(1)];
-    let bits = 8 * (plan.frame_len as u64 + OVERHEAD_LEN);
+    let bits = 8 * wire_octets(plan.frame_len);
     let begin_ns = monotonic_ns();
-    let mut flooded = Flooded { datagrams: 0, planned: 0 };
+    let mut flooded = Flooded::default();
     while !is_over.load(Ordering::Relaxed) {
         let on_ns = u128::from(time_on(monotonic_ns() - begin_ns));
         let due = on_ns * u128::from(plan.bits_per_second) / 1_000_000_000 / u128::from(bits);

@@ -1,4 +1,4 @@
-//! The figures of all runs, as a table and as JSON.
+//! The figures of all runs, as a table, as JSON and as CSV.
 
 use super::category::Category;
 use super::flood::Flooded;
@@ -7,47 +7,73 @@ use super::{Condition, Plan};
 use crate::error::{Error, Result};
 use crate::isolation::outcome::load_average;
 use crate::stats::Summary;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// The figures of one run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Cell {
-    /// What was measured.
+/// What a run was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// What played the roles.
     pub program: String,
     /// RELIABILITY and HISTORY.
     pub category: Category,
     /// Octets of data in a sample.
     pub size: usize,
-    /// What the link carried besides.
+    /// What the network had besides.
     pub condition: Condition,
+    /// Which reader, from 1.
+    pub reader: usize,
+    /// Rate of the links, Mbit/s.
+    pub megabits: u32,
+    /// The bound that the controller admitted the pair with, ns.
+    pub bound_ns: Option<u64>,
+    /// Datagrams of the overload.
+    pub flooded: Option<Flooded>,
+}
+
+/// The figures of one run at one reader.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The run.
+    #[serde(flatten)]
+    pub run: Run,
     /// Samples that were written.
     pub sent: u64,
     /// Samples that arrived.
     pub received: u64,
-    /// How late the writer was at most, us.
-    pub writer_late_us: f64,
-    /// Normalised latency of those that arrived, us.
+    /// Normalised latency of those that arrived, us; those that came early count as 0.
     pub normalised: Option<Summary>,
+    /// From writing to arrival, us.
+    pub one_way: Option<Summary>,
+    /// How much later than due samples were written, us.
+    pub writer_late: Option<Summary>,
     /// The longest time without an arrival, us.
     pub longest_gap_us: f64,
+    /// The numbers of the first and the last sample that did not arrive.
+    pub lost_range: Option<(u64, u64)>,
     /// Samples that had arrived at the end of each second.
     pub cumulative: Vec<u64>,
     /// How many samples the cumulative count is behind that of the idle run, at the worst second.
     pub behind_idle: Option<u64>,
-    /// Datagrams of the overload, sent and planned.
-    pub flooded: Option<[u64; 2]>,
+    /// All arrivals.
+    pub series: Series,
 }
 
 /// All runs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Of Takt.
     pub version: String,
+    /// Optimised or not.
+    pub build: String,
     /// The command line.
     pub command: String,
-    /// The load average before.
+    /// Seconds since 1970 before the first run.
+    pub began: u64,
+    /// The load averages before.
     pub load_average: String,
+    /// The kernel and the processors.
+    pub machine: String,
     /// The experiment.
     pub plan: Plan,
     /// The runs, in their order.
@@ -57,27 +83,22 @@ pub struct Outcome {
 impl Cell {
     /// The figures of a run.
     #[must_use]
-    pub fn new(
-        program: String,
-        (category, size, condition): (Category, usize, Condition),
-        series: &Series,
-        flooded: Option<Flooded>,
-    ) -> Self {
+    pub fn new(run: Run, series: Series) -> Self {
         // The count of the whole time that samples were due in, and two seconds for those that are late.
         let seconds = series.span_seconds() + 2;
+        let mut normalised: Vec<u64> = series.normalised().map(|(_, ns)| u64::try_from(ns).unwrap_or(0)).collect();
         Self {
-            program,
-            category,
-            size,
-            condition,
+            run,
             sent: series.sent,
             received: series.received(),
-            writer_late_us: series.late_ns as f64 / 1000.0,
-            normalised: Summary::of(&mut series.normalised_ns()),
+            normalised: Summary::of(&mut normalised),
+            one_way: Summary::of(&mut series.one_way().collect::<Vec<_>>()),
+            writer_late: Summary::of(&mut series.writer_late()),
             longest_gap_us: series.longest_gap_ns() as f64 / 1000.0,
-            cumulative: series.cumulative(seconds),
+            lost_range: series.lost_range(),
+            cumulative: series.cumulative(1_000_000_000, seconds),
             behind_idle: None,
-            flooded: flooded.map(|flooded| [flooded.datagrams, flooded.planned]),
+            series,
         }
     }
 
@@ -87,8 +108,11 @@ impl Cell {
         self.sent.saturating_sub(self.received)
     }
 
-    fn is_same_pair(&self, other: &Self) -> bool {
-        (&self.program, self.category, self.size) == (&other.program, other.category, other.size)
+    /// Whether writer and reader are those of another run.
+    #[must_use]
+    pub fn is_same_pair(&self, other: &Self) -> bool {
+        let key = |run: &Run| (run.program.clone(), run.category, run.size, run.reader);
+        key(&self.run) == key(&other.run)
     }
 }
 
@@ -96,13 +120,24 @@ impl Outcome {
     /// An outcome without runs.
     #[must_use]
     pub fn new(plan: Plan, command: String) -> Self {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        Self { version, command, load_average: load_average(), plan, cells: Vec::new() }
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let cpus = crate::machine::available_cpus();
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            build: if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+            command,
+            began: since.map_or(0, |since| since.as_secs()),
+            load_average: load_average(),
+            machine: format!("Linux {}, {cpus} processors", kernel.trim()),
+            plan,
+            cells: Vec::new(),
+        }
     }
 
     /// Adds a run, compared with the idle one of the same pair.
     pub fn push(&mut self, mut cell: Cell) {
-        let idle = self.cells.iter().find(|other| other.condition == Condition::Idle && other.is_same_pair(&cell));
+        let idle = self.cells.iter().find(|other| other.run.condition == Condition::Idle && other.is_same_pair(&cell));
         cell.behind_idle = idle.map(|idle| {
             let each = idle.cumulative.iter().zip(&cell.cumulative);
             each.map(|(idle, own)| idle.saturating_sub(*own)).max().unwrap_or(0)
@@ -110,40 +145,67 @@ impl Outcome {
         self.cells.push(cell);
     }
 
-    /// As JSON.
+    /// The products that were measured, in their order.
+    #[must_use]
+    pub fn programs(&self) -> Vec<&str> {
+        let mut programs: Vec<&str> = Vec::new();
+        for cell in &self.cells {
+            if !programs.contains(&cell.run.program.as_str()) {
+                programs.push(&cell.run.program);
+            }
+        }
+        programs
+    }
+
+    /// As JSON, with all arrivals.
     ///
     /// # Errors
     /// It cannot be written so.
     pub fn to_json(&self) -> Result<String> {
-        serde_json::to_string_pretty(self).map_err(|why| Error::os("JSON", why.into()))
+        serde_json::to_string(self).map_err(|why| Error::os("JSON", why.into()))
+    }
+
+    /// What [`to_json`](Self::to_json) wrote.
+    ///
+    /// # Errors
+    /// It is something else.
+    pub fn from_json(text: &str) -> Result<Self> {
+        serde_json::from_str(text).map_err(|why| Error::Usage(format!("no outcome of takt bench sdn-overload: {why}")))
+    }
+
+    /// All arrivals, a line each.
+    #[must_use]
+    pub fn to_csv(&self) -> String {
+        let mut text = "program,category,bytes,condition,reader,sample,written_ns,arrived_ns\n".to_owned();
+        for Cell { run, series, .. } in &self.cells {
+            let Run { program, category, size, condition, reader, .. } = run;
+            for arrival in &series.arrivals {
+                // Writing to a String cannot fail.
+                let _ = writeln!(
+                    text,
+                    "{program},{category},{size},\"{condition}\",{reader},{},{},{}",
+                    arrival.0, arrival.1, arrival.2
+                );
+            }
+        }
+        text
     }
 
     /// A line for each run.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let Plan { megabits, period_ns, seconds, .. } = &self.plan;
+        let Plan { period_ns, seconds, .. } = &self.plan;
         let mut text = format!(
-            "{}\nTakt {}; {megabits} Mbit/s; a sample each {} ms for {seconds} s; load average before {}\n\n",
+            "{}\nTakt {}, {} build; {}; load average before {}; a sample each {} ms for {seconds} s\n\n",
             self.command,
             self.version,
-            *period_ns as f64 / 1e6,
+            self.build,
+            self.machine,
             self.load_average,
+            *period_ns as f64 / 1e6,
         );
-        let head = [
-            "program",
-            "category",
-            "bytes",
-            "condition",
-            "lost",
-            "p50 us",
-            "p99 us",
-            "max us",
-            "gap ms",
-            "behind",
-            "flood",
-        ];
-        let rows: Vec<[String; 11]> =
-            std::iter::once(head.map(str::to_owned)).chain(self.cells.iter().map(row)).collect();
+        let rows: Vec<[String; COLUMNS]> =
+            std::iter::once(HEAD.map(str::to_owned)).chain(self.cells.iter().map(row)).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         for row in &rows {
             let fields = row.iter().enumerate().map(|(column, field)| format!("{field:<0$}", width(column)));
@@ -151,67 +213,108 @@ impl Outcome {
             let _ = writeln!(text, "{}", fields.collect::<Vec<_>>().join("  ").trim_end());
         }
         text.push_str(
-            "\nlost: of all samples; latencies are normalised; behind: of the idle run's cumulative count, at the worst second;\n\
-             flood: datagrams sent of those planned\n",
+            "\nlost: of all samples; p50, p99, max: normalised latency; one-way: from writing to arrival; late: how late the writer was;\n\
+             bound: of the time from host to host, by the controller; behind: of the idle run's cumulative count, at the worst second;\n\
+             overload: datagrams sent of those planned\n",
         );
         text
     }
 }
 
-fn row(cell: &Cell) -> [String; 11] {
-    let of =
-        |figure: fn(&Summary) -> f64| cell.normalised.as_ref().map_or("-".to_owned(), |s| format!("{:.0}", figure(s)));
+/// Columns of the tables.
+pub const COLUMNS: usize = 14;
+
+/// Their heads.
+pub const HEAD: [&str; COLUMNS] = [
+    "program",
+    "category",
+    "bytes",
+    "condition",
+    "Mbit/s",
+    "lost",
+    "p50 us",
+    "p99 us",
+    "max us",
+    "one-way p99",
+    "late p99",
+    "bound us",
+    "gap ms / behind",
+    "overload",
+];
+
+/// The fields of a run.
+#[must_use]
+pub fn row(cell: &Cell) -> [String; COLUMNS] {
     let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let of = |summary: &Option<Summary>, figure: fn(&Summary) -> f64| {
+        dash(summary.as_ref().map(|summary| format!("{:.0}", figure(summary))))
+    };
+    let Run { program, category, size, condition, reader, megabits, bound_ns, flooded } = &cell.run;
+    let behind = dash(cell.behind_idle.map(|behind| behind.to_string()));
     [
-        cell.program.clone(),
-        cell.category.to_string(),
-        cell.size.to_string(),
-        cell.condition.to_string(),
+        if *reader > 1 { format!("{program}, reader {reader}") } else { program.clone() },
+        category.to_string(),
+        size.to_string(),
+        condition.to_string(),
+        megabits.to_string(),
         format!("{} of {}", cell.lost(), cell.sent),
-        of(|s| s.p50),
-        of(|s| s.p99),
-        of(|s| s.max),
-        format!("{:.1}", cell.longest_gap_us / 1000.0),
-        dash(cell.behind_idle.map(|behind| behind.to_string())),
-        dash(cell.flooded.map(|[sent, planned]| format!("{sent} of {planned}"))),
+        of(&cell.normalised, |s| s.p50),
+        of(&cell.normalised, |s| s.p99),
+        of(&cell.normalised, |s| s.max),
+        of(&cell.one_way, |s| s.p99),
+        of(&cell.writer_late, |s| s.p99),
+        dash(bound_ns.map(|bound_ns| bound_ns.div_ceil(1000).to_string())),
+        format!("{:.1} / {behind}", cell.longest_gap_us / 1000.0),
+        dash(flooded.map(|Flooded { datagrams, planned }| format!("{datagrams} of {planned}"))),
     ]
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::series::Arrival;
     use super::*;
-    use serde_json::json;
 
     const PERIOD_NS: u64 = 5_000_000;
 
+    /// A run of 400 samples that loses some of the last ones.
     fn cell(condition: Condition, lost: u64) -> Cell {
-        let arrivals: Vec<[u64; 2]> = (0..400 - lost).map(|n| [n, 1_000 + n * PERIOD_NS]).collect();
-        let published = json!({ "sent": 400, "late_ns": 1000 });
-        let series = Series::parse(&published, &json!({ "arrivals": arrivals }), PERIOD_NS).expect("good lines");
+        let arrival = |n: u64| Arrival(n, (n * PERIOD_NS) as i64, (n * PERIOD_NS + 300_000) as i64);
+        let arrivals: Vec<_> = (0..400 - lost).map(arrival).collect();
         let flooded = (condition != Condition::Idle).then_some(Flooded { datagrams: 9, planned: 10 });
-        Cell::new("takt".into(), (Category::BestEffort, 100, condition), &series, flooded)
+        let bound_ns = matches!(condition, Condition::Controlled(_)).then_some(1_234_567);
+        let program = "takt".to_owned();
+        let (category, size, megabits) = (Category::BestEffort, 1400, 100);
+        let run = Run { program, category, size, condition, reader: 1, megabits, bound_ns, flooded };
+        Cell::new(run, Series::new(400, PERIOD_NS, &arrivals))
+    }
+
+    /// An outcome of three runs.
+    pub fn outcome() -> Outcome {
+        let mut outcome = Outcome::new(super::super::tests::plan(), "takt bench sdn-overload".into());
+        outcome.push(cell(Condition::Idle, 0));
+        outcome.push(cell(Condition::Overload(1400), 30));
+        outcome.push(cell(Condition::Controlled(1400), 0));
+        outcome
     }
 
     #[test]
     fn runs_are_compared_with_the_idle_one_of_their_pair() {
-        let plan = Plan {
-            cyclone: None,
-            categories: vec![Category::BestEffort],
-            sizes: vec![100],
-            backgrounds: vec![1400],
-            seconds: 2,
-            period_ns: PERIOD_NS,
-            megabits: 20,
-            frames: 256,
-        };
-        let mut outcome = Outcome::new(plan, "takt bench sdn-overload".into());
-        outcome.push(cell(Condition::Idle, 0));
-        outcome.push(cell(Condition::Overload(1400), 30));
-        outcome.push(cell(Condition::Controlled(1400), 0));
+        let outcome = outcome();
         let behind: Vec<_> = outcome.cells.iter().map(|cell| cell.behind_idle).collect();
         assert_eq!(behind, [None, Some(30), Some(0)]);
         let text = outcome.to_text();
         assert!(text.contains("30 of 400") && text.contains("overload of 1400 B, controller"), "{text}");
-        assert!(outcome.to_json().expect("it is JSON").contains("\"behind_idle\": 30"));
+        assert!(text.contains("1235"), "the bound, rounded up: {text}");
+        assert_eq!(outcome.cells[1].lost_range, Some((370, 399)));
+    }
+
+    #[test]
+    fn outcome_round_trips_as_json_and_has_a_line_of_csv_for_each_arrival() {
+        let outcome = outcome();
+        let json = outcome.to_json().expect("it can be written");
+        assert_eq!(Outcome::from_json(&json).expect("it was written so"), outcome);
+        Outcome::from_json("{}").expect_err("something else");
+        assert_eq!(outcome.to_csv().lines().count(), 1 + 400 + 370 + 400);
+        assert!(outcome.to_csv().contains("takt,best-effort,1400,\"overload of 1400 B\",1,7,"), "{}", outcome.to_csv());
     }
 }

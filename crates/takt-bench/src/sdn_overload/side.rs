@@ -1,12 +1,13 @@
-//! The processes of the pair. Each writes one JSON object a line to standard output, and reads lines from standard input.
+//! The processes of a pair of Takt. Each writes one JSON object a line to standard output, in the form of the programs of
+//! `interop/peers`, and reads lines from standard input.
 //!
 //! | role | what it does |
 //! |---|---|
-//! | `overload-subscribe` | notes when each sample arrives; writes all of it when it reads a line |
-//! | `overload-publish` | writes samples each period from the first line on that it reads |
+//! | `overload-subscribe` | writes a line `sample` for each sample when it arrives |
+//! | `overload-publish` | writes samples each period from the first line on that it reads, then `done` |
+//!
+//! Both go on until a signal stops them.
 
-use super::category::Category;
-use super::site::TOPIC;
 use crate::agent::Lines;
 use crate::error::{Error, Result};
 use crate::isolation::side::line_heard;
@@ -18,22 +19,29 @@ use serde_json::json;
 use std::io::Write;
 use std::time::Duration;
 use takt::qos::{
-    DataReaderQos, DataWriterQos, DestinationOrder, History, PublisherQos, Reliability, SubscriberQos, TopicQos,
+    Contract, DataReaderQos, DataWriterQos, DestinationOrder, History, PublisherQos, Reliability, SubscriberQos,
+    TopicQos,
 };
-use takt::{DomainParticipant, Runtime};
+use takt::{DataWriter, DomainParticipant, Runtime};
+
+use super::category::Category;
 
 /// How long a process looks for the other one.
-const MATCH_LIMIT_NS: u64 = 25_000_000_000;
-/// How long a reliable writer waits for its last acknowledgements, and a write for room.
-const ACKNOWLEDGED_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const MATCH_LIMIT: Duration = Duration::from_secs(25);
+/// How long a write of a reliable writer waits for room.
+pub(super) const BLOCKING_LIMIT: Duration = Duration::from_secs(30);
+/// Octets that the serialised sample has besides its data: encapsulation header and length.
+const SERIALIZED_MORE: u32 = 8;
 /// Between two looks at standard input.
 const STEP: Duration = Duration::from_millis(20);
 
-/// What a process of the pair is to do.
+/// What the processes of a pair are to do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SidePlan {
     /// DDS domain.
     pub domain: u32,
+    /// The topic.
+    pub topic: String,
     /// RELIABILITY and HISTORY.
     pub category: Category,
     /// Octets of data in a sample.
@@ -42,6 +50,10 @@ pub struct SidePlan {
     pub period_ns: u64,
     /// Samples.
     pub count: u64,
+    /// Readers that the writer waits for.
+    pub readers: usize,
+    /// The endpoints announce contracts with this E2E_LATENCY, ns; `None`: none.
+    pub limit_ns: Option<u64>,
 }
 
 /// Plays a role; `None` if it is none of this experiment.
@@ -54,9 +66,13 @@ pub fn run(role: &str, plan: &str, out: &mut dyn Write) -> Option<Result<()>> {
     let mut lines = Lines::new(out);
     let parsed = serde_json::from_str(plan).map_err(|why| Error::Usage(format!("the plan of {role}: {why}")));
     let result = parsed.and_then(|plan: SidePlan| play(&plan, &mut lines));
-    Some(result.or_else(|error| {
-        lines.say(&json!({ "ev": "error", "what": error.to_string() }))?;
-        Err(error)
+    Some(result.or_else(|error| match error {
+        // It is asked to end so.
+        Error::Stopped => Ok(()),
+        error => {
+            lines.say(&json!({ "ev": "error", "what": error.to_string() }))?;
+            Err(error)
+        }
     }))
 }
 
@@ -67,63 +83,84 @@ fn participant(plan: &SidePlan) -> Result<DomainParticipant> {
 
 fn reliability(category: Category) -> Reliability {
     let of_kind = if category.is_reliable() { Reliability::RELIABLE } else { Reliability::BEST_EFFORT };
-    Reliability { max_blocking_time: ACKNOWLEDGED_LIMIT.into(), ..of_kind }
+    Reliability { max_blocking_time: BLOCKING_LIMIT.into(), ..of_kind }
 }
 
 fn subscribe(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     let participant = participant(plan)?;
-    let topic = participant.create_topic::<Blob>(TOPIC, TopicQos::default())?;
-    let qos = DataReaderQos {
+    let topic = participant.create_topic::<Blob>(&plan.topic, TopicQos::default())?;
+    let mut qos = DataReaderQos {
         reliability: reliability(plan.category),
         history: History::KeepAll,
         destination_order: DestinationOrder::BySourceTimestamp,
         ..DataReaderQos::default()
     };
+    if let Some(limit_ns) = plan.limit_ns {
+        let e2e_latency = Some(Duration::from_nanos(limit_ns).into());
+        Contract { e2e_latency, ..Contract::default() }.put_into_reader(&mut qos);
+    }
     let reader = participant.create_subscriber(SubscriberQos::default())?.create_datareader(&topic, qos)?;
     lines.ready()?;
-    let (mut arrivals, mut sample, mut is_matched) = (Vec::new(), Blob::default(), false);
-    while !line_heard()? {
+    let (mut sample, mut writers) = (Blob::default(), 0);
+    loop {
         if stopped() {
             return Err(Error::Stopped);
         }
-        if !is_matched && reader.subscription_matched_status()?.current_count > 0 {
-            lines.say(&json!({ "ev": "matched" }))?;
-            is_matched = true;
+        let found = reader.subscription_matched_status()?.current_count;
+        if found != writers {
+            writers = found;
+            lines.say(&json!({ "ev": "matched", "current": found }))?;
         }
         participant.spin_once(STEP)?;
         while let Some(info) = reader.take_next_sample(&mut sample)? {
-            let number = sample.marks().filter(|_| info.valid_data).map(|(number, _)| number);
-            arrivals.extend(number.map(|number| (number, monotonic_ns())));
+            let received_ns = monotonic_ns();
+            if let Some((seq, stamp_ns)) = sample.marks().filter(|_| info.valid_data) {
+                let line = json!({ "ev": "sample", "seq": seq, "stamp_ns": stamp_ns, "received_ns": received_ns });
+                lines.say(&line)?;
+            }
         }
     }
-    lines.say(&json!({ "ev": "result", "arrivals": arrivals }))
 }
 
 fn publish(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     let participant = participant(plan)?;
-    let topic = participant.create_topic::<Blob>(TOPIC, TopicQos::default())?;
-    let qos = DataWriterQos {
+    let topic = participant.create_topic::<Blob>(&plan.topic, TopicQos::default())?;
+    let mut qos = DataWriterQos {
         reliability: reliability(plan.category),
         history: plan.category.depth().map_or(History::KeepAll, History::KeepLast),
         destination_order: DestinationOrder::BySourceTimestamp,
         ..DataWriterQos::default()
     };
+    if plan.limit_ns.is_some() {
+        let len = u32::try_from(plan.size).unwrap_or(u32::MAX).saturating_add(SERIALIZED_MORE);
+        let minimum_separation = Some(Duration::from_nanos(plan.period_ns).into());
+        let contract = Contract { minimum_separation, max_sample_bytes: Some(len), ..Contract::default() };
+        contract.put_into_writer(&mut qos);
+    }
     let writer = participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, qos)?;
-    let deadline = monotonic_ns() + MATCH_LIMIT_NS;
-    while writer.publication_matched_status()?.current_count == 0 {
-        if stopped() {
-            return Err(Error::Stopped);
-        }
-        if monotonic_ns() > deadline {
-            return Err(Error::NoAnswer { what: "the subscriber is not found".to_owned() });
+    lines.ready()?;
+    let mut readers = 0;
+    let mut is_begun = false;
+    while !is_begun {
+        let found = writer.publication_matched_status()?.current_count;
+        if found != readers {
+            readers = found;
+            lines.say(&json!({ "ev": "matched", "current": found }))?;
         }
         participant.spin_once(STEP)?;
+        is_begun = line_heard()?;
     }
-    lines.say(&json!({ "ev": "matched" }))?;
-    while !line_heard()? {
+    write_all(plan, &participant, &writer)?;
+    lines.say(&json!({ "ev": "done", "command": "write" }))?;
+    while !stopped() {
         participant.spin_once(STEP)?;
     }
-    let (mut sample, mut late_ns) = (Blob::filled(plan.size), 0);
+    Err(Error::Stopped)
+}
+
+/// Writes all samples, each when it is due.
+fn write_all(plan: &SidePlan, participant: &DomainParticipant, writer: &DataWriter<Blob>) -> Result<()> {
+    let mut sample = Blob::filled(plan.size);
     let begin_ns = monotonic_ns() + plan.period_ns;
     for number in 0..plan.count {
         let due_ns = begin_ns + number * plan.period_ns;
@@ -137,19 +174,8 @@ fn publish(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
         if stopped() {
             return Err(Error::Stopped);
         }
-        let now_ns = monotonic_ns();
-        late_ns = late_ns.max(now_ns - due_ns);
-        sample.mark(number, now_ns);
+        sample.mark(number, monotonic_ns());
         writer.write(&sample)?;
     }
-    if plan.category.is_reliable() {
-        writer.wait_for_acknowledgments(ACKNOWLEDGED_LIMIT)?;
-    } else {
-        // The last samples may still wait in the queue of the link.
-        let end_ns = monotonic_ns() + 1_000_000_000;
-        while monotonic_ns() < end_ns {
-            participant.spin_once(STEP)?;
-        }
-    }
-    lines.say(&json!({ "ev": "result", "sent": plan.count, "late_ns": late_ns }))
+    Ok(())
 }

@@ -1,14 +1,20 @@
-//! The network of the experiment, made by `takt-lab`: three hosts at a switch, with or without the controller.
+//! The networks of the experiment, made by `takt-lab`.
 //!
 //! ```text
-//! publisher ---- switch ==== subscriber
-//! flooder   ----
+//! publisher ---- s1 ==== s2 ==== s3 ==== subscriber        a row of one switch or more; one flooder at each switch
+//!   flooder ---- s1      |        |
+//!                       flooder  flooder
+//!
+//! publisher ---- s1 ========= s3 ==== subscriber            a ring; one flooder at s1
+//!   flooder ---- s1 == s2 == s3
 //! ```
 //!
-//! The double link has the rate. The classes are those of the switch model `ovs-netdev`.
+//! Double links have the rate. The classes are those of the switch model `ovs-netdev`.
 
-use super::Plan;
 use crate::error::{Error, Result};
+use crate::signal::stopped;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,35 +30,59 @@ use takt_sdn::runtime::Runtime;
 
 /// The host of the writer.
 pub const PUBLISHER: &str = "publisher";
-/// The host of the reader.
-pub const SUBSCRIBER: &str = "subscriber";
-/// The host of the overload.
-pub const FLOODER: &str = "flooder";
-/// The address of the reader's host.
+/// The hosts of the readers.
+pub const SUBSCRIBERS: [&str; 2] = ["subscriber", "subscriber-2"];
+/// The address of the first reader's host.
 pub const SUBSCRIBER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 81, 0, 2);
 /// The topic of the pair.
 pub const TOPIC: &str = "Overload";
+/// Switches of a row at most.
+pub const SWITCHES_MAX: u8 = 5;
 
 /// The SCHED_FIFO priority of the switch, above that of the pair.
 const SWITCH_PRIORITY: u8 = 30;
-/// Octets that the serialised sample has besides its data: encapsulation header and length.
-const SERIALIZED_MORE: usize = 8;
 /// How long the controller may take until hosts may send.
 const SETTLE_LIMIT: Duration = Duration::from_secs(30);
-/// How long the controller waits for octets at most.
+/// How long the controller waits for octets at most, and the experiment for a verdict until it looks whether it is to stop.
 const STEP: Duration = Duration::from_millis(50);
 /// HEARTBEATs of a reliable writer besides its samples: CycloneDDS sends one each 20 ms at most.
 const HEARTBEAT_NS: u64 = 20_000_000;
-/// A sample may leave its host so late.
-const JITTER_MS: u64 = 20;
-/// What the network may take.
-const LIMIT_MS: u64 = 50;
+/// Frames that a class of admitted flows, or of the controller, holds.
+const CLASS_FRAMES: u32 = 100;
+
+/// How the switches are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// So many switches in a row.
+    Row(u8),
+    /// Three switches in a ring, whose direct link from writer to reader can fail.
+    Ring,
+}
+
+/// A network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SitePlan {
+    /// What the name of the lab begins with; the process follows.
+    pub name: String,
+    /// Its switches.
+    pub topology: Topology,
+    /// Hosts of readers, 1 or 2.
+    pub readers: usize,
+    /// Rate of the links between switches and to the readers, Mbit/s.
+    pub megabits: u32,
+    /// Frames that the queue of traffic without admission holds.
+    pub frames: u32,
+    /// The contract file of the controller; `None`: there is no controller.
+    pub contracts: Option<String>,
+}
 
 /// A network that is up, with a thread for its controller.
 #[derive(Debug)]
 pub struct Site {
     lab: Lab,
     name: String,
+    plan: SitePlan,
     controller: Option<Running>,
 }
 
@@ -63,10 +93,97 @@ struct Running {
     verdicts: Receiver<Verdict>,
 }
 
-enum Verdict {
+/// What the controller decided of a pair with a contract.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Hosts can send; of no pair.
     Settled,
-    Admitted,
+    /// Admitted, with a bound of the time from host to host, ns.
+    Admitted(u64),
+    /// Refused, and why.
     Refused(String),
+}
+
+impl SitePlan {
+    /// Switches.
+    fn switches(&self) -> u8 {
+        match self.topology {
+            Topology::Row(count) => count.clamp(1, SWITCHES_MAX),
+            Topology::Ring => 3,
+        }
+    }
+
+    /// Hosts of the overload: in a row one at each switch, so that each link is overloaded by itself.
+    #[must_use]
+    pub fn flooders(&self) -> Vec<String> {
+        let count = if self.topology == Topology::Ring { 1 } else { self.switches() };
+        (1..=count).map(|number| format!("flooder-{number}")).collect()
+    }
+
+    /// Hosts with their addresses.
+    fn hosts(&self) -> Vec<(String, Ipv4Addr)> {
+        let address = |last| Ipv4Addr::new(10, 81, 0, last);
+        let readers =
+            SUBSCRIBERS[..self.readers].iter().zip(2..).map(|(name, last)| ((*name).to_owned(), address(last)));
+        let flooders = self.flooders().into_iter().zip(10..).map(|(name, last)| (name, address(last)));
+        std::iter::once((PUBLISHER.to_owned(), address(1))).chain(readers).chain(flooders).collect()
+    }
+
+    /// Its links with a rate between switches, then the others.
+    fn links(&self) -> Vec<(String, String, bool)> {
+        let last = self.switches();
+        let mut links: Vec<_> = (1..last).map(|n| (format!("s{n}"), format!("s{}", n + 1), true)).collect();
+        if self.topology == Topology::Ring {
+            links.insert(0, ("s1".to_owned(), "s3".to_owned(), true));
+        }
+        links.push((format!("{PUBLISHER}:eth0"), "s1".to_owned(), false));
+        let flooders = self.flooders().into_iter().zip(1..);
+        links.extend(flooders.map(|(name, switch)| (format!("{name}:eth0"), format!("s{switch}"), false)));
+        let readers = SUBSCRIBERS[..self.readers].iter();
+        links.extend(readers.map(|name| (format!("s{last}"), format!("{name}:eth0"), true)));
+        links
+    }
+
+    /// Whether this user and this machine can make it.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check_possible(&self) -> Result<()> {
+        let file: LabFile = self.file(&self.name).parse().map_err(of_lab)?;
+        Lab::check_possible(&file).map_err(of_lab)
+    }
+
+    fn file(&self, name: &str) -> String {
+        let mut text = format!("name = \"{name}\"\nswitch_priority = {SWITCH_PRIORITY}\n");
+        let mut add = |line: String| {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{line}");
+        };
+        for dscp in [46, 34, 26, 18] {
+            add(format!("[[classes]]\nname = \"{dscp}\"\ndscp = [{dscp}]\nframes = {CLASS_FRAMES}"));
+        }
+        // What the controller sends: discovery, ARP, LLDP.
+        add(format!(
+            "[[classes]]\nname = \"control\"\ndscp = [48]\nether_types = [0x0806, 0x88cc]\nframes = {CLASS_FRAMES}"
+        ));
+        add(format!("[[classes]]\nname = \"other\"\nframes = {}", self.frames));
+        for (host, address) in self.hosts() {
+            add(format!("[hosts.{host}]\neth0 = [\"{address}/24\"]"));
+        }
+        for number in 1..=self.switches() {
+            add(format!("[switches.s{number}]"));
+            if self.contracts.is_some() {
+                add("controller = \"tcp:127.0.0.1:6653\"".to_owned());
+            }
+        }
+        for (one, other, has_rate) in self.links() {
+            add(format!("[[links]]\nends = [\"{one}\", \"{other}\"]"));
+            if has_rate {
+                add(format!("rate = \"{} Mbit/s\"", self.megabits));
+            }
+        }
+        text
+    }
 }
 
 impl Site {
@@ -74,17 +191,29 @@ impl Site {
     ///
     /// # Errors
     /// The machine cannot, or a check of the lab failed.
-    pub fn new(plan: &Plan, is_controlled: bool) -> Result<Self> {
-        let name = format!("overload-{}-{}", if is_controlled { "sdn" } else { "plain" }, std::process::id());
-        let file: LabFile = network(plan, &name, is_controlled).parse().map_err(of_lab)?;
+    pub fn new(plan: SitePlan) -> Result<Self> {
+        if stopped() {
+            return Err(Error::Stopped);
+        }
+        let name = format!("{}-{}", plan.name, std::process::id());
+        let file: LabFile = plan.file(&name).parse().map_err(of_lab)?;
         let lab = Lab::up(&file).map_err(of_lab)?;
-        let controller = is_controlled.then(|| Running::start(&lab, plan)).transpose()?;
-        let mut site = Self { lab, name, controller };
-        site.wait(SETTLE_LIMIT, |verdict| matches!(verdict, Verdict::Settled))?;
+        let controller = plan.contracts.as_deref().map(|contracts| Running::start(&lab, &plan, contracts));
+        let mut site = Self { lab, name, controller: controller.transpose()?, plan };
+        if site.controller.is_some() {
+            site.wait(SETTLE_LIMIT, |verdict| *verdict == Verdict::Settled)?;
+        }
         Ok(site)
     }
 
+    /// What it was made from.
+    #[must_use]
+    pub fn plan(&self) -> &SitePlan {
+        &self.plan
+    }
+
     /// The path of a host's network namespace.
+    #[must_use]
     pub fn namespace(&self, host: &str) -> String {
         format!("/run/netns/takt.{}.{host}", self.name)
     }
@@ -98,58 +227,87 @@ impl Site {
         namespace.run(f).map_err(|source| Error::os(format!("enter host {host}"), source))
     }
 
+    /// Sets the direct link of a ring up or down.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_direct_link(&self, is_up: bool) -> Result<()> {
+        self.lab.set_link(0, is_up).map_err(of_lab)
+    }
+
     /// Forgets verdicts of earlier pairs.
-    pub fn begin(&mut self) {
+    pub fn forget_verdicts(&mut self) {
         if let Some(controller) = &self.controller {
             while controller.verdicts.try_recv().is_ok() {}
         }
     }
 
-    /// Waits until the controller has admitted a pair; without a controller there is nothing to wait for.
+    /// Waits until the controller has admitted so many pairs; the largest of their bounds, ns. `None` without a controller.
     ///
     /// # Errors
-    /// It is refused, or nothing is decided in time.
-    pub fn wait_until_admitted(&mut self, limit: Duration) -> Result<()> {
-        self.wait(limit, |verdict| matches!(verdict, Verdict::Admitted))
+    /// One is refused, or not decided in time.
+    pub fn wait_until_admitted(&mut self, pairs: usize, limit: Duration) -> Result<Option<u64>> {
+        if self.controller.is_none() {
+            return Ok(None);
+        }
+        let mut bound_ns = 0;
+        for _ in 0..pairs {
+            if let Verdict::Admitted(bound) = self.wait(limit, |verdict| matches!(verdict, Verdict::Admitted(_)))? {
+                bound_ns = bound_ns.max(bound);
+            }
+        }
+        Ok(Some(bound_ns))
     }
 
-    fn wait(&mut self, limit: Duration, is_awaited: impl Fn(&Verdict) -> bool) -> Result<()> {
-        let Some(controller) = &self.controller else { return Ok(()) };
+    /// Waits until the controller has refused a pair by proof; the reason.
+    ///
+    /// # Errors
+    /// It is not in time, or there is no controller.
+    pub fn wait_until_refused(&mut self, limit: Duration) -> Result<String> {
+        let is_proven =
+            |verdict: &Verdict| matches!(verdict, Verdict::Refused(why) if why.contains("would take up to"));
+        match self.wait(limit, is_proven)? {
+            Verdict::Refused(why) => Ok(why),
+            Verdict::Settled | Verdict::Admitted(_) => Err(Error::NoAnswer { what: "no pair was refused".to_owned() }),
+        }
+    }
+
+    fn wait(&mut self, limit: Duration, is_awaited: impl Fn(&Verdict) -> bool) -> Result<Verdict> {
+        let ended = || Error::NoAnswer { what: "the controller has ended".to_owned() };
+        let controller = self.controller.as_ref().ok_or_else(ended)?;
         let end = Instant::now() + limit;
         // A pair is refused until the addresses of its hosts are known.
         let mut last = "no verdict".to_owned();
         loop {
-            match controller.verdicts.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(verdict) if is_awaited(&verdict) => return Ok(()),
+            if stopped() {
+                return Err(Error::Stopped);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            match controller.verdicts.recv_timeout(left.min(STEP)) {
+                Ok(verdict) if is_awaited(&verdict) => return Ok(verdict),
                 Ok(Verdict::Refused(why)) => last = why,
                 Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
                 Err(RecvTimeoutError::Timeout) => {
-                    let what = format!("the controller admits no pair within {limit:?}: {last}");
+                    let what = format!("the controller decides otherwise within {limit:?}: {last}");
                     return Err(Error::NoAnswer { what });
                 }
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(Error::NoAnswer { what: "the controller has ended".to_owned() });
-                }
+                Err(RecvTimeoutError::Disconnected) => return Err(ended()),
             }
         }
     }
 }
 
 impl Running {
-    fn start(lab: &Lab, plan: &Plan) -> Result<Self> {
+    fn start(lab: &Lab, plan: &SitePlan, contracts: &str) -> Result<Self> {
         let failed = |what: &dyn std::fmt::Display| Error::Usage(format!("the controller's files: {what}"));
         let rate = 1_000_000 * u64::from(plan.megabits);
         let text = format!(
             "heartbeat_period_ns = {HEARTBEAT_NS}\n[[switch]]\ndatapath_id = \"*\"\nmodel = \"ovs-netdev\"\nrate_bps = {rate}\n"
         );
         let network = NetworkFile::parse("network.toml", &text, SwitchModel::built_in).map_err(|why| failed(&why))?;
-        let size = plan.sizes.iter().max().copied().unwrap_or(0) + SERIALIZED_MORE;
-        let text = format!(
-            "[[contract]]\ntopic = \"{TOPIC}\"\nseparation = \"{}ns\"\njitter = \"{JITTER_MS}ms\"\nsize = {size}\nlimit = \"{LIMIT_MS}ms\"\n",
-            plan.period_ns
-        );
         let mut config = Config { network: Some(network), ..Config::default() };
-        config.discovery.contracts = ContractFile::parse(&text).map_err(|why| failed(&why))?;
+        config.discovery.contracts = ContractFile::parse(contracts).map_err(|why| failed(&why))?;
         let address = ([127, 0, 0, 1], 6653).into();
         let listen = || Runtime::listen(address, None, config);
         let listened = lab.namespace(SWITCHES).map_err(of_lab)?.run(listen).and_then(|listened| listened);
@@ -157,13 +315,14 @@ impl Running {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
         let (sender, verdicts) = channel();
-        let thread = std::thread::spawn(move || serve(runtime, &over, &sender));
+        let hosts = plan.hosts().len();
+        let thread = std::thread::spawn(move || serve(runtime, hosts, &over, &sender));
         Ok(Self { is_over, thread: Some(thread), verdicts })
     }
 }
 
 /// Runs the controller, and passes its verdicts on.
-fn serve(mut runtime: Runtime, is_over: &AtomicBool, verdicts: &Sender<Verdict>) {
+fn serve(mut runtime: Runtime, hosts: usize, is_over: &AtomicBool, verdicts: &Sender<Verdict>) {
     let mut was_settled = false;
     while !is_over.load(Ordering::Relaxed) {
         // The kernel refuses to wait: the controller ends, and the next verdict is missing.
@@ -172,7 +331,7 @@ fn serve(mut runtime: Runtime, is_over: &AtomicBool, verdicts: &Sender<Verdict>)
         }
         while let Some(event) = runtime.poll_event() {
             let verdict = match event {
-                Event::Admitted { .. } => Verdict::Admitted,
+                Event::Admitted { bound_ns, .. } => Verdict::Admitted(bound_ns),
                 Event::Refused { reason, .. } => Verdict::Refused(reason),
                 _ => continue,
             };
@@ -180,7 +339,7 @@ fn serve(mut runtime: Runtime, is_over: &AtomicBool, verdicts: &Sender<Verdict>)
             let _ = verdicts.send(verdict);
         }
         let controller = runtime.controller();
-        let is_settled = controller.is_settled() && controller.topology().edges().count() == 3;
+        let is_settled = controller.is_settled() && controller.topology().edges().count() == hosts;
         if is_settled && !was_settled {
             let _ = verdicts.send(Verdict::Settled);
         }
@@ -202,35 +361,29 @@ fn of_lab(error: takt_lab::Error) -> Error {
     Error::Usage(error.to_string())
 }
 
-fn network(plan: &Plan, name: &str, is_controlled: bool) -> String {
-    let Plan { megabits, frames, .. } = plan;
-    let classes =
-        [46, 34, 26, 18].map(|dscp| format!("[[classes]]\nname = \"{dscp}\"\ndscp = [{dscp}]\nframes = 100\n"));
-    let controller = if is_controlled { "controller = \"tcp:127.0.0.1:6653\"" } else { "" };
-    format!(
-        r#"
-name = "{name}"
-switch_priority = {SWITCH_PRIORITY}
-{}
-[[classes]]
-name = "other"
-frames = {frames}
-[hosts.{PUBLISHER}]
-eth0 = ["10.81.0.1/24"]
-[hosts.{SUBSCRIBER}]
-eth0 = ["{SUBSCRIBER_ADDRESS}/24"]
-[hosts.{FLOODER}]
-eth0 = ["10.81.0.3/24"]
-[switches.s1]
-{controller}
-[[links]]
-ends = ["{PUBLISHER}:eth0", "s1"]
-[[links]]
-ends = ["{FLOODER}:eth0", "s1"]
-[[links]]
-ends = ["s1", "{SUBSCRIBER}:eth0"]
-rate = "{megabits} Mbit/s"
-"#,
-        classes.concat()
-    )
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(topology: Topology) -> SitePlan {
+        let (name, contracts) = ("overload".to_owned(), Some(String::new()));
+        SitePlan { name, topology, readers: 2, megabits: 20, frames: 256, contracts }
+    }
+
+    #[test]
+    fn networks_of_all_topologies_are_files_of_labs() {
+        for topology in [Topology::Row(1), Topology::Row(SWITCHES_MAX), Topology::Ring] {
+            let plan = plan(topology);
+            let file: LabFile = plan.file("overload-1").parse().expect("it is one");
+            assert_eq!(file.hosts.len(), plan.hosts().len(), "{topology:?}");
+            takt_lab::plan::Plan::of(&file).expect("it can be made");
+        }
+    }
+
+    #[test]
+    fn row_has_a_flooder_at_each_switch_and_a_ring_one() {
+        assert_eq!(plan(Topology::Row(3)).flooders().len(), 3);
+        assert_eq!(plan(Topology::Ring).flooders(), ["flooder-1"]);
+        assert_eq!(plan(Topology::Ring).links()[0], ("s1".to_owned(), "s3".to_owned(), true));
+    }
 }

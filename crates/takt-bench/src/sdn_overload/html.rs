@@ -1,0 +1,271 @@
+//! A page with plots, tables and the paper's numbers. It needs no other file and no network.
+
+use super::Condition;
+use super::category::Category;
+use super::outcome::{COLUMNS, Cell, HEAD, Outcome, row};
+use super::paper::{Comparison, compare};
+use super::plot::{Axes, COLOURS, Line, STYLE, cumulative, draw, normalised};
+use crate::error::Result;
+use std::fmt::Write;
+
+const CUMULATIVE: Axes = Axes { x: "time (s)", y: "updates received" };
+const NORMALISED: Axes = Axes { x: "sequence number", y: "normalised latency (ms)" };
+
+const PAGE_STYLE: &str = "
+:root { color-scheme: light dark; --ink: #1c1f23; --soft: #5a616b; --page: #ffffff; --rule: #d9dde3; --good: #1b8044; --bad: #b3261e; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7eb; --soft: #a3abb6; --page: #16181c; --rule: #343941; --good: #53c27f; --bad: #ff8a80; }
+}
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; border-top: 1px solid var(--rule); padding-top: 1rem; margin-top: 2rem; } h3 { font-size: 1.05rem; }
+p.facts, figcaption { color: var(--soft); font-size: 0.9rem; }
+code { font-size: 0.9em; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid var(--rule); vertical-align: top; }
+.good { color: var(--good); } .bad { color: var(--bad); }
+";
+
+/// Text as it stands in a page.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+/// A page of these parts.
+#[must_use]
+pub fn page(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{PAGE_STYLE}{STYLE}</style>\n\
+         </head>\n<body>\n<main>\n<h1>{}</h1>\n{body}</main>\n</body>\n</html>\n",
+        escape(title),
+        escape(title)
+    )
+}
+
+/// A plot with its legend and caption.
+///
+/// # Errors
+/// It cannot be drawn.
+pub fn figure(axes: Axes, lines: &[Line], caption: &str) -> Result<String> {
+    let svg = draw(axes, lines)?;
+    let mut legend = String::new();
+    for line in lines {
+        let colour = COLOURS[line.colour % COLOURS.len()];
+        // Writing to a String cannot fail.
+        let _ = write!(legend, "<li style=\"--line: {colour}\">{}</li>", escape(&line.name));
+    }
+    let caption = escape(caption);
+    Ok(format!(
+        "<figure class=\"plot\"><div role=\"img\" aria-label=\"{caption}\">{svg}</div><ul>{legend}</ul><figcaption>{caption}</figcaption></figure>\n"
+    ))
+}
+
+/// A table.
+#[must_use]
+pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    let of = |tag: &str, fields: &mut dyn Iterator<Item = &str>| {
+        let fields: String = fields.map(|field| format!("<{tag}>{}</{tag}>", escape(field))).collect();
+        format!("<tr>{fields}</tr>\n")
+    };
+    let body: String = rows.iter().map(|row| of("td", &mut row.iter().map(String::as_str))).collect();
+    format!(
+        "<div class=\"wide\"><table><thead>{}</thead><tbody>{body}</tbody></table></div>\n",
+        of("th", &mut head.iter().copied())
+    )
+}
+
+/// The figures of runs, in the order of pairs.
+#[must_use]
+pub fn runs<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
+    let rows: Vec<[String; COLUMNS]> = cells.map(row).collect();
+    table(&HEAD, &rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>())
+}
+
+/// Whether the runs under the controller lost nothing, in a sentence.
+fn verdict(cells: &[&Cell]) -> String {
+    let protected: Vec<_> =
+        cells.iter().filter(|cell| matches!(cell.run.condition, Condition::Controlled(_))).collect();
+    if protected.is_empty() {
+        return String::new();
+    }
+    let lost: u64 = protected.iter().map(|cell| cell.lost()).sum();
+    let sent: u64 = protected.iter().map(|cell| cell.sent).sum();
+    let p99 = protected.iter().filter_map(|cell| Some(cell.normalised.as_ref()?.p99)).fold(0.0, f64::max);
+    let class = if lost == 0 && p99 < 1000.0 { "good" } else { "bad" };
+    format!(
+        "<p class=\"{class}\"><strong>With the controller {lost} of {sent} samples were lost; p99 of the normalised latency is {:.2} ms in the \
+         worst of {} runs.</strong></p>\n",
+        p99 / 1000.0,
+        protected.len()
+    )
+}
+
+/// The page of an outcome.
+///
+/// # Errors
+/// A plot cannot be drawn.
+pub fn report(outcome: &Outcome) -> Result<String> {
+    let mut body = format!(
+        "<p class=\"facts\"><code>{}</code><br>Takt {}, {} build; {}; load average before {}; {}</p>\n\
+         <p>The experiment of Choi, King and Lee, &quot;OpenFlow makes DDS really real-time&quot; (2016): a sample each {} ms, and twice the rate of \
+         the link from another host, one second on, one second off.</p>\n",
+        escape(&outcome.command),
+        escape(&outcome.version),
+        outcome.build,
+        escape(&outcome.machine),
+        escape(&outcome.load_average),
+        utc(outcome.began),
+        outcome.plan.period_ns as f64 / 1e6,
+    );
+    for program in outcome.programs() {
+        let cells: Vec<&Cell> = outcome.cells.iter().filter(|cell| cell.run.program == program).collect();
+        // Writing to a String cannot fail.
+        let _ = writeln!(body, "<h2>{}</h2>", escape(program));
+        body.push_str(&verdict(&cells));
+        body.push_str("<h3>The paper and this run</h3>\n");
+        body.push_str(&comparisons(&compare(outcome, program)));
+        for octets in &outcome.plan.backgrounds {
+            body.push_str(&figures(&cells, *octets)?);
+        }
+        body.push_str("<h3>All runs</h3>\n");
+        let mut sorted = cells.clone();
+        let key = |cell: &Cell| {
+            (cell.run.category.is_reliable(), cell.run.category.depth().unwrap_or(u32::MAX), cell.run.size)
+        };
+        sorted.sort_by_key(|cell| key(cell));
+        body.push_str(&runs(sorted.into_iter()));
+    }
+    body.push_str(
+        "<p class=\"facts\">lost: of all samples; p50, p99, max: normalised latency; one-way: from writing to arrival; late: how late the writer was; \
+         bound: of the time from host to host, by the controller; behind: of the idle run's cumulative count, at the worst second.</p>\n",
+    );
+    Ok(page("A pair under an overload of its link", &body))
+}
+
+/// A time in seconds since 1970, as text.
+fn utc(seconds: u64) -> String {
+    // Days from 1 March of the year 0, in cycles of 400 years; the year begins in March, so that the leap day is its last.
+    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let (cycle, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = year + 400 * cycle + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", second / 3600, second / 60 % 60)
+}
+
+fn comparisons(comparisons: &[Comparison]) -> String {
+    let row = |one: &Comparison| {
+        vec![one.what.to_owned(), one.paper.to_owned(), one.here.clone().unwrap_or_else(|| "not measured".to_owned())]
+    };
+    table(&["", "paper", "here"], &comparisons.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The place of the colour of a condition.
+fn colour(condition: Condition) -> usize {
+    match condition {
+        Condition::Controlled(_) => 0,
+        Condition::Overload(_) => 1,
+        Condition::Failed(_) => 2,
+        Condition::Idle => 5,
+    }
+}
+
+/// The plots under an overload in such frames: two as those of figure 5, and one as those of figure 6 for each pair.
+fn figures(cells: &[&Cell], octets: usize) -> Result<String> {
+    let name = |cell: &Cell| {
+        let condition = match cell.run.condition {
+            Condition::Idle => "idle",
+            Condition::Overload(_) => "overload",
+            Condition::Controlled(_) => "overload, controller",
+            Condition::Failed(_) => "overload, controller, failed link",
+        };
+        let reader = if cell.run.reader > 1 { format!(", reader {}", cell.run.reader) } else { String::new() };
+        format!("{}, {} B{reader}, {condition}", cell.run.category, cell.run.size)
+    };
+    let is_of = |cell: &&&Cell| cell.run.condition.frame_len().is_none_or(|len| len == octets);
+    let mut text = format!("<h3>Overload in frames of {octets} B</h3>\n");
+    for (kind, is_reliable) in [("best effort", false), ("reliable", true)] {
+        let of_kind: Vec<&&Cell> =
+            cells.iter().filter(is_of).filter(|cell| cell.run.category.is_reliable() == is_reliable).collect();
+        // One idle run and one with the controller, as in the paper, with the largest samples: the lines lie on each other.
+        let is_shown = |cell: &&&&Cell| {
+            let most = of_kind.iter().map(|other| (other.run.size, other.run.category.depth() == Some(1))).max();
+            matches!(cell.run.condition, Condition::Overload(_) | Condition::Failed(_))
+                || Some((cell.run.size, cell.run.category.depth() == Some(1))) == most
+        };
+        let mut harmed = [1, 3, 4, 2].into_iter().cycle();
+        let colour = |cell: &Cell, harmed: &mut dyn Iterator<Item = usize>| match cell.run.condition {
+            Condition::Overload(_) => harmed.next().unwrap_or(1),
+            of_others => colour(of_others),
+        };
+        let shown = of_kind.iter().filter(is_shown);
+        let lines: Vec<Line> = shown.map(|cell| cumulative((name(cell), colour(cell, &mut harmed)), cell)).collect();
+        if lines.is_empty() {
+            continue;
+        }
+        let caption = format!("Cumulative updates against time, {kind}, frames of {octets} B (figure 5 of the paper)");
+        text.push_str(&figure(CUMULATIVE, &lines, &caption)?);
+    }
+    let mut pairs: Vec<(Category, usize)> = Vec::new();
+    for cell in cells.iter().filter(is_of) {
+        if !pairs.contains(&(cell.run.category, cell.run.size)) {
+            pairs.push((cell.run.category, cell.run.size));
+        }
+    }
+    for pair in pairs {
+        let of_pair = cells.iter().filter(is_of).filter(|cell| (cell.run.category, cell.run.size) == pair);
+        let mut of_pair: Vec<_> = of_pair.collect();
+        // The largest first, so that the others are drawn over it.
+        of_pair.sort_by_key(|cell| !matches!(cell.run.condition, Condition::Overload(_)));
+        let lines: Vec<Line> =
+            of_pair.into_iter().map(|cell| normalised((name(cell), colour(cell.run.condition)), cell)).collect();
+        let caption = format!("Normalised latency, {}, samples of {} B (figure 6 of the paper)", pair.0, pair.1);
+        text.push_str(&figure(NORMALISED, &lines, &caption)?);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome::tests::outcome;
+    use super::*;
+
+    #[test]
+    fn times_are_dates_also_on_leap_days() {
+        let times = [0, 951_782_400, 1_795_429_508, 4_107_542_399].map(utc);
+        assert_eq!(
+            times,
+            ["1970-01-01 00:00 UTC", "2000-02-29 00:00 UTC", "2026-11-23 10:25 UTC", "2100-02-28 23:59 UTC"]
+        );
+    }
+
+    #[test]
+    fn page_has_plots_tables_and_the_paper_and_needs_nothing_else() {
+        let mut outcome = outcome();
+        outcome.plan.backgrounds = vec![1400];
+        outcome.command = "takt bench <script>".into();
+        let page = report(&outcome).expect("it can be drawn");
+        assert_eq!(page.matches("<svg").count(), 2, "figures 5 and 6 of one pair");
+        for part in ["figure 5 of the paper", "figure 6 of the paper", "30 of 400 lost", "prefers-color-scheme: dark"] {
+            assert!(page.contains(part), "{part}");
+        }
+        assert!(page.contains("With the controller 0 of 400 samples were lost"), "{page}");
+        assert!(!page.contains("<script") && page.contains("takt bench &lt;script&gt;"));
+        let outside = ["src=", "@import", "url(", "<link"].iter().find(|word| page.contains(**word));
+        assert_eq!(outside, None);
+    }
+}
