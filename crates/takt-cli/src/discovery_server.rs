@@ -3,8 +3,8 @@
 //! It writes where it listens, then which participants come and go, with names and addresses, and which of the other servers do not
 //! answer. User data never pass through it.
 
-use crate::domain::{DomainConfig, STEP, prepare};
-use crate::output::{note, outln};
+use crate::domain::{DomainConfig, STEP, address_and_port, prepare};
+use crate::output::{EventLog, note};
 use clap::Args;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ pub struct DiscoveryServer {
     #[command(flatten)]
     configuration: DomainConfig,
     /// Where clients find it
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:7400")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:7400", value_parser = address_and_port)]
     listen: SocketAddr,
     /// Another server, with which it exchanges what it knows; may be repeated
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -87,6 +87,7 @@ struct Log<'a> {
     participant: &'a DomainParticipant,
     known: BTreeMap<Guid, Named>,
     silent: Vec<String>,
+    output: EventLog,
 }
 
 impl Log<'_> {
@@ -97,13 +98,13 @@ impl Log<'_> {
             self.known.insert(guid, named.clone());
         }
         let Named { name, addresses } = named;
-        // The server goes on without a reader of its log.
-        let _ = if self.json {
+        if self.json {
             let participant = guid.to_string();
-            outln!("{}", json!({ "ev": event, "participant": participant, "name": name, "addresses": addresses }))
+            let line = json!({ "ev": event, "participant": participant, "name": name, "addresses": addresses });
+            self.output.line(format_args!("{line}"));
         } else {
-            outln!("{event} {guid} {name:?} at {}", addresses.join(", "))
-        };
+            self.output.line(format_args!("{event} {guid} {name:?} at {}", addresses.join(", ")));
+        }
         Ok(())
     }
 
@@ -119,12 +120,11 @@ impl Log<'_> {
     fn note_silent_servers(&mut self) -> Result<()> {
         let silent = self.participant.silent_discovery_servers()?;
         for server in silent.iter().filter(|server| !self.silent.contains(server)) {
-            // As above.
-            let _ = if self.json {
-                outln!("{}", json!({ "ev": "silent", "server": server }))
+            if self.json {
+                self.output.line(format_args!("{}", json!({ "ev": "silent", "server": server })));
             } else {
-                outln!("silent {server}: no discovery server answers there")
-            };
+                self.output.line(format_args!("silent {server}: no discovery server answers there"));
+            }
         }
         self.silent = silent;
         Ok(())
@@ -143,14 +143,15 @@ impl DiscoveryServer {
         let addresses: Vec<String> = server.addresses()?.iter().map(ToString::to_string).collect();
         let (sender, events) = channel();
         server.participant().set_listener(Box::new(Events(sender)))?;
-        // As in the log: a server without a reader of it serves.
-        let _ = if self.json {
-            outln!("{}", json!({ "ev": "listening", "domain": domain, "addresses": addresses }))
+        let mut output = EventLog::default();
+        if self.json {
+            let line = json!({ "ev": "listening", "domain": domain, "addresses": addresses });
+            output.line(format_args!("{line}"));
         } else {
-            outln!("listening domain {domain} at {}", addresses.join(" "))
-        };
+            output.line(format_args!("listening domain {domain} at {}", addresses.join(" ")));
+        }
         let participant = server.participant();
-        let mut log = Log { json: self.json, participant, known: BTreeMap::new(), silent: Vec::new() };
+        let mut log = Log { json: self.json, participant, known: BTreeMap::new(), silent: Vec::new(), output };
         let start = Instant::now();
         while !stopped() {
             match events.recv_timeout(STEP) {

@@ -55,7 +55,9 @@ fn calls(line: &str) -> Vec<Vec<String>> {
     let others = ["cargo", "cd", "git", "install", "apt"];
     let mut calls = Vec::new();
     for words in commands(line) {
-        if words.first().is_some_and(|first| others.contains(&first.as_str())) {
+        // Behind variables of the environment.
+        let program = words.iter().find(|word| !word.contains('='));
+        if program.is_some_and(|program| others.contains(&program.as_str())) {
             continue;
         }
         let places = words.iter().enumerate().filter(|(_, word)| is_takt(word));

@@ -6,6 +6,7 @@
 use crate::output::note;
 use clap::Args;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use takt::{DomainParticipant, DomainParticipantBuilder, INTEREST_PROPERTY, Runtime};
@@ -27,6 +28,9 @@ const OF_ONE_PROGRAM: [&str; 8] = [
     "tcp.listen",
     "tcp.announce",
 ];
+
+/// The variable that has the domain of ROS 2 nodes.
+const ROS_DOMAIN_ID: &str = "ROS_DOMAIN_ID";
 
 /// Which domain, by which configuration.
 #[derive(Args, Clone, Debug, Default)]
@@ -96,7 +100,25 @@ impl Domain {
     /// # Errors
     /// The configuration is wrong, or the domain cannot be joined.
     pub fn join(&self, name: &str) -> Result<DomainParticipant> {
-        let participant = prepare_observer(&self.settings()?)?.name(name).runtime(Runtime::Inline).build()?;
+        Self::join_with(&self.settings()?, name)
+    }
+
+    /// The same for a topic of ROS 2: without --domain, TAKT_DOMAIN and a configuration the domain is that of ROS_DOMAIN_ID.
+    ///
+    /// # Errors
+    /// The configuration is wrong, or the domain cannot be joined.
+    pub fn join_ros2(&self, name: &str) -> Result<DomainParticipant> {
+        let mut settings = self.settings()?;
+        let domain = std::env::var(ROS_DOMAIN_ID).unwrap_or_default();
+        if !domain.is_empty() && settings.value("participant.domain").is_none() {
+            settings.set("participant.domain", &domain, ROS_DOMAIN_ID).map_err(refused)?;
+            note!("takt: domain {domain} of {ROS_DOMAIN_ID}");
+        }
+        Self::join_with(&settings, name)
+    }
+
+    fn join_with(settings: &Settings, name: &str) -> Result<DomainParticipant> {
+        let participant = prepare_observer(settings)?.name(name).runtime(Runtime::Inline).build()?;
         // Why it is not the first choice is worth a line, and so is what it has become.
         participant.transport_report().to_string().lines().for_each(|line| note!("takt: {line}"));
         Ok(participant)
@@ -158,18 +180,39 @@ pub fn domain_id(text: &str) -> std::result::Result<u32, String> {
     id.ok_or_else(|| "a domain is a number from 0 to 232".to_owned())
 }
 
-/// Reads a number of seconds, zero or positive.
+/// The longest time that an option may say, some 31 years: a clock can count to the end of it.
+pub const MAX_TIME: Duration = Duration::from_secs(1_000_000_000);
+
+/// Reads a number of seconds, from zero to [`MAX_TIME`].
 ///
 /// # Errors
 /// The text is none.
 pub fn seconds(text: &str) -> std::result::Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()); // tidy-allow(dropped-cause): the message says what is wanted
-    seconds.ok_or_else(|| "a time is a number of seconds, such as 0.5, zero or more".to_owned())
+    let seconds = seconds.filter(|seconds| *seconds <= MAX_TIME);
+    seconds.ok_or_else(|| "a time is a number of seconds, such as 0.5, from 0 to 1e9".to_owned())
+}
+
+/// An address to listen at.
+///
+/// # Errors
+/// The text is none.
+pub fn address_and_port(text: &str) -> std::result::Result<SocketAddr, String> {
+    let address = text.parse().ok(); // tidy-allow(dropped-cause): the message says what is wanted
+    address.ok_or_else(|| "expected an IP address and a port, such as 0.0.0.0:7400 or [::1]:7400".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_have_a_port() {
+        assert_eq!(address_and_port("127.0.0.1:7400"), Ok(SocketAddr::from(([127, 0, 0, 1], 7400))));
+        for text in ["", "nonsense", "127.0.0.1", "host:7400", "127.0.0.1:70000"] {
+            assert!(address_and_port(text).is_err_and(|why| why.contains("such as 0.0.0.0:7400")), "{text}");
+        }
+    }
 
     #[test]
     fn numbers_that_are_none_are_refused_in_words() {

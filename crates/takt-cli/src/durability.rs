@@ -74,7 +74,7 @@ impl Durability {
         }
         let totals = service.totals();
         note!(
-            "takt: {} topics, {} changes, {} bytes, {} repeated, {} commits, {} topics full, {} refused, {} not served, {} doubted",
+            "takt: {} topics, {} changes, {} bytes, {} repeated, {} commits, {} topics full, {} refused, {} not served, {} doubted, {} writers held back",
             totals.topics,
             totals.samples,
             totals.bytes,
@@ -83,7 +83,8 @@ impl Durability {
             totals.full,
             totals.refused_topics,
             totals.unserved,
-            totals.doubted
+            totals.doubted,
+            totals.held_back
         );
         Ok(())
     }

@@ -17,6 +17,7 @@ use std::time::Duration;
 use takt::dynamic::TypeComparison;
 use takt::{DomainParticipant, PublicationData, SubscriptionData};
 use takt_bench::report::to_json;
+use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 use takt_config::Settings;
 
@@ -69,7 +70,8 @@ impl Types<'_> {
             return comparison.clone();
         }
         // The types of a participant that has left meanwhile fit: they keep nothing apart.
-        let comparison = self.participant.compare_types(writer, reader, TYPE_TIMEOUT);
+        let timeout = if stopped() { Duration::ZERO } else { TYPE_TIMEOUT };
+        let comparison = self.participant.compare_types(writer, reader, timeout);
         let comparison = comparison.unwrap_or(TypeComparison::Fit);
         self.compared.push((writer.clone(), reader.clone(), comparison.clone()));
         comparison

@@ -24,6 +24,7 @@ mod transport;
 
 use crate::output::note;
 use clap::{Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 use takt_bench::{Error, signal};
 
@@ -90,12 +91,40 @@ impl Command {
             _ => false,
         }
     }
+
+    /// Whether it reads, computes or asks, and leaves nothing behind: a signal ends it wherever it is.
+    fn is_question(&self) -> bool {
+        match self {
+            Self::Sdn(sdn) => sdn.is_question(),
+            Self::Config(_) | Self::Analyze(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// The command line; if there is none to run, help, version or what is wrong is written, and the exit code returned.
+fn parse() -> Result<Cli, ExitCode> {
+    Cli::try_parse().map_err(|error| {
+        let written = error.print().and_then(|()| std::io::stdout().flush());
+        let exit_code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1));
+        if error.use_stderr() {
+            return exit_code;
+        }
+        written.map_err(output::failed).map_or_else(|error| end_with(&error), |()| exit_code)
+    })
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(exit_code) => return exit_code,
+    };
     let has_contract = cli.command.ends_by_signal();
-    signal::install();
+    if cli.command.is_question() {
+        signal::install_exit();
+    } else {
+        signal::install();
+    }
     takt::warn_by_default(false);
     takt::variable_warnings().iter().for_each(|warning| note!("takt: warning: {warning}"));
     takt_xdp::register();
@@ -121,12 +150,17 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::from(if has_contract { 0 } else { signal::exit_code().unwrap_or(0) }),
-        Err(error) if output::is_closed(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            error.to_string().lines().for_each(|line| note!("takt: {line}"));
-            ExitCode::from(exit_code(&error))
-        }
+        Err(error) => end_with(&error),
     }
+}
+
+/// Says what failed, unless standard output was closed.
+fn end_with(error: &Error) -> ExitCode {
+    if output::is_closed(error) {
+        return ExitCode::SUCCESS;
+    }
+    error.to_string().lines().for_each(|line| note!("takt: {line}"));
+    ExitCode::from(exit_code(error))
 }
 
 fn exit_code(error: &Error) -> u8 {

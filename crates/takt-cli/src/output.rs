@@ -1,7 +1,8 @@
 //! Standard output and standard error of a command.
 //!
 //! A reader that closes standard output, as `takt ls | head -3` does, ends the command with exit code 0 and without a message.
-//! A closed standard error is ignored. `print!` and `eprint!` panic in both cases.
+//! A closed standard error is ignored. `print!` and `eprint!` panic in both cases. A service serves on without its events, and says so
+//! on standard error ([`EventLog`]).
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
@@ -39,9 +40,12 @@ pub(crate) use {note, out, outln, progress};
 /// It is closed ([`is_closed`]), or cannot be written to.
 pub fn write(text: Arguments<'_>) -> Result<()> {
     let mut out = io::stdout().lock();
-    out.write_fmt(text)
-        .and_then(|()| out.flush())
-        .map_err(|source| Error::Os { op: STANDARD_OUTPUT.to_owned(), source })
+    out.write_fmt(text).and_then(|()| out.flush()).map_err(failed)
+}
+
+/// A failed write to standard output.
+pub fn failed(source: io::Error) -> Error {
+    Error::Os { op: STANDARD_OUTPUT.to_owned(), source }
 }
 
 /// The same with the end of a line.
@@ -66,4 +70,23 @@ pub fn write_progress(text: Arguments<'_>) {
 /// Whether an error is that of standard output without a reader.
 pub fn is_closed(error: &Error) -> bool {
     matches!(error, Error::Os { op, source } if op == STANDARD_OUTPUT && source.kind() == ErrorKind::BrokenPipe)
+}
+
+/// The events that a service writes to standard output. The service serves on where they cannot be written, and says when that begins.
+#[derive(Debug, Default)]
+pub struct EventLog {
+    is_failing: bool,
+}
+
+impl EventLog {
+    /// Writes a line, unless it cannot be written.
+    pub fn line(&mut self, text: Arguments<'_>) {
+        let result = write_line(text);
+        if let Err(error) = &result
+            && !self.is_failing
+        {
+            note!("takt: warning: {error}; events are lost, the service goes on");
+        }
+        self.is_failing = result.is_err();
+    }
 }

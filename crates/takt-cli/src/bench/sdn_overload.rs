@@ -3,21 +3,29 @@
 use super::command_line;
 use crate::output::{note, out, outln};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use takt_bench::sdn_overload::category::Category;
-use takt_bench::sdn_overload::{Plan, run};
+use takt_bench::sdn_overload::outcome::Outcome;
+use takt_bench::sdn_overload::site::{SUBSCRIBERS, SWITCHES_MAX, Topology};
+use takt_bench::sdn_overload::{Plan, html, run};
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-Three hosts at a switch of Open vSwitch, made by takt lab; needs root and Open vSwitch. Everything it makes is gone when it ends. Each pair
-runs idle, with an overload of twice the link, and with the overload and the controller.
+Hosts at switches of Open vSwitch, made by takt lab; needs root and Open vSwitch (apt install openvswitch-switch). Everything it makes is gone
+when it ends. Each pair runs idle, with an overload of twice the links, and with the overload and the controller.
 
 Examples:
   takt bench sdn-overload --quick                       a minute
-  takt bench sdn-overload --json > overload.json        all categories and sizes, some 30 minutes
-  takt bench sdn-overload --categories best-effort --sizes 1400 --backgrounds 100,500,1000,1500
-  takt bench sdn-overload --cyclone venv/bin/python3    CycloneDDS, too, from the module cyclonedds
+  takt bench sdn-overload --out overload                all categories and sizes, frames of 100 and 1,400 B: 20 minutes
+  takt bench sdn-overload --backgrounds all             frames of 100 to 1,500 B: two hours
+  takt bench sdn-overload --quick --switches 3          three switches in a row, each link overloaded
+  takt bench sdn-overload --quick --ring                a ring of three switches, one link of which fails
+  takt bench sdn-overload --peer cyclonedds=PROGRAM     CycloneDDS, too: PROGRAM from make -C interop/peers cyclone11
+  takt bench sdn-overload --from overload/overload.json --out overload
 docs/sdn.md explains the figures.";
+
+/// The frame lengths of the paper.
+const ALL_BACKGROUNDS: [usize; 15] = [100, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1100, 1200, 1300, 1400, 1500];
 
 /// `takt bench sdn-overload`
 #[derive(Args, Clone, Debug)]
@@ -29,64 +37,145 @@ pub struct SdnOverload {
     /// best-effort, reliable-DEPTH, reliable-all [default: best-effort and reliable with 1, 50, 100 and all]
     #[arg(long, value_name = "CATEGORY", value_delimiter = ',')]
     categories: Vec<Category>,
-    /// Octets of data in a sample [default: 100,500,1000,1400, or 1400 with --quick]
+    /// Octets of data in a sample; reliable ones have the largest [default: 100,500,1000,1400, or 1400 with --quick]
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(16..=1400))]
     sizes: Vec<u64>,
-    /// Octets of a frame of the overload
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_value = "1400", value_parser = clap::value_parser!(u64).range(60..=1514))]
-    backgrounds: Vec<u64>,
+    /// Octets of a frame of the overload, from 60 to 1514, or all: 100 to 1500 [default: 100,1400, or 1400 with --quick]
+    #[arg(long, value_name = "BYTES", value_parser = backgrounds)]
+    backgrounds: Option<Backgrounds>,
     /// Length of each run [default: 25, or 5 with --quick]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: Option<u64>,
     /// Time from one sample to the next, us
     #[arg(long, default_value = "5000", value_name = "US", value_parser = clap::value_parser!(u64).range(500..=1_000_000))]
     period: u64,
-    /// Rate of the link in Mbit/s, each way
-    #[arg(long, default_value = "20", value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Rate of the links in Mbit/s, each way
+    #[arg(long, default_value = "100", value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..=1000))]
     line_rate: u32,
-    /// Frames of other traffic that wait at the link
+    /// Frames a second of the overload at most: with small frames the links have a lower rate
+    #[arg(long, default_value = "40000", value_name = "N", value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+    frame_rate: u32,
+    /// Frames of other traffic that wait at a link
     #[arg(long, default_value = "256", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     queue: u32,
-    /// A Python with the module cyclonedds: measures CycloneDDS, too
-    #[arg(long, value_name = "PYTHON")]
-    cyclone: Option<PathBuf>,
-    /// One JSON object instead of a table
+    /// Switches in a row
+    #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u8).range(1..=i64::from(SWITCHES_MAX)))]
+    switches: u8,
+    /// Three switches in a ring: idle, with the overload, and with a link that fails in the middle of the run
+    #[arg(long, conflicts_with = "switches")]
+    ring: bool,
+    /// Readers, each on a host of its own
+    #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=SUBSCRIBERS.len() as u64))]
+    readers: u64,
+    /// A program of interop/peers under the name of its product: measures that, too
+    #[arg(long = "peer", value_name = "NAME=PROGRAM", value_parser = peer)]
+    peers: Vec<(String, PathBuf)>,
+    /// Measure the products of --peer alone
+    #[arg(long, requires = "peers")]
+    without_takt: bool,
+    /// Leave overload.json (all figures and arrivals), overload.csv (arrivals) and report.html (plots) in this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Measure nothing: take the figures from an overload.json
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+    /// One JSON object with all arrivals instead of a table
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Backgrounds(Vec<usize>);
+
+fn backgrounds(text: &str) -> std::result::Result<Backgrounds, String> {
+    if text == "all" {
+        return Ok(Backgrounds(ALL_BACKGROUNDS.to_vec()));
+    }
+    let len = |text: &str| text.parse().ok().filter(|len| (60..=1514).contains(len)); // tidy-allow(dropped-cause): the text is named
+    let lens: Option<Vec<_>> = text.split(',').map(len).collect();
+    lens.map(Backgrounds)
+        .ok_or_else(|| format!("{text:?} is neither all nor numbers from 60 to 1514 with commas between"))
+}
+
+fn peer(text: &str) -> std::result::Result<(String, PathBuf), String> {
+    let is_fit = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    match text.split_once('=') {
+        Some((name, program)) if is_fit(name) && !program.is_empty() => Ok((name.to_owned(), program.into())),
+        _ => Err(format!("{text:?} is not of the form NAME=PROGRAM, with letters, digits, -, . and _ in the name")),
+    }
 }
 
 impl SdnOverload {
     /// Measures and prints.
     ///
     /// # Errors
-    /// No permission, no Open vSwitch, a pair was not admitted, or a process failed.
+    /// No permission, no Open vSwitch, a pair was not admitted, a process failed, or a file cannot be written.
     pub fn run(&self) -> Result<()> {
-        let program = std::env::current_exe().map_err(|e| Error::Os { op: "find this program".into(), source: e })?;
-        let outcome = run(&self.plan(), program, &["bench", "side"], command_line(), &mut |what| note!("{what}"))?;
+        let outcome = match &self.from {
+            Some(path) => {
+                let text =
+                    std::fs::read_to_string(path).map_err(|e| Error::os(format!("read {}", path.display()), e))?;
+                Outcome::from_json(&text)?
+            }
+            None => self.measure()?,
+        };
+        if let Some(directory) = &self.out {
+            leave(&outcome, directory)?;
+        }
         if self.json { outln!("{}", outcome.to_json()?) } else { out!("{}", outcome.to_text()) }
     }
 
+    fn measure(&self) -> Result<Outcome> {
+        let program = std::env::current_exe().map_err(|e| Error::os("find this program", e))?;
+        run(&self.plan(), program, &["bench", "side"], command_line(), &mut |what| note!("{what}"))
+    }
+
     fn plan(&self) -> Plan {
-        let lens = |given: &[u64]| given.iter().map(|len| *len as usize).collect::<Vec<_>>();
-        let either = |given: &[u64], whole: &[usize], quick: &[usize]| match (given, self.quick) {
+        let either = |given: &[usize], whole: &[usize], quick: &[usize]| match (given, self.quick) {
             ([], true) => quick.to_vec(),
             ([], false) => whole.to_vec(),
-            (given, _) => lens(given),
+            (given, _) => given.to_vec(),
         };
         let categories = match (self.categories.as_slice(), self.quick) {
             ([], true) => vec![Category::BestEffort, Category::Reliable(1)],
             ([], false) => Category::ALL.to_vec(),
             (given, _) => given.to_vec(),
         };
+        let sizes: Vec<usize> = self.sizes.iter().map(|size| *size as usize).collect();
+        let backgrounds = self.backgrounds.as_ref().map(|backgrounds| backgrounds.0.as_slice()).unwrap_or_default();
         Plan {
-            cyclone: self.cyclone.clone(),
+            peers: self.peers.clone(),
+            without_takt: self.without_takt,
+            topology: if self.ring { Topology::Ring } else { Topology::Row(self.switches) },
+            readers: self.readers as usize,
             categories,
-            sizes: either(&self.sizes, &[100, 500, 1000, 1400], &[1400]),
-            backgrounds: lens(&self.backgrounds),
+            sizes: either(&sizes, &[100, 500, 1000, 1400], &[1400]),
+            backgrounds: either(backgrounds, &[100, 1400], &[1400]),
             seconds: self.seconds.unwrap_or(if self.quick { 5 } else { 25 }),
             period_ns: self.period * 1000,
             megabits: self.line_rate,
+            frames_per_second: self.frame_rate,
             frames: self.queue,
         }
     }
+}
+
+/// Writes the files.
+fn leave(outcome: &Outcome, directory: &Path) -> Result<()> {
+    let failed = |path: &Path| {
+        let op = format!("write {}", path.display());
+        |source| Error::Os { op, source }
+    };
+    std::fs::create_dir_all(directory).map_err(failed(directory))?;
+    let files = [
+        ("overload.json", outcome.to_json()?),
+        ("overload.csv", outcome.to_csv()),
+        ("report.html", html::report(outcome)?),
+    ];
+    for (name, text) in files {
+        let path = directory.join(name);
+        std::fs::write(&path, text).map_err(failed(&path))?;
+        note!("{}", path.display());
+    }
+    Ok(())
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use takt_bench::signal::stopped;
 use takt_bench::{Error, Result};
 use takt_host::clock::Source;
 use takt_host::plan::Lack;
@@ -86,6 +87,9 @@ impl Doctor {
         let mut findings = self.of_machine()?;
         if !self.no_network {
             findings.extend(self.of_network()?);
+        }
+        if stopped() {
+            return Err(Error::Stopped);
         }
         findings.sort_by_key(|finding| !finding.matters);
         let matter = findings.iter().filter(|finding| finding.matters).count();

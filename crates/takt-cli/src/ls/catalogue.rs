@@ -8,8 +8,8 @@ use takt::compat::{check, keys_match, partitions_match};
 use takt::dynamic::TypeComparison;
 use takt::qos::{Deadline, Durability, Ownership, Partition, Reliability};
 use takt::{
-    Guid, GuidPrefix, Locator, ParticipantData, PublicationData, RefusalReason, SilentParticipant, SubscriptionData,
-    presentation_caution,
+    Guid, GuidPrefix, Locator, ParticipantData, PublicationData, RefusalReason, ReportedRefusal, SilentParticipant,
+    SubscriptionData, presentation_caution,
 };
 use takt_config::similar;
 
@@ -91,6 +91,9 @@ struct Pair {
 /// The names of participants by the prefix of their GUIDs.
 type Names = BTreeMap<GuidPrefix, String>;
 
+/// Pairs that participants report as refused by the network's controller: writer, reader, and the reason.
+type Refused = BTreeMap<(Guid, Guid), String>;
+
 impl Catalogue {
     /// Puts in order what discovery has found. `compare_types` says whether two types of one name fit.
     pub fn new(
@@ -100,6 +103,15 @@ impl Catalogue {
         subscriptions: &[SubscriptionData],
         mut compare_types: impl FnMut(&PublicationData, &SubscriptionData) -> TypeComparison,
     ) -> Self {
+        let mut refused = Refused::new();
+        for (participant, report) in participants
+            .iter()
+            .flat_map(|data| ReportedRefusal::all_of(&data.properties).map(move |report| (data, report)))
+        {
+            let local = Guid { prefix: participant.guid.prefix, entity_id: report.local };
+            let pair = if report.local.is_writer() { (local, report.remote) } else { (report.remote, local) };
+            refused.insert(pair, report.reason);
+        }
         let names: Names = participants.iter().map(|data| (data.guid.prefix, data.entity_name.0.clone())).collect();
         let mut topics: BTreeMap<&str, (Vec<&PublicationData>, Vec<&SubscriptionData>)> = BTreeMap::new();
         for publication in publications {
@@ -112,7 +124,9 @@ impl Catalogue {
         participants.sort_by(|a, b| a.guid.cmp(&b.guid));
         let mut topics: Vec<Topic> = topics
             .into_iter()
-            .map(|(name, (writers, readers))| Topic::new(name, &writers, &readers, &names, &mut compare_types))
+            .map(|(name, (writers, readers))| {
+                Topic::new(name, &writers, &readers, (&names, &refused), &mut compare_types)
+            })
             .collect();
         find_similar(&mut topics);
         // Those with pairs that do not match come first.
@@ -183,14 +197,14 @@ impl Topic {
         name: &str,
         writers: &[&PublicationData],
         readers: &[&SubscriptionData],
-        names: &Names,
+        (names, refused): (&Names, &Refused),
         compare_types: &mut impl FnMut(&PublicationData, &SubscriptionData) -> TypeComparison,
     ) -> Self {
         let mut pairs = Vec::with_capacity(writers.len() * readers.len());
         for (writer, reader) in writers.iter().flat_map(|writer| readers.iter().map(move |reader| (*writer, *reader))) {
             let is_one_name = writer.type_name == reader.type_name;
             let comparison = if is_one_name { compare_types(writer, reader) } else { TypeComparison::Fit };
-            pairs.push(Pair::new(writer, reader, comparison));
+            pairs.push(Pair::new(writer, reader, comparison, refused.get(&(writer.guid, reader.guid))));
         }
         pairs.sort_by_key(|pair| (pair.matched, pair.caution.is_none()));
         Self {
@@ -320,8 +334,15 @@ impl Display for Policies {
 }
 
 impl Pair {
-    fn new(writer: &PublicationData, reader: &SubscriptionData, comparison: TypeComparison) -> Self {
+    fn new(
+        writer: &PublicationData,
+        reader: &SubscriptionData,
+        comparison: TypeComparison,
+        refused: Option<&String>,
+    ) -> Self {
         let mut reasons = reasons(writer, reader);
+        let of_network = refused.map(|reason| RefusalReason::Network { reason: reason.clone() }.to_string());
+        reasons.extend(of_network);
         let caution = match comparison {
             TypeComparison::Fit => None,
             TypeComparison::FitWithCaution { what } => Some(format!("other implementations may refuse it: {what}")),

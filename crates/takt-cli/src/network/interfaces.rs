@@ -3,7 +3,8 @@
 use super::{is, texts};
 use crate::finding::Finding;
 use std::fs;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use takt::transport::udp::Ipv6Alone;
 use takt_bench::machine::interface_ipv4;
 use takt_config::Settings;
 
@@ -20,12 +21,9 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    fn has_link_local(&self) -> bool {
-        self.ipv6.iter().any(|one| one.ip().is_unicast_link_local())
-    }
-
-    fn has_routable_ipv6(&self) -> bool {
-        self.ipv6.iter().any(|one| !one.ip().is_unicast_link_local())
+    fn addresses(&self) -> Vec<IpAddr> {
+        let ipv6 = self.ipv6.iter().map(|one| IpAddr::V6(*one.ip()));
+        self.address.map(IpAddr::V4).into_iter().chain(ipv6).collect()
     }
 
     /// Whether it has an address of a protocol that is in use.
@@ -95,27 +93,26 @@ pub(super) fn chosen(settings: &Settings) -> Vec<Interface> {
     interfaces().into_iter().filter(is_chosen).collect()
 }
 
-/// Interfaces by which participants are not found, or not all of them, since their addresses are of IPv6 alone. One with a link-local
-/// address is named where no chosen interface has another one: ports of bridges and of containers have no more.
+/// Interfaces by which participants are not found, or not all of them, since their addresses are of IPv6 alone
+/// ([`takt::transport::udp::ipv6_alone`]).
 pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
     let chosen: Vec<Interface> = chosen(settings).into_iter().filter(|one| !one.is_loopback).collect();
     let is_on = is_ipv6_on(settings);
-    let has_other = chosen.iter().any(|one| one.address.is_some() || one.has_routable_ipv6());
-    let alone = chosen.iter().filter(|one| one.address.is_none());
-    let finding = |interface: &Interface| {
+    let kinds = takt::transport::udp::ipv6_alone(&chosen.iter().map(Interface::addresses).collect::<Vec<_>>());
+    let finding = |(interface, kind): (&Interface, Option<Ipv6Alone>)| {
         let name = &interface.name;
-        match (is_on, interface.has_routable_ipv6(), interface.has_link_local() && !has_other) {
-            (false, true, _) => Some(Finding::of_network(
+        match (is_on, kind?) {
+            (false, Ipv6Alone::Routable) => Some(Finding::of_network(
                 format!("{name} has IPv6 addresses alone, and IPv6 is off"),
                 "no participant is found by it",
                 "TAKT_IPV6=1, network.ipv6 = true, or an IPv4 address",
             )),
-            (false, false, true) => Some(Finding::of_network(
+            (false, Ipv6Alone::LinkLocal) => Some(Finding::of_network(
                 format!("{name} has a link-local IPv6 address alone, and IPv6 is off"),
                 "participants of this host find each other by loopback; those of other hosts are not found",
                 format!("ip address add ADDRESS/LENGTH dev {name}, or DHCP; TAKT_IPV6=1 at all hosts reaches those of the same link"),
             )),
-            (true, false, true) => Some(
+            (true, Ipv6Alone::LinkLocal) => Some(
                 Finding::of_network(
                     format!("{name} has a link-local IPv6 address alone"),
                     "participants of the same link that have IPv6 on are found by multicast; those behind a router are not",
@@ -123,10 +120,10 @@ pub fn ipv6_alone(settings: &Settings) -> Vec<Finding> {
                 )
                 .into_hint(),
             ),
-            _ => None,
+            (true, Ipv6Alone::Routable) => None,
         }
     };
-    alone.filter_map(finding).collect()
+    chosen.iter().zip(kinds).filter_map(finding).collect()
 }
 
 /// Interfaces whose MTU is not that of Ethernet.

@@ -275,8 +275,8 @@ fn batch(text: &str) -> std::result::Result<usize, String> {
 
 fn rate(text: &str) -> std::result::Result<f64, String> {
     match text.parse() {
-        Ok(hz) if hz > 0.0 && hz <= 1e9 => Ok(hz),
-        Ok(_) => Err("a rate is above 0 and at most 1e9".into()),
+        Ok(hz) if (1e-9..=1e9).contains(&hz) => Ok(hz),
+        Ok(_) => Err("a rate is from 1e-9 to 1e9".into()),
         Err(error) => Err(format!("{error}")),
     }
 }
@@ -362,6 +362,7 @@ mod tests {
             "--batch 0",
             "--batch 5000",
             "--rate 0",
+            "--rate 1e-20",
             "--fifo 0",
             "--fifo 100",
             "--keep-last 0",

@@ -33,6 +33,11 @@ enum SdnCommand {
 }
 
 impl Sdn {
+    /// Whether it asks a controller that runs, and holds nothing itself.
+    pub fn is_question(&self) -> bool {
+        !matches!(self.command, SdnCommand::Run(_))
+    }
+
     /// Runs the command.
     pub fn run(self) -> Result<()> {
         match self.command {

@@ -1,5 +1,6 @@
 //! `takt sdn run`: writes where it listens, then switches, ports, links and hosts as they come and go, and what it refuses.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,12 +14,16 @@ use takt_sdn::api::server::Server;
 use takt_sdn::api::service::{Access, Service};
 use takt_sdn::api::token::Token;
 use takt_sdn::api::{ApiCounters, control};
+use takt_sdn::cluster::{self, Cluster};
 use takt_sdn::contract::ContractFile;
 use takt_sdn::controller::{Config, Controller, Event};
+use takt_sdn::forwarding::parse_domains;
+use takt_sdn::isolation::Isolation;
 use takt_sdn::model::NetworkFile;
 use takt_sdn::runtime::{Identity, IdentityFiles, Runtime};
 
-use crate::output::{note, outln};
+use crate::domain::address_and_port;
+use crate::output::{EventLog, note};
 
 /// How long a signal waits at most until it is noticed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -30,6 +35,9 @@ Examples:
                                                              TLS 1.3; switches show certificates, too
   takt sdn run --network network.toml --contracts contracts.toml
                                                              pairs with contracts are admitted by proof, or refused
+  takt sdn run --isolation isolation.toml                    drop what flows between participants that it separates
+  takt sdn run --cluster etcd:http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379
+                                                             one of several controllers: a leader, or a standby that takes over
   takt sdn run --api 127.0.0.1:8080 --api-token token        REST, metrics and a web page (openssl rand -hex 32 > token)
   ovs-vsctl set bridge s1 protocols=OpenFlow13,OpenFlow14 fail_mode=secure -- set-controller s1 tcp:192.0.2.1:6653
                                                              how a bridge of Open vSwitch becomes one of its switches";
@@ -39,7 +47,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Run {
     /// Where switches connect
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:6653")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:6653", value_parser = address_and_port)]
     listen: SocketAddr,
     /// The certificate of the controller, in PEM: TLS instead of plain TCP
     #[arg(long, value_name = "FILE", requires_all = ["key", "authorities"])]
@@ -50,6 +58,9 @@ pub struct Run {
     /// The authorities that sign certificates of switches, in PEM
     #[arg(long, value_name = "FILE", requires = "certificate")]
     authorities: Option<PathBuf>,
+    /// The DDS domains whose discovery is intercepted, as in 0-9,42; pairs of other domains match without admission
+    #[arg(long, value_name = "DOMAINS", default_value = "0-9", value_parser = parse_domains)]
+    domains: BTreeSet<u16>,
     /// Let fragments of UDP pass, although discovery may pass by the controller in them
     #[arg(long)]
     allow_udp_fragments: bool,
@@ -59,14 +70,20 @@ pub struct Run {
     /// Contracts by topic, in TOML, for applications that declare none
     #[arg(long, value_name = "FILE")]
     contracts: Option<PathBuf>,
+    /// Labels of participants, and which flows between them may exist, in TOML; everything is allowed without it
+    #[arg(long, value_name = "FILE")]
+    isolation: Option<PathBuf>,
     /// Keep hosts, participants, verdicts and admitted pairs in this file, and take up what an earlier run kept there
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
+    /// Be one of several controllers, with the leader's office and its records in etcd: etcd:http://HOST:PORT, with commas between its members
+    #[arg(long, value_name = "etcd:URLS", conflicts_with = "store")]
+    cluster: Option<Cluster>,
     /// The control socket, by which takt sdn status and others ask; /run/takt/sdn/PID.sock by default
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
     /// Serve REST, metrics and the web page at this loopback address, by HTTP
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address_and_port)]
     api: Option<SocketAddr>,
     /// The token of callers of --api, in a file that only its owner can read
     #[arg(long, value_name = "FILE", requires = "api")]
@@ -121,6 +138,7 @@ impl Run {
     /// Runs until a signal comes.
     pub fn run(self) -> Result<()> {
         let mut config = Config::default();
+        config.forwarding.domains.clone_from(&self.domains);
         config.forwarding.drop_udp_fragments = !self.allow_udp_fragments;
         if let Some(path) = &self.network {
             let file = NetworkFile::load(path).map_err(|error| Error::Usage(error.to_string()))?;
@@ -131,17 +149,28 @@ impl Run {
             let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
             config.discovery.contracts = ContractFile::parse(&text).map_err(|error| fail(&error))?;
         }
+        if let Some(path) = &self.isolation {
+            let fail = |error: &dyn std::fmt::Display| Error::Usage(format!("{}: {error}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|error| fail(&error))?;
+            config.discovery.isolation = Isolation::parse(&text).map_err(|error| fail(&error))?;
+        }
         let of_listener = |source| Error::Os { op: format!("listen at {}", self.listen), source };
         let mut runtime = Runtime::listen(self.listen, self.identity()?, config).map_err(of_listener)?;
         let address = runtime.address().map_err(of_listener)?;
         if let Some(path) = &self.store {
             runtime.keep_in(path).map_err(|error| Error::NotKept { what: error.to_string() })?;
         }
+        if let Some(cluster) = &self.cluster {
+            let of_thread = |source| Error::Os { op: "start the thread of --cluster".to_owned(), source };
+            runtime.join(cluster.clone(), member_name()).map_err(of_thread)?;
+        }
         let kind = if self.certificate.is_some() { "TLS" } else { "TCP" };
+        let mut output = EventLog::default();
         if self.json {
-            outln!("{}", json!({ "event": "listening", "address": address.to_string(), "transport": kind }))?;
+            let line = json!({ "event": "listening", "address": address.to_string(), "transport": kind });
+            output.line(format_args!("{line}"));
         } else {
-            outln!("listening at {address}, {kind}")?;
+            output.line(format_args!("listening at {address}, {kind}"));
         }
         let counters = Arc::new(ApiCounters::default());
         let service = Service { source: Arc::new(runtime.questions()), access: Access::Reachable, counters };
@@ -149,15 +178,18 @@ impl Run {
         let api = self.api(service)?;
         if let Some(address) = api.as_ref().and_then(Server::address) {
             if self.json {
-                outln!("{}", json!({ "event": "api", "address": address.to_string() }))?;
+                output.line(format_args!("{}", json!({ "event": "api", "address": address.to_string() })));
             } else {
-                outln!("API and web page at http://{address}/")?;
+                output.line(format_args!("API and web page at http://{address}/"));
             }
         }
         while !stopped() {
             runtime.run_once(PAUSE).map_err(|source| Error::Os { op: "wait for switches".to_owned(), source })?;
+            while let Some(event) = runtime.poll_election() {
+                self.report_election(&event, &mut output);
+            }
             while let Some(event) = runtime.poll_event() {
-                self.report(&event)?;
+                self.report(&event, &mut output);
             }
             if let Some(why) = runtime.take_store_failure() {
                 note!("takt: warning: the store keeps nothing any more: {why}");
@@ -167,23 +199,47 @@ impl Run {
         Ok(())
     }
 
-    fn report(&self, event: &Event) -> Result<()> {
+    fn report_election(&self, event: &cluster::Event, output: &mut EventLog) {
+        let name = match event {
+            cluster::Event::Elected { .. } => "elected",
+            cluster::Event::Follows { .. } => "follows",
+            cluster::Event::Deposed(_) => "deposed",
+            cluster::Event::Unreachable(_) => "cluster-unreachable",
+        };
+        if self.json {
+            output.line(format_args!("{}", json!({ "event": name, "text": event.to_string() })));
+        } else {
+            output.line(format_args!("{event}"));
+        }
+    }
+
+    fn report(&self, event: &Event, output: &mut EventLog) {
         if self.json {
             let mut object = json!({ "event": name(event), "text": event.to_string() });
             match event {
                 Event::Admitted { pair, bound_ns } => {
                     (object["pair"], object["bound_ns"]) = (json!(pair.to_string()), json!(bound_ns));
                 }
+                Event::BoundExceeded { pair, worst_ns, bound_ns, stage } => {
+                    (object["pair"], object["worst_ns"]) = (json!(pair.to_string()), json!(worst_ns));
+                    (object["bound_ns"], object["stage"]) = (json!(bound_ns), json!(stage.to_string()));
+                }
                 Event::Refused { pair, reason } => {
                     (object["pair"], object["reason"]) = (json!(pair.to_string()), json!(reason));
                 }
                 _ => {}
             }
-            outln!("{object}")
+            output.line(format_args!("{object}"));
         } else {
-            outln!("{event}")
+            output.line(format_args!("{event}"));
         }
     }
+}
+
+/// This controller for people: its host and its process.
+fn member_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}:{}", host.trim(), std::process::id())
 }
 
 /// The event in one word, for programs.
@@ -197,6 +253,7 @@ fn name(event: &Event) -> &'static str {
         Event::Topology(_) => "topology",
         Event::Discovery(_) => "discovery",
         Event::Admitted { .. } => "admitted",
+        Event::BoundExceeded { .. } => "bound-exceeded",
         Event::Refused { .. } => "refused",
         Event::Restored { .. } => "restored",
         Event::Tree(_) => "tree",
@@ -206,6 +263,8 @@ fn name(event: &Event) -> &'static str {
         Event::AddressFound { .. } => "address-found",
         Event::Spoofed { .. } => "spoofed",
         Event::AddressConflict { .. } => "address-conflict",
+        Event::Caution { .. } => "caution",
+        Event::SharedPort { .. } => "shared-port",
     }
 }
 

@@ -1,6 +1,6 @@
 //! `takt sdn status`, `topology`, `flows`, `explain`, `admit` and `export`: what a running controller says by its control socket.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,10 +9,14 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use takt_bench::report::to_json;
 use takt_bench::{Error, Result};
+use takt_calculus::Certificate;
+use takt_calculus::composition::check;
+use takt_calculus::network::NetworkCertificate;
 use takt_sdn::api::control::{Client, ControlError};
 use takt_sdn::api::service::Status;
 use takt_sdn::api::what_if::{Verdict, WhatIf};
 use takt_sdn::contract::parse_span;
+use takt_sdn::schedule::compose;
 use takt_sdn::view::{Pair, View};
 
 use super::text;
@@ -50,6 +54,12 @@ pub struct Admit {
     /// The address of the reader's host
     #[arg(long, value_name = "ADDRESS")]
     to: IpAddr,
+    /// The multicast group by which the writer may send its samples as well, with its UDP port
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    group: Option<SocketAddr>,
+    /// The address of the host of another reader, to which it sends by the group; may be repeated
+    #[arg(long = "other", value_name = "ADDRESS", requires = "group")]
+    others: Vec<IpAddr>,
     /// Least time between two samples, such as 5ms
     #[arg(long, value_name = "TIME", value_parser = span)]
     separation: Duration,
@@ -78,6 +88,9 @@ pub struct Export {
     /// All admitted flows with what proves their bounds, instead of the state
     #[arg(long)]
     certificate: bool,
+    /// Certificates of `takt analyze` of the hosts: for each pair whose hosts have stages the whole bound with its proof, which is checked
+    #[arg(long, value_name = "FILE", requires = "certificate", num_args = 1..)]
+    hosts: Vec<PathBuf>,
     /// The control socket of the controller; may be left out if one runs here
     #[arg(long, value_name = "PATH")]
     control: Option<PathBuf>,
@@ -164,6 +177,8 @@ impl Admit {
         let asked = WhatIf {
             from: self.from,
             to: self.to,
+            group: self.group,
+            others: self.others,
             separation_ns: nanos(self.separation),
             jitter_ns: self.jitter.map(nanos),
             size: self.size,
@@ -186,8 +201,35 @@ impl Admit {
 impl Export {
     /// Writes the state, or the certificate.
     pub fn run(self) -> Result<()> {
+        if !self.hosts.is_empty() {
+            return self.compose();
+        }
         let path = if self.certificate { "/v1/certificate" } else { "/v1/state" };
         let value: Value = get(self.control.as_ref(), path)?;
         outln!("{}", to_json(&value)?)
+    }
+
+    /// Writes the whole bound of each pair whose hosts have stages, from `write` to callback.
+    fn compose(&self) -> Result<()> {
+        let read = |path: &PathBuf| -> Result<Certificate> {
+            let text = std::fs::read(path).map_err(|source| Error::os(format!("read {}", path.display()), source))?;
+            serde_json::from_slice(&text).map_err(|why| Error::Usage(format!("{}: {why}", path.display())))
+        };
+        let hosts = self.hosts.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let view: View = get(self.control.as_ref(), "/v1/state")?;
+        let network: NetworkCertificate = get(self.control.as_ref(), "/v1/certificate")?;
+        let mut claims = Vec::new();
+        for pair in view.pairs.iter().filter(|pair| !pair.hosts.is_empty()) {
+            let name = format!("{} {} to {}", pair.topic.escape_debug(), pair.writer, pair.reader);
+            let unproven = |why: &dyn std::fmt::Display| Error::NotKept { what: format!("{name}: {why}") };
+            let flow = network.flows.iter().position(|flow| flow.name == name);
+            let flow = flow.ok_or_else(|| unproven(&"its flow has left the network meanwhile"))?;
+            let separation_ns = pair.contract.as_ref().map_or(0, |contract| contract.separation_ns);
+            let claim = compose(&pair.announced_stages(), separation_ns, (network.clone(), flow), &hosts);
+            let claim = claim.map_err(|why| unproven(&why))?;
+            check(&claim).map_err(|why| unproven(&why))?;
+            claims.push(json!({ "writer": pair.writer, "reader": pair.reader, "topic": pair.topic, "claim": claim }));
+        }
+        outln!("{}", to_json(&claims)?)
     }
 }

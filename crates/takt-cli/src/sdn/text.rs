@@ -3,7 +3,7 @@
 use takt_bench::Result;
 use takt_sdn::api::service::Status;
 use takt_sdn::api::what_if::Verdict;
-use takt_sdn::view::{Decision, Hop, Pair, Port, Remedies, View};
+use takt_sdn::view::{Decision, Hop, Isolation, Pair, Place, Port, Remedies, View};
 
 use crate::output::outln;
 
@@ -34,6 +34,17 @@ pub fn status(status: &Status) -> Result<()> {
         |version| format!("on, version {version} of the network"),
     );
     outln!("  admission      {admission}")?;
+    if let Some(cluster) = &status.cluster {
+        let office = if cluster.is_leader { "leader" } else { "standby" };
+        outln!("  cluster        {office}, generation {}", cluster.generation)?;
+    }
+    if let Some(isolation) = &status.isolation {
+        let Isolation { default, labels, rules, denied_pairs, filters } = isolation;
+        let count = labels.len();
+        outln!(
+            "  isolation      default {default}, {count} labels, {rules} rules; {denied_pairs} pairs denied, {filters} filters"
+        )?;
+    }
     outln!("  switches       {}, {} connected", status.switches, status.connected_switches)?;
     outln!("  links          {}", status.links)?;
     outln!("  hosts          {}", status.hosts)?;
@@ -91,12 +102,13 @@ pub fn flows(view: &View, flows: &[&Pair]) -> Result<()> {
     if flows.is_empty() {
         return outln!("no flow has a contract; {} pairs match without one", view.pairs.len());
     }
-    outln!("{:<12} {:<24} {:>12} {:>12}  {}", "decision", "topic", "bound", "limit", "from and to")?;
+    outln!("{:<12} {:<24} {:>12} {:>12} {:>12}  {}", "decision", "topic", "measured", "bound", "limit", "from and to")?;
     for pair in flows {
+        let measured = pair.measured.map_or_else(|| "-".to_owned(), |measured| span(measured.worst_ns));
         let bound = pair.bound_ns.map_or_else(|| "-".to_owned(), span);
         let limit = pair.contract.as_ref().map_or_else(|| "-".to_owned(), |contract| span(contract.limit_ns));
         let (decision, topic) = (pair.decision.name(), pair.topic.escape_debug().to_string());
-        outln!("{decision:<12} {topic:<24} {bound:>12} {limit:>12}  {} to {}", pair.from, pair.to)?;
+        outln!("{decision:<12} {topic:<24} {measured:>12} {bound:>12} {limit:>12}  {} to {}", pair.from, pair.to)?;
         if let Some(reason) = pair.reason.as_ref().filter(|_| pair.decision == Decision::Refused) {
             outln!("             {}", reason.escape_debug())?;
         }
@@ -133,7 +145,20 @@ pub fn explain(pair: &Pair) -> Result<()> {
     if let Some(bound_ns) = pair.bound_ns {
         outln!("  bound       {}", span(bound_ns))?;
     }
-    pair.hops.iter().try_for_each(|own| outln!("  goes by     {}", hop(own)))?;
+    if let Some(measured) = &pair.measured {
+        outln!("  measured    {} at most", span(measured.worst_ns))?;
+    }
+    if pair.stages.is_empty() {
+        pair.hops.iter().try_for_each(|own| outln!("  goes by     {}", hop(own)))?;
+    }
+    for stage in &pair.stages {
+        let place = match stage.place {
+            Place::Writer => "writer's host, ",
+            Place::Network => "",
+            Place::Reader => "reader's host, ",
+        };
+        outln!("  stage       {:>12}  {place}{}", span(stage.bound_ns), stage.name.escape_debug())?;
+    }
     if let Some(reason) = &pair.reason {
         outln!("  because     {}", reason.escape_debug())?;
     }

@@ -3,7 +3,9 @@
 use super::learning::{find, hint, learn};
 use super::policies::reader_for;
 use super::receive::{Limits, Selection, receive};
+use super::type_source::TypeSource;
 use crate::domain::Domain;
+use crate::output::note;
 use clap::Args;
 use takt::dynamic::DynamicTypeSupport;
 use takt_bench::{Error, Result};
@@ -14,11 +16,13 @@ Examples:
   takt echo Square --json --count 10    ten samples, one JSON object a line
   takt echo Square --filter 'x > 5'     those samples only; writers that can do not send the rest
   takt echo Square --raw                the bytes, whatever the type
+  takt echo State --idl robots.idl --type robots::State
+  takt echo /chatter --msg std_msgs/msg/String
   takt echo Square --interface lo --peer 127.0.0.1 --timeout 5
 
 The type is learned from the writers or readers of the topic, reliability, durability and partitions are taken from
-its writers. Peers that announce no type (Fast DDS 2 without type information, for one) can be read with --raw, or with
-takt sub --type if takt has the type.";
+its writers. Peers that announce no type (Fast DDS 2 without type information, for one) can be read with --raw, with
+--idl, or with --type if takt has the type.";
 
 /// `takt echo`
 #[derive(Args, Clone, Debug)]
@@ -27,13 +31,15 @@ pub struct Echo {
     /// The topic
     topic: String,
     #[command(flatten)]
+    source: TypeSource,
+    #[command(flatten)]
     domain: Domain,
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
     limits: Limits,
     /// Print bytes in hexadecimal, without learning the type
-    #[arg(long, conflicts_with = "filter")]
+    #[arg(long, conflicts_with_all = ["filter", "type_name", "source"])]
     raw: bool,
     /// One JSON object a line instead of text
     #[arg(long)]
@@ -46,8 +52,9 @@ impl Echo {
     /// # Errors
     /// Nobody has the topic in time, its type cannot be learned, or the domain cannot be joined.
     pub fn run(&self) -> Result<()> {
-        let participant = self.domain.join("takt echo")?;
-        let topic = self.topic.as_str();
+        let given = self.source.load()?;
+        let participant = self.source.file.join(&self.domain, "takt echo")?;
+        let topic = &self.source.file.topic(&self.topic);
         let endpoints = find(&participant, topic, self.limits.deadline())?;
         let writer = endpoints.writers.first().map(|data| (data.type_name.as_str(), data.guid));
         let reader = endpoints.readers.first().map(|data| (data.type_name.as_str(), data.guid));
@@ -56,11 +63,14 @@ impl Echo {
                 what: format!("nobody writes or reads {topic}{}", hint(&participant, topic)?),
             });
         };
-        let type_ = if self.raw {
-            DynamicTypeSupport::opaque(type_name, guid.entity_id.has_key())
-        } else {
-            learn(&participant, topic, self.limits.deadline()).map_err(with_hint)?
+        let type_ = match given {
+            Some(type_) => type_,
+            None if self.raw => DynamicTypeSupport::opaque(type_name, guid.entity_id.has_key()),
+            None => learn(&participant, topic, self.limits.deadline()).map_err(with_hint)?,
         };
+        if type_.type_name() != type_name {
+            note!("takt: warning: {topic} has the type {type_name}, {} does not match it", type_.type_name());
+        }
         receive(&participant, topic, type_, reader_for(&endpoints), &self.selection, &self.limits, self.json)
     }
 }
@@ -69,7 +79,7 @@ fn with_hint(error: Error) -> Error {
     match error {
         Error::Dds(takt::Error::TypeUnavailable(reason)) => Error::NoType {
             what: reason.to_string(),
-            hint: "--raw prints the bytes; takt sub --type NAME reads it as a type that takt has",
+            hint: "--raw prints the bytes, --idl FILE reads the type from IDL, --type NAME is a type that takt has",
         },
         error => error,
     }

@@ -4,8 +4,8 @@ use super::learning::Endpoints;
 use clap::Args;
 use takt::dynamic::{reader_policies_for, writer_policies_for};
 use takt::qos::{
-    DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, PublisherQos, Reliability, ReliabilityKind,
-    SubscriberQos,
+    DataReaderQos, DataRepresentation, DataWriterQos, Durability, History, Ownership, PublisherQos, Reliability,
+    ReliabilityKind, SubscriberQos,
 };
 
 /// Policies said on the command line.
@@ -23,6 +23,9 @@ pub struct PolicyOptions {
     /// DURABILITY VOLATILE
     #[arg(long)]
     volatile: bool,
+    /// OWNERSHIP EXCLUSIVE
+    #[arg(long)]
+    exclusive: bool,
     /// HISTORY KEEP_LAST of this depth
     #[arg(long, value_name = "DEPTH", value_parser = clap::value_parser!(u32).range(1..=4096))]
     keep_last: Option<u32>,
@@ -70,6 +73,9 @@ impl PolicyOptions {
         qos.reliability = self.reliability().unwrap_or(qos.reliability);
         qos.durability = self.durability().unwrap_or(qos.durability);
         qos.history = self.history().unwrap_or(qos.history);
+        if self.exclusive {
+            qos.ownership = Ownership::Exclusive;
+        }
         qos.data_representation = self.representation().unwrap_or_else(|| qos.data_representation.clone());
         if !self.partition.is_empty() {
             subscriber.partition.names.clone_from(&self.partition);
@@ -81,6 +87,9 @@ impl PolicyOptions {
         qos.reliability = self.reliability().unwrap_or(qos.reliability);
         qos.durability = self.durability().unwrap_or(qos.durability);
         qos.history = self.history().unwrap_or(qos.history);
+        if self.exclusive {
+            qos.ownership = Ownership::Exclusive;
+        }
         qos.data_representation = self.representation().unwrap_or_else(|| qos.data_representation.clone());
         if !self.partition.is_empty() {
             publisher.partition.names.clone_from(&self.partition);

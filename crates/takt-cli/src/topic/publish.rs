@@ -2,17 +2,19 @@
 
 use super::json::from_serde;
 use super::learning::{Endpoints, endpoints, find, hint, learn, spin_until};
-use super::library;
 use super::policies::{PolicyOptions, writer_for};
 use super::receive::report_refusals;
-use crate::domain::{Domain, seconds};
+use super::type_source::TypeSource;
+use crate::domain::{Domain, MAX_TIME, STEP, seconds};
 use crate::finding::count;
 use crate::output::{note, outln};
 use clap::Args;
 use serde::Serialize;
-use std::io::BufRead;
+use std::io::{self, BufRead};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 use takt::dynamic::{DynamicDataWriter, DynamicTypeSupport};
+use takt::qos::{DataWriterQos, PublisherQos};
 use takt::xtypes::dynamic::DynamicData;
 use takt::{DomainParticipant, Error as DdsError};
 use takt_bench::signal::stopped;
@@ -22,13 +24,18 @@ const EXAMPLES: &str = r#"Examples:
   takt pub Square '{"color":"RED","x":10,"y":20,"shapesize":30}' --type ShapeType
   takt pub Square '{"color":"RED"}' --rate 10 --count 100    the type is learned from a reader or writer of Square
   takt pub Square < values.jsonl                             one JSON value a line
+  takt pub State '{"robot":3}' --idl robots.idl --type robots::State
+  takt pub /chatter '{"data":"hello"}' --msg std_msgs/msg/String --reliable
   takt pub Square '{"color":"RED"}' --dispose                the instance exists no more
 
 Members that are left out have their defaults. Policies are those that the first reader requests, unless options say
-otherwise. It waits for a reader before it writes, and for acknowledgements before it ends."#;
+otherwise. With --type or --idl the writer is there from the start, and is replaced if it does not match the first reader; its
+OWNERSHIP is SHARED unless --exclusive says otherwise. It waits for a reader before it writes, and for acknowledgements before it ends."#;
 
 /// How long readers may take to acknowledge what was written last.
 const LAST_WORDS: Duration = Duration::from_secs(10);
+/// The same once a signal has asked to stop.
+const LAST_WORDS_STOPPED: Duration = Duration::from_millis(500);
 
 /// `takt pub`
 #[derive(Args, Clone, Debug)]
@@ -38,12 +45,11 @@ pub struct Pub {
     topic: String,
     /// The value as JSON [default: values from standard input, one a line]
     value: Option<String>,
-    /// A type that takt has: ShapeType, takt::Text [default: learned]
-    #[arg(long = "type", value_name = "NAME")]
-    type_name: Option<String>,
+    #[command(flatten)]
+    source: TypeSource,
     /// Samples a second [default: 1 for a value that is repeated, as they come from standard input]
-    #[arg(long, value_name = "HZ", value_parser = rate)]
-    rate: Option<f64>,
+    #[arg(long = "rate", value_name = "HZ", value_parser = period)]
+    period: Option<Duration>,
     /// How often to write the value; 0 is until a signal [default: once]
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -76,45 +82,144 @@ struct Report<'a> {
     acknowledged: Option<bool>,
 }
 
-fn rate(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
-        _ => Err("a rate is a number of samples a second, more than 0".to_owned()),
+/// The time from one sample to the next at a rate.
+fn period(text: &str) -> std::result::Result<Duration, String> {
+    let wrong = || "a rate is a number of samples a second, more than 0 and at least 1e-9".to_owned();
+    let rate: f64 = text.parse().map_err(|_| wrong())?;
+    let period = Duration::try_from_secs_f64(1.0 / rate).map_err(|_| wrong())?;
+    if rate.is_finite() && period <= MAX_TIME { Ok(period) } else { Err(wrong()) }
+}
+
+/// A line of standard input with its number, from 1.
+type Line = (usize, io::Result<String>);
+
+/// What is written.
+enum Values<'a> {
+    /// One value, once or more.
+    Repeated(&'a str),
+    /// A value a line of standard input.
+    Lines(Lines),
+}
+
+/// Lines of standard input that are not blank. A thread reads them, since the participant has to be driven meanwhile; it ends with the
+/// input or the process.
+struct Lines {
+    first: Option<Line>,
+    rest: Receiver<Line>,
+}
+
+impl Lines {
+    /// Begins to read. An input that has ended already is an error here: it needs no reader of the topic to be found.
+    fn start() -> Result<Self> {
+        let (sender, rest) = sync_channel(16);
+        std::thread::spawn(move || {
+            let lines = (1..).zip(io::stdin().lock().lines());
+            for line in lines.filter(|(_, line)| !line.as_ref().is_ok_and(|line| line.trim().is_empty())) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        match rest.recv_timeout(STEP) {
+            Ok(line) => Ok(Self { first: Some(line), rest }),
+            Err(RecvTimeoutError::Timeout) => Ok(Self { first: None, rest }),
+            Err(RecvTimeoutError::Disconnected) => Err(no_value()),
+        }
     }
+
+    /// The next line, if there is one by now; `Some(None)` at the end.
+    fn next(&mut self) -> Option<Option<Line>> {
+        if let Some(line) = self.first.take() {
+            return Some(Some(line));
+        }
+        match self.rest.try_recv() {
+            Ok(line) => Some(Some(line)),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(None),
+        }
+    }
+}
+
+fn no_value() -> Error {
+    Error::Usage("standard input has no value; expected one JSON value a line there, or VALUE as an argument".into())
 }
 
 impl Pub {
     /// Writes all values.
     ///
     /// # Errors
-    /// There is no type or no reader in time, a value is none of the type, or the domain cannot be joined.
+    /// There is no type or no reader in time, standard input has no value, a value is none of the type, or the domain cannot be joined.
     pub fn run(&self) -> Result<()> {
-        let own = self.type_name.as_deref().map(library::find).transpose()?;
+        // All that follows is about the topic of DDS.
+        Self { topic: self.source.file.topic(&self.topic), ..self.clone() }.write_all()
+    }
+
+    fn write_all(&self) -> Result<()> {
+        let own = self.source.load()?;
         // What is wrong with the value is told before anybody is waited for.
         if let (Some(type_), Some(value)) = (&own, &self.value) {
             parse(type_, value)?;
         }
-        let participant = self.domain.join("takt pub")?;
+        let values = match &self.value {
+            Some(value) => Values::Repeated(value),
+            None => Values::Lines(Lines::start()?),
+        };
+        let participant = self.source.file.join(&self.domain, "takt pub")?;
         let deadline = self.timeout.map(|timeout| Instant::now() + timeout);
-        let found = if own.is_some() && self.no_wait {
-            Endpoints { writers: Vec::new(), readers: Vec::new() }
-        } else {
-            find(&participant, &self.topic, deadline)?
-        };
-        let type_ = match own {
-            Some(type_) => type_,
-            None => learn(&participant, &self.topic, deadline).map_err(with_hint)?,
-        };
-        let (mut qos, mut publisher) = writer_for(&found);
-        self.policies.apply_to_writer(&mut qos, &mut publisher);
-        let publisher = participant.create_publisher(publisher)?;
-        let writer = publisher.create_dynamic_datawriter(&self.topic, &type_, qos)?;
+        let (type_, writer) = self.writer(&participant, own, deadline)?;
         self.await_reader(&participant, &writer, deadline)?;
-        let written = match &self.value {
-            Some(value) => self.repeat(&participant, &writer, &parse(&type_, value)?)?,
-            None => self.write_lines(&participant, &writer, &type_)?,
+        let written = match values {
+            Values::Repeated(value) => self.repeat(&participant, &writer, &parse(&type_, value)?)?,
+            Values::Lines(lines) => self.write_lines(&participant, &writer, &type_, lines)?,
         };
         self.finish(&participant, &writer, written)
+    }
+
+    /// The writer, of a type that is learned unless takt has it.
+    fn writer(
+        &self,
+        participant: &DomainParticipant,
+        own: Option<DynamicTypeSupport>,
+        deadline: Option<Instant>,
+    ) -> Result<(DynamicTypeSupport, DynamicDataWriter)> {
+        let Some(type_) = own else {
+            let found = find(participant, &self.topic, deadline)?;
+            let type_ = learn(participant, &self.topic, deadline).map_err(with_hint)?;
+            let writer = self.create(participant, &type_, self.policies_for(&found))?;
+            return Ok((type_, writer));
+        };
+        // A reader that waits for a writer to learn the type from, as `takt echo` does, has one from the start.
+        let at_start = self.policies_for(&endpoints(participant, &self.topic)?);
+        let writer = self.create(participant, &type_, at_start.clone())?;
+        if self.no_wait {
+            return Ok((type_, writer));
+        }
+        let (qos, publisher) = self.policies_for(&find(participant, &self.topic, deadline)?);
+        // An OpenFlow controller announces the other OWNERSHIP of a reader whose pair it does not admit, or not yet.
+        let policies = (DataWriterQos { ownership: at_start.0.ownership, ..qos }, publisher);
+        if policies == at_start || writer.publication_matched_status()?.current_count > 0 {
+            return Ok((type_, writer));
+        }
+        // The second writer exists before the first is deleted: the topic has its type all the time.
+        let fitting = self.create(participant, &type_, policies)?;
+        Ok((type_, fitting))
+    }
+
+    /// Policies for the endpoints that are there, unless options say otherwise.
+    fn policies_for(&self, found: &Endpoints) -> (DataWriterQos, PublisherQos) {
+        let (mut qos, mut publisher) = writer_for(found);
+        self.policies.apply_to_writer(&mut qos, &mut publisher);
+        (qos, publisher)
+    }
+
+    fn create(
+        &self,
+        participant: &DomainParticipant,
+        type_: &DynamicTypeSupport,
+        (qos, publisher): (DataWriterQos, PublisherQos),
+    ) -> Result<DynamicDataWriter> {
+        let publisher = participant.create_publisher(publisher)?;
+        Ok(publisher.create_dynamic_datawriter(&self.topic, type_, qos)?)
     }
 
     fn await_reader(
@@ -134,7 +239,7 @@ impl Pub {
         })?;
         if matched {
             // The reader learns of the match a moment later than we do.
-            spin_until(participant, Some(Instant::now() + crate::domain::STEP), || Ok(false))?;
+            spin_until(participant, Some(Instant::now() + STEP), || Ok(false))?;
             return Ok(());
         }
         let there = endpoints(participant, &self.topic)?.readers.len();
@@ -146,7 +251,7 @@ impl Pub {
     }
 
     fn repeat(&self, participant: &DomainParticipant, writer: &DynamicDataWriter, data: &DynamicData) -> Result<u64> {
-        let period = Duration::from_secs_f64(1.0 / self.rate.unwrap_or(1.0));
+        let period = self.period.unwrap_or(Duration::from_secs(1));
         let count = self.count.unwrap_or(1);
         let mut written = 0;
         let mut due = Instant::now();
@@ -167,41 +272,28 @@ impl Pub {
         participant: &DomainParticipant,
         writer: &DynamicDataWriter,
         type_: &DynamicTypeSupport,
+        mut lines: Lines,
     ) -> Result<u64> {
-        let (sender, lines) = std::sync::mpsc::sync_channel(16);
-        // Reading blocks, and the participant has to be driven meanwhile. The thread ends with the input or the process.
-        std::thread::spawn(move || {
-            for line in std::io::stdin().lock().lines() {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
         let mut written = 0;
         let mut due = Instant::now();
         loop {
             let mut next = None;
             let result = spin_until(participant, None, || {
-                next = match lines.try_recv() {
-                    Ok(line) => Some(Some(line)),
-                    Err(std::sync::mpsc::TryRecvError::Empty) => None,
-                    Err(std::sync::mpsc::TryRecvError::Disconnected) => Some(None),
-                };
+                next = lines.next();
                 Ok(next.is_some())
             });
             match result {
                 Err(Error::Stopped) => return Ok(written),
                 result => result?,
             };
-            let Some(Some(line)) = next else { return Ok(written) };
+            let Some(Some((number, line))) = next else {
+                return if written == 0 { Err(no_value()) } else { Ok(written) };
+            };
             let line = line.map_err(|source| Error::Os { op: "read standard input".into(), source })?;
-            if line.trim().is_empty() {
-                continue;
-            }
-            let data = parse(type_, &line).map_err(|error| Error::Usage(format!("line {}: {error}", written + 1)))?;
-            if let Some(rate) = self.rate {
+            let data = parse(type_, &line).map_err(|error| Error::Usage(format!("line {number}: {error}")))?;
+            if let Some(period) = self.period {
                 spin_until(participant, Some(due), || Ok(false))?;
-                due = Instant::now().max(due) + Duration::from_secs_f64(1.0 / rate);
+                due = Instant::now().max(due) + period;
             }
             self.write(writer, &data)?;
             written += 1;
@@ -228,13 +320,13 @@ impl Pub {
         let has_reliable_readers = writer.has_reliable_readers()?;
         if readers > 0 && !has_reliable_readers {
             // A best-effort reader drops samples that its host hands it after the writer's end.
-            spin_until(participant, Some(Instant::now() + crate::domain::STEP), || Ok(false))?;
+            match spin_until(participant, Some(Instant::now() + STEP), || Ok(false)) {
+                Err(Error::Stopped) => {}
+                result => drop(result?),
+            }
         }
-        let acknowledged = match writer.wait_for_acknowledgments(LAST_WORDS) {
-            Ok(()) => has_reliable_readers.then_some(true),
-            Err(DdsError::Timeout { .. }) => Some(false),
-            Err(error) => return Err(error.into()),
-        };
+        let is_acknowledged = await_acknowledgments(writer)?;
+        let acknowledged = (has_reliable_readers || !is_acknowledged).then_some(is_acknowledged);
         let type_name = writer.type_support().type_name();
         if self.json {
             let report = Report { topic: &self.topic, type_name, written, readers, acknowledged };
@@ -253,7 +345,26 @@ impl Pub {
         if acknowledged != Some(false) {
             return Ok(());
         }
+        if stopped() {
+            return Err(Error::Stopped);
+        }
         Err(Error::NoAnswer { what: format!("some readers of {} have not acknowledged everything", self.topic) })
+    }
+}
+
+/// Waits until all reliable readers have acknowledged everything; less long once a signal has asked to stop. Says whether they have.
+fn await_acknowledgments(writer: &DynamicDataWriter) -> Result<bool> {
+    let begin = Instant::now();
+    loop {
+        match writer.wait_for_acknowledgments(crate::domain::STEP) {
+            Ok(()) => return Ok(true),
+            Err(DdsError::Timeout { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let limit = if stopped() { LAST_WORDS_STOPPED } else { LAST_WORDS };
+        if begin.elapsed() >= limit {
+            return Ok(false);
+        }
     }
 }
 
@@ -267,9 +378,10 @@ fn parse(type_: &DynamicTypeSupport, text: &str) -> Result<DynamicData> {
 
 fn with_hint(error: Error) -> Error {
     match error {
-        Error::Dds(DdsError::TypeUnavailable(reason)) => {
-            Error::NoType { what: reason.to_string(), hint: "--type NAME uses a type that takt has" }
-        }
+        Error::Dds(DdsError::TypeUnavailable(reason)) => Error::NoType {
+            what: reason.to_string(),
+            hint: "--idl FILE reads it from IDL, --type NAME uses a type that takt has",
+        },
         error => error,
     }
 }

@@ -1,7 +1,8 @@
-//! `takt type`: the type of a topic as IDL or as Rust.
+//! `takt type`: the type of a topic, or of a file, as IDL or as Rust.
 
 use super::learning::{find, hint, learn};
 use super::library;
+use super::type_source::TypeFile;
 use crate::domain::{Domain, seconds};
 use crate::output::outln;
 use clap::Args;
@@ -15,6 +16,8 @@ Examples:
   takt type Square                 the type of topic Square, learned from whoever has it
   takt type Square --rust          as Rust with the derive of takt
   takt type --own ShapeType        a type that takt has
+  takt type --idl robots.idl --type robots::State --rust
+  takt type --msg std_msgs/msg/String
   takt type Square --json";
 
 /// `takt type`
@@ -22,11 +25,16 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct ShowType {
     /// The topic
-    #[arg(required_unless_present = "own")]
+    #[arg(required_unless_present_any = ["own", "source"], conflicts_with = "source")]
     topic: Option<String>,
     /// Print a type that takt has instead: ShapeType, takt::Text
-    #[arg(long, value_name = "NAME", conflicts_with = "topic")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["topic", "source"])]
     own: Option<String>,
+    #[command(flatten)]
+    file: TypeFile,
+    /// The type of the file of --idl [default: the only one that no other type contains]
+    #[arg(long = "type", value_name = "NAME", requires = "idl")]
+    type_name: Option<String>,
     #[command(flatten)]
     domain: Domain,
     /// How long to look for the topic and to wait for its type
@@ -46,6 +54,8 @@ struct Report<'a> {
     #[serde(rename = "type")]
     type_name: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    type_hash: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     idl: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rust: Option<&'a str>,
@@ -57,9 +67,10 @@ impl ShowType {
     /// # Errors
     /// The type cannot be learned, or the domain cannot be joined.
     pub fn run(&self) -> Result<()> {
-        let type_ = match (&self.own, &self.topic) {
-            (Some(name), _) => library::find(name)?,
-            (None, topic) => {
+        let type_ = match (self.file.load(self.type_name.as_deref())?, &self.own, &self.topic) {
+            (Some(type_), ..) => type_,
+            (None, Some(name), _) => library::find(name)?,
+            (None, None, topic) => {
                 let topic = topic.as_deref().unwrap_or_default();
                 let participant = self.domain.join("takt type")?;
                 let deadline = Some(Instant::now() + self.timeout);
@@ -74,11 +85,16 @@ impl ShowType {
         };
         let print = |type_: &DynamicType| if self.rust { type_.to_rust() } else { type_.to_idl() };
         let text = type_.dynamic_type().map(print).unwrap_or_default();
+        let type_hash = self.file.type_hash()?;
         if self.json {
+            let type_hash = type_hash.as_deref();
             let (idl, rust) = if self.rust { (None, Some(text.as_str())) } else { (Some(text.as_str()), None) };
-            let report = Report { topic: self.topic.as_deref(), type_name: type_.type_name(), idl, rust };
+            let report = Report { topic: self.topic.as_deref(), type_name: type_.type_name(), type_hash, idl, rust };
             outln!("{}", takt_bench::report::to_json(&report)?)?;
         } else {
+            if let Some(type_hash) = type_hash {
+                outln!("// {type_hash}")?;
+            }
             outln!("{}", text.trim_end())?;
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::file::File;
 use crate::process::Takt;
+use takt_testkit::{not_run, require};
 
 #[test]
 fn it_says_its_version() {
@@ -113,6 +114,41 @@ fn a_standard_output_that_cannot_be_written_is_a_failure_with_its_cause() {
     }
 }
 
+#[test]
+fn help_and_version_end_as_other_output_does_where_nothing_can_be_written() {
+    for line in ["--help", "-h", "--version", "help", "perf --help", "perf ping --help", "help sdn run", "ls --version"]
+    {
+        let (text, code) = Takt::start_on_full_disk(line).complaint();
+        assert_eq!(text, "takt: write to standard output: No space left on device (os error 28)", "{line}");
+        assert_eq!(code, Some(1), "{line}");
+        let (text, code) = Takt::start_without_reader(line).complaint();
+        assert_eq!((text.as_str(), code), ("", Some(0)), "{line}");
+    }
+}
+
+/// Services write events to standard output. They serve on without it, which they say.
+#[test]
+fn services_say_once_that_their_events_cannot_be_written_and_serve_on() {
+    let sdn = "sdn run --listen 127.0.0.1:0 --control";
+    let socket = std::env::temp_dir().join(format!("takt-it-{}-full.sock", std::process::id()));
+    let sdn = format!("{sdn} {}", socket.display());
+    for line in ["discovery-server --listen 127.0.0.1:17524 --domain 220", sdn.as_str()] {
+        for (start, cause) in [
+            (Takt::start_on_full_disk as fn(&str) -> Takt, "No space left on device (os error 28)"),
+            (Takt::start_without_reader, "Broken pipe (os error 32)"),
+        ] {
+            let service = start(line);
+            let expected =
+                format!("takt: warning: write to standard output: {cause}; events are lost, the service goes on");
+            assert_eq!(service.error_line(), Some(expected), "{line}");
+            service.terminate();
+            let (text, code) = service.complaint();
+            assert_eq!(code, Some(143), "{line}: {text}");
+            assert!(!text.contains("standard output"), "{line}: {text}");
+        }
+    }
+}
+
 /// The commands that `takt` and its commands list, each with its words.
 fn all_commands(words: &str) -> Vec<String> {
     let (help, _) = Takt::start(&format!("{words} --help")).finish();
@@ -157,6 +193,26 @@ fn an_unknown_key_of_a_configuration_is_named_with_file_and_line_by_every_comman
         let named = format!("{}:3: participant.nmae: unknown", file.path());
         assert!(code == Some(1) && text.contains(&named), "{command}: {code:?} {text}");
     }
+}
+
+#[test]
+fn address_that_is_none_is_named_with_the_form_that_is_expected() {
+    for line in ["discovery-server --listen nonsense", "sdn run --listen nonsense", "sdn run --api nonsense"] {
+        let (text, code) = Takt::start(line).complaint();
+        let expected = "'nonsense' for '--";
+        let form = "<ADDRESS:PORT>': expected an IP address and a port, such as 0.0.0.0:7400";
+        assert!(code == Some(2) && text.contains(expected) && text.contains(form), "{line}: {code:?} {text}");
+    }
+}
+
+#[test]
+fn real_time_priority_that_is_not_permitted_says_what_it_needs() {
+    if let Err(why) = require::program("setpriv") {
+        return not_run(why);
+    }
+    let (text, code) = Takt::start_without_privileges("perf ping --fifo 50 --interface lo --domain 208").complaint();
+    let expected = "SCHED_FIFO priority 50, which needs root, CAP_SYS_NICE, or RLIMIT_RTPRIO (ulimit -r)";
+    assert!(code == Some(1) && text.contains(expected) && text.contains("Operation not permitted"), "{code:?} {text}");
 }
 
 #[test]

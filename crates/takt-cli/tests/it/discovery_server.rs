@@ -2,11 +2,11 @@
 
 use crate::process::Takt;
 use serde_json::Value;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicQos};
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Runtime};
+use takt_testkit::waiting::until;
 
-const PATIENCE: Duration = Duration::from_secs(90);
 const SERVERS: [&str; 2] = ["127.0.0.1:17501", "127.0.0.1:17502"];
 const DOMAIN: u32 = 190;
 
@@ -49,23 +49,15 @@ fn reader(participant: &DomainParticipant, topic: &str) -> DataReader<Number> {
         .expect("endpoint")
 }
 
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
-        std::thread::yield_now();
-    }
-}
-
 /// A sample of this topic goes from one to the other.
 fn assert_talk(from: &DomainParticipant, to: &DomainParticipant, topic: &str) {
     let (writer, reader) = (writer(from, topic), reader(to, topic));
-    wait_until(topic, || {
+    until(topic, || {
         !writer.matched_subscriptions().expect("open").is_empty()
             && !reader.matched_publications().expect("open").is_empty()
     });
     writer.write(&Number { number: 7 }).expect("open");
-    wait_until(topic, || reader.take(1).expect("open").iter().any(|sample| sample.data == Some(Number { number: 7 })));
+    until(topic, || reader.take(1).expect("open").iter().any(|sample| sample.data == Some(Number { number: 7 })));
 }
 
 #[test]
@@ -95,9 +87,9 @@ fn tools_see_all_clients_of_a_server() {
     let builder = DomainParticipant::builder(191).interfaces(["lo"]).peers([""; 0]).name("camera");
     let camera = builder.discovery_servers(["127.0.0.1:17503"]).build().expect("participant");
     let _image = writer(&camera, "Image");
-    wait_until("the server", || !camera.discovered_participants().expect("open").is_empty());
+    until("the server", || !camera.discovered_participants().expect("open").is_empty());
     let seen = || -> Value { Takt::start("ls --interface lo --domain 191 --server 127.0.0.1:17503 --json").json() };
-    wait_until("takt ls", || {
+    until("takt ls", || {
         let catalogue = seen();
         catalogue["topics"].as_array().expect("a list").iter().any(|topic| topic["name"] == "Image")
     });

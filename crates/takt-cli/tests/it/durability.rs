@@ -29,7 +29,7 @@ struct Directory(PathBuf);
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // It is the system's temporary directory: what is left is no failure of the test.
+        // A file that stays in the temporary directory fails no test.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -2,21 +2,14 @@
 
 use std::path::PathBuf;
 
+use takt_testkit::lab_text::LabText;
 use takt_testkit::{not_run, require};
 
 use crate::process::Takt;
 
-const NETWORK: &str = r#"
-[hosts.left]
-eth0 = ["10.7.0.1/24"]
-[hosts.right]
-eth0 = ["10.7.0.2/24"]
-[switches.s1]
-[[links]]
-ends = ["left:eth0", "s1"]
-[[links]]
-ends = ["s1", "right:eth0"]
-"#;
+fn network() -> String {
+    LabText::of(&["s1"]).host("left", "10.7.0.1/24", "s1").host("right", "10.7.0.2/24", "s1").body()
+}
 
 /// A file of a network whose name is this test's alone; removed with this value, and the lab with it.
 struct File(PathBuf);
@@ -46,7 +39,7 @@ fn lab_is_made_shown_used_and_removed() {
     if let Err(why) = require::open_vswitch().and_then(|()| require::program("ping")) {
         return not_run(why);
     }
-    let file = File::new("lab", NETWORK);
+    let file = File::new("lab", &network());
     let name = file.name();
     let made = Takt::start(&format!("lab up {} --json", file.0.display())).json();
     assert_eq!(made["name"], name.as_str());
@@ -74,7 +67,7 @@ fn lab_is_made_shown_used_and_removed() {
 
 #[test]
 fn mistake_in_a_file_is_named_with_the_file() {
-    let file = File::new("mistake", &NETWORK.replace("right:eth0", "right:eth1"));
+    let file = File::new("mistake", &network().replace("right:eth0", "right:eth1"));
     let (text, code) = Takt::start(&format!("lab up {}", file.0.display())).complaint();
     assert!(text.contains(&file.name()) && text.contains("there is no right:eth1"), "{text}");
     assert_eq!(code, Some(2));
@@ -85,7 +78,7 @@ fn lab_without_root_says_that_it_needs_root() {
     if let Err(why) = require::program("setpriv").and_then(|()| require::root()) {
         return not_run(why);
     }
-    let file = File::new("root", NETWORK);
+    let file = File::new("root", &network());
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     std::fs::set_permissions(&file.0, readable).unwrap();
     let nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all";

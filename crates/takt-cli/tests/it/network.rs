@@ -196,6 +196,8 @@ fn a_link_local_address_alone_is_a_finding_while_ipv6_is_off() {
         "ip address add ADDRESS/LENGTH dev takta, or DHCP; TAKT_IPV6=1 at all hosts reaches those of the same link",
     ];
     assert!(lines.iter().all(|line| text.contains(line)), "{text}");
+    let warning = "takta has link-local IPv6 addresses only, and IPv6 is off: no participant of another host is found";
+    assert!(text.contains(warning), "the library says so, too: {text}");
     let _reader = hosts.reader(0, "");
     let catalogue = hosts.list("--wait 2");
     assert_eq!(findings(&catalogue["findings"], lines[0]).len(), 1, "{catalogue}");

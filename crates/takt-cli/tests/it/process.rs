@@ -1,13 +1,11 @@
 //! A `takt` process under test.
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
-
-/// Time after which a silent process counts as hung.
-const LIMIT: Duration = Duration::from_secs(90);
+use std::time::Instant;
+use takt_testkit::waiting::{self, LIMIT, until};
 
 /// A running `takt`; dropping it kills it.
 pub struct Takt {
@@ -69,7 +67,7 @@ impl Takt {
         let mut command = Command::new(env!("CARGO_BIN_EXE_takt"));
         let command = command.args(line.split_whitespace()).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut process = command.stdout(output).spawn().unwrap();
-        let errors = listen(process.stderr.take().unwrap());
+        let errors = waiting::lines(process.stderr.take().unwrap());
         Self { process, lines: channel().1, errors }
     }
 
@@ -85,8 +83,8 @@ impl Takt {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let lines = listen(process.stdout.take().unwrap());
-        let errors = listen(process.stderr.take().unwrap());
+        let lines = waiting::lines(process.stdout.take().unwrap());
+        let errors = waiting::lines(process.stderr.take().unwrap());
         Self { process, lines, errors }
     }
 
@@ -103,10 +101,25 @@ impl Takt {
         value
     }
 
+    /// Reads its output until lines have said all of this, in any order, each as often as it stands here.
+    pub fn says(&self, wanted: &[&str]) {
+        let (mut missing, begin) = (wanted.to_vec(), Instant::now());
+        while !missing.is_empty() {
+            assert!(begin.elapsed() < waiting::LIMIT, "it does not say {missing:?}");
+            let line = self.line().unwrap_or_else(|| panic!("it ended and did not say {missing:?}"));
+            let mut found = Vec::new();
+            missing.retain(|wanted| {
+                let is_new = line.contains(wanted) && !found.contains(wanted);
+                found.extend(is_new.then_some(*wanted));
+                !is_new
+            });
+        }
+    }
+
     /// All that is left of its output, and how it ended.
     pub fn finish(mut self) -> (String, ExitStatus) {
         let rest: Vec<String> = std::iter::from_fn(|| self.line()).collect();
-        (rest.join("\n"), self.process.wait().unwrap())
+        (rest.join("\n"), self.status())
     }
 
     /// All that is left of its output, which is one JSON object; it ended well.
@@ -114,6 +127,13 @@ impl Takt {
         let (text, status) = self.finish();
         assert!(status.success(), "{status}: {text}");
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"))
+    }
+
+    /// All that is left of its output, what it said on standard error, and its exit code.
+    pub fn ending(mut self) -> (String, String, Option<i32>) {
+        let output: Vec<String> = std::iter::from_fn(|| self.line()).collect();
+        let errors: Vec<String> = std::iter::from_fn(|| next(&self.errors)).collect();
+        (output.join("\n"), errors.join("\n"), self.status().code())
     }
 
     /// Waits until it says something on standard error that begins so.
@@ -130,7 +150,22 @@ impl Takt {
     /// What else it said on standard error, and its exit code.
     pub fn complaint(mut self) -> (String, Option<i32>) {
         let text: Vec<String> = std::iter::from_fn(|| next(&self.errors)).collect();
-        (text.join("\n"), self.process.wait().unwrap().code())
+        (text.join("\n"), self.status().code())
+    }
+
+    /// How it ends: its streams are closed.
+    fn status(&mut self) -> ExitStatus {
+        waiting::wait("takt ends, whose output is closed", &mut self.process)
+    }
+
+    /// Waits until it handles SIGTERM.
+    pub fn await_signal_handler(&self) {
+        const SIGTERM: u32 = 15;
+        until("takt handles SIGTERM", || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+            u64::from_str_radix(caught, 16).unwrap() >> (SIGTERM - 1) & 1 == 1
+        });
     }
 
     /// Sends SIGTERM.
@@ -157,22 +192,9 @@ fn has_capabilities() -> bool {
     effective.trim().bytes().any(|digit| digit != b'0')
 }
 
-/// The lines of a stream, from a thread of its own.
-fn listen(stream: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(stream).lines() {
-            if sender.send(line.unwrap()).is_err() {
-                break;
-            }
-        }
-    });
-    lines
-}
-
 /// Next line; `None` at the end.
-fn next(lines: &Receiver<String>) -> Option<String> {
-    match lines.recv_timeout(LIMIT) {
+fn next(messages: &Receiver<String>) -> Option<String> {
+    match messages.recv_timeout(LIMIT) {
         Ok(line) => Some(line),
         Err(RecvTimeoutError::Disconnected) => None,
         Err(RecvTimeoutError::Timeout) => panic!("silent for {LIMIT:?}"),

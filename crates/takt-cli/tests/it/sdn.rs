@@ -2,42 +2,17 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use takt_lab::file::SWITCHES;
-use takt_lab::{Lab, LabFile};
+use takt_testkit::lab_text::{LabText, network_text};
 use takt_testkit::{not_run, require};
 
 use crate::process::Takt;
+use crate::sdn_site::{start, up};
 
-const TWO_SWITCHES: &str = r#"
-    [hosts.left]
-    eth0 = ["10.9.0.1/24"]
-    [hosts.right]
-    eth0 = ["10.9.0.2/24"]
-    [switches.s1]
-    controller = "tcp:127.0.0.1:6653"
-    [switches.s2]
-    controller = "tcp:127.0.0.1:6653"
-    [[links]]
-    ends = ["left:eth0", "s1"]
-    [[links]]
-    ends = ["s1", "s2"]
-    [[links]]
-    ends = ["s2", "right:eth0"]
-"#;
-
-/// Starts `takt` in a namespace of the lab.
-fn start(lab: &Lab, place: &str, line: &str) -> Takt {
-    lab.namespace(place).unwrap().run(|| Takt::start(line)).unwrap()
-}
-
-/// Reads what the controller writes until it has said all of this, in any order.
-fn until(controller: &Takt, wanted: &[&str]) {
-    let mut missing = wanted.to_vec();
-    while !missing.is_empty() {
-        let line = controller.line().unwrap_or_else(|| panic!("it does not say {missing:?}"));
-        missing.retain(|wanted| !line.contains(wanted));
-    }
+fn two_switches() -> LabText {
+    let text = LabText::controlled(&["s1", "s2"]).host("left", "10.9.0.1/24", "s1").link("s1", "s2");
+    text.host("right", "10.9.0.2/24", "s2")
 }
 
 #[test]
@@ -45,22 +20,17 @@ fn participants_match_and_exchange_samples_through_the_controller() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let name = format!("cli-sdn-{}", std::process::id());
-    let file: LabFile = format!("name = \"{name}\"\n{TWO_SWITCHES}").parse().unwrap();
-    let lab = Lab::up(&file).unwrap_or_else(|why| panic!("{why}"));
+    let lab = up("cli-sdn", &two_switches());
     let controller = start(&lab, SWITCHES, "sdn run --listen 127.0.0.1:6653");
-    until(
-        &controller,
-        &["listening at 127.0.0.1:6653", "switch 0000000000000001 is up", "switch 0000000000000002 is up"],
-    );
-    until(&controller, &["floods follow 1 links"]);
+    controller.says(&["listening at 127.0.0.1:6653", "switch 0000000000000001 is up", "switch 0000000000000002 is up"]);
+    controller.says(&["floods follow 1 links"]);
     let options = "--transport udp --interface eth0 --domain 3 --samples 300 --warmup 20 --json";
     let pong = start(&lab, "right", &format!("perf pong {options}"));
     let report = start(&lab, "left", &format!("perf ping {options}")).json();
     assert_eq!(pong.json()["samples"]["sent"], json!(320));
     assert_eq!((&report["samples"]["received"], &report["samples"]["lost"]), (&json!(300), &json!(0)));
     let found = ["10.9.0.1:", "10.9.0.2:"].map(|address| format!("found, {address}"));
-    until(&controller, &["without a contract", "has the address", &found[0], &found[1]]);
+    controller.says(&["without a contract", "has the address", &found[0], &found[1]]);
     controller.terminate();
     let complaint = controller.complaint().0;
     assert!(complaint.contains("2 switches, 1 links, 2 hosts"), "{complaint}");
@@ -68,13 +38,6 @@ fn participants_match_and_exchange_samples_through_the_controller() {
     assert!(discovery.is_some_and(|count| count > 0), "discovery goes by the controller: {complaint}");
     lab.remove().unwrap();
 }
-
-const NETWORK: &str = r#"
-    [[switch]]
-    datapath_id = "*"
-    model = "ovs-netdev"
-    rate_bps = 1_000_000_000
-"#;
 
 const CONTRACTS: &str = r#"
     [[contract]]
@@ -106,7 +69,13 @@ fn explain_admitted_pair(control: &str) {
     assert_eq!(status.code(), Some(1), "{text}");
     assert!(text.contains("would be refused") && text.contains("would fit   a limit of "), "{text}");
     let certificate = Takt::start(&format!("sdn export --certificate {control}")).json();
-    assert_eq!(certificate["flows"].as_array().map(Vec::len), Some(2), "samples and ACKNACKs: {certificate}");
+    let is_control = |flow: &&Value| flow["name"].as_str().is_some_and(|name| name.starts_with("control traffic"));
+    let (control, pair): (Vec<_>, Vec<_>) = certificate["flows"].as_array().unwrap().iter().partition(is_control);
+    assert_eq!(
+        (pair.len(), control.len()),
+        (2, 12),
+        "samples and ACKNACKs; three of each of four ports: {certificate}"
+    );
 }
 
 #[test]
@@ -117,20 +86,18 @@ fn reliable_pair_with_a_contract_is_admitted_and_its_samples_arrive() {
     let directory = std::env::temp_dir().join(format!("takt-cli-sdn-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let [network, contracts] = ["network.toml", "contracts.toml"].map(|name| directory.join(name));
-    std::fs::write(&network, NETWORK).unwrap();
+    std::fs::write(&network, network_text(1_000_000_000)).unwrap();
     std::fs::write(&contracts, CONTRACTS).unwrap();
-    let name = format!("cli-sdn-pair-{}", std::process::id());
-    let file: LabFile = format!("name = \"{name}\"\n{TWO_SWITCHES}").parse().unwrap();
-    let lab = Lab::up(&file).unwrap_or_else(|why| panic!("{why}"));
+    let lab = up("cli-sdn-pair", &two_switches());
     let control = format!("--control {}", directory.join("control.sock").display());
     let options = format!("--network {} --contracts {} {control}", network.display(), contracts.display());
     let controller = start(&lab, SWITCHES, &format!("sdn run --listen 127.0.0.1:6653 {options}"));
-    until(&controller, &["floods follow 1 links"]);
+    controller.says(&["floods follow 1 links"]);
     let shared = "--type ShapeType --reliable --transport udp --interface eth0 --domain 4";
     let _reader = start(&lab, "right", &format!("sub Square {shared}"));
     let value = r#"{"color":"RED","x":10}"#;
     let publisher = start(&lab, "left", &format!("pub Square {value} {shared} --rate 50 --count 100"));
-    until(&controller, &["found, with a contract", "is admitted: "]);
+    controller.says(&["found, with a contract", "is admitted: "]);
     explain_admitted_pair(&control);
     let (_, status) = publisher.finish();
     assert!(status.success(), "{status}: all samples are acknowledged");
@@ -148,7 +115,7 @@ fn controller_without_switches_answers_and_its_absence_is_an_error() {
     assert_eq!(code, Some(3), "{complaint}");
     assert!(complaint.contains("no controller answers at ") && complaint.contains("control.sock"), "{complaint}");
     let controller = Takt::start(&format!("sdn run --listen 127.0.0.1:0 --api 127.0.0.1:0 --api-open-read {control}"));
-    until(&controller, &["listening at 127.0.0.1:", "API and web page at http://127.0.0.1:"]);
+    controller.says(&["listening at 127.0.0.1:", "API and web page at http://127.0.0.1:"]);
     let (text, _) = Takt::start(&format!("sdn status {control}")).finish();
     assert!(text.contains("off: there is no description of the network"), "{text}");
     let (text, _) = Takt::start(&format!("sdn topology {control}")).finish();

@@ -60,6 +60,40 @@ fn a_publisher_learns_the_type_and_the_policies_from_a_reader() {
     assert_eq!((&lines[3]["state"], &lines[3]["key"]["color"]), (&json!("disposed"), &json!("RED")));
 }
 
+/// `takt echo` learns the type from the publisher, which has it.
+#[test]
+fn a_publisher_with_a_type_and_an_echo_without_one_find_each_other_in_either_order() {
+    let publish = || start(&format!("pub Square {VALUE} --type ShapeType --json"), 221);
+    let echo = || start("echo Square --json --count 1", 221);
+    for echo_is_first in [true, false] {
+        let (publisher, echo) = if echo_is_first {
+            let echo = echo();
+            echo.await_complaint("takt: looking for topic Square");
+            (publish(), echo)
+        } else {
+            let publisher = publish();
+            publisher.await_complaint("takt: looking for topic Square");
+            (publisher, echo())
+        };
+        assert_eq!(echo.json()["data"], serde_json::from_str::<Value>(VALUE).unwrap());
+        assert_eq!(publisher.json()["written"], json!(1));
+    }
+}
+
+#[test]
+fn a_publisher_with_a_type_takes_the_policies_of_a_reader_that_comes_later() {
+    let publisher = start(&format!("pub Square {VALUE} --type ShapeType --json"), 222);
+    publisher.await_complaint("takt: looking for topic Square");
+    let reader = start("sub Square --type ShapeType --reliable --transient-local --partition here --count 1", 222);
+    let report = publisher.json();
+    assert_eq!((&report["readers"], &report["acknowledged"]), (&json!(1), &json!(true)), "{report}");
+    assert!(reader.finish().1.success());
+    let reader = start("sub Square --type ShapeType --exclusive --count 1", 222);
+    let report = start(&format!("pub Square {VALUE} --type ShapeType --exclusive --json"), 222).json();
+    assert_eq!(report["readers"], json!(1), "{report}");
+    assert!(reader.finish().1.success());
+}
+
 #[test]
 fn values_come_from_standard_input_too() {
     let reader = start("sub Lines --type takt::Text --reliable --keep-all --json --count 3", 202);
@@ -70,6 +104,23 @@ fn values_come_from_standard_input_too() {
     let (text, _) = reader.finish();
     let texts: Vec<Value> = lines(&text).into_iter().map(|line| line["data"]["text"].clone()).collect();
     assert_eq!(texts, [json!("one"), json!("two"), json!("")]);
+}
+
+#[test]
+fn empty_standard_input_is_an_error_before_a_reader_is_awaited() {
+    for input in ["", "\n \n"] {
+        let (text, code) = Takt::start_with_input("pub Lines --interface lo --domain 208", input).complaint();
+        assert_eq!(code, Some(2), "{text}");
+        assert!(text.contains("standard input has no value; expected one JSON value a line"), "{text}");
+    }
+}
+
+#[test]
+fn value_that_is_wrong_is_named_with_its_line_of_standard_input() {
+    let line = "pub Lines --type takt::Text --no-wait --interface lo --domain 203";
+    let (text, code) = Takt::start_with_input(line, "{}\n\n{\"text\":\"two\"}\n\nnonsense\n").complaint();
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("line 5: the value is no JSON"), "{text}");
 }
 
 #[test]
@@ -105,6 +156,11 @@ fn what_is_wrong_is_told_with_an_exit_code_of_its_kind() {
         (r#"pub Square {"x":1e99} --type ShapeType"#, 2, "the value is no ShapeType: x"),
         ("pub Square {x} --type ShapeType", 2, "the value is no JSON"),
         ("pub Square {} --rate 0", 2, "more than 0"),
+        ("pub Square {} --rate 1e-20", 2, "at least 1e-9"),
+        ("pub Square {} --rate inf", 2, "a number of samples a second"),
+        ("pub Square {} --type ShapeType --timeout 1e19", 2, "from 0 to 1e9"),
+        ("type Square --timeout 1e19", 2, "from 0 to 1e9"),
+        ("echo Square --timeout 1e19", 2, "from 0 to 1e9"),
         ("sub Square --reliable --best-effort", 2, "cannot be used with"),
     ] {
         let (text, code) = start(line, 203).complaint();

@@ -1,0 +1,156 @@
+//! Where the type of a topic comes from, unless it is learned: takt itself, a file of IDL, or a message of ROS 2.
+
+use super::library;
+use crate::domain::Domain;
+use crate::output::note;
+use clap::{Args, ValueEnum};
+use std::path::{Path, PathBuf};
+use takt::DomainParticipant;
+use takt::dynamic::DynamicTypeSupport;
+use takt::xtypes::Extensibility;
+use takt::xtypes::type_object::TypeRegistry;
+use takt_bench::{Error, Result};
+use takt_idl::{Idl, Options, ros2};
+
+/// A type of takt, or of a file.
+#[derive(Args, Clone, Debug)]
+pub struct TypeSource {
+    /// A type that takt has: ShapeType, takt::Text; with --idl a type of the file [default: learned]
+    #[arg(long = "type", value_name = "NAME")]
+    pub type_name: Option<String>,
+    #[command(flatten)]
+    pub file: TypeFile,
+}
+
+/// A file that has the type.
+#[derive(Args, Clone, Debug)]
+pub struct TypeFile {
+    /// Read the type from a file of IDL
+    #[arg(long, value_name = "FILE", group = "source")]
+    idl: Option<PathBuf>,
+    /// Read the type of a ROS 2 message, such as std_msgs/msg/String; the topic is that of ROS 2
+    #[arg(long, value_name = "MESSAGE", group = "source", conflicts_with = "type_name")]
+    msg: Option<String>,
+    /// Directory of files that the file of --idl includes, or of messages; may be repeated [messages: AMENT_PREFIX_PATH, too]
+    #[arg(short = 'I', long = "include", value_name = "DIRECTORY", requires = "source")]
+    include: Vec<PathBuf>,
+    /// Extensibility of types of the file without annotation
+    #[arg(long, value_name = "KIND", value_enum, default_value = "appendable", requires = "idl")]
+    default_extensibility: Kind,
+}
+
+/// How a type may evolve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Final,
+    Appendable,
+    Mutable,
+}
+
+impl From<Kind> for Extensibility {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Final => Self::Final,
+            Kind::Appendable => Self::Appendable,
+            Kind::Mutable => Self::Mutable,
+        }
+    }
+}
+
+impl TypeSource {
+    /// The type; `None` if it has to be learned.
+    ///
+    /// # Errors
+    /// There is no such type, or the file is not read.
+    pub fn load(&self) -> Result<Option<DynamicTypeSupport>> {
+        let name = self.type_name.as_deref();
+        match self.file.load(name)? {
+            Some(type_) => Ok(Some(type_)),
+            None => name.map(library::find).transpose(),
+        }
+    }
+}
+
+impl TypeFile {
+    /// The topic that DDS has: with --msg that of the ROS 2 topic.
+    pub fn topic(&self, topic: &str) -> String {
+        if self.msg.is_some() { ros2::topic_name(topic) } else { topic.to_owned() }
+    }
+
+    /// A participant in the domain of the topic, which for --msg may be that of ROS 2.
+    ///
+    /// # Errors
+    /// The configuration is wrong, or the domain cannot be joined.
+    pub fn join(&self, domain: &Domain, name: &str) -> Result<DomainParticipant> {
+        if self.msg.is_some() { domain.join_ros2(name) } else { domain.join(name) }
+    }
+
+    /// The type hash of the message of --msg.
+    ///
+    /// # Errors
+    /// The message is not read.
+    pub fn type_hash(&self) -> Result<Option<String>> {
+        let hash = |message: &String| ros2::type_hash(&self.read_message(message)?, message).map_err(usage);
+        self.msg.as_ref().map(hash).transpose()
+    }
+
+    /// The type of this name, or the only one that topics are likely to have; `None` without a file.
+    ///
+    /// # Errors
+    /// The file is not read, or does not have the type.
+    pub fn load(&self, name: Option<&str>) -> Result<Option<DynamicTypeSupport>> {
+        if let Some(message) = &self.msg {
+            let name = ros2::type_name(message).map_err(usage)?;
+            return type_of(&self.read_message(message)?, &name).map(Some);
+        }
+        let Some(path) = &self.idl else { return Ok(None) };
+        let options =
+            Options { include: self.include.clone(), default_extensibility: self.default_extensibility.into() };
+        let idl = Idl::read(path, &options).map_err(usage)?;
+        idl.warnings().iter().for_each(|warning| note!("takt: warning: {warning}"));
+        let name = match name {
+            Some(name) => name,
+            None => only(path, &idl)?,
+        };
+        type_of(&idl, name).map(Some)
+    }
+
+    /// A message of ROS 2, from the given directories and those of an installation.
+    fn read_message(&self, message: &str) -> Result<Idl> {
+        let installed = std::env::var_os("AMENT_PREFIX_PATH").unwrap_or_default();
+        let installed = std::env::split_paths(&installed).filter(|path| !path.as_os_str().is_empty());
+        let directories: Vec<PathBuf> = self.include.iter().cloned().chain(installed).collect();
+        ros2::read(message, &directories).map_err(usage)
+    }
+}
+
+fn type_of(idl: &Idl, name: &str) -> Result<DynamicTypeSupport> {
+    let mut types = TypeRegistry::new();
+    let information = idl.type_information(name, &mut types).map_err(usage)?;
+    Ok(DynamicTypeSupport::new(information, types)?)
+}
+
+/// The only type of a file that topics are likely to have.
+fn only<'a>(path: &Path, idl: &'a Idl) -> Result<&'a str> {
+    match idl.topic_type_names()[..] {
+        [name] => Ok(name),
+        [] if idl.type_names().is_empty() => {
+            Err(Error::Usage(format!("{} has no struct and no union: a topic has one of these", path.display())))
+        }
+        [] => Err(Error::Usage(format!(
+            "{} has no type that no other type contains; --type NAME chooses one: {}",
+            path.display(),
+            idl.type_names().join(", ")
+        ))),
+        ref names => Err(Error::Usage(format!(
+            "{} has {} types of topics; --type NAME chooses one: {}",
+            path.display(),
+            names.len(),
+            names.join(", ")
+        ))),
+    }
+}
+
+fn usage(error: takt_idl::Diagnostic) -> Error {
+    Error::Usage(error.to_string())
+}

@@ -1,0 +1,145 @@
+//! `takt bench sdn-overload`: short runs between switches that it makes itself.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use takt_testkit::{not_run, overload, require};
+
+use crate::process::Takt;
+
+const SHORT: &str = "bench sdn-overload --quick --categories best-effort --line-rate 20 --json";
+
+/// A directory that is removed with its value.
+struct Directory(std::path::PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("takt-{name}-{}", std::process::id())))
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        // A test that failed may not have made it.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+fn lost(cell: &Value) -> u64 {
+    cell["sent"].as_u64().unwrap() - cell["received"].as_u64().unwrap()
+}
+
+#[test]
+fn overload_loses_samples_and_the_controller_keeps_them() {
+    let _alone = overload::alone();
+    if let Err(why) = require::open_vswitch() {
+        return not_run(why);
+    }
+    let directory = Directory::new("overload");
+    let outcome = Takt::start(&format!("{SHORT} --seconds 2 --out {}", directory.0.display())).json();
+    let cells = outcome["cells"].as_array().unwrap();
+    let conditions: Vec<_> = cells.iter().map(|cell| cell["condition"].to_string()).collect();
+    assert_eq!(conditions, ["\"idle\"", "{\"overload\":1400}", "{\"controlled\":1400}"]);
+    assert!(cells.iter().all(|cell| cell["sent"] == 400), "{conditions:?}");
+    assert!(lost(&cells[1]) > 0, "the overload is twice the link");
+    assert_eq!(lost(&cells[2]), 0, "the pair is admitted: {}", cells[2]["lost_range"]);
+    assert!(cells[2]["bound_ns"].as_u64().is_some_and(|bound_ns| bound_ns > 0) && cells[1]["bound_ns"].is_null());
+
+    // The files have the same, and the page is drawn from them again.
+    let written: Value = serde_json::from_str(&directory.text("overload.json")).unwrap();
+    assert_eq!(written, outcome);
+    let arrivals: usize = cells.iter().map(|cell| cell["received"].as_u64().unwrap() as usize).sum();
+    assert_eq!(directory.text("overload.csv").lines().count(), 1 + arrivals);
+    let page = directory.text("report.html");
+    std::fs::remove_file(directory.0.join("report.html")).unwrap();
+    let json = directory.0.join("overload.json");
+    let again = Takt::start(&format!("bench sdn-overload --from {} --out {}", json.display(), directory.0.display()));
+    let (text, status) = again.finish();
+    assert!(status.success() && text.contains("overload of 1400 B, controller"), "{text}");
+    assert_eq!(directory.text("report.html"), page);
+    assert!(page.contains("With the controller 0 of 400 samples were lost"), "{page}");
+}
+
+/// The peer program of CycloneDDS 11, or why it is not there.
+fn cyclone() -> Result<PathBuf, String> {
+    let peers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop/peers");
+    let mut make = Command::new("make");
+    make.args(["--no-print-directory", "-s", "-C", peers, "paths"]).env_remove("MAKEFLAGS").env_remove("MAKELEVEL");
+    let output = make.output().map_err(|why| format!("make: {why}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let program = PathBuf::from(text.lines().next().unwrap_or_default()).join("peer-cyclone11");
+    let missing = || format!("{} is missing: make -C interop/peers cyclone11", program.display());
+    if program.is_file() { Ok(program) } else { Err(missing()) }
+}
+
+/// With a second reader CycloneDDS sends samples by multicast. Both readers are behind the link that is overloaded.
+#[test]
+fn multicast_of_cyclonedds_to_two_readers_loses_samples_and_the_controller_keeps_them() {
+    let _alone = overload::alone();
+    let program = match require::open_vswitch().and_then(|()| cyclone()) {
+        Ok(program) => program,
+        Err(why) => return not_run(why),
+    };
+    let words = "bench sdn-overload --quick --line-rate 20 --seconds 4 --switches 2 --readers 2 --without-takt --json";
+    let outcome = Takt::start(&format!("{words} --peer cyclonedds={}", program.display())).json();
+    let cells = outcome["cells"].as_array().unwrap();
+    let of =
+        |condition: &str| -> Vec<&Value> { cells.iter().filter(|cell| cell["condition"][condition] == 1400).collect() };
+    let [without, with] = [of("overload"), of("controlled")];
+    assert_eq!((without.len(), with.len()), (4, 4), "best effort and reliable, one for each reader");
+    for cell in without {
+        assert!(lost(cell) > 0, "{} {}: the overload is twice the link", cell["category"], cell["reader"]);
+    }
+    for cell in with {
+        let range = &cell["lost_range"];
+        assert_eq!(lost(cell), 0, "{} {}: both pairs are admitted: {range}", cell["category"], cell["reader"]);
+    }
+}
+
+#[test]
+fn ring_reports_what_a_failed_link_costs() {
+    let _alone = overload::alone();
+    if let Err(why) = require::open_vswitch() {
+        return not_run(why);
+    }
+    let outcome = Takt::start(&format!("{SHORT} --ring --seconds 6")).json();
+    let cells = outcome["cells"].as_array().unwrap();
+    let conditions: Vec<_> = cells.iter().map(|cell| cell["condition"].to_string()).collect();
+    assert_eq!(conditions, ["\"idle\"", "{\"controlled\":1400}", "{\"failed\":1400}"]);
+    assert_eq!((lost(&cells[0]), lost(&cells[1])), (0, 0), "both links are there");
+    let arrivals = cells[2]["series"]["arrivals"].as_array().unwrap();
+    let last = arrivals.last().unwrap()[0].as_u64().unwrap();
+    assert_eq!(last, 1199, "samples arrive by the other way after the failure");
+    // A flow leaves its old way before it takes the new one: in between a sample may arrive by plain forwarding.
+    let [first, last] = [0, 1].map(|end| cells[2]["lost_range"][end].as_u64());
+    assert!(first.is_none_or(|first| first >= 590), "sample {first:?} is lost before the link fails");
+    assert!(last.is_none_or(|last| last < 1199), "sample {last:?} is lost after the failure is mended");
+}
+
+#[test]
+fn missing_open_vswitch_is_named_with_its_package() {
+    if let Err(why) = require::root() {
+        return not_run(why);
+    }
+    let (text, code) = Takt::start_in(SHORT, &[("PATH", "/nonexistent".to_owned())]).complaint();
+    assert!(text.contains("Open vSwitch") && text.contains("openvswitch-switch"), "{text}");
+    assert_ne!(code, Some(0));
+}
+
+#[test]
+fn options_that_are_none_are_refused_with_what_is_expected() {
+    for (option, expected) in [
+        ("--backgrounds 59", "60 to 1514"),
+        ("--peer fastdds", "NAME=PROGRAM"),
+        ("--categories fast", "reliable-DEPTH"),
+        ("--ring --switches 2", "cannot be used with"),
+    ] {
+        let (text, code) = Takt::start(&format!("bench sdn-overload {option}")).complaint();
+        assert!(text.contains(expected) && code == Some(2), "{option}: {text}");
+    }
+}

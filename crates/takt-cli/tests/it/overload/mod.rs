@@ -1,0 +1,6 @@
+//! Tests that overload networks, with switches and floods at real-time priority. The runner runs them alone, one after the other
+//! (`OVERLOAD` in `xtask/src/testing/programs.rs`).
+
+mod bench;
+mod end_to_end;
+mod survival;
