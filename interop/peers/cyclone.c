@@ -140,6 +140,8 @@ const char *adapter_open(const struct options *options) {
   if (*options->peer)
     snprintf(discovery, sizeof discovery,
              "<Discovery><ParticipantIndex>auto</ParticipantIndex><Peers><Peer address=\"%s\"/></Peers></Discovery>", options->peer);
+  else if (options->own_ports)
+    snprintf(discovery, sizeof discovery, "<Discovery><ParticipantIndex>auto</ParticipantIndex></Discovery>");
   const char *transport = *options->peer ? "<AllowMulticast>false</AllowMulticast>" : "";
   if (options->tcp_listen || *options->tcp_connect) {
     transport = "<Transport>tcp</Transport>";
@@ -171,6 +173,7 @@ static dds_qos_t *qos_of(const struct endpoint_spec *spec) {
                                spec->representation == XCDR2 ? &both[1] : &both[0]);
   dds_qset_writer_data_lifecycle(qos, spec->autodispose);
   if (spec->lifespan_ms) dds_qset_lifespan(qos, DDS_MSECS(spec->lifespan_ms));
+  if (spec->by_source) dds_qset_destination_order(qos, DDS_DESTINATIONORDER_BY_SOURCE_TIMESTAMP);
   if (spec->deadline_ms) dds_qset_deadline(qos, DDS_MSECS(spec->deadline_ms));
   if (spec->lease_ms) dds_qset_liveliness(qos, DDS_LIVELINESS_AUTOMATIC, DDS_MSECS(spec->lease_ms));
   if (spec->strength >= 0) {

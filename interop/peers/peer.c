@@ -181,6 +181,7 @@ static const char *create(const struct words *words, bool writer) {
       .filter_below = number(words, "filter_below", 0),
       .synchronous = number(words, "synchronous", 0) != 0,
       .on_demand = number(words, "on_demand", 0) != 0,
+      .by_source = !strcmp(text(words, "order", "reception"), "source"),
   };
   const char *why = adapter_create(writer, &spec, &slot->endpoint);
   if (why) { /* the names stay: a listener may still be using them */
@@ -258,6 +259,7 @@ int main(int argc, char **argv) {
       .address = text(&arguments, "address", ""),
       .peer = text(&arguments, "peer", ""),
       .max_message_bytes = (unsigned)number(&arguments, "max_message", 0),
+      .own_ports = !strcmp(text(&arguments, "ports", ""), "own"),
       .tcp_listen = (unsigned)number(&arguments, "tcp_listen", 0),
       .tcp_connect = text(&arguments, "tcp_connect", ""),
   };

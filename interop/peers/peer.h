@@ -29,6 +29,7 @@ struct options {
   const char *address;        /* IPv4 address of that interface */
   const char *peer;           /* "" = multicast discovery; else the only address that is asked, by unicast */
   unsigned max_message_bytes; /* largest datagram to send; 0 = the product's default */
+  bool own_ports;             /* discovery and samples come in at ports of their own, where the product has one for both by default */
   unsigned tcp_listen;        /* TCP alone: the port to listen at; 0 = nowhere */
   const char *tcp_connect;    /* TCP alone: ADDRESS:PORT to connect to; "" = nobody */
 };
@@ -52,6 +53,7 @@ struct endpoint_spec {
   uint64_t filter_below;  /* reader: 0 = none, else a content filter `seq < filter_below` */
   bool synchronous;       /* writer of Fast DDS: sends within write; samples of one datagram only */
   bool on_demand;         /* reader: takes when told to, instead of what comes at once */
+  bool by_source;         /* DESTINATION_ORDER BY_SOURCE_TIMESTAMP; Fast DDS refuses it, and its readers ignore it */
 };
 
 struct sample {

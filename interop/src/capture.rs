@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
 use crate::error::{output_of, shown};
 use crate::network::{Host, INTERFACE, Network, PORTS};
+use crate::process::{self, Line};
 use crate::{Error, Result};
 
 /// `_ws.expert.severity` of an error-level item.
@@ -18,8 +20,10 @@ const SEVERITY_ERROR: u64 = 0x0080_0000;
 /// RFC 863: where Takt sends an empty datagram when it wants the kernel to see whether a neighbour is still there, and a capture
 /// the mark of its end.
 const DISCARD_PORT: &str = "9";
-/// For dumpcap to write what it is handed.
+/// For dumpcap to open the interface, to write what it is handed, and to end.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Lines of dumpcap that wait to be read at most.
+const SAID: usize = 64;
 /// Between two looks at the file, which dumpcap writes to twice a second.
 const LOOK: Duration = Duration::from_millis(200);
 /// All hosts of the link, none of which answers.
@@ -79,19 +83,23 @@ impl Capture {
         let stderr = dumpcap.stderr.take().expect("stderr was piped above");
         let is_kept = std::env::var_os("TAKT_KEEP_CAPTURES").is_some();
         let mut capture = Self { dumpcap, file, host: recorded.clone(), is_kept };
+        let (sender, lines) = sync_channel(SAID);
+        // It is read to its end, or dumpcap might block on a full pipe.
+        std::thread::spawn(move || process::lines(stderr).for_each(|line| drop(sender.try_send(line))));
         // It says where it writes to once the interface is open.
-        let mut said = String::new();
-        let mut lines = BufReader::new(stderr).lines().map_while(std::result::Result::ok);
-        while let Some(line) = lines.next() {
-            if line.starts_with("File:") {
-                // Keep reading, or it might block on a full pipe.
-                std::thread::spawn(move || lines.for_each(drop));
-                return Ok(capture);
+        let (deadline, mut said) = (Instant::now() + PATIENCE, String::new());
+        loop {
+            match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Line::Whole(line)) if line.starts_with("File:") => return Ok(capture),
+                Ok(Line::Whole(line) | Line::TooLong(line)) => said += &format!("{line}\n"),
+                Err(RecvTimeoutError::Timeout) => {
+                    let awaited = "its file".to_owned();
+                    return Err(Error::Timeout { peer: "dumpcap".to_owned(), awaited, context: said });
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
             }
-            said += &line;
-            said.push('\n');
         }
-        let status = capture.dumpcap.wait();
+        let status = process::end(&mut capture.dumpcap, PATIENCE);
         Err(Error::Unavailable(format!("no capture (apt-get install tshark): `{shown}` ended ({status:?}): {said}")))
     }
 
@@ -131,7 +139,7 @@ impl Capture {
     pub fn judge(mut self) -> Result<Verdict> {
         self.await_all()?;
         output_of(Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]))?;
-        self.dumpcap.wait().map_err(Error::io("wait for dumpcap"))?;
+        process::end(&mut self.dumpcap, PATIENCE).map_err(Error::io("wait for dumpcap"))?;
         judge(&self.file)
     }
 }

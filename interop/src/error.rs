@@ -3,6 +3,8 @@
 use std::io;
 use std::process::{Command, Output, Stdio};
 
+use crate::process;
+
 /// `Result` with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -78,10 +80,10 @@ impl std::error::Error for Error {
     }
 }
 
-/// Runs `command` to its end; what it printed to standard output.
+/// Runs `command` to its end, for 300 s at most; what it printed to standard output.
 pub(crate) fn output_of(command: &mut Command) -> Result<String> {
     let shown = shown(command);
-    let output = command.stdin(Stdio::null()).output().map_err(Error::io(format!("cannot run `{shown}`")))?;
+    let output = process::output(command.stdin(Stdio::null())).map_err(Error::io(format!("cannot run `{shown}`")))?;
     checked(shown, &output)
 }
 

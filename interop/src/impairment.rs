@@ -12,6 +12,7 @@ use std::process::Stdio;
 
 use crate::error::{checked, shown};
 use crate::network::{Host, INTERFACE, LATE_BAND, Network, PORTS};
+use crate::process::output_of;
 use crate::{Error, Result};
 
 /// What to do to UDP, in per cent of the datagrams that reach (loss) or leave (the others) a host.
@@ -175,7 +176,7 @@ fn load_rules(host: &Host, rules: &str) -> Result<()> {
     let mut input = child.stdin.take().expect("stdin was piped above");
     input.write_all(rules.as_bytes()).map_err(Error::io("write nft rules"))?;
     drop(input);
-    let output = child.wait_with_output().map_err(Error::io(format!("wait for `{shown}`")))?;
+    let output = output_of(child).map_err(Error::io(format!("wait for `{shown}`")))?;
     checked(shown, &output).map(drop).map_err(|error| Error::Unavailable(format!("no packet filter: {error}")))
 }
 

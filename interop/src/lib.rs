@@ -11,6 +11,9 @@
 //! - [`capture`] records the link and has tshark judge the recording,
 //! - [`content`] says what a sample must contain, so that every received one is compared.
 //!
+//! Every process has a limit: commands 300 s, peers 20 s for each answer and for their end. Of a line 64 KiB are read, of a
+//! peer a million lines, of a command 256 MiB.
+//!
 //! Nothing here sends a packet itself, and nothing leaves the namespaces or the loopback interface.
 
 pub mod capture;
@@ -20,6 +23,7 @@ pub mod event;
 pub mod impairment;
 pub mod network;
 pub mod peer;
+mod process;
 pub mod programs;
 
 pub use error::{Error, Result};

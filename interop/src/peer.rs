@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::event::{Event, Sample};
 use crate::network::Host;
+use crate::process::{self, LINE_MAX, Line, lines};
 use crate::programs::Program;
 use crate::{Error, Result};
 
@@ -19,6 +20,10 @@ use crate::{Error, Result};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Lines of standard error that are kept for messages.
 const COMPLAINTS: usize = 12;
+/// Characters that are kept of a line that is too long.
+const COMPLAINT_LEN: usize = 240;
+/// Lines that are read of a peer: ten times those of the longest test. A peer that prints more loses its standard output.
+const EVENTS_MAX: usize = 1_000_000;
 
 /// The types of `interop/peers/interop.idl` by their key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -407,7 +412,7 @@ impl Peer {
         self.send("quit")?;
         self.done("", "quit", PATIENCE)?;
         self.commands = None;
-        self.child.wait().map(drop).map_err(Error::io(format!("wait for {}", self.name)))
+        process::end(&mut self.child, PATIENCE).map(drop).map_err(Error::io(format!("wait for {}", self.name)))
     }
 
     fn send(&mut self, command: &str) -> Result<()> {
@@ -486,22 +491,29 @@ impl Drop for Peer {
 
 fn parse_lines(output: impl Read + Send + 'static, events: Sender<Event>, complaints: Arc<Mutex<VecDeque<String>>>) {
     thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
-            match serde_json::from_str(&line) {
-                Ok(event) => {
-                    if events.send(event).is_err() {
-                        return;
+        for line in lines(output).take(EVENTS_MAX) {
+            match &line {
+                Line::Whole(text) => match serde_json::from_str(text) {
+                    Ok(event) => {
+                        if events.send(event).is_err() {
+                            return;
+                        }
                     }
+                    Err(error) => complain(&complaints, format!("not a line of the protocol ({error}): {text}")),
+                },
+                Line::TooLong(text) => {
+                    let begin: String = text.chars().take(COMPLAINT_LEN).collect();
+                    complain(&complaints, format!("a line of more than {LINE_MAX} octets: {begin}"));
                 }
-                Err(error) => complain(&complaints, format!("not a line of the protocol ({error}): {line}")),
             }
         }
+        complain(&complaints, format!("its output has ended, or has more than {EVENTS_MAX} lines"));
     });
 }
 
 fn collect_complaints(stderr: impl Read + Send + 'static, complaints: Arc<Mutex<VecDeque<String>>>) {
     thread::spawn(move || {
-        for line in BufReader::new(stderr).lines().map_while(std::result::Result::ok) {
+        for Line::Whole(line) | Line::TooLong(line) in lines(stderr) {
             complain(&complaints, line);
         }
     });

@@ -1,6 +1,8 @@
 //! The programs of README and `docs/getting-started.md` are the examples, and the examples exchange samples.
 #![allow(missing_docs)]
 
+mod newcomer;
+
 use std::io::{BufRead, BufReader, Lines};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use takt_interop::network::Network;
 use takt_interop::peer::{Endpoint, Kind, Options, Peer};
 use takt_interop::programs::Program;
 use takt_openflow::channel::Instant as Moment;
@@ -19,7 +18,7 @@ use takt_sdn::contract::ContractFile;
 use takt_sdn::discovery::{Config, Counters, Decision, Event, Interceptor, Limits, Pair};
 use takt_testkit::{not_run, require};
 
-use crate::scene::{possible, start};
+use crate::scene::{start, switched_hosts};
 
 const PORTS: [&str; 2] = ["to-left", "to-right"];
 const CONTRACTS: &str = "[[contract]]\ntopic = 'Blocked'\nseparation = '5ms'\nsize = 1400\nlimit = '1ms'\n";
@@ -62,7 +61,7 @@ impl Bridge {
             ready.send(()).expect("the test waits");
             forward(&sockets, &flag, &inbox, &report, &shared);
         });
-        is_ready.recv().expect("the bridge starts");
+        is_ready.recv_timeout(PATIENCE).expect("the bridge starts");
         Self { stops, orders, found, figures, thread: Some(thread) }
     }
 
@@ -196,7 +195,7 @@ fn refuse_and_release(domain: u32, left: Program, right: Program, reader_is_firs
     if let Err(why) = require::program("ethtool") {
         return not_run(why);
     }
-    let Some(network) = possible(Network::switched()) else { return };
+    let Some(network) = switched_hosts() else { return };
     let namespace = network.unplug_switch().expect("the switch has ports");
     let bridge = Bridge::start(&namespace);
     let options = Options { domain, ..Options::default() };

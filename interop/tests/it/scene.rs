@@ -5,7 +5,7 @@ use takt_interop::network::{Host, Network};
 use takt_interop::peer::{Options, Peer};
 use takt_interop::programs::Program;
 use takt_interop::{Error, Result};
-use takt_testkit::not_run;
+use takt_testkit::{not_run, require};
 
 /// Two peer programs, `left` and `right`, that see each other over the link only.
 pub struct Scene {
@@ -119,12 +119,24 @@ fn remarks(capture: Capture, network: &Network, programs: [Program; 2]) -> Vec<S
 }
 
 fn network_for(options: Options) -> Option<Network> {
-    possible(if options.xdp.is_some() { Network::switched() } else { Network::new() })
+    if options.xdp.is_some() { switched_hosts() } else { hosts() }
+}
+
+/// Two hosts at a switch.
+pub fn switched_hosts() -> Option<Network> {
+    has_namespaces()?;
+    possible(Network::switched())
 }
 
 /// Two hosts.
 pub fn hosts() -> Option<Network> {
+    has_namespaces()?;
     possible(Network::new())
+}
+
+/// Asked of the kernel, so that all tests without namespaces report one reason.
+fn has_namespaces() -> Option<()> {
+    require::network_namespaces().map_err(not_run).ok()
 }
 
 /// A peer program on a host.

@@ -97,6 +97,35 @@ fn that_fast_dds_says_nothing_of_its_type_is_told() {
     assert!(sample["payload"].as_str().is_some_and(|payload| payload.contains(&name)), "{sample}");
 }
 
+/// The file from which the programs of the peers are made has the type that a peer does not announce.
+#[test]
+fn a_file_of_idl_has_the_type_that_a_peer_does_not_announce() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/interop.idl");
+    let idl = ["--idl", file, "--type", "interop::NameKeyAppendable", "--timeout", "30", "--json"];
+    let peers = [(Program::FastDds2, Representation::Xcdr1), (Program::Cyclone10, Representation::Xcdr2)];
+    for (program, representation) in peers {
+        let endpoint = |id, topic| Endpoint { representation, ..endpoint(id, topic) };
+        let Some((network, mut peer)) = scene(program) else { return };
+        peer.writer(&endpoint("w", "T")).expect("created");
+        peer.write("w", &Batch { first: 40, key: 1, ..Batch::new(2, 3) }).expect("told");
+        let words = [&["echo", "T", "--count", "2"][..], &idl].concat();
+        let Some(output) = run(&network.left, &words) else { return };
+        let (out, complaints) = (text(&output.stdout), text(&output.stderr));
+        assert!(output.status.success(), "{program}: {complaints}");
+        for (line, seq) in out.lines().zip([40, 41]) {
+            let line: Value = serde_json::from_str(line).expect("JSON");
+            assert_eq!((&line["data"]["seq"], &line["data"]["id"]), (&seq.into(), &1.into()), "{program}: {line}");
+        }
+        peer.reader(&endpoint("r", "U")).expect("created");
+        let value = r#"{"name":"instance-007","id":7,"seq":9,"stamp_ns":-1,"payload":[1,2,3]}"#;
+        let words = [&["pub", "U", value][..], &idl].concat();
+        let Some(output) = run(&network.left, &words) else { return };
+        assert!(output.status.success(), "{program}: {}", text(&output.stderr));
+        let sample = peer.sample("r").expect("it arrives");
+        assert_eq!((sample.key, sample.seq, sample.len), (Some(7), 9, 3), "{program}: {sample:?}");
+    }
+}
+
 /// A process that is killed when the test is done with it.
 pub struct Background(pub Child);
 

@@ -1,196 +1,41 @@
-//! The demo: a Takt publisher on one host feeds a CycloneDDS and a Takt subscriber on another, and a CycloneDDS publisher
-//! there feeds Takt back. The hosts are network namespaces joined by a link; without root both are this machine's loopback.
+//! The demo, in two acts: Takt and CycloneDDS feed each other; then a pair of each is under an overload of its link, without and with the
+//! OpenFlow controller, and the controller refuses a third pair.
 //!
-//! `takt-demo [SECONDS]`, 5 by default. Ends with a table of samples and latencies, and fails if any sample of any pair is
-//! missing, repeated, out of order or altered.
+//! `takt-demo [PAGE]` leaves what it measured as an HTML page. The second act needs root and Open vSwitch; without them it is left out, and
+//! the exit code is 3. The exit code is 1 if a promise was not kept.
 
+mod exchange;
+mod overload;
 mod pair;
+mod screen;
 
-use std::io::{IsTerminal, Write, stdout};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
-use pair::Pair;
-use takt_interop::network::{Host, Network};
-use takt_interop::peer::{Batch, Endpoint, Kind, Options, Peer};
-use takt_interop::programs::Program;
-use takt_interop::{Error, Result};
-
-/// Samples a second and publisher.
-const RATE: u64 = 1000;
-/// Payload bytes of a sample.
-const SIZE: usize = 256;
-/// How long after the last sample was written the last one may arrive.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two looks at what has arrived.
-const TICK: Duration = Duration::from_millis(100);
-/// Sequence numbers from here on do not count.
-pub const WARM_UP: u64 = 1 << 32;
-/// After these, what is wrong will show.
-const WARM_UP_ATTEMPTS: u64 = 20;
-/// From the publishers on the left and on the right.
-const TOPICS: [&str; 2] = ["Forth", "Back"];
+/// The exit code if the second act is left out.
+const LEFT_OUT: u8 = 3;
 
 fn main() -> ExitCode {
-    let seconds = match std::env::args().nth(1).map_or(Ok(5), |word| word.parse()) {
-        Ok(seconds @ 1..=3600) => seconds,
-        _ => {
-            eprintln!("usage: takt-demo [SECONDS], from 1 to 3600");
-            return ExitCode::from(2);
-        }
-    };
-    match run(seconds) {
+    let page = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "takt-demo.html".to_owned()));
+    println!("1. Takt and CycloneDDS feed each other\n");
+    match exchange::run() {
+        Ok(true) => {}
+        Ok(false) => return failed("not every sample arrived as it was written"),
+        Err(error) => return failed(&error.to_string()),
+    }
+    println!("\n2. The network keeps the promise\n");
+    match overload::run(&page) {
         Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => {
-            eprintln!("\nnot every sample arrived as it was written");
-            ExitCode::FAILURE
+        Ok(false) => failed("admitted pairs lost samples, or the overload did no harm without the controller"),
+        Err(takt_interop::Error::Unavailable(why)) => {
+            println!("left out: {why}");
+            ExitCode::from(LEFT_OUT)
         }
-        Err(error) => {
-            eprintln!("\nthe demo failed: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error.to_string()),
     }
 }
 
-/// Whether every sample of every pair arrived.
-fn run(seconds: u64) -> Result<bool> {
-    let network = match Network::new() {
-        Ok(network) => Some(network),
-        Err(Error::Unavailable(why)) => {
-            println!("{why}\nso both hosts are this machine's loopback interface");
-            None
-        }
-        Err(error) => return Err(error),
-    };
-    let (left, right) = match &network {
-        Some(network) => (network.left.clone(), network.right.clone()),
-        None => (Host::loopback(), Host::loopback()),
-    };
-    let mut cast = Cast::start(&left, &right)?;
-    let count = seconds * RATE;
-    println!("\n{seconds} s of {RATE} samples/s of {SIZE} bytes from each publisher, reliable, every sample kept\n");
-    let mut pairs = cast.play(count)?;
-    print_table(&mut pairs, count);
-    Ok(pairs.iter().all(|pair| pair.is_complete(count)))
-}
-
-/// The programs and what they do.
-struct Cast {
-    takt_left: Peer,
-    takt_right: Peer,
-    cyclone: Peer,
-}
-
-impl Cast {
-    fn start(left: &Host, right: &Host) -> Result<Self> {
-        println!("left host {}, right host {}", left.address(), right.address());
-        let start = |program, host, what: &str| {
-            println!("  {:<16} {what}", Program::name(program));
-            Peer::start(program, host, Options::default())
-        };
-        let started = Instant::now();
-        let [forth, back] = TOPICS.map(|topic| Endpoint::new(topic, topic, Kind::Key));
-        let mut takt_left = start(Program::Takt, left, "left:  publishes Forth, subscribes to Back")?;
-        let mut takt_right = start(Program::Takt, right, "right: subscribes to Forth")?;
-        let mut cyclone = start(Program::Cyclone10, right, "right: subscribes to Forth, publishes Back")?;
-        takt_left.writer(&forth)?;
-        takt_left.reader(&back)?;
-        takt_right.reader(&forth)?;
-        cyclone.reader(&forth)?;
-        cyclone.writer(&back)?;
-        print!("waiting until they have found each other");
-        flush();
-        takt_left.matched("Forth", 2)?;
-        takt_left.matched("Back", 1)?;
-        takt_right.matched("Forth", 1)?;
-        cyclone.matched("Forth", 1)?;
-        cyclone.matched("Back", 1)?;
-        println!(": {} ms since the first program was started", started.elapsed().as_millis());
-        let mut cast = Self { takt_left, takt_right, cyclone };
-        cast.warm_up()?;
-        Ok(cast)
-    }
-
-    /// INTEROP(CycloneDDS 0.10.2): reports a match a moment before it begins to hand on samples. So each publisher writes
-    /// until all have something.
-    fn warm_up(&mut self) -> Result<()> {
-        let mut deaf = [true; 3];
-        for attempt in 0..WARM_UP_ATTEMPTS {
-            let batch = Batch { first: WARM_UP + attempt, ..Batch::new(1, SIZE) };
-            self.takt_left.write("Forth", &batch)?;
-            self.cyclone.write("Back", &batch)?;
-            let listeners =
-                [(&mut self.cyclone, "Forth"), (&mut self.takt_right, "Forth"), (&mut self.takt_left, "Back")];
-            for (deaf, (subscriber, topic)) in deaf.iter_mut().zip(listeners) {
-                *deaf &= subscriber.sample_within(topic, TICK).is_err();
-            }
-            if deaf == [false; 3] {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Has both publishers write, and watches what arrives.
-    fn play(&mut self, count: u64) -> Result<Vec<Pair>> {
-        let mut pairs = vec![
-            Pair::new("Takt -> CycloneDDS", "left to right"),
-            Pair::new("Takt -> Takt", "left to right"),
-            Pair::new("CycloneDDS -> Takt", "right to left"),
-        ];
-        let batch = Batch { period_us: 1_000_000 / RATE, ..Batch::new(count, SIZE) };
-        self.takt_left.write("Forth", &batch)?;
-        self.cyclone.write("Back", &batch)?;
-        let deadline = Instant::now() + Duration::from_micros(count * batch.period_us) + PATIENCE;
-        loop {
-            pairs[0].take(self.cyclone.pending("Forth"));
-            pairs[1].take(self.takt_right.pending("Forth"));
-            pairs[2].take(self.takt_left.pending("Back"));
-            let finished = pairs.iter().all(|pair| pair.received() >= count) || Instant::now() >= deadline;
-            print_progress(&pairs, count, finished);
-            if finished {
-                return Ok(pairs);
-            }
-            std::thread::sleep(TICK);
-        }
-    }
-}
-
-fn flush() {
-    // Nobody is told of a terminal that has gone.
-    drop(stdout().flush());
-}
-
-/// One line that is written over on a terminal; only the last one elsewhere.
-fn print_progress(pairs: &[Pair], count: u64, last: bool) {
-    let terminal = stdout().is_terminal();
-    if !terminal && !last {
-        return;
-    }
-    let shares = pairs.iter().map(|pair| format!("{} {:>3} %", pair.name, pair.received() * 100 / count));
-    let line = shares.collect::<Vec<_>>().join("   ");
-    print!("{}{line}{}", if terminal { "\r" } else { "" }, if last { "\n\n" } else { "" });
-    flush();
-}
-
-fn print_table(pairs: &mut [Pair], count: u64) {
-    println!(
-        "{:<20} {:<14} {:>7} {:>8} {:>5} {:>7} | {:>7} {:>7} {:>7} {:>7}",
-        "pair", "direction", "written", "received", "lost", "wrong", "min us", "p50 us", "p99 us", "max us"
-    );
-    for pair in pairs {
-        let [min, p50, p99, max] = pair.latencies_us();
-        println!(
-            "{:<20} {:<14} {count:>7} {:>8} {:>5} {:>7} | {min:>7} {p50:>7} {p99:>7} {max:>7}",
-            pair.name,
-            pair.direction,
-            pair.received(),
-            count.saturating_sub(pair.received()),
-            pair.wrong
-        );
-    }
-    println!(
-        "\nlatency: from the publisher's write to the subscriber's take, by the one clock of this machine; \
-         \nwrong: repeated, out of order, or not the bytes that were written"
-    );
+fn failed(why: &str) -> ExitCode {
+    eprintln!("\nthe demo failed: {why}");
+    ExitCode::FAILURE
 }

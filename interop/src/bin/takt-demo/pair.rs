@@ -3,10 +3,11 @@
 use takt_interop::content;
 use takt_interop::event::Event;
 
+use crate::exchange::{SIZE, WARM_UP};
+
 /// The samples of one pair.
 pub struct Pair {
     pub name: &'static str,
-    pub direction: &'static str,
     /// Samples that came again, out of order, or with other bytes than were written.
     pub wrong: u64,
     /// Sequence number expected next.
@@ -15,19 +16,19 @@ pub struct Pair {
 }
 
 impl Pair {
-    pub fn new(name: &'static str, direction: &'static str) -> Self {
-        Self { name, direction, wrong: 0, next: 0, latencies_ns: Vec::new() }
+    pub fn new(name: &'static str) -> Self {
+        Self { name, wrong: 0, next: 0, latencies_ns: Vec::new() }
     }
 
     /// Takes in what the subscriber reported.
     pub fn take(&mut self, events: Vec<Event>) {
         for event in events {
             let Event::Sample(sample) = event else { continue };
-            if !sample.valid || sample.seq >= crate::WARM_UP {
+            if !sample.valid || sample.seq >= WARM_UP {
                 continue;
             }
-            let expected = content::expected_hash(crate::SIZE, 0, sample.seq);
-            let genuine = sample.len == crate::SIZE && sample.hash == format!("{expected:016x}");
+            let expected = content::expected_hash(SIZE, 0, sample.seq);
+            let genuine = sample.len == SIZE && sample.hash == format!("{expected:016x}");
             self.wrong += u64::from(!genuine || sample.seq < self.next);
             self.next = sample.seq + 1;
             self.latencies_ns.push(sample.received_ns - sample.stamp_ns);

@@ -46,6 +46,8 @@ pub struct Spec {
     pub filter_below: Option<String>,
     /// A reader does not take by itself.
     pub on_demand: bool,
+    /// DESTINATION_ORDER by source timestamp.
+    pub by_source: bool,
 }
 
 impl Spec {
@@ -60,6 +62,10 @@ impl Spec {
             "transient_local" => Durability::TransientLocal,
             _ => Durability::Volatile,
         }
+    }
+
+    fn destination_order(&self) -> DestinationOrder {
+        if self.by_source { DestinationOrder::BySourceTimestamp } else { DestinationOrder::default() }
     }
 
     fn history(&self) -> History {
@@ -141,6 +147,7 @@ impl Entities {
             reliability: spec.reliability(),
             durability: spec.durability(),
             history: spec.history(),
+            destination_order: spec.destination_order(),
             durability_service: DurabilityService { history: spec.history(), ..DurabilityService::default() },
             lifespan: Lifespan { duration: spec.lifespan.map_or(takt::Duration::INFINITE, takt::Duration::from) },
             deadline: spec.deadline(),
@@ -162,6 +169,7 @@ impl Entities {
             reliability: spec.reliability(),
             durability: spec.durability(),
             history: spec.history(),
+            destination_order: spec.destination_order(),
             deadline: spec.deadline(),
             liveliness: spec.liveliness(),
             ownership: spec.ownership(),

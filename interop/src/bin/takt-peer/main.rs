@@ -62,6 +62,7 @@ impl<'a> Words<'a> {
             strength: self.values.get("strength").map(|_| self.number("strength", 0)).transpose()?,
             filter_below: self.values.get("filter_below").map(ToString::to_string),
             on_demand: self.number("on_demand", 0)? != 0,
+            by_source: self.text("order", "reception") == "source",
         })
     }
 

@@ -1,0 +1,228 @@
+//! The second act: two switches made by `takt-lab`, and twice the rate of their links from another host. A pair of CycloneDDS, unmodified, and
+//! one of Takt, first without and then with the controller, which refuses a third pair.
+//!
+//! ```text
+//! publisher ---- s1 ==== s2 ==== subscriber
+//! flooder-1 ---- s1      s2 ---- flooder-2
+//! ```
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use takt_bench::sdn_overload::category::Category;
+use takt_bench::sdn_overload::flood::Flood;
+use takt_bench::sdn_overload::html;
+use takt_bench::sdn_overload::outcome::{Cell, Run};
+use takt_bench::sdn_overload::pair::{Pair, Program};
+use takt_bench::sdn_overload::plot::{Axes, cumulative, normalised};
+use takt_bench::sdn_overload::series::Series;
+use takt_bench::sdn_overload::side::SidePlan;
+use takt_bench::sdn_overload::site::{Site, SitePlan, Topology};
+use takt_bench::sdn_overload::{Condition, contract};
+use takt_interop::programs::{self, Program as Product};
+use takt_interop::{Error, Result};
+
+use crate::screen::{Row, Screen, key};
+
+/// Length of the time with samples, without and with the controller, each.
+const SECONDS: u64 = 12;
+const PERIOD_NS: u64 = 5_000_000;
+/// Octets of data in a sample, and what a serialised one has besides.
+const SIZE: usize = 500;
+const SERIALIZED_MORE: usize = 32;
+/// Octets of a frame of the overload.
+const FRAME: usize = 1400;
+const MEGABITS: u32 = 20;
+/// Frames of other traffic that wait at a link: 146 ms.
+const FRAMES: u32 = 256;
+/// What the contracts ask for; and the third one, which is less than a frame of the overload takes.
+const LIMIT: Duration = Duration::from_millis(20);
+const STRICT: Duration = Duration::from_micros(100);
+/// Of the pair of CycloneDDS: the operator's file has its contract.
+const TOPIC: &str = "Cyclone";
+/// How long the controller may take for a verdict; the writers for the rest.
+const VERDICT_LIMIT: Duration = Duration::from_secs(30);
+const RUN_LIMIT: Duration = Duration::from_secs(60);
+/// A sample that is under way so long is not drawn as lost yet.
+const UNDER_WAY_NS: u64 = 1_000_000_000;
+const TICK: Duration = Duration::from_millis(200);
+
+/// What was measured without or with the controller.
+struct Act {
+    series: Vec<Series>,
+    bounds_ns: Vec<Option<u64>>,
+}
+
+/// Whether the promise was kept: without the controller samples were lost, with it none.
+pub fn run(page: &Path) -> Result<bool> {
+    let programs = programs()?;
+    println!(
+        "publisher and subscriber at two switches, links of {MEGABITS} Mbit/s, and {} Mbit/s from another host, one second on, one second off.\n\
+         A pair of CycloneDDS, unmodified, and a pair of Takt: {SIZE} B each 5 ms, best effort.\n{}\n",
+        2 * MEGABITS,
+        key()
+    );
+    println!("without the controller");
+    let plain = perform(&programs, &mut site(false)?)?;
+    println!("\nwith the controller");
+    let mut site = site(true)?;
+    let kept = perform(&programs, &mut site)?;
+    let refusal = refuse(&programs[1], &mut site)?;
+    drop(site);
+    println!("\n  third pair: it asked for {:.1} ms and is refused: it {refusal}\n", STRICT.as_secs_f64() * 1e3);
+    for ((program, without), with) in programs.iter().zip(&plain.series).zip(&kept.series) {
+        let lost = |series: &Series| series.sent - series.received();
+        println!(
+            "  {:<14} {} samples lost without the controller, {} with it",
+            program.name(),
+            lost(without),
+            lost(with)
+        );
+    }
+    std::fs::write(page, picture(&programs, [&plain, &kept], &refusal)?)
+        .map_err(|source| Error::Io { op: format!("write {}", page.display()), source })?;
+    println!("\nthe picture: {}", page.display());
+    let are_lost = |act: &Act| act.series.iter().map(|series| series.received() < series.sent).collect::<Vec<_>>();
+    Ok(are_lost(&plain) == [true; 2] && are_lost(&kept) == [false; 2])
+}
+
+/// CycloneDDS and Takt.
+fn programs() -> Result<[Program; 2]> {
+    let takt = programs::takt()?;
+    let cyclone = Product::Cyclone11.executable()?;
+    Ok([Program::peer("CycloneDDS", cyclone), Program::takt(takt, &["bench", "side"])])
+}
+
+fn site(is_controlled: bool) -> Result<Site> {
+    let plan = SitePlan {
+        name: "demo".to_owned(),
+        topology: Topology::Row(2),
+        readers: 1,
+        megabits: MEGABITS,
+        frames: FRAMES,
+        contracts: is_controlled.then(|| contract(TOPIC, PERIOD_NS, SIZE + SERIALIZED_MORE, LIMIT)),
+    };
+    Site::new(plan).map_err(|why| {
+        Error::Unavailable(format!(
+            "no network with switches can be made: {why}\nit needs root (sudo make demo) and Open vSwitch (apt install openvswitch-switch)"
+        ))
+    })
+}
+
+/// The pair of CycloneDDS, that of Takt, and the third one.
+fn plan(place: u32, limit: Option<Duration>) -> SidePlan {
+    SidePlan {
+        domain: 1 + place,
+        topic: [TOPIC, "Takt", "Third"][place as usize % 3].to_owned(),
+        category: Category::BestEffort,
+        size: SIZE,
+        period_ns: PERIOD_NS,
+        count: SECONDS * 1_000_000_000 / PERIOD_NS,
+        readers: 1,
+        limit_ns: limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX)),
+    }
+}
+
+/// Both pairs under the overload.
+fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
+    let mut pairs = Vec::new();
+    let mut bounds_ns = Vec::new();
+    for (program, place) in programs.iter().zip(0..) {
+        site.forget_verdicts();
+        let mut pair = Pair::start(program, site, plan(place, (place == 1).then_some(LIMIT))).map_err(of_bench)?;
+        pair.wait_until_matched().map_err(of_bench)?;
+        let bound_ns = site.wait_until_admitted(1, VERDICT_LIMIT).map_err(of_bench)?;
+        if let Some(bound_ns) = bound_ns {
+            println!("  {}: admitted, bound {:.2} ms", program.name(), bound_ns as f64 / 1e6);
+        }
+        bounds_ns.push(bound_ns);
+        pairs.push(pair);
+    }
+    let flood = Flood::start(site, FRAME).map_err(of_bench)?;
+    let begun = Instant::now();
+    for pair in &mut pairs {
+        pair.begin().map_err(of_bench)?;
+    }
+    let count = plan(0, None).count;
+    let mut screen = Screen::default();
+    loop {
+        let since = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let due = (since.saturating_sub(UNDER_WAY_NS) / PERIOD_NS).min(count);
+        let mut rows = Vec::new();
+        for (pair, program) in pairs.iter_mut().zip(programs) {
+            let arrivals = pair.arrivals().map_err(of_bench)?;
+            rows.push(Row::new(program.name(), &arrivals[0], due, PERIOD_NS));
+        }
+        screen.draw(&rows, due == count);
+        if due == count {
+            break;
+        }
+        // Nothing is waited for: the table is drawn again.
+        std::thread::sleep(TICK); // tidy-allow(sleep): see above
+    }
+    drop(flood);
+    let series = pairs.into_iter().map(|pair| pair.finish(RUN_LIMIT).map_err(of_bench));
+    let series: Vec<Vec<Series>> = series.collect::<Result<_>>()?;
+    Ok(Act { series: series.into_iter().flatten().collect(), bounds_ns })
+}
+
+/// A pair that asks for more than the network has; why the controller refuses it.
+fn refuse(takt: &Program, site: &mut Site) -> Result<String> {
+    site.forget_verdicts();
+    let _pair = Pair::start(takt, site, plan(2, Some(STRICT))).map_err(of_bench)?;
+    let reason = site.wait_until_refused(VERDICT_LIMIT).map_err(of_bench)?;
+    // Before it are the GUIDs of writer and reader.
+    Ok(reason.find("would take").map_or(reason.as_str(), |at| &reason[at..]).to_owned())
+}
+
+fn of_bench(error: takt_bench::Error) -> Error {
+    Error::Peer { peer: "the second act".to_owned(), what: error.to_string() }
+}
+
+/// The page.
+fn picture(programs: &[Program; 2], acts: [&Act; 2], refusal: &str) -> Result<String> {
+    let conditions = [Condition::Overload(FRAME), Condition::Controlled(FRAME)];
+    let cells = |place: usize| {
+        let cell = |(act, condition): (&&Act, Condition)| {
+            let run = Run {
+                program: programs[place].name().to_owned(),
+                category: Category::BestEffort,
+                size: SIZE,
+                condition,
+                reader: 1,
+                megabits: MEGABITS,
+                bound_ns: act.bounds_ns[place],
+                flooded: None,
+            };
+            Cell::new(run, act.series[place].clone())
+        };
+        acts.iter().zip(conditions).map(cell).collect::<Vec<_>>()
+    };
+    let name = |cell: &Cell| match cell.run.condition {
+        Condition::Controlled(_) => ("with the controller".to_owned(), 0),
+        _ => ("without the controller".to_owned(), 1),
+    };
+    let mut body = format!(
+        "<p>Two switches, links of {MEGABITS} Mbit/s, {} Mbit/s from another host, one second on, one second off. A sample of {SIZE} B each \
+         5 ms, best effort.</p>\n",
+        2 * MEGABITS
+    );
+    for (place, program) in programs.iter().enumerate() {
+        let cells = cells(place);
+        body.push_str(&format!("<h2>{}</h2>\n", html::escape(program.name())));
+        let updates = Axes { x: "time (s)", y: "updates received" };
+        let latency = Axes { x: "sequence number", y: "normalised latency (ms)" };
+        let lines: Vec<_> = cells.iter().map(|cell| cumulative(name(cell), cell)).collect();
+        body.push_str(&html::figure(updates, &lines, "Cumulative updates against time").map_err(of_bench)?);
+        let lines: Vec<_> = cells.iter().map(|cell| normalised(name(cell), cell)).collect();
+        let caption = "Normalised latency of each update; gaps are updates that were lost";
+        body.push_str(&html::figure(latency, &lines, caption).map_err(of_bench)?);
+        body.push_str(&html::runs(cells.iter()));
+    }
+    body.push_str(&format!(
+        "<h2>A third pair</h2>\n<p>It asked for {:.1} ms and was refused: it {}</p>\n",
+        STRICT.as_secs_f64() * 1e3,
+        html::escape(refusal)
+    ));
+    Ok(html::page("The network keeps the promise", &body))
+}
