@@ -29,11 +29,12 @@ setup: ## install what this machine lacks (see scripts/setup.sh)
 	$(call say,setup: compiler and peers)
 	@scripts/setup.sh all
 
-demo: setup ## two hosts in network namespaces; Takt and CycloneDDS feed each other
+demo: ## two minutes: an overloaded network, without and with the controller; needs root for it
+	@scripts/setup.sh demo
 	$(call say,building Takt and the demo)
-	@cargo build --locked --release -p takt-interop --bins
+	@cargo build --locked --release -p takt-cli -p takt-interop --bin takt --bin takt-demo --bin takt-peer
 	$(call say,demo)
-	@cargo run --quiet --release -p takt-interop --bin takt-demo
+	@target/release/takt-demo target/takt-demo.html
 
 test: setup ## everything that must pass: format, clippy, house rules, all tests, peers included; says what did not run
 	@$(MAKE) --no-print-directory lint
@@ -70,13 +71,10 @@ omg-suite: ## the OMG's interoperability suite, Takt against itself (needs root,
 	@scripts/setup.sh build
 	@scripts/omg-suite.sh
 
-fuzz: ## every fuzz target for FUZZ_SECONDS (60) (needs cargo-fuzz and a nightly compiler)
-	@for target in message parameters xcdr types sql discovery openflow discovery_interceptor core; do \
-		printf '\n==> fuzzing %s for %s s\n' $$target $(FUZZ_SECONDS); \
-		mkdir -p fuzz/scratch/$$target; \
-		(cd fuzz && cargo +nightly fuzz run $$target scratch/$$target corpus/$$target -- \
-			-dict=$$([ -f $$target.dict ] && echo $$target.dict || echo rtps.dict) -max_len=4096 -max_total_time=$(FUZZ_SECONDS)); \
-	done
+fuzz: ## every fuzz target for FUZZ_SECONDS (60) of processor time (needs cargo-fuzz and a nightly compiler)
+	@scripts/setup.sh nightly
+	$(call say,fuzzing: $(FUZZ_SECONDS) s of processor time for each target)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh
 
 fuzz-coverage: ## what of parsers and core the committed corpora reach, by file (needs a nightly compiler)
 	@scripts/setup.sh nightly
@@ -88,16 +86,16 @@ sanitize: ## the crates with unsafe under AddressSanitizer, ThreadSanitizer and 
 	$(call say,sanitizers)
 	@scripts/sanitize.sh
 
-mutants: ## what no test of the QoS policies notices; MUTANTS="--shard 0/40" for a part (needs cargo-mutants; docs/qos-tests.md)
+mutants: ## what no test of the QoS policies notices; MUTANTS="--shard 0/20 --sharding round-robin" for a sample (docs/qos-tests.md)
 	$(call say,mutants of takt-wire)
-	@mkdir -p target/mutants/{wire,core,takt,durability}
-	@cargo mutants -p takt-wire -o target/mutants/wire $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
+	@mkdir -p target/mutation/{wire,core,takt,durability}
+	@cargo mutants -p takt-wire -o target/mutation/wire $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
 	$(call say,mutants of takt-core)
-	@cargo mutants -p takt-core -o target/mutants/core $(MUTANTS) -- --locked --lib --test it -- $(SLOW_TESTS) || [[ $$? == [23] ]]
+	@cargo mutants -p takt-core -o target/mutation/core $(MUTANTS) -- --locked --lib --test it -- $(SLOW_TESTS) || [[ $$? == [23] ]]
 	$(call say,mutants of takt)
-	@cargo mutants -p takt -o target/mutants/takt $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
+	@cargo mutants -p takt -o target/mutation/takt $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
 	$(call say,mutants of takt-durability)
-	@cargo mutants -p takt-durability -o target/mutants/durability $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
+	@cargo mutants -p takt-durability -o target/mutation/durability $(MUTANTS) -- --locked --lib --test it || [[ $$? == [23] ]]
 
 deny: ## licences, sources and advisories of the dependencies (needs cargo-deny and a network)
 	@cargo deny check

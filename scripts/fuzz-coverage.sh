@@ -24,6 +24,7 @@ replay() {
 }
 replay takt-core replay::committed
 replay takt-xtypes corpus::
+replay takt-idl corpus::
 
 "$tools/llvm-profdata" merge -sparse "$target"/*.profraw -o "$target/corpora.profdata"
 "$tools/llvm-cov" report "${binaries[@]}" -instr-profile="$target/corpora.profdata" \

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what a fresh Debian machine lacks to build Takt and to test it against other vendors.
 #
-#   scripts/setup.sh [build|peers|nightly|all]      (default: all, without nightly)
+#   scripts/setup.sh [build|demo|peers|nightly|all]      (default: all, without nightly)
 #
 # build  a C compiler and Rust (by rustup, only if there is no cargo)
+# demo   what `make demo` needs: Open vSwitch, CycloneDDS 11
 # peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 and Fast DDS 3.2 (pip, in a virtual environment below
 #        ~/.cache/takt), the packet vectors of os-ken (pip), the programs of interop/peers, tshark, iperf3,
 #        Open vSwitch, the tools for network namespaces, DPDK
@@ -22,7 +23,13 @@ readonly PEER_PACKAGES=(
     tshark iproute2 nftables iperf3 python3 python3-venv
     dpdk-dev pkg-config ethtool iputils-ping
     openvswitch-common openvswitch-switch
+    etcd-server etcd-client
     chromium chromium-driver
+)
+# Headers and compiler of Debian's CycloneDDS build the program that uses the one of PyPI.
+readonly DEMO_PACKAGES=(
+    cyclonedds-dev cyclonedds-tools python3 python3-venv
+    openvswitch-common openvswitch-switch
 )
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -43,8 +50,9 @@ find_root() {
     command -v sudo >/dev/null || return 1
     as_root=(sudo)
     if sudo -n true 2>/dev/null; then return 0; fi
-    [ -t 0 ] || return 1 # Nobody there to type a password.
+    [ -t 0 ] || return 1 # Without a terminal no password can be typed.
     say "sudo may ask for your password"
+    sudo -v
 }
 
 # apt_install PACKAGE...: installs those that are missing.
@@ -87,10 +95,14 @@ apt_install() {
     fi
     [ -z "$own_policy" ] || "${as_root[@]}" rm -f "$own_policy"
     [ -z "$failed" ] || die "apt-get cannot install: ${missing[*]}"
-    if [[ " ${missing[*]} " == *" openvswitch-switch "* ]] && command -v systemctl >/dev/null; then
-        "${as_root[@]}" systemctl disable --quiet openvswitch-switch 2>/dev/null ||
-            warn "the service openvswitch-switch is enabled and starts with the machine; nothing here needs it"
-    fi
+    local unit service
+    for unit in openvswitch-switch:openvswitch-switch etcd-server:etcd; do
+        service=${unit#*:}
+        if [[ " ${missing[*]} " == *" ${unit%:*} "* ]] && command -v systemctl >/dev/null; then
+            "${as_root[@]}" systemctl disable --quiet "$service" 2>/dev/null ||
+                warn "the service $service is enabled and starts with the machine; nothing here needs it"
+        fi
+    done
 }
 
 install_rust() {
@@ -123,6 +135,12 @@ build_peers() {
         warn "not all peers could be built: tests that need the others will say so"
 }
 
+setup_demo() {
+    apt_install "${DEMO_PACKAGES[@]}"
+    make --no-print-directory -C interop/peers cyclone11 ||
+        die "the program of CycloneDDS cannot be built; the demo needs it"
+}
+
 setup_peers() {
     apt_install "${PEER_PACKAGES[@]}"
     build_peers
@@ -148,6 +166,7 @@ setup_nightly() {
 case "${1:-all}" in
     build) setup_build ;;
     nightly) setup_nightly ;;
+    demo) setup_build; setup_demo ;;
     peers) setup_peers ;;
     all) setup_build; setup_peers ;;
     *) sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '/^set /d'; exit 2 ;;

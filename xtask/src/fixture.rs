@@ -1,7 +1,7 @@
 //! A small work tree in a directory of its own, removed when dropped: what the checks are tested on.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::tree::SourceTree;
@@ -23,6 +23,11 @@ impl Fixture {
             fixture.write_bytes(path, text.as_bytes());
         }
         fixture
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.root
     }
 
     /// Writes one more file.

@@ -4,11 +4,16 @@
 //! appends its name and the reason to a file that this runner names; such a test counts as skipped, not as passed. A test
 //! that is ignored with a reason that begins with `role` is a process that another test starts; it counts as nothing.
 //!
-//! The last line is `N passed, N failed, N skipped`. With `--ci`, or `CI` in the environment, a skip fails the run unless
-//! `.ci/may-skip.json` allows it. Output of each program is kept below `target/tests/`.
+//! Each test that a program lists must have one result, and the program's sums must be those of its results: a program that
+//! aborts, exits among its tests, or prints the results of another one fails the run, with the tests that have no result.
+//!
+//! The last lines are what failed, what did not run and why, and `N passed, N failed, N skipped`. With `--ci`, or `CI` in the
+//! environment, a skip fails the run unless `.ci/may-skip.json` allows it. A program that has not ended after 10 minutes
+//! (3 hours with `TAKT_TEST_LONG`) is killed, and fails. Output of each program is kept below `target/tests/`.
 
 mod allowed;
 mod outcome;
+mod process;
 mod programs;
 mod summary;
 
@@ -82,6 +87,9 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
 /// Runs every program and the documentation's tests.
 fn run_all(root: &Path, options: &Options) -> Result<Vec<Outcome>, String> {
     let programs = programs::build(root, &options.cargo)?;
+    // A name that libtest is given would choose tests of both parts.
+    let programs =
+        if options.libtest.is_empty() { programs.into_iter().flat_map(Program::parts).collect() } else { programs };
     let programs = Mutex::new(programs);
     let next = |uses: &[Uses]| {
         let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,30 +97,30 @@ fn run_all(root: &Path, options: &Options) -> Result<Vec<Outcome>, String> {
         Some(programs.remove(at))
     };
     let outcomes = Mutex::new(Vec::new());
-    let execute = |program: &Program| -> Result<(), String> {
-        let outcome = programs::execute(root, program, &options.libtest)?;
+    let limit = programs::limit();
+    let execute = |program: &Program| {
+        let outcome = programs::execute(root, program, &options.libtest, limit);
         let mut outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         // Under the lock, so that the output of two programs does not mix.
         print!("{}", outcome.output);
         outcomes.push(outcome);
-        Ok(())
     };
     // Of those that use the host, or networks of their own, one at a time.
     let lanes = [&[Uses::OwnNetwork, Uses::Processor][..], &[Uses::Processor], &[Uses::Host]];
     let work = |uses: &[Uses]| {
         while let Some(program) = next(uses) {
-            execute(&program)?;
+            execute(&program);
         }
-        Ok::<(), String>(())
     };
     std::thread::scope(|scope| {
-        let running = lanes.map(|uses| scope.spawn(|| work(uses)));
-        let ended = running.map(|lane| lane.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        ended.into_iter().collect::<Result<(), String>>()
-    })?;
+        for uses in lanes {
+            scope.spawn(|| work(uses));
+        }
+    });
+    work(&[Uses::RealTime]);
     let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     if options.has_doc_tests() {
-        let outcome = programs::execute_doc_tests(root, &options.cargo, &options.libtest)?;
+        let outcome = programs::execute_doc_tests(root, &options.cargo, &options.libtest);
         print!("{}", outcome.output);
         outcomes.push(outcome);
     }

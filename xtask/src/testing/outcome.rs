@@ -23,6 +23,23 @@ pub struct Failure {
     pub why: Vec<String>,
 }
 
+/// How a program ended and what it left.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// Of the process.
+    pub status: ExitStatus,
+    /// Time that it took.
+    pub took: Duration,
+    /// The stacks of its threads if it was killed, since its time was over.
+    pub stacks: Option<&'a str>,
+    /// Standard output: libtest's lines.
+    pub stdout: &'a str,
+    /// Standard error.
+    pub stderr: &'a str,
+    /// What `takt_testkit::not_run` wrote.
+    pub records: &'a str,
+}
+
 /// What became of the tests of one program.
 #[derive(Debug, Default)]
 pub struct Outcome {
@@ -30,9 +47,7 @@ pub struct Outcome {
     pub program: String,
     /// Tests that ran and passed.
     pub passed: usize,
-    /// Tests that failed, by name where libtest printed it.
-    pub failed: usize,
-    /// Those that failed, and what is wrong with the program as a whole.
+    /// Tests that failed, and what is wrong with the program as a whole.
     pub failures: Vec<Failure>,
     /// Tests that did not run.
     pub skips: Vec<Skip>,
@@ -47,6 +62,7 @@ pub struct Outcome {
 }
 
 /// What libtest prints of one test.
+#[derive(Clone, Copy)]
 enum Verdict<'a> {
     Passed,
     Failed,
@@ -66,12 +82,17 @@ fn verdict(line: &str) -> Option<(&str, Verdict<'_>)> {
     Some((name, verdict))
 }
 
-/// The sums of a line, `test result: ok. 3 passed; 0 failed; 1 ignored; ...`: passed, failed.
-fn sums(line: &str) -> Option<(usize, usize)> {
+/// The sums of a line, `test result: ok. 3 passed; 0 failed; 1 ignored; ...`: passed, failed, ignored.
+fn sums(line: &str) -> Option<[usize; 3]> {
     let text = line.get(line.find("test result: ")?..)?;
     // tidy-allow(dropped-cause): what is not a number is another line
     let number = |word: &str| text.split(word).next()?.rsplit(' ').next()?.parse().ok();
-    Some((number(" passed;")?, number(" failed;")?))
+    Some([number(" passed;")?, number(" failed;")?, number(" ignored;")?])
+}
+
+/// Names of a line, `test NAME has been running for over 60 seconds`.
+fn slow(line: &str) -> Option<&str> {
+    Some(line.get(line.find("test ")? + 5..)?.split_once(" has been running for over ")?.0)
 }
 
 /// Lines of a panic's message at most, and characters of a line.
@@ -89,27 +110,26 @@ fn panic_of(name: &str, stdout: &str) -> Vec<String> {
 }
 
 impl Outcome {
-    /// Reads what a program printed and recorded.
-    pub fn read(program: &str, status: ExitStatus, took: Duration, stdout: &str, stderr: &str, records: &str) -> Self {
-        let mut own = Self { program: program.to_owned(), took, ..Self::default() };
-        let mut passed_names = Vec::new();
-        let mut sections = 0;
-        for line in stdout.lines() {
-            if let Some((passed, failed)) = sums(line) {
-                (own.passed, own.failed, sections) = (own.passed + passed, own.failed + failed, sections + 1);
-            } else if let Some((name, verdict)) = verdict(line) {
-                own.take(name, &verdict, &mut passed_names);
-            }
+    /// Reads what a program printed and recorded. `listed` has the names that it lists with `--list`; each must have one result.
+    /// It is `None` for tests of the documentation, which cannot be listed.
+    pub fn read(program: &str, listed: Option<&[String]>, end: &End<'_>) -> Self {
+        let mut own = Self { program: program.to_owned(), took: end.took, ..Self::default() };
+        let verdicts: Vec<(&str, Verdict<'_>)> = end.stdout.lines().filter_map(verdict).collect();
+        for (name, verdict) in &verdicts {
+            own.take(name, verdict, end.stdout);
         }
-        own.take_records(records, &passed_names);
-        own.explain(stdout);
-        let is_whole = own.failed == own.failures.len() && sections > 0;
-        if !status.success() && (own.failed == 0 || !is_whole) {
-            own.fail(&format!("{program} ended with {status}"));
-        } else if sections == 0 {
-            own.fail(&format!("{program} printed no result"));
-        }
-        own.output = own.shown(stdout, stderr);
+        let without_result: Vec<&str> = missing(listed, &verdicts, end.stdout);
+        own.take_records(end.records, &verdicts, &without_result);
+        own.check_results(listed, &verdicts, end.stdout);
+        own.check_end(end, &without_result);
+        own.output = own.shown(end);
+        own
+    }
+
+    /// Of a program that could not be run.
+    pub fn not_started(program: &str, why: &str) -> Self {
+        let mut own = Self { program: program.to_owned(), ..Self::default() };
+        own.fail(why);
         own
     }
 
@@ -118,21 +138,10 @@ impl Outcome {
     }
 
     fn fail(&mut self, what: &str) {
-        self.failed += 1;
         self.failures.push(Failure { what: what.to_owned(), why: Vec::new() });
     }
 
-    /// Adds the panics' messages to the failed tests.
-    fn explain(&mut self, stdout: &str) {
-        let prefix = format!("{}::", self.program);
-        for failure in &mut self.failures {
-            if let Some(name) = failure.what.strip_prefix(&prefix) {
-                failure.why = panic_of(name, stdout);
-            }
-        }
-    }
-
-    fn take<'a>(&mut self, name: &'a str, verdict: &Verdict<'_>, passed: &mut Vec<&'a str>) {
+    fn take(&mut self, name: &str, verdict: &Verdict<'_>, stdout: &str) {
         let full = self.full_name(name);
         match verdict {
             Verdict::Ignored(reason) if reason.starts_with("role") => {
@@ -143,33 +152,94 @@ impl Outcome {
                 let reason = if reason.is_empty() { "ignored, without a reason" } else { reason };
                 self.skips.push(Skip { test: full.clone(), reason: reason.to_owned() });
             }
-            Verdict::Passed => passed.push(name),
-            Verdict::Failed => self.failures.push(Failure { what: full.clone(), why: Vec::new() }),
+            Verdict::Passed => self.passed += 1,
+            Verdict::Failed => self.failures.push(Failure { what: full.clone(), why: panic_of(name, stdout) }),
         }
         self.tests.push(full);
     }
 
     /// Moves tests that could not run from the passed to the skipped.
-    fn take_records(&mut self, records: &str, passed: &[&str]) {
+    fn take_records(&mut self, records: &str, verdicts: &[(&str, Verdict<'_>)], without_result: &[&str]) {
         let mut by_test = BTreeMap::new();
         for (test, reason) in records.lines().filter_map(|line| line.split_once('\t')) {
             by_test.entry(test).or_insert(reason);
         }
         for (test, reason) in by_test {
             let full = self.full_name(test);
-            if passed.contains(&test) {
-                self.passed -= 1;
-                self.skips.push(Skip { test: full, reason: reason.to_owned() });
-            } else if self.failures.iter().all(|failure| failure.what != full) {
-                self.fail(&format!("{full}: `not_run` was called outside of a test's thread: {reason}"));
+            let mut results = verdicts.iter().filter(|(name, _)| *name == test).map(|(_, verdict)| verdict);
+            match results.next() {
+                Some(Verdict::Passed) => {
+                    self.passed -= 1;
+                    self.skips.push(Skip { test: full, reason: reason.to_owned() });
+                }
+                Some(Verdict::Failed) => {}
+                None if without_result.contains(&test) => {}
+                _ => self.fail(&format!("{full}: `not_run` was called outside of a test's thread: {reason}")),
             }
         }
     }
 
+    /// The results fit the sums that libtest prints, and the names that it lists: a process that a test starts cannot add any.
+    fn check_results(&mut self, listed: Option<&[String]>, verdicts: &[(&str, Verdict<'_>)], stdout: &str) {
+        let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+        for (name, _) in verdicts {
+            *count.entry(name).or_default() += 1;
+        }
+        for (name, count) in count.into_iter().filter(|_| listed.is_some()) {
+            let full = self.full_name(name);
+            if listed.is_some_and(|listed| listed.iter().all(|one| one != name)) {
+                self.fail(&format!("{full} has a result and is not listed"));
+            } else if count > 1 {
+                self.fail(&format!("{full} has {count} results"));
+            }
+        }
+        let mut expected = [0; 3];
+        for sums in stdout.lines().filter_map(sums) {
+            expected = std::array::from_fn(|at| expected[at] + sums[at]);
+        }
+        let is = |of: fn(&Verdict<'_>) -> bool| verdicts.iter().filter(|(_, verdict)| of(verdict)).count();
+        let found = [
+            is(|verdict| matches!(verdict, Verdict::Passed)),
+            is(|verdict| matches!(verdict, Verdict::Failed)),
+            is(|verdict| matches!(verdict, Verdict::Ignored(_))),
+        ];
+        let has_ended = stdout.lines().any(|line| sums(line).is_some());
+        if has_ended && found != expected {
+            let text =
+                |[passed, failed, ignored]: [usize; 3]| format!("{passed} passed, {failed} failed, {ignored} ignored");
+            self.fail(&format!("{} printed the sums {}, and results of {}", self.program, text(expected), text(found)));
+        }
+    }
+
+    /// The program ended by itself, after its last test, with the exit code of its results.
+    fn check_end(&mut self, end: &End<'_>, without_result: &[&str]) {
+        let has_ended = end.stdout.lines().any(|line| sums(line).is_some());
+        let has_failed_tests = end.stdout.lines().filter_map(sums).any(|[_, failed, _]| failed > 0);
+        let is_of_failed_tests = has_failed_tests && end.status.code() == Some(FAILED);
+        let what = if end.stacks.is_some() {
+            format!("{} was killed after {:.0} s", self.program, end.took.as_secs_f64())
+        } else if !end.status.success() && !is_of_failed_tests {
+            format!("{} ended with {}", self.program, end.status)
+        } else if !has_ended {
+            format!("{} printed no result", self.program)
+        } else if !without_result.is_empty() {
+            format!("{} ended before its last test", self.program)
+        } else {
+            return;
+        };
+        let began: Vec<&str> = end.stdout.lines().filter_map(slow).collect();
+        let text = |name: &&str| {
+            let end = if began.contains(name) { "had not ended" } else { "has no result" };
+            format!("{} {end}", self.full_name(name))
+        };
+        let why = without_result.iter().map(text).collect();
+        self.failures.push(Failure { what, why });
+    }
+
     /// Its lines, and what it wrote to standard error.
-    fn shown(&self, stdout: &str, stderr: &str) -> String {
+    fn shown(&self, end: &End<'_>) -> String {
         let mut text = format!("\n     Running {} ({:.1} s)\n", self.program, self.took.as_secs_f64());
-        for part in [stderr.trim_end(), stdout.trim_end()] {
+        for part in [end.stderr.trim_end(), end.stdout.trim_end(), end.stacks.unwrap_or_default().trim_end()] {
             if !part.is_empty() {
                 writeln!(text, "{part}").expect("a string takes everything");
             }
@@ -181,21 +251,44 @@ impl Outcome {
     }
 }
 
+/// The exit code of libtest when a test failed.
+const FAILED: i32 = 101;
+
+/// Tests without a result: those that are listed, or, where there is no list, those that libtest called slow.
+fn missing<'a>(listed: Option<&'a [String]>, verdicts: &[(&str, Verdict<'_>)], stdout: &'a str) -> Vec<&'a str> {
+    let names: Vec<&str> = match listed {
+        Some(listed) => listed.iter().map(String::as_str).collect(),
+        None => stdout.lines().filter_map(slow).collect(),
+    };
+    names.into_iter().filter(|name| verdicts.iter().all(|(ended, _)| ended != name)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
     use std::time::Duration;
 
-    use super::{Failure, Outcome, Skip};
+    use super::{End, Failure, Outcome, Skip};
 
     const GOOD: i32 = 0;
     /// Of a test program with a failure: exit code 101.
     const BAD: i32 = 101 << 8;
     const KILLED: i32 = 9;
 
+    fn end<'a>(status: i32, stdout: &'a str, records: &'a str) -> End<'a> {
+        let status = ExitStatus::from_raw(status);
+        End { status, took: Duration::ZERO, stacks: None, stdout, stderr: "", records }
+    }
+
+    /// Without a list of the tests.
     fn read(status: i32, stdout: &str, records: &str) -> Outcome {
-        Outcome::read("a::it", ExitStatus::from_raw(status), Duration::ZERO, stdout, "", records)
+        Outcome::read("a::it", None, &end(status, stdout, records))
+    }
+
+    fn read_listed(listed: &[&str], status: i32, stdout: &str) -> Outcome {
+        let listed: Vec<String> = listed.iter().map(|&name| name.to_owned()).collect();
+        Outcome::read("a::it", Some(&listed), &end(status, stdout, ""))
     }
 
     #[test]
@@ -204,7 +297,7 @@ mod tests {
             test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n";
         // The first reason counts.
         let outcome = read(GOOD, stdout, "x::two\tnot root\nx::two\tno peer\n");
-        assert_eq!((outcome.passed, outcome.failed), (2, 0));
+        assert_eq!((outcome.passed, outcome.failures.len()), (2, 0));
         assert_eq!(outcome.skips, [Skip { test: "a::it::x::two".into(), reason: "not root".into() }]);
         assert_eq!(outcome.tests, ["a::it::x::one", "a::it::x::two", "a::it::three"]);
         assert!(outcome.output.contains("NOT RUN: a::it::x::two: not root"), "{}", outcome.output);
@@ -215,7 +308,7 @@ mod tests {
         let stdout =
             "test x ... FAILED\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
         let outcome = read(BAD, stdout, "x\tnot root\n");
-        assert_eq!((outcome.passed, outcome.failed, outcome.skips.len()), (0, 1, 0));
+        assert_eq!((outcome.passed, outcome.failures.len(), outcome.skips.len()), (0, 1, 0));
         assert_eq!(outcome.failures, [Failure { what: "a::it::x".into(), why: Vec::new() }]);
     }
 
@@ -238,7 +331,7 @@ mod tests {
         let stdout = "test victim ... ignored, role: started by others\ntest slow ... ignored, not written\ntest odd ... ignored\n\
             test result: ok. 0 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
         let outcome = read(GOOD, stdout, "");
-        assert_eq!((outcome.passed, outcome.failed, outcome.roles), (0, 0, 1));
+        assert_eq!((outcome.passed, outcome.failures.len(), outcome.roles), (0, 0, 1));
         let reasons: Vec<&str> = outcome.skips.iter().map(|skip| skip.reason.as_str()).collect();
         assert_eq!(reasons, ["not written", "ignored, without a reason"]);
     }
@@ -247,19 +340,75 @@ mod tests {
     fn reason_that_no_test_recorded_fails() {
         let stdout = "test x ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
         let outcome = read(GOOD, stdout, "main\tnot root\n");
-        assert_eq!((outcome.passed, outcome.failed), (1, 1));
+        assert_eq!((outcome.passed, outcome.failures.len()), (1, 1));
         assert!(outcome.failures[0].what.contains("a::it::main"), "{:?}", outcome.failures);
     }
 
     #[test]
     fn program_that_dies_or_prints_nothing_fails() {
         let outcome = read(KILLED, "running 2 tests\ntest x ... ok\n", "");
-        assert_eq!((outcome.passed, outcome.failed), (0, 1));
+        assert_eq!((outcome.passed, outcome.failures.len()), (1, 1));
         assert!(outcome.failures[0].what.contains("signal: 9"), "{:?}", outcome.failures);
-        assert_eq!(read(GOOD, "", "").failed, 1);
+        assert_eq!(read(GOOD, "", "").failures.len(), 1);
         // After its result: an abort in a destructor.
         let stdout = "test x ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
-        assert_eq!(read(6, stdout, "").failed, 1);
+        assert_eq!(read(6, stdout, "").failures.len(), 1);
+    }
+
+    #[test]
+    fn program_that_dies_after_a_test_without_its_precondition_names_the_others() {
+        let outcome = read(KILLED, "running 2 tests\ntest x ... ok\n", "x\tnot root\n");
+        assert_eq!((outcome.passed, outcome.failures.len(), outcome.skips.len()), (0, 1, 1));
+        let listed = ["x", "y"].map(str::to_owned);
+        let records = "y\tnot root\n";
+        let outcome = Outcome::read("a::it", Some(&listed), &end(KILLED, "test x ... ok\n", records));
+        assert_eq!(outcome.failures.len(), 1, "{:?}", outcome.failures);
+        assert_eq!(outcome.failures[0].why, ["a::it::y has no result"]);
+    }
+
+    #[test]
+    fn result_that_is_not_of_one_listed_test_fails() {
+        let sums = "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let twice = format!("test x ... ok\ntest x ... ok\n{sums}");
+        assert_eq!(what(&read_listed(&["x"], GOOD, &twice)), ["a::it::x has 2 results"]);
+        let foreign = format!("test x ... ok\ntest y ... ok\n{sums}");
+        assert_eq!(what(&read_listed(&["x"], GOOD, &foreign)), ["a::it::y has a result and is not listed"]);
+    }
+
+    #[test]
+    fn sums_without_their_results_fail() {
+        let own = "test x ... ok\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let of_a_child = "test result: ok. 7 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let outcome = read_listed(&["x"], GOOD, &format!("{of_a_child}{own}"));
+        let expected =
+            "a::it printed the sums 8 passed, 0 failed, 0 ignored, and results of 1 passed, 0 failed, 0 ignored";
+        assert_eq!((outcome.passed, what(&outcome)), (1, vec![expected]));
+    }
+
+    #[test]
+    fn program_that_ends_well_before_its_last_test_fails() {
+        let sums = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let outcome = read_listed(&["x", "y"], GOOD, &format!("test x ... ok\n{sums}"));
+        assert_eq!(what(&outcome), ["a::it ended before its last test"]);
+        assert_eq!(outcome.failures[0].why, ["a::it::y has no result"]);
+    }
+
+    #[test]
+    fn program_that_was_killed_names_the_tests_that_had_not_ended() {
+        let slow = |name: &str| format!("test {name} has been running for over 60 seconds\n");
+        let stdout = format!("{}{}test x ... ok\n", slow("x"), slow("y"));
+        let killed = End { stacks: Some("Thread 1"), ..end(KILLED, &stdout, "") };
+        for listed in [None, Some(&["x", "y", "z"].map(str::to_owned)[..])] {
+            let outcome = Outcome::read("a::it", listed, &killed);
+            assert_eq!(what(&outcome), ["a::it was killed after 0 s"]);
+            let all = ["a::it::y had not ended", "a::it::z has no result"];
+            assert_eq!(outcome.failures[0].why, all[..listed.map_or(1, |_| 2)]);
+            assert!(outcome.output.ends_with("Thread 1\n"), "{}", outcome.output);
+        }
+    }
+
+    fn what(outcome: &Outcome) -> Vec<&str> {
+        outcome.failures.iter().map(|failure| failure.what.as_str()).collect()
     }
 
     #[test]
@@ -269,6 +418,6 @@ mod tests {
             test crates/y/src/lib.rs - (line 9) - compile fail ... ok\n\
             test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n";
         let outcome = read(GOOD, stdout, "");
-        assert_eq!((outcome.passed, outcome.failed, outcome.tests.len()), (2, 0, 2));
+        assert_eq!((outcome.passed, outcome.failures.len(), outcome.tests.len()), (2, 0, 2));
     }
 }

@@ -4,15 +4,17 @@
 //! path of the compiler's libraries. Its standard output goes to a file, so that a process which outlives its test does not
 //! hold up the run.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::outcome::Outcome;
+use super::outcome::{End, Outcome};
+use super::process;
 use crate::tidy::edges::cargo_metadata;
 
 /// The file that `takt_testkit::not_run` appends to; see `takt_testkit::RECORDS_VARIABLE`.
@@ -37,6 +39,17 @@ const COMPUTATION: &[&str] = &[
 /// Crates whose tests use network namespaces of their own, and mostly wait for the kernel and for other programs.
 const OWN_NETWORK: &[&str] = &["takt-xdp", "takt-interop", "takt-lab", "takt-sdn"];
 
+/// Programs with tests that overload networks of their own, by switches and threads of real-time priority: others get no processor
+/// meanwhile. These tests are in a module of this name.
+const OVERLOAD: &[&str] = &["takt-cli::it", "takt-sdn::it"];
+const OVERLOAD_MODULE: &str = "overload::";
+
+/// A program has this long to end: three times what the slowest one takes on a busy machine, or that at full length.
+pub fn limit() -> Duration {
+    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();
+    Duration::from_secs(if is_long { 3 * 60 * 60 } else { 10 * 60 })
+}
+
 /// What the tests of a program use. Programs of different kinds run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uses {
@@ -46,13 +59,27 @@ pub enum Uses {
     OwnNetwork,
     /// Processor and memory alone.
     Processor,
+    /// The processors, at real-time priority: one such test at a time, when all others have ended.
+    RealTime,
+}
+
+/// Which tests of a program run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    All,
+    /// Those that overload networks.
+    Overload,
+    /// All but these.
+    Others,
 }
 
 /// Doc tests, as a program.
 const DOC_TESTS: &str = "doc tests";
 
-/// One test program.
+/// One test program, or a part of its tests.
+#[derive(Clone)]
 pub struct Program {
+    part: Part,
     /// The package it belongs to.
     package: String,
     /// `package::target`: the library's name, or that of the test.
@@ -64,10 +91,36 @@ pub struct Program {
 }
 
 impl Program {
+    /// Divides it if some of its tests overload networks.
+    pub fn parts(self) -> Vec<Self> {
+        if OVERLOAD.contains(&self.name.as_str()) {
+            [Part::Overload, Part::Others].map(|part| Self { part, ..self.clone() }).into()
+        } else {
+            vec![self]
+        }
+    }
+
+    /// The arguments that choose the tests of its part.
+    fn arguments(&self) -> &'static [&'static str] {
+        match self.part {
+            Part::All => &[],
+            Part::Overload => &[OVERLOAD_MODULE],
+            Part::Others => &["--skip", OVERLOAD_MODULE],
+        }
+    }
+
+    /// The name of the files with its output.
+    fn output(&self) -> String {
+        if self.part == Part::Overload { format!("{}.overload", self.name) } else { self.name.clone() }
+    }
+
     /// What its tests use.
     pub fn uses(&self) -> Uses {
         let is_in = |list: &[&str]| [&self.package, &self.name].iter().any(|name| list.contains(&name.as_str()));
-        if is_in(COMPUTATION) {
+        let overloads = is_in(OVERLOAD) && self.part != Part::Others;
+        if overloads {
+            Uses::RealTime
+        } else if is_in(COMPUTATION) {
             Uses::Processor
         } else if is_in(OWN_NETWORK) {
             Uses::OwnNetwork
@@ -81,9 +134,20 @@ fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
+/// A call of cargo as from a shell. `cargo xtask` is run with the variables of the package `xtask`: build scripts that
+/// watch these would run again, and all that depends on them be built again, whenever `cargo test` and `cargo xtask test` take turns.
+fn cargo_command() -> Command {
+    let mut command = Command::new(cargo());
+    let is_of_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_of_package)) {
+        command.env_remove(name);
+    }
+    command
+}
+
 /// Builds the test programs that cargo's arguments choose, and lists them.
 pub fn build(root: &Path, arguments: &[String]) -> Result<Vec<Program>, String> {
-    let mut build = Command::new(cargo())
+    let mut build = cargo_command()
         .args(["test", "--locked", "--no-run", "--message-format", "json-render-diagnostics"])
         .args(arguments)
         .current_dir(root)
@@ -99,7 +163,19 @@ pub fn build(root: &Path, arguments: &[String]) -> Result<Vec<Program>, String> 
         programs.extend(program(&message, &metadata));
     }
     let status = build.wait().map_err(|error| format!("cannot wait for cargo: {error}"))?;
-    if status.success() { Ok(programs) } else { Err(format!("cargo cannot build the tests: {status}")) }
+    if !status.success() {
+        return Err(format!("cargo cannot build the tests: {status}"));
+    }
+    distinct(&programs).map(|()| programs)
+}
+
+/// Two programs of one name would share the files of their output, and the names of their tests.
+fn distinct(programs: &[Program]) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    match programs.iter().find(|program| !names.insert(program.name.as_str())) {
+        Some(twice) => Err(format!("two test programs are called {}: rename the target of one", twice.name)),
+        None => Ok(()),
+    }
 }
 
 /// The test program that a message of cargo tells of.
@@ -110,6 +186,7 @@ fn program(message: &Value, metadata: &Value) -> Option<Program> {
     let (name, target) = (package["name"].as_str()?, message["target"]["name"].as_str()?);
     let is_library = message["target"]["kind"].as_array()?.iter().any(|kind| kind == "lib" || kind == "proc-macro");
     Some(Program {
+        part: Part::All,
         package: name.to_owned(),
         name: if is_library { format!("{name}::lib") } else { format!("{name}::{target}") },
         executable: executable.into(),
@@ -118,10 +195,21 @@ fn program(message: &Value, metadata: &Value) -> Option<Program> {
     })
 }
 
-/// Runs one program to its end.
-pub fn execute(root: &Path, program: &Program, arguments: &[String]) -> Result<Outcome, String> {
-    let is_computing = program.uses() == Uses::Processor;
-    let mut command = if is_computing {
+/// Runs one program to its end, or kills it when the time `limit` is over. What cannot be run has failed.
+pub fn execute(root: &Path, program: &Program, arguments: &[String], limit: Duration) -> Outcome {
+    let attempt = || {
+        let listed = list(root, program, arguments)?;
+        let mut command = command(program)?;
+        command.args(program.arguments()).args(arguments);
+        run(root, &program.name, &program.output(), Some(&listed), command, limit)
+    };
+    attempt().unwrap_or_else(|why: String| Outcome::not_started(&program.name, &why))
+}
+
+/// A call of a program, without arguments.
+fn command(program: &Program) -> Result<Command, String> {
+    let uses = program.uses();
+    let mut command = if uses == Uses::Processor {
         // It gives way to what waits for times and peers.
         let mut nice = Command::new("nice");
         nice.arg(&program.executable);
@@ -130,23 +218,36 @@ pub fn execute(root: &Path, program: &Program, arguments: &[String]) -> Result<O
         Command::new(&program.executable)
     };
     command
-        .args(arguments)
         .current_dir(&program.directory)
         .env("CARGO", cargo())
         .env("CARGO_MANIFEST_DIR", &program.directory)
         .env("CARGO_PKG_NAME", &program.package)
         .env("CARGO_PKG_VERSION", &program.version)
-        .env("RUST_TEST_THREADS", threads(is_computing).to_string())
+        .env("RUST_TEST_THREADS", threads(uses).to_string())
         .env("LD_LIBRARY_PATH", library_path(&program.executable)?);
-    run(root, &program.name, command)
+    Ok(command)
+}
+
+/// The tests that a program will run, ignored ones included.
+fn list(root: &Path, program: &Program, arguments: &[String]) -> Result<Vec<String>, String> {
+    let mut command = command(program)?;
+    command.args(program.arguments()).args(arguments).args(["--list", "--format", "terse"]);
+    let files = Files::create(root, &format!("{}.list", program.output()))?;
+    let end = files.run(&mut command, limit()).map_err(|error| format!("cannot run {}: {error}", program.name))?;
+    if !end.status.success() {
+        return Err(format!("{} cannot list its tests: {}", program.name, end.status));
+    }
+    let text = Files::read(&files.stdout)?;
+    Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
 /// Runs the tests in the documentation of what cargo's arguments choose.
-pub fn execute_doc_tests(root: &Path, cargo_arguments: &[String], arguments: &[String]) -> Result<Outcome, String> {
-    let mut command = Command::new(cargo());
+pub fn execute_doc_tests(root: &Path, cargo_arguments: &[String], arguments: &[String]) -> Outcome {
+    let mut command = cargo_command();
     command.args(["test", "--locked", "--no-fail-fast", "--doc"]).args(cargo_arguments).arg("--").args(arguments);
     command.current_dir(root);
-    run(root, DOC_TESTS, command)
+    let outcome = run(root, DOC_TESTS, DOC_TESTS, None, command, limit());
+    outcome.unwrap_or_else(|why| Outcome::not_started(DOC_TESTS, &why))
 }
 
 /// Where a program finds the libraries of its build and of the compiler, which tests of procedural macros take.
@@ -162,60 +263,78 @@ fn library_path(executable: &Path) -> Result<String, String> {
     Ok(all.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(":"))
 }
 
-/// Runs a prepared command, and reads what became of its tests.
-fn run(root: &Path, name: &str, mut command: Command) -> Result<Outcome, String> {
-    let directory = root.join("target/tests");
-    let problem = |what: &Path, error| format!("{}: {error}", what.display());
-    fs::create_dir_all(&directory).map_err(|error| problem(&directory, error))?;
-    let file = |extension: &str| directory.join(format!("{}.{extension}", name.replace("::", ".").replace(' ', "-")));
-    let (stdout, stderr, records) = (file("stdout"), file("stderr"), file("not-run"));
-    let create = |path: &Path| File::create(path).map_err(|error| problem(path, error));
-    create(&records)?;
+/// What one run writes, below `target/tests`.
+struct Files {
+    stdout: PathBuf,
+    stderr: PathBuf,
+    /// Of `takt_testkit::not_run`.
+    records: PathBuf,
+}
+
+impl Files {
+    /// Empty files called `name`.
+    fn create(root: &Path, name: &str) -> Result<Self, String> {
+        let directory = root.join("target/tests");
+        fs::create_dir_all(&directory).map_err(|error| problem(&directory, error))?;
+        let create = |extension: &str| {
+            let path = directory.join(format!("{}.{extension}", name.replace("::", ".").replace(' ', "-")));
+            File::create(&path).map(|_| path.clone()).map_err(|error| problem(&path, error))
+        };
+        Ok(Self { stdout: create("stdout")?, stderr: create("stderr")?, records: create("not-run")? })
+    }
+
+    fn run(&self, command: &mut Command, limit: Duration) -> std::io::Result<process::End> {
+        command.env(RECORDS_VARIABLE, &self.records).stdin(Stdio::null());
+        command.stdout(File::create(&self.stdout)?).stderr(File::create(&self.stderr)?);
+        process::wait(&mut command.spawn()?, limit)
+    }
+
+    fn read(path: &Path) -> Result<String, String> {
+        let bytes = fs::read(path).map_err(|error| problem(path, error))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+fn problem(what: &Path, error: std::io::Error) -> String {
+    format!("{}: {error}", what.display())
+}
+
+/// Runs a prepared command, and reads what became of its tests. Its output is kept in files called `output`.
+fn run(
+    root: &Path,
+    name: &str,
+    output: &str,
+    listed: Option<&[String]>,
+    mut command: Command,
+    limit: Duration,
+) -> Result<Outcome, String> {
+    let files = Files::create(root, output)?;
     let since = Instant::now();
-    let status: ExitStatus = command
-        .env(RECORDS_VARIABLE, &records)
-        .stdin(Stdio::null())
-        .stdout(create(&stdout)?)
-        .stderr(create(&stderr)?)
-        .status()
-        .map_err(|error| format!("cannot run {name}: {error}"))?;
-    let took = since.elapsed();
-    let read = |path: &Path| {
-        fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).map_err(|error| problem(path, error))
+    let end = files.run(&mut command, limit).map_err(|error| format!("cannot run {name}: {error}"))?;
+    let end = End {
+        status: end.status,
+        took: since.elapsed(),
+        stacks: end.stacks.as_deref(),
+        stdout: &Files::read(&files.stdout)?,
+        stderr: &Files::read(&files.stderr)?,
+        records: &Files::read(&files.records)?,
     };
-    Ok(Outcome::read(name, status, took, &read(&stdout)?, &read(&stderr)?, &read(&records)?))
+    Ok(Outcome::read(name, listed, &end))
 }
 
 /// Tests of a program that run at a time: one a processor, two if they mostly wait for others. At least two, since libtest
-/// runs them on the main thread if there is one, and a test that does not run is known by the name of its thread.
-fn threads(is_computing: bool) -> usize {
+/// runs them on the main thread if there is one, and a test that does not run is known by the name of its thread. Those that
+/// overload networks take their turns themselves (`takt_testkit::overload::alone`).
+fn threads(uses: Uses) -> usize {
     let wanted = std::env::var("RUST_TEST_THREADS").ok().and_then(|text| text.parse().ok());
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    wanted.unwrap_or(if is_computing { processors } else { 2 * processors }).max(2)
+    let usual = match uses {
+        Uses::RealTime => 2,
+        Uses::Processor => processors,
+        Uses::Host | Uses::OwnNetwork => 2 * processors,
+    };
+    wanted.unwrap_or(usual).max(2)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use super::{Program, Uses};
-
-    fn uses(package: &str, target: &str) -> Uses {
-        let (package, name) = (package.to_owned(), format!("{package}::{target}"));
-        Program { package, name, executable: PathBuf::new(), directory: PathBuf::new(), version: String::new() }.uses()
-    }
-
-    #[test]
-    fn program_of_a_crate_that_no_list_names_uses_the_host() {
-        assert_eq!(uses("takt-core", "it"), Uses::Processor);
-        assert_eq!(uses("takt", "it_alloc"), Uses::Processor);
-        assert_eq!(uses("takt", "it"), Uses::Host);
-        assert_eq!(uses("takt-xdp", "it"), Uses::OwnNetwork);
-        assert_eq!(uses("takt-new", "it"), Uses::Host);
-    }
-
-    #[test]
-    fn tests_report_to_the_file_that_the_runner_names() {
-        assert_eq!(super::RECORDS_VARIABLE, takt_testkit::RECORDS_VARIABLE);
-    }
-}
+mod tests;

@@ -12,41 +12,33 @@ const SLOWEST: usize = 5;
 /// The last line, alone on its line: programs read it.
 pub fn closing_line(outcomes: &[Outcome]) -> String {
     let sum = |count: fn(&Outcome) -> usize| outcomes.iter().map(count).sum::<usize>();
-    let (passed, failed, skipped) = (sum(|o| o.passed), sum(|o| o.failed), sum(|o| o.skips.len()));
+    let (passed, failed, skipped) = (sum(|o| o.passed), sum(|o| o.failures.len()), sum(|o| o.skips.len()));
     format!("{passed} passed, {failed} failed, {skipped} skipped")
 }
 
 /// The text at the end of a run, and whether the run is good. With a list of allowances a skip that it does not allow fails
-/// the run; if everything was run, entries of the list without a use are named.
+/// the run; if everything was run, entries of the list without a use are named. What failed, and what did not run and why, is
+/// last, above the sums.
 pub fn render(outcomes: &[Outcome], allowances: Option<&Allowances>, is_whole: bool) -> (String, bool) {
     let mut text = String::new();
     render_slowest(&mut text, outcomes);
     let skips: Vec<&Skip> = outcomes.iter().flat_map(|outcome| &outcome.skips).collect();
-    render_skips(&mut text, &skips);
     let roles: usize = outcomes.iter().map(|outcome| outcome.roles).sum();
     if roles > 0 {
         line(&mut text, &format!("\n{roles} roles are started by tests and are not counted"));
     }
-    let mut is_good =
-        outcomes.iter().all(|outcome| outcome.failed == 0) && outcomes.iter().any(|outcome| outcome.passed > 0);
-    if let Some(allowances) = allowances {
-        let refused: Vec<&&Skip> = skips.iter().filter(|skip| !allowances.allows(&skip.test, &skip.reason)).collect();
-        if !refused.is_empty() {
-            is_good = false;
-            line(&mut text, &format!("\nnot run, and not in {LIST}: the run fails"));
-            refused.iter().for_each(|skip| line(&mut text, &format!("  {}: {}", skip.test, skip.reason)));
-        }
-        if is_whole {
-            render_unused(&mut text, outcomes, allowances);
-        }
+    if let Some(allowances) = allowances.filter(|_| is_whole) {
+        render_unused(&mut text, outcomes, allowances);
     }
-    let failures: Vec<&Failure> = outcomes.iter().flat_map(|outcome| &outcome.failures).collect();
-    if !failures.is_empty() {
-        line(&mut text, "\nfailed");
-        for failure in failures {
-            line(&mut text, &format!("  {}", failure.what));
-            failure.why.iter().for_each(|why| line(&mut text, &format!("      {why}")));
-        }
+    render_failures(&mut text, outcomes);
+    let mut is_good =
+        outcomes.iter().all(|outcome| outcome.failures.is_empty()) && outcomes.iter().any(|outcome| outcome.passed > 0);
+    let is_refused = |skip: &Skip| allowances.is_some_and(|list| !list.allows(&skip.test, &skip.reason));
+    let (refused, allowed): (Vec<&Skip>, Vec<&Skip>) = skips.into_iter().partition(|skip| is_refused(skip));
+    render_skips(&mut text, "not run", &allowed);
+    if !refused.is_empty() {
+        is_good = false;
+        render_skips(&mut text, &format!("not run, and not in {LIST}: the run fails"), &refused);
     }
     line(&mut text, "");
     line(&mut text, &closing_line(outcomes));
@@ -66,8 +58,20 @@ fn render_slowest(text: &mut String, outcomes: &[Outcome]) {
     }
 }
 
+fn render_failures(text: &mut String, outcomes: &[Outcome]) {
+    let failures: Vec<&Failure> = outcomes.iter().flat_map(|outcome| &outcome.failures).collect();
+    if failures.is_empty() {
+        return;
+    }
+    line(text, "\nfailed");
+    for failure in failures {
+        line(text, &format!("  {}", failure.what));
+        failure.why.iter().for_each(|why| line(text, &format!("      {why}")));
+    }
+}
+
 /// By reason; tests of one module and reason are one line.
-fn render_skips(text: &mut String, skips: &[&Skip]) {
+fn render_skips(text: &mut String, heading: &str, skips: &[&Skip]) {
     let mut reasons: BTreeMap<&str, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for skip in skips {
         let module = skip.test.rsplit_once("::").map_or(skip.test.as_str(), |(module, _)| module);
@@ -76,7 +80,7 @@ fn render_skips(text: &mut String, skips: &[&Skip]) {
     if reasons.is_empty() {
         return;
     }
-    line(text, &format!("\n{} not run", skips.len()));
+    line(text, &format!("\n{} {heading}", skips.len()));
     for (reason, modules) in reasons {
         let count: usize = modules.values().map(Vec::len).sum();
         line(text, &format!("  {count}: {reason}"));
@@ -130,10 +134,20 @@ mod tests {
     }
 
     #[test]
+    fn last_lines_are_failures_then_what_did_not_run_then_the_sums() {
+        let failure = Failure { what: "a::it::y".into(), why: Vec::new() };
+        let both = Outcome { failures: vec![failure], roles: 1, ..outcome(&["a::it::x"]) };
+        let (text, _) = render(&[both], None, true);
+        let last =
+            "\nfailed\n  a::it::y\n\n1 not run\n  1: not root\n      a::it::x\n\n3 passed, 1 failed, 1 skipped\n";
+        assert!(text.ends_with(last), "{text}");
+    }
+
+    #[test]
     fn skip_that_is_not_allowed_fails_the_run() {
         let outcomes = [outcome(&["a::it::x"])];
         let (text, is_good) = render(&outcomes, Some(&allowances("b::*")), false);
-        assert!(!is_good && text.contains("the run fails\n  a::it::x: not root"), "{text}");
+        assert!(!is_good && text.contains("the run fails\n  1: not root\n      a::it::x\n"), "{text}");
         let (text, is_good) = render(&outcomes, Some(&allowances("a::*")), false);
         assert!(is_good, "{text}");
     }
@@ -150,7 +164,7 @@ mod tests {
     #[test]
     fn run_with_a_failure_or_without_a_pass_is_not_good() {
         let failure = Failure { what: "a::it::x".into(), why: vec!["panicked at x.rs".into()] };
-        let failed = Outcome { failed: 1, failures: vec![failure], passed: 1, ..Outcome::default() };
+        let failed = Outcome { failures: vec![failure], passed: 1, ..Outcome::default() };
         let (text, is_good) = render(&[failed], None, true);
         assert!(!is_good && text.contains("\nfailed\n  a::it::x\n      panicked at x.rs\n"), "{text}");
         assert!(!render(&[], None, true).1);

@@ -60,6 +60,12 @@ const CRATES: &[Crate] = &[
         external: Some(&["md-5", "proc-macro2", "quote", "syn"]),
     },
     Crate { name: "takt-xtypes", internal: &["takt-derive"], internal_in_tests: &[], external: Some(&["md-5"]) },
+    Crate {
+        name: "takt-idl",
+        internal: &["takt-xtypes"],
+        internal_in_tests: &["takt-derive"],
+        external: Some(&["sha2"]),
+    },
     Crate { name: "takt-core", internal: &["takt-wire", "takt-exec"], internal_in_tests: &[], external: Some(&[]) },
     Crate {
         name: "takt-transport",
@@ -82,7 +88,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "takt",
         internal: &["takt-wire", "takt-xtypes", "takt-derive", "takt-core", "takt-transport", "takt-exec"],
-        internal_in_tests: &["takt-calculus"],
+        internal_in_tests: &["takt-calculus", "takt-sdn"],
         external: None,
     },
     Crate {
@@ -108,6 +114,7 @@ const CRATES: &[Crate] = &[
             "takt-durability",
             "takt-bench",
             "takt-host",
+            "takt-idl",
             "takt-lab",
             "takt-sdn",
             "takt-xdp",
@@ -117,7 +124,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "takt-sim",
-        internal: &["takt-wire", "takt-core", "takt-transport"],
+        internal: &["takt-wire", "takt-core", "takt-transport", "takt-xtypes", "takt-derive"],
         internal_in_tests: &[],
         external: Some(&[]),
     },

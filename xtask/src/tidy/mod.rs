@@ -4,12 +4,15 @@
 //! with the reason: `tidy-allow(sleep): the workload is one sample a millisecond`. The rules on
 //! whole files (edges, sizes, documentation, `no_std`) have no such exception.
 
+mod doctests;
 mod documentation;
 pub mod edges;
 mod errors;
 mod links;
+mod mutant_globs;
 mod mutations;
 mod no_std;
+mod policy_tests;
 mod sizes;
 mod words;
 
@@ -119,10 +122,13 @@ fn check_sources(tree: &SourceTree, report: &mut Report) {
     sizes::check(tree, report);
     words::check(tree, report);
     documentation::check(tree, report);
+    doctests::check(tree, report);
     errors::check(tree, report);
     links::check(tree, report);
     no_std::check(tree, report);
     mutations::check(tree, report);
+    mutant_globs::check(tree, report);
+    policy_tests::check(tree, report);
 }
 
 /// True if line `line` of `file`, or the one above, carries `tidy-allow(rule): reason`.

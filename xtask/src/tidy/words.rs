@@ -31,6 +31,7 @@ struct Word {
 const ROLE: &str = "= \"role: ";
 
 const UNFINISHED: &str = "finish it, or take it out and file it";
+const LIMIT: &str = "wait with a limit: `takt_testkit::waiting::receive`";
 const MACHINE: &str = "the project knows no machine but its user's";
 
 const WORDS: &[Word] = &[
@@ -47,6 +48,8 @@ const WORDS: &[Word] = &[
         "a test runs, or does not exist; a role says `role: ...`",
     ),
     word("sleep", concat!("thread::", "sleep"), Within::RustTests, "wait for the condition"),
+    word("wait", concat!(".recv().", "expect("), Within::RustTests, LIMIT),
+    word("wait", concat!(".recv().", "unwrap("), Within::RustTests, LIMIT),
     word("skip", concat!("return epr", "intln!"), Within::RustTests, "report by `takt_testkit::not_run`"),
     word("machine", concat!("/wo", "rk/"), Within::Anywhere, MACHINE),
     word("machine", concat!("/ro", "ot/"), Within::Anywhere, MACHINE),

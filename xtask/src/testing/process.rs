@@ -1,0 +1,121 @@
+//! A process that is ended, with those it started, when its time is over.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Between two looks at whether the process has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Frames of each stack that are shown.
+const FRAMES: u32 = 24;
+
+/// gdb has this long to read the stacks.
+const GDB_SECONDS: &str = "60";
+
+/// How a process ended.
+pub struct End {
+    /// Of the process; of a process that was ended, signal 9.
+    pub status: ExitStatus,
+    /// The stacks of its threads when its time was over, as gdb prints them; `None` if it ended in time.
+    pub stacks: Option<String>,
+}
+
+/// Waits until `child` has ended. After `limit` it and its descendants are killed.
+pub fn wait(child: &mut Child, limit: Duration) -> std::io::Result<End> {
+    let begin = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(End { status, stacks: None });
+        }
+        if begin.elapsed() >= limit {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    let stacks = stacks(child.id());
+    for process in with_descendants(child.id()) {
+        // One that has ended meanwhile is no error.
+        let _ = Command::new("kill").args(["-9", &process.to_string()]).stderr(Stdio::null()).status();
+    }
+    let status = child.wait()?;
+    // It may have ended by itself while its stacks were read.
+    let status = if status.success() { ExitStatus::from_raw(9) } else { status };
+    Ok(End { status, stacks: Some(stacks) })
+}
+
+/// What the threads of a process do.
+fn stacks(process: u32) -> String {
+    let show = format!("thread apply all backtrace {FRAMES}");
+    let mut gdb = Command::new("timeout");
+    gdb.args(["--kill-after=1", GDB_SECONDS, "gdb", "-batch", "-p", &process.to_string(), "-ex", &show]);
+    match gdb.output() {
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Ok(output) => {
+            let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+            format!("the stacks of its threads are not known: gdb ended with {}\n{stdout}{stderr}", output.status)
+        }
+        Err(error) => format!("the stacks of its threads are not known: gdb cannot be run: {error}"),
+    }
+}
+
+/// A process and those that descend from it, parents first.
+fn with_descendants(process: u32) -> Vec<u32> {
+    let parents: Vec<(u32, u32)> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        // tidy-allow(dropped-cause): what is not a number is no process
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|process| Some((process, parent(process)?)))
+        .collect();
+    let mut found = vec![process];
+    let mut at = 0;
+    while at < found.len() {
+        let children = parents.iter().filter(|(_, parent)| *parent == found[at]).map(|(process, _)| *process);
+        found.extend(children.collect::<Vec<_>>());
+        at += 1;
+    }
+    found
+}
+
+/// The parent of a process that has not ended.
+fn parent(process: u32) -> Option<u32> {
+    // tidy-allow(dropped-cause): a process that has ended has no parent
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in brackets may have spaces and brackets.
+    // tidy-allow(dropped-cause): the kernel writes a number
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    use super::{parent, wait, with_descendants};
+
+    const SHELL_WITH_A_CHILD: &str = "sleep 1000 & wait";
+
+    #[test]
+    fn process_whose_time_is_over_is_ended_with_those_it_started() {
+        let mut child = Command::new("sh").args(["-c", SHELL_WITH_A_CHILD]).spawn().expect("a shell");
+        while with_descendants(child.id()).len() < 2 {
+            std::thread::yield_now();
+        }
+        let descendant = with_descendants(child.id())[1];
+        let end = wait(&mut child, Duration::ZERO).expect("a child");
+        assert!(end.stacks.is_some() && !end.status.success(), "{:?}", end.status);
+        while parent(descendant).is_some_and(|parent| parent == child.id()) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn process_that_ends_in_time_has_its_own_status() {
+        let mut child = Command::new("sh").args(["-c", "exit 7"]).stdout(Stdio::null()).spawn().expect("a shell");
+        let end = wait(&mut child, Duration::from_secs(1000)).expect("a child");
+        assert_eq!((end.status.code(), end.stacks.is_none()), (Some(7), true));
+    }
+}
