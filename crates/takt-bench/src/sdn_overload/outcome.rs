@@ -51,6 +51,8 @@ pub struct Cell {
     pub longest_gap_us: f64,
     /// The numbers of the first and the last sample that did not arrive.
     pub lost_range: Option<(u64, u64)>,
+    /// The time from the last arrival before all losses to the first one after them, us.
+    pub outage_us: Option<f64>,
     /// Samples that had arrived at the end of each second.
     pub cumulative: Vec<u64>,
     /// How many samples the cumulative count is behind that of the idle run, at the worst second.
@@ -96,6 +98,7 @@ impl Cell {
             writer_late: Summary::of(&mut series.writer_late()),
             longest_gap_us: series.longest_gap_ns() as f64 / 1000.0,
             lost_range: series.lost_range(),
+            outage_us: series.outage_ns().map(|ns| ns as f64 / 1000.0),
             cumulative: series.cumulative(1_000_000_000, seconds),
             behind_idle: None,
             series,

@@ -114,6 +114,16 @@ impl Series {
         Some((first, lost.next_back().unwrap_or(first)))
     }
 
+    /// The time from the last arrival before the first lost sample to the first arrival of a sample after the last lost one, ns. Samples may
+    /// arrive in between. `None` if no sample is lost, or if none arrives before or after those that are.
+    #[must_use]
+    pub fn outage_ns(&self) -> Option<u64> {
+        let (first, last) = self.lost_range()?;
+        let before = self.arrivals.iter().filter(|arrival| arrival.0 < first).map(|arrival| arrival.2).max()?;
+        let after = self.arrivals.iter().filter(|arrival| arrival.0 > last).map(|arrival| arrival.2).min()?;
+        Some(u64::try_from(after - before).unwrap_or(0))
+    }
+
     fn times(&self) -> Vec<i64> {
         let mut times: Vec<i64> = self.arrivals.iter().map(|arrival| arrival.2).collect();
         times.sort_unstable();
@@ -144,7 +154,7 @@ mod tests {
         assert_eq!(series.one_way().collect::<Vec<_>>(), [1_000, 900, 1_800, 900, 860]);
         assert_eq!(series.writer_late(), [0, 100, 100, 100, 100]);
         assert_eq!(series.longest_gap_ns(), 2 * PERIOD_NS + 900);
-        assert_eq!(series.lost_range(), Some((2, 2)));
+        assert_eq!((series.lost_range(), series.outage_ns()), (Some((2, 2)), Some(2 * PERIOD_NS + 900)));
         assert_eq!(series.cumulative(1_000_000_000, 1), [5]);
     }
 
@@ -155,14 +165,23 @@ mod tests {
         let arrivals: Vec<_> = (0..600).map(|number| Arrival(number, 0, held(number))).collect();
         let series = Series::new(600, PERIOD_NS, &arrivals);
         assert_eq!(series.cumulative(1_000_000_000, 3), [200, 200, 600]);
-        assert_eq!(series.lost_range(), None);
+        assert_eq!((series.lost_range(), series.outage_ns()), (None, None));
+    }
+
+    #[test]
+    fn outage_covers_all_losses_though_a_sample_arrives_between_them() {
+        let arrivals = [0, 1, 4, 7, 8].map(|number| arrival(number, 0));
+        let series = Series::new(9, PERIOD_NS, &arrivals);
+        assert_eq!(series.longest_gap_ns(), 3 * PERIOD_NS);
+        assert_eq!((series.lost_range(), series.outage_ns()), (Some((2, 6)), Some(6 * PERIOD_NS)));
+        assert_eq!(Series::new(9, PERIOD_NS, &arrivals[..3]).outage_ns(), None, "it does not end");
     }
 
     #[test]
     fn first_sample_that_arrives_is_on_time() {
         let series = Series::new(9, PERIOD_NS, &[arrival(2, 70), arrival(3, 70)]);
         assert_eq!(series.normalised().collect::<Vec<_>>(), [(2, 0), (3, 0)]);
-        assert_eq!(series.lost_range(), Some((0, 8)));
+        assert_eq!((series.lost_range(), series.outage_ns()), (Some((0, 8)), None));
         assert_eq!(Series::new(9, PERIOD_NS, &[]).longest_gap_ns(), 0);
     }
 

@@ -55,7 +55,7 @@ fn a_question_to_a_controller_that_does_not_answer_is_ended_by_signals() {
     std::fs::remove_file(&path).unwrap();
 }
 
-/// The reader is stopped by SIGSTOP: it is there, and acknowledges nothing.
+/// The reader is stopped by SIGSTOP: it is there, and acknowledges nothing. What a reader gets that starts later was written after that.
 #[test]
 fn a_publisher_is_ended_by_a_signal_while_its_reader_does_not_acknowledge() {
     const AT: &str = "--interface lo --peer 127.0.0.1 --domain 219";
@@ -65,6 +65,8 @@ fn a_publisher_is_ended_by_a_signal_while_its_reader_does_not_acknowledge() {
     let publisher = Takt::start(&format!("pub Square {value} --type ShapeType --count 0 --rate 50 --json {AT}"));
     assert!(reader.line().is_some());
     reader.signal("STOP");
+    let later = Takt::start(&format!("sub Square --type ShapeType --count 1 {AT}"));
+    assert!(later.line().is_some());
     publisher.terminate();
     let (output, errors, code) = publisher.ending();
     reader.signal("CONT");
