@@ -1,10 +1,11 @@
 //! `takt echo`: prints the samples of a topic whose type it learns, with policies that match its writers.
 
-use super::learning::{find, hint, learn};
+use super::learning::{find_writer, hint, learn};
 use super::policies::reader_for;
 use super::receive::{Limits, Selection, receive};
 use super::type_source::TypeSource;
 use crate::domain::Domain;
+use crate::finding::count;
 use crate::output::note;
 use clap::Args;
 use takt::dynamic::DynamicTypeSupport;
@@ -20,8 +21,8 @@ Examples:
   takt echo /chatter --msg std_msgs/msg/String
   takt echo Square --interface lo --peer 127.0.0.1 --timeout 5
 
-The type is learned from the writers or readers of the topic, reliability, durability and partitions are taken from
-its writers. Peers that announce no type (Fast DDS 2 without type information, for one) can be read with --raw, with
+It waits for the first writer of the topic: the type is learned from the topic's endpoints, reliability, durability and
+partitions are those of the writers that are there then. Peers that announce no type (Fast DDS 2 without type information, for one) can be read with --raw, with
 --idl, or with --type if takt has the type.";
 
 /// `takt echo`
@@ -50,22 +51,23 @@ impl Echo {
     /// Prints until it is time to end.
     ///
     /// # Errors
-    /// Nobody has the topic in time, its type cannot be learned, or the domain cannot be joined.
+    /// The topic has no writer in time, its type cannot be learned, or the domain cannot be joined.
     pub fn run(&self) -> Result<()> {
         let given = self.source.load()?;
         let participant = self.source.file.join(&self.domain, "takt echo")?;
         let topic = &self.source.file.topic(&self.topic);
-        let endpoints = find(&participant, topic, self.limits.deadline())?;
-        let writer = endpoints.writers.first().map(|data| (data.type_name.as_str(), data.guid));
-        let reader = endpoints.readers.first().map(|data| (data.type_name.as_str(), data.guid));
-        let Some((type_name, guid)) = writer.or(reader) else {
-            return Err(Error::NoAnswer {
-                what: format!("nobody writes or reads {topic}{}", hint(&participant, topic)?),
-            });
+        let endpoints = find_writer(&participant, topic, self.limits.deadline())?;
+        let Some(writer) = endpoints.writers.first() else {
+            let what = match endpoints.readers.len() {
+                0 => format!("nobody writes or reads {topic}{}", hint(&participant, topic)?),
+                readers => format!("nobody writes {topic}, which has {}", count(readers, "reader")),
+            };
+            return Err(Error::NoAnswer { what });
         };
+        let type_name = writer.type_name.as_str();
         let type_ = match given {
             Some(type_) => type_,
-            None if self.raw => DynamicTypeSupport::opaque(type_name, guid.entity_id.has_key()),
+            None if self.raw => DynamicTypeSupport::opaque(type_name, writer.guid.entity_id.has_key()),
             None => learn(&participant, topic, self.limits.deadline()).map_err(with_hint)?,
         };
         if type_.type_name() != type_name {

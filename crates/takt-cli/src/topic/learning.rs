@@ -75,9 +75,29 @@ pub fn spin_until(
 /// Waits until the topic has an endpoint, and a moment more. Empty if the time is up.
 pub fn find(participant: &DomainParticipant, topic: &str, deadline: Option<Instant>) -> Result<Endpoints> {
     note!("takt: looking for topic {topic}");
-    spin_until(participant, deadline, || Ok(!endpoints(participant, topic)?.is_empty()))?;
-    let found = endpoints(participant, topic)?;
-    if !found.is_empty() {
+    find_until(participant, topic, deadline, |found| !found.is_empty())
+}
+
+/// As [`find`], until the topic has a writer. Without one if the time is up.
+pub fn find_writer(participant: &DomainParticipant, topic: &str, deadline: Option<Instant>) -> Result<Endpoints> {
+    let mut found = find(participant, topic, deadline)?;
+    // Endpoints of processes that end may be gone a moment after they were found.
+    while found.writers.is_empty() && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+        if !found.readers.is_empty() {
+            note!("takt: {topic} has {}, waiting for a writer", count(found.readers.len(), "reader"));
+        }
+        found = find_until(participant, topic, deadline, |found| !found.writers.is_empty())?;
+    }
+    Ok(found)
+}
+
+fn find_until(
+    participant: &DomainParticipant,
+    topic: &str,
+    deadline: Option<Instant>,
+    is_enough: impl Fn(&Endpoints) -> bool,
+) -> Result<Endpoints> {
+    if spin_until(participant, deadline, || Ok(is_enough(&endpoints(participant, topic)?)))? {
         spin_until(participant, Some(Instant::now() + COMPANY), || Ok(false))?;
     }
     endpoints(participant, topic)

@@ -30,8 +30,41 @@ impl Takt {
     /// The same, with something on its standard input.
     pub fn start_with_input(line: &str, input: &str) -> Self {
         let mut takt = Self::start_with(line, Stdio::piped());
-        takt.process.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        takt.feed(input);
+        takt.close_input();
         takt
+    }
+
+    /// The same, with these variables and a standard input that [`feed`](Self::feed) writes to.
+    pub fn start_with_open_input(line: &str, environment: &[(&str, String)]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_takt"));
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
+        Self::start_command(command, line, Stdio::piped())
+    }
+
+    /// Writes to its standard input.
+    pub fn feed(&mut self, text: &str) {
+        self.process.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Ends its standard input.
+    pub fn close_input(&mut self) {
+        drop(self.process.stdin.take());
+    }
+
+    /// The lines of its output since the last call.
+    pub fn new_lines(&self) -> Vec<String> {
+        self.lines.try_iter().collect()
+    }
+
+    /// The lines that it said on standard error since the last call.
+    pub fn new_error_lines(&self) -> Vec<String> {
+        self.errors.try_iter().collect()
+    }
+
+    /// How it ended, if it has.
+    pub fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().unwrap()
     }
 
     /// The same, by a program that runs it, such as `nice`.

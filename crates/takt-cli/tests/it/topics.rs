@@ -80,6 +80,39 @@ fn a_publisher_with_a_type_and_an_echo_without_one_find_each_other_in_either_ord
     }
 }
 
+/// `takt echo` takes its policies from the first writer, also where it finds a reader before it.
+#[test]
+fn echo_gets_the_history_of_a_reliable_writer_in_either_order() {
+    let reader = start("sub History --type ShapeType", 223);
+    reader.await_complaint("takt: reading");
+    for echo_is_first in [true, false] {
+        let line = "pub History --type ShapeType --reliable --transient-local --keep-all --no-wait";
+        let write = || {
+            let mut writer =
+                Takt::start_with_open_input(&format!("{line} --interface lo --peer 127.0.0.1 --domain 223"), &[]);
+            writer.feed(&format!("{VALUE}\n").repeat(3));
+            writer
+        };
+        let echo = || start("echo History --json --count 3", 223);
+        let (writer, echo) = if echo_is_first {
+            let echo = echo();
+            echo.await_complaint("takt: History has 1 reader, waiting for a writer");
+            (write(), echo)
+        } else {
+            let writer = write();
+            let other = start("sub History --type ShapeType --reliable --transient-local --count 3", 223);
+            assert!(other.finish().1.success());
+            (writer, echo())
+        };
+        let (text, status) = echo.finish();
+        assert!(status.success(), "{text}");
+        let numbers: Vec<_> = lines(&text).iter().map(|line| line["sequence_number"].clone()).collect();
+        assert_eq!(numbers, [1, 2, 3].map(|number| json!(number)), "echo is first: {echo_is_first}");
+        writer.terminate();
+        writer.complaint();
+    }
+}
+
 #[test]
 fn a_publisher_with_a_type_takes_the_policies_of_a_reader_that_comes_later() {
     let publisher = start(&format!("pub Square {VALUE} --type ShapeType --json"), 222);
