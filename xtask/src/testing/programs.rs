@@ -39,10 +39,13 @@ const COMPUTATION: &[&str] = &[
 /// Crates whose tests use network namespaces of their own, and mostly wait for the kernel and for other programs.
 const OWN_NETWORK: &[&str] = &["takt-xdp", "takt-interop", "takt-lab", "takt-sdn"];
 
-/// Programs with tests that overload networks of their own, by switches and threads of real-time priority: others get no processor
-/// meanwhile. These tests are in a module of this name.
-const OVERLOAD: &[&str] = &["takt-cli::it", "takt-sdn::it"];
-const OVERLOAD_MODULE: &str = "overload::";
+/// Modules of a program whose tests run apart from the others of the program, with what they use. `overload` are tests that overload
+/// networks of their own, by switches and threads of real-time priority: others get no processor meanwhile. `soak` has a network of its own.
+const APART: &[(&str, &str, Uses)] = &[
+    ("takt-cli::it", "overload", Uses::RealTime),
+    ("takt-sdn::it", "overload", Uses::RealTime),
+    ("takt-cli::it", "soak", Uses::OwnNetwork),
+];
 
 /// A program has this long to end: three times what the slowest one takes on a busy machine, or that at full length.
 pub fn limit() -> Duration {
@@ -67,9 +70,12 @@ pub enum Uses {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     All,
-    /// Those that overload networks.
-    Overload,
-    /// All but these.
+    /// Those of a module of [`APART`].
+    Module {
+        name: &'static str,
+        uses: Uses,
+    },
+    /// All but those of such modules.
     Others,
 }
 
@@ -91,35 +97,40 @@ pub struct Program {
 }
 
 impl Program {
-    /// Divides it if some of its tests overload networks.
+    /// Divides it if some of its tests run apart.
     pub fn parts(self) -> Vec<Self> {
-        if OVERLOAD.contains(&self.name.as_str()) {
-            [Part::Overload, Part::Others].map(|part| Self { part, ..self.clone() }).into()
-        } else {
-            vec![self]
-        }
+        let mut parts: Vec<Part> = self.apart().map(|(name, uses)| Part::Module { name, uses }).collect();
+        parts.push(if parts.is_empty() { Part::All } else { Part::Others });
+        parts.into_iter().map(|part| Self { part, ..self.clone() }).collect()
+    }
+
+    /// Its modules that run apart.
+    fn apart(&self) -> impl Iterator<Item = (&'static str, Uses)> {
+        APART.iter().filter(|(program, ..)| *program == self.name).map(|&(_, module, uses)| (module, uses))
     }
 
     /// The arguments that choose the tests of its part.
-    fn arguments(&self) -> &'static [&'static str] {
+    fn arguments(&self) -> Vec<String> {
         match self.part {
-            Part::All => &[],
-            Part::Overload => &[OVERLOAD_MODULE],
-            Part::Others => &["--skip", OVERLOAD_MODULE],
+            Part::All => Vec::new(),
+            Part::Module { name, .. } => vec![format!("{name}::")],
+            Part::Others => self.apart().flat_map(|(module, _)| ["--skip".to_owned(), format!("{module}::")]).collect(),
         }
     }
 
     /// The name of the files with its output.
     fn output(&self) -> String {
-        if self.part == Part::Overload { format!("{}.overload", self.name) } else { self.name.clone() }
+        match self.part {
+            Part::Module { name, .. } => format!("{}.{name}", self.name),
+            Part::All | Part::Others => self.name.clone(),
+        }
     }
 
     /// What its tests use.
     pub fn uses(&self) -> Uses {
         let is_in = |list: &[&str]| [&self.package, &self.name].iter().any(|name| list.contains(&name.as_str()));
-        let overloads = is_in(OVERLOAD) && self.part != Part::Others;
-        if overloads {
-            Uses::RealTime
+        if let Part::Module { uses, .. } = self.part {
+            uses
         } else if is_in(COMPUTATION) {
             Uses::Processor
         } else if is_in(OWN_NETWORK) {

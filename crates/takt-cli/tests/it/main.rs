@@ -29,6 +29,7 @@ mod sdn_isolation;
 mod sdn_site;
 mod sdn_tutorial;
 mod signals;
+mod soak;
 mod streams;
 mod topics;
 mod transport;

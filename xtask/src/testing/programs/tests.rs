@@ -21,11 +21,19 @@ fn program(package: String, name: String) -> Program {
 }
 
 #[test]
-fn tests_that_overload_networks_run_apart_from_the_others_of_their_program() {
-    let parts = |name: &str| program("takt-cli".into(), name.into()).parts();
-    let uses: Vec<_> = parts("takt-cli::it").iter().map(|part| (part.part, part.uses())).collect();
-    assert_eq!(uses, [(Part::Overload, Uses::RealTime), (Part::Others, Uses::Host)]);
-    assert_eq!(parts("takt-cli::takt").iter().map(|part| part.part).collect::<Vec<_>>(), [Part::All]);
+fn modules_that_need_a_lane_of_their_own_run_apart_from_the_others_of_their_program() {
+    let parts = |package: &str, name: &str| program(package.into(), name.into()).parts();
+    let uses: Vec<_> = parts("takt-cli", "takt-cli::it").iter().map(|part| (part.arguments(), part.uses())).collect();
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let expected = [
+        (words("overload::"), Uses::RealTime),
+        (words("soak::"), Uses::OwnNetwork),
+        (words("--skip overload:: --skip soak::"), Uses::Host),
+    ];
+    assert_eq!(uses, expected);
+    let uses: Vec<_> = parts("takt-sdn", "takt-sdn::it").iter().map(Program::uses).collect();
+    assert_eq!(uses, [Uses::RealTime, Uses::OwnNetwork]);
+    assert_eq!(parts("takt-cli", "takt-cli::takt").iter().map(|part| part.part).collect::<Vec<_>>(), [Part::All]);
 }
 
 #[test]
@@ -34,7 +42,7 @@ fn program_of_a_crate_that_no_list_names_uses_the_host() {
     assert_eq!(uses("takt", "it_alloc"), Uses::Processor);
     assert_eq!(uses("takt", "it"), Uses::Host);
     assert_eq!(uses("takt-xdp", "it"), Uses::OwnNetwork);
-    assert_eq!(uses("takt-sdn", "it"), Uses::RealTime);
+    assert_eq!(uses("takt-sdn", "it"), Uses::OwnNetwork);
     assert_eq!(uses("takt-sdn", "lib"), Uses::OwnNetwork);
     assert_eq!(uses("takt-new", "it"), Uses::Host);
 }

@@ -1,0 +1,61 @@
+//! Soak test of real processes: three writers and four readers on three hosts of a bridge, and random disturbances.
+//!
+//! Disturbances: kill -9 and restart, SIGSTOP for longer than the lease and SIGCONT, link down and up, change of a host's address. Each
+//! writer is RELIABLE, TRANSIENT_LOCAL and KEEP_ALL, and numbers its samples from 1 on. Each reader must print all numbers of each
+//! living writer once and in order, and the end of each writer that was killed. The numbers begin again at 1 if the lease of the writer
+//! had ended. No process may exit by itself or print an error.
+//!
+//! Disturbances last 8 s, with `TAKT_TEST_LONG=1` 10 minutes. `TAKT_TEST_SEED` sets the seed, which a failure prints.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use takt_testkit::network::Network;
+use takt_testkit::waiting::until_seen;
+
+mod log;
+mod world;
+
+use world::World;
+
+/// Samples of each writer after the disturbances: so many before the last kill, and so many after it.
+const CALM_SAMPLES: usize = 40;
+
+/// How long there are disturbances, and the time from one sample of a writer to the next: a history holds 4096 samples.
+fn lengths() -> (Duration, Duration) {
+    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1");
+    if is_long {
+        (Duration::from_secs(600), Duration::from_millis(200))
+    } else {
+        (Duration::from_secs(8), Duration::from_millis(50))
+    }
+}
+
+fn seed() -> u64 {
+    std::env::var("TAKT_TEST_SEED").map_or_else(
+        |_| SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970").as_secs(),
+        |text| text.parse().expect("TAKT_TEST_SEED is a number"),
+    )
+}
+
+#[test]
+fn readers_have_all_samples_of_living_writers_after_random_disturbances() {
+    let Some(network) = Network::new() else { return };
+    let (length, period) = lengths();
+    let mut world = World::new(&network, seed());
+    let end = Instant::now() + length;
+    let mut next = Instant::now() + Duration::from_secs(1);
+    while Instant::now() < end {
+        world.step(period);
+        if Instant::now() >= next {
+            world.disturb();
+            next = Instant::now() + world.pause();
+        }
+    }
+    world.end_disturbances();
+    (0..CALM_SAMPLES).for_each(|_| world.step(period));
+    // All that was killed before ends before this one does.
+    world.kill_last_writer();
+    (0..CALM_SAMPLES).for_each(|_| world.step(period));
+    until_seen(&format!("readers have everything, {}", world.history()), || world.has_converged());
+    world.finish();
+}
