@@ -1,12 +1,13 @@
 //! The work tree as the checks see it: every text file that belongs to the project, read once.
 //!
-//! Paths are relative to the root and use `/`. Build output, version control and virtual
-//! environments are left out; symbolic links are not followed. Of binary files (not UTF-8) only
-//! the path is kept.
+//! Paths are relative to the root and use `/`. Build output, version control, virtual environments
+//! and untracked files that git ignores are left out; symbolic links are not followed. Of binary
+//! files (not UTF-8) only the path is kept.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use crate::rust_text::RustText;
 
@@ -63,7 +64,7 @@ impl SourceTree {
     /// Reads the tree under `root`.
     pub fn load(root: &Path) -> Result<Self, String> {
         let mut tree = Self { files: Vec::new(), paths: BTreeSet::new() };
-        tree.visit(root, "")?;
+        tree.visit(root, "", &ignored_paths(root))?;
         tree.files.sort_by(|a, b| a.path.cmp(&b.path));
         tree.mark_test_modules();
         Ok(tree)
@@ -79,7 +80,7 @@ impl SourceTree {
         self.paths.contains(path)
     }
 
-    fn visit(&mut self, directory: &Path, prefix: &str) -> Result<(), String> {
+    fn visit(&mut self, directory: &Path, prefix: &str, ignored: &BTreeSet<String>) -> Result<(), String> {
         let fail = |error| format!("cannot read {}: {error}", directory.display());
         for entry in fs::read_dir(directory).map_err(fail)? {
             let entry = entry.map_err(fail)?;
@@ -88,8 +89,11 @@ impl SourceTree {
             };
             let kind = entry.file_type().map_err(fail)?;
             let path = format!("{prefix}{name}");
+            if ignored.contains(&path) {
+                continue;
+            }
             if kind.is_dir() && !SKIPPED_DIRECTORIES.contains(&name.as_str()) {
-                self.visit(&entry.path(), &format!("{path}/"))?;
+                self.visit(&entry.path(), &format!("{path}/"), ignored)?;
                 self.paths.insert(path);
             } else if kind.is_file() && path != GIT_LINK {
                 let bytes = fs::read(entry.path())
@@ -129,6 +133,18 @@ impl SourceTree {
     }
 }
 
+/// Untracked files and directories that git ignores, relative to `root`. Outside a repository, or without git, there are none: the
+/// checks then read more files, never fewer.
+fn ignored_paths(root: &Path) -> BTreeSet<String> {
+    let list = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
+    let Ok(output) = Command::new("git").args(list).current_dir(root).output() else {
+        return BTreeSet::new();
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let paths = text.split('\0').map(|path| path.trim_end_matches('/').to_owned());
+    paths.filter(|path| !path.is_empty()).collect()
+}
+
 /// Where the submodules of the module in `path` live.
 fn module_directory(path: &str) -> String {
     let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -140,7 +156,36 @@ fn module_directory(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use takt_testkit::{not_run, require};
+
     use crate::fixture::Fixture;
+
+    fn git(fixture: &Fixture, arguments: &[&str]) {
+        let status = Command::new("git").args(arguments).current_dir(fixture.path()).status();
+        assert!(status.expect("git is installed").success(), "git {arguments:?}");
+    }
+
+    #[test]
+    fn tree_skips_ignored_files_unless_they_are_tracked() {
+        if let Err(why) = require::program("git") {
+            return not_run(why);
+        }
+        let fixture = Fixture::new(&[
+            (".gitignore", "/fuzz/scratch\n*.log\n"),
+            ("README.md", "door"),
+            ("fuzz/scratch/core.txt", "output of a run"),
+            ("fuzz/run.log", "output of a run"),
+            ("fuzz/kept.log", "a tracked sample"),
+        ]);
+        git(&fixture, &["init", "--quiet"]);
+        git(&fixture, &["add", "--force", "fuzz/kept.log"]);
+        let tree = fixture.tree();
+        let paths: Vec<&str> = tree.files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, [".gitignore", "README.md", "fuzz/kept.log"]);
+        assert!(!tree.has_path("fuzz/scratch") && !tree.has_path("fuzz/run.log"));
+    }
 
     #[test]
     fn skips_build_output_and_sorts() {
