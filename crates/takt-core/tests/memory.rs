@@ -235,8 +235,8 @@ impl Storm {
         assert!(matches!(result, Ok(_) | Err(WriteError::WouldBlock)), "{result:?}");
     }
 
-    /// Ten days without a datagram, after which nobody is left. Each jump of the clock is a standstill, of which eight postpone the end
-    /// of a lease, which is a day at most.
+    /// Advances the clock by ten days without a datagram, so that every discovered participant expires. The participant treats each
+    /// jump of a day as a suspension of its own process. Up to eight suspensions postpone the end of a lease. A lease is one day at most.
     fn calm(&mut self) {
         for _ in 0..10 {
             self.now = Instant(self.now.0 + 86_400_000_000_000);

@@ -258,7 +258,7 @@ impl World {
             importance: sourced(random.between(0, 2) as i32),
         };
         let is_reliable = known.as_ref().map_or_else(|| random.one_in(3), |own| own.has_reliable_writer);
-        // Datagrams of some pairs are told apart by no rule.
+        // A third of the pairs share the port USER, so that no flow rule matches the datagrams of one such pair alone.
         let number = u16::from(if random.one_in(3) { 0 } else { self.next });
         let application = Application {
             pair,
