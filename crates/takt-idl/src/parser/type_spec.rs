@@ -117,11 +117,12 @@ impl Parser<'_> {
         Ok(bound)
     }
 
-    /// A positive number within the brackets of a type, where `>>` is no operator.
+    /// A positive number within the brackets of a type, where `>>` is no operator. Every length fits the greatest number, which
+    /// type objects of CycloneDDS 11 have for no bound: it is read as none.
     fn bound(&mut self) -> Result<u32> {
         let location = self.location();
         let value = self.bound_expression()?;
-        positive(&value, location)
+        positive(&value, location).map(|bound| if bound == u32::MAX { 0 } else { bound })
     }
 
     fn named_type(&mut self, location: Location) -> Result<TypeSpec> {

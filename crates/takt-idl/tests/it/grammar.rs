@@ -406,3 +406,26 @@ fn limits_and_units_are_part_of_the_complete_type_alone() {
         assert!(refusal(&format!("struct T {{ {member}; }};")).contains(what), "{member}");
     }
 }
+
+#[test]
+fn struct_is_read_when_its_base_has_a_sequence_of_it() {
+    let text = "struct Derived; typedef sequence<Derived> List;\n\
+                @final struct Base { long a; List list; };\n\
+                @final struct Derived : Base { @key short b; };\n\
+                @final struct User { Base base; Derived derived; };";
+    for name in ["Base", "Derived", "User"] {
+        let first = information(text, name);
+        let printed = printed(text, name);
+        assert_eq!(information(&printed, name).minimal.type_id, first.minimal.type_id, "{printed}");
+        assert!(printed.contains("struct Derived : Base {"), "{printed}");
+    }
+}
+
+#[test]
+fn greatest_bound_is_read_as_no_bound() {
+    let text = |bound: &str| format!("struct T {{ string{bound} a; wstring{bound} b; }};");
+    let (greatest, none) = (text("<4294967295>"), text(""));
+    assert_eq!(information(&greatest, "T"), information(&none, "T"));
+    let text = |bound: &str| format!("struct T {{ sequence<long{bound}> a; map<long, short{bound}> b; }};");
+    assert_eq!(information(&text(", 4294967295"), "T"), information(&text(""), "T"));
+}

@@ -18,7 +18,8 @@ use crate::type_object::{Object, TypeError, TypeIdentifier, TypeRegistry};
 
 /// Builds the type that `root` names, and all it is made of.
 pub(super) fn build(root: &TypeIdentifier, registry: &TypeRegistry) -> Result<(Types, NodeId), TypeError> {
-    let mut builder = Builder { registry, nodes: Vec::new(), known: BTreeMap::new(), depth: 0, members: 0 };
+    let mut builder =
+        Builder { registry, nodes: Vec::new(), known: BTreeMap::new(), depth: 0, members: 0, bases: Vec::new() };
     let root = builder.node(&root.0)?;
     // Every place was taken by a definition before the last call returned.
     let nodes: Option<Vec<Node>> = builder.nodes.into_iter().collect();
@@ -36,6 +37,8 @@ struct Builder<'a> {
     depth: u8,
     /// Of all structures, those that they inherit included.
     members: usize,
+    /// Structures whose members are read for one that inherits from them while they are being built.
+    bases: Vec<Identifier>,
 }
 
 fn invalid(what: &'static str) -> TypeError {
@@ -184,14 +187,7 @@ impl Builder<'_> {
     }
 
     fn object(&mut self, identifier: &Identifier) -> Result<Node, TypeError> {
-        let identifier = TypeIdentifier(identifier.clone());
-        let registry = self.registry;
-        let complete = match registry.get(&identifier).map(|object| &object.0) {
-            Some(Object::Complete(complete)) => complete,
-            Some(Object::Minimal(_)) => return Err(TypeError::Minimal),
-            None => return Err(TypeError::Missing { identifier }),
-        };
-        match complete {
+        match complete(self.registry, identifier)? {
             Complete::Struct(structure) => self.structure(structure),
             Complete::Union(union) => self.union(union),
             Complete::Enum(enumeration) => self::enumeration(enumeration),
@@ -210,9 +206,32 @@ impl Builder<'_> {
 
     fn structure(&mut self, object: &complete::Struct) -> Result<Node, TypeError> {
         let extensibility = extensibility(object.struct_flags)?;
+        let (base, members) = self.members(object)?;
+        let inherited = members.len() - object.member_seq.len();
+        if members.iter().any(|member| member.optional && member.member.key) {
+            return Err(invalid("an optional key member"));
+        }
+        all_differ(members.iter().map(|member| &member.name), "two members of one name")?;
+        all_differ(members.iter().map(|member| member.member.id), "two members of one id")?;
+        let mut by_id: Vec<usize> = (0..members.len()).collect();
+        by_id.sort_unstable_by_key(|&index| members[index].member.id);
+        Ok(Node::Struct(Struct {
+            name: name(&object.header.detail.type_name)?,
+            extensibility,
+            nested: object.struct_flags.contains(TypeFlag::IS_NESTED),
+            autoid_hash: object.struct_flags.contains(TypeFlag::IS_AUTOID_HASH),
+            base,
+            has_key: members.iter().any(|member| member.member.key),
+            members,
+            inherited,
+            by_id,
+        }))
+    }
+
+    /// The structure that is inherited from, and all members, inherited ones first.
+    fn members(&mut self, object: &complete::Struct) -> Result<(Option<NodeId>, Vec<StructMember>), TypeError> {
         add_members(&mut self.members, object.member_seq.len())?;
         let (base, mut members) = self.base(&object.header.base_type)?;
-        let inherited = members.len();
         for member in &object.member_seq {
             if member.member_id > MAX_MEMBER_ID {
                 return Err(invalid("a member id of more than 28 bits"));
@@ -234,24 +253,7 @@ impl Builder<'_> {
                 node: self.node(&member.member_type_id)?,
             });
         }
-        if members.iter().any(|member| member.optional && member.member.key) {
-            return Err(invalid("an optional key member"));
-        }
-        all_differ(members.iter().map(|member| &member.name), "two members of one name")?;
-        all_differ(members.iter().map(|member| member.member.id), "two members of one id")?;
-        let mut by_id: Vec<usize> = (0..members.len()).collect();
-        by_id.sort_unstable_by_key(|&index| members[index].member.id);
-        Ok(Node::Struct(Struct {
-            name: name(&object.header.detail.type_name)?,
-            extensibility,
-            nested: object.struct_flags.contains(TypeFlag::IS_NESTED),
-            autoid_hash: object.struct_flags.contains(TypeFlag::IS_AUTOID_HASH),
-            base,
-            has_key: members.iter().any(|member| member.member.key),
-            members,
-            inherited,
-            by_id,
-        }))
+        Ok((base, members))
     }
 
     /// The structure that is inherited from, and its members.
@@ -260,20 +262,42 @@ impl Builder<'_> {
             return Ok((None, Vec::new()));
         }
         let base = self.node(identifier)?;
-        let mut id = base;
+        let mut identifier = identifier;
         for _ in 0..MAX_NESTING {
-            match &self.nodes[id] {
-                Some(Node::Struct(structure)) => {
+            match self.known.get(identifier).map(|&id| &self.nodes[id]) {
+                Some(Some(Node::Struct(structure))) => {
                     // Before they are copied.
                     add_members(&mut self.members, structure.members.len())?;
                     return Ok((Some(base), structure.members.clone()));
                 }
-                Some(Node::Alias { target, .. }) => id = *target,
-                Some(_) => return Err(invalid("a base that is no structure")),
-                None => return Err(invalid("a structure that inherits from itself")),
+                Some(None | Some(Node::Alias { .. })) => {}
+                _ => return Err(invalid("a base that is no structure")),
+            }
+            match complete(self.registry, identifier)? {
+                Complete::Struct(structure) => return Ok((Some(base), self.members_of_open(identifier, structure)?)),
+                Complete::Alias(alias) => identifier = &alias.body.related_type,
+                _ => return Err(invalid("a base that is no structure")),
             }
         }
         Err(TypeError::Limit { what: "levels of types", limit: usize::from(MAX_NESTING) })
+    }
+
+    /// All members of a structure that is being built: it has a sequence, or an external member, of one that inherits from it.
+    fn members_of_open(
+        &mut self,
+        identifier: &Identifier,
+        structure: &complete::Struct,
+    ) -> Result<Vec<StructMember>, TypeError> {
+        if self.bases.contains(identifier) {
+            return Err(invalid("a structure that inherits from itself"));
+        }
+        if self.bases.len() >= usize::from(MAX_NESTING) {
+            return Err(TypeError::Limit { what: "levels of types", limit: usize::from(MAX_NESTING) });
+        }
+        self.bases.push(identifier.clone());
+        let (_, members) = self.members(structure)?;
+        self.bases.pop();
+        Ok(members)
     }
 
     fn union(&mut self, object: &complete::Union) -> Result<Node, TypeError> {
@@ -311,6 +335,16 @@ impl Builder<'_> {
             discriminator_is_key: object.discriminator.member_flags.contains(MemberFlag::IS_KEY),
             cases,
         }))
+    }
+}
+
+/// The type object of an identifier.
+fn complete<'a>(registry: &'a TypeRegistry, identifier: &Identifier) -> Result<&'a Complete, TypeError> {
+    let identifier = TypeIdentifier(identifier.clone());
+    match registry.get(&identifier).map(|object| &object.0) {
+        Some(Object::Complete(complete)) => Ok(complete),
+        Some(Object::Minimal(_)) => Err(TypeError::Minimal),
+        None => Err(TypeError::Missing { identifier }),
     }
 }
 

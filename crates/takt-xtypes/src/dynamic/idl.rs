@@ -2,6 +2,7 @@
 //!
 //! Invariants:
 //! - A type stands after those that it is made of; the definitions of one module stand together where that allows it.
+//! - A structure or union that a type refers to by a sequence, a map or an external member may be defined after it: then it is declared before.
 //! - Names that are keywords of IDL are escaped (IDL 4.2 §7.2.3.2), labels of unions are scoped by their enumeration.
 //! - An array within a collection has no form in IDL but a typedef, which is a type of its own: the bytes are the same, the
 //!   type identifier is not.
@@ -32,6 +33,11 @@ pub(super) fn print(types: &Types, root: NodeId) -> String {
         inner: types.nodes.iter().enumerate().flat_map(|(id, node)| inner_names(types.name(id), node)).collect(),
     };
     printer.define(root);
+    for id in 0..count {
+        if printer.states[id] == State::Deferred {
+            printer.define(id);
+        }
+    }
     printer.enter(&[]);
     printer.text
 }
@@ -53,7 +59,17 @@ enum State {
     Open,
     /// A part needed its name before it was defined.
     Declared,
+    /// It is declared, and is defined when what it is made of has been.
+    Deferred,
     Done,
+}
+
+/// A type that another one is made of.
+enum Part {
+    /// Its definition has to come first.
+    Whole(NodeId),
+    /// Its declaration is enough.
+    Name(NodeId),
 }
 
 struct Printer<'a> {
@@ -73,11 +89,18 @@ impl<'a> Printer<'a> {
     fn define(&mut self, id: NodeId) {
         match self.states[id] {
             State::New => self.states[id] = State::Open,
-            State::Open => return self.declare(id),
+            State::Deferred => self.states[id] = State::Declared,
+            State::Open => return self.declare(id, State::Declared),
             State::Declared | State::Done => return,
         }
         for part in self.parts(id) {
-            self.define(part);
+            match part {
+                Part::Whole(part) => {
+                    self.define(self.aggregate(part));
+                    self.define(part);
+                }
+                Part::Name(part) => self.define_or_declare(part),
+            }
         }
         self.states[id] = State::Done;
         let types = self.types;
@@ -112,30 +135,69 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn parts(&self, id: NodeId) -> Vec<NodeId> {
+    /// Defines a type of which the name is enough, or declares it if it needs a type whose definition has begun.
+    fn define_or_declare(&mut self, id: NodeId) {
+        let is_aggregate = matches!(self.types.nodes[id], Node::Struct(_) | Node::Union(_));
+        if is_aggregate && self.states[id] == State::New && self.needs_open(id) {
+            self.declare(id, State::Deferred);
+        } else if self.states[id] != State::Deferred {
+            self.define(id);
+        }
+    }
+
+    /// Whether a type that is not defined contains one whose definition has begun or has been put off.
+    fn needs_open(&self, id: NodeId) -> bool {
+        let mut seen = BTreeSet::from([id]);
+        let mut rest = vec![id];
+        while let Some(id) = rest.pop() {
+            for part in self.parts(id) {
+                let Part::Whole(part) = part else { continue };
+                let part = self.aggregate(part);
+                match self.states[part] {
+                    State::Open | State::Declared | State::Deferred => return true,
+                    State::New if seen.insert(part) => rest.push(part),
+                    State::New | State::Done => {}
+                }
+            }
+        }
+        false
+    }
+
+    fn parts(&self, id: NodeId) -> Vec<Part> {
+        let member = |node: NodeId, external: bool| if external { Part::Name(node) } else { Part::Whole(node) };
         match &self.types.nodes[id] {
-            Node::Sequence { element, .. } | Node::Array { element, .. } => vec![*element],
-            Node::Map { key, element, .. } => vec![*key, *element],
+            Node::Sequence { element, .. } | Node::Array { element, .. } => vec![Part::Name(*element)],
+            Node::Map { key, element, .. } => vec![Part::Name(*key), Part::Name(*element)],
             Node::Struct(structure) => {
-                structure.base.into_iter().chain(structure.members.iter().map(|member| member.node)).collect()
+                let members = structure.members.iter().map(|own| member(own.node, own.external));
+                structure.base.into_iter().map(Part::Whole).chain(members).collect()
             }
             Node::Union(union) => {
-                core::iter::once(union.discriminator).chain(union.cases.iter().map(|case| case.node)).collect()
+                let cases = union.cases.iter().map(|case| member(case.node, case.external));
+                core::iter::once(Part::Whole(union.discriminator)).chain(cases).collect()
             }
-            Node::Alias { target, .. } => vec![*target],
+            Node::Alias { target, .. } => vec![Part::Name(*target)],
             _ => Vec::new(),
         }
     }
 
+    /// What a type is behind its names, and the elements of its arrays.
+    fn aggregate(&self, mut id: NodeId) -> NodeId {
+        while let Node::Alias { target: inner, .. } | Node::Array { element: inner, .. } = &self.types.nodes[id] {
+            id = *inner;
+        }
+        id
+    }
+
     /// Says that a type exists whose definition comes later.
-    fn declare(&mut self, id: NodeId) {
+    fn declare(&mut self, id: NodeId, state: State) {
         let types = self.types;
         let (keyword, name) = match &types.nodes[id] {
             Node::Struct(structure) => ("struct", &structure.name),
             Node::Union(union) => ("union", &union.name),
             _ => return,
         };
-        self.states[id] = State::Declared;
+        self.states[id] = state;
         self.within(name);
         self.line(0, &format!("{keyword} {};", escaped(simple_name(name))));
     }

@@ -45,13 +45,14 @@ impl CycloneDds {
         Ok(peer)
     }
 
-    /// The type of this name in a file.
+    /// The type of this name in a file. Type information of a recursive type is left out: idlc takes memory without end for it.
     ///
     /// # Errors
     /// What idlc says.
-    pub fn compile(&self, text: &str, name: &str) -> Result<PeerType, String> {
+    pub fn compile(&self, text: &str, name: &str, is_recursive: bool) -> Result<PeerType, String> {
         std::fs::write(self.directory.join("types.idl"), text).expect("the directory is there");
-        self.run(Command::new("idlc").arg("types.idl"))?;
+        let leaves_out = is_recursive.then_some("-t");
+        self.run(Command::new("idlc").args(leaves_out).args(["-f", "case-sensitive", "types.idl"]))?;
         let code = std::fs::read_to_string(self.directory.join("types.c")).expect("idlc writes it");
         let name = name.replace("::", "_");
         let start = format!("#define TYPE_INFO_CDR_{name} (unsigned char []){{");

@@ -21,6 +21,8 @@ pub enum Range {
 pub struct RandomTypes {
     pub definitions: Definitions,
     pub order: Vec<DefinitionId>,
+    /// A struct contains sequences of itself, directly or through another struct.
+    pub is_recursive: bool,
 }
 
 pub fn generate(seed: u64, range: Range) -> RandomTypes {
@@ -32,10 +34,16 @@ pub fn generate(seed: u64, range: Range) -> RandomTypes {
         scope: String::new(),
         names: 0,
     };
-    let parts = 1 + generator.random.below(5);
+    let parts = 1 + generator.random.below(7);
+    let is_recursive = generator.chance(8);
+    let recursion = if is_recursive { generator.random.below(parts + 1) } else { parts + 1 };
     for index in 0..=parts {
         if index == 0 || generator.random.one_in(4) {
             generator.scope = generator.new_scope();
+        }
+        if index == recursion {
+            generator.recursive_structures(index == parts);
+            continue;
         }
         let definition = match generator.random.below(6) {
             _ if index == parts => generator.topic_type(),
@@ -48,7 +56,7 @@ pub fn generate(seed: u64, range: Range) -> RandomTypes {
         let id = generator.definitions.add(definition);
         generator.order.push(id);
     }
-    RandomTypes { definitions: generator.definitions, order: generator.order }
+    RandomTypes { definitions: generator.definitions, order: generator.order, is_recursive }
 }
 
 struct Generator {
@@ -138,8 +146,53 @@ impl Generator {
 
     fn alias(&mut self) -> Definition {
         let name = self.name("A");
-        let of = self.declared_type();
+        let last = self.order.iter().copied().rfind(|id| self.is_alias(*id));
+        let of = match last {
+            Some(last) if self.chance(2) => {
+                let dimensions = (0..1 + self.random.below(2)).map(|_| 1 + self.random.below(2) as u32).collect();
+                TypeSpec::Array { element: Box::new(TypeSpec::Named(last)), dimensions }
+            }
+            _ => self.declared_type(),
+        };
         Definition::Alias(AliasDefinition { name, of })
+    }
+
+    fn is_alias(&self, id: DefinitionId) -> bool {
+        matches!(self.definitions.get(id), Some(Definition::Alias(_)))
+    }
+
+    /// A struct that contains itself, or two that contain each other.
+    fn recursive_structures(&mut self, is_topic: bool) {
+        let ids: Vec<DefinitionId> = (0..1 + self.random.below(2)).map(|_| self.definitions.declare()).collect();
+        for (index, id) in ids.iter().enumerate() {
+            let is_last = index + 1 == ids.len();
+            let Definition::Struct(mut structure) = self.structure(is_topic && is_last) else { panic!("a struct") };
+            let next = structure.members.iter().map(|member| member.id + 1).max();
+            let next = next.into_iter().chain(structure.base.map(|base| self.ids_behind(base))).max().unwrap_or(0);
+            let link = self.link(TypeSpec::Named(ids[(index + 1) % ids.len()]), next);
+            structure.members.push(link);
+            self.definitions.define(*id, Definition::Struct(structure));
+            self.order.push(*id);
+        }
+    }
+
+    /// A member that leads back to a struct: a sequence of it, or an optional member that is external.
+    fn link(&mut self, to: TypeSpec, id: u32) -> MemberDefinition {
+        let is_direct = self.chance(3);
+        let bound = self.random.below(4) as u32;
+        let of = if is_direct { to } else { TypeSpec::Sequence { element: Box::new(to), external: false, bound } };
+        MemberDefinition {
+            name: self.member_name(),
+            id,
+            hash_id: None,
+            values: ValueAnnotations::default(),
+            key: false,
+            must_understand: false,
+            optional: is_direct || self.chance(4),
+            external: is_direct,
+            try_construct: TryConstruct::Discard,
+            of,
+        }
     }
 
     fn structure(&mut self, is_topic: bool) -> Definition {
@@ -154,7 +207,10 @@ impl Generator {
         let autoid_hash = base.is_none() && extensibility == Extensibility::Mutable && self.chance(4);
         let is_keyed = base.is_none() && self.chance(2);
         let mut members: Vec<MemberDefinition> = Vec::new();
-        for index in 0..1 + self.random.below(6) {
+        // INTEROP(CycloneDDS 0.10.2): idlc makes C of an empty struct that no compiler accepts. Values without octets are refused as elements.
+        let may_be_empty = self.range == Range::Whole && extensibility == Extensibility::Mutable;
+        let is_empty = may_be_empty && !is_topic && self.chance(12);
+        for index in 0..if is_empty { 0 } else { 1 + self.random.below(6) } {
             let name = self.member_name();
             let key = is_keyed && (self.chance(3) || is_topic && index == 0);
             let hash_id = (extensibility == Extensibility::Mutable && base.is_none() && self.chance(8))
@@ -257,7 +313,8 @@ impl Generator {
         }
         let nested = !is_topic && self.chance(3);
         let autoid_hash = self.chance(6);
-        let key = false;
+        // INTEROP(CycloneDDS 0.10.2): idlc refuses `@key` of a discriminator.
+        let key = self.range == Range::Whole && self.chance(3);
         Definition::Union(UnionDefinition { name, extensibility, nested, autoid_hash, key, discriminator, cases })
     }
 
@@ -373,12 +430,17 @@ impl Generator {
 
     /// A type of a key member: mostly short, so that keys of up to 16 octets and digests both occur.
     fn key_type(&mut self) -> TypeSpec {
-        let of = if self.chance(2) { self.declared_type() } else { self.simple() };
+        let structs: Vec<DefinitionId> = self.order.iter().copied().filter(|id| self.is_struct(*id)).collect();
+        let of = match self.random.below(4) {
+            0 if !structs.is_empty() => TypeSpec::Named(structs[self.random.below(structs.len())]),
+            0 | 1 => self.declared_type(),
+            _ => self.simple(),
+        };
         if self.range == Range::Whole || self.fits_key(&of) { of } else { self.simple() }
     }
 
-    /// INTEROP(CycloneDDS 0.10.2): idlc refuses keys with sequences, unions, and arrays of strings or structs, and the library hashes a key with
-    /// optional members without the octets that say whether they are there.
+    /// INTEROP(CycloneDDS 0.10.2): idlc ends on a key that is an empty struct; it refuses keys with sequences, unions, and arrays of
+    /// strings or structs. The library hashes a key with optional members without the octets that say whether they are there.
     fn fits_key(&self, of: &TypeSpec) -> bool {
         match self.definitions.resolve(of).expect("it is defined") {
             TypeSpec::Sequence { .. } | TypeSpec::Map { .. } => false,
@@ -390,7 +452,9 @@ impl Generator {
             TypeSpec::Named(id) => match self.definitions.get(*id) {
                 Some(Definition::Struct(structure)) => {
                     let fits = |member: &MemberDefinition| !member.optional && self.fits_key(&member.of);
-                    structure.members.iter().all(fits)
+                    let is_empty = structure.members.is_empty() && structure.base.is_none();
+                    !is_empty
+                        && structure.members.iter().all(fits)
                         && structure.base.is_none_or(|id| self.fits_key(&TypeSpec::Named(id)))
                 }
                 Some(Definition::Union(_)) => false,

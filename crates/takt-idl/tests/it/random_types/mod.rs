@@ -1,5 +1,14 @@
-//! Random types in IDL, and random values of them, beside CycloneDDS: whether a file is read, both type identifiers, the octets in
-//! XCDR1 and XCDR2 in both byte orders, and key hashes. 20 seeds, with `TAKT_TEST_LONG` 500; `TAKT_TYPES_SEED` is the first.
+//! Random IDL types and values, compared with CycloneDDS 0.10.2.
+//!
+//! For each type the test compares whether both compilers accept the file, both type identifiers, the encoded octets in XCDR1 and
+//! XCDR2 in both byte orders, and the key hashes. It takes 20 seeds, and 500 with `TAKT_TEST_LONG`. `TAKT_TYPES_SEED` is the first seed.
+//!
+//! Recursive types are compared without type identifiers: idlc 0.10.2 allocates memory without end for them, unless it makes no type
+//! information (`-t`). Left out, since idlc 0.10.2 refuses it or makes code that does not compile:
+//! - `wchar`, `wstring`, `map`, `bitset`, `long double`; enumerators with negative values; nested definitions;
+//! - mutable unions; `@key` of a discriminator; unions, sequences and arrays of strings or structs as keys; optional keys;
+//! - `@key` in a derived struct; a base of another extensibility; empty structs;
+//! - `@default` of a member that is optional or not primitive; `@try_construct` of an element.
 
 mod cyclonedds;
 mod generator;
@@ -8,10 +17,10 @@ mod values;
 
 use takt_idl::{Idl, Options};
 use takt_testkit::{Random, not_run};
-use takt_xtypes::definition::TypeSpec;
+use takt_xtypes::definition::{Definition, StructDefinition, TypeSpec};
 use takt_xtypes::dynamic::{DynamicData, DynamicType};
 use takt_xtypes::type_object::{TypeInformation, TypeRegistry};
-use takt_xtypes::{Endianness, Representation};
+use takt_xtypes::{Endianness, Extensibility, Representation};
 
 use cyclonedds::{CycloneDds, to_hex};
 use generator::{RandomTypes, Range, generate};
@@ -53,8 +62,19 @@ impl Case {
         Self { seed, types, text, name, read }
     }
 
+    /// INTEROP(CycloneDDS 0.10.2): of some mutable types that inherit key members, idlc hashes the keys in an order that is not that of
+    /// their ids, against XTypes 1.3 §7.6.8.
+    fn has_key_order_of_its_own(&self) -> bool {
+        let definitions = || self.types.order.iter().filter_map(|id| self.types.definitions.get(*id));
+        let inherits = |definition| matches!(definition, &Definition::Struct(StructDefinition { base: Some(_), .. }));
+        let is_mutable = |definition| {
+            matches!(definition, &Definition::Struct(StructDefinition { extensibility: Extensibility::Mutable, .. }))
+        };
+        definitions().next_back().is_some_and(is_mutable) && definitions().any(inherits)
+    }
+
     fn values(&self) -> Vec<DynamicData> {
-        let mut values = Values { definitions: &self.types.definitions, random: Random(self.seed ^ 0xda7a) };
+        let mut values = Values { definitions: &self.types.definitions, random: Random(self.seed ^ 0xda7a), depth: 0 };
         let root = TypeSpec::Named(*self.types.order.last().expect("there is one"));
         (0..VALUES).map(|_| values.value(&root)).collect()
     }
@@ -67,7 +87,7 @@ fn body(payload: &[u8]) -> Vec<u8> {
 
 /// What is different of a type, in words.
 fn differences(peer: &CycloneDds, case: &Case, counts: &mut Counts) -> Vec<String> {
-    let theirs = peer.compile(&case.text, &case.name);
+    let theirs = peer.compile(&case.text, &case.name, case.types.is_recursive);
     let ((information, ty), of) = match (&case.read, theirs) {
         (Ok(ours), Ok(theirs)) => (ours, theirs),
         (Err(_), Err(_)) => return Vec::new(),
@@ -82,6 +102,7 @@ fn differences(peer: &CycloneDds, case: &Case, counts: &mut Counts) -> Vec<Strin
         Some(theirs) if theirs.minimal.type_id != information.minimal.type_id => found.push("minimal".to_owned()),
         Some(theirs) if theirs.complete.type_id != information.complete.type_id => found.push("complete".to_owned()),
         Some(_) => counts.identifiers += 1,
+        None if case.types.is_recursive => counts.recursive += 1,
         None => found.push("no type information".to_owned()),
     }
     let mut sent = Vec::new();
@@ -112,7 +133,10 @@ fn differences(peer: &CycloneDds, case: &Case, counts: &mut Counts) -> Vec<Strin
             }
         }
         let hash = ty.key_hash(value, Representation::Xcdr2).expect("a value of the type");
-        if hash[..] != answer.key_hash[..] {
+        let is_same = hash[..] == answer.key_hash[..];
+        if !is_same && case.has_key_order_of_its_own() {
+            counts.other_key_orders += 1;
+        } else if !is_same {
             found.push(format!("key hash: ours {}, theirs {}", to_hex(&hash), to_hex(&answer.key_hash)));
         }
         counts.values += 1;
@@ -129,7 +153,9 @@ fn differ_in_must_understand(ours: &[u8], theirs: &[u8]) -> bool {
 #[derive(Default, Debug)]
 struct Counts {
     identifiers: usize,
+    recursive: usize,
     values: usize,
+    other_key_orders: usize,
 }
 
 #[test]

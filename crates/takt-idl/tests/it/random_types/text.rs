@@ -11,14 +11,24 @@ use super::generator::RandomTypes;
 
 /// The types as one file, in their order.
 pub fn print(types: &RandomTypes, seed: u64) -> String {
-    let mut printer = Printer { definitions: &types.definitions, random: Random(seed ^ 0x7e87), text: String::new() };
-    for id in &types.order {
+    let mut printer = Printer {
+        definitions: &types.definitions,
+        random: Random(seed ^ 0x7e87),
+        text: String::new(),
+        scope: String::new(),
+        constants: Vec::new(),
+        is_nested_by_default: false,
+    };
+    for (index, id) in types.order.iter().enumerate() {
         let definition = types.definitions.get(*id).expect("it is defined");
-        let modules: Vec<&str> = definition.name().split("::").collect();
-        let modules = &modules[..modules.len() - 1];
-        modules.iter().for_each(|module| printer.text += &format!("module {module} {{\n"));
-        printer.definition(definition);
-        printer.text += &"};\n".repeat(modules.len());
+        let later = &types.order[index..];
+        let is_forward = |part: &DefinitionId| later.contains(part) && (part != id || index % 2 == 0);
+        let forward: Vec<DefinitionId> = definition.parts().into_iter().filter(is_forward).collect();
+        forward.into_iter().for_each(|part| printer.declare(part));
+        if printer.random.one_in(6) {
+            printer.declare(*id);
+        }
+        printer.in_module(definition);
     }
     printer.text
 }
@@ -32,9 +42,82 @@ struct Printer<'a> {
     definitions: &'a Definitions,
     random: Random,
     text: String,
+    /// The module that is open, with `::` behind it.
+    scope: String,
+    /// Constants that the definition uses, to be printed before it.
+    constants: Vec<String>,
+    /// The module that is open has `@default_nested`.
+    is_nested_by_default: bool,
 }
 
 impl Printer<'_> {
+    /// A forward declaration, where the kind of type has one.
+    fn declare(&mut self, id: DefinitionId) {
+        let definition = self.definitions.get(id).expect("it is defined");
+        let word = match definition {
+            Definition::Struct(_) => "struct",
+            Definition::Union(_) => "union",
+            _ => return,
+        };
+        let (modules, name) = definition.name().rsplit_once("::").unwrap_or(("", definition.name()));
+        let modules: Vec<&str> = modules.split("::").filter(|module| !module.is_empty()).collect();
+        modules.iter().for_each(|module| self.text += &format!("module {module} {{\n"));
+        self.text += &format!("{word} {name};\n");
+        self.text += &"};\n".repeat(modules.len());
+    }
+
+    /// A definition in its module, which is opened for it alone.
+    fn in_module(&mut self, definition: &Definition) {
+        let scope = definition.name().rsplit_once("::").map_or("", |(scope, _)| scope);
+        let modules: Vec<&str> = scope.split("::").filter(|module| !module.is_empty()).collect();
+        self.scope = if scope.is_empty() { String::new() } else { format!("{scope}::") };
+        self.is_nested_by_default = !modules.is_empty() && self.random.one_in(5);
+        for (depth, module) in modules.iter().enumerate() {
+            let is_innermost = depth + 1 == modules.len();
+            let annotation = if is_innermost && self.is_nested_by_default { "@default_nested " } else { "" };
+            self.text += &format!("{annotation}module {module} {{\n");
+        }
+        let before = std::mem::take(&mut self.text);
+        self.definition(definition);
+        let text = std::mem::replace(&mut self.text, before);
+        self.text += &self.constants.concat();
+        self.constants.clear();
+        self.text += &text;
+        self.text += &"};\n".repeat(modules.len());
+    }
+
+    /// A positive number: in digits, as an expression, or as a constant that is printed before the definition.
+    fn number(&mut self, number: u32) -> String {
+        match self.random.below(10) {
+            0 => format!("{number:#x}"),
+            1 => format!("{} - {}", u64::from(number) + 3, 3),
+            2 => format!("({number} * 4) / 2 >> 1"),
+            3 | 4 => {
+                let expression = if self.random.one_in(3) { format!("{number} | 0") } else { number.to_string() };
+                let word = ["unsigned long", "long", "uint32"][self.random.below(3)];
+                let name = format!("C{}", self.random.next());
+                self.constants.push(format!("const {word} {name} = {expression};\n"));
+                if self.random.one_in(2) { format!("::{}{name}", self.scope) } else { name }
+            }
+            _ => number.to_string(),
+        }
+    }
+
+    /// INTEROP(CycloneDDS 0.10.2): idlc finds a constant in an annotation by its qualified name alone.
+    fn number_of_annotation(&mut self, number: u32) -> String {
+        let text = self.number(number);
+        if text.starts_with('C') { format!("::{}{text}", self.scope) } else { text }
+    }
+
+    /// `@nested` or `@topic`, where the type needs or may have it.
+    fn nested(&mut self, is_nested: bool) -> &'static str {
+        match (is_nested, self.is_nested_by_default) {
+            (true, false) => ["@nested ", "@nested(TRUE) "][self.random.below(2)],
+            (true, true) => ["", "@nested "][self.random.below(2)],
+            (false, true) => ["@nested(FALSE) ", "@topic "][self.random.below(2)],
+            (false, false) => ["", "", "@nested(FALSE) ", "@topic "][self.random.below(4)],
+        }
+    }
     fn definition(&mut self, definition: &Definition) {
         match definition {
             Definition::Struct(structure) => self.structure(structure),
@@ -43,8 +126,10 @@ impl Printer<'_> {
             Definition::Bitmask(bitmask) => {
                 let flags: Vec<String> =
                     bitmask.flags.iter().map(|(name, position)| format!("  @position({position}) {name}")).collect();
-                let (bound, name) = (bitmask.bit_bound, simple_name(&bitmask.name));
-                self.text += &format!("@bit_bound({bound}) bitmask {name} {{\n{}\n}};\n", flags.join(",\n"));
+                let name = simple_name(&bitmask.name);
+                let is_implied = bitmask.bit_bound == 32 && self.random.one_in(2);
+                let bound = if is_implied { String::new() } else { format!("@bit_bound({}) ", bitmask.bit_bound) };
+                self.text += &format!("{bound}bitmask {name} {{\n{}\n}};\n", flags.join(",\n"));
             }
             Definition::Alias(alias) => {
                 let declarator = self.declarator(&alias.of, simple_name(&alias.name));
@@ -67,8 +152,9 @@ impl Printer<'_> {
 
     fn structure(&mut self, structure: &StructDefinition) {
         let extensibility = self.extensibility(structure.extensibility);
-        let nested = if structure.nested { "@nested " } else { "" };
-        let autoid = if structure.autoid_hash { "@autoid(HASH) " } else { "" };
+        let nested = self.nested(structure.nested);
+        let sequential = ["", "", "", "@autoid(SEQUENTIAL) "][self.random.below(4)];
+        let autoid = if structure.autoid_hash { "@autoid(HASH) " } else { sequential };
         let base = structure.base.map_or(String::new(), |base| format!(" : {}", self.name(base)));
         self.text += &format!("{nested}{extensibility}{autoid}struct {}{base} {{\n", simple_name(&structure.name));
         let mut next = structure.base.map(|base| self.ids_behind(base)).unwrap_or(0);
@@ -90,7 +176,7 @@ impl Printer<'_> {
             Some(name) if name.is_empty() => said.push("@hashid".to_owned()),
             Some(name) => said.push(format!("@hashid(\"{name}\")")),
             None if is_implied && !self.random.one_in(6) => {}
-            None => said.push(format!("@id({})", member.id)),
+            None => said.push(format!("@id({})", self.number_of_annotation(member.id))),
         }
         for (holds, word) in [
             (member.key, "@key"),
@@ -104,6 +190,9 @@ impl Printer<'_> {
         }
         said.extend(try_construct(member.try_construct));
         said.extend(values(&member.values));
+        if !member.optional && self.random.one_in(6) {
+            said.extend(default_value(&member.of));
+        }
         let at = self.random.below(said.len() + 1);
         said.rotate_left(at);
         said.push(self.declarator(&member.of, &member.name));
@@ -123,11 +212,12 @@ impl Printer<'_> {
 
     fn union(&mut self, union: &UnionDefinition) {
         let extensibility = self.extensibility(union.extensibility);
-        let nested = if union.nested { "@nested " } else { "" };
+        let nested = self.nested(union.nested);
+        let key = if union.key { "@key " } else { "" };
         let discriminator = self.type_name(&union.discriminator);
         let name = simple_name(&union.name);
         let autoid = if union.autoid_hash { "@autoid(HASH) " } else { "" };
-        self.text += &format!("{extensibility}{nested}{autoid}union {name} switch ({discriminator}) {{\n");
+        self.text += &format!("{extensibility}{nested}{autoid}union {name} switch ({key}{discriminator}) {{\n");
         for case in &union.cases {
             for label in &case.labels {
                 self.text += &format!("  case {}:\n", self.label(&union.discriminator, *label));
@@ -180,18 +270,35 @@ impl Printer<'_> {
     }
 
     fn declarator(&mut self, of: &TypeSpec, name: &str) -> String {
-        let TypeSpec::Array { element, dimensions } = of else { return format!("{} {name}", self.type_name(of)) };
-        let dimensions: String = dimensions.iter().map(|dimension| format!("[{dimension}]")).collect();
+        // A leading underscore is no part of the name.
+        let escape = if self.random.one_in(12) { "_" } else { "" };
+        let TypeSpec::Array { element, dimensions } = of else {
+            return format!("{} {escape}{name}", self.type_name(of));
+        };
+        let dimensions: String = dimensions.iter().map(|dimension| format!("[{}]", self.number(*dimension))).collect();
+        let name = format!("{escape}{name}");
         format!("{} {name}{dimensions}", self.type_name(element))
     }
 
-    fn name(&self, id: DefinitionId) -> String {
-        format!("::{}", self.definitions.get(id).expect("it is defined").name())
+    /// The name of a type from the root, or from the module that is open.
+    fn name(&mut self, id: DefinitionId) -> String {
+        let name = self.definitions.get(id).expect("it is defined").name();
+        match name.strip_prefix(&self.scope) {
+            Some(name) if !name.contains("::") && self.random.one_in(2) => name.to_owned(),
+            _ => format!("::{name}"),
+        }
+    }
+
+    /// A bound: parentheses keep `>>` of an expression from its end.
+    fn bound(&mut self, bound: u32) -> String {
+        format!("({})", self.number(bound))
+    }
+
+    fn bound_behind(&mut self, bound: u32) -> String {
+        if bound == 0 { String::new() } else { format!(", {}", self.bound(bound)) }
     }
 
     fn type_name(&mut self, of: &TypeSpec) -> String {
-        let bounded = |bound: u32| if bound == 0 { String::new() } else { format!(", {bound}") };
-        let text = |word: &str, bound: u32| if bound == 0 { word.to_owned() } else { format!("{word}<{bound}>") };
         let words: [&str; 2] = match of {
             TypeSpec::Boolean => ["boolean"; 2],
             TypeSpec::Octet => ["octet"; 2],
@@ -207,14 +314,16 @@ impl Printer<'_> {
             TypeSpec::Double => ["double"; 2],
             TypeSpec::Char => ["char"; 2],
             TypeSpec::WChar => ["wchar"; 2],
-            TypeSpec::String { bound } => return text("string", *bound),
-            TypeSpec::WString { bound } => return text("wstring", *bound),
+            TypeSpec::String { bound: 0 } => ["string"; 2],
+            TypeSpec::WString { bound: 0 } => ["wstring"; 2],
+            TypeSpec::String { bound } => return format!("string<{}>", self.bound(*bound)),
+            TypeSpec::WString { bound } => return format!("wstring<{}>", self.bound(*bound)),
             TypeSpec::Sequence { element, bound, .. } => {
-                return format!("sequence<{}{} >", self.type_name(element), bounded(*bound));
+                return format!("sequence<{}{} >", self.type_name(element), self.bound_behind(*bound));
             }
             TypeSpec::Map { key, element, bound } => {
                 let (key, element) = (self.type_name(key), self.type_name(element));
-                return format!("map<{key}, {element}{} >", bounded(*bound));
+                return format!("map<{key}, {element}{} >", self.bound_behind(*bound));
             }
             TypeSpec::Array { .. } => panic!("an array is the type of a declarator"),
             TypeSpec::Named(id) => return self.name(*id),
@@ -229,6 +338,20 @@ fn try_construct(of: TryConstruct) -> Option<String> {
         TryConstruct::UseDefault => Some("@try_construct(USE_DEFAULT)".to_owned()),
         TryConstruct::Trim => Some("@try_construct(TRIM)".to_owned()),
     }
+}
+
+/// `@default`, which is no part of a type. INTEROP(CycloneDDS 0.10.2): idlc refuses it where the type is not primitive, and of optional members.
+fn default_value(of: &TypeSpec) -> Option<String> {
+    let value = match of {
+        TypeSpec::Boolean => "TRUE",
+        TypeSpec::Octet | TypeSpec::Uint16 | TypeSpec::Uint32 | TypeSpec::Uint64 => "7",
+        TypeSpec::Int16 | TypeSpec::Int32 | TypeSpec::Int64 => "-7",
+        TypeSpec::Float | TypeSpec::Double => "1.5",
+        TypeSpec::Char => "'c'",
+        TypeSpec::String { .. } => "\"text\"",
+        _ => return None,
+    };
+    Some(format!("@default({value})"))
 }
 
 fn values(of: &ValueAnnotations) -> Vec<String> {

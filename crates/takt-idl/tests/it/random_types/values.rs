@@ -10,7 +10,12 @@ use takt_xtypes::dynamic::DynamicData;
 pub struct Values<'a> {
     pub definitions: &'a Definitions,
     pub random: Random,
+    /// Types with names around the value.
+    pub depth: usize,
 }
+
+/// Below this depth sequences are empty and optional members absent, so that values of recursive types end.
+const MOST_DEPTH: usize = 5;
 
 impl Values<'_> {
     pub fn value(&mut self, of: &TypeSpec) -> DynamicData {
@@ -70,6 +75,9 @@ impl Values<'_> {
     }
 
     fn len(&mut self, bound: u32) -> usize {
+        if self.depth > MOST_DEPTH {
+            return 0;
+        }
         let most = if bound == 0 { 5 } else { bound as usize };
         self.random.below(most + 1)
     }
@@ -82,6 +90,13 @@ impl Values<'_> {
     }
 
     fn named(&mut self, id: DefinitionId) -> DynamicData {
+        self.depth += 1;
+        let value = self.value_of(id);
+        self.depth -= 1;
+        value
+    }
+
+    fn value_of(&mut self, id: DefinitionId) -> DynamicData {
         let definitions = self.definitions;
         match definitions.get(id).expect("it is defined") {
             Definition::Alias(alias) => self.value(&alias.of),
@@ -107,7 +122,7 @@ impl Values<'_> {
             _ => Vec::new(),
         };
         for member in &of.members {
-            let is_absent = member.optional && self.random.one_in(2);
+            let is_absent = member.optional && (self.depth > MOST_DEPTH || self.random.one_in(2));
             let value = if is_absent { DynamicData::Absent } else { self.value(&member.of) };
             members.push((member.name.as_str().into(), value));
         }
