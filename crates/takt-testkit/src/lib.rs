@@ -6,6 +6,7 @@
 //! use no code of Takt: an error of the code under test is never a reason to skip.
 
 pub mod counting_calls;
+pub mod directory;
 pub mod domain;
 pub mod flood;
 pub mod lab_text;

@@ -4,10 +4,11 @@
 use crate::process::Takt;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use takt::qos::*;
 use takt::{DataWriter, DdsType, DomainParticipant};
+use takt_testkit::directory::Directory;
 use takt_testkit::domain::domain;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,16 +23,6 @@ const UNKEPT_MAX: u32 = 16;
 struct Count {
     value: u32,
     bytes: Vec<u8>,
-}
-
-/// A directory that goes with the test.
-struct Directory(PathBuf);
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A file that stays in the temporary directory fails no test.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 fn participant(domain: u32) -> DomainParticipant {
@@ -132,19 +123,18 @@ fn round(domain: u32, store: &Path, first: u32, lifetime: Duration) -> (Range<u3
 
 #[test]
 fn samples_reported_durable_survive_kill_9_of_the_service_and_the_end_of_their_writer() {
-    let name = format!("takt-kill-{}", std::process::id());
-    let store = Directory(std::env::temp_dir().join(name));
+    let store = Directory::new("kill");
     let domain = domain();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
     let (mut next, mut durable) = (0, Vec::new());
     for _ in 0..rounds() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let lifetime = Duration::from_millis(random >> 33 & 0xff);
-        let (of_round, then) = round(domain, &store.0, next, lifetime);
+        let (of_round, then) = round(domain, store.path(), next, lifetime);
         durable.push(of_round);
         next = then;
     }
-    let _service = service(domain, &store.0);
+    let _service = service(domain, store.path());
     let values = late_joiner(domain, &durable);
     let count: usize = durable.iter().map(ExactSizeIterator::len).sum();
     eprintln!("{} rounds: {next} written, {count} durable, {} came back", rounds(), values.len());

@@ -2,8 +2,8 @@
 
 use crate::process::Takt;
 use serde_json::Value;
-use std::path::PathBuf;
 use std::process::ExitStatus;
+use takt_testkit::directory::Directory;
 
 /// A period so long that even a machine that stands still now and then leaves a bound.
 const TINY: &str = "bench executor --quick --calibration 1 --margin 1 --period 100000 --samples 2000 --participants 20";
@@ -19,27 +19,8 @@ fn run(arguments: &str) -> (String, ExitStatus) {
     Takt::start(arguments).finish()
 }
 
-/// A directory for the time of a test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("takt-cli-{}-{name}", std::process::id())))
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).display().to_string()
-    }
-
-    fn json(&self, name: &str) -> Value {
-        serde_json::from_str(&std::fs::read_to_string(self.file(name)).unwrap()).unwrap()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
-    }
+fn json(directory: &Directory, name: &str) -> Value {
+    serde_json::from_str(&directory.read(name)).unwrap()
 }
 
 fn analyze(words: &str) {
@@ -55,10 +36,10 @@ fn classes(phase: &Value) -> Vec<(String, i64)> {
 
 #[test]
 fn the_bound_is_certified_and_all_load_comes() {
-    let directory = Directory::new("bound");
-    let (text, status) = run(&format!("{TINY} --format json --out {}", directory.0.display()));
+    let directory = Directory::new("cli-bound");
+    let (text, status) = run(&format!("{TINY} --format json --out {}", directory.path().display()));
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("{status}: {why}: {text}"));
-    assert_eq!(report, directory.json("report.json"));
+    assert_eq!(report, json(&directory, "report.json"));
 
     let (alone, measured, verdict) = (&report["alone"], &report["measurement"], &report["verdict"]);
     for phase in [alone, &report["calibration"], measured] {
@@ -83,20 +64,20 @@ fn the_bound_is_certified_and_all_load_comes() {
     assert_eq!(status.code(), Some(i32::from(measured["late"] != 0)));
 
     // What was written is what takt analyze computes and accepts.
-    assert_eq!(report["certificate"], directory.json("certificate.json"));
+    assert_eq!(report["certificate"], json(&directory, "certificate.json"));
     assert_eq!(report["bound_ns"], report["certificate"]["flows"][0]["bound_ns"]);
-    analyze(&format!("--verify {}", directory.file("certificate.json")));
-    analyze(&format!("{} --certificate {}", directory.file("system.toml"), directory.file("again.json")));
-    assert_eq!(directory.json("again.json"), directory.json("certificate.json"));
+    analyze(&format!("--verify {}", directory.text("certificate.json")));
+    analyze(&format!("{} --certificate {}", directory.text("system.toml"), directory.text("again.json")));
+    assert_eq!(json(&directory, "again.json"), json(&directory, "certificate.json"));
     // The long callback is in the bound.
     assert!(report["bound_ns"].as_u64().unwrap() > 5_000_000);
 }
 
 #[test]
 fn the_long_callback_aside_is_not_in_the_way() {
-    let directory = Directory::new("aside");
-    let (text, _) = run(&format!("{TINY} --aside --out {}", directory.0.display()));
-    let report = directory.json("report.json");
+    let directory = Directory::new("cli-aside");
+    let (text, _) = run(&format!("{TINY} --aside --out {}", directory.path().display()));
+    let report = json(&directory, "report.json");
     let system = &report["certificate"]["system"];
     let flows = system["flows"].as_array().unwrap();
     let slow = flows.iter().find(|flow| flow["name"] == "callback -10").unwrap();

@@ -2,8 +2,7 @@
 
 use crate::process::Takt;
 use serde_json::{Value, json};
-use std::fs;
-use std::path::PathBuf;
+use takt_testkit::directory::Directory;
 
 const ROBOTS: &str = r#"#include "mode.idl"
 module robots {
@@ -21,35 +20,9 @@ module robots {
 "#;
 const MODE: &str = "module robots { @final enum Mode { IDLE, MOVING }; };\n";
 
-/// A directory with files, which goes with its handle.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn with(name: &str, files: &[(&str, &str)]) -> Self {
-        let directory = std::env::temp_dir().join(format!("takt-cli-idl-{}-{name}", std::process::id()));
-        for (file, text) in files {
-            let path = directory.join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        Self(directory)
-    }
-
-    fn path(&self, file: &str) -> String {
-        self.0.join(file).display().to_string()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A file that stays in the temporary directory fails no test.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 fn robots(name: &str) -> (Directory, String) {
-    let directory = Directory::with(name, &[("robots.idl", ROBOTS), ("lib/mode.idl", MODE)]);
-    let options = format!("--idl {} -I {}", directory.path("robots.idl"), directory.path("lib"));
+    let directory = Directory::with(&format!("cli-idl-{name}"), &[("robots.idl", ROBOTS), ("lib/mode.idl", MODE)]);
+    let options = format!("--idl {} -I {}", directory.text("robots.idl"), directory.text("lib"));
     (directory, options)
 }
 
@@ -102,8 +75,8 @@ fn a_type_of_a_file_is_printed_as_idl_rust_and_json() {
         assert!(text.contains(line), "{line}: {text}");
     }
     // The printed file has the same type.
-    let again = Directory::with("again", &[("robots.idl", &text)]);
-    let (printed, _) = Takt::start(&format!("type --idl {}", again.path("robots.idl"))).finish();
+    let again = Directory::with("cli-idl-again", &[("robots.idl", &text)]);
+    let (printed, _) = Takt::start(&format!("type --idl {}", again.text("robots.idl"))).finish();
     assert_eq!(printed, text);
     let (rust, _) = Takt::start(&format!("type {idl} --type robots::State --rust")).finish();
     assert!(rust.contains("#[dds(name = \"robots::State\"") && rust.contains("pub struct State"), "{rust}");
@@ -114,9 +87,9 @@ fn a_type_of_a_file_is_printed_as_idl_rust_and_json() {
 
 #[test]
 fn extensibility_of_types_without_annotation_is_an_option() {
-    let directory = Directory::with("default", &[("t.idl", "struct T { long a; };")]);
+    let directory = Directory::with("cli-idl-default", &[("t.idl", "struct T { long a; };")]);
     for (option, expected) in [("", "@appendable struct T"), ("--default-extensibility final", "@final struct T")] {
-        let (text, _) = Takt::start(&format!("type --idl {} {option}", directory.path("t.idl"))).finish();
+        let (text, _) = Takt::start(&format!("type --idl {} {option}", directory.text("t.idl"))).finish();
         assert!(text.starts_with(expected), "{option}: {text}");
     }
 }
@@ -129,15 +102,15 @@ fn what_is_wrong_with_a_file_is_told_with_its_place_and_exit_code_2() {
         &[("b.idl", "struct T {\n  lang a;\n};"), ("p.idl", "#pragma x\nstruct T { long a; };")],
     );
     for (line, hint) in [
-        (format!("type --idl {}", broken.path("b.idl")), "b.idl:2:3: 'lang' is not defined before this".to_owned()),
-        (format!("pub T {{}} --idl {}", broken.path("b.idl")), "b.idl:2:3: 'lang'".to_owned()),
-        (format!("type --idl {}", broken.path("no.idl")), "no.idl:1:1: cannot read the file".to_owned()),
+        (format!("type --idl {}", broken.text("b.idl")), "b.idl:2:3: 'lang' is not defined before this".to_owned()),
+        (format!("pub T {{}} --idl {}", broken.text("b.idl")), "b.idl:2:3: 'lang'".to_owned()),
+        (format!("type --idl {}", broken.text("no.idl")), "no.idl:1:1: cannot read the file".to_owned()),
         (
             format!("type {idl}"),
             "2 types of topics; --type NAME chooses one: robots::State, robots::Command".to_owned(),
         ),
         (format!("echo T {idl} --type State"), "no type State; there are robots::Pose, robots::State".to_owned()),
-        (format!("type --idl {}", directory.path("robots.idl")), "robots.idl:1:1: no file mode.idl in".to_owned()),
+        (format!("type --idl {}", directory.text("robots.idl")), "robots.idl:1:1: no file mode.idl in".to_owned()),
         (
             format!("pub T {{\"robot\":-1}} {idl} --type robots::State"),
             "the value is no robots::State: robot".to_owned(),
@@ -150,7 +123,7 @@ fn what_is_wrong_with_a_file_is_told_with_its_place_and_exit_code_2() {
         assert_eq!(code, Some(2), "{line}: {text}");
         assert!(text.contains(&hint), "{line}: {text}");
     }
-    let (text, code) = Takt::start(&format!("type --idl {}", broken.path("p.idl"))).complaint();
+    let (text, code) = Takt::start(&format!("type --idl {}", broken.text("p.idl"))).complaint();
     assert!(code == Some(0) && text.contains("warning: ") && text.contains("#pragma x has no effect"), "{text}");
 }
 
@@ -162,9 +135,9 @@ fn messages_of_ros_2_are_published_and_echoed_by_the_names_of_ros_2() {
         ("b/share/builtin_interfaces/msg/Time.msg", "int32 sec\nuint32 nanosec\n"),
         ("c/demo/msg/Reading.msg", "uint8 KIND=1\nstd_msgs/Header header\nfloat64[] values\n"),
     ];
-    let directory = Directory::with("ros", &files);
-    let installed = [("AMENT_PREFIX_PATH", format!("{}:{}", directory.path("a"), directory.path("b")))];
-    let message = format!("--msg demo/msg/Reading -I {}", directory.path("c"));
+    let directory = Directory::with("cli-idl-ros", &files);
+    let installed = [("AMENT_PREFIX_PATH", format!("{}:{}", directory.text("a"), directory.text("b")))];
+    let message = format!("--msg demo/msg/Reading -I {}", directory.text("c"));
     let network = format!("--interface lo --peer 127.0.0.1 --domain {domain}");
     let value = r#"{"header":{"stamp":{"sec":5,"nanosec":6},"frame_id":"map"},"values":[1.5,-2.0]}"#;
     let publisher = Takt::start_in(
@@ -196,8 +169,8 @@ fn messages_of_ros_2_are_published_and_echoed_by_the_names_of_ros_2() {
 #[test]
 fn messages_of_ros_2_are_in_the_domain_of_ros_2() {
     let (domain, other) = (takt_testkit::domain::domain(), takt_testkit::domain::domain());
-    let directory = Directory::with("ros-domain", &[("std_msgs/msg/String.msg", "string data\n")]);
-    let message = format!("--msg std_msgs/msg/String -I {}", directory.path(""));
+    let directory = Directory::with("cli-idl-ros-domain", &[("std_msgs/msg/String.msg", "string data\n")]);
+    let message = format!("--msg std_msgs/msg/String -I {}", directory.text(""));
     let network = "--interface lo --peer 127.0.0.1";
     let publisher = Takt::start(&format!(
         r#"pub rt/chatter {{"data":"x"}} {message} {network} --domain {domain} --reliable --no-wait --count 0 --rate 20"#
@@ -223,8 +196,8 @@ fn messages_of_ros_2_are_in_the_domain_of_ros_2() {
 #[test]
 fn type_of_a_message_has_the_type_hash_of_ros_2() {
     let hash = "RIHS01_df668c740482bbd48fb39d76a70dfd4bd59db1288021743503259e948f6b1a18";
-    let directory = Directory::with("ros-hash", &[("std_msgs/msg/String.msg", "string data\n")]);
-    let line = format!("type --msg std_msgs/msg/String -I {}", directory.path(""));
+    let directory = Directory::with("cli-idl-ros-hash", &[("std_msgs/msg/String.msg", "string data\n")]);
+    let line = format!("type --msg std_msgs/msg/String -I {}", directory.text(""));
     let (text, status) = Takt::start(&line).finish();
     assert!(status.success() && text.starts_with(&format!("// {hash}\nmodule std_msgs {{")), "{text}");
     let report = Takt::start(&format!("{line} --json")).json();
@@ -233,8 +206,8 @@ fn type_of_a_message_has_the_type_hash_of_ros_2() {
 
 #[test]
 fn file_without_a_struct_or_a_union_is_said_to_have_none() {
-    let directory = Directory::with("enumeration", &[("mode.idl", MODE)]);
-    let (text, code) = Takt::start(&format!("type --idl {}", directory.path("mode.idl"))).complaint();
+    let directory = Directory::with("cli-idl-enumeration", &[("mode.idl", MODE)]);
+    let (text, code) = Takt::start(&format!("type --idl {}", directory.text("mode.idl"))).complaint();
     assert_eq!(code, Some(2), "{text}");
     assert!(text.contains("mode.idl has no struct and no union"), "{text}");
 }

@@ -1,7 +1,6 @@
 //! A system of two participants on executors: its times measured, analysed, and then run with the file, under load.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
 use std::time::Instant;
 
 use takt::qos::*;
@@ -9,6 +8,7 @@ use takt::real_time::{JobKind, Priority};
 use takt::*;
 use takt_config::system::{Accounts, MEASURED_JOBS_MIN, SystemFile};
 use takt_config::{Format, Settings, read_system, read_timing_plan};
+use takt_testkit::directory::Directory;
 use takt_testkit::domain::domain;
 use takt_testkit::waiting::{LIMIT, until};
 
@@ -50,31 +50,6 @@ fn declared(time: &str, limit: &str) -> String {
 fn measured(accounts: &str) -> String {
     let text = SYSTEM.replace("PEDAL", r#"measured = "write""#).replace("RECEIVE", r#"measured = "receive""#);
     format!("{accounts}\n{}", text.replace("CALLBACK", r#"measured = ["callback"]"#).replace("LIMIT", ""))
-}
-
-/// A directory of the test's own, gone with it.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("takt-system-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("there is room");
-        Self(path)
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        std::fs::write(&path, text).expect("there is room");
-        path
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).unwrap_or_default();
-    }
 }
 
 struct Taking;
@@ -155,7 +130,7 @@ fn count(participant: &DomainParticipant, kind: JobKind, priority: i32) -> u64 {
 
 #[test]
 fn times_are_measured_and_analysed_and_kept_to() {
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("system"));
     let since = Instant::now();
     // Once more where somebody else had the processor for so long that there is no bound.
     let (path, file, certificate) = loop {
@@ -197,7 +172,7 @@ fn times_are_measured_and_analysed_and_kept_to() {
 
 #[test]
 fn samples_above_the_bound_and_the_limit_are_counted() {
-    let directory = Directory::new();
+    let directory = Directory::new("system");
     // Nobody is so fast, but for the limit.
     let text = declared("1 ns", "limit = \"100 s\"").replace("delay = \"1 ms\"", "delay = \"0 ms\"");
     let run = run(domain(), &directory.write("system.toml", &text), 20);
@@ -210,7 +185,7 @@ fn samples_above_the_bound_and_the_limit_are_counted() {
 
 #[test]
 fn a_file_that_does_not_fit_is_refused_before_anything_is_built() {
-    let directory = Directory::new();
+    let directory = Directory::new("system");
     let refusal = |text: &str| {
         let path = directory.write("system.toml", text);
         let mut settings = Settings::new();
@@ -236,7 +211,7 @@ fn a_file_that_does_not_fit_is_refused_before_anything_is_built() {
         let told = refusal(&text);
         assert!(told.contains(expected), "{expected}: {told}");
     }
-    let told = read_timing_plan(directory.0.join("nothing.toml")).expect_err("no file").to_string();
+    let told = read_timing_plan(directory.file("nothing.toml")).expect_err("no file").to_string();
     assert!(told.contains("nothing.toml"), "{told}");
 
     let fits = read_timing_plan(directory.write("system.toml", &declared("1 ms", ""))).expect("it fits");

@@ -2,32 +2,8 @@
 
 use super::*;
 use crate::record::tests::record;
-use std::sync::atomic::{AtomicU32, Ordering};
 use takt::relay::ChangeKind;
-
-/// A directory that goes with the test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("takt-store-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&path).expect("a directory");
-        Self(path)
-    }
-
-    fn file(&self) -> PathBuf {
-        self.0.join(FILE)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A file that stays in the temporary directory fails no test.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+use takt_testkit::directory::Directory;
 
 fn topic(name: &str) -> PublicationData {
     let guid = Guid::from_bytes([5; 16]);
@@ -41,8 +17,8 @@ fn batch(numbers: std::ops::Range<u64>) -> Batch {
 
 #[test]
 fn what_was_committed_comes_back_in_order() {
-    let directory = Directory::new();
-    let mut store = Store::open(&directory.0).expect("a new store");
+    let directory = Directory::new("store");
+    let mut store = Store::open(directory.path()).expect("a new store");
     assert!(store.load().expect("an empty store").is_empty());
     store.commit(&batch(0..300)).expect("room");
     let mut second = batch(300..310);
@@ -50,7 +26,7 @@ fn what_was_committed_comes_back_in_order() {
     second.set_origin(1, Guid::from_bytes([5; 16]), 310);
     store.commit(&second).expect("room");
     drop(store);
-    let topics = Store::open(&directory.0).and_then(|mut store| store.load()).expect("the same store");
+    let topics = Store::open(directory.path()).and_then(|mut store| store.load()).expect("the same store");
     assert_eq!(topics.len(), 1);
     assert_eq!(topics[0].announcement.topic_name, "T");
     assert_eq!(topics[0].origins, [(Guid::from_bytes([5; 16]), 310)]);
@@ -61,63 +37,63 @@ fn what_was_committed_comes_back_in_order() {
 
 #[test]
 fn one_process_uses_a_store() {
-    let directory = Directory::new();
-    let _store = Store::open(&directory.0).expect("a new store");
-    let error = Store::open(&directory.0).expect_err("in use").to_string();
+    let directory = Directory::new("store");
+    let _store = Store::open(directory.path()).expect("a new store");
+    let error = Store::open(directory.path()).expect_err("in use").to_string();
     assert!(error.contains("another process uses it"), "{error}");
 }
 
 #[test]
 fn a_foreign_file_is_refused() {
     for (name, bytes) in [("text", b"once upon a time".repeat(1000)), ("zeroes", vec![0; 10_000]), ("short", vec![1])] {
-        let directory = Directory::new();
-        std::fs::write(directory.file(), &bytes).expect("a file");
-        let error = Store::open(&directory.0).and_then(|mut store| store.load()).expect_err(name).to_string();
+        let directory = Directory::new("store");
+        std::fs::write(directory.file(FILE), &bytes).expect("a file");
+        let error = Store::open(directory.path()).and_then(|mut store| store.load()).expect_err(name).to_string();
         assert!(error.contains(FILE), "{name}: {error}");
-        assert_eq!(std::fs::read(directory.file()).expect("the file"), bytes, "{name}: it is as it was");
+        assert_eq!(std::fs::read(directory.file(FILE)).expect("the file"), bytes, "{name}: it is as it was");
     }
 }
 
 #[test]
 fn another_database_or_version_is_refused() {
-    let directory = Directory::new();
-    let database = Database::create(directory.file()).expect("a database");
+    let directory = Directory::new("store");
+    let database = Database::create(directory.file(FILE)).expect("a database");
     let transaction = database.begin_write().expect("a transaction");
     transaction.open_table(TableDefinition::<u8, u8>::new("apples")).expect("a table").insert(1, 2).expect("room");
     transaction.commit().expect("room");
     drop(database);
-    let error = Store::open(&directory.0).expect_err("apples").to_string();
+    let error = Store::open(directory.path()).expect_err("apples").to_string();
     assert!(error.contains("something else"), "{error}");
 
-    let directory = Directory::new();
-    drop(Store::open(&directory.0).expect("a new store"));
-    let database = Database::create(directory.file()).expect("a database");
+    let directory = Directory::new("store");
+    drop(Store::open(directory.path()).expect("a new store"));
+    let database = Database::create(directory.file(FILE)).expect("a database");
     let transaction = database.begin_write().expect("a transaction");
     transaction.open_table(FORMAT).expect("a table").insert("version", VERSION + 1).expect("room");
     transaction.commit().expect("room");
     drop(database);
-    let error = Store::open(&directory.0).expect_err("newer").to_string();
+    let error = Store::open(directory.path()).expect_err("newer").to_string();
     assert!(error.contains("version 3; this program reads 1 and 2"), "{error}");
 }
 
 #[test]
 fn a_torn_file_is_refused() {
-    let directory = Directory::new();
-    let mut store = Store::open(&directory.0).expect("a new store");
+    let directory = Directory::new("store");
+    let mut store = Store::open(directory.path()).expect("a new store");
     store.commit(&batch(0..2_000)).expect("room");
     drop(store);
-    let whole = std::fs::read(directory.file()).expect("the file");
+    let whole = std::fs::read(directory.file(FILE)).expect("the file");
     for len in [1, 100, 4096, whole.len() / 2] {
-        std::fs::write(directory.file(), &whole[..len]).expect("a file");
-        let result = Store::open(&directory.0).and_then(|mut store| store.load());
+        std::fs::write(directory.file(FILE), &whole[..len]).expect("a file");
+        let result = Store::open(directory.path()).and_then(|mut store| store.load());
         assert!(result.is_err(), "{len} of {} octets", whole.len());
     }
 }
 
 #[test]
 fn a_record_that_is_none_is_an_error_and_not_left_out() {
-    let directory = Directory::new();
-    let mut store = Store::open(&directory.0).expect("a new store");
+    let directory = Directory::new("store");
+    let mut store = Store::open(directory.path()).expect("a new store");
     store.commit(&batch(0..3)).expect("room");
     let transaction = store.database.as_ref().expect("it is open").begin_write().expect("a transaction");
     transaction.open_table(CHANGES).expect("a table").insert((1, 1), &b"torn"[..]).expect("room");
@@ -132,8 +108,8 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn directory_and_file_are_for_their_owner_alone() {
-    let parent = Directory::new();
-    let directory = parent.0.join("store");
+    let parent = Directory::new("store");
+    let directory = parent.file("store");
     let mut store = Store::open(&directory).expect("a new store");
     assert_eq!((mode(&directory), mode(&directory.join(FILE))), (0o700, 0o600));
     assert_eq!(store.take_remarks(), [""; 0]);
@@ -141,39 +117,40 @@ fn directory_and_file_are_for_their_owner_alone() {
 
 #[test]
 fn open_file_is_tightened_and_open_directory_named() {
-    let directory = Directory::new();
-    drop(Store::open(&directory.0).expect("a new store"));
-    fs::set_permissions(directory.file(), Permissions::from_mode(0o644)).expect("it is ours");
-    fs::set_permissions(&directory.0, Permissions::from_mode(0o777)).expect("it is ours");
-    let remarks = Store::open(&directory.0).expect("the same store").take_remarks();
-    assert_eq!((mode(&directory.0), mode(&directory.file())), (0o777, 0o600));
+    let directory = Directory::new("store");
+    drop(Store::open(directory.path()).expect("a new store"));
+    fs::set_permissions(directory.file(FILE), Permissions::from_mode(0o644)).expect("it is ours");
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).expect("it is ours");
+    let remarks = Store::open(directory.path()).expect("the same store").take_remarks();
+    assert_eq!((mode(directory.path()), mode(&directory.file(FILE))), (0o777, 0o600));
     assert!(remarks.iter().any(|remark| remark.contains("others may write the directory (mode 0777)")), "{remarks:?}");
     assert!(remarks.iter().any(|remark| remark.contains("mode 0644 changed to 0600")), "{remarks:?}");
-    fs::set_permissions(&directory.0, Permissions::from_mode(0o1777)).expect("it is ours");
-    assert_eq!(Store::open(&directory.0).expect("the same store").take_remarks(), [""; 0], "as /tmp is");
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o1777)).expect("it is ours");
+    assert_eq!(Store::open(directory.path()).expect("the same store").take_remarks(), [""; 0], "as /tmp is");
 }
 
 #[test]
 fn altered_octet_of_what_is_kept_is_found() {
-    let directory = Directory::new();
-    let mut store = Store::open(&directory.0).expect("a new store");
+    let directory = Directory::new("store");
+    let mut store = Store::open(directory.path()).expect("a new store");
     store.commit(&batch(0..2_000)).expect("room");
     drop(store);
-    let whole = fs::read(directory.file()).expect("the file");
+    let whole = fs::read(directory.file(FILE)).expect("the file");
     // The announcement of the topic, and the payload of a change.
     let altered = whole.windows(4).position(|octets| octets == b"Type").expect("the announcement is in it");
     let mut bytes = whole.clone();
     bytes[altered] ^= 1;
-    fs::write(directory.file(), &bytes).expect("a file");
-    let error = Store::open(&directory.0).and_then(|mut store| store.load()).expect_err("it is altered").to_string();
+    fs::write(directory.file(FILE), &bytes).expect("a file");
+    let error =
+        Store::open(directory.path()).and_then(|mut store| store.load()).expect_err("it is altered").to_string();
     assert!(error.contains("not a store, or damaged"), "{error}");
 }
 
 #[test]
 fn garbage_in_an_empty_store_is_refused_or_harmless_and_what_is_found_is_said() {
-    let directory = Directory::new();
-    drop(Store::open(&directory.0).expect("a new store"));
-    let whole = fs::read(directory.file()).expect("the file");
+    let directory = Directory::new("store");
+    drop(Store::open(directory.path()).expect("a new store"));
+    let whole = fs::read(directory.file(FILE)).expect("the file");
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..8 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -183,8 +160,8 @@ fn garbage_in_an_empty_store_is_refused_or_harmless_and_what_is_found_is_said() 
             .iter_mut()
             .enumerate()
             .for_each(|(i, octet)| *octet = (random >> (i % 56)) as u8 ^ i as u8);
-        fs::write(directory.file(), &bytes).expect("a file");
-        match Store::open(&directory.0) {
+        fs::write(directory.file(FILE), &bytes).expect("a file");
+        match Store::open(directory.path()) {
             Ok(mut store) => {
                 assert!(store.load().expect("nothing of it is used").is_empty());
                 let remarks = store.take_remarks();
@@ -197,23 +174,23 @@ fn garbage_in_an_empty_store_is_refused_or_harmless_and_what_is_found_is_said() 
 
 #[test]
 fn store_of_version_1_is_read_and_becomes_version_2() {
-    let directory = Directory::new();
-    let mut store = Store::open(&directory.0).expect("a new store");
+    let directory = Directory::new("store");
+    let mut store = Store::open(directory.path()).expect("a new store");
     store.commit(&batch(0..3)).expect("room");
     let transaction = store.database.as_ref().expect("it is open").begin_write().expect("a transaction");
     transaction.open_table(FORMAT).expect("a table").insert("version", 1).expect("room");
     transaction.commit().expect("room");
     drop(store);
     for _ in 0..2 {
-        let topics = Store::open(&directory.0).and_then(|mut store| store.load()).expect("the same store");
+        let topics = Store::open(directory.path()).and_then(|mut store| store.load()).expect("the same store");
         assert_eq!(topics[0].changes.len(), 3);
     }
 }
 
 #[test]
 fn topic_that_ended_leaves_nothing() {
-    let directory = Directory::new();
-    let mut store = Store::open(&directory.0).expect("a new store");
+    let directory = Directory::new("store");
+    let mut store = Store::open(directory.path()).expect("a new store");
     let mut first = batch(0..30);
     first.set_origin(1, Guid::from_bytes([5; 16]), 30);
     first.topics.push((2, topic("U")));
@@ -221,6 +198,6 @@ fn topic_that_ended_leaves_nothing() {
     store.commit(&first).expect("room");
     store.commit(&Batch { ended: vec![1], ..Batch::default() }).expect("room");
     drop(store);
-    let topics = Store::open(&directory.0).and_then(|mut store| store.load()).expect("the same store");
+    let topics = Store::open(directory.path()).and_then(|mut store| store.load()).expect("the same store");
     assert_eq!((topics.len(), topics[0].id, topics[0].origins.len()), (1, 2, 1));
 }

@@ -85,9 +85,8 @@ fn in_a_mount_namespace(name: &str, test: fn()) {
 
 /// A topic of the store, of which nothing is kept, has a writer for a moment while nothing can be written.
 fn hear_and_end() {
-    let (domain, directory) = (domain(), Directory::new());
-    std::fs::create_dir_all(&directory.0).expect("a directory");
-    run("mount", &["-t", "tmpfs", "-o", "size=4m", "none", &directory.0.display().to_string()]);
+    let (domain, directory) = (domain(), Directory::new("durability"));
+    run("mount", &["-t", "tmpfs", "-o", "size=4m", "none", &directory.path().display().to_string()]);
     // A topic without writers and samples ends after the lease.
     let options = Options { lease_duration: Duration::from_secs(10), ..options(domain, Some(&directory)) };
     let numbers = |participant: &DomainParticipant| {
@@ -124,9 +123,8 @@ fn hear_and_end() {
 }
 
 fn fill_and_recover() {
-    let (domain, directory) = (domain(), Directory::new());
-    std::fs::create_dir_all(&directory.0).expect("a directory");
-    run("mount", &["-t", "tmpfs", "-o", "size=4m", "none", &directory.0.display().to_string()]);
+    let (domain, directory) = (domain(), Directory::new("durability"));
+    run("mount", &["-t", "tmpfs", "-o", "size=4m", "none", &directory.path().display().to_string()]);
     let publisher = participant(domain);
     let (writer, transient) =
         (pages(&publisher), crate::support::writer(&publisher, writer_qos(Durability::Transient, keep_all())));
@@ -182,7 +180,7 @@ fn fill_and_recover() {
     drop(service);
     let mut service = Service::new(options(domain, Some(&directory))).expect("what is kept can be read");
     assert!(service.totals().samples >= safe as usize, "{:?}", service.totals());
-    run("mount", &["-o", "remount,size=64m", &directory.0.display().to_string()]);
+    run("mount", &["-o", "remount,size=64m", &directory.path().display().to_string()]);
     let written = write_pages(5);
     step_until(&mut service, &mut notes, "space", |_| {
         writer.durable_upto().expect("open").is_some_and(|sn| sn.0 as u32 == written)

@@ -7,7 +7,7 @@ use takt_durability::{Options, Service};
 
 #[test]
 fn what_finds_no_room_is_not_acknowledged_and_what_is_there_stays() {
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("durability"));
     // Number is 8 octets, with its encapsulation header 12.
     let options = Options { disk_bytes_max: 12 * 50, ..options(domain, Some(&directory)) };
     let publisher = participant(domain);
@@ -82,7 +82,7 @@ fn writer_of(participant: &takt::DomainParticipant, topic: &str, durability: Dur
 #[test]
 fn topic_without_writers_and_samples_ends_and_makes_room_for_another() {
     for durability in [Durability::Transient, Durability::Persistent] {
-        let (domain, directory) = (domain(), Directory::new());
+        let (domain, directory) = (domain(), Directory::new("durability"));
         let options = Options { topics_max: 1, ..options(domain, Some(&directory)) };
         let mut service = Service::new(options.clone()).expect("a service");
         let mut notes = Vec::new();
@@ -139,7 +139,7 @@ fn two_services_with_nothing_to_serve_end_a_topic() {
 #[test]
 fn forged_sample_in_the_name_of_a_writer_does_not_silence_it() {
     use takt::relay::*;
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
     let origin = SampleIdentity { writer: writer.guid(), sn: takt::SequenceNumber(1 << 40) };
@@ -178,7 +178,7 @@ fn forged_sample_in_the_name_of_a_writer_does_not_silence_it() {
 
 #[test]
 fn idle_service_neither_commits_nor_notes_anything() {
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
     write(&writer, 0..20);
@@ -220,7 +220,7 @@ fn changes_without_room_at_the_serving_writer_are_counted_and_the_others_served(
 
 #[test]
 fn restored_topic_without_writers_and_samples_is_not_served() {
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
     let mut service = Service::new(options(domain, Some(&directory))).expect("a service");

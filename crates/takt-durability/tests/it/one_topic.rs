@@ -34,7 +34,7 @@ fn said<'a>(notes: &'a [String], what: &str) -> Vec<&'a String> {
 
 #[test]
 fn stored_sample_beyond_the_memory_is_named_once_and_all_others_are_served() {
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let (pages, numbers) = (pages(&publisher), writer(&publisher, writer_qos(Durability::Persistent, keep_all())));
     let service = Running::start(options(domain, Some(&directory)));
@@ -71,7 +71,7 @@ fn stored_sample_beyond_the_memory_is_named_once_and_all_others_are_served() {
 
 #[test]
 fn restart_with_fewer_instances_serves_those_that_fit() {
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let numbers = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
     let service = Running::start(options(domain, Some(&directory)));
@@ -143,7 +143,7 @@ fn history_of_a_writer_with_a_contract_is_served_whole_and_at_once() {
 
 #[test]
 fn sample_that_cannot_be_kept_is_never_said_to_be_safe_and_holds_back_its_writer_alone() {
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let (first, second) = (pages(&publisher), pages(&publisher));
     let small = Options { memory_bytes_max: 8 << 10, ..options(domain, Some(&directory)) };

@@ -6,7 +6,7 @@ use takt::qos::*;
 #[test]
 fn a_late_joiner_gets_what_a_dead_writer_left() {
     for durability in [Durability::Transient, Durability::Persistent] {
-        let (domain, directory) = (domain(), Directory::new());
+        let (domain, directory) = (domain(), Directory::new("durability"));
         let service = Running::start(options(domain, Some(&directory)));
         let publisher = participant(domain);
         let writer = writer(&publisher, writer_qos(durability, keep_all()));
@@ -55,7 +55,7 @@ fn a_reader_of_both_writer_and_service_gets_each_sample_once_and_in_order() {
 
 #[test]
 fn a_service_that_comes_back_has_what_it_had() {
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
     for round in 0..3 {
@@ -75,7 +75,7 @@ fn a_service_that_comes_back_has_what_it_had() {
 
 #[test]
 fn transient_samples_do_not_survive_their_service() {
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("durability"));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
     let service = Running::start(options(domain, Some(&directory)));
@@ -103,7 +103,7 @@ fn the_service_keeps_by_durability_service_and_not_by_the_writers_history() {
 
 #[test]
 fn a_disposed_instance_is_forgotten_after_the_cleanup_delay() {
-    let (domain, directory) = (domain(), Directory::new());
+    let (domain, directory) = (domain(), Directory::new("durability"));
     let service = Running::start(options(domain, Some(&directory)));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));

@@ -1,14 +1,14 @@
 //! What the tests share: a domain and a directory each, services in threads, writers and late joiners.
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use takt::qos::*;
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Sample};
 use takt_durability::{Options, Service, Totals};
+pub use takt_testkit::directory::Directory;
 pub use takt_testkit::domain::domain;
 pub use takt_testkit::waiting::until;
 
@@ -22,24 +22,6 @@ pub struct Number {
     pub value: u32,
 }
 
-/// A directory that goes with the test.
-pub struct Directory(pub PathBuf);
-
-impl Directory {
-    pub fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("takt-durability-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        Self(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A file that stays in the temporary directory fails no test.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// A participant on loopback that is believed in for a second after its death.
 pub fn participant(domain: u32) -> DomainParticipant {
     let builder = DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]);
@@ -51,7 +33,7 @@ pub fn options(domain: u32, store: Option<&Directory>) -> Options {
         domain,
         interfaces: vec!["lo".to_owned()],
         peers: vec!["127.0.0.1".to_owned()],
-        store: store.map(|directory| directory.0.clone()),
+        store: store.map(|directory| directory.path().to_owned()),
         settling_time: Duration::from_millis(500),
         lease_duration: Duration::from_secs(1),
         ..Options::default()

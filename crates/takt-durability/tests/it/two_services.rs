@@ -5,7 +5,7 @@ use takt::qos::*;
 
 #[test]
 fn a_service_catches_up_from_the_other_one_and_goes_on_without_it() {
-    let (domain, first_store, second_store) = (domain(), Directory::new(), Directory::new());
+    let (domain, first_store, second_store) = (domain(), Directory::new("durability"), Directory::new("durability"));
     let first = Running::start(options(domain, Some(&first_store)));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
@@ -39,7 +39,7 @@ fn a_service_catches_up_from_the_other_one_and_goes_on_without_it() {
 
 #[test]
 fn a_service_that_was_away_gets_what_it_missed() {
-    let (domain, first_store, second_store) = (domain(), Directory::new(), Directory::new());
+    let (domain, first_store, second_store) = (domain(), Directory::new("durability"), Directory::new("durability"));
     let publisher = participant(domain);
     let writer = writer(&publisher, writer_qos(Durability::Persistent, keep_all()));
     let first = Running::start(options(domain, Some(&first_store)));

@@ -1,48 +1,36 @@
 //! Directives, macros, and files that include each other.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use takt_idl::{Idl, Options};
+use takt_testkit::directory::Directory;
 
 use crate::support::{read, refusal};
 
-/// A directory that goes with its handle.
-struct Directory(PathBuf);
+/// The files of a test.
+struct Sources(Directory);
 
-impl Directory {
+impl Sources {
     fn with(name: &str, files: &[(&str, &str)]) -> Self {
-        let directory = std::env::temp_dir().join(format!("takt-idl-{}-{name}", std::process::id()));
-        for (path, text) in files {
-            let path = directory.join(path);
-            fs::create_dir_all(path.parent().expect("a directory")).expect("the temporary directory can be written");
-            fs::write(path, text).expect("the directory is there");
-        }
-        Self(directory)
+        Self(Directory::with(&format!("idl-{name}"), files))
     }
 
     fn read(&self, file: &str, include: &[&str]) -> Result<Idl, String> {
-        let include = include.iter().map(|directory| self.0.join(directory)).collect();
+        let include = include.iter().map(|directory| self.0.file(directory)).collect();
         let options = Options { include, ..Options::default() };
-        Idl::read(&self.0.join(file), &options).map_err(|error| self.relative(&error.to_string()))
+        Idl::read(&self.0.file(file), &options).map_err(|error| self.relative(&error.to_string()))
     }
 
     fn relative(&self, text: &str) -> String {
-        text.replace(&format!("{}/", self.0.display()), "")
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A file that stays in the temporary directory fails no test.
-        let _ = fs::remove_dir_all(&self.0);
+        text.replace(&format!("{}/", self.0.path().display()), "")
     }
 }
 
 #[test]
 fn files_are_included_by_the_file_and_by_directories() {
     let guarded = "#ifndef A_IDL\n#define A_IDL /* a guard */\nstruct A { long a; };\n#endif // A_IDL\n";
-    let directory = Directory::with(
+    let directory = Sources::with(
         "include",
         &[
             ("main.idl", "#include \"sub/b.idl\"\n#include <c.idl>\n#include \"a.idl\"\nstruct T { A a; B b; C c; };"),
@@ -54,12 +42,12 @@ fn files_are_included_by_the_file_and_by_directories() {
     let found = directory.read("main.idl", &["lib", "."]);
     // The same file by two paths is two files for #pragma once.
     assert!(found.expect_err("b.idl by two paths").contains("'B' is defined twice"));
-    fs::write(directory.0.join("lib/c.idl"), "struct C { A a; };").expect("it can be written");
+    fs::write(directory.0.file("lib/c.idl"), "struct C { A a; };").expect("it can be written");
     let idl = directory.read("main.idl", &["lib"]).expect("it is read");
     assert_eq!(idl.topic_type_names(), ["T"]);
     let error = directory.read("main.idl", &[]).expect_err("c.idl is in lib");
     assert!(error.starts_with("main.idl:2:1: no file c.idl in ") && error.ends_with("(-I)"), "{error}");
-    fs::write(directory.0.join("lib/c.idl"), "struct C {\n  Missing m;\n};").expect("it can be written");
+    fs::write(directory.0.file("lib/c.idl"), "struct C {\n  Missing m;\n};").expect("it can be written");
     let error = directory.read("main.idl", &["lib"]).expect_err("Missing is not there");
     assert_eq!(error, "lib/c.idl:2:3: 'Missing' is not defined before this");
     let error = Idl::read(Path::new("/nowhere/a.idl"), &Options::default()).expect_err("no such file").to_string();
@@ -68,7 +56,7 @@ fn files_are_included_by_the_file_and_by_directories() {
 
 #[test]
 fn files_that_include_themselves_end() {
-    let directory = Directory::with("endless", &[("a.idl", "#include \"a.idl\"\n#include \"a.idl\"\n")]);
+    let directory = Sources::with("endless", &[("a.idl", "#include \"a.idl\"\n#include \"a.idl\"\n")]);
     let error = directory.read("a.idl", &[]).expect_err("it includes itself");
     assert!(error.contains("more than 32 levels of included files"), "{error}");
 }
@@ -136,7 +124,7 @@ fn names_without_parameters_are_replaced() {
 fn comments_behind_directives_begin_outside_strings_and_have_to_end() {
     let files =
         [("a.idl", "struct A { long a; };"), ("main.idl", "#include \"a.idl\" // see msgs/*.idl\nstruct T { A a; };")];
-    let idl = Directory::with("comments", &files).read("main.idl", &[]).expect("it is read");
+    let idl = Sources::with("comments", &files).read("main.idl", &[]).expect("it is read");
     assert_eq!(idl.type_names(), ["A", "T"]);
     for text in [
         "#define S \"/*\" // a \" /* b\nstruct T { long a; };",
@@ -163,7 +151,7 @@ struct T { long a; };\n#endif\n";
 fn conditions_end_in_the_file_in_which_they_begin() {
     for directive in ["#endif", "#else", "#elif 1"] {
         let main = "#if 1\n#include \"inner.idl\"\n#endif\nstruct T { long a; };\n";
-        let directory = Directory::with("conditions", &[("main.idl", main), ("inner.idl", directive)]);
+        let directory = Sources::with("conditions", &[("main.idl", main), ("inner.idl", directive)]);
         let error = directory.read("main.idl", &[]).expect_err("the condition is that of main.idl");
         let (word, _) = directive.split_once(' ').unwrap_or((directive, ""));
         assert_eq!(error, format!("inner.idl:1:1: {word} without #if"));
@@ -187,7 +175,7 @@ fn errors_of_macros_and_at_the_end_have_places_of_the_right_file() {
     let octets = refusal(&" ".repeat(8 * 1024 * 1024 + 1));
     assert_eq!(octets, "text.idl:1:1: more than 8388608 octets of IDL");
     let directory =
-        Directory::with("end", &[("main.idl", "struct T {\n#include \"a.idl\"\n"), ("a.idl", "\n\n\n\n  long a;\n")]);
+        Sources::with("end", &[("main.idl", "struct T {\n#include \"a.idl\"\n"), ("a.idl", "\n\n\n\n  long a;\n")]);
     let error = directory.read("main.idl", &[]).expect_err("the struct does not end");
     assert!(error.starts_with("main.idl:3:1: ") && error.contains("the end of the file"), "{error}");
 }

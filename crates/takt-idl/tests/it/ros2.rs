@@ -1,10 +1,9 @@
 //! Message files of ROS 2.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
 
 use takt_idl::ros2;
+use takt_testkit::directory::Directory;
 use takt_xtypes::TypeSupport;
 use takt_xtypes::dynamic::DynamicType;
 use takt_xtypes::type_object::TypeRegistry;
@@ -25,36 +24,23 @@ struct Header {
     frame_id: String,
 }
 
-/// A directory that goes with its handle.
-struct Directory(PathBuf);
+/// The files of a test.
+struct Sources(Directory);
 
-impl Directory {
+impl Sources {
     fn with(name: &str, files: &[(&str, &str)]) -> Self {
-        let directory = std::env::temp_dir().join(format!("takt-msg-{}-{name}", std::process::id()));
-        for (path, text) in files {
-            let path = directory.join(path);
-            fs::create_dir_all(path.parent().expect("a directory")).expect("the temporary directory can be written");
-            fs::write(path, text).expect("the directory is there");
-        }
-        Self(directory)
+        Self(Directory::with(&format!("msg-{name}"), files))
     }
 
     fn read(&self, message: &str) -> Result<(String, TypeRegistry), String> {
-        let shown = format!("{}/", self.0.display());
+        let shown = format!("{}/", self.0.path().display());
         let relative = |error: takt_idl::Diagnostic| error.to_string().replace(&shown, "");
-        let idl = ros2::read(message, &[self.0.join("nowhere"), self.0.clone()]).map_err(relative)?;
+        let idl = ros2::read(message, &[self.0.file("nowhere"), self.0.path().to_owned()]).map_err(relative)?;
         let mut registry = TypeRegistry::new();
         let name = ros2::type_name(message).map_err(relative)?;
         let information = idl.type_information(&name, &mut registry).map_err(relative)?;
         let ty = DynamicType::new(&information.complete.type_id, &registry).expect("a type");
         Ok((ty.to_idl(), registry))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A file that stays in the temporary directory fails no test.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -65,7 +51,7 @@ const HEADER: (&str, &str) =
 
 #[test]
 fn a_message_is_the_type_that_a_program_of_the_same_names_has() {
-    let directory = Directory::with("header", &[TIME, HEADER]);
+    let directory = Sources::with("header", &[TIME, HEADER]);
     let (_, registry) = directory.read("std_msgs/msg/Header").expect("it is read");
     let own = Header::type_information(&mut TypeRegistry::new());
     assert!(registry.get(&own.complete.type_id).is_some() && registry.get(&own.minimal.type_id).is_some());
@@ -82,7 +68,7 @@ int32[] free\nint32[<=4] few\nint32[3] three [1, 2, 3]\nstring<=5[<=2] words
 Time own\nstd_msgs/msg/Header[] headers
 ";
     let directory =
-        Directory::with("kinds", &[TIME, HEADER, ("pkg/msg/All.msg", text), ("pkg/msg/Time.msg", "int64 ns\n")]);
+        Sources::with("kinds", &[TIME, HEADER, ("pkg/msg/All.msg", text), ("pkg/msg/Time.msg", "int64 ns\n")]);
     let (idl, _) = directory.read("pkg/msg/All").expect("it is read");
     for line in [
         "@final struct All_ {",
@@ -110,7 +96,7 @@ Time own\nstd_msgs/msg/Header[] headers
 
 #[test]
 fn a_message_without_fields_has_the_member_that_rosidl_gives_it() {
-    let directory = Directory::with("empty", &[("std_msgs/msg/Empty.msg", "# nothing\n")]);
+    let directory = Sources::with("empty", &[("std_msgs/msg/Empty.msg", "# nothing\n")]);
     let (idl, _) = directory.read("std_msgs/Empty").expect("it is read");
     assert!(
         idl.contains("@final struct Empty_ {") && idl.contains("uint8 structure_needs_at_least_one_member;"),
@@ -133,10 +119,10 @@ fn what_is_no_message_is_told_with_its_line() {
         ("Bad[] a\n", "Bad.msg:1:1: pkg/Bad contains itself"),
         ("../../etc/passwd a\n", "expected PACKAGE/msg/NAME, found '../../etc/passwd'"),
     ] {
-        let error = Directory::with("bad", &files(text)).read("pkg/msg/Bad").expect_err(text);
+        let error = Sources::with("bad", &files(text)).read("pkg/msg/Bad").expect_err(text);
         assert!(error.contains(what), "{text}: {error}");
     }
-    let directory = Directory::with("names", &[TIME]);
+    let directory = Sources::with("names", &[TIME]);
     for (name, what) in [
         ("String", "String:1:1: expected PACKAGE/msg/NAME, found 'String'"),
         ("pkg/srv/Add", "'srv' is not supported: only messages are"),
@@ -153,7 +139,7 @@ fn messages_that_nest_too_deep_are_refused() {
     let files: Vec<(String, String)> =
         (0..80).map(|n| (format!("pkg/msg/M{n}.msg"), format!("M{} a\n", n + 1))).collect();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let error = Directory::with("deep", &files).read("pkg/msg/M0").expect_err("80 levels");
+    let error = Sources::with("deep", &files).read("pkg/msg/M0").expect_err("80 levels");
     assert!(error.contains("M63.msg:1:1: more than 64 levels of messages"), "{error}");
 }
 

@@ -4,7 +4,6 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -17,6 +16,7 @@ use takt_sdn::api::server::{CONNECTIONS_MAX, Server};
 use takt_sdn::api::service::{Access, OPENAPI, Service};
 use takt_sdn::api::token::Token;
 use takt_sdn::view::{COUNTERS, View};
+use takt_testkit::directory::Directory;
 use takt_testkit::waiting::LIMIT;
 
 use crate::admission::{NETWORK, Site};
@@ -42,28 +42,10 @@ impl Source for Fixed {
     }
 }
 
-/// A directory that is removed with this.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("takt-sdn-api-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a directory for temporary files");
-        Self(path)
-    }
-
-    fn token(&self) -> Token {
-        let path = self.0.join("token");
-        std::fs::write(&path, TOKEN).expect("written");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
-        Token::load(&path).expect("a token")
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).expect("it was made here");
-    }
+fn token(directory: &Directory) -> Token {
+    let path = directory.write("token", TOKEN);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+    Token::load(&path).expect("a token")
 }
 
 /// A site with an admitted pair and a refused one.
@@ -137,9 +119,9 @@ fn unauthorized(counters: &ApiCounters) -> u64 {
 
 #[test]
 fn caller_without_the_token_is_refused_and_counted() {
-    let directory = Directory::new("refused");
+    let directory = Directory::new("sdn-api-refused");
     let site = Site::new(1, &[], None);
-    let (_server, address, counters) = serve(&site, Some(directory.token()), false);
+    let (_server, address, counters) = serve(&site, Some(token(&directory)), false);
     let wrong = format!("Authorization: Bearer {}\r\n", TOKEN.replace('0', "1"));
     for fields in ["", "Authorization: Basic YTpi\r\n", &wrong] {
         for path in ["/v1/status", "/v1/state", "/metrics", "/v1/unknown"] {
@@ -155,9 +137,9 @@ fn caller_without_the_token_is_refused_and_counted() {
 
 #[test]
 fn reading_without_the_token_is_allowed_only_if_the_operator_says_so() {
-    let directory = Directory::new("open");
+    let directory = Directory::new("sdn-api-open");
     let site = busy_site();
-    let (_server, address, counters) = serve(&site, Some(directory.token()), true);
+    let (_server, address, counters) = serve(&site, Some(token(&directory)), true);
     assert_eq!(ask(address, "GET", "/v1/state", "", "").0, 200);
     let wrong = "Authorization: Bearer wrong\r\n";
     assert_eq!(ask(address, "GET", "/v1/state", wrong, "").0, 401, "a wrong token is refused all the same");
@@ -170,9 +152,9 @@ fn reading_without_the_token_is_allowed_only_if_the_operator_says_so() {
 
 #[test]
 fn page_is_served_without_the_token_and_loads_nothing_from_elsewhere() {
-    let directory = Directory::new("page");
+    let directory = Directory::new("sdn-api-page");
     let site = Site::new(1, &[], None);
-    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     for path in ["/", "/page.js", "/page.css", "/icon.svg"] {
         let answer = raw(address, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes());
         let (status, content) = parts(&answer);
@@ -325,9 +307,9 @@ fn faults(document: &Value, schema: &Value, value: &Value, at: &str) -> Vec<Stri
 
 #[test]
 fn every_path_of_the_document_answers_as_it_says() {
-    let directory = Directory::new("document");
+    let directory = Directory::new("sdn-api-document");
     let site = busy_site();
-    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     let (status, served) = get(address, "/openapi.json");
     assert_eq!((status, served.as_str()), (200, OPENAPI));
     let document: Value = serde_json::from_str(OPENAPI).expect("JSON");
@@ -353,9 +335,9 @@ fn every_path_of_the_document_answers_as_it_says() {
 
 #[test]
 fn metrics_have_unit_help_and_type_and_the_values_of_the_state() {
-    let directory = Directory::new("metrics");
+    let directory = Directory::new("sdn-api-metrics");
     let site = busy_site();
-    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     let (status, text) = get(address, "/metrics");
     assert_eq!(status, 200);
     let (mut helped, mut typed, mut seen) = (Vec::new(), Vec::new(), Vec::new());
@@ -405,9 +387,9 @@ fn asked(from: &str, to: &str) -> Value {
 
 #[test]
 fn what_if_answers_as_admission_decides_and_changes_nothing() {
-    let directory = Directory::new("what-if");
+    let directory = Directory::new("sdn-api-what-if");
     let mut site = Site::new(2, &line(2), Some(NETWORK));
-    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     let (status, verdict) = what_if(address, &asked("10.0.0.1", "10.0.0.2"));
     assert_eq!((status, &verdict["is_admitted"]), (200, &json!(true)), "{verdict}");
     assert_eq!(what_if(address, &asked("10.0.0.1", "10.0.0.2")).1, verdict, "nothing was taken");
@@ -416,7 +398,7 @@ fn what_if_answers_as_admission_decides_and_changes_nothing() {
     let now = view(&site);
     assert_eq!(verdict["bound_ns"], json!(now.pairs[0].bound_ns));
     assert_eq!(verdict["hops"], json!(now.pairs[0].hops));
-    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     let (_, refused) = what_if(address, &asked("10.0.0.3", "10.0.0.4"));
     assert_eq!(refused["is_admitted"], json!(false));
     site.pair(2, "Lidar", 0);
@@ -429,9 +411,9 @@ fn what_if_answers_as_admission_decides_and_changes_nothing() {
 
 #[test]
 fn what_if_counts_samples_by_multicast_to_all_readers() {
-    let directory = Directory::new("what-if-group");
+    let directory = Directory::new("sdn-api-what-if-group");
     let site = Site::new(2, &line(2), Some(NETWORK));
-    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     let with = |size: u64, others: Value| {
         let mut changed = asked("10.0.0.1", "10.0.0.2");
         (changed["size"], changed["group"], changed["others"]) = (json!(size), json!("239.255.0.1:7401"), others);
@@ -461,9 +443,9 @@ fn what_if_counts_samples_by_multicast_to_all_readers() {
 
 #[test]
 fn what_if_that_makes_no_sense_is_refused_with_the_reason() {
-    let directory = Directory::new("nonsense");
+    let directory = Directory::new("sdn-api-nonsense");
     let site = Site::new(2, &line(2), Some(NETWORK));
-    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     let with = |key: &str, value: Value| {
         let mut changed = asked("10.0.0.1", "10.0.0.2");
         changed[key] = value;
@@ -484,7 +466,7 @@ fn what_if_that_makes_no_sense_is_refused_with_the_reason() {
     assert_eq!((status, &unknown["is_admitted"]), (200, &json!(false)));
     assert_eq!(unknown["reason"], json!("the host of the reader, 10.0.0.99, is not known"));
     let site = Site::new(2, &line(2), None);
-    let (_server, address, _) = serve(&site, Some(directory.token()), false);
+    let (_server, address, _) = serve(&site, Some(token(&directory)), false);
     let (status, answer) = what_if(address, &asked("10.0.0.1", "10.0.0.2"));
     assert_eq!(status, 404);
     assert!(answer["error"].as_str().is_some_and(|error| error.contains("--network")), "{answer}");
@@ -492,14 +474,14 @@ fn what_if_that_makes_no_sense_is_refused_with_the_reason() {
 
 #[test]
 fn control_socket_is_private_and_answers_its_owner() {
-    let directory = Directory::new("control");
-    let path = directory.0.join("control.sock");
+    let directory = Directory::new("sdn-api-control");
+    let path = directory.file("control.sock");
     let site = busy_site();
     let service = service(&site, Access::Token { token: None, is_open: false });
     let server = Server::unix(&path, service.clone()).expect("there is room");
     let mode = std::fs::metadata(&path).expect("it was made").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
-    assert_eq!(std::fs::read_dir(&directory.0).expect("it can be read").count(), 1, "nothing else is left");
+    assert_eq!(std::fs::read_dir(directory.path()).expect("it can be read").count(), 1, "nothing else is left");
     let client = Client::find(Some(&path)).expect("it is named");
     let state: View = serde_json::from_slice(&client.get("/v1/state").expect("it answers")).expect("a view");
     assert_eq!(state, view(&site));
@@ -513,10 +495,10 @@ fn control_socket_is_private_and_answers_its_owner() {
 
 #[test]
 fn control_socket_of_a_killed_controller_is_replaced_and_other_files_are_not() {
-    let directory = Directory::new("stale");
+    let directory = Directory::new("sdn-api-stale");
     let site = Site::new(1, &[], None);
     let service = service(&site, Access::Reachable);
-    let path = directory.0.join("control.sock");
+    let path = directory.file("control.sock");
     drop(UnixListener::bind(&path).expect("there is room"));
     assert!(path.exists(), "its owner is gone, the file is not");
     let server = Server::unix(&path, service.clone()).expect("nothing listens there");

@@ -1,10 +1,10 @@
 //! What `to_idl` prints, read by compilers of IDL that are installed: idlc of CycloneDDS makes the same type of it, Fast DDS's
 //! generator accepts it.
 
-use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 
 use takt_derive::DdsType;
+use takt_testkit::directory::Directory;
 use takt_testkit::{not_run, require, waiting};
 use takt_xtypes::dynamic::DynamicType;
 use takt_xtypes::type_object::{TypeInformation, TypeRegistry};
@@ -122,42 +122,24 @@ struct ArraysOfStructs {
     nested: Vec<[Vec<[Item; 2]>; 4]>,
 }
 
-/// A directory that goes with its handle.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("takt-idl-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("the temporary directory can be written");
-        Self(path)
-    }
-
-    /// Runs a compiler on a file with this text.
-    fn compile(&self, program: &str, arguments: &[&str], idl: &str) -> Option<(ExitStatus, String)> {
-        std::fs::write(self.0.join("printed.idl"), idl).expect("the directory is there");
-        let mut command = Command::new(program);
-        let command = command.current_dir(&self.0).args(arguments).arg("printed.idl").stdin(Stdio::null());
-        require::program(program).ok()?; // tidy-allow(dropped-cause): `None` says it
-        let output = waiting::output(command);
-        let said = [output.stdout, output.stderr].concat();
-        Some((output.status, String::from_utf8_lossy(&said).into_owned()))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A file that stays in the temporary directory fails no test.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// Runs a compiler on a file with this text.
+fn compile(directory: &Directory, program: &str, arguments: &[&str], idl: &str) -> Option<(ExitStatus, String)> {
+    directory.write("printed.idl", idl);
+    let mut command = Command::new(program);
+    let command = command.current_dir(directory.path()).args(arguments).arg("printed.idl").stdin(Stdio::null());
+    require::program(program).ok()?; // tidy-allow(dropped-cause): `None` says it
+    let output = waiting::output(command);
+    let said = [output.stdout, output.stderr].concat();
+    Some((output.status, String::from_utf8_lossy(&said).into_owned()))
 }
 
 /// What idlc makes of the printed type; `None` without idlc.
 fn through_idlc(ty: &DynamicType) -> Option<TypeInformation> {
-    let directory = Directory::new(&ty.name().replace("::", "-"));
+    let directory = Directory::new(&format!("idl-{}", ty.name().replace("::", "-")));
     let idl = ty.to_idl();
-    let (status, said) = directory.compile("idlc", &[], &idl)?;
+    let (status, said) = compile(&directory, "idlc", &[], &idl)?;
     assert!(status.success(), "{said}\n{idl}");
-    let code = std::fs::read_to_string(directory.0.join("printed.c")).expect("idlc writes it");
+    let code = directory.read("printed.c");
     let start = format!("#define TYPE_INFO_CDR_{} (unsigned char []){{", ty.name().replace("::", "_"));
     let (_, rest) = code.split_once(&start).unwrap_or_else(|| panic!("no {start} in\n{code}"));
     let (bytes, _) = rest.split_once('}').expect("it ends");
@@ -240,8 +222,8 @@ fn names_that_are_keywords_and_labels_of_other_modules_are_printed_so_that_they_
 fn the_generator_of_fast_dds_accepts_what_is_printed() {
     let arrays = [dynamic::<Arrays>().to_idl(), dynamic::<ArraysOfStructs>().to_idl()];
     for idl in [dynamic::<Whole>().to_idl(), dynamic::<zoo::Primitives>().to_idl()].into_iter().chain(arrays) {
-        let directory = Directory::new("fast");
-        let Some((status, said)) = directory.compile("fastddsgen", &["-replace", "-t", "."], &idl) else {
+        let directory = Directory::new("idl-fast");
+        let Some((status, said)) = compile(&directory, "fastddsgen", &["-replace", "-t", "."], &idl) else {
             return not_run("fastddsgen of Fast DDS is not installed");
         };
         assert!(status.success() && !said.contains("error") && !said.contains("Exception"), "{said}\n{idl}");

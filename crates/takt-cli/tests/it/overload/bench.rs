@@ -4,31 +4,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
+use takt_testkit::directory::Directory;
 use takt_testkit::{not_run, overload, require};
 
 use crate::process::Takt;
 
 const SHORT: &str = "bench sdn-overload --quick --categories best-effort --line-rate 20 --json";
-
-/// A directory that is removed with its value.
-struct Directory(std::path::PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("takt-{name}-{}", std::process::id())))
-    }
-
-    fn text(&self, name: &str) -> String {
-        std::fs::read_to_string(self.0.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A test that failed may not have made it.
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
 
 fn lost(cell: &Value) -> u64 {
     cell["sent"].as_u64().unwrap() - cell["received"].as_u64().unwrap()
@@ -41,7 +22,7 @@ fn overload_loses_samples_and_the_controller_keeps_them() {
         return not_run(why);
     }
     let directory = Directory::new("overload");
-    let outcome = Takt::start(&format!("{SHORT} --seconds 2 --out {}", directory.0.display())).json();
+    let outcome = Takt::start(&format!("{SHORT} --seconds 2 --out {}", directory.path().display())).json();
     let cells = outcome["cells"].as_array().unwrap();
     let conditions: Vec<_> = cells.iter().map(|cell| cell["condition"].to_string()).collect();
     assert_eq!(conditions, ["\"idle\"", "{\"overload\":1400}", "{\"controlled\":1400}"]);
@@ -51,17 +32,18 @@ fn overload_loses_samples_and_the_controller_keeps_them() {
     assert!(cells[2]["bound_ns"].as_u64().is_some_and(|bound_ns| bound_ns > 0) && cells[1]["bound_ns"].is_null());
 
     // The files have the same, and the page is drawn from them again.
-    let written: Value = serde_json::from_str(&directory.text("overload.json")).unwrap();
+    let written: Value = serde_json::from_str(&directory.read("overload.json")).unwrap();
     assert_eq!(written, outcome);
     let arrivals: usize = cells.iter().map(|cell| cell["received"].as_u64().unwrap() as usize).sum();
-    assert_eq!(directory.text("overload.csv").lines().count(), 1 + arrivals);
-    let page = directory.text("report.html");
-    std::fs::remove_file(directory.0.join("report.html")).unwrap();
-    let json = directory.0.join("overload.json");
-    let again = Takt::start(&format!("bench sdn-overload --from {} --out {}", json.display(), directory.0.display()));
+    assert_eq!(directory.read("overload.csv").lines().count(), 1 + arrivals);
+    let page = directory.read("report.html");
+    std::fs::remove_file(directory.file("report.html")).unwrap();
+    let json = directory.file("overload.json");
+    let again =
+        Takt::start(&format!("bench sdn-overload --from {} --out {}", json.display(), directory.path().display()));
     let (text, status) = again.finish();
     assert!(status.success() && text.contains("overload of 1400 B, controller"), "{text}");
-    assert_eq!(directory.text("report.html"), page);
+    assert_eq!(directory.read("report.html"), page);
     assert!(page.contains("With the controller 0 of 400 samples were lost"), "{page}");
 }
 

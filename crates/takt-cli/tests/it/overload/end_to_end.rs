@@ -18,6 +18,7 @@ use takt::*;
 use takt_config::{Format, Settings};
 use takt_lab::Lab;
 use takt_lab::file::SWITCHES;
+use takt_testkit::directory::Directory;
 use takt_testkit::flood::Flood;
 use takt_testkit::lab_text::{CLASSES, LabText};
 use takt_testkit::waiting::{OnDrop, until};
@@ -205,22 +206,6 @@ fn reader(participant: &DomainParticipant, topic: &str) -> DataReader<Command> {
     subscriber.create_datareader(&topic, qos).expect("reader")
 }
 
-struct Directory(PathBuf);
-
-impl Directory {
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, text).expect("there is room");
-        path
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).unwrap_or_default();
-    }
-}
-
 fn is_long() -> bool {
     std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1")
 }
@@ -247,12 +232,11 @@ struct Site {
 
 impl Site {
     fn up() -> Self {
-        let directory = Directory(std::env::temp_dir().join(format!("takt-e2e-{}", std::process::id())));
-        fs::create_dir_all(&directory.0).unwrap();
+        let directory = Directory::new("e2e");
         let [network, system] =
             [("network.toml", NETWORK), ("system.toml", SYSTEM)].map(|(n, text)| directory.write(n, text));
         let lab = up("e2e", &two_switches());
-        let control = format!("--control {}", directory.0.join("control.sock").display());
+        let control = format!("--control {}", directory.file("control.sock").display());
         let line = format!("sdn run --listen 127.0.0.1:6653 --network {} {control}", network.display());
         let controller = start(&lab, SWITCHES, &line);
         controller.says(&["floods follow 1 links"]);
@@ -296,7 +280,7 @@ impl Site {
 
     /// Hosts and network together are proven.
     fn check_proof(&self) {
-        let proof = self.directory.0.join("certificate.json");
+        let proof = self.directory.file("certificate.json");
         let analyze = format!("analyze {} --certificate {}", self.system.display(), proof.display());
         let (_, status) = Takt::start(&analyze).finish();
         assert!(status.success(), "{status}");
