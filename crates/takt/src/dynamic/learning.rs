@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration as StdDuration;
 
-use takt_core::{Instant, OfferedType, Participant, TypeAnswer};
+use takt_core::{Instant, OfferedType, Participant, TypeAnswer, TypeRequestId};
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::type_lookup::{EquivalenceId, TYPE_IDS_MAX, UnionForm};
 use takt_wire::{Guid, GuidPrefix};
@@ -295,6 +295,29 @@ impl DomainParticipant {
         self.learn_from(data.into(), deadline_after(timeout)?)
     }
 
+    /// Begins to learn the type of a writer, and does not wait for it. [`TypeLearning::poll`] says when it is there; its participant has
+    /// `timeout` to answer. For a thread that has other things to do meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::TypeUnavailable`] if the writer announces no type, or one that cannot be read; [`Error::BadParameter`] for a negative timeout.
+    pub fn begin_to_learn_type_of_writer(
+        &self,
+        data: &PublicationData,
+        timeout: impl Into<Duration>,
+    ) -> Result<TypeLearning> {
+        let source = TypeSource::from(data);
+        let deadline = deadline_after(timeout)?;
+        let (information, root, listed) = announced_type(source)?;
+        let inquiry = Inquiry::new(source.guid, root, listed);
+        Ok(TypeLearning {
+            participant: self.clone(),
+            inquiry,
+            type_name: source.type_name.to_owned(),
+            information,
+            deadline,
+        })
+    }
+
     /// Learns the type of a reader, as `learn_type` does.
     ///
     /// # Errors
@@ -327,19 +350,26 @@ impl DomainParticipant {
 
     fn learn_from(&self, source: TypeSource<'_>, deadline: Option<Instant>) -> Result<DynamicTypeSupport> {
         let endpoint = source.guid;
-        let type_name = source.type_name.to_owned();
-        let Some(bytes) = source.information else {
-            return Err(TypeUnavailable::NotAnnounced { endpoint, type_name }.into());
-        };
-        let information = TypeInformation::parse(bytes)
-            .map_err(|error| TypeUnavailable::Malformed { endpoint, what: error.to_string() })?;
-        let form = if information.complete.type_id.is_none() { &information.minimal } else { &information.complete };
+        let (information, root, listed) = announced_type(source)?;
         let mut types = TypeRegistry::new();
-        let listed = form.dependencies.iter().map(|(identifier, _)| identifier.clone()).collect();
-        fetch(self.engine(), &mut types, endpoint, &form.type_id, listed, deadline)?;
-        let root = form.type_id.clone();
+        fetch(self.engine(), &mut types, endpoint, &root, listed, deadline)?;
+        let type_name = source.type_name.to_owned();
         DynamicTypeSupport::learned(type_name, endpoint.entity_id.has_key(), &root, information, types)
     }
+}
+
+/// What an endpoint announces of its type: all of it, the form to ask for, and what that refers to.
+fn announced_type(source: TypeSource<'_>) -> Result<(TypeInformation, TypeIdentifier, Vec<TypeIdentifier>)> {
+    let endpoint = source.guid;
+    let Some(bytes) = source.information else {
+        return Err(TypeUnavailable::NotAnnounced { endpoint, type_name: source.type_name.to_owned() }.into());
+    };
+    let information = TypeInformation::parse(bytes)
+        .map_err(|error| TypeUnavailable::Malformed { endpoint, what: error.to_string() })?;
+    let form = if information.complete.type_id.is_none() { &information.minimal } else { &information.complete };
+    let listed = form.dependencies.iter().map(|(identifier, _)| identifier.clone()).collect();
+    let root = form.type_id.clone();
+    Ok((information, root, listed))
 }
 
 /// When a time limit of the application's ends; `None` never comes.
@@ -356,85 +386,196 @@ fn fetch(
     listed: Vec<TypeIdentifier>,
     deadline: Option<Instant>,
 ) -> Result<()> {
-    let mut futile = 0;
-    let mut wanted = types.missing(root);
-    wanted.extend(listed.into_iter().filter(|identifier| identifier != root && identifier.hash().is_some()));
+    let progress = std::sync::Arc::clone(&engine.enter()?.type_answers);
+    let mut inquiry = Inquiry::new(endpoint, root.clone(), listed);
     loop {
-        let missing = types.missing(root);
-        if missing.is_empty() {
+        if inquiry.step(engine, deadline)? {
+            *types = std::mem::take(&mut inquiry.types);
             return Ok(());
         }
-        if futile > FUTILE_ANSWERS_MAX {
-            return Err(TypeUnavailable::Incomplete { endpoint, missing: missing.len() }.into());
-        }
-        // The list may be wrong, or more than an answer holds: what is known to be missing is asked for in the end.
-        wanted.retain(|identifier| types.get(identifier).is_none());
-        if wanted.is_empty() || futile > 0 {
-            wanted = missing;
-        }
-        let before = types.len();
-        ask(engine, types, endpoint, &wanted, deadline)?;
-        futile = if types.len() > before { 0 } else { futile + 1 };
-    }
-}
-
-/// One request, repeated until it is answered; keeps what is right in the answer.
-fn ask(
-    engine: &Engine,
-    types: &mut TypeRegistry,
-    endpoint: Guid,
-    wanted: &[TypeIdentifier],
-    deadline: Option<Instant>,
-) -> Result<()> {
-    let ids: Vec<EquivalenceId> =
-        wanted.iter().filter_map(|id| EquivalenceId::from_bytes(&id.to_bytes())).take(TYPE_IDS_MAX).collect();
-    match answer(engine, endpoint, &ids, deadline)? {
-        TypeAnswer::Types { types: found, big_endian: false, .. } => {
-            for (id, object) in found {
-                let identifier = TypeIdentifier::parse(&id.to_bytes());
-                let (Ok(identifier), Ok(object)) = (identifier, TypeObject::parse(&object)) else { continue };
-                if wanted.contains(&identifier) {
-                    // A definition that belongs to another identifier, or is too large, stays missing.
-                    let kept = types.insert_as(&identifier, object);
-                    drop(kept);
-                }
-            }
-            Ok(())
-        }
-        // The hashes are over little endian; nobody was seen to answer otherwise to a request that is.
-        TypeAnswer::Types { .. } => {
-            Err(TypeUnavailable::Malformed { endpoint, what: "definitions in big endian".into() }.into())
-        }
-        TypeAnswer::Gone => Err(TypeUnavailable::NoAnswer { endpoint }.into()),
-        TypeAnswer::Refused(_) | TypeAnswer::Dependencies { .. } => Ok(()),
-    }
-}
-
-/// Requests of which the last is waited for; the others are forgotten.
-fn answer(engine: &Engine, endpoint: Guid, ids: &[EquivalenceId], deadline: Option<Instant>) -> Result<TypeAnswer> {
-    let whom: GuidPrefix = endpoint.prefix;
-    let progress = std::sync::Arc::clone(&engine.enter()?.type_answers);
-    let mut form = UnionForm::default();
-    loop {
-        let now = clock::now();
-        if deadline.is_some_and(|deadline| now >= deadline) {
-            return Err(TypeUnavailable::NoAnswer { endpoint }.into());
-        }
-        if !engine.look(|driver| Ok(driver.core.serves_types(whom)))? {
-            return Err(TypeUnavailable::NoService { endpoint }.into());
-        }
-        let request = engine.call(|driver, now| Ok(driver.core.request_types(now, whom, ids, form)?))?;
-        let until = [deadline, Some(now.after(PATIENCE))].into_iter().flatten().min();
-        let result = engine.block_on(&progress, || until, |driver, _| Ok(driver.core.take_type_answer(request)));
-        match result {
-            Err(Error::Timeout { .. }) => engine.look(|driver| {
-                driver.core.cancel_type_request(request);
-                Ok(())
-            })?,
+        let until = [deadline, inquiry.repetition()].into_iter().flatten().min();
+        match engine.block_on(&progress, || until, |driver, _| Ok(inquiry.take_answer(&mut driver.core))) {
+            Ok(()) | Err(Error::Timeout { .. }) => {}
             result => return result,
         }
-        // Which form a server understands cannot be seen from outside.
-        form = form.other();
+    }
+}
+
+/// A request that is not answered yet.
+#[derive(Debug)]
+struct Request {
+    id: TypeRequestId,
+    wanted: Vec<TypeIdentifier>,
+    /// When it is sent again, in the other form.
+    repetition: Instant,
+}
+
+/// What was asked of an endpoint's participant, and what it has answered: all definitions that make up one type. Has at most one request
+/// with the core at a time.
+#[derive(Debug)]
+struct Inquiry {
+    endpoint: Guid,
+    root: TypeIdentifier,
+    types: TypeRegistry,
+    wanted: Vec<TypeIdentifier>,
+    /// Answers in a row that brought nothing new.
+    futile: u32,
+    form: UnionForm,
+    request: Option<Request>,
+    answer: Option<(TypeAnswer, Vec<TypeIdentifier>)>,
+}
+
+impl Inquiry {
+    fn new(endpoint: Guid, root: TypeIdentifier, listed: Vec<TypeIdentifier>) -> Self {
+        let types = TypeRegistry::new();
+        let mut wanted = types.missing(&root);
+        wanted.extend(listed.into_iter().filter(|identifier| *identifier != root && identifier.hash().is_some()));
+        let (futile, form, request, answer) = Default::default();
+        Self { endpoint, root, types, wanted, futile, form, request, answer }
+    }
+
+    /// When the request is sent again.
+    fn repetition(&self) -> Option<Instant> {
+        self.request.as_ref().map(|request| request.repetition)
+    }
+
+    /// Takes the answer to the request, if it is there.
+    fn take_answer(&mut self, core: &mut Participant) -> Option<()> {
+        let answer = core.take_type_answer(self.request.as_ref()?.id)?;
+        self.answer = self.request.take().map(|request| (answer, request.wanted));
+        Some(())
+    }
+
+    /// Forgets the request: nobody waits for it any more.
+    fn cancel(&mut self, core: &mut Participant) {
+        if let Some(request) = self.request.take() {
+            core.cancel_type_request(request.id);
+        }
+    }
+
+    /// Does what can be done without waiting. True if all definitions are there.
+    fn step(&mut self, engine: &Engine, deadline: Option<Instant>) -> Result<bool> {
+        let endpoint = self.endpoint;
+        if self.answer.is_none() && self.request.is_some() {
+            engine.call(|driver, _| Ok(self.take_answer(&mut driver.core)))?;
+        }
+        if let Some((answer, wanted)) = self.answer.take() {
+            self.keep(answer, &wanted)?;
+        }
+        let missing = self.types.missing(&self.root);
+        if missing.is_empty() {
+            return Ok(true);
+        }
+        if self.futile > FUTILE_ANSWERS_MAX {
+            return Err(TypeUnavailable::Incomplete { endpoint, missing: missing.len() }.into());
+        }
+        let now = clock::now();
+        let is_late = deadline.is_some_and(|deadline| now >= deadline);
+        if self.repetition().is_some_and(|repetition| is_late || now >= repetition) {
+            engine.look(|driver| {
+                self.cancel(&mut driver.core);
+                Ok(())
+            })?;
+            // Which form a server understands cannot be seen from outside.
+            self.form = self.form.other();
+        }
+        if is_late {
+            return Err(TypeUnavailable::NoAnswer { endpoint }.into());
+        }
+        if self.request.is_none() {
+            self.ask(engine, missing)?;
+        }
+        Ok(false)
+    }
+
+    /// One request for what is missing.
+    fn ask(&mut self, engine: &Engine, missing: Vec<TypeIdentifier>) -> Result<()> {
+        let whom: GuidPrefix = self.endpoint.prefix;
+        if !engine.look(|driver| Ok(driver.core.serves_types(whom)))? {
+            return Err(TypeUnavailable::NoService { endpoint: self.endpoint }.into());
+        }
+        // The list may be wrong, or more than an answer holds: what is known to be missing is asked for in the end.
+        self.wanted.retain(|identifier| self.types.get(identifier).is_none());
+        if self.wanted.is_empty() || self.futile > 0 {
+            self.wanted = missing;
+        }
+        let wanted = self.wanted.clone();
+        let ids = wanted.iter().filter_map(|id| EquivalenceId::from_bytes(&id.to_bytes()));
+        let ids: Vec<EquivalenceId> = ids.take(TYPE_IDS_MAX).collect();
+        let form = self.form;
+        let id = engine.call(|driver, now| Ok(driver.core.request_types(now, whom, &ids, form)?))?;
+        self.request = Some(Request { id, wanted, repetition: clock::now().after(PATIENCE) });
+        Ok(())
+    }
+
+    /// Keeps what is right in the answer to a request.
+    fn keep(&mut self, answer: TypeAnswer, wanted: &[TypeIdentifier]) -> Result<()> {
+        let (endpoint, before) = (self.endpoint, self.types.len());
+        match answer {
+            TypeAnswer::Types { types: found, big_endian: false, .. } => {
+                for (id, object) in found {
+                    let identifier = TypeIdentifier::parse(&id.to_bytes());
+                    let (Ok(identifier), Ok(object)) = (identifier, TypeObject::parse(&object)) else { continue };
+                    if wanted.contains(&identifier) {
+                        // A definition that belongs to another identifier, or is too large, stays missing.
+                        let kept = self.types.insert_as(&identifier, object);
+                        drop(kept);
+                    }
+                }
+            }
+            // The hashes are over little endian; nobody was seen to answer otherwise to a request that is.
+            TypeAnswer::Types { .. } => {
+                return Err(TypeUnavailable::Malformed { endpoint, what: "definitions in big endian".into() }.into());
+            }
+            TypeAnswer::Gone => return Err(TypeUnavailable::NoAnswer { endpoint }.into()),
+            TypeAnswer::Refused(_) | TypeAnswer::Dependencies { .. } => {}
+        }
+        self.futile = if self.types.len() > before { 0 } else { self.futile + 1 };
+        self.form = UnionForm::default();
+        Ok(())
+    }
+}
+
+/// The type of another participant's writer while it is being learned. Dropping it ends the request.
+pub struct TypeLearning {
+    participant: DomainParticipant,
+    inquiry: Inquiry,
+    type_name: String,
+    information: TypeInformation,
+    deadline: Option<Instant>,
+}
+
+impl TypeLearning {
+    /// Does what can be done without waiting. None while an answer is missing; to be called again after that, at least every 500 ms for a
+    /// request that has to be repeated. Not to be called after it returned a type or an error.
+    ///
+    /// # Errors
+    /// [`Error::TypeUnavailable`] with the reason, also when the time is over; [`Error::OutOfResources`] if too many requests wait.
+    pub fn poll(&mut self) -> Result<Option<DynamicTypeSupport>> {
+        if !self.inquiry.step(self.participant.engine(), self.deadline)? {
+            return Ok(None);
+        }
+        let (root, types) = (&self.inquiry.root, std::mem::take(&mut self.inquiry.types));
+        let has_key = self.inquiry.endpoint.entity_id.has_key();
+        DynamicTypeSupport::learned(self.type_name.clone(), has_key, root, self.information.clone(), types).map(Some)
+    }
+}
+
+impl Drop for TypeLearning {
+    fn drop(&mut self) {
+        let Self { participant, inquiry, .. } = self;
+        let cancelled = participant.engine().look(|driver| {
+            inquiry.cancel(&mut driver.core);
+            Ok(())
+        });
+        // A participant that was closed has no requests.
+        drop(cancelled);
+    }
+}
+
+impl fmt::Debug for TypeLearning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TypeLearning").field("type_name", &self.type_name).finish_non_exhaustive()
     }
 }
 

@@ -16,7 +16,7 @@ mod policies;
 mod reader;
 mod writer;
 
-pub use learning::{TypeComparison, TypeUnavailable};
+pub use learning::{TypeComparison, TypeLearning, TypeUnavailable};
 pub use policies::{reader_policies_for, writer_policies_for};
 pub use reader::{DynamicDataReader, DynamicSample};
 pub use writer::DynamicDataWriter;
