@@ -1,6 +1,6 @@
 //! One topic: what hears it, what is kept of it, what serves it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use takt::dynamic::DynamicTypeSupport;
@@ -9,16 +9,22 @@ use takt::qos::{
     Reliability, ReliabilityKind, ResourceLimits, SubscriberQos, UserData,
 };
 use takt::relay::{DURABILITY_SERVICE, RelayReader, RelayTopic, RelayWriter, SampleIdentity};
-use takt::{DomainParticipant, Guid, PublicationData, SequenceNumber};
+use takt::{DomainParticipant, Guid, InstanceHandle, PublicationData, SequenceNumber};
 
 use crate::index::{Admission, Index, Policy};
 use crate::record::Record;
 use crate::store::Batch;
-use crate::{Error, Options, Result};
+use crate::{Options, Result};
 
 /// How far a change that another service passes on may be ahead of what its original writer has announced, if that is matched. It
 /// is as much as a reliable writer sends ahead of acknowledgements.
 const LEAD_MAX: i64 = 512;
+/// Between two attempts to pass on what found no room at the serving writer.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
+/// Changes that one attempt finds no room for; what follows waits for the next attempt.
+const ROOMLESS_MAX: usize = 16;
+/// Between two attempts to create the writer that serves a topic.
+const SERVING_PAUSE: Duration = Duration::from_secs(5);
 
 /// Whether a writer is one of a durability service.
 pub(crate) fn is_of_a_service(data: &PublicationData) -> bool {
@@ -69,8 +75,11 @@ pub(crate) struct Group {
     pub(crate) index: Index,
     pub(crate) reader: Option<RelayReader>,
     writer: Option<RelayWriter>,
-    /// Kept, by number, and not passed on: there is no writer yet, or they are not committed.
+    /// Kept, by number, and not passed on: there is no writer yet, it has no room, or they are not committed.
     kept: BTreeMap<u64, Record>,
+    /// Changes below this number have been offered to the writer. Those of them that are still in `kept` wait for room.
+    offered: u64,
+    roomless: Roomless,
     /// Changes below this number are committed.
     committed: u64,
     /// Taken, and not kept yet.
@@ -78,23 +87,63 @@ pub(crate) struct Group {
     /// Why what waits does.
     full: Option<&'static str>,
     pub(crate) repeated: u64,
-    /// Refused by the writer that serves.
-    pub(crate) unserved: u64,
+    /// Refused for good by the writer that serves.
+    refused: u64,
     /// Writers, a change of which could not be kept.
     pub(crate) held_back: usize,
     /// What has to be said of the topic, once.
     remark: Option<String>,
     /// A change was refused, and that has been said.
     is_unserved_said: bool,
-    /// There can be no writer that serves.
-    is_unservable: bool,
+    /// No writer could be created that serves.
+    unservable: Option<Unservable>,
     /// Passed on by other services in the name of a writer that has not come that far.
     pub(crate) doubted: u64,
     /// Whether writers other than those of services are there.
     pub(crate) is_written: bool,
+    /// Whether it gets a reader once its type is known. What other services have comes by that.
+    pub(crate) is_to_be_heard: bool,
     born: Instant,
     /// Since when it is of no use.
     idle_since: Option<Instant>,
+}
+
+/// Original writers and instances whose changes wait for room at the writer that serves, so that later ones do not overtake them.
+#[derive(Debug, Default)]
+struct Roomless {
+    writers: HashSet<Guid>,
+    instances: HashSet<InstanceHandle>,
+    /// Changes that the writer was asked to take, and had no room for.
+    refusals: usize,
+    /// When the writer was last asked for room for all of them.
+    since: Option<Instant>,
+}
+
+impl Roomless {
+    fn precedes(&self, record: &Record) -> bool {
+        let is_of_either = self.writers.contains(&record.origin.writer) || self.instances.contains(&record.instance);
+        is_of_either || self.refusals >= ROOMLESS_MAX
+    }
+
+    fn add(&mut self, record: &Record) {
+        self.writers.insert(record.origin.writer);
+        self.instances.insert(record.instance);
+    }
+}
+
+/// Why no writer could be created, and when that was tried.
+#[derive(Debug)]
+struct Unservable {
+    why: String,
+    tried: Instant,
+    /// It is tried again without a pause.
+    is_due: bool,
+}
+
+impl Unservable {
+    fn pauses(&self) -> bool {
+        !self.is_due && self.tried.elapsed() < SERVING_PAUSE
+    }
 }
 
 /// The limits and history of a topic.
@@ -153,17 +202,20 @@ impl Group {
             reader: None,
             writer: None,
             kept: BTreeMap::new(),
+            offered: 0,
+            roomless: Roomless::default(),
             committed: 0,
             waiting: VecDeque::new(),
             full: None,
             repeated: 0,
-            unserved: 0,
+            refused: 0,
             held_back: 0,
             remark: None,
             is_unserved_said: false,
-            is_unservable: false,
+            unservable: None,
             doubted: 0,
             is_written: false,
+            is_to_be_heard: false,
             born: Instant::now(),
             idle_since: None,
         }
@@ -327,23 +379,53 @@ impl Group {
         if let Some(reader) = self.reader.as_ref().filter(|_| is_safe) {
             reader.acknowledge_taken()?;
         }
-        if let Some(writer) = self.writer.clone() {
-            let uncommitted = self.kept.split_off(&self.committed);
-            for (_, record) in std::mem::replace(&mut self.kept, uncommitted) {
-                let refusal = match writer.write(&record.as_relayed()) {
-                    Ok(true) => continue,
-                    Ok(false) => "the history of the serving writer is full".to_owned(),
-                    Err(error) => of_one_topic(error)?,
-                };
-                self.note_unserved(&record, &refusal);
+        match self.writer.clone() {
+            Some(writer) => self.pass_on(|record| writer.write(&record.as_relayed())),
+            None => Ok(()),
+        }
+    }
+
+    /// Passes on what is committed. What finds no room stays, and is tried again after a pause, with what its original writer wrote
+    /// later and what came of its instance later.
+    fn pass_on(&mut self, mut write: impl FnMut(&Record) -> takt::Result<bool>) -> Result<()> {
+        if self.roomless.since.is_some_and(|since| since.elapsed() >= ROOM_PAUSE) {
+            (self.roomless, self.offered) = (Roomless::default(), 0);
+        }
+        let numbers: Vec<u64> = self.kept.range(self.offered..self.committed).map(|(number, _)| *number).collect();
+        self.offered = self.committed;
+        for number in numbers {
+            let Some(record) = self.kept.remove(&number) else { continue };
+            let written = if self.roomless.precedes(&record) { None } else { Some(write(&record)) };
+            match written.transpose() {
+                Ok(Some(true)) => {}
+                Ok(tried) => {
+                    self.roomless.add(&record);
+                    self.roomless.since.get_or_insert_with(Instant::now);
+                    if tried.is_some() {
+                        self.roomless.refusals += 1;
+                        self.note_unserved(
+                            &record,
+                            "the history of the serving writer is full; served when it has room",
+                        );
+                    }
+                    self.kept.insert(number, record);
+                }
+                Err(error) => {
+                    self.refused += 1;
+                    self.note_unserved(&record, &of_one_topic(error)?);
+                }
             }
         }
         Ok(())
     }
 
+    /// Changes that are kept and committed, and that the writer which serves has not taken: it refuses them, or has no room.
+    pub(crate) fn unserved(&self) -> u64 {
+        self.refused + self.kept.range(..self.offered).count() as u64
+    }
+
     /// A change that is kept cannot be passed on. The first one is said.
     fn note_unserved(&mut self, record: &Record, refusal: &str) {
-        self.unserved += 1;
         if !std::mem::replace(&mut self.is_unserved_said, true) {
             let len = record.payload.len();
             self.remark = Some(format!("kept, and not served: a change of {len} octets: {refusal}"));
@@ -379,29 +461,44 @@ impl Group {
     }
 
     /// Begins to serve when other services have been looked for, and what they have has come. A topic that no writer can serve is
-    /// kept all the same.
+    /// kept all the same, and tried again after a pause.
     pub(crate) fn serve(&mut self, participant: &DomainParticipant, options: &Options) -> Result<bool> {
-        if self.writer.is_some() || self.is_unservable || self.born.elapsed() < options.settling_time {
+        let pauses = self.unservable.as_ref().is_some_and(Unservable::pauses);
+        if self.writer.is_some() || pauses || self.born.elapsed() < options.settling_time {
             return Ok(false);
         }
-        let has_caught_up = self.reader.as_ref().map_or(Ok(true), RelayReader::has_history)?;
+        let has_caught_up = self.reader.as_ref().map_or(Ok(!self.is_to_be_heard), RelayReader::has_history)?;
         // Two services with nothing to serve would keep each other's topic alive.
         let is_of_use = self.is_written || self.index.len() > 0;
         if !has_caught_up || !self.waiting.is_empty() || !is_of_use {
             return Ok(false);
         }
-        match self.begin_to_serve(participant, options) {
-            Ok(()) => Ok(true),
-            Err(Error::Dds(error)) => {
-                self.remark = Some(format!("kept, and not served: {}", of_one_topic(error)?));
-                (self.writer, self.is_unservable) = (None, true);
+        match self.create_writer(participant, options) {
+            Ok(writer) => {
+                (self.writer, self.unservable) = (Some(writer.clone()), None);
+                self.settle()?;
+                writer.enable()?;
+                Ok(true)
+            }
+            Err(error) => {
+                let why = of_one_topic(error)?;
+                if self.unservable.as_ref().is_none_or(|unservable| unservable.why != why) {
+                    self.remark = Some(format!("kept, and not served: {why}"));
+                }
+                self.unservable = Some(Unservable { why, tried: Instant::now(), is_due: false });
                 Ok(false)
             }
-            Err(error) => Err(error),
         }
     }
 
-    fn begin_to_serve(&mut self, participant: &DomainParticipant, options: &Options) -> Result<()> {
+    /// A topic has ended. What it held may let the writer be created that serves this one.
+    pub(crate) fn try_to_serve_again(&mut self) {
+        if let Some(unservable) = &mut self.unservable {
+            unservable.is_due = true;
+        }
+    }
+
+    fn create_writer(&self, participant: &DomainParticipant, options: &Options) -> takt::Result<RelayWriter> {
         let data = &self.announcement;
         let topic = RelayTopic {
             name: data.topic_name.clone(),
@@ -416,10 +513,14 @@ impl Group {
             group_data: data.group_data.clone(),
             ..PublisherQos::default()
         };
-        let writer = participant.create_relay_writer(&topic, &serving_qos(data, options), &publisher)?;
-        self.writer = Some(writer.clone());
-        self.settle()?;
-        Ok(writer.enable()?)
+        let mut qos = serving_qos(data, options);
+        let is_xcdr = |id| [DataRepresentation::XCDR1, DataRepresentation::XCDR2].contains(&id);
+        // What has come is XCDR: the reader matches no other writers than those.
+        let first = self.kept.values().next().filter(|_| !is_xcdr(qos.data_representation.offered()));
+        if let Some(representation) = first.and_then(Record::representation) {
+            qos.data_representation = representation;
+        }
+        participant.create_relay_writer(&topic, &qos, &publisher)
     }
 
     /// Gives up instances that have ended for long enough. Returns how many.

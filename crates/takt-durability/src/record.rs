@@ -1,6 +1,7 @@
 //! A change as it is kept. On disk: kind 1 octet (its highest bit: another service passed the change on), instance 16, original writer 16, its number 8, source time stamp 4 for seconds and 4 for the fraction, all
 //! integers little endian, then the payload.
 
+use takt::qos::DataRepresentation;
 use takt::relay::{ChangeKind, RelayedChange, SampleIdentity};
 use takt::{Guid, InstanceHandle, SequenceNumber, Timestamp};
 
@@ -69,6 +70,15 @@ impl Record {
             },
             payload: payload.to_vec(),
         })
+    }
+
+    /// The data representation that the encapsulation header of its payload names. None without a payload of XCDR.
+    pub(crate) fn representation(&self) -> Option<DataRepresentation> {
+        match self.payload.get(..2)? {
+            [0, 0..=3] => Some(DataRepresentation::xcdr1()),
+            [0, 6..=11] => Some(DataRepresentation::xcdr2()),
+            _ => None,
+        }
     }
 
     pub(crate) fn as_relayed(&self) -> RelayedChange<'_> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use takt::dynamic::DynamicTypeSupport;
+use takt::dynamic::{DynamicTypeSupport, TypeLearning};
 use takt::qos::Durability;
 use takt::{DomainParticipant, DomainParticipantBuilder, Guid, Limits, PublicationData, Runtime, StatusMask, WaitSet};
 
@@ -16,6 +16,8 @@ use crate::{Options, Result};
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 /// How long to ask for the type of a topic with keys.
 const TYPE_PATIENCE: takt::Duration = takt::Duration::from_secs(1);
+/// Types that are asked for at a time. The topics that follow wait for their turn.
+const LEARNING_MAX: usize = 16;
 /// Between two attempts to write to a disk that is full.
 const DISK_PATIENCE: Duration = Duration::from_secs(1);
 /// Notes that are kept until somebody reads them.
@@ -40,7 +42,8 @@ pub struct Totals {
     pub refused_topics: u64,
     /// Changes that other services passed on in the name of a living writer that has not come that far. They are not kept.
     pub doubted: u64,
-    /// Changes that are kept, and that the writer which serves the topic refuses: it has no room, or they are beyond its limits.
+    /// Changes that are kept, and that the writer which serves the topic does not have: they are beyond its limits, or wait for room, or
+    /// for one that does.
     pub unserved: u64,
     /// Writers that are not acknowledged any more, since a change of theirs cannot be kept.
     pub held_back: usize,
@@ -58,6 +61,10 @@ pub struct Service {
     store: Option<Store>,
     groups: BTreeMap<Key, Group>,
     refused: BTreeSet<Key>,
+    /// Topics with keys whose types have been asked for, and that are not heard yet.
+    learning: BTreeMap<Key, Learning>,
+    /// How long to ask for the type of a topic with keys.
+    type_patience: takt::Duration,
     wakeup: WaitSet,
     looked: Option<Instant>,
     /// What the next commit writes.
@@ -67,6 +74,14 @@ pub struct Service {
     commits: u64,
     next_id: u32,
     notes: Vec<String>,
+}
+
+/// A topic whose type is being learned.
+#[derive(Debug)]
+struct Learning {
+    /// The writer that was asked for it.
+    data: PublicationData,
+    type_: TypeLearning,
 }
 
 /// A participant of the service. Its limits are those of the options.
@@ -119,6 +134,8 @@ impl Service {
             store,
             groups: BTreeMap::new(),
             refused: BTreeSet::new(),
+            learning: BTreeMap::new(),
+            type_patience: TYPE_PATIENCE,
             wakeup: WaitSet::new()?,
             looked: None,
             batch: Batch::default(),
@@ -178,6 +195,7 @@ impl Service {
             self.looked = Some(Instant::now());
             self.look()?;
         }
+        self.learn_types()?;
         self.keep()?;
         for group in self.groups.values_mut() {
             group.settle()?;
@@ -250,7 +268,7 @@ impl Service {
     /// Who writes, and what is over.
     fn look(&mut self) -> Result<()> {
         let publications = self.hearing.discovered_publications()?;
-        let (mut announced, mut written) = (BTreeSet::new(), BTreeSet::new());
+        let (mut announced, mut written, mut to_hear) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for data in &publications {
             let Some(key) = Key::of(data) else { continue };
             announced.insert(key.clone());
@@ -258,15 +276,22 @@ impl Service {
                 written.insert(key.clone());
             }
             let is_kept = data.qos.durability != Durability::Persistent || self.store.is_some();
-            let is_heard = self.groups.get(&key).is_some_and(|group| group.reader.is_some());
+            let is_asked = self.learning.contains_key(&key);
+            if is_asked {
+                to_hear.insert(key.clone());
+            }
+            let is_heard = is_asked || self.groups.get(&key).is_some_and(|group| group.reader.is_some());
             if is_kept && !is_heard && !self.refused.contains(&key) && self.options.serves(&data.topic_name) {
+                to_hear.insert(key.clone());
                 self.begin(key, data)?;
             }
         }
         self.refused.retain(|key| announced.contains(key));
+        self.learning.retain(|key, _| announced.contains(key));
         let living: HashSet<Guid> = publications.iter().map(|data| data.guid).collect();
         for (key, group) in &mut self.groups {
             group.is_written = written.contains(key);
+            group.is_to_be_heard = to_hear.contains(key) && !self.refused.contains(key);
             group.look_for_unkept()?;
             let count = group.clean_up(|writer| living.contains(&writer), &mut self.batch)?;
             if count > 0 {
@@ -294,32 +319,69 @@ impl Service {
                 format!("{}: ended, it has no writers and nothing is kept", group.announcement.topic_name),
             );
             self.refused.clear();
+            self.groups.values_mut().for_each(Group::try_to_serve_again);
         }
         Ok(())
     }
 
-    /// Begins to hear a topic.
+    /// Begins to hear a topic, or asks for its type if it has keys.
     fn begin(&mut self, key: Key, data: &PublicationData) -> Result<()> {
-        let topic = data.topic_name.clone();
-        if !self.groups.contains_key(&key) && self.groups.len() >= self.options.topics_max {
+        let topic = &data.topic_name;
+        let unborn = self.learning.keys().filter(|key| !self.groups.contains_key(key)).count();
+        if !self.groups.contains_key(&key) && self.groups.len() + unborn >= self.options.topics_max {
             note(&mut self.notes, format!("{topic}: refused, there are {} topics", self.options.topics_max));
             self.refused.insert(key);
             return Ok(());
         }
         let has_key = data.guid.entity_id.has_key();
-        let opaque = || DynamicTypeSupport::opaque(&data.type_name, has_key);
         // Without keys, or with their hashes on the wire, the type is of no interest.
-        let type_ = match has_key && data.type_information.is_some() {
-            true => self.hearing.learn_type_of_writer(data, TYPE_PATIENCE).unwrap_or_else(|error| {
-                note(&mut self.notes, format!("{topic}: keys are known by their hashes alone: {error}"));
-                opaque()
-            }),
-            false => opaque(),
-        };
+        if !has_key || data.type_information.is_none() {
+            return self.hear(key, data, &DynamicTypeSupport::opaque(&data.type_name, has_key));
+        }
+        if self.learning.len() >= LEARNING_MAX {
+            return Ok(());
+        }
+        match self.hearing.begin_to_learn_type_of_writer(data, self.type_patience) {
+            Ok(type_) => {
+                self.learning.insert(key, Learning { data: data.clone(), type_ });
+                Ok(())
+            }
+            Err(error) => self.hear_without_type(key, data, &error),
+        }
+    }
+
+    /// Hears the topics whose types have come, and those whose types are not to be had. Does not wait.
+    fn learn_types(&mut self) -> Result<()> {
+        let polled = self.learning.iter_mut().map(|(key, learning)| (key.clone(), learning.type_.poll()));
+        for (key, learned) in polled.collect::<Vec<_>>() {
+            let learned = learned.transpose();
+            let Some((Learning { data, .. }, learned)) =
+                learned.and_then(|learned| Some((self.learning.remove(&key)?, learned)))
+            else {
+                continue;
+            };
+            match learned {
+                Ok(type_) => self.hear(key, &data, &type_)?,
+                Err(error) => self.hear_without_type(key, &data, &error)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn hear_without_type(&mut self, key: Key, data: &PublicationData, error: &takt::Error) -> Result<()> {
+        let topic = &data.topic_name;
+        note(&mut self.notes, format!("{topic}: keys are known by their hashes alone: {error}"));
+        let type_ = DynamicTypeSupport::opaque(&data.type_name, data.guid.entity_id.has_key());
+        self.hear(key, data, &type_)
+    }
+
+    /// Begins to hear a topic whose type is known, or of no interest.
+    fn hear(&mut self, key: Key, data: &PublicationData, type_: &DynamicTypeSupport) -> Result<()> {
+        let topic = data.topic_name.clone();
         let is_new = !self.groups.contains_key(&key);
         let id = self.next_id;
         let group = self.groups.entry(key.clone()).or_insert_with(|| Group::new(id, data.clone(), &self.options));
-        if let Err(error) = group.hear(&self.hearing, &type_) {
+        if let Err(error) = group.hear(&self.hearing, type_) {
             note(&mut self.notes, format!("{topic}: refused: {error}"));
             self.refused.insert(key.clone());
             if is_new {
@@ -358,7 +420,7 @@ impl Service {
             full: groups().filter(|group| group.is_stuck()).count(),
             refused_topics: self.refused.len() as u64,
             doubted: groups().map(|group| group.doubted).sum(),
-            unserved: groups().map(|group| group.unserved).sum(),
+            unserved: groups().map(Group::unserved).sum(),
             held_back: groups().map(|group| group.held_back).sum(),
             commits: self.commits,
         }
@@ -394,5 +456,61 @@ mod tests {
             assert_eq!(participant.silent_participants().expect("open"), []);
             assert_eq!(participant.discovered_participants().expect("open").len(), 0, "nobody else is there");
         }
+    }
+
+    #[test]
+    fn topic_whose_type_is_not_answered_keeps_no_other_topic_waiting() {
+        use takt::qos::{DataWriterQos, PublisherQos, Reliability, TopicQos};
+        use takt_testkit::waiting::until;
+
+        #[derive(takt::DdsType, Clone, Debug, Default)]
+        struct Number {
+            #[dds(key)]
+            key: u32,
+        }
+        #[derive(takt::DdsType, Clone, Debug, Default)]
+        struct Page {
+            number: u32,
+        }
+
+        fn writer<T: takt::TypeSupport>(participant: &DomainParticipant, topic: &str) -> takt::DataWriter<T> {
+            let topic = participant.create_topic(topic, TopicQos::default()).expect("topic");
+            let publisher = participant.create_publisher(PublisherQos::default()).expect("publisher");
+            let (durability, reliability) = (Durability::Transient, Reliability::RELIABLE);
+            let qos = DataWriterQos { durability, reliability, ..DataWriterQos::default() };
+            publisher.create_datawriter(&topic, qos).expect("writer")
+        }
+
+        let domain = takt_testkit::domain::domain();
+        let builder = || DomainParticipant::builder(domain).interfaces(["lo"]).peers(["127.0.0.1"]);
+        let options = Options { domain, ..Options::default() };
+        let mut service = Service::on(builder(), builder(), options).expect("a service");
+        service.type_patience = takt::Duration::from_secs(20);
+        // It answers only while it is driven.
+        let lease = Duration::from_secs(600);
+        let silent = builder().runtime(Runtime::Inline).lease_duration(lease).build().expect("participant");
+        let _unanswered = writer::<Number>(&silent, "Numbers");
+        until("the topic without an answer", || {
+            silent.spin_once(takt::Duration::from_millis(5)).expect("open");
+            let publications = service.hearing.discovered_publications().expect("open");
+            publications.iter().any(|data| data.topic_name == "Numbers")
+        });
+        let publisher = builder().build().expect("participant");
+        let pages = writer::<Page>(&publisher, "Pages");
+        pages.write(&Page { number: 7 }).expect("room");
+        until("the other topic", || {
+            service.step().expect("nothing is stored");
+            pages.durable_upto().expect("open").is_some_and(|sn| sn.0 == 1)
+        });
+        assert_eq!(service.learning.len(), 1, "{:?}", service.take_notes());
+        until("the topic without an answer", || {
+            service.step().expect("nothing is stored");
+            service.groups.len() == 2
+        });
+        let notes = service.take_notes();
+        assert!(
+            notes.iter().any(|note| note.starts_with("Numbers: keys are known by their hashes alone")),
+            "{notes:?}"
+        );
     }
 }

@@ -135,3 +135,91 @@ fn topic_without_writers_and_changes_is_over_after_the_patience() {
     assert_eq!(keep(&mut group, [record(1, 1, 0, ChangeKind::Alive)], 1_000), None);
     assert!(!group.is_over(Duration::ZERO));
 }
+
+/// Offers what is committed to a writer that has room for what `has_room` says, and returns what that has taken: original writer and number.
+fn passed_on(group: &mut Group, has_room: impl Fn(&Record) -> bool) -> Vec<(u8, i64)> {
+    let mut taken = Vec::new();
+    group.mark_committed();
+    let passed = group.pass_on(|record| {
+        let fits = has_room(record);
+        taken.extend(fits.then_some((record.origin.writer.to_bytes()[0], record.origin.sn.0)));
+        Ok(fits)
+    });
+    passed.expect("there is no DDS in it");
+    taken
+}
+
+#[test]
+fn changes_without_room_at_the_writer_are_passed_on_in_order_and_once_when_it_has_room() {
+    let mut group = persistent(History::KeepAll);
+    let of = |writer, sn, instance| record(writer, sn, instance, ChangeKind::Alive);
+    let records = [of(1, 1, 1), of(1, 2, 2), of(2, 1, 2), of(1, 3, 3), of(3, 1, 4)];
+    assert_eq!(keep(&mut group, records, 1_000), None);
+    let taken = passed_on(&mut group, |record| record.origin.sn.0 != 2);
+    assert_eq!(taken, [(1, 1), (3, 1)], "neither its writer nor its instance overtakes the one without room");
+    assert_eq!(group.unserved(), 3);
+    assert_eq!(keep(&mut group, [of(1, 4, 5), of(3, 2, 6)], 1_000), None);
+    assert_eq!(passed_on(&mut group, |_| true), [(3, 2)], "before the pause is over");
+    group.roomless.since = Instant::now().checked_sub(ROOM_PAUSE);
+    assert_eq!(passed_on(&mut group, |_| true), [(1, 2), (2, 1), (1, 3), (1, 4)]);
+    assert_eq!((group.unserved(), group.kept.len()), (0, 0));
+    group.roomless.since = Instant::now().checked_sub(ROOM_PAUSE);
+    assert_eq!(passed_on(&mut group, |_| true), []);
+}
+
+#[test]
+fn attempt_to_pass_on_ends_after_so_many_changes_without_room() {
+    let mut group = persistent(History::KeepAll);
+    let records = (0..100).map(|number| record(number, 1, number, ChangeKind::Alive));
+    assert_eq!(keep(&mut group, records, 10_000), None);
+    let offered = std::cell::Cell::new(0);
+    let taken = passed_on(&mut group, |_| {
+        offered.set(offered.get() + 1);
+        false
+    });
+    assert_eq!((taken.len(), offered.get(), group.unserved()), (0, ROOMLESS_MAX, 100));
+}
+
+#[test]
+fn topic_that_was_first_announced_in_xml_is_served_once_samples_in_xcdr_are_kept() {
+    let interfaces = ["lo"];
+    let domain = takt_testkit::domain::domain();
+    let participant = DomainParticipant::builder(domain).interfaces(interfaces).build().expect("participant");
+    let mut group = persistent(History::KeepAll);
+    group.announcement.type_name = "T".to_owned();
+    group.announcement.qos.data_representation = DataRepresentation(vec![DataRepresentation::XML]);
+    group.is_written = true;
+    let options = Options { settling_time: Duration::ZERO, ..Options::default() };
+    assert!(!group.serve(&participant, &options).expect("a topic that cannot be served ends nothing"));
+    assert!(group.take_remark().is_some_and(|remark| remark.contains("not served")));
+    assert_eq!(keep(&mut group, [record(1, 1, 0, ChangeKind::Alive)], 1_000), None);
+    group.mark_committed();
+    assert!(!group.serve(&participant, &options).expect("open"), "it pauses");
+    group.try_to_serve_again();
+    assert!(group.serve(&participant, &options).expect("open"));
+    assert_eq!((group.is_served(), group.unserved(), group.kept.len()), (true, 0, 0));
+}
+
+#[test]
+fn topic_that_cannot_be_served_is_tried_again_after_the_pause_and_named_once() {
+    let domain = takt_testkit::domain::domain();
+    let participant = DomainParticipant::builder(domain).interfaces(["lo"]).build().expect("participant");
+    let mut group = persistent(History::KeepAll);
+    group.is_written = true;
+    let options = Options { settling_time: Duration::ZERO, ..Options::default() };
+    // The announcement names no type.
+    let tried = |group: &Group| group.unservable.as_ref().map(|unservable| unservable.tried);
+    assert!(!group.serve(&participant, &options).expect("a topic that cannot be served ends nothing"));
+    assert!(group.take_remark().is_some());
+    let first = tried(&group);
+    assert!(!group.serve(&participant, &options).expect("open"));
+    assert_eq!(tried(&group), first, "it pauses");
+    group.try_to_serve_again();
+    assert!(!group.serve(&participant, &options).expect("open"));
+    assert_ne!(tried(&group), first);
+    assert_eq!(group.take_remark(), None, "the reason is the same");
+    let long_ago = Instant::now().checked_sub(SERVING_PAUSE).expect("the machine runs for longer");
+    group.unservable.as_mut().expect("it cannot be served").tried = long_ago;
+    group.announcement.type_name = "T".to_owned();
+    assert!(group.serve(&participant, &options).expect("open"));
+}

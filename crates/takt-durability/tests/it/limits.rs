@@ -4,6 +4,7 @@ use crate::support::*;
 use std::time::{Duration, Instant};
 use takt::qos::*;
 use takt_durability::{Options, Service};
+use takt_testkit::waiting::until_seen;
 
 #[test]
 fn what_finds_no_room_is_not_acknowledged_and_what_is_there_stays() {
@@ -216,6 +217,42 @@ fn changes_without_room_at_the_serving_writer_are_counted_and_the_others_served(
     assert_eq!(totals.samples, 600, "{totals:?}");
     assert!(totals.unserved > 0, "{totals:?}");
     assert_eq!(samples.len() as u64, 600 - totals.unserved, "{totals:?}");
+}
+
+#[test]
+fn changes_without_room_at_the_serving_writer_are_served_in_order_and_once_when_it_has_room() {
+    let domain = domain();
+    let options = Options { memory_bytes_max: 8 * 1024, ..options(domain, None) };
+    let publisher = participant(domain);
+    let writer = writer(&publisher, writer_qos(Durability::Transient, keep_all()));
+    let mut service = Service::new(options).expect("a service");
+    // Number is 8 octets, with its encapsulation header 12.
+    write(&writer, 0..600);
+    until("a full writer", || {
+        service.step().expect("nothing is stored");
+        service.totals().samples == 600 && service.totals().unserved > 0
+    });
+    // What is left of them fits into the serving writer.
+    for key in 0..6 {
+        let gone = Number { key, value: 0 };
+        writer.dispose(&gone).expect("room");
+        writer.unregister_instance(&gone).expect("room");
+    }
+    until("all that was written", || {
+        service.step().expect("nothing is stored");
+        writer.wait_for_durability(takt::Duration::ZERO).is_ok()
+    });
+    drop((writer, publisher));
+    let expected: Vec<u32> = (0..600).filter(|value| value % 7 == 6).collect();
+    until_seen("room", || {
+        service.step().expect("nothing is stored");
+        let totals = service.totals();
+        let is_all_served = (totals.samples, totals.unserved) == (expected.len(), 0);
+        is_all_served.then_some(()).ok_or(totals)
+    });
+    let subscriber = participant(domain);
+    let reader = reader(&subscriber, Durability::Transient);
+    assert_eq!(values(&take(&reader, expected.len())), expected);
 }
 
 #[test]
