@@ -1,5 +1,5 @@
-//! `takt durability` is killed at random moments while a writer streams, and the writer ends before the service is started again:
-//! what the writer was told is durable comes back from the store alone, in order, once (DDS 1.4 §2.2.3.4).
+//! `takt durability` is killed, or ended by SIGTERM, at random moments while a writer streams: what the writer was told is durable comes
+//! back from the store, in order, once (DDS 1.4 §2.2.3.4). The writer ends before the service is started again, or writes on to it.
 
 use crate::process::Takt;
 use std::collections::BTreeSet;
@@ -10,6 +10,7 @@ use takt::qos::*;
 use takt::{DataWriter, DdsType, DomainParticipant};
 use takt_testkit::directory::Directory;
 use takt_testkit::domain::domain;
+use takt_testkit::waiting::{join, until};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Rounds of a quick run, and of `make test-long`.
@@ -89,11 +90,26 @@ fn rounds() -> u32 {
     if std::env::var_os("TAKT_TEST_LONG").is_some() { ROUNDS_LONG } else { ROUNDS }
 }
 
-/// Writes from `first` on until the service has kept some of it and `lifetime` is over, and kills the service in the middle of
+/// How a service ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// SIGKILL.
+    Killed,
+    /// SIGTERM, while the writer writes on.
+    Terminated,
+}
+
+/// A pause of less than 256 ms.
+fn pause(random: &mut u64) -> Duration {
+    *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    Duration::from_millis(*random >> 33 & 0xff)
+}
+
+/// Writes from `first` on until the service has kept some of it and `lifetime` is over, and ends the service in the middle of
 /// whatever it does then. Which values the writer was told to be durable, and the next value.
 ///
 /// The writer goes after the service: only the store can bring back what it wrote.
-fn round(domain: u32, store: &Path, first: u32, lifetime: Duration) -> (Range<u32>, u32) {
+fn round(domain: u32, store: &Path, first: u32, lifetime: Duration, end: End) -> (Range<u32>, u32) {
     let service = service(domain, store);
     let publisher = participant(domain);
     let writer = writer(&publisher);
@@ -116,21 +132,47 @@ fn round(domain: u32, store: &Path, first: u32, lifetime: Duration) -> (Range<u3
         }
         std::thread::yield_now();
     }
-    // Dropping kills it with SIGKILL.
-    drop(service);
+    match end {
+        // Dropping kills it with SIGKILL.
+        End::Killed => drop(service),
+        End::Terminated => {
+            service.terminate();
+            let ending = std::thread::spawn(move || service.ending());
+            until("the end of the service", || {
+                writer.write(&Count { value: next, bytes: vec![next as u8; 40] }).expect("old samples make room");
+                next += 1;
+                // What it acknowledges in its last moments is durable too.
+                if let Some(upto) = writer.durable_upto().expect("open") {
+                    durable = durable.max(first + u32::try_from(upto.0).expect("few samples"));
+                }
+                std::thread::sleep(Duration::from_micros(500)); // tidy-allow(sleep): the workload is two samples a millisecond
+                ending.is_finished()
+            });
+            let (output, errors, code) = join("the end of the service", ending);
+            assert_eq!((output.as_str(), code), ("", Some(143)), "{errors}");
+            assert!(errors.contains(" commits, "), "it says what it has: {errors}");
+        }
+    }
     (first..durable, next)
 }
 
 #[test]
 fn samples_reported_durable_survive_kill_9_of_the_service_and_the_end_of_their_writer() {
-    let store = Directory::new("kill");
+    ends_lose_nothing("kill", End::Killed);
+}
+
+#[test]
+fn samples_reported_durable_survive_sigterm_of_the_service_under_load_and_the_end_of_their_writer() {
+    ends_lose_nothing("term", End::Terminated);
+}
+
+fn ends_lose_nothing(name: &str, end: End) {
+    let store = Directory::new(name);
     let domain = domain();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
     let (mut next, mut durable) = (0, Vec::new());
     for _ in 0..rounds() {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let lifetime = Duration::from_millis(random >> 33 & 0xff);
-        let (of_round, then) = round(domain, store.path(), next, lifetime);
+        let (of_round, then) = round(domain, store.path(), next, pause(&mut random), end);
         durable.push(of_round);
         next = then;
     }
@@ -145,4 +187,44 @@ fn samples_reported_durable_survive_kill_9_of_the_service_and_the_end_of_their_w
         assert!(lost.is_empty(), "round {number}: durable were {range:?}, lost are {lost:?}");
         assert!(values.iter().filter(|value| range.contains(value)).is_sorted(), "round {number}: in order");
     }
+}
+
+/// The writer lives on: to each service that starts again it tells what it still has, which the service has in its store.
+#[test]
+fn service_that_is_terminated_and_started_again_under_load_keeps_and_serves_each_sample_once() {
+    let store = Directory::new("again");
+    let domain = domain();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
+    let publisher = participant(domain);
+    let writer = writer(&publisher);
+    let (mut next, mut durable) = (0, 0);
+    for number in 0..rounds() {
+        let service = service(domain, store.path());
+        let (begin, mut ends_at) = (durable, None);
+        until("a service that keeps what is written", || {
+            // None gives way unkept.
+            if next - durable < UNKEPT_MAX {
+                writer.write(&Count { value: next, bytes: vec![next as u8; 40] }).expect("old samples make room");
+                next += 1;
+            }
+            if let Some(upto) = writer.durable_upto().expect("open") {
+                durable = durable.max(u32::try_from(upto.0).expect("few samples"));
+            }
+            if durable > begin && ends_at.is_none() {
+                ends_at = Some(Instant::now() + pause(&mut random));
+            }
+            ends_at.is_some_and(|at| Instant::now() >= at)
+        });
+        // Each second one is killed.
+        if number % 2 == 0 {
+            service.terminate();
+            let (_, errors, code) = service.ending();
+            assert_eq!(code, Some(143), "{errors}");
+        }
+    }
+    drop((writer, publisher));
+    let _service = service(domain, store.path());
+    let values = late_joiner(domain, std::slice::from_ref(&(0..durable)));
+    assert!(values.iter().copied().eq(0..values.len() as u32), "each once, in order: {values:?}");
+    assert!(values.len() >= durable as usize, "{} of {durable}", values.len());
 }
