@@ -446,7 +446,7 @@ impl Inquiry {
         Some(())
     }
 
-    /// Forgets the request: nobody waits for it any more.
+    /// Forgets the request.
     fn cancel(&mut self, core: &mut Participant) {
         if let Some(request) = self.request.take() {
             core.cancel_type_request(request.id);

@@ -320,9 +320,21 @@ impl Generator {
 
     fn case(&mut self, id: u32, labels: Vec<i32>, default: bool) -> CaseDefinition {
         let (name, of) = (self.member_name(), self.declared_type());
-        let (external, try_construct) = (self.chance(8), self.try_construct(&of));
+        let (mut external, try_construct) = (self.chance(8), self.try_construct(&of));
+        // INTEROP(CycloneDDS 0.10.2): the library reads such a case by a pointer that is not valid.
+        external &= self.range == Range::Whole || !self.is_array_of_strings(&of);
         let values = self.values(&of);
         CaseDefinition { name, id, hash_id: None, values, labels, default, external, try_construct, of }
+    }
+
+    fn is_array_of_strings(&self, of: &TypeSpec) -> bool {
+        match self.definitions.resolve(of).expect("it is defined") {
+            TypeSpec::Array { element, .. } => {
+                let element = self.definitions.resolve(element).expect("it is defined");
+                matches!(element, TypeSpec::String { .. }) || self.is_array_of_strings(element)
+            }
+            _ => false,
+        }
     }
 
     fn discriminator(&mut self) -> TypeSpec {

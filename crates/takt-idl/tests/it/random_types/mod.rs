@@ -2,12 +2,11 @@
 //!
 //! For each type the test compares whether both compilers accept the file, both type identifiers, the encoded octets in XCDR1 and
 //! XCDR2 in both byte orders, and the key hashes. It takes 20 seeds, and 500 with `TAKT_TEST_LONG`. `TAKT_TYPES_SEED` is the first seed.
-//! The first seed is 3000 by default: at seed 4 the library of CycloneDDS ends by SIGSEGV, of which the cause is not known.
 //!
 //! Recursive types are compared without type identifiers: idlc 0.10.2 allocates memory without end for them, unless it makes no type
 //! information (`-t`). Left out, since idlc 0.10.2 refuses it or makes code that does not compile:
 //! - `wchar`, `wstring`, `map`, `bitset`, `long double`; enumerators with negative values; nested definitions;
-//! - mutable unions; `@key` of a discriminator; unions, sequences and arrays of strings or structs as keys; optional keys;
+//! - mutable unions; `@external` arrays of strings in a union; `@key` of a discriminator; unions, sequences and arrays of strings or structs as keys; optional keys;
 //! - `@key` in a derived struct; a base of another extensibility; empty structs;
 //! - `@default` of a member that is optional or not primitive; `@try_construct` of an element.
 
@@ -48,8 +47,7 @@ fn read(text: &str, name: &str) -> Result<(TypeInformation, DynamicType), String
 }
 
 fn seeds() -> std::ops::Range<u64> {
-    let first =
-        std::env::var("TAKT_TYPES_SEED").map_or(3000, |text| text.parse().expect("TAKT_TYPES_SEED is a number"));
+    let first = std::env::var("TAKT_TYPES_SEED").map_or(1, |text| text.parse().expect("TAKT_TYPES_SEED is a number"));
     let count = if std::env::var_os("TAKT_TEST_LONG").is_some() { 500 } else { 20 };
     first..first + count
 }
