@@ -114,23 +114,19 @@ impl Capture {
     fn await_all(&self) -> Result<()> {
         let mark = format!("takt-interop end of {}", self.file.display());
         let send = format!("printf '{mark}' > /dev/udp/{ALL_HOSTS}/{DISCARD_PORT}");
-        let (deadline, mut position, mut text) = (Instant::now() + PATIENCE, 0, Vec::new());
+        let mut growth = Growth::of(&self.file)?;
+        let deadline = Instant::now() + PATIENCE;
         loop {
             // Again: an impaired link may lose it.
             output_of(self.host.command("bash".as_ref()).args(["-c", &send]))?;
-            let mut file = File::open(&self.file).map_err(Error::io("open the capture"))?;
-            file.seek(SeekFrom::Start(position)).map_err(Error::io("seek in the capture"))?;
-            let len = file.read_to_end(&mut text).map_err(Error::io("read the capture"))?;
-            if text.windows(mark.len()).any(|window| window == mark.as_bytes()) {
+            if growth.has(mark.as_bytes())? {
                 return Ok(());
             }
             if Instant::now() >= deadline {
                 let awaited = "the end of the traffic in the capture".to_owned();
-                return Err(Error::Timeout { peer: "dumpcap".to_owned(), awaited, context: String::new() });
+                let context = format!("the file has {} bytes", growth.position);
+                return Err(Error::Timeout { peer: "dumpcap".to_owned(), awaited, context });
             }
-            position += len as u64;
-            // The mark may begin in what was read.
-            text.drain(..text.len().saturating_sub(mark.len()));
             std::thread::sleep(LOOK);
         }
     }
@@ -141,6 +137,35 @@ impl Capture {
         output_of(Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]))?;
         process::end(&mut self.dumpcap, PATIENCE).map_err(Error::io("wait for dumpcap"))?;
         judge(&self.file)
+    }
+}
+
+/// What is appended to a file after a moment. A capture has hundreds of megabytes, so what was there before is not read.
+struct Growth {
+    file: File,
+    /// Bytes of the file that need no more reading.
+    position: u64,
+    /// The last bytes read, in which a mark may begin.
+    rest: Vec<u8>,
+}
+
+impl Growth {
+    /// From the present end of the file on.
+    fn of(path: &Path) -> Result<Self> {
+        let mut file = File::open(path).map_err(Error::io("open the capture"))?;
+        let position = file.seek(SeekFrom::End(0)).map_err(Error::io("seek in the capture"))?;
+        Ok(Self { file, position, rest: Vec::new() })
+    }
+
+    /// Reads what was appended since the last call and looks for `mark`.
+    fn has(&mut self, mark: &[u8]) -> Result<bool> {
+        let len = self.file.read_to_end(&mut self.rest).map_err(Error::io("read the capture"))?;
+        if self.rest.windows(mark.len()).any(|window| window == mark) {
+            return Ok(true);
+        }
+        self.position += len as u64;
+        self.rest.drain(..self.rest.len().saturating_sub(mark.len()));
+        Ok(false)
     }
 }
 
@@ -222,7 +247,24 @@ fn number(value: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use takt_testkit::directory::Directory;
+
     use super::*;
+
+    #[test]
+    fn growth_has_a_mark_that_comes_in_two_parts_and_none_that_was_there_before() {
+        let directory = Directory::new("growth");
+        let path = directory.write("capture", "mark");
+        let mut growth = Growth::of(&path).expect("the file is there");
+        let mut file = File::options().append(true).open(&path).expect("the file is there");
+        assert!(!growth.has(b"mark").expect("the file is read"));
+        file.write_all(b"other ma").expect("the file takes bytes");
+        assert!(!growth.has(b"mark").expect("the file is read"));
+        file.write_all(b"rk").expect("the file takes bytes");
+        assert!(growth.has(b"mark").expect("the file is read"));
+    }
 
     #[test]
     fn sees_fragments_errors_and_strangers() {
