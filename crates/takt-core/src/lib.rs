@@ -78,3 +78,21 @@ pub use work::{Kept, Work};
 /// Tells the driver which socket a datagram should leave by; `0` is the participant's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowTag(pub u16);
+
+/// The flows of a writer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriterFlows {
+    /// Of what it writes, of its HEARTBEATs, and of repairs for readers that keep pace.
+    pub live: FlowTag,
+    /// Of repairs for readers that catch up: with the history of a TRANSIENT_LOCAL writer, or after they fell behind. A host
+    /// and its network serve classes by strict priority. A history in a high class would fill a link until it is sent, and
+    /// hold up announcements and acknowledgements for longer than a lease.
+    pub history: FlowTag,
+}
+
+impl From<FlowTag> for WriterFlows {
+    /// Everything by one flow.
+    fn from(flow: FlowTag) -> Self {
+        Self { live: flow, history: flow }
+    }
+}

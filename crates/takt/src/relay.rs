@@ -130,7 +130,7 @@ impl DomainParticipant {
         let publisher = self.create_publisher(PublisherQos { entity_factory: later(), ..publisher.clone() })?;
         let inner =
             publisher.inner.participant.make_topic(&topic.name, &topic.type_name, TopicQos::default(), false)?;
-        let any = AnyDataWriter::create::<()>(&publisher, inner, qos.clone(), Flow::default(), |_, flow, unicast| {
+        let any = AnyDataWriter::create::<()>(&publisher, inner, qos.clone(), Flow::default(), |_, flows, unicast| {
             WriterSpec {
                 topic_name: topic.name.clone(),
                 type_name: topic.type_name.clone(),
@@ -141,7 +141,7 @@ impl DomainParticipant {
                 topic_data: topic.topic_data.clone(),
                 type_information: topic.type_information.clone(),
                 max_serialized_len: None,
-                flow,
+                flows,
                 unicast,
                 filters: None,
             }

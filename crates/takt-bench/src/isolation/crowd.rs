@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, SubscriberQos, TopicData};
 use takt::{GuidPrefix, Locator};
-use takt_core::{Config, FlowTag, Instant, Interface, Locators, Participant, ReaderSpec, Received, WriterSpec};
+use takt_core::{Config, Instant, Interface, Locators, Participant, ReaderSpec, Received, WriterFlows, WriterSpec};
 use takt_wire::ports::PortMapping;
 
 /// So long a participant stays.
@@ -185,7 +185,7 @@ fn member(config: Config, now: Instant) -> std::result::Result<Participant, takt
             topic_data: TopicData::default(),
             type_information: None,
             max_serialized_len: Some(64),
-            flow: FlowTag::default(),
+            flows: WriterFlows::default(),
             unicast: Vec::new(),
             filters: None,
         },

@@ -1,7 +1,7 @@
 //! What the application does with its writers and readers.
 
 use super::{Participant, cache_limits, history_limits};
-use crate::FlowTag;
+use crate::WriterFlows;
 use crate::cache::{
     ChangeKind, InstanceHandle, KeyExtractor, KeyHash, OrderedSample, PayloadPool, PoolSize, ReadCursor, ReaderCache,
     SampleQuery, SampleRef, Selector,
@@ -53,8 +53,8 @@ pub struct WriterSpec {
     pub type_information: Option<Vec<u8>>,
     /// Longest serialised sample in bytes, if the type has a bound.
     pub max_serialized_len: Option<usize>,
-    /// The socket that its datagrams leave by.
-    pub flow: FlowTag,
+    /// The sockets that its datagrams leave by.
+    pub flows: WriterFlows,
     /// Locators of its own, where acknowledgements shall go; empty for the participant's.
     pub unicast: Vec<Locator>,
     /// Makes the filters that readers ask for; `None` to send everything.
@@ -247,7 +247,7 @@ impl Participant {
         let history = WriterHistory::new(limits, self.writer_memory(limits.max_samples + 1, spec.max_serialized_len));
         let next = self.writers.vacant();
         let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
-        let mut writer = Writer::new(handle, data, spec.keyed, spec.flow, history, now, &mut self.ctx);
+        let mut writer = Writer::new(handle, data, spec.keyed, spec.flows, history, now, &mut self.ctx);
         writer.group = spec.group.map(|group| group.index);
         writer.filters.factory = spec.filters;
         self.writers.insert(writer);

@@ -21,7 +21,7 @@ pub use endpoints::{NewChange, ReaderSpec, WriterSpec};
 pub use input::Received;
 pub use output::Transmit;
 
-use crate::FlowTag;
+use crate::WriterFlows;
 use crate::cache::{CacheLimits, PayloadPool, ReaderCache};
 use crate::config::{Config, Limits, Locators, MAX_PEERS};
 use crate::context::{Context, Timing};
@@ -448,8 +448,15 @@ impl Participant {
         cache.index_writers();
         let keyed = writer_id.has_key();
         let handle = WriterHandle { index: self.writers.len() as u32, generation: 0 };
-        let mut writer =
-            Writer::new(handle, Box::new(publication), keyed, FlowTag::default(), history, Instant(0), &mut self.ctx);
+        let mut writer = Writer::new(
+            handle,
+            Box::new(publication),
+            keyed,
+            WriterFlows::default(),
+            history,
+            Instant(0),
+            &mut self.ctx,
+        );
         writer.is_enabled = true;
         self.writer_ids.insert(writer_id, self.writers.insert(writer));
         let handle = ReaderHandle { index: self.readers.len() as u32, generation: 0 };

@@ -77,22 +77,22 @@ impl Participant {
             Job::Greet { participant } => self.transmit_letter(now, participant, frame),
             Job::Ask { channel } => self.transmit_question(now, channel, frame),
             Job::Question { writer } => {
-                *flow = writers.get(writer)?.flow;
+                *flow = writers.get(writer)?.flows.live;
                 self.transmit_writer_question(now, writer, frame)
             }
             Job::Data { writer } => {
                 let writer = writers.get_mut(writer)?;
-                *flow = writer.flow;
+                *flow = writer.flows.live;
                 writer.transmit_data(now, ctx, header, frame, destinations)
             }
             Job::Repair { writer, proxy } => {
                 let writer = writers.get_mut(writer)?;
-                *flow = writer.flow;
+                *flow = writer.repair_flow(proxy);
                 writer.transmit_repair(now, proxy, ctx, header, frame, destinations)
             }
             Job::Heartbeat { writer } => {
                 let writer = writers.get_mut(writer)?;
-                *flow = writer.flow;
+                *flow = writer.flows.live;
                 writer.transmit_heartbeat(ctx, header, frame, destinations)
             }
             Job::AckNack { reader, proxy } => {

@@ -5,7 +5,6 @@
 
 use super::endpoints;
 use super::{Participant, cache_limits, history_limits};
-use crate::FlowTag;
 use crate::cache::{LatencyMonitor, LatencyTerms, ReaderCache};
 use crate::error::Error;
 use crate::locator_kinds::LocatorKinds;
@@ -13,6 +12,7 @@ use crate::reader::{REORDER_WINDOW, Reader};
 use crate::slots::{ReaderHandle, WriterHandle};
 use crate::time::Instant;
 use crate::writer::{Writer, WriterHistory};
+use crate::{FlowTag, WriterFlows};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use takt_exec::Priority;
@@ -245,19 +245,19 @@ impl Participant {
         Ok(())
     }
 
-    /// Has a writer send by another flow, and be reached at locators of its own, or the participant's if there are none.
+    /// Has a writer send by other flows, and be reached at locators of its own, or the participant's if there are none.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
-    pub fn set_writer_flow(
+    pub fn set_writer_flows(
         &mut self,
         now: Instant,
         handle: WriterHandle,
-        flow: FlowTag,
+        flows: WriterFlows,
         unicast: Vec<Locator>,
     ) -> Result<(), Error> {
         let writer = self.writer(handle)?;
-        writer.flow = flow;
+        writer.flows = flows;
         let mut data = writer.data.clone();
         data.unicast = unicast;
         self.change_writer(now, handle, data)
@@ -403,7 +403,7 @@ impl Participant {
         let limits = history_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
         let writer = self.writer(handle)?;
         let max_len = writer.data.max_sample_serialized.map(|len| len as usize);
-        let (mut data, keyed, flow, group) = (writer.data.clone(), writer.keyed, writer.flow, writer.group);
+        let (mut data, keyed, flows, group) = (writer.data.clone(), writer.keyed, writer.flows, writer.group);
         let (kinds, priority) = (writer.kinds, writer.priority);
         data.qos = qos;
         let history = WriterHistory::new(limits, self.writer_memory(limits.max_samples + 1, max_len));
@@ -411,7 +411,7 @@ impl Participant {
         if let Some(writer) = writers.get_mut(handle.index) {
             writer.close(ctx);
             let factory = writer.filters.factory.take();
-            *writer = Writer::new(handle, data, keyed, flow, history, now, ctx);
+            *writer = Writer::new(handle, data, keyed, flows, history, now, ctx);
             (writer.group, writer.kinds) = (group, kinds);
             writer.filters.factory = factory;
         }

@@ -48,7 +48,7 @@ fn specs() -> (WriterSpec, ReaderSpec) {
         topic_data: TopicData::default(),
         type_information: None,
         max_serialized_len: Some(16),
-        flow: FlowTag::default(),
+        flows: WriterFlows::default(),
         unicast: Vec::new(),
         filters: None,
     };

@@ -38,7 +38,7 @@ pub(crate) use matching::ReaderTraits;
 pub(crate) use reader_proxy::{Path, ReaderProxy};
 pub(crate) use stragglers::Presence;
 
-use crate::FlowTag;
+use crate::WriterFlows;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadRef};
 use crate::context::{Context, Job};
 use crate::deadline::DeadlineMonitor;
@@ -113,7 +113,7 @@ pub(crate) struct Writer {
     pub(crate) entity_id: EntityId,
     /// As announced; builtin writers have a description too.
     pub(crate) data: Box<PublicationData>,
-    pub(crate) flow: FlowTag,
+    pub(crate) flows: WriterFlows,
     /// What its data may go by.
     pub(crate) kinds: LocatorKinds,
     /// That of all that it sends.
@@ -193,7 +193,7 @@ impl Writer {
         handle: WriterHandle,
         data: Box<PublicationData>,
         keyed: bool,
-        flow: FlowTag,
+        flows: WriterFlows,
         history: WriterHistory,
         now: Instant,
         ctx: &mut Context,
@@ -211,7 +211,7 @@ impl Writer {
             entity_id: data.guid.entity_id,
             keeps_history: data.qos.durability != takt_wire::qos::Durability::Volatile,
             data,
-            flow,
+            flows,
             kinds: LocatorKinds::ALL,
             priority: Priority::NORMAL,
             group: None,

@@ -150,6 +150,11 @@ impl ReaderProxy {
         keeps_pace.then(|| self.acked.max(self.pace_from.prev()))
     }
 
+    /// What is repaired for it is history: it has not yet all that was written before its match, or fell behind.
+    pub(crate) fn catches_up(&self) -> bool {
+        self.is_behind || self.push_next.is_some() || self.acked < self.live_from.prev()
+    }
+
     /// Up to where the writer need not keep changes for it.
     pub(crate) fn needs_above(&self) -> SequenceNumber {
         if !self.reliable {

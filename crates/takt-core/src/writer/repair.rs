@@ -3,6 +3,7 @@
 
 use super::transmit::{Message, Part, fragment_count};
 use super::{Change, Path, ReaderProxy, Writer, route};
+use crate::FlowTag;
 use crate::context::Context;
 use crate::event::Event;
 use crate::time::Instant;
@@ -14,6 +15,12 @@ use takt_wire::{EntityId, FragmentNumberSet, Full, Locator, SequenceNumber, Sequ
 const GAP_STEPS: usize = 256;
 
 impl Writer {
+    /// By which flow repairs for this reader leave.
+    pub(crate) fn repair_flow(&self, proxy: u32) -> FlowTag {
+        let catches_up = self.proxies.get(proxy).is_some_and(ReaderProxy::catches_up);
+        if catches_up { self.flows.history } else { self.flows.live }
+    }
+
     /// The next datagram for one reader; `None` if there is nothing. Queues itself again if there is more.
     pub(crate) fn transmit_repair(
         &mut self,

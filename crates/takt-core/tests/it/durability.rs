@@ -1,6 +1,7 @@
 //! Late joiners: transient-local history, and none for volatile readers.
 
 use crate::network::*;
+use takt_core::{FlowTag, WriterFlows, WriterSpec};
 use takt_wire::qos::*;
 
 fn writer_qos(history: History) -> DataWriterQos {
@@ -41,6 +42,45 @@ fn a_late_joiner_gets_exactly_the_history_and_then_what_is_new() {
         let first = *got.first().expect("history arrives");
         assert!((500..=600).contains(&first), "{first}");
         assert!(got.iter().copied().eq(first..1_600), "in order and without a hole");
+    }
+}
+
+#[test]
+fn history_leaves_by_its_own_flow_and_repairs_of_losses_by_that_of_new_samples() {
+    let flows = WriterFlows { live: FlowTag(7), history: FlowTag(3) };
+    for reliability in [reliable(), best_effort()] {
+        let mut network = Network::new(2, 75);
+        let spec = WriterSpec { flows, ..writer_spec("T", false, writer_qos(History::KeepAll)) };
+        let writer = network.writer(0, spec);
+        for number in 0..100 {
+            network.write(0, writer, &payload(number, 1_000)).expect("there is room");
+        }
+        let durability = Durability::TransientLocal;
+        let reader_qos = DataReaderQos { durability, reliability, ..keep_all_reader() };
+        let reader = network.reader(1, reader_spec("T", false, reader_qos));
+        network.await_match((0, writer), (1, reader));
+        let mut got = Vec::new();
+        network.run_until(10_000, |network| {
+            got.extend(numbers(network, 1, reader));
+            got.len() == 100
+        });
+        assert!(got.iter().copied().eq(0..100), "{got:?}");
+        let history = network.sent_by.get(&FlowTag(3)).copied().unwrap_or_default();
+        assert!(history >= 50, "{:?}", network.sent_by);
+        let live = network.sent_by.get(&FlowTag(7)).copied().unwrap_or_default();
+        assert!(live < 50, "{:?}", network.sent_by);
+
+        network.faults.loss = if reliability == reliable() { 30 } else { 0 };
+        for number in 100..200 {
+            network.write(0, writer, &payload(number, 1_000)).expect("there is room");
+        }
+        network.run_until(30_000, |network| {
+            got.extend(numbers(network, 1, reader));
+            got.len() == 200
+        });
+        assert!(got.iter().copied().eq(0..200), "{got:?}");
+        assert_eq!(network.sent_by[&FlowTag(3)], history);
+        assert!(network.sent_by[&FlowTag(7)] >= live + 50, "{:?}", network.sent_by);
     }
 }
 

@@ -407,7 +407,7 @@ pub fn writer_spec(topic: &str, keyed: bool, qos: DataWriterQos) -> WriterSpec {
         topic_data: TopicData::default(),
         type_information: None,
         max_serialized_len: None,
-        flow: FlowTag::default(),
+        flows: WriterFlows::default(),
         unicast: Vec::new(),
         filters: None,
     }

@@ -1,6 +1,6 @@
 //! Endpoints of participants under test: of a topic by name, of the type `Test`, with contracts in USER_DATA.
 
-use takt_core::{FlowTag, ReaderSpec, WriterSpec};
+use takt_core::{ReaderSpec, WriterFlows, WriterSpec};
 use takt_wire::qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicData, UserData};
 
 /// A writer with these policies and this USER_DATA.
@@ -15,7 +15,7 @@ pub fn writer_spec(topic: &str, user_data: &str, qos: DataWriterQos) -> WriterSp
         topic_data: TopicData::default(),
         type_information: None,
         max_serialized_len: None,
-        flow: FlowTag::default(),
+        flows: WriterFlows::default(),
         unicast: Vec::new(),
         filters: None,
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use takt_core::{
-    ChangeKind, DURABILITY_SERVICE, FlowTag, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, SampleRef,
-    Selector, WriterHandle, WriterSpec,
+    ChangeKind, DURABILITY_SERVICE, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, SampleRef, Selector,
+    WriterFlows, WriterHandle, WriterSpec,
 };
 use takt_wire::Guid;
 use takt_wire::qos::{
@@ -78,7 +78,7 @@ fn writer_spec(user_data: &[u8]) -> WriterSpec {
         group: None,
         topic_data: TopicData::default(),
         max_serialized_len: None,
-        flow: FlowTag::default(),
+        flows: WriterFlows::default(),
         type_information: None,
         unicast: Vec::new(),
         filters: None,

@@ -1,7 +1,7 @@
 //! The endpoints of a process that match those of a recorded participant, and what they must see of it.
 
 use takt_core::{
-    ChangeKind, FlowTag, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, SampleRef, Selector,
+    ChangeKind, NewChange, Participant, ReadCursor, ReaderHandle, ReaderSpec, SampleRef, Selector, WriterFlows,
     WriterHandle, WriterSpec,
 };
 use takt_wire::qos::{
@@ -63,7 +63,7 @@ impl Partner {
                 group: None,
                 topic_data: TopicData::default(),
                 max_serialized_len: None,
-                flow: FlowTag::default(),
+                flows: WriterFlows::default(),
                 type_information: None,
                 unicast: Vec::new(),
                 filters: None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use takt_core::{FilterFactory, FlowTag, Priority, ReaderFilter, ReaderSpec, WriterSpec};
+use takt_core::{FilterFactory, FlowTag, Priority, ReaderFilter, ReaderSpec, WriterFlows, WriterSpec};
 use takt_wire::qos::{
     DataReaderQos, DataWriterQos, Deadline, DestinationOrder, Durability, History, LatencyBudget, Lifespan, Liveliness,
     Ownership, OwnershipStrength, Partition, PublisherQos, ReaderDataLifecycle, Reliability, ReliabilityKind,
@@ -77,8 +77,9 @@ fn history(plan: &QosPlan) -> (Reliability, Durability, History, ResourceLimits,
 }
 
 /// The class of the network, and with it what is to be seen in all that a writer sends: how urgent it is.
-fn flow_of(plan: &QosPlan) -> FlowTag {
-    FlowTag(u16::from(plan.priority) | (i16::from(plan.urgency) + URGENCY_ZERO).cast_unsigned() << 8)
+fn flows_of(plan: &QosPlan) -> WriterFlows {
+    let urgency = (i16::from(plan.urgency) + URGENCY_ZERO).cast_unsigned() << 8;
+    WriterFlows { live: FlowTag(u16::from(plan.priority) | urgency), history: FlowTag(urgency) }
 }
 
 /// How urgent what leaves by this flow must be; that of discovery and of acknowledgements does not say.
@@ -130,7 +131,7 @@ pub(super) fn writer_spec(plan: &EndpointPlan, topic: &TopicPlan) -> WriterSpec 
         group: None,
         topic_data: TopicData::default(),
         max_serialized_len: None,
-        flow: flow_of(&plan.qos),
+        flows: flows_of(&plan.qos),
         type_information: None,
         unicast: Vec::new(),
         filters: plan.qos.filter.map(filter_factory),

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use takt_core::{Config, FlowTag, Interface, ReaderSpec, Received, WriterSpec};
+use takt_core::{Config, Interface, ReaderSpec, Received, WriterFlows, WriterSpec};
 use takt_derive::DdsType;
 use takt_wire::Locator;
 use takt_wire::qos::{
@@ -106,7 +106,7 @@ impl World {
             topic_data: TopicData::default(),
             type_information: of_writer,
             max_serialized_len: None,
-            flow: FlowTag::default(),
+            flows: WriterFlows::default(),
             unicast: Vec::new(),
             filters: None,
         };

@@ -40,8 +40,8 @@ impl Publisher {
         }
         let topic = self.inner.participant.make_topic(topic_name, type_.type_name(), TopicQos::default(), false)?;
         let flow = Flow::default();
-        let any =
-            AnyDataWriter::create::<DynamicData>(self, topic, qos.clone(), flow, |driver, flow, unicast| WriterSpec {
+        let any = AnyDataWriter::create::<DynamicData>(self, topic, qos.clone(), flow, |driver, flows, unicast| {
+            WriterSpec {
                 topic_name: topic_name.to_owned(),
                 type_name: type_.type_name().to_owned(),
                 keyed: type_.has_key(),
@@ -51,10 +51,11 @@ impl Publisher {
                 topic_data: TopicData::default(),
                 type_information: type_.announce(&mut driver.core),
                 max_serialized_len: None,
-                flow,
+                flows,
                 unicast,
                 filters: Some(Arc::new(Factory::of_known(type_))),
-            })?;
+            }
+        })?;
         Ok(DynamicDataWriter { any, type_: type_.clone() })
     }
 }

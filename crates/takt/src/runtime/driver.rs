@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use takt_core::{
-    Event, FlowTag, Instant, Interface, LocatorKinds, Participant, Priority, Received, Transmit, WriterHandle,
+    Event, FlowTag, Instant, Interface, LocatorKinds, Participant, Priority, Received, Transmit, WriterFlows,
+    WriterHandle,
 };
 use takt_exec::PrioritySet;
 use takt_transport::shm::Loan;
@@ -554,6 +555,25 @@ impl Driver {
         self.flows[index] = Some(Flow { ids, by, arrivals });
         self.find_urgent();
         Ok((FlowTag(tag), locators))
+    }
+
+    /// Opens the flows of a writer by these transports. What a prioritised writer sends to readers that catch up has priority 0.
+    /// Also returns the locators that reach the writer, if they are not the participant's.
+    pub(crate) fn open_writer_flows(&mut self, spec: &FlowSpec, by: Set) -> Result<(WriterFlows, Vec<Locator>)> {
+        let (live, locators) = self.open_flow(spec, by)?;
+        if spec.transport_priority <= 0 {
+            return Ok((live.into(), locators));
+        }
+        let (history, _) = self.open_flow(&FlowSpec::default(), by).inspect_err(|_| self.close_flow(live))?;
+        Ok((WriterFlows { live, history }, locators))
+    }
+
+    /// Closes what [`Self::open_writer_flows`] opened.
+    pub(crate) fn close_writer_flows(&mut self, flows: WriterFlows) {
+        self.close_flow(flows.live);
+        if flows.history != flows.live {
+            self.close_flow(flows.history);
+        }
     }
 
     /// Closes a flow; the one that everybody starts with stays.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use takt_core::{FlowTag, Instant, WriterHandle, WriterSpec};
+use takt_core::{Instant, WriterFlows, WriterHandle, WriterSpec};
 use takt_transport::FlowSpec;
 use takt_wire::{Guid, Locator, SequenceNumber};
 use takt_xtypes::Representation;
@@ -70,7 +70,7 @@ pub(crate) struct WriteTimes(AtomicU64);
 /// What may change of a writer.
 struct Settings {
     qos: DataWriterQos,
-    flow: FlowTag,
+    flows: WriterFlows,
 }
 
 const UNDISTURBED: &str = "no code of others runs under this lock";
@@ -149,13 +149,13 @@ impl WriterCore {
 }
 
 impl AnyDataWriter {
-    /// A writer of values of type `T`. `spec` says what it is to be, given its flow and its own locators.
+    /// A writer of values of type `T`. `spec` says what it is to be, given its flows and its own locators.
     pub(crate) fn create<T: 'static>(
         publisher: &Publisher,
         topic: Arc<TopicInner>,
         qos: DataWriterQos,
         flow: Flow,
-        spec: impl FnOnce(&mut Driver, FlowTag, Vec<Locator>) -> WriterSpec,
+        spec: impl FnOnce(&mut Driver, WriterFlows, Vec<Locator>) -> WriterSpec,
     ) -> Result<Self> {
         let participant = &publisher.inner.participant;
         if !Arc::ptr_eq(participant, &topic.participant) {
@@ -171,11 +171,11 @@ impl AnyDataWriter {
         let own_port = flow.own_port || timing.own_port;
         let flow_spec = FlowSpec { own_port, transport_priority: timing.transport_priority() };
         let is_enabled = publisher.inner.enables_entities();
-        let (handle, guid, tag, by, sample_len_max) = engine.call_state(|state, now| {
+        let (handle, guid, flows, by, sample_len_max) = engine.call_state(|state, now| {
             let driver = state.driver()?;
             let by = driver.carriers_of(&topic.name, qos.property.get(TRANSPORT_PROPERTY))?;
-            let (tag, unicast) = driver.open_flow(&flow_spec, by)?;
-            let spec = spec(driver, tag, unicast);
+            let (flows, unicast) = driver.open_writer_flows(&flow_spec, by)?;
+            let spec = spec(driver, flows, unicast);
             let (kinds, core) = (driver.kinds_of(by), &mut driver.core);
             let created = core.prepare_writer(now, spec).and_then(|handle| {
                 core.confine_writer(handle, kinds)?;
@@ -186,12 +186,12 @@ impl AnyDataWriter {
                 }
                 Ok(handle)
             });
-            let handle = created.inspect_err(|_| driver.close_flow(tag))?;
+            let handle = created.inspect_err(|_| driver.close_writer_flows(flows))?;
             let guid = driver.core.writer_guid(handle)?;
             let sample_len_max = driver.core.limits().endpoint_memory_bytes;
             let identity = Identity { target: Target::Writer(handle), guid, topic: topic.name.clone() };
             state.add_endpoint(Endpoint::new(identity, Arc::clone(&signal), Arc::clone(&progress), place, timing));
-            Ok((handle, guid, tag, by, sample_len_max))
+            Ok((handle, guid, flows, by, sample_len_max))
         })?;
         let core = Arc::new(WriterCore {
             handle,
@@ -203,7 +203,7 @@ impl AnyDataWriter {
             sample_len_max,
             patience: qos.reliability.max_blocking_time,
             autodispose: AtomicBool::new(qos.writer_data_lifecycle.autodispose_unregistered_instances),
-            settings: PiMutex::new(Settings { qos, flow: tag }),
+            settings: PiMutex::new(Settings { qos, flows }),
             own_port,
             by,
             representation,
@@ -258,10 +258,10 @@ impl AnyDataWriter {
             driver.core.set_writer_qos(now, core.handle, qos.clone())?;
             if former.transport_priority() != timing.transport_priority() {
                 let spec = FlowSpec { own_port: core.own_port, transport_priority: timing.transport_priority() };
-                let (flow, unicast) = driver.open_flow(&spec, core.by)?;
-                driver.core.set_writer_flow(now, core.handle, flow, unicast)?;
+                let (flows, unicast) = driver.open_writer_flows(&spec, core.by)?;
+                driver.core.set_writer_flows(now, core.handle, flows, unicast)?;
                 driver.transmit(now);
-                driver.close_flow(std::mem::replace(&mut settings.flow, flow));
+                driver.close_writer_flows(std::mem::replace(&mut settings.flows, flows));
             }
             driver.core.set_writer_priority(core.handle, timing.priority)?;
             state.set_timing(Target::Writer(core.handle), timing)
@@ -530,14 +530,14 @@ impl AnyDataWriter {
 
 impl WriterCore {
     fn delete(&self) -> Result<()> {
-        let flow = self.settings.lock().expect(UNDISTURBED).flow;
+        let flows = self.settings.lock().expect(UNDISTURBED).flows;
         let listener = self.engine.call_state(|state, now| {
             let driver = state.driver()?;
             driver.core.flush_writer(now, self.handle)?;
             driver.transmit(now);
             driver.core.delete_writer(now, self.handle)?;
             driver.transmit(now);
-            driver.close_flow(flow);
+            driver.close_writer_flows(flows);
             Ok(state.remove_endpoint(Target::Writer(self.handle)))
         })?;
         drop(listener);

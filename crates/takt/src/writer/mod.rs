@@ -55,7 +55,7 @@ impl<T: TypeSupport> DataWriter<T> {
         let topic = Arc::clone(&topic.inner);
         let (name, topic_qos) = (topic.name.clone(), topic.qos());
         let any =
-            AnyDataWriter::create::<T>(publisher, topic, qos.clone(), flow, |driver, flow, unicast| WriterSpec {
+            AnyDataWriter::create::<T>(publisher, topic, qos.clone(), flow, |driver, flows, unicast| WriterSpec {
                 topic_name: name,
                 type_name: T::TYPE_NAME.to_owned(),
                 keyed: T::HAS_KEY,
@@ -65,7 +65,7 @@ impl<T: TypeSupport> DataWriter<T> {
                 topic_data: topic_qos.topic_data,
                 type_information: dynamic::announce::<T>(&mut driver.core),
                 max_serialized_len: T::max_serialized_len(representation),
-                flow,
+                flows,
                 unicast,
                 filters: Some(Arc::new(Factory::of::<T>())),
             })?;

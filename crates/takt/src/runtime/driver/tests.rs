@@ -239,6 +239,32 @@ fn a_flow_is_open_on_all_transports_or_on_none() {
 }
 
 #[test]
+fn writer_with_a_priority_has_a_second_flow_without_it_for_history() {
+    let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
+    let open = Arc::clone(&udp.open_flows);
+    let (shm, _) = Fake::new(Locator::KIND_SHM, ROOM);
+    let mut driver = driver(vec![Box::new(udp), Box::new(shm)], Vec::new());
+    for own_port in [false, true] {
+        let urgent = FlowSpec { own_port, transport_priority: 46 };
+        let (flows, _) = driver.open_writer_flows(&urgent, Set::ALL).expect("flows");
+        assert_eq!(flows.history, FlowTag::default());
+        assert_ne!(flows.live, flows.history);
+        driver.close_writer_flows(flows);
+        // Of the first transport alone: discovery goes by both.
+        let (flows, _) = driver.open_writer_flows(&urgent, Set::default().with(0)).expect("flows");
+        assert_ne!(flows.history, FlowTag::default());
+        assert_ne!(flows.live, flows.history);
+        driver.close_writer_flows(flows);
+        let plain = FlowSpec { own_port, transport_priority: 0 };
+        let (flows, _) = driver.open_writer_flows(&plain, Set::ALL).expect("flows");
+        assert_eq!(flows.live, flows.history);
+        driver.close_writer_flows(flows);
+    }
+    assert!(open.lock().expect("no panic").is_empty());
+    assert!(driver.flows.iter().skip(1).all(Option::is_none));
+}
+
+#[test]
 fn flow_tags_are_used_again() {
     let (udp, _) = Fake::new(Locator::KIND_UDP_V4, ROOM);
     let open = Arc::clone(&udp.open_flows);
