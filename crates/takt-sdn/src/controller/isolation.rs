@@ -1,8 +1,8 @@
-//! Isolation in the switches: what the policy denies is dropped in the second table, and not forwarded by the controller.
+//! Isolation in the switches: the second table drops denied frames, and the controller does not forward them.
 //!
-//! Filters between networks follow from the file. Filters between participants follow from their labels, where these decide otherwise than their
-//! addresses: for each address of a sender and each user address of a receiver. Several participants at one address are told apart by the port
-//! where they receive; what one of them may send passes for all.
+//! The policy file gives the filters between networks. A filter between two participants exists where their labels decide otherwise than their
+//! addresses. It matches the source address of the sender, and a user address of the receiver with its UDP port. The port distinguishes several
+//! receivers at one address. Senders at one address are not distinguished: a flow that is allowed for one of them passes for all.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -20,7 +20,7 @@ impl Controller {
         &self.filters
     }
 
-    /// Participants have come or gone: filters follow.
+    /// Computes the filters of the participants that are there now.
     pub(super) fn renew_filters(&mut self) {
         let policy = self.discovery.isolation();
         let mut filters = policy.filters();
@@ -47,7 +47,7 @@ impl Controller {
         }
     }
 
-    /// What may flow from the address of a participant to a user address of another.
+    /// Whether the labels allow flows from the address of a participant to a user address of another.
     fn participant_flows(&self) -> BTreeMap<(IpAddr, SocketAddr), bool> {
         let policy = self.discovery.isolation();
         let known: Vec<(IpAddr, Labels, Vec<SocketAddr>)> = self
@@ -81,14 +81,14 @@ impl Controller {
         !crate::isolation::passes(&self.filters, &packet)
     }
 
-    /// A pair that the policy denies never asks for admission.
+    /// Logs that the policy denies a pair, and forgets the pair, so that it is not admitted.
     pub(super) fn deny(&mut self, now: Instant, pair: Pair, reason: &str) {
         self.forget_pair(pair);
         self.log_decision(now, pair, Err(reason.to_owned()));
     }
 }
 
-/// What filters between networks say of a datagram.
+/// Whether the filters between networks allow a datagram. Without a matching filter it is allowed.
 fn decided(filters: &[Filter], from: IpAddr, to: IpAddr) -> bool {
     let about = filters.iter().rev().find(|filter| filter.is_between(from, to));
     about.is_none_or(|filter| filter.is_allowed)

@@ -1,8 +1,8 @@
-//! Frames that the controller sends out of ports: control traffic in its class, everything else in the lowest one.
+//! Frames that the controller sends out of ports (PACKET_OUT): control traffic in its class, all other frames in the lowest class.
 //!
-//! Control traffic is what keeps links, addresses and discovery alive: LLDP, ARP, neighbour discovery, IGMP, MLD and the discovery of DDS. It
-//! goes in the class that the model of the switch has for it, as far as the [`Allowance`] of the port goes. What is beyond goes in the lowest
-//! class, so that a host that floods takes nothing of admitted flows. Without a description of the network there are no classes.
+//! Control traffic is LLDP, ARP, neighbour discovery, IGMP, MLD and DDS discovery. The model of the switch names its class, and the
+//! [`Allowance`] of the port limits its rate there. Frames above the allowance are sent in the lowest class, so that a flood of one host takes no
+//! bandwidth from admitted flows. Without a description of the network there are no classes.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,15 @@ use crate::frame::membership::statements;
 use crate::frame::{EtherType, Frame, LLDP, Network, with_dscp};
 use crate::model::{Allowance, Cause, Egress, Reach};
 
-/// What was sent of each allowance: the generic cell rate algorithm.
+/// The use of each allowance, by the generic cell rate algorithm (GCRA).
 #[derive(Default)]
 pub(super) struct Shapers {
-    /// When the next frame would be due at the rate of the allowance.
+    /// The theoretical arrival time of the next frame, ns.
     due: BTreeMap<(PortRef, Cause), u64>,
 }
 
 impl Shapers {
-    /// Whether a frame is within the allowance; then it counts.
+    /// Counts a frame against the allowance, if the allowance has room for it. Returns whether it has.
     fn take(&mut self, now: Instant, at: PortRef, cause: Cause, allowance: Allowance) -> bool {
         let due = self.due.entry((at, cause)).or_default();
         let next = (*due).max(now.0);
@@ -39,7 +39,7 @@ impl Shapers {
         is_within
     }
 
-    /// Forgets ports that are no more.
+    /// Forgets ports that were removed.
     pub(super) fn retain(&mut self, is_known: impl Fn(PortRef) -> bool) {
         self.due.retain(|(at, _), _| is_known(*at));
     }
@@ -60,7 +60,7 @@ impl Controller {
         self.is_discovery(&packet).then_some(Cause::Discovery)
     }
 
-    /// The class of control traffic at a port, if the cause has something left of its allowance there.
+    /// The class of control traffic at a port; `None` if the allowance of the cause is used up there.
     fn control_class(&mut self, at: PortRef, cause: Cause) -> Option<Reach> {
         let snapshot = self.admission.as_ref()?.snapshot();
         let model = snapshot.switch(at.dpid)?;
@@ -73,13 +73,13 @@ impl Controller {
         None
     }
 
-    /// Sends a frame out of ports of a switch, of each in its class.
+    /// Sends a frame out of ports of a switch, at each port in the class that its allowance permits.
     pub(super) fn send_packet(&mut self, dpid: u64, ports: &[u32], frame: &Frame<'_>) {
         let cause = self.cause(frame);
         let (mut classed, mut others) = (None, Vec::new());
         for port in ports {
             match cause.and_then(|cause| self.control_class(PortRef::new(dpid, *port), cause)) {
-                // The class is that of the switch, the same at all its ports.
+                // All ports of a switch have the same class for control traffic.
                 Some(reach) => classed.get_or_insert((reach, Vec::new())).1.push(*port),
                 None => others.push(*port),
             }

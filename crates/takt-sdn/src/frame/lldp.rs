@@ -1,6 +1,6 @@
-//! LLDP data units (IEEE 802.1AB): read and built.
+//! LLDP data units (IEEE 802.1AB): parser and builder.
 //!
-//! Read are the three mandatory TLVs at the start and the organisationally specific ones; other TLVs are passed over.
+//! The parser reads the three mandatory TLVs at the start and the organisationally specific ones. It ignores other TLVs.
 
 use super::{EtherType, LLDP, MacAddress, Malformed, build};
 

@@ -1,12 +1,13 @@
-//! Isolation as policy: labels of participants decide which flows may exist at all.
+//! Isolation policy: labels of participants decide which flows are allowed.
 //!
-//! A participant, or an endpoint of it, has the [labels](Label) whose conditions hold. For two of them the first [`Rule`] that names a label of
-//! each counts, in both directions; without one, the default of the file. What is denied is enforced twice:
+//! A participant or endpoint has the [labels](Label) whose conditions hold. The first [`Rule`] that names a label of each side decides for both
+//! directions. Without such a rule the default of the file decides. A denial is enforced twice:
 //!
-//! - The interceptor refuses the pair, so that both applications learn the reason.
+//! - The interceptor refuses the pair and tells both applications the reason.
 //! - Switches drop the frames ([`Filter`]): between the networks of labels, and between the addresses and UDP ports of participants.
 //!
-//! Labels by address hold whatever a participant says. Labels by domain, partition and property are what it says of itself.
+//! A participant cannot change its labels by address: the controller reads the address from its datagrams. Labels by domain, partition and property
+//! follow from its own announcements.
 
 mod file;
 mod filter;
@@ -26,19 +27,19 @@ use crate::contract::{FileError, declared_fields};
 /// The key of a label in USER_DATA and in the properties.
 pub const KEY: &str = "rt.label";
 
-/// Whether flows may exist.
+/// Whether flows are allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
-    /// They may.
+    /// Flows are allowed.
     #[default]
     Allow,
-    /// They may not.
+    /// Flows are denied.
     Deny,
 }
 
 impl Decision {
-    /// As it is written in a file.
+    /// Its name in a policy file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -47,18 +48,18 @@ impl Decision {
     }
 }
 
-/// A label with its conditions, of which one has to hold.
+/// A label with its conditions. A participant has the label if one of them holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// Its name.
     pub name: String,
-    /// Where the participant is.
+    /// Networks with the address of the participant.
     pub networks: Vec<Network>,
-    /// Its domain.
+    /// Domains of the participant.
     pub domains: Vec<u32>,
     /// The partitions of its endpoint.
     pub partitions: Option<Partition>,
-    /// What it declares.
+    /// The value that the participant or endpoint declares under [`KEY`].
     pub property: Option<String>,
 }
 
@@ -76,7 +77,7 @@ pub enum Side {
 pub struct Rule {
     /// Its two sides.
     pub between: [Side; 2],
-    /// What it decides.
+    /// Its decision.
     pub decision: Decision,
     /// The line in the file.
     pub line: usize,
@@ -85,16 +86,16 @@ pub struct Rule {
 /// Labels by their places in the file.
 pub type Labels = BTreeSet<usize>;
 
-/// What is known of a participant, or of an endpoint of it.
+/// A participant or one of its endpoints, as far as labels depend on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// The address that it sends discovery from.
     pub address: IpAddr,
     /// Its domain.
     pub domain: u32,
-    /// Of the endpoint; `None` for the participant itself.
+    /// The partitions of the endpoint; `None` for a participant.
     pub partition: Option<&'a Partition>,
-    /// Of the endpoint, if it is one, and of the participant.
+    /// USER_DATA and properties: of the endpoint, if it is one, and of the participant.
     pub declared: &'a [(&'a UserData, &'a Property)],
 }
 
@@ -121,17 +122,17 @@ impl Isolation {
     /// Reads a file of at most [`FILE_LEN_MAX`] octets.
     ///
     /// # Errors
-    /// The line and the key that make no sense.
+    /// The line and the key of the first mistake.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         file::parse(text)
     }
 
-    /// Whether nothing can be denied.
+    /// Whether the policy allows all flows.
     pub fn is_open(&self) -> bool {
         self.default == Decision::Allow && self.rules.iter().all(|rule| rule.decision == Decision::Allow)
     }
 
-    /// What holds without a rule.
+    /// The decision where no rule matches.
     pub fn default_decision(&self) -> Decision {
         self.default
     }
@@ -172,7 +173,7 @@ impl Isolation {
         self.rules.iter().find(|rule| rule.is_between(one, other))
     }
 
-    /// What holds between two participants.
+    /// The decision for two participants or endpoints with these labels.
     pub fn decide(&self, one: &Labels, other: &Labels) -> Decision {
         self.rule(one, other).map_or(self.default, |rule| rule.decision)
     }
@@ -190,7 +191,7 @@ impl Isolation {
         Some(format!("isolation: {by} of the policy denies flows between ({}) and ({})", text(one), text(other)))
     }
 
-    /// Whether labels follow from more than addresses, so that participants at one address can differ.
+    /// Whether a label depends on more than the address, so that the labels of participants at one address can differ.
     pub fn has_labels_of_participants(&self) -> bool {
         self.labels.iter().any(|label| !label.domains.is_empty() || label.property.is_some())
     }

@@ -1,8 +1,9 @@
 //! Admission of requests: all flows of one, or none.
 //!
-//! A request may join admitted ones with the same ends: what they send is told apart by no rule of a switch, so that all share the entries of
-//! one, and one meter. Each stream keeps its own limit. Since the meter polices their sum, one of them may use what others leave: then each
-//! has one more event at once than alone, so that no mix of their frames that the meter lets pass is more than what is analysed.
+//! A request may join admitted ones with the same source and destinations. No rule of a switch can distinguish their frames. They share the flow
+//! entries and the meter of the first request. Each stream keeps its own latency limit. The meter polices their sum, so that a stream may use the
+//! share that others leave. The analysis therefore gives each stream of such a bundle one period of jitter more than alone, which covers every
+//! mix of their frames that the meter passes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,13 +23,14 @@ use crate::model::{Allowance, Cause, Egress, Snapshot};
 /// Requests that are admitted at once, at most.
 pub const REQUESTS_MAX: usize = 100_000;
 
+/// Requests under one [`RequestId`]: they share source, destinations and flow entries.
 #[derive(Debug, Clone)]
 struct Entry {
     requests: Vec<Request>,
     bundles: Vec<PlacedBundle>,
 }
 
-/// What decisions have cost so far. It depends on nothing but the requests and the network.
+/// The cost of all decisions so far. It depends only on the requests and the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {
     /// Placements that were tried.
@@ -40,22 +42,22 @@ pub struct Work {
 /// The flows of control traffic.
 #[derive(Debug, Clone, Default)]
 struct Control {
-    /// They keep their classes.
+    /// Their classes are fixed.
     flows: BTreeSet<FlowId>,
     /// Ports that are too slow for them.
     refused: BTreeMap<usize, calculus::Refused>,
 }
 
-/// Admitted requests in a network.
+/// Admitted requests in a network. Those under one [`RequestId`] form an entry: they share source, destinations and flow entries.
 #[derive(Debug, Clone)]
 pub struct Scheduler {
     network: Admission,
-    /// By index of a port in `network`.
+    /// The port of each index in `network`.
     ports: Vec<Egress>,
-    /// The index of each port as it is now.
+    /// The index of each port with its present description.
     index: BTreeMap<Egress, usize>,
     entries: BTreeMap<RequestId, Entry>,
-    /// Whose flow it is, and which of its bundles has it.
+    /// The entry of each flow, and the place of its bundle there.
     owners: BTreeMap<FlowId, (RequestId, usize)>,
     /// Requests of all entries.
     count: usize,
@@ -86,7 +88,7 @@ impl Default for Scheduler {
 }
 
 impl Scheduler {
-    /// Admits all flows of a request, or none. The work grows with the ports on its ways and the flows there.
+    /// Admits all flows of a request, or none. The work grows with the ports of its routes and the flows there.
     ///
     /// # Errors
     /// The flow that does not fit, and why.
@@ -97,8 +99,8 @@ impl Scheduler {
         Ok(admitted)
     }
 
-    /// Admits a request to the flow entries of others with the same ends. These keep their way, and their classes if all fit so. If it does not
-    /// fit, the others stay as they are.
+    /// Adds a request to an entry whose requests have the same source and destinations. Those keep their route, and their classes if all fit
+    /// with them. An error leaves the entry unchanged.
     ///
     /// # Errors
     /// The flow that does not fit, and why.
@@ -107,7 +109,7 @@ impl Scheduler {
         self.decide(id, snapshot, requests)
     }
 
-    /// Puts requests in the place of those of a name, or changes nothing.
+    /// Replaces all requests of an entry. An error leaves the entry unchanged.
     ///
     /// # Errors
     /// The flow that does not fit, and why.
@@ -119,7 +121,7 @@ impl Scheduler {
         self.decide(id, snapshot, requests)
     }
 
-    /// The requests of a name, and one more.
+    /// The requests of an entry, followed by one more.
     fn joined(&self, id: Option<RequestId>, request: Request) -> Result<Vec<Request>, Refused> {
         let Some(id) = id else { return Ok(vec![request]) };
         let known = self.entries.get(&id).map(|entry| &entry.requests);
@@ -131,15 +133,15 @@ impl Scheduler {
         }
     }
 
-    /// What [`admit`](Self::admit) would answer. Nothing changes.
+    /// The result that [`admit`](Self::admit) would have. Nothing changes.
     ///
     /// # Errors
-    /// As of `admit`.
+    /// Those of `admit`.
     pub fn what_if(&mut self, snapshot: &Snapshot, request: &Request) -> Result<Admitted, Refused> {
         self.try_out(snapshot, None, request, &mut trials_of(std::slice::from_ref(request)))
     }
 
-    /// What [`admit`](Self::admit) or [`join`](Self::join) would answer, as far as the trials go.
+    /// The result that [`admit`](Self::admit) or [`join`](Self::join) would have with at most these trials.
     pub(super) fn try_out(
         &mut self,
         snapshot: &Snapshot,
@@ -153,7 +155,7 @@ impl Scheduler {
         Ok(admitted)
     }
 
-    /// Removes the requests of a name with all their flows.
+    /// Removes an entry: its requests with all their flows.
     pub fn remove(&mut self, id: RequestId) -> Option<Vec<Request>> {
         let entry = self.entries.remove(&id)?;
         self.count -= entry.requests.len();
@@ -166,7 +168,7 @@ impl Scheduler {
         Some(entry.requests)
     }
 
-    /// Removes one request, by what it is called, from those of a name. The others stay where they are. The last one removes the name.
+    /// Removes the request with this name from an entry. The others keep route and classes. Removing the last request removes the entry.
     pub fn part(&mut self, id: RequestId, snapshot: &Snapshot, name: &str) -> Option<Request> {
         let mut requests = self.entries.get(&id)?.requests.clone();
         let at = requests.iter().position(|request| request.name == name)?;
@@ -175,14 +177,14 @@ impl Scheduler {
             self.remove(id);
             return Some(gone);
         }
-        // With less to send the others fit as they are. If rounding says otherwise, the share stays taken.
+        // The others fit, since they send less. If a rounding error refuses them, the entry keeps the share of all.
         let _ = self.decide(id, snapshot, requests);
         Some(gone)
     }
 
-    /// Gives other ways to the requests whose ways are not as they were: a link is down, or a port was described otherwise. The most important
-    /// ones first, and among equals those that were admitted first. Receivers that are reached as before keep their ways if all fits so. Of requests that share entries the least important ones are dropped until
-    /// the others fit.
+    /// Reroutes the requests with a port whose link is down, or whose description changed. Order: importance, then time of admission. Receivers that
+    /// are still reached by the old route keep it if all requests fit with it. Of requests that share an entry the least important ones are
+    /// dropped until the others fit.
     pub fn reroute(&mut self, snapshot: &Snapshot) -> Rerouted {
         let is_gone = |port: &Egress| {
             let described = snapshot.port(*port).filter(|_| snapshot.link(*port).is_some_and(|link| link.is_up));
@@ -216,7 +218,7 @@ impl Scheduler {
         rerouted
     }
 
-    /// The admitted requests of a name.
+    /// The admitted requests of an entry.
     pub fn requests_of(&self, id: RequestId) -> Option<&[Request]> {
         self.entries.get(&id).map(|entry| entry.requests.as_slice())
     }
@@ -226,15 +228,15 @@ impl Scheduler {
         self.entries.iter().flat_map(|(id, entry)| entry.requests.iter().map(|request| (*id, request)))
     }
 
-    /// The flows of admitted requests as they are now.
+    /// The present routes of the flows of an entry.
     pub fn routes(&self, snapshot: &Snapshot, id: RequestId) -> Option<Vec<Route>> {
         let entry = self.entries.get(&id)?;
         let routes = |bundle| routes_of(&self.network, &self.ports, snapshot, bundle);
         Some(entry.bundles.iter().flat_map(routes).collect())
     }
 
-    /// What admitted flows take of a port: parts of a million of its rate, and for each class how long a frame may be there. `None` for a port
-    /// that no request went by so far.
+    /// The load of admitted flows at a port: parts per million of its rate, and the delay bound of each class in ns. `None` for a port that no
+    /// request has used so far.
     pub fn port_use(&self, port: Egress) -> Option<(u64, Vec<u64>)> {
         let at = *self.index.get(&port)?;
         let classes = self.network.ports().get(at)?.classes.len();
@@ -242,17 +244,17 @@ impl Scheduler {
         Some((self.network.utilisation_ppm(at), (0..classes).map(queue).collect()))
     }
 
-    /// What all decisions so far have cost, also those that changed nothing.
+    /// The cost of all decisions so far, also of those that changed nothing.
     pub fn work(&self) -> Work {
         Work { trials: self.trials, queues: self.network.queues_bounded() }
     }
 
-    /// All flows with what proves their bounds, for [`takt_calculus::network::check`].
+    /// The certificate of all flows: the proof of their bounds, for [`takt_calculus::network::check`].
     pub fn certificate(&self) -> NetworkCertificate {
         self.network.certificate()
     }
 
-    /// All flows with what proves their bounds, and the index of the samples of a name's first request among them.
+    /// The certificate of all flows, and the index there of the samples of an entry's first request.
     pub fn certificate_of(&self, id: RequestId) -> Option<(NetworkCertificate, usize)> {
         let samples = *self.entries.get(&id)?.bundles.first()?.ids.first()?;
         Some((self.network.certificate(), self.network.index_in_certificate(samples)?))
@@ -262,7 +264,7 @@ impl Scheduler {
         self.decide_from(id, snapshot, requests, None)
     }
 
-    /// The same for requests whose frames went by `base` so far.
+    /// As [`decide`](Self::decide), for requests whose route was `base` so far.
     fn decide_from(
         &mut self,
         id: RequestId,
@@ -333,7 +335,7 @@ impl Scheduler {
         let name = requests.last().map(|request| request.name.clone()).unwrap_or_default();
         let no_route = || Err(Refused { flow: name.clone(), reason: Reason::NoRoute });
         let (settled, routes, changes) = outcome.unwrap_or_else(no_route)?;
-        // What was asked for last, its samples.
+        // The bound of the samples of the newest request.
         let bound_ns = routes.iter().find(|route| route.name == name).map_or(0, |route| route.bound_ns);
         let moves = settled.iter().flat_map(|(_, moved)| moved).flat_map(|moved| &moved.before);
         let mut moved: BTreeSet<RequestId> = moves.filter_map(|flow| Some(self.owners.get(flow)?.0)).collect();
@@ -341,7 +343,7 @@ impl Scheduler {
         Ok((settled, Admitted { id, routes, bound_ns, snapshot: snapshot.version(), moved, changes }))
     }
 
-    /// Enters what was placed.
+    /// Stores the placement of an entry, and the new flow ids of other entries whose classes changed.
     fn keep(&mut self, id: RequestId, requests: Vec<Request>, settled: Vec<Settled>) {
         for bundle in self.entries.remove(&id).into_iter().flat_map(|entry| entry.bundles) {
             bundle.ids.iter().for_each(|id| _ = self.owners.remove(id));
@@ -349,7 +351,7 @@ impl Scheduler {
         }
         let mut bundles: Vec<PlacedBundle> = Vec::new();
         for (n, (bundle, moved)) in settled.into_iter().enumerate() {
-            // Names are used again: those of before go first, and those of one bundle change at once.
+            // The network reuses flow ids: all old ids of a change are removed before the new ones are stored.
             let owner =
                 |Moved { before, .. }: &Moved| before.iter().filter_map(|flow| self.owners.remove(flow)).next_back();
             let owners: Vec<_> = moved.iter().map(owner).collect();
@@ -370,7 +372,7 @@ impl Scheduler {
         self.entries.insert(id, Entry { requests, bundles });
     }
 
-    /// The flows of requests with their ways, and bundles of before that are no more; adds ports that are not known yet.
+    /// The bundles of requests with their possible routes, and the old bundles that have no successor. Adds unknown ports to the network.
     fn candidates(
         &mut self,
         id: RequestId,
@@ -412,7 +414,7 @@ impl Scheduler {
             return Ok(Candidates { bundle, ways: vec![(before.tree.clone(), flows)], before: Some(before) });
         }
         let trees = route::trees(snapshot, bundle.source, &bundle.destinations).ok_or_else(no_route)?;
-        // With other receivers than before, the others keep their ways and classes: always while their frames are under way, otherwise if they can.
+        // When the receivers change, the remaining ones keep route and classes: always for an admitted bundle, otherwise if all fit.
         let kept =
             base.and_then(|(base, _)| route::extended(snapshot, &base.tree, bundle.source, &bundle.destinations));
         let must_stay = base.is_some_and(|(_, must_stay)| must_stay) && kept.is_some();
@@ -437,7 +439,7 @@ impl Scheduler {
         Ok(Candidates { bundle, ways, before: None })
     }
 
-    /// The ways and classes of a name, if it has several receivers.
+    /// The route and classes of an entry, if it has several receivers.
     fn base(&self, id: RequestId) -> Option<Base> {
         let bundle = self.entries.get(&id)?.bundles.first()?;
         let has_several = bundle.streams.first().is_some_and(|stream| stream.destinations.len() > 1);
@@ -449,7 +451,7 @@ impl Scheduler {
         Some(Base { tree: bundle.tree.clone(), classes: flow.hops.iter().map(|hop| hop.class).collect() })
     }
 
-    /// The flows of a name as they are.
+    /// The flows of an entry, by bundle.
     fn own_flows(&self, id: RequestId) -> Vec<(Option<FlowId>, Vec<Flow>)> {
         let flows =
             |bundle: &PlacedBundle| bundle.ids.iter().filter_map(|id| self.network.flow(*id).cloned()).collect();
@@ -477,7 +479,7 @@ impl Scheduler {
         Some(calculus::Hop { port: at, class })
     }
 
-    /// What the controller itself sends out of a port.
+    /// Adds the control traffic of the controller at a port.
     fn add_control(&mut self, hop: calculus::Hop) {
         let port = self.network.ports()[hop.port].clone();
         let flows = Cause::ALL
@@ -490,16 +492,16 @@ impl Scheduler {
     }
 }
 
-/// Where frames of a request go so far.
+/// The route of a request so far.
 #[derive(Debug, Clone)]
 struct Base {
     tree: Tree,
-    /// Of its ports.
+    /// The class at each of its ports.
     classes: Vec<usize>,
 }
 
 impl Base {
-    /// Gives the hops of a tree the classes that they have here.
+    /// Gives the hops of a tree the classes that they have in this route, if those are more urgent.
     fn keep_classes(&self, tree: &Tree, hops: &mut [calculus::Hop]) {
         for (port, hop) in tree.ports.iter().zip(hops) {
             let known = self.tree.ports.iter().position(|own| own == port);
@@ -508,7 +510,7 @@ impl Base {
     }
 }
 
-/// The flows that change their classes in a decision with the names of those of others, and all flows that are placed for it.
+/// The flows that change their classes in a decision; for each, an old flow id if it belongs to another entry; and all flows of the decision.
 fn movers(
     network: &Admission,
     own: Vec<(Option<FlowId>, Vec<Flow>)>,
@@ -535,7 +537,7 @@ fn movers(
     (movers, owned, after)
 }
 
-/// A change at a port of a switch; interfaces of hosts have one class.
+/// The change of class at a port of a switch; `None` at an interface of a host, which has one class.
 fn class_change(ports: &[Egress], snapshot: &Snapshot, id: RequestId, step: &Step) -> Option<ClassChange> {
     let port = *ports.get(step.hop.port)?;
     let Egress::Switch(PortRef { dpid, .. }) = port else { return None };
@@ -543,7 +545,7 @@ fn class_change(ports: &[Egress], snapshot: &Snapshot, id: RequestId, step: &Ste
     Some(ClassChange { id, port, before: queues.get(step.hop.class)?.reach, after: queues.get(step.class)?.reach })
 }
 
-/// The flows of a bundle on a way: as its meter may let them pass.
+/// The flows of a bundle on a route, with the arrivals that its meter permits.
 fn flows(snapshot: &Snapshot, bundle: &Bundle, tree: &Tree, hops: &[calculus::Hop]) -> Vec<Flow> {
     let flow = |stream: &Stream| {
         let mut arrivals = stream.arrivals;
@@ -570,7 +572,7 @@ pub(super) fn trials_of(requests: &[Request]) -> Trials {
     Trials::new(TRIALS_MAX.saturating_mul(entries))
 }
 
-/// What is wrong with a request.
+/// The reason why a request is invalid.
 fn nonsense(request: &Request) -> Option<&'static str> {
     let contract = &request.contract;
     let heartbeat_ns = contract.reliability.map(|reliability| reliability.heartbeat_period_ns);
@@ -589,7 +591,7 @@ fn nonsense(request: &Request) -> Option<&'static str> {
     }
 }
 
-/// The period of what the meter in the first switch may let pass of a flow that breaks its contract.
+/// The period of a flow that breaks its contract, behind the meter of its first switch.
 fn metered(snapshot: &Snapshot, tree: &Tree, period_ns: u64) -> u64 {
     let first = tree.ports.iter().find_map(|port| match port {
         Egress::Switch(PortRef { dpid, .. }) => snapshot.switch(*dpid),
