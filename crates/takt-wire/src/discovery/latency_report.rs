@@ -1,8 +1,8 @@
-//! The longest times that a Takt participant saw: a property of its announcement (RTPS 2.5 §9.6.3, `PID_PROPERTY_LIST`).
+//! The longest latencies that a Takt participant has measured: a property of its announcement (RTPS 2.5 §9.6.3, `PID_PROPERTY_LIST`).
 //!
-//! The value of [`LATENCY_PROPERTY`] has an entry for each endpoint, separated by spaces: eight hexadecimal digits of its entity id, a
-//! colon, and nanoseconds. Of a reader it is the longest time from a sample's time stamp until it could be read, of a writer the longest
-//! call of `write`. The network's controller shows it beside the bound. Entries that cannot be read are passed over.
+//! The value of [`LATENCY_PROPERTY`] has one entry for each endpoint, separated by spaces: eight hexadecimal digits of its entity id, a
+//! colon, and nanoseconds. A reader reports the longest time from the source timestamp of a sample until the sample could be read. A writer
+//! reports its longest call of `write`. The network's controller shows the latency next to the bound. Malformed entries are ignored.
 
 use alloc::format;
 use alloc::string::String;
@@ -14,30 +14,30 @@ use crate::qos::Property;
 /// The name of the property.
 pub const LATENCY_PROPERTY: &str = "rt.latency";
 
-/// Endpoints in one report; further ones are left out.
+/// Endpoints in one report. The entries of further endpoints are ignored.
 pub const LATENCIES_MAX: usize = 32;
 
-/// The longest time that was seen of one endpoint.
+/// The longest latency of one endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ObservedLatency {
     /// The endpoint.
     pub entity: EntityId,
-    /// The time in nanoseconds.
+    /// The latency in nanoseconds.
     pub worst_ns: u64,
 }
 
 impl ObservedLatency {
-    /// Those that a participant reports.
+    /// The latencies that a participant reports.
     pub fn all_of(properties: &Property) -> impl Iterator<Item = Self> {
         let text = properties.get(LATENCY_PROPERTY).unwrap_or_default();
         text.split(' ').take(LATENCIES_MAX).filter_map(|entry| {
             let (entity, worst_ns) = entry.split_once(':')?;
             let (entity, worst_ns) = (u32::from_str_radix(entity, 16), worst_ns.parse());
-            Some(Self { entity: EntityId(entity.ok()?.to_be_bytes()), worst_ns: worst_ns.ok()? }) // tidy-allow(dropped-cause): it is passed over.
+            Some(Self { entity: EntityId(entity.ok()?.to_be_bytes()), worst_ns: worst_ns.ok()? }) // tidy-allow(dropped-cause): a malformed entry is ignored.
         })
     }
 
-    /// Puts these in place of what the properties say.
+    /// Sets the property to these latencies. An older report is replaced.
     pub fn put(reports: &[Self], properties: &mut Property) {
         let entry = |report: &Self| format!("{:08x}:{}", u32::from_be_bytes(report.entity.0), report.worst_ns);
         let entries: Vec<String> = reports.iter().take(LATENCIES_MAX).map(entry).collect();

@@ -1,11 +1,11 @@
-//! Why the network's controller refuses an endpoint: a parameter of Takt in the announcement that it made incompatible.
+//! The reason why the network's controller refuses an endpoint: a parameter in the announcement that the controller made incompatible.
 //!
-//! Vendor-specific parameter (RTPS 2.5 §9.6.3.1): four octets and a CDR string. A value without these octets is another vendor's and is
-//! skipped, as is one whose string cannot be read. The text comes from the network: it is cut, and characters that would disturb a
-//! terminal are left out.
+//! Vendor-specific parameter (RTPS 2.5 §9.6.3.1): four octets and a CDR string. A value without these octets belongs to another vendor and is
+//! ignored. A value with a malformed string is ignored, too. The text comes from the network: it is truncated, and control characters of
+//! a terminal are removed.
 //!
-//! A participant tells others of such refusals in a property of its own announcement ([`ReportedRefusal`]), since no one else sees the
-//! announcement that was made incompatible for it.
+//! The changed announcement reaches one participant only. That participant reports the refusal to others in a property of its own announcement
+//! ([`ReportedRefusal`]).
 
 use alloc::format;
 use alloc::string::String;
@@ -35,26 +35,26 @@ pub const REPORTED_REFUSALS_MAX: usize = 4;
 pub struct ReportedRefusal {
     /// The endpoint of the participant that reports.
     pub local: EntityId,
-    /// The other one.
+    /// The endpoint of the other participant.
     pub remote: Guid,
-    /// What the controller says.
+    /// The reason that the controller gives.
     pub reason: String,
 }
 
 impl ReportedRefusal {
-    /// Those that a participant reports. What cannot be read is passed over.
+    /// The refusals that a participant reports. Malformed lines are ignored.
     pub fn all_of(properties: &Property) -> impl Iterator<Item = Self> {
         let text = properties.get(REFUSALS_PROPERTY).unwrap_or_default();
         text.split('\n').take(REPORTED_REFUSALS_MAX).filter_map(|line| {
             let mut fields = line.splitn(3, ' ');
-            let local = u32::from_str_radix(fields.next()?, 16).ok()?; // tidy-allow(dropped-cause): it is passed over.
+            let local = u32::from_str_radix(fields.next()?, 16).ok()?; // tidy-allow(dropped-cause): a malformed line is ignored.
             let remote = u128::from_str_radix(fields.next()?, 16).ok()?; // tidy-allow(dropped-cause): the same.
             let reason = cut(fields.next()?).chars().filter(|c| !disturbs(*c)).collect();
             Some(Self { local: EntityId(local.to_be_bytes()), remote: Guid::from_bytes(remote.to_be_bytes()), reason })
         })
     }
 
-    /// Puts these in place of what the properties say.
+    /// Sets the property to these refusals. An older report is replaced.
     pub fn put(reports: &[Self], properties: &mut Property) {
         let line = |Self { local, remote, reason }: &Self| {
             let (local, remote) = (u32::from_be_bytes(local.0), u128::from_be_bytes(remote.to_bytes()));

@@ -1,9 +1,9 @@
-//! What Takt knows of an endpoint beyond the OMG's policies: how often a writer writes at most, how long its samples are at
-//! most, how soon a reader wants them.
+//! The timing contract of an endpoint, which the QoS policies of DDS lack: minimum separation and maximum size of the samples of a writer,
+//! end-to-end latency of a reader.
 //!
-//! They travel as `key=value;` in USER_DATA (DDS 1.4 §2.2.3.1), where other keys may stand beside them, and as properties
-//! (RTPS 2.5 §9.6.3), so that an endpoint of any vendor can have them. A property counts more than USER_DATA. Reading is
-//! lenient: unknown keys and values that are no numbers are passed over, and of a key that is there twice the first counts.
+//! The contract is sent as `key=value;` in USER_DATA (DDS 1.4 §2.2.3.1), next to keys of others, and as properties
+//! (RTPS 2.5 §9.6.3). So an endpoint of any vendor can declare it. A property overrides USER_DATA. The parser ignores unknown
+//! keys and values that are not numbers. The first of two equal keys counts.
 //!
 //! | key | unit | whose |
 //! |---|---|---|
