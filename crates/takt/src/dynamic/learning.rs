@@ -1,5 +1,5 @@
-//! Types from other participants: what an endpoint announces of its type, and the definitions that its participant
-//! gives out (XTypes 1.3 §7.6.3.3).
+//! Types of remote endpoints: the TypeInformation that an endpoint announces, and the type definitions that the TypeLookup service
+//! of its participant returns (XTypes 1.3 §7.6.3.3).
 
 use std::fmt;
 use std::time::Duration as StdDuration;
@@ -21,7 +21,7 @@ use crate::{DomainParticipant, Duration, Error, Result};
 
 /// How long one request waits for its answer before it is sent again, in the other form.
 const PATIENCE: StdDuration = StdDuration::from_millis(500);
-/// How often to look whether an endpoint of the topic has appeared.
+/// The period of the search for an endpoint of the topic.
 const LOOK_PERIOD: StdDuration = StdDuration::from_millis(20);
 /// Answers in a row that bring nothing new before a server counts as not knowing the types.
 const FUTILE_ANSWERS_MAX: u32 = 2;
@@ -35,21 +35,21 @@ pub enum TypeUnavailable {
         /// The topic.
         topic_name: String,
     },
-    /// The endpoint announces nothing of its type but the name.
+    /// The endpoint announces only the name of its type.
     NotAnnounced {
         /// The endpoint.
         endpoint: Guid,
         /// The name of its type.
         type_name: String,
     },
-    /// What it announces of its type cannot be read.
+    /// The TypeInformation of the endpoint is malformed.
     Malformed {
         /// The endpoint.
         endpoint: Guid,
         /// What is wrong.
         what: String,
     },
-    /// Its participant has no service that gives out types.
+    /// Its participant has no TypeLookup service.
     NoService {
         /// The endpoint.
         endpoint: Guid,
@@ -59,14 +59,14 @@ pub enum TypeUnavailable {
         /// The endpoint.
         endpoint: Guid,
     },
-    /// Its participant answered without what was asked for.
+    /// The answers of its participant lack definitions.
     Incomplete {
         /// The endpoint.
         endpoint: Guid,
         /// How many definitions are missing.
         missing: usize,
     },
-    /// The definitions are there and make no type that can be worked with.
+    /// The definitions are complete, and the type is not supported.
     Unusable {
         /// The name of the type.
         type_name: String,
@@ -150,12 +150,12 @@ pub(crate) fn announce<T: TypeSupport>(core: &mut Participant) -> Option<Vec<u8>
     (known && offer(core, &types, &information)).then(|| information.to_bytes())
 }
 
-/// What comes of comparing the types of a writer and a reader; see [`DomainParticipant::compare_types`].
+/// The result of a comparison of the types of a writer and a reader; see [`DomainParticipant::compare_types`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeComparison {
     /// The pair matches as far as the types go.
     Fit,
-    /// It does, but other implementations may refuse it.
+    /// The pair matches, and other implementations may refuse to match it.
     FitWithCaution {
         /// The members that differ, and how.
         what: String,
@@ -251,8 +251,8 @@ impl DomainParticipant {
         Ok(Definition { root: form.type_id, types })
     }
 
-    /// Learns the type of a topic from whoever writes or reads it. Waits up to `timeout` for an endpoint to appear and
-    /// for its participant to answer; writers are asked first.
+    /// Learns the type of a topic from a remote writer or reader. Waits up to `timeout` until an endpoint is discovered and its participant
+    /// answers. Writers are asked before readers.
     ///
     /// # Errors
     /// [`Error::TypeUnavailable`] with the reason, [`Error::BadParameter`] for a negative timeout.
@@ -265,7 +265,7 @@ impl DomainParticipant {
         loop {
             let (publications, subscriptions) = self.endpoints_of(topic_name)?;
             let sources = publications.iter().map(TypeSource::from).chain(subscriptions.iter().map(TypeSource::from));
-            // One that announces its type is worth more than one that was there first.
+            // Endpoints that announce their type come first.
             let mut sources: Vec<_> = sources.collect();
             sources.sort_by_key(|source| source.information.is_none());
             for source in sources {
@@ -339,7 +339,7 @@ impl DomainParticipant {
         })
     }
 
-    /// Lets discovery go on for a moment.
+    /// Lets discovery run for one [`LOOK_PERIOD`].
     fn linger(&self, now: Instant) -> Result<()> {
         let until = Some(now.after(LOOK_PERIOD));
         match self.engine().block_on(&EventCount::new(), || until, |_, _| Ok(None::<()>)) {
@@ -410,8 +410,8 @@ struct Request {
     repetition: Instant,
 }
 
-/// What was asked of an endpoint's participant, and what it has answered: all definitions that make up one type. Has at most one request
-/// with the core at a time.
+/// The requests to the participant of an endpoint, and its answers, until all definitions of one type are there. At most one request is
+/// outstanding.
 #[derive(Debug)]
 struct Inquiry {
     endpoint: Guid,
@@ -453,7 +453,7 @@ impl Inquiry {
         }
     }
 
-    /// Does what can be done without waiting. True if all definitions are there.
+    /// Takes the next steps that need no waiting. True if all definitions are there.
     fn step(&mut self, engine: &Engine, deadline: Option<Instant>) -> Result<bool> {
         let endpoint = self.endpoint;
         if self.answer.is_none() && self.request.is_some() {
@@ -476,7 +476,7 @@ impl Inquiry {
                 self.cancel(&mut driver.core);
                 Ok(())
             })?;
-            // Which form a server understands cannot be seen from outside.
+            // A server does not announce which form it understands.
             self.form = self.form.other();
         }
         if is_late {
@@ -494,7 +494,7 @@ impl Inquiry {
         if !engine.look(|driver| Ok(driver.core.serves_types(whom)))? {
             return Err(TypeUnavailable::NoService { endpoint: self.endpoint }.into());
         }
-        // The list may be wrong, or more than an answer holds: what is known to be missing is asked for in the end.
+        // The announced list may be wrong, or longer than one answer: later requests name the definitions that are known to be missing.
         self.wanted.retain(|identifier| self.types.get(identifier).is_none());
         if self.wanted.is_empty() || self.futile > 0 {
             self.wanted = missing;
@@ -508,7 +508,7 @@ impl Inquiry {
         Ok(())
     }
 
-    /// Keeps what is right in the answer to a request.
+    /// Keeps the definitions of an answer that were requested and that match their identifiers.
     fn keep(&mut self, answer: TypeAnswer, wanted: &[TypeIdentifier]) -> Result<()> {
         let (endpoint, before) = (self.endpoint, self.types.len());
         match answer {
@@ -523,7 +523,8 @@ impl Inquiry {
                     }
                 }
             }
-            // The hashes are over little endian; nobody was seen to answer otherwise to a request that is.
+            // A type identifier is the hash of the definition in little endian. No known implementation answers a little-endian request in
+            // big endian.
             TypeAnswer::Types { .. } => {
                 return Err(TypeUnavailable::Malformed { endpoint, what: "definitions in big endian".into() }.into());
             }
@@ -546,8 +547,8 @@ pub struct TypeLearning {
 }
 
 impl TypeLearning {
-    /// Does what can be done without waiting. None while an answer is missing; to be called again after that, at least every 500 ms for a
-    /// request that has to be repeated. Not to be called after it returned a type or an error.
+    /// Takes the next steps that need no waiting. Returns `None` while an answer is missing. Call it again when answers may have arrived, and at
+    /// least every 500 ms, so that it repeats a lost request. Do not call it after it has returned a type or an error.
     ///
     /// # Errors
     /// [`Error::TypeUnavailable`] with the reason, also when the time is over; [`Error::OutOfResources`] if too many requests wait.
