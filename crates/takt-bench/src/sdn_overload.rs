@@ -55,9 +55,10 @@ const DOMAIN_FIRST: u32 = 1;
 /// Octets that the contract has besides the data of a sample: encapsulation, number, time and length, and 60 octets of statistics that
 /// Fast DDS 3 appends to each of two datagrams.
 const SERIALIZED_MORE: usize = 152;
-/// A sample may leave its host so late.
+/// The jitter of the contract: the longest delay of a sample in its host.
 const JITTER_MS: u64 = 20;
-/// What the network may take. It is generous: the bound is reported, and what is measured is compared with the paper's limit.
+/// The end-to-end limit of the contract. It exceeds the 1 ms of the paper, so that slow links and several switches are admitted, too. The
+/// tables report the bound that the controller proves.
 const LIMIT_MS: u64 = 50;
 
 /// The experiment.

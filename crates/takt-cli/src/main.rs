@@ -102,7 +102,10 @@ impl Command {
     }
 }
 
-/// The command line; if there is none to run, help, version or what is wrong is written, and the exit code returned.
+/// Parses the command line.
+///
+/// # Errors
+/// The exit code, if there is no command to run. Help, the version or the error is written before.
 fn parse() -> Result<Cli, ExitCode> {
     Cli::try_parse().map_err(|error| {
         let written = error.print().and_then(|()| std::io::stdout().flush());

@@ -29,7 +29,7 @@ impl Log {
         let seen = self.0.entry(name.to_owned()).or_default();
         if is_valid {
             let number = value["x"].as_u64().ok_or_else(|| format!("it has no number: {line}"))?;
-            // A writer whose lease had ended is matched anew, as one that the reader has not known.
+            // After its lease expired, a writer matches like a new one: its samples begin with the first again.
             let is_new_match = seen.has_no_writer && number == 1;
             if number != seen.last + 1 && !is_new_match {
                 return Err(format!("{number} of {name} comes after {}", seen.last));
