@@ -21,8 +21,8 @@ use crate::{Options, Result};
 const LEAD_MAX: i64 = 512;
 /// Between two attempts to pass on what found no room at the serving writer.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
-/// Changes that one attempt finds no room for; what follows waits for the next attempt.
-const ROOMLESS_MAX: usize = 16;
+/// Refusals that end a repeated attempt. The next one begins behind them.
+const REFUSALS_MAX: usize = 16;
 /// Between two attempts to create the writer that serves a topic.
 const SERVING_PAUSE: Duration = Duration::from_secs(5);
 
@@ -113,16 +113,15 @@ pub(crate) struct Group {
 struct Roomless {
     writers: HashSet<Guid>,
     instances: HashSet<InstanceHandle>,
-    /// Changes that the writer was asked to take, and had no room for.
-    refusals: usize,
+    /// Number from which on the next repeated attempt asks for room.
+    next: u64,
     /// When the writer was last asked for room for all of them.
     since: Option<Instant>,
 }
 
 impl Roomless {
     fn precedes(&self, record: &Record) -> bool {
-        let is_of_either = self.writers.contains(&record.origin.writer) || self.instances.contains(&record.instance);
-        is_of_either || self.refusals >= ROOMLESS_MAX
+        self.writers.contains(&record.origin.writer) || self.instances.contains(&record.instance)
     }
 
     fn add(&mut self, record: &Record) {
@@ -386,23 +385,32 @@ impl Group {
     }
 
     /// Passes on what is committed. What finds no room stays, and is tried again after a pause, with what its original writer wrote
-    /// later and what came of its instance later.
+    /// later and what came of its instance later. A change is tried when it comes, so that only those wait for others. A repeated attempt
+    /// ends after [`REFUSALS_MAX`] refusals, and the next one goes on behind it.
     fn pass_on(&mut self, mut write: impl FnMut(&Record) -> takt::Result<bool>) -> Result<()> {
-        if self.roomless.since.is_some_and(|since| since.elapsed() >= ROOM_PAUSE) {
+        let is_repeated = self.roomless.since.is_some_and(|since| since.elapsed() >= ROOM_PAUSE);
+        // What comes for the first time is always tried.
+        let (before, tried_from) = (self.offered, self.roomless.next);
+        if is_repeated {
             (self.roomless, self.offered) = (Roomless::default(), 0);
         }
+        let mut refusals = 0;
         let numbers: Vec<u64> = self.kept.range(self.offered..self.committed).map(|(number, _)| *number).collect();
         self.offered = self.committed;
         for number in numbers {
             let Some(record) = self.kept.remove(&number) else { continue };
-            let written = if self.roomless.precedes(&record) { None } else { Some(write(&record)) };
+            let is_tried = number >= before || (number >= tried_from && refusals < REFUSALS_MAX);
+            let written = if self.roomless.precedes(&record) || !is_tried { None } else { Some(write(&record)) };
             match written.transpose() {
                 Ok(Some(true)) => {}
                 Ok(tried) => {
                     self.roomless.add(&record);
                     self.roomless.since.get_or_insert_with(Instant::now);
                     if tried.is_some() {
-                        self.roomless.refusals += 1;
+                        refusals += 1;
+                        if refusals == REFUSALS_MAX && number < before {
+                            self.roomless.next = number + 1;
+                        }
                         self.note_unserved(
                             &record,
                             "the history of the serving writer is full; served when it has room",

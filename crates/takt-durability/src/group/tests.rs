@@ -168,16 +168,35 @@ fn changes_without_room_at_the_writer_are_passed_on_in_order_and_once_when_it_ha
 }
 
 #[test]
-fn attempt_to_pass_on_ends_after_so_many_changes_without_room() {
-    let mut group = persistent(History::KeepAll);
+fn changes_that_find_room_wait_for_none_of_another_writer_and_instance() {
+    let mut group = persistent(History::KeepLast(1));
     let records = (0..100).map(|number| record(number, 1, number, ChangeKind::Alive));
     assert_eq!(keep(&mut group, records, 10_000), None);
-    let offered = std::cell::Cell::new(0);
-    let taken = passed_on(&mut group, |_| {
-        offered.set(offered.get() + 1);
-        false
-    });
-    assert_eq!((taken.len(), offered.get(), group.unserved()), (0, ROOMLESS_MAX, 100));
+    assert_eq!(passed_on(&mut group, |_| false), []);
+    assert_eq!(keep(&mut group, [record(200, 1, 200, ChangeKind::Alive)], 10_000), None);
+    assert_eq!(passed_on(&mut group, |_| true), [(200, 1)], "it neither waits for the pause nor for the others");
+    assert_eq!(group.unserved(), 100);
+}
+
+#[test]
+fn repeated_attempt_ends_after_so_many_refusals_and_the_next_one_goes_on_behind_them() {
+    let mut group = persistent(History::KeepAll);
+    let records = (0..40).map(|number| record(number, 1, number, ChangeKind::Alive));
+    assert_eq!(keep(&mut group, records, 10_000), None);
+    assert_eq!(passed_on(&mut group, |_| false), []);
+    let mut offered = || {
+        let offered = std::cell::RefCell::new(Vec::new());
+        group.roomless.since = Instant::now().checked_sub(ROOM_PAUSE);
+        passed_on(&mut group, |record| {
+            offered.borrow_mut().push(record.origin.writer.to_bytes()[0]);
+            false
+        });
+        offered.into_inner()
+    };
+    for expected in [0..16, 16..32, 32..40, 0..16] {
+        assert!(offered().into_iter().eq(expected.clone()), "{expected:?}");
+    }
+    assert_eq!(group.unserved(), 40);
 }
 
 #[test]
