@@ -254,19 +254,25 @@ mod tests {
         assert_eq!(looks(&mut checker, |_| Some(0)), Some(2 + DELIVERY_PERIODS + 3 * 4), "seed 60382");
     }
 
+    /// A KEEP_LAST 1 reader of topic 0 that is matched with so many writers.
+    fn keep_last_1_reader(checker: &mut Checker, writers: u8) -> EndpointId {
+        let qos = QosPlan { reliable: true, keep_last: Some(1), ..QosPlan::default() };
+        let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
+        let reader = checker.created(guid(0), 0, qos, false);
+        let guids: Vec<_> = (1..=writers).map(guid).collect();
+        for writer in &guids {
+            let id = checker.created(*writer, 0, qos, true);
+            checker.matched(0, id, &[guid(0)], 1);
+        }
+        checker.matched(0, reader, &guids, u32::from(writers));
+        reader
+    }
+
     #[test]
     fn stalled_reader_may_lose_samples_of_one_writer_to_those_of_another() {
         let breaks = |writers: u8, is_written_before: bool| {
             let mut checker = Checker::default();
-            let qos = QosPlan { reliable: true, keep_last: Some(1), ..QosPlan::default() };
-            let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
-            let reader = checker.created(guid(0), 0, qos, false);
-            let guids: Vec<_> = (1..=writers).map(guid).collect();
-            for writer in &guids {
-                let id = checker.created(*writer, 0, qos, true);
-                checker.matched(0, id, &[guid(0)], 1);
-            }
-            checker.matched(0, reader, &guids, u32::from(writers));
+            let reader = keep_last_1_reader(&mut checker, writers);
             if is_written_before {
                 checker.wrote(0, Timestamp::ZERO, 1, SAMPLE);
             }
@@ -297,15 +303,7 @@ mod tests {
         let breaks = |ordered_access: bool, writers: u8| {
             let mut checker = Checker::default();
             checker.present(Presentation { access_scope: AccessScope::Group, coherent_access: false, ordered_access });
-            let qos = QosPlan { reliable: true, keep_last: Some(1), ..QosPlan::default() };
-            let guid = |id: u8| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN };
-            let reader = checker.created(guid(0), 0, qos, false);
-            let guids: Vec<_> = (1..=writers).map(guid).collect();
-            for writer in &guids {
-                let id = checker.created(*writer, 0, qos, true);
-                checker.matched(0, id, &[guid(0)], 1);
-            }
-            checker.matched(0, reader, &guids, u32::from(writers));
+            keep_last_1_reader(&mut checker, writers);
             checker.wrote(0, Timestamp::ZERO, 1, SAMPLE);
             looks(&mut checker, |_| Some(0)).is_some()
         };
