@@ -34,6 +34,12 @@ fn loopback(domain_id: u32) -> UdpConfig {
     UdpConfig { interfaces: InterfaceSelection::Named(vec!["lo".into()]), ..UdpConfig::new(domain_id) }
 }
 
+/// A domain of the test's own. None of its ports is one that the kernel gives to a socket of somebody else, for whom
+/// datagrams may still be under way.
+fn own_loopback() -> UdpConfig {
+    loopback(domain::domain())
+}
+
 fn open(config: &UdpConfig) -> UdpTransport {
     UdpTransport::open(config).expect("loopback can be used")
 }

@@ -3,7 +3,7 @@
 use takt_transport::{FlowId, FlowSpec, Scan, Transport};
 use takt_wire::Locator;
 
-use super::{loopback, open, send};
+use super::{loopback, open, own_loopback, send};
 
 fn urgent(transport: &mut impl Transport, transport_priority: i32) -> (FlowId, Locator) {
     let (flow, reached_by) =
@@ -77,7 +77,8 @@ fn a_flood_of_what_is_urgent_lets_others_pass() {
 
 #[test]
 fn a_call_for_common_datagrams_has_no_urgent_ones() {
-    let (mut from, mut to) = (open(&loopback(167)), open(&loopback(167)));
+    let config = own_loopback();
+    let (mut from, mut to) = (open(&config), open(&config));
     let default = to.locators().default_unicast[0];
     let (brake, to_brake) = urgent(&mut to, 46);
     for (number, destination) in [(1, to_brake), (2, default), (3, to_brake), (4, default)] {
