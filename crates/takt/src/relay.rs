@@ -243,7 +243,9 @@ impl RelayWriter {
         })
     }
 
-    /// Forgets an instance with all its changes: late joiners do not hear of it. Readers that have it keep it.
+    /// Forgets an instance with its changes. Each change is removed as soon as all matched reliable readers have acknowledged it; readers
+    /// that are matched after that do not hear of it. Readers that have it keep it. Changes that are written later are not forgotten. Until
+    /// all are removed the instance counts for `max_instances`, and [`write`](Self::write) finds no room where this limit is in the way.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.
@@ -252,8 +254,7 @@ impl RelayWriter {
         core.engine.call(|driver, _| Ok(driver.core.forget_instance(core.handle, instance)?))
     }
 
-    /// Forgets the changes of an original writer above a number, as far as they are sent and acknowledged: late joiners do not
-    /// hear of them. Readers that have them keep them.
+    /// Forgets the changes of an original writer above a number, as [`forget`](Self::forget) does those of an instance.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`] after the participant was closed.

@@ -67,16 +67,19 @@ impl Participant {
         })
     }
 
-    /// A relay forgets an instance with all its changes; late joiners do not hear of it.
+    /// A relay forgets an instance with its changes, each of them as soon as all matched reliable readers have acknowledged it. Readers
+    /// that are matched after that do not hear of it.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
     pub fn forget_instance(&mut self, handle: WriterHandle, instance: InstanceHandle) -> Result<(), Error> {
-        self.writer(handle)?.forget_instance(instance);
+        let Self { writers, ctx, .. } = self;
+        live_writer(writers, handle)?.forget_instance(ctx, instance);
         Ok(())
     }
 
-    /// A relay forgets the changes that it has sent of an original writer above a number; late joiners do not hear of them.
+    /// A relay forgets the changes of an original writer above a number, each of them as soon as all matched reliable readers have
+    /// acknowledged it. Readers that are matched after that do not hear of them.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].

@@ -64,6 +64,8 @@ pub(crate) struct Change {
     pub(crate) rejected: Verdicts,
     /// It ends a coherent set of which no sample is left.
     is_bare: bool,
+    /// It goes as soon as it is settled.
+    pub(crate) is_forgotten: bool,
     instance: u32,
     previous_in_instance: u32,
     next_in_instance: u32,
@@ -145,6 +147,8 @@ pub(crate) struct WriterHistory {
     instances: Vec<Chain>,
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
+    /// Changes that go as soon as they are settled.
+    forgotten: usize,
     /// Changes that expire, by slot.
     expiries: Schedule<Expiry>,
     /// Entries that were looked at to make room, since they were last asked for.
@@ -169,6 +173,7 @@ impl WriterHistory {
             instances: Vec::new(),
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
+            forgotten: 0,
             expiries: Schedule::new(),
             looked_at: Cell::new(0),
         }
@@ -567,7 +572,36 @@ impl WriterHistory {
         }
     }
 
-    /// Removes a change and frees its memory, and its instance if it unregistered that and is the last of it.
+    /// Whether changes wait to be settled, with which they go.
+    pub(crate) fn has_forgotten(&self) -> bool {
+        self.forgotten > 0
+    }
+
+    /// A change goes when it is settled; at once if it is.
+    pub(crate) fn forget(&mut self, sn: SequenceNumber) {
+        let Ok(place) = self.find(sn) else { return };
+        let Some(change) = self.changes.get_mut(self.order[place].1 as usize) else { return };
+        self.forgotten += usize::from(!core::mem::replace(&mut change.is_forgotten, true));
+        if sn <= self.settled {
+            self.remove(sn);
+        }
+    }
+
+    /// An instance goes with all its changes, each of them when it is settled. Returns how many it has.
+    pub(crate) fn forget_instance(&mut self, key_hash: KeyHash) -> usize {
+        let Some(&instance) = self.by_handle.get(&InstanceHandle(key_hash)) else { return 0 };
+        let Chain { oldest: mut slot, count, .. } = self.instances[instance as usize];
+        if count == 0 {
+            self.free_instance(instance, key_hash);
+        }
+        while let Some(&Change { sn, next_in_instance, .. }) = self.changes.get(slot as usize) {
+            slot = next_in_instance;
+            self.forget(sn);
+        }
+        count
+    }
+
+    /// Removes a change and frees its memory, and its instance if it is the last of it and has unregistered it, or is forgotten.
     pub(crate) fn remove(&mut self, sn: SequenceNumber) {
         let Ok(place) = self.find(sn) else { return };
         let slot = core::mem::replace(&mut self.order[place].1, NONE);
@@ -577,7 +611,8 @@ impl WriterHistory {
         while self.order.front().is_some_and(|(_, slot)| *slot == NONE) {
             self.order.pop_front();
         }
-        let Change { payload, place, expiry, is_bare, .. } = self.changes[slot as usize];
+        let Change { payload, place, expiry, is_bare, is_forgotten, .. } = self.changes[slot as usize];
+        self.forgotten -= usize::from(is_forgotten);
         self.pool.release(payload);
         self.free.push(slot);
         if is_bare {
@@ -613,15 +648,19 @@ impl WriterHistory {
     }
 
     fn unlink_from_instance(&mut self, slot: u32) {
-        let Change { kind, key_hash, instance, .. } = self.changes[slot as usize];
+        let Change { kind, key_hash, instance, is_forgotten, .. } = self.changes[slot as usize];
         let mut chain = self.instances[instance as usize];
         self.unlink(&mut chain, slot);
         self.instances[instance as usize] = chain;
         let unregisters = matches!(kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
-        if chain.count == 0 && unregisters {
-            self.by_handle.remove(&InstanceHandle(key_hash));
-            self.free_instances.push(instance);
+        if chain.count == 0 && (unregisters || is_forgotten) {
+            self.free_instance(instance, key_hash);
         }
+    }
+
+    fn free_instance(&mut self, instance: u32, key_hash: KeyHash) {
+        self.by_handle.remove(&InstanceHandle(key_hash));
+        self.free_instances.push(instance);
     }
 
     /// Changes will expire: makes room to keep account of it.
@@ -658,6 +697,7 @@ impl WriterHistory {
             expiry,
             rejected: 0,
             is_bare: false,
+            is_forgotten: false,
             instance: NONE,
             previous_in_instance: NONE,
             next_in_instance: NONE,

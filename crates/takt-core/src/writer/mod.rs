@@ -425,7 +425,12 @@ impl Writer {
             }
             Full::Memory | Full::TooLarge => memory,
         };
-        if !matches!(full, Full::Instances | Full::TooLarge) && self.may_find_room(ctx) {
+        let is_for_good = match full {
+            Full::TooLarge => true,
+            Full::Instances => !self.history.has_forgotten(),
+            Full::Samples | Full::SamplesOfInstance | Full::Memory => !self.may_find_room(ctx),
+        };
+        if !is_for_good {
             self.space_wanted = true;
             return WriteError::WouldBlock;
         }
@@ -565,21 +570,20 @@ impl Writer {
         self.route.more += route::HEADROOM_FOR_ORIGIN;
     }
 
-    /// Nobody need hear of an instance any more, of which all was sent.
-    pub(crate) fn forget_instance(&mut self, instance: InstanceHandle) {
-        self.history.remove_instance(instance.0, self.history.settled.min(self.cursor.sn.prev()));
+    /// Nobody need hear of an instance any more, once its changes are settled. A step for each of them.
+    pub(crate) fn forget_instance(&mut self, ctx: &mut Context, instance: InstanceHandle) {
+        ctx.work.steps(self.history.forget_instance(instance.0));
     }
 
-    /// Late joiners need not hear of what an original writer is said to have written above a number. A step for each change.
+    /// Nobody need hear of what an original writer is said to have written above a number, once it is settled. A step for each change.
     pub(crate) fn forget_relayed(&mut self, ctx: &mut Context, origin: Guid, above: SequenceNumber) {
-        let upto = self.history.settled.min(self.cursor.sn.prev());
         let mut next = SequenceNumber::FIRST;
-        while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= upto) {
+        while let Some(change) = self.history.at_or_after(next) {
             ctx.work.steps(1);
             let sn = change.sn;
             let is_doubted = |by: SampleIdentity| by.writer == origin && by.sn > above;
             if self.history.origin_of(change).is_some_and(is_doubted) {
-                self.history.remove(sn);
+                self.history.forget(sn);
             }
             next = sn.next();
         }
@@ -600,11 +604,11 @@ impl Writer {
         let mut next = self.history.settled.next();
         while let Some(change) = self.history.at_or_after(next).filter(|change| change.sn <= low) {
             ctx.work.steps(1);
-            let Change { sn, kind, key_hash, flight_len, place: Place { ends, .. }, .. } = *change;
+            let Change { sn, kind, key_hash, flight_len, is_forgotten, place: Place { ends, .. }, .. } = *change;
             if sn > self.window_start {
                 self.in_flight_bytes -= flight_len as usize;
             }
-            if !self.keeps_history || (ends && self.history.is_set_gone(sn)) {
+            if !self.keeps_history || is_forgotten || (ends && self.history.is_set_gone(sn)) {
                 self.history.remove(sn);
             } else if kind == ChangeKind::DisposedUnregistered && !self.relays {
                 self.history.remove_instance(key_hash, sn);

@@ -3,7 +3,9 @@
 
 use crate::network::*;
 use std::time::Duration;
-use takt_core::{ChangeKind, DURABILITY_SERVICE, NewChange, ReaderHandle, WriterHandle};
+use takt_core::{
+    ChangeKind, DURABILITY_SERVICE, Event, InstanceHandle, NewChange, ReaderHandle, WriteError, WriterHandle,
+};
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::qos::*;
 use takt_wire::{Guid, SequenceNumber};
@@ -329,6 +331,83 @@ fn forged_original_number_is_told_from_what_the_writer_announced_and_can_be_forg
     let mut got = numbers(&mut network, 3, late);
     got.sort_unstable();
     assert_eq!(got, [0, 1, 2], "the forged one is not among them");
+}
+
+/// A service's writer of a keyed topic for two instances at most, and a reader of it.
+fn relay_of_two_instances(network: &mut Network) -> (WriterHandle, ReaderHandle) {
+    let limits = ResourceLimits { max_instances: Some(2), ..ResourceLimits::default() };
+    let qos = DataWriterQos { resource_limits: limits, ..durable_writer(History::KeepAll) };
+    let writer = network.nodes[0].prepare_writer(network.now, writer_spec("T", true, qos)).expect("the writer is good");
+    network.nodes[0].make_relay(writer).expect("it lives");
+    network.nodes[0].enable_writer(network.now, writer).expect("it can be enabled");
+    let reader = network.reader(1, reader_spec("T", true, durable_reader()));
+    network.await_match((0, writer), (1, reader));
+    (writer, reader)
+}
+
+fn relay_instance(
+    network: &mut Network,
+    writer: WriterHandle,
+    kind: ChangeKind,
+    key: u8,
+    number: i64,
+) -> Result<(), WriteError> {
+    let payload = if kind == ChangeKind::Alive { payload(u32::from(key), 20) } else { Vec::new() };
+    let change =
+        NewChange { kind, key_hash: hash(key), source_timestamp: None, destinations: &[], payload_len: payload.len() };
+    let origin = SampleIdentity { writer: Guid::UNKNOWN, sn: SequenceNumber(number) };
+    network.nodes[0].relay(network.now, writer, &change, origin, &payload).map(|_| ())
+}
+
+#[test]
+fn forgotten_instance_goes_when_a_reader_that_was_cut_off_acknowledges_it() {
+    let mut network = Network::new(3, 97);
+    let (writer, reader) = relay_of_two_instances(&mut network);
+    network.cut = vec![1];
+    for (key, number) in [(1, 1), (2, 2)] {
+        relay_instance(&mut network, writer, ChangeKind::Alive, key, number).expect("there is room");
+    }
+    relay_instance(&mut network, writer, ChangeKind::Disposed, 1, 3).expect("its instance is there");
+    network.run(100);
+    network.nodes[0].forget_instance(writer, InstanceHandle(hash(1))).expect("it lives");
+    let full = relay_instance(&mut network, writer, ChangeKind::Alive, 3, 4).expect_err("the reader may ask for it");
+    assert!(matches!(full, WriteError::WouldBlock), "room will come: {full:?}");
+    network.events(0);
+    network.cut.clear();
+    let mut has_space = false;
+    assert!(network.run_until(5_000, |network| {
+        has_space |= network.events(0).iter().any(|event| matches!(event, Event::WriterSpace(_)));
+        has_space
+    }));
+    assert_eq!(network.take_all(1, reader).len(), 3, "the reader misses nothing");
+    relay_instance(&mut network, writer, ChangeKind::Alive, 3, 4).expect("the forgotten one is gone");
+    let full = relay_instance(&mut network, writer, ChangeKind::Alive, 4, 5).expect_err("two instances are there");
+    assert!(matches!(full, WriteError::Refused(_)), "no room will come: {full:?}");
+    let late = network.reader(2, reader_spec("T", true, durable_reader()));
+    network.await_match((0, writer), (2, late));
+    network.run(2_000);
+    let got = network.take_all(2, late);
+    let keys: Vec<u8> = got.iter().map(|(_, bytes)| bytes[4]).collect();
+    assert_eq!(keys, [2, 3], "a late joiner does not hear of it");
+}
+
+#[test]
+fn forgotten_instance_that_is_written_again_keeps_what_is_new() {
+    let mut network = Network::new(3, 98);
+    let (writer, reader) = relay_of_two_instances(&mut network);
+    network.cut = vec![1];
+    relay_instance(&mut network, writer, ChangeKind::Alive, 1, 1).expect("there is room");
+    network.run(100);
+    network.nodes[0].forget_instance(writer, InstanceHandle(hash(1))).expect("it lives");
+    relay_instance(&mut network, writer, ChangeKind::Alive, 1, 2).expect("its instance is there");
+    network.cut.clear();
+    assert!(network.run_until(5_000, |network| network.nodes[0].is_acknowledged(writer, None).expect("it lives")));
+    assert_eq!(network.take_all(1, reader).len(), 2);
+    let late = network.reader(2, reader_spec("T", true, durable_reader()));
+    network.await_match((0, writer), (2, late));
+    network.run(2_000);
+    let numbers: Vec<_> = network.take_all(2, late).iter().map(|(info, _)| info.origin.sn.0).collect();
+    assert_eq!(numbers, [2]);
 }
 
 /// A TRANSIENT writer and a reader of it that has shown `0..5`, with a service of which the reader knows.
