@@ -113,10 +113,16 @@ impl Participant {
         payload: &[u8],
         farewell: bool,
     ) {
-        let Some(prefix) = self.remotes.get(index).map(|remote| remote.prefix) else { return };
+        let Some(remote) = self.remotes.get(index) else { return };
+        let (prefix, former) = (remote.prefix, remote.challenged_at());
+        let credit = remote.probation.as_ref().map_or(0, Probation::credit);
         self.remove_participant(now, prefix, super::Departure::Silence);
         self.handle_news(now, from, data, payload);
-        if farewell && let Some(&index) = self.remote_by_prefix.get(&prefix) {
+        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
+        if let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) {
+            probation.follow(former, credit);
+        }
+        if farewell {
             self.say_farewell_to(now, index);
         }
     }
@@ -141,6 +147,7 @@ impl Participant {
 
     /// A participant says where it has gone: it is to prove that.
     fn begin_move(&mut self, index: u32, news: News, path: Path) {
+        let former = self.remotes.get(index).map(Remote::challenged_at).unwrap_or_default();
         self.cancel_move(index);
         let footprint = size_of::<Move>() + news.footprint();
         let limits = self.ctx.limits;
@@ -151,7 +158,8 @@ impl Participant {
             self.ctx.counters.refused_remote_entities += 1;
             return;
         }
-        let probation = Probation::of_acquaintance(&mut self.ctx);
+        let mut probation = Probation::of_acquaintance(&mut self.ctx);
+        probation.follow(former, 0);
         probation.set_index(index, &mut self.ctx);
         remote.footprint += footprint;
         self.discovery_bytes += footprint;
@@ -360,10 +368,11 @@ impl Participant {
 
     fn try_way(&mut self, index: u32, news: News, path: Path) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
+        let former = remote.challenged_at();
         match &mut remote.probation {
             Some(probation) => {
                 remote.metatraffic = path;
-                probation.begin_again();
+                probation.begin_again(former);
                 self.queue_letter(index);
             }
             None if news.data.vendor_id == VendorId::TAKT => self.begin_move(index, news, path),

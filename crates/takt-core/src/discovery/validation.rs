@@ -27,6 +27,7 @@ use crate::timer::{TimerId, TimerKind};
 use crate::writer::Path;
 use alloc::collections::VecDeque;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use takt_exec::Priority;
@@ -63,6 +64,9 @@ const LEAST_CHALLENGE_PERIOD: Duration = Duration::from_millis(5);
 const CHALLENGE_DOUBLINGS: u32 = 6;
 /// Wrong answers after which a participant is not believed any more, so that guessing is of no use.
 const WRONG_ANSWERS_MAX: u32 = 3;
+
+/// Former addresses of a participant on trial whose answers may still be under way; the oldest gives way.
+const FORMER_MAX: usize = 4;
 
 /// Lost participants that are remembered with their address; the oldest gives way.
 const KNOWN_MAX: usize = 256;
@@ -102,6 +106,8 @@ pub(crate) struct Probation {
     /// Which of the two challenges it has answered.
     answered: [bool; 2],
     wrong_answers: u32,
+    /// Where it was challenged before it moved: answers from there are late, not wrong.
+    former: Vec<Locator>,
     /// That it does not answer was notified, or is not to be: it has proven another address.
     is_reported: bool,
 }
@@ -141,6 +147,7 @@ impl Probation {
             challenge_due: true,
             answered: [false; 2],
             wrong_answers: 0,
+            former: Vec::new(),
             is_reported: false,
         }
     }
@@ -150,10 +157,21 @@ impl Probation {
         Self { greeting_due: false, is_reported: true, ..Self::new(ctx) }
     }
 
-    /// What it has proven was of another address.
-    pub(super) fn begin_again(&mut self) {
+    /// What it has proven was of other addresses.
+    pub(super) fn begin_again(&mut self, former: Vec<Locator>) {
         self.answered = [false; 2];
         self.challenge_due = true;
+        self.former = former;
+    }
+
+    /// It has moved to another address, where it is met anew. What it has sent so far still counts.
+    pub(super) fn follow(&mut self, former: Vec<Locator>, credit: usize) {
+        self.former = former;
+        self.credit = credit;
+    }
+
+    pub(super) fn credit(&self) -> usize {
+        self.credit
     }
 
     pub(super) fn close(self, ctx: &mut Context) {
@@ -243,6 +261,15 @@ impl Validation {
 }
 
 impl Remote {
+    /// Where it may have been challenged so far, the latest first.
+    pub(super) fn challenged_at(&self) -> Vec<Locator> {
+        let moving = self.moving.as_deref();
+        let of_move = moving.map(|moving| moving.path.locator);
+        let probations = moving.map(|moving| &moving.probation).into_iter().chain(&self.probation);
+        let former = probations.flat_map(|probation| &probation.former).copied();
+        of_move.into_iter().chain([self.metatraffic.locator]).chain(former).take(FORMER_MAX).collect()
+    }
+
     /// So many octets came from it. Says whether they were put to its account.
     pub(super) fn receive_octets(&mut self, octets: usize) -> bool {
         self.probation.as_mut().map(|probation| probation.receive(octets)).is_some()
@@ -350,7 +377,11 @@ impl Participant {
         let Some(&index) = self.remote_by_prefix.get(&prefix).filter(|_| is_challenge(number)) else { return };
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let Some((probation, Path { locator: at, .. })) = remote.trial() else { return };
-        if number != self.validation.challenge(prefix, &at)[place] {
+        let is_answer_from = |at: &Locator| number == self.validation.challenge(prefix, at)[place];
+        if !is_answer_from(&at) {
+            if probation.former.iter().any(is_answer_from) {
+                return;
+            }
             probation.wrong_answers = probation.wrong_answers.saturating_add(1);
             self.ctx.counters.wrong_answers += 1;
             return;

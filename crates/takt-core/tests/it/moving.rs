@@ -151,6 +151,42 @@ fn a_link_is_lost_for_longer_than_the_lease() {
     assert_eq!(numbers, (0..10).map(|number| payload(number, 100)).collect::<Vec<_>>());
 }
 
+/// The challenge that was sent to an address last.
+fn challenge_to(node: &mut Participant, now: Instant, address: Locator) -> Vec<takt_wire::message::Heartbeat> {
+    let sent = outgoing(node, now);
+    let challenges = sent.iter().filter(|(to, _)| to.contains(&address)).map(|(_, bytes)| challenge_in(bytes));
+    challenges.filter(|challenge| !challenge.is_empty()).last().expect("the address is challenged")
+}
+
+/// Its answers to the challenge at its former address were under way when it moved, and some came twice.
+#[test]
+fn late_answers_from_a_former_address_are_not_wrong() {
+    let now = Instant(1_000_000_000);
+    let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
+    let mut mover = Puppet::of_ours(5);
+    mover.announce_itself(&mut node, now);
+    let first = challenge_to(&mut node, now, mover.address);
+    mover.address = elsewhere(5);
+    mover.announce_itself(&mut node, now);
+    let second = challenge_to(&mut node, now, mover.address);
+    (0..5).for_each(|_| mover.answer_challenge(&mut node, now, &first));
+    assert_eq!(node.counters().participants_validated, 0);
+    mover.answer_challenge(&mut node, now, &second);
+    assert_eq!((node.counters().participants_validated, node.counters().wrong_answers), (1, 0));
+
+    // Now it is known, and moves twice before it answers.
+    mover.address = elsewhere(6);
+    mover.announce_itself(&mut node, now);
+    let third = challenge_to(&mut node, now, mover.address);
+    mover.address = elsewhere(7);
+    mover.announce_itself(&mut node, now);
+    let fourth = challenge_to(&mut node, now, mover.address);
+    [&second, &third, &second, &third].iter().for_each(|late| mover.answer_challenge(&mut node, now, late));
+    assert_eq!(node.counters().participants_moved, 0);
+    mover.answer_challenge(&mut node, now, &fourth);
+    assert_eq!((node.counters().participants_moved, node.counters().wrong_answers), (1, 0));
+}
+
 /// Whoever says that a participant is elsewhere, and is not that participant, changes nothing.
 #[test]
 fn a_forged_move_does_not_stop_what_flows() {
