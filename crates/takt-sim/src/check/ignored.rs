@@ -112,7 +112,7 @@ impl Checker {
 
 #[cfg(test)]
 mod tests {
-    use takt_core::ChangeKind;
+    use takt_core::{ChangeKind, InstanceState};
     use takt_wire::{EntityId, Timestamp};
 
     use super::*;
@@ -160,6 +160,26 @@ mod tests {
             }
             assert!(checker.judge_ignored(writer, reader, 1).is_ok());
             assert!(checker.judge_ignored(writer, reader, 2).is_err(), "{:?}", what());
+        }
+    }
+
+    /// Whoever ignores a participant does not tell it of the end of a writer either.
+    #[test]
+    fn instance_of_a_deleted_writer_is_alive_only_for_whom_the_writer_ignores() {
+        for ignores in [false, true] {
+            let mut checker = Checker::default();
+            let writer = checker.created(guid(1), 0, QosPlan::default(), true);
+            let reader = checker.created(guid(2), 0, QosPlan::default(), false);
+            checker.matched(0, writer, &[guid(2)], 1);
+            checker.matched(0, reader, &[guid(1)], 1);
+            checker.states.insert((reader, 0), InstanceState::Alive);
+            if ignores {
+                checker.ignores(guid(1).prefix, Ignored::Participant(guid(2).prefix));
+            }
+            checker.gone(writer, 0);
+            checker.finish_instances(100);
+            let expected = (!ignores).then_some(Rule::Instance);
+            assert_eq!(checker.violation().map(|it| it.rule), expected, "ignores: {ignores}");
         }
     }
 }

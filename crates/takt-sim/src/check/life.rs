@@ -125,10 +125,13 @@ impl Checker {
 
     fn may_be(&self, reader: EndpointId, instance: u8, state: InstanceState) -> bool {
         let of_reader = || self.pairs.iter().filter(|((_, to), _)| *to == reader);
-        // One that is ignored does not know it: writers that it believes in live for it.
+        // One that is ignored does not know it: writers that it believes in live for it, and nobody tells it that they end.
         let is_ignored = self.is_ignored(reader);
-        let lives = |pair: &Pair| pair.is_matched() || (is_ignored && pair.is_known_to_reader());
-        if state == InstanceState::Alive && !of_reader().any(|(_, pair)| lives(pair)) {
+        let ends_unheard = |writer: EndpointId| self.hears_nothing_from(reader, self.endpoints[writer as usize].guid);
+        let lives = |((writer, _), pair): (&(EndpointId, EndpointId), &Pair)| {
+            pair.is_matched() || (is_ignored && (pair.is_known_to_reader() || ends_unheard(*writer)))
+        };
+        if state == InstanceState::Alive && !of_reader().any(lives) {
             return false;
         }
         let mut writers = of_reader();
