@@ -154,8 +154,8 @@ fn a_link_is_lost_for_longer_than_the_lease() {
 /// The challenge that was sent to an address last.
 fn challenge_to(node: &mut Participant, now: Instant, address: Locator) -> Vec<takt_wire::message::Heartbeat> {
     let sent = outgoing(node, now);
-    let challenges = sent.iter().filter(|(to, _)| to.contains(&address)).map(|(_, bytes)| challenge_in(bytes));
-    challenges.filter(|challenge| !challenge.is_empty()).next_back().expect("the address is challenged")
+    let mut challenges = sent.iter().filter(|(to, _)| to.contains(&address)).map(|(_, bytes)| challenge_in(bytes));
+    challenges.rfind(|challenge| !challenge.is_empty()).expect("the address is challenged")
 }
 
 /// Its answers to the challenge at its former address were under way when it moved, and some came twice.
