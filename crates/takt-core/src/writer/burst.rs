@@ -23,8 +23,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(64);
 /// So many samples or fragments tell whether a link is congested; fewer are lost by chance.
 const TELLING: u32 = 4;
 
-/// So many bursts of long datagrams in a row that do not arrive tell that the path does not take them.
+/// So many bursts in a row whose long datagrams do not arrive tell that the path does not take them.
 const LONG_IN_VAIN: u32 = 5;
+/// Long datagrams of a burst that are watched, the first ones.
+const LONG_WATCHED: usize = 4;
 
 /// The longest message that every Ethernet takes in one packet: 1,500 octets less the headers of IPv6 and UDP.
 pub(super) const NARROW_LEN: usize = 1_452;
@@ -33,6 +35,15 @@ pub(super) const NARROW_LEN: usize = 1_452;
 type Position = (SequenceNumber, u32);
 
 const NOWHERE: Position = (SequenceNumber::ZERO, 0);
+
+/// A long datagram that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Long {
+    first: Position,
+    last: Position,
+    /// The last answer asks for something in it, so that it did not arrive.
+    is_lost: bool,
+}
 
 /// The repairs for one request of one reader.
 #[derive(Debug)]
@@ -54,9 +65,11 @@ pub(super) struct Burst {
     answered_at: Option<Instant>,
     /// What the last one asks for of what was sent.
     lost: u32,
-    /// Octets of its longest datagram.
-    longest: usize,
-    /// Bursts in a row of which nothing arrived, and which had a datagram beyond the least MTU of Ethernet.
+    /// What is in the datagram that is being built, from its first position to its last.
+    datagram: Option<(Position, Position)>,
+    /// Its first datagrams beyond the least MTU of Ethernet.
+    long: [Option<Long>; LONG_WATCHED],
+    /// Bursts in a row that had such datagrams, none of which arrived. Shorter ones may have.
     long_in_vain: u32,
 }
 
@@ -73,7 +86,8 @@ impl Burst {
             repeats: false,
             answered_at: None,
             lost: 0,
-            longest: 0,
+            datagram: None,
+            long: [None; LONG_WATCHED],
             long_in_vain: 0,
         }
     }
@@ -87,6 +101,14 @@ impl Burst {
     pub(super) fn answer(&mut self, now: Instant) {
         self.answered_at.get_or_insert(now);
         self.lost = 0;
+        self.long.iter_mut().flatten().for_each(|long| long.is_lost = false);
+    }
+
+    /// The answer asks for what is between these positions.
+    fn misses(&mut self, from: Position, to: Position) {
+        for long in self.long.iter_mut().flatten() {
+            long.is_lost |= from <= long.last && to >= long.first;
+        }
     }
 
     /// The answer asks for these samples, in ascending order, which consist of so many fragments.
@@ -98,13 +120,17 @@ impl Burst {
         let (last, until) = self.end;
         for sn in samples.take_while(|sn| *sn <= last) {
             self.lost += if sn < last { fragments(sn) } else { until.saturating_sub(1) };
+            self.misses((sn, 0), (sn, u32::MAX));
         }
     }
 
     /// The answer asks for these fragments of a sample, in ascending order.
     pub(super) fn asks_fragments(&mut self, sn: SequenceNumber, fragments: impl Iterator<Item = u32>) {
         let end = self.end;
-        self.lost += fragments.take_while(|fragment| (sn, *fragment) < end).count() as u32;
+        for fragment in fragments.take_while(|fragment| (sn, *fragment) < end) {
+            self.lost += 1;
+            self.misses((sn, fragment), (sn, fragment));
+        }
     }
 
     /// Something is to be sent: the next burst begins if the last one was answered. False if the answer is too old to know of
@@ -126,10 +152,12 @@ impl Burst {
         }
         self.wait = self.wait.clamp(LEAST_WAIT, LONGEST_WAIT);
         self.adapt();
-        if self.sent > 0 {
-            self.long_in_vain = if in_vain && self.longest > NARROW_LEN { self.long_in_vain + 1 } else { 0 };
+        if self.long.iter().flatten().any(|long| !long.is_lost) {
+            self.long_in_vain = 0;
+        } else if self.long[0].is_some() {
+            self.long_in_vain += 1;
         }
-        (self.repeats, self.longest) = (in_vain, 0);
+        (self.repeats, self.datagram, self.long) = (in_vain, None, [None; LONG_WATCHED]);
         self.left = self.bytes;
         self.sent = 0;
         self.end = NOWHERE;
@@ -158,12 +186,16 @@ impl Burst {
         self.sent += 1;
         self.sent_at = now;
         self.end = self.end.max((position.0, position.1 + 1));
+        self.datagram = Some((self.datagram.map_or(position, |(first, _)| first), position));
     }
 
     /// A datagram of so many bytes leaves; says whether it is the last one of the burst.
     pub(super) fn leaves(&mut self, bytes: usize) -> bool {
         self.left = self.left.saturating_sub(bytes);
-        self.longest = self.longest.max(bytes);
+        let place = self.long.iter_mut().find(|long| long.is_none());
+        if let (Some((first, last)), Some(place)) = (self.datagram.take().filter(|_| bytes > NARROW_LEN), place) {
+            *place = Some(Long { first, last, is_lost: false });
+        }
         self.left == 0
     }
 }
@@ -238,6 +270,39 @@ mod tests {
         assert_eq!(sent, LEAST.div_ceil(1_000) as u32);
         assert!(!answer(&mut burst, at(now + 1), sent, sent - 1), "not at once");
         assert!(answer(&mut burst, at(now + 64), sent, sent - 1));
+    }
+
+    /// Bursts of a long datagram with the fragments 1 to 3 and a short one with the fragment 4; the reader asks for some again.
+    fn lose(burst: &mut Burst, asked: impl Fn(u64) -> &'static [u32]) -> bool {
+        (1..=u64::from(LONG_IN_VAIN)).for_each(|n| {
+            (1..=3).for_each(|fragment| burst.sends(at(100 * n), (SAMPLE, fragment)));
+            burst.leaves(3_000);
+            burst.sends(at(100 * n), (SAMPLE, 4));
+            burst.leaves(1_000);
+            burst.answer(at(100 * n + 90));
+            burst.asks_fragments(SAMPLE, asked(n).iter().copied());
+            assert!(burst.begin(at(100 * n + 90)));
+        });
+        burst.loses_long_datagrams()
+    }
+
+    #[test]
+    fn long_datagrams_that_never_arrive_are_noticed_though_short_ones_do() {
+        assert!(lose(&mut Burst::new(), |_| &[1, 2, 3]));
+        assert!(lose(&mut Burst::new(), |_| &[2]), "a reader does not ask for all at once");
+        assert!(lose(&mut Burst::new(), |_| &[1, 2, 3, 4]), "nothing arrives");
+        assert!(!lose(&mut Burst::new(), |_| &[4]), "the short one is lost");
+        assert!(!lose(&mut Burst::new(), |n| if n == 3 { &[4] } else { &[1, 2, 3] }), "one arrived");
+        let whole = &mut Burst::new();
+        for n in 1..=u64::from(LONG_IN_VAIN) {
+            whole.sends(at(100 * n), (SAMPLE, 1));
+            whole.sends(at(100 * n), (SAMPLE.next(), 1));
+            whole.leaves(3_000);
+            whole.answer(at(100 * n + 90));
+            whole.asks([SAMPLE.next()].into_iter(), |_| 1);
+            assert!(whole.begin(at(100 * n + 90)));
+        }
+        assert!(whole.loses_long_datagrams());
     }
 
     #[test]
