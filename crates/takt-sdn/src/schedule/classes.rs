@@ -32,12 +32,20 @@ pub(super) struct Moved {
 /// Why flows are not placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NotPlaced {
-    /// A port has no room for them in their classes, nor in the most urgent one.
+    /// A port has no room for them in their classes, nor in more urgent ones.
     Full {
         port: usize,
         refused: Refused,
     },
     Other(Refused),
+}
+
+impl NotPlaced {
+    fn into_refused(self) -> Refused {
+        match self {
+            Self::Full { refused, .. } | Self::Other(refused) => refused,
+        }
+    }
 }
 
 /// The flows that share the entries of one: they move together. None of a flow that must not move.
@@ -99,10 +107,13 @@ pub(super) fn place(
         return Err(NotPlaced::Other(refused));
     }
     trials.0 -= 1;
-    match (network.what_if_all(&in_classes(&flows, |_| 0)), &refused) {
+    // In the most urgent class: at the port that has no room, or everywhere if they are late.
+    let is_raised = |hop: &Hop| !matches!(&refused, Refused::Queue { hop: full, .. } if full.port != hop.port);
+    let urgent = in_classes(&flows, |hop| if is_raised(hop) { 0 } else { hop.class });
+    match (network.what_if_all(&urgent), &refused) {
         // What is late in the most urgent classes is late in all.
-        (Err(Refused::Late { flow, bound_ns, limit_ns, hop }), _) if network.flow(flow).is_none() => {
-            return Err(NotPlaced::Other(Refused::Late { flow, bound_ns, limit_ns, hop }));
+        (Err(late @ Refused::Late { flow, .. }), Refused::Late { .. }) if network.flow(flow).is_none() => {
+            return Err(NotPlaced::Other(late));
         }
         // A port that is too full for these and the most urgent class has no room in between, as it is.
         (Err(Refused::Queue { hop, .. }), Refused::Queue { hop: before, .. })
@@ -113,18 +124,18 @@ pub(super) fn place(
         (Err(Refused::Nonsense(what)), _) => return Err(NotPlaced::Other(Refused::Nonsense(what))),
         _ => {}
     }
-    let placed = network.attempt(|network| {
+    network.attempt(|network| {
         let (mut victims, mut known) = (Vec::new(), Some(refused));
         let ids = loop {
-            let refused = match raise(network, &mut flows, known.take(), trials) {
+            let not_placed = match raise(network, &mut flows, known.take(), trials) {
                 Ok(ids) => break ids,
-                Err(refused) => refused,
+                Err(not_placed) => not_placed,
             };
-            let victim = victim(network, &refused).filter(|_| victims.len() < VICTIMS_MAX);
-            let Some((victim, peers)) = victim.zip(peers) else { return Err(refused) };
+            let victim = victim(network, &not_placed).filter(|_| victims.len() < VICTIMS_MAX);
+            let Some((victim, peers)) = victim.zip(peers) else { return Err(not_placed) };
             let before = peers(victim);
             if before.is_empty() {
-                return Err(refused);
+                return Err(not_placed);
             }
             let flows = network.remove_all(&before);
             victims.push((before, flows));
@@ -132,17 +143,17 @@ pub(super) fn place(
         let mut moved = Vec::new();
         for (before, mut raised) in victims {
             let flows = raised.clone();
-            let after = raise(network, &mut raised, None, trials)?;
+            let after = raise(network, &mut raised, None, trials);
+            let after = after.map_err(|not_placed| NotPlaced::Other(not_placed.into_refused()))?;
             moved.push(Moved { flows, before, after });
         }
         Ok(Placed { ids, moved })
-    });
-    placed.map_err(NotPlaced::Other)
+    })
 }
 
 /// The admitted flow that a new one would make late.
-fn victim(network: &Admission, refused: &Refused) -> Option<FlowId> {
-    let Refused::Late { flow, .. } = refused else { return None };
+fn victim(network: &Admission, not_placed: &NotPlaced) -> Option<FlowId> {
+    let NotPlaced::Other(Refused::Late { flow, .. }) = not_placed else { return None };
     network.flow(*flow).map(|_| *flow)
 }
 
@@ -153,19 +164,29 @@ fn raise(
     flows: &mut [Flow],
     mut known: Option<Refused>,
     trials: &mut Trials,
-) -> Result<Vec<FlowId>, Refused> {
+) -> Result<Vec<FlowId>, NotPlaced> {
     let mut last = Refused::TooFar;
+    // Queues that these flows left since they would overflow.
+    let mut left: Vec<Hop> = Vec::new();
     loop {
         let refused = match known.take() {
             Some(refused) => refused,
             None => match trials.admit(network, flows) {
                 Some(Ok(ids)) => return Ok(ids),
                 Some(Err(refused)) => refused,
-                None => return Err(last),
+                None => return Err(NotPlaced::Other(last)),
             },
         };
         let hops = flows.first().map_or(&[][..], |flow| &flow.hops);
-        let Some(at) = hop_to_raise(network, hops, &refused) else { return Err(refused) };
+        match &refused {
+            // Flows above a queue add to its backlog, whatever their class.
+            Refused::Queue { hop, .. } if left.contains(hop) => {
+                return Err(NotPlaced::Full { port: hop.port, refused });
+            }
+            Refused::Queue { hop, .. } if hops.contains(hop) => left.push(*hop),
+            _ => {}
+        }
+        let Some(at) = hop_to_raise(network, hops, &refused) else { return Err(NotPlaced::Other(refused)) };
         flows.iter_mut().for_each(|flow| flow.hops[at].class -= 1);
         last = refused;
     }
@@ -184,4 +205,56 @@ fn hop_to_raise(network: &Admission, hops: &[Hop], refused: &Refused) -> Option<
     let is_own = hops.contains(&wanted);
     let least = hops.iter().enumerate().filter(|(_, hop)| hop.class > 0 && is_own);
     named.or_else(|| least.min_by_key(|(_, hop)| room(hop)).map(|(at, _)| at))
+}
+
+#[cfg(test)]
+mod tests {
+    use takt_calculus::Arrivals;
+    use takt_calculus::network::{Depth, Frames, Port};
+
+    use super::*;
+
+    fn flow(period_ns: u64, count: u64, hops: &[(usize, usize)]) -> Flow {
+        Flow {
+            name: "test".into(),
+            arrivals: Arrivals::sporadic(period_ns),
+            frames: vec![Frames { len: 1_000, count }],
+            hops: hops.iter().map(|(port, class)| Hop { port: *port, class: *class }).collect(),
+            branches: vec![],
+            limit_ns: 1_000_000_000,
+        }
+    }
+
+    /// A port with two classes, of which the lower one holds so many octets.
+    fn port(octets: u64) -> Port {
+        Port {
+            name: "test".into(),
+            rate_bps: 1_000_000_000,
+            foreign_frame_len: 64,
+            classes: vec![Depth::UNLIMITED, Depth { octets, frames: u64::MAX }],
+            delay_ns: 0,
+            delay_ns_min: 0,
+        }
+    }
+
+    /// The first port is busier, so it is looked at first. Its lower class has room for four frames at once, whatever is above them. At the second
+    /// one frames follow one another: what is above them adds to their backlog.
+    #[test]
+    fn port_without_room_in_any_class_is_found_behind_one_with_room_above() {
+        let mut network = Admission::new(vec![port(5_100), port(2_200)]).expect("the ports make sense");
+        for (period_ns, count, hop) in [(1_000_000_000, 4, (0, 1)), (12_000, 1, (0, 0)), (14_000, 1, (1, 1))] {
+            network.admit(flow(period_ns, count, &[hop])).expect("there is room");
+        }
+        let mut place = |hops: &[(usize, usize)]| {
+            let mut trials = Trials::new(TRIALS_MAX);
+            let placed = network
+                .attempt(|network| Err::<(), _>(place(network, vec![flow(1_000_000_000, 2, hops)], None, &mut trials)));
+            (placed.expect_err("nothing stays"), TRIALS_MAX - trials.left())
+        };
+        let (first, _) = place(&[(0, 1)]);
+        assert!(first.is_ok(), "it moves up: {first:?}");
+        let (both, trials) = place(&[(0, 1), (1, 1)]);
+        assert!(matches!(both, Err(NotPlaced::Full { port: 1, .. })), "{both:?}");
+        assert_eq!(trials, 4, "the first port, its upper class, and both classes of the second one");
+    }
 }
