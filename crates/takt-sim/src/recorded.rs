@@ -4,7 +4,8 @@
 //! the moment on at which the peer hears of it. The octets stay as they were recorded, apart from
 //!
 //! - the prefix of the participant that it talks to, the entity ids of that participant's endpoints, and the peer's own locators;
-//! - the counts of HEARTBEAT, ACKNACK, HEARTBEAT_FRAG and NACK_FRAG, since each of these must be above the last one.
+//! - the counts of HEARTBEAT, ACKNACK, HEARTBEAT_FRAG and NACK_FRAG, since each of these must be above the last one;
+//! - its answers to the challenge of the recording, which would be wrong ones in this world: they acknowledge nothing.
 //!
 //! A recording cannot know what a world loses. So, as the reliable protocol asks (RTPS 2.5 §8.4), the peer also
 //!
@@ -34,6 +35,9 @@ use crate::recording::{Datagram, PEER_ADDRESS, Product, Recording, is_of_applica
 pub const PARTNER_READER: EntityId = EntityId::user_reader(1, true);
 /// See [`PARTNER_READER`].
 pub const PARTNER_WRITER: EntityId = EntityId::user_writer(2, true);
+
+/// Where the numbers of challenges lie.
+const CHALLENGES: std::ops::Range<u32> = 1 << 15..1 << 16;
 
 /// From the end of the faults until the peer says farewell: its session with the last participant that has started.
 const SESSION_TIME: Nanos = 4 * SECOND;
@@ -316,6 +320,12 @@ impl RecordedPeer {
                     body[at..at + 4].copy_from_slice(&partners.0);
                 }
             }
+            let is_of_sedp = [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_SUB_WRITER]
+                .map(|id| id.0)
+                .contains(&[body[4], body[5], body[6], body[7]]);
+            if envelope.id() == ACKNACK && is_of_sedp {
+                forget_challenge(body, endianness);
+            }
             if let Some(at) = counts::place(envelope.id(), body, endianness) {
                 counts::write(body, at, endianness, self.next_count());
             }
@@ -342,6 +352,18 @@ impl RecordedPeer {
     /// Where a recorded datagram comes from: the peer's address here, and the recorded port.
     fn source(&self, datagram: &Datagram) -> Locator {
         Locator { port: datagram.port.into(), ..self.at }
+    }
+}
+
+/// Lets an ACKNACK that answers a challenge acknowledge nothing. Its number follows the ids of reader and writer, the high half first.
+fn forget_challenge(acknack: &mut [u8], endianness: Endianness) {
+    let low = [acknack[12], acknack[13], acknack[14], acknack[15]];
+    let (number, nothing) = match endianness {
+        Endianness::Little => (u32::from_le_bytes(low), 1_u32.to_le_bytes()),
+        Endianness::Big => (u32::from_be_bytes(low), 1_u32.to_be_bytes()),
+    };
+    if acknack[8..12] == [0; 4] && CHALLENGES.contains(&number) {
+        acknack[12..16].copy_from_slice(&nothing);
     }
 }
 
