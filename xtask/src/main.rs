@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 all is well, 1 a check failed, 2 the command line or the machine is at fault.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use xtask::tree::SourceTree;
@@ -15,6 +16,7 @@ Commands:
   conformance          write docs/conformance.md from the citations and tags in the sources
   conformance --check  fail if docs/conformance.md is not what the sources say
   test [--ci] ...      build and run the tests, and count what did not run; what follows is for `cargo test`
+  test --root DIR ...  the same for the workspace in a directory
   sim ...              Takt in a simulated world; `sim --help` says more (docs/simulation.md)
   sim --teeth          whether the simulation finds each deliberate bug of crates/takt-sim/mutations, put into a copy
                        of the sources; --bug NAME for one, --seeds N (500), --from S (0), --jobs N (one a processor)
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         ["conformance"] => run_conformance(false),
         ["conformance", "--check"] => run_conformance(true),
         ["sim", options @ ..] if options.contains(&"--teeth") => teeth::run(&workspace_root(), options),
+        ["test", "--root", root, options @ ..] => testing::run(Path::new(root), options),
         ["test", options @ ..] => testing::run(&workspace_root(), options),
         ["sim", options @ ..] => return run_simulation(options),
         ["help" | "--help" | "-h"] => {

@@ -1,5 +1,7 @@
 //! The checks on this repository itself: what makes `cargo test` hold the house rules.
 
+mod runner;
+
 use std::process::Command;
 
 use xtask::{tidy, workspace_root};
