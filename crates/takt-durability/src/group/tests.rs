@@ -220,6 +220,28 @@ fn topic_that_was_first_announced_in_xml_is_served_once_samples_in_xcdr_are_kept
 }
 
 #[test]
+fn topic_that_was_first_announced_in_xml_is_served_after_a_restart_in_the_representation_of_what_is_kept() {
+    let participant =
+        DomainParticipant::builder(takt_testkit::domain::domain()).interfaces(["lo"]).build().expect("participant");
+    for (encapsulation, expected) in [([0, 1], DataRepresentation::xcdr1()), ([0, 7], DataRepresentation::xcdr2())] {
+        let mut group = persistent(History::KeepAll);
+        group.announcement.type_name = "T".to_owned();
+        group.announcement.qos.data_representation = DataRepresentation(vec![DataRepresentation::XML]);
+        let kept = (1..=3).map(|sn| {
+            let mut record = record(1, sn, 0, ChangeKind::Alive);
+            record.payload[..2].copy_from_slice(&encapsulation);
+            (sn as u64, record)
+        });
+        group.restore(kept.collect(), &[(Guid::from_bytes([1; 16]), 3)]);
+        let options = Options { settling_time: Duration::ZERO, ..Options::default() };
+        assert!(group.serve(&participant, &options).expect("open"), "{:?}", group.take_remark());
+        assert_eq!((group.unserved(), group.index.len()), (0, 3));
+        let qos = group.writer.as_ref().expect("it serves").as_any().qos();
+        assert_eq!(qos.data_representation, expected);
+    }
+}
+
+#[test]
 fn topic_that_cannot_be_served_is_tried_again_after_the_pause_and_named_once() {
     let domain = takt_testkit::domain::domain();
     let participant = DomainParticipant::builder(domain).interfaces(["lo"]).build().expect("participant");
