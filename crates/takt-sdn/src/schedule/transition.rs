@@ -3,8 +3,16 @@
 //! Switches change one by one. In between, a flow has the class of before at some ports, and that of after at others, which neither the proof of before
 //! nor that of after covers. So each state in between is proved as well. The flow that the changes are made for comes after the last one: until then it
 //! is not there. The last state needs no proof of its own, since it is that of after without this flow.
+//!
+//! Which changes are made decides whether a state is proved, and not their order. So the search goes on from each proved state with the first change that
+//! leads to another one, and goes back from a state that leads no further, which it does not enter again. It makes [`PROOFS_MAX`] proofs at most.
+
+use std::collections::BTreeSet;
 
 use takt_calculus::network::{Admission, Flow, FlowId, Hop};
+
+/// States that the search for an order proves, at most.
+pub const PROOFS_MAX: usize = 128;
 
 /// The flows of one entry that change their classes.
 #[derive(Debug)]
@@ -39,41 +47,103 @@ fn steps(movers: &[Mover]) -> Vec<Vec<Step>> {
 /// An order of the changes after each of which all flows of `network` keep their limits, with movers in the place of the flows `after`. `None` if
 /// none is found.
 pub(super) fn order(network: &mut Admission, movers: &[Mover], after: &[FlowId]) -> Option<Vec<Step>> {
-    let each = steps(movers);
-    let downstream: Vec<Step> = each.iter().flatten().copied().collect();
-    if downstream.len() < 2 {
-        return Some(downstream);
+    let steps: Vec<Step> = steps(movers).into_iter().flatten().collect();
+    if steps.len() < 2 {
+        return Some(steps);
     }
-    let upstream = each.iter().flat_map(|steps| steps.iter().rev()).copied().collect();
-    let last_first = each.iter().rev().flatten().copied().collect();
-    let orders = [downstream, upstream, last_first];
-    orders.into_iter().find(|order| is_proved(network, movers, after, order))
-}
-
-/// Whether every state before the last one keeps all limits. Nothing changes.
-fn is_proved(network: &mut Admission, movers: &[Mover], after: &[FlowId], order: &[Step]) -> bool {
-    let mut is_proved = false;
+    let mut found = None;
+    // What is tried is taken back.
     let _: Result<(), ()> = network.attempt(|network| {
         network.remove_all(after);
-        let mut states = Vec::new();
-        for mover in movers {
-            let admitted = network.admit_all(mover.flows.clone()).map_err(drop)?;
-            states.push((mover.flows.clone(), admitted));
+        let admit = |mover: &Mover| Placed::admit(network, mover.flows.clone());
+        let placed = movers.iter().map(admit).collect::<Option<_>>().ok_or(())?;
+        let made = vec![false; steps.len()];
+        let mut search =
+            Search { steps: &steps, placed, made, order: Vec::new(), dead: BTreeSet::new(), left: PROOFS_MAX };
+        if search.go_on(network) {
+            found = Some(search.order.iter().map(|step| steps[*step]).collect());
         }
-        let between = order.len().saturating_sub(1);
-        for Step { mover, hop, class } in &order[..between] {
-            let (flows, admitted) = &mut states[*mover];
-            network.remove_all(&admitted.iter().map(|(id, _)| *id).collect::<Vec<FlowId>>());
-            for own in flows.iter_mut().flat_map(|flow| &mut flow.hops).filter(|own| *own == hop) {
-                own.class = *class;
-            }
-            *admitted = network.admit_all(flows.clone()).map_err(drop)?;
-        }
-        is_proved = true;
-        // What was tried is taken back.
         Err(())
     });
-    is_proved
+    found
+}
+
+/// The flows of a mover, with the classes that they have.
+#[derive(Debug, Clone)]
+struct Placed {
+    flows: Vec<Flow>,
+    ids: Vec<FlowId>,
+}
+
+impl Placed {
+    /// `None` if a flow would not keep its limit.
+    fn admit(network: &mut Admission, flows: Vec<Flow>) -> Option<Self> {
+        let admitted = network.admit_all(flows.clone()).ok()?; // tidy-allow(dropped-cause): the state is not proved.
+        Some(Self { flows, ids: admitted.into_iter().map(|(id, _)| id).collect() })
+    }
+
+    /// The same after a change.
+    fn change(&self, network: &mut Admission, step: &Step) -> Option<Self> {
+        network.remove_all(&self.ids);
+        let mut flows = self.flows.clone();
+        let hops = flows.iter_mut().flat_map(|flow| &mut flow.hops);
+        hops.filter(|hop| **hop == step.hop).for_each(|hop| hop.class = step.class);
+        Self::admit(network, flows)
+    }
+}
+
+/// A search for an order of changes.
+struct Search<'a> {
+    steps: &'a [Step],
+    /// By mover.
+    placed: Vec<Placed>,
+    /// Which steps are made, and in which order.
+    made: Vec<bool>,
+    order: Vec<usize>,
+    /// States that are not proved, or lead no further.
+    dead: BTreeSet<Vec<bool>>,
+    /// Proofs that may still be made.
+    left: usize,
+}
+
+impl Search<'_> {
+    /// Makes the steps that are left, as far as states between them are proved. If there is no order all is as before.
+    fn go_on(&mut self, network: &mut Admission) -> bool {
+        let is_last = self.order.len() + 1 == self.steps.len();
+        for step in 0..self.steps.len() {
+            if self.made[step] {
+                continue;
+            }
+            self.made[step] = true;
+            self.order.push(step);
+            if is_last || self.make(network, self.steps[step]) {
+                return true;
+            }
+            self.order.pop();
+            self.made[step] = false;
+        }
+        false
+    }
+
+    /// Whether the steps after this one, which is counted as made, can be made as well.
+    fn make(&mut self, network: &mut Admission, step: Step) -> bool {
+        if self.left == 0 || self.dead.contains(&self.made) {
+            return false;
+        }
+        self.left -= 1;
+        let before = self.placed[step.mover].clone();
+        let mut is_found = false;
+        let _: Result<(), ()> = network.attempt(|network| {
+            self.placed[step.mover] = before.change(network, &step).ok_or(())?;
+            is_found = self.go_on(network);
+            Err(())
+        });
+        if !is_found {
+            self.placed[step.mover] = before;
+            self.dead.insert(self.made.clone());
+        }
+        is_found
+    }
 }
 
 #[cfg(test)]
@@ -164,5 +234,69 @@ mod tests {
         assert_eq!(ordered(&mut network(2, [1; 3]), &same), Some(Vec::new()));
         let one = [(flow("a", &[0, 1], MS), [0, 2].as_slice())];
         assert_eq!(ordered(&mut network(2, [1; 3]), &one), Some(vec![(0, 1, 2)]));
+    }
+
+    /// Each flow takes the class that the other one leaves, at another port: neither can make both of its changes first.
+    #[test]
+    fn changes_of_two_flows_are_made_by_turns_if_each_waits_for_the_other() {
+        let changes = [(flow("a", &[1, 0], MS), [2, 1].as_slice()), (flow("b", &[0, 1], MS), [1, 2].as_slice())];
+        let expected = vec![(0, 0, 2), (1, 0, 1), (1, 1, 2), (0, 1, 1)];
+        assert_eq!(ordered(&mut network(2, [1; 3]), &changes), Some(expected));
+    }
+
+    /// Whether each state before the last one is proved.
+    fn is_proved(network: &mut Admission, movers: &[Mover], after: &[FlowId], order: &[Step]) -> bool {
+        let mut is_proved = false;
+        let _: Result<(), ()> = network.attempt(|network| {
+            network.remove_all(after);
+            let admit = |mover: &Mover| Placed::admit(network, mover.flows.clone());
+            let mut placed: Vec<Placed> = movers.iter().map(admit).collect::<Option<_>>().ok_or(())?;
+            for step in &order[..order.len() - 1] {
+                placed[step.mover] = placed[step.mover].clone().change(network, step).ok_or(())?;
+            }
+            is_proved = true;
+            Err(())
+        });
+        is_proved
+    }
+
+    fn permutations(steps: &[Step]) -> Vec<Vec<Step>> {
+        let [first, rest @ ..] = steps else { return vec![Vec::new()] };
+        let insert = |rest: Vec<Step>| {
+            let at = |place: usize| [&rest[..place], &[*first], &rest[place..]].concat();
+            (0..=rest.len()).map(at).collect::<Vec<_>>()
+        };
+        permutations(rest).into_iter().flat_map(insert).collect()
+    }
+
+    #[test]
+    fn order_is_found_if_there_is_one_and_each_of_its_states_is_proved() {
+        let mut random = takt_testkit::Random(1);
+        let mut class = || random.below(3);
+        let (mut found, mut missing) = (0, 0);
+        while found + missing < 300 {
+            let mut network = network(2, [1, 2, 1]);
+            let movers: Vec<Mover> = ["a", "b", "c"]
+                .map(|name| {
+                    let hops = flow(name, &[class(), class()], MS).hops;
+                    Mover { flows: vec![flow(name, &[class(), class()], MS)], hops }
+                })
+                .into();
+            let flows: Vec<Flow> =
+                movers.iter().map(|mover| Flow { hops: mover.hops.clone(), ..mover.flows[0].clone() }).collect();
+            let before = movers.iter().flat_map(|mover| &mover.flows).cloned().collect();
+            let (Ok(_), Ok(admitted)) = (network.clone().admit_all(before), network.admit_all(flows)) else { continue };
+            let ids: Vec<FlowId> = admitted.iter().map(|(id, _)| *id).collect();
+            let all: Vec<Step> = steps(&movers).into_iter().flatten().collect();
+            if all.len() < 2 || all.len() > 5 {
+                continue;
+            }
+            let exists = permutations(&all).iter().any(|order| is_proved(&mut network, &movers, &ids, order));
+            let order = order(&mut network, &movers, &ids);
+            assert_eq!(order.is_some(), exists, "{movers:?}");
+            assert!(order.as_ref().is_none_or(|order| is_proved(&mut network, &movers, &ids, order)), "{order:?}");
+            (found, missing) = (found + usize::from(exists), missing + usize::from(!exists));
+        }
+        assert!(found > 50 && missing > 20, "{found} with an order, {missing} without");
     }
 }
