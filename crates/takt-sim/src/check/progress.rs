@@ -14,7 +14,8 @@
 //! Nothing is said as long as something is wrong: a fault is on, a process gets no processor time, a link is congested, or others may still believe in a process that was killed and wait for its acknowledgements. Readers
 //! that take once per period, and the others of their topic, whose writers wait for them, have that period more. A reader whose
 //! `max_samples` is limited holds what its writers send in turn: it has that period once for each writer of its topic, and once
-//! more for a sample that must be fetched when its turn has come.
+//! more for a sample that must be fetched when its turn has come. In the order of a group samples of one writer wait for those of the others of
+//! its participant: as long as some of these arrive, all are taken to go on.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use super::finish::newest;
 use super::{Checker, EndpointId, Rule};
 use crate::clock::{MILLISECOND, Nanos};
 use crate::model;
+use takt_wire::GuidPrefix;
 
 /// The core's, which simulated processes keep.
 pub const HEARTBEAT_PERIOD: Nanos = 100 * MILLISECOND;
@@ -42,9 +44,13 @@ struct Seen {
     /// Nothing has changed since, though something should.
     since: Nanos,
     matched: bool,
-    /// The newest sample that has arrived.
-    last: u32,
+    /// The newest sample that has arrived; in the order of a group the sum of those of all pairs of the two participants, since samples of one
+    /// writer wait for those of the others.
+    last: u64,
 }
+
+/// The sums of the newest samples that have arrived, by the participants of writer and reader.
+type Arrived = BTreeMap<(GuidPrefix, GuidPrefix), u64>;
 
 /// How long things have stood still.
 #[derive(Debug, Default)]
@@ -72,6 +78,7 @@ impl Checker {
         self.look_at_waiting(at, quiet_since);
         self.index_topics();
         let mut seen = std::mem::take(&mut self.progress.seen);
+        let arrived = self.is_seen_by_group().then(|| self.arrived_between_participants());
         let mut late = None;
         for (writers, readers) in &self.progress.of_topic {
             let longest = |reader: &EndpointId| self.take_period(*reader) * self.turns(*reader, writers.len());
@@ -81,7 +88,7 @@ impl Checker {
                     continue;
                 }
                 let before = seen.entry(pair).or_insert(Seen { since: at, ..Seen::default() });
-                let (now, must_change) = self.see(at, pair);
+                let (now, must_change) = self.see(at, pair, arrived.as_ref());
                 let quiet = quiet_since.is_some_and(|since| since <= before.since);
                 if !quiet || !must_change || (before.matched, before.last) != (now.matched, now.last) {
                     *before = now;
@@ -133,7 +140,7 @@ impl Checker {
     }
 
     /// What there is to see of a pair, and whether that must not stay so.
-    fn see(&self, at: Nanos, key: (EndpointId, EndpointId)) -> (Seen, bool) {
+    fn see(&self, at: Nanos, key: (EndpointId, EndpointId), arrived: Option<&Arrived>) -> (Seen, bool) {
         let pair = self.pairs.get(&key).filter(|pair| pair.is_matched());
         let Some(pair) = pair else {
             return (Seen { since: at, matched: false, last: 0 }, true);
@@ -145,7 +152,21 @@ impl Checker {
         let taken_one_by_one = self.take_period(key.1) == 0 && !(may_wait && self.shares_instances(key.0, key.1));
         let shown = to.qos.keep_last.is_none() || taken_one_by_one;
         let must_change = shown && self.newest_owed(key).is_some();
-        (Seen { since: at, matched: true, last: pair.last }, must_change)
+        let of_both = arrived.and_then(|arrived| arrived.get(&self.participants_of(key)).copied());
+        (Seen { since: at, matched: true, last: of_both.unwrap_or(pair.last.into()) }, must_change)
+    }
+
+    fn participants_of(&self, (writer, reader): (EndpointId, EndpointId)) -> (GuidPrefix, GuidPrefix) {
+        let prefix = |id: EndpointId| self.endpoints[id as usize].guid.prefix;
+        (prefix(writer), prefix(reader))
+    }
+
+    fn arrived_between_participants(&self) -> Arrived {
+        let mut arrived = Arrived::new();
+        for (key, pair) in &self.pairs {
+            *arrived.entry(self.participants_of(*key)).or_default() += u64::from(pair.last);
+        }
+        arrived
     }
 
     /// The process of these readers has got processor time again, and has handled all datagrams that had come meanwhile.
@@ -252,6 +273,30 @@ mod tests {
         checker.matched(0, reader, &[guid(1), guid(2)], 2);
         checker.wrote(0, Timestamp::ZERO, 1, SAMPLE);
         assert_eq!(looks(&mut checker, |_| Some(0)), Some(2 + DELIVERY_PERIODS + 3 * 4), "seed 60382");
+    }
+
+    /// Two writers of a participant; what the first one has written is owed, while samples of the second one arrive.
+    #[test]
+    fn samples_wait_for_those_of_another_writer_in_the_order_of_a_group_alone() {
+        for (access_scope, expected) in [(AccessScope::Group, None), (AccessScope::Topic, Some(2 + DELIVERY_PERIODS))] {
+            let mut checker = Checker::default();
+            checker.present(Presentation { access_scope, ordered_access: true, ..Presentation::default() });
+            let reliable = QosPlan { reliable: true, ..QosPlan::default() };
+            let guid = |id: u8, key| Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::user_writer(key, true) };
+            let reader = checker.created(guid(0, 1), 0, reliable, false);
+            let writers = [1, 2].map(|key| checker.created(guid(1, key), 0, reliable, true));
+            for (key, writer) in [1, 2].into_iter().zip(writers) {
+                checker.matched(0, writer, &[guid(0, 1)], key);
+            }
+            checker.matched(0, reader, &[guid(1, 1), guid(1, 2)], 2);
+            checker.wrote(0, Timestamp::ZERO, writers[0], SAMPLE);
+            let late = (1..20).find(|look| {
+                checker.pairs.get_mut(&(writers[1], reader)).expect("they match").last += 1;
+                checker.look(look * HEARTBEAT_PERIOD, Some(0));
+                checker.violation().is_some()
+            });
+            assert_eq!(late, expected, "{access_scope:?}, seed 9604666");
+        }
     }
 
     /// A KEEP_LAST 1 reader of topic 0 that is matched with so many writers.
