@@ -164,7 +164,7 @@ impl Probation {
         self.former = former;
     }
 
-    /// It has moved to another address, where it is met anew. What it has sent so far still counts.
+    /// This probation continues an earlier one at another address. `credit` is what the participant may still be sent, in octets.
     pub(super) fn follow(&mut self, former: Vec<Locator>, credit: usize) {
         self.former = former;
         self.credit = credit;

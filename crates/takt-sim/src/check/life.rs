@@ -125,7 +125,7 @@ impl Checker {
 
     fn may_be(&self, reader: EndpointId, instance: u8, state: InstanceState) -> bool {
         let of_reader = || self.pairs.iter().filter(|((_, to), _)| *to == reader);
-        // One that is ignored does not know it: writers that it believes in live for it, and nobody tells it that they end.
+        // An ignored reader does not learn that it is ignored, nor that a writer of the ignoring participant is deleted.
         let is_ignored = self.is_ignored(reader);
         let ends_unheard = |writer: EndpointId| self.hears_nothing_from(reader, self.endpoints[writer as usize].guid);
         let lives = |((writer, _), pair): (&(EndpointId, EndpointId), &Pair)| {
