@@ -52,10 +52,10 @@ pub(super) fn order(network: &mut Admission, movers: &[Mover], after: &[FlowId])
         return Some(steps);
     }
     let mut found = None;
-    // What is tried is taken back.
+    // The attempt fails always, so that the network undoes the trial changes.
     let _: Result<(), ()> = network.attempt(|network| {
         network.remove_all(after);
-        let admit = |mover: &Mover| Placed::admit(network, mover.flows.clone());
+        let admit = |mover: &Mover| Assigned::admit(network, mover.flows.clone());
         let placed = movers.iter().map(admit).collect::<Option<_>>().ok_or(())?;
         let made = vec![false; steps.len()];
         let mut search =
@@ -70,12 +70,12 @@ pub(super) fn order(network: &mut Admission, movers: &[Mover], after: &[FlowId])
 
 /// The flows of a mover, with the classes that they have.
 #[derive(Debug, Clone)]
-struct Placed {
+struct Assigned {
     flows: Vec<Flow>,
     ids: Vec<FlowId>,
 }
 
-impl Placed {
+impl Assigned {
     /// `None` if a flow would not keep its limit.
     fn admit(network: &mut Admission, flows: Vec<Flow>) -> Option<Self> {
         let admitted = network.admit_all(flows.clone()).ok()?; // tidy-allow(dropped-cause): the state is not proved.
@@ -96,7 +96,7 @@ impl Placed {
 struct Search<'a> {
     steps: &'a [Step],
     /// By mover.
-    placed: Vec<Placed>,
+    placed: Vec<Assigned>,
     /// Which steps are made, and in which order.
     made: Vec<bool>,
     order: Vec<usize>,
@@ -249,8 +249,8 @@ mod tests {
         let mut is_proved = false;
         let _: Result<(), ()> = network.attempt(|network| {
             network.remove_all(after);
-            let admit = |mover: &Mover| Placed::admit(network, mover.flows.clone());
-            let mut placed: Vec<Placed> = movers.iter().map(admit).collect::<Option<_>>().ok_or(())?;
+            let admit = |mover: &Mover| Assigned::admit(network, mover.flows.clone());
+            let mut placed: Vec<Assigned> = movers.iter().map(admit).collect::<Option<_>>().ok_or(())?;
             for step in &order[..order.len() - 1] {
                 placed[step.mover] = placed[step.mover].clone().change(network, step).ok_or(())?;
             }
