@@ -249,7 +249,7 @@ fn entities_are_found_and_deleted_from_above() {
         let pair = pair(runtime);
         let publisher = pair.writer.publisher();
         let found = publisher.lookup_datawriter(pair.writer.topic_name()).expect("it has one");
-        assert_eq!(found.guid(), pair.writer.guid());
+        assert_eq!((found.guid(), found.type_name()), (pair.writer.guid(), "Shape"));
         assert!(found.downcast::<Shape>().is_some() && found.downcast::<Blob>().is_none());
         assert!(publisher.lookup_datawriter("none").is_none());
         let reader = pair.reader.subscriber().lookup_datareader(pair.reader.topic_name()).expect("it has one");

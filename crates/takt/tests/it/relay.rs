@@ -3,7 +3,7 @@
 use crate::support::*;
 use takt::dynamic::DynamicTypeSupport;
 use takt::qos::*;
-use takt::relay::RelayReader;
+use takt::relay::{RelayReader, RelayTopic};
 use takt::*;
 
 /// A TRANSIENT writer of ten samples, and a participant that knows it.
@@ -66,4 +66,30 @@ fn samples_are_durable_when_every_service_has_acknowledged_them() {
         writer.wait_for_durability(takt::Duration::ZERO).expect("all services have acknowledged all");
         readers.push(reader);
     }
+}
+
+#[test]
+fn relay_is_not_announced_before_it_is_enabled() {
+    let (publisher, writer, service) = writer_and_service();
+    let type_ = DynamicTypeSupport::of::<Shape>().expect("a type within the limits");
+    let topic = RelayTopic {
+        name: "Topic".to_owned(),
+        type_name: type_.type_name().to_owned(),
+        has_key: true,
+        type_information: None,
+        topic_data: TopicData::default(),
+    };
+    let qos = DataWriterQos { durability: Durability::Transient, ..reliable_writer(History::KeepLast(1)) };
+    let relay = service.create_relay_writer(&topic, &qos, &PublisherQos::default()).expect("writer");
+    // What is created later and announced at once is known first, if the relay's writer is not announced.
+    let other = create_writer::<Shape>(&service, "Other", DataWriterQos::default());
+    let known = |guid| publisher.discovered_publications().expect("open").iter().any(|data| data.guid == guid);
+    let of_relay = || {
+        let all = publisher.discovered_publications().expect("open");
+        all.iter().filter(|data| data.topic_name == "Topic" && data.guid != writer.guid()).count()
+    };
+    wait_until(&[&publisher, &service], "the other writer", || known(other.guid()));
+    assert_eq!(of_relay(), 0);
+    relay.enable().expect("open");
+    wait_until(&[&publisher, &service], "the relay's writer", || of_relay() == 1);
 }
