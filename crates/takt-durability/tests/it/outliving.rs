@@ -138,3 +138,18 @@ fn without_a_service_the_writer_serves_its_history_itself() {
     let samples = take(&reader(&subscriber, Durability::Persistent), 100);
     assert!(values(&samples).into_iter().eq(0..100));
 }
+
+/// LATENCY_BUDGET is compared when they match (DDS 1.4 §2.2.3.8): the service asks for what the writer offers.
+#[test]
+fn service_keeps_what_a_writer_with_a_latency_budget_wrote() {
+    let domain = domain();
+    let service = Running::start(options(domain, None));
+    let publisher = participant(domain);
+    let latency_budget = LatencyBudget { duration: takt::Duration::from_millis(20) };
+    let qos = DataWriterQos { latency_budget, ..writer_qos(Durability::Transient, keep_all()) };
+    let writer = writer(&publisher, qos);
+    until("a service", || writer.durability_services().expect("open").len() == 1);
+    write(&writer, 0..5);
+    await_durability(&writer);
+    assert_eq!(service.stop().samples, 5);
+}
