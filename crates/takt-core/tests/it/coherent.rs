@@ -273,6 +273,37 @@ fn a_set_waits_for_room_and_one_that_never_fits_is_dropped() {
 }
 
 #[test]
+fn a_set_that_breaks_leaves_an_earlier_one_that_waits_for_room() {
+    // The writer keeps one sample of an instance, so what is lost cannot be had again.
+    let mut writer = keep_all_writer();
+    writer.history = History::KeepLast(1);
+    let mut reader = keep_all_reader();
+    reader.resource_limits.max_samples = Some(4);
+    let mut t = pair(711, writer, reader);
+    t.set(&[1, 2, 3]);
+    t.set(&[4, 5]);
+    t.network.run(1_000);
+    assert_eq!(t.seen(), [1, 2, 3], "there is room for one more, not for two");
+    t.begin();
+    t.write(&[6]);
+    for key in [7, 8] {
+        t.network.cut = vec![1];
+        t.write(&[key]);
+        t.network.run(5);
+        t.network.cut = vec![];
+        t.write(&[key]);
+        t.network.run(2_000);
+    }
+    t.end();
+    t.network.run(2_000);
+    assert_eq!(t.dropped(), 1);
+    assert_eq!(t.take(), [1, 2, 3, 4, 5]);
+    t.set(&[9, 10]);
+    t.network.run(100);
+    assert_eq!(t.take(), [9, 10]);
+}
+
+#[test]
 fn keep_last_cannot_hold_two_changes_of_an_instance_in_one_set() {
     let mut reader = keep_all_reader();
     reader.history = History::KeepLast(1);
