@@ -34,6 +34,23 @@ fn path(name: &str) -> PathBuf {
     Path::new(DIRECTORY).join(name)
 }
 
+/// Makes the directory a shared mount of its own, as `ip netns add` does when it finds none, under the same lock (flock(2)). Otherwise the
+/// first `ip netns add` of the machine would mount the directory over itself: names that were mounted before could not be removed any more.
+fn share_directory() -> io::Result<()> {
+    fs::create_dir_all(DIRECTORY)?;
+    let directory = File::open(DIRECTORY)?;
+    directory.lock()?;
+    let share = || mount(None::<&str>, DIRECTORY, None::<&str>, MsFlags::MS_SHARED | MsFlags::MS_REC, None::<&str>);
+    match share() {
+        // EINVAL: it is no mount.
+        Err(nix::Error::EINVAL) => {
+            mount(Some(DIRECTORY), DIRECTORY, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)?;
+            Ok(share()?)
+        }
+        shared => Ok(shared?),
+    }
+}
+
 /// Runs `f` on a thread of its own, which may move to another namespace.
 fn on_own_thread<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(f).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -46,7 +63,7 @@ impl Namespace {
     /// There is one of that name; not root.
     pub fn create(name: &str) -> io::Result<Self> {
         let path = path(name);
-        fs::create_dir_all(DIRECTORY)?;
+        share_directory()?;
         File::create_new(&path)?;
         on_own_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
@@ -125,5 +142,31 @@ impl Namespace {
         }
         mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), None::<&str>)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt_testkit::{not_run, require};
+
+    #[test]
+    fn namespace_is_removed_although_iproute2_made_its_first_one_meanwhile() {
+        for missing in [require::network_namespaces(), require::mount_namespaces(), require::program("ip")] {
+            if let Err(why) = missing {
+                return not_run(why);
+            }
+        }
+        // A machine on which no namespace was named yet: this thread and what it starts have a /run of their own.
+        unshare(CloneFlags::CLONE_NEWNS).expect("root");
+        mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>).expect("root");
+        mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), None::<&str>).expect("root");
+        Namespace::create("one").expect("root");
+        let added = Command::new("ip").args(["netns", "add", "two"]).status().expect("it is installed");
+        assert!(added.success(), "{added}");
+        Namespace::remove("one").expect("its mount is found");
+        Namespace::remove("two").expect("its mount is found");
+        let left: Vec<_> = fs::read_dir(DIRECTORY).expect("it is there").flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
     }
 }
