@@ -26,6 +26,7 @@ const BACKOFF: Duration = Duration::from_secs(1);
 const SERVER: &str = "ovsdb-server";
 const SWITCH: &str = "ovs-vswitchd";
 const TOOL: &str = "ovsdb-tool";
+const CONTROL: &str = "ovs-appctl";
 /// Of util-linux.
 const CHRT: &str = "chrt";
 
@@ -54,7 +55,7 @@ pub fn database(directory: &Path) -> Result<OpenVSwitch> {
 pub fn check_installed() -> Result<()> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = |name: &str| std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
-    match [SERVER, SWITCH, TOOL].into_iter().find(|name| !is_there(name)) {
+    match [SERVER, SWITCH, TOOL, CONTROL].into_iter().find(|name| !is_there(name)) {
         Some(name) => Err(Error::NoProgram(name)),
         None if !Path::new(SCHEMA).exists() => Err(Error::NoProgram(SCHEMA)),
         None => Ok(()),
@@ -135,7 +136,18 @@ impl Switches {
             self.database.set_controllers(&bridge.name, &targets, BACKOFF)?;
         }
         self.database.wait_until_applied()?;
-        Ok(())
+        self.purge()
+    }
+
+    /// Deletes the cached flows of the datapath. They forward by deleted flow entries until a revalidator finds them, up to 500 ms later.
+    fn purge(&self) -> Result<()> {
+        let target = self.directory.join(format!("{SWITCH}.{}.ctl", self.switch.id()));
+        let target = target.display().to_string();
+        let mut purge = start(&self.namespace, &self.directory, CONTROL, &["--target", &target, "revalidator/purge"])?;
+        match purge.wait().map_err(Error::os("wait for ovs-appctl"))?.success() {
+            true => Ok(()),
+            false => Err(ended(&self.directory, CONTROL)),
+        }
     }
 
     /// Ends ovs-vswitchd and starts another one. Returns when that one has the configuration, and has opened all its sockets.
