@@ -30,7 +30,9 @@ pub mod sdn_overload;
 pub mod sequence;
 pub mod signal;
 pub mod spec;
+pub mod stall;
 pub mod stats;
+pub mod tap;
 pub mod wire;
 pub mod workload;
 

@@ -8,6 +8,7 @@
 //! | [`pair`] | a writer and its readers, of Takt or of another product |
 //! | [`side`] | the processes of a pair of Takt |
 //! | [`flood`] | the overload: so long on, so long off |
+//! | [`transit`] | times of samples in the network, seen at the interfaces of hosts |
 //! | [`series`] | losses, normalised latency and cumulative count of one run |
 //! | [`outcome`] | the figures of all runs; tables |
 //! | [`paper`] | the numbers of the paper, for comparison |
@@ -30,6 +31,7 @@ pub mod plot;
 pub mod series;
 pub mod side;
 pub mod site;
+pub mod transit;
 
 use crate::campaign::wait_until_alone;
 use crate::error::{Error, Result};
@@ -41,8 +43,10 @@ use pair::{Pair, Program};
 use serde::{Deserialize, Serialize};
 use side::SidePlan;
 use site::{Site, SitePlan, TOPIC, Topology};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
+use transit::{Transits, VendorId, Watch};
 
 /// How long the controller may take for a verdict.
 const VERDICT_LIMIT: Duration = Duration::from_secs(30);
@@ -245,6 +249,7 @@ fn measure(plan: &Plan, program: &Program, task: &Task, site: &mut Site, domain:
     pair.wait_until_matched()?;
     let bound_ns = site.wait_until_admitted(readers, VERDICT_LIMIT)?;
     let flood = condition.frame_len().map(|frame_len| Flood::start(site, frame_len)).transpose()?;
+    let watch = Watch::start(site)?;
     pair.begin()?;
     let length = Duration::from_secs(plan.seconds);
     if matches!(condition, Condition::Failed(_)) {
@@ -253,6 +258,7 @@ fn measure(plan: &Plan, program: &Program, task: &Task, site: &mut Site, domain:
         site.set_direct_link(false)?;
     }
     let finished = pair.finish(RUN_LIMIT + 2 * length);
+    let transits = watch.stop()?;
     let flooded = flood.map(Flood::stop);
     if matches!(condition, Condition::Failed(_)) {
         site.set_direct_link(true)?;
@@ -267,7 +273,9 @@ fn measure(plan: &Plan, program: &Program, task: &Task, site: &mut Site, domain:
         bound_ns,
         flooded,
     };
-    Ok(finished?.into_iter().zip(1..).map(|(series, reader)| Cell::new(run(reader), series)).collect())
+    let all = |transits: BTreeMap<VendorId, Transits>| transits.into_values().next().unwrap_or_default();
+    let cell = |((series, transits), reader)| Cell::new(run(reader), series, &all(transits));
+    Ok(finished?.into_iter().zip(transits).zip(1..).map(cell).collect())
 }
 
 impl std::fmt::Display for Condition {

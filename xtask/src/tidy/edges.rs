@@ -100,7 +100,16 @@ const CRATES: &[Crate] = &[
     Crate { name: "takt-durability", internal: &["takt"], internal_in_tests: &[], external: Some(&["redb"]) },
     Crate {
         name: "takt-bench",
-        internal: &["takt", "takt-calculus", "takt-host", "takt-core", "takt-lab", "takt-sdn", "takt-wire"],
+        internal: &[
+            "takt",
+            "takt-calculus",
+            "takt-host",
+            "takt-core",
+            "takt-lab",
+            "takt-packet",
+            "takt-sdn",
+            "takt-wire",
+        ],
         internal_in_tests: &[],
         external: None,
     },

@@ -149,7 +149,8 @@ pub fn report(outcome: &Outcome) -> Result<String> {
     }
     body.push_str(
         "<p class=\"facts\">lost: of all samples; p50, p99, max: normalised latency; one-way: from writing to arrival; late: how late the writer was; \
-         bound: of the time from host to host, by the controller; behind: of the idle run's cumulative count, at the worst second.</p>\n",
+         network: from the interface of the writer's host to that of the reader's; bound: of that time, by the controller; \
+         above: samples above the bound; unexplained: by more than processors stalled meanwhile; behind: of the idle run's cumulative count, at the worst second.</p>\n",
     );
     Ok(page("A pair under an overload of its link", &body))
 }

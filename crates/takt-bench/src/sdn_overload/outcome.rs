@@ -3,6 +3,7 @@
 use super::category::Category;
 use super::flood::Flooded;
 use super::series::Series;
+use super::transit::Transits;
 use super::{Condition, Plan};
 use crate::error::{Error, Result};
 use crate::isolation::outcome::load_average;
@@ -45,6 +46,10 @@ pub struct Cell {
     pub normalised: Option<Summary>,
     /// From writing to arrival, us.
     pub one_way: Option<Summary>,
+    /// From the interface of the writer's host to that of the reader's, us. Repairs of a sample count.
+    pub network: Option<Summary>,
+    /// Samples that were longer in the network than the bound, and those of them by more than processors stalled meanwhile.
+    pub above_bound: Option<(u64, u64)>,
     /// How much later than due samples were written, us.
     pub writer_late: Option<Summary>,
     /// The longest time without an arrival, us.
@@ -83,18 +88,21 @@ pub struct Outcome {
 }
 
 impl Cell {
-    /// The figures of a run.
+    /// The figures of a run: of arrivals, and of times in the network.
     #[must_use]
-    pub fn new(run: Run, series: Series) -> Self {
+    pub fn new(run: Run, series: Series, transits: &Transits) -> Self {
         // The count of the whole time that samples were due in, and two seconds for those that are late.
         let seconds = series.span_seconds() + 2;
         let mut normalised: Vec<u64> = series.normalised().map(|(_, ns)| u64::try_from(ns).unwrap_or(0)).collect();
+        let mut network_ns: Vec<u64> = transits.samples.iter().map(|transit| transit.len_ns).collect();
         Self {
+            above_bound: run.bound_ns.map(|bound_ns| transits.above(bound_ns)),
             run,
             sent: series.sent,
             received: series.received(),
             normalised: Summary::of(&mut normalised),
             one_way: Summary::of(&mut series.one_way().collect::<Vec<_>>()),
+            network: Summary::of(&mut network_ns),
             writer_late: Summary::of(&mut series.writer_late()),
             longest_gap_us: series.longest_gap_ns() as f64 / 1000.0,
             lost_range: series.lost_range(),
@@ -217,7 +225,8 @@ impl Outcome {
         }
         text.push_str(
             "\nlost: of all samples; p50, p99, max: normalised latency; one-way: from writing to arrival; late: how late the writer was;\n\
-             bound: of the time from host to host, by the controller; behind: of the idle run's cumulative count, at the worst second;\n\
+             network: from the interface of the writer's host to that of the reader's; bound: of that time, by the controller;\n\
+             above: samples above the bound; unexplained: by more than processors stalled meanwhile; behind: of the idle run's cumulative count, at the worst second;\n\
              overload: datagrams sent of those planned\n",
         );
         text
@@ -225,7 +234,7 @@ impl Outcome {
 }
 
 /// Columns of the tables.
-pub const COLUMNS: usize = 14;
+pub const COLUMNS: usize = 16;
 
 /// Their heads.
 pub const HEAD: [&str; COLUMNS] = [
@@ -240,7 +249,9 @@ pub const HEAD: [&str; COLUMNS] = [
     "max us",
     "one-way p99",
     "late p99",
+    "network max",
     "bound us",
+    "above / unexplained",
     "gap ms / behind",
     "overload",
 ];
@@ -266,7 +277,9 @@ pub fn row(cell: &Cell) -> [String; COLUMNS] {
         of(&cell.normalised, |s| s.max),
         of(&cell.one_way, |s| s.p99),
         of(&cell.writer_late, |s| s.p99),
+        of(&cell.network, |s| s.max),
         dash(bound_ns.map(|bound_ns| bound_ns.div_ceil(1000).to_string())),
+        dash(cell.above_bound.map(|(above, unexplained)| format!("{above} / {unexplained}"))),
         format!("{:.1} / {behind}", cell.longest_gap_us / 1000.0),
         dash(flooded.map(|Flooded { datagrams, planned }| format!("{datagrams} of {planned}"))),
     ]
@@ -288,7 +301,7 @@ pub(super) mod tests {
         let program = "takt".to_owned();
         let (category, size, megabits) = (Category::BestEffort, 1400, 100);
         let run = Run { program, category, size, condition, reader: 1, megabits, bound_ns, flooded };
-        Cell::new(run, Series::new(400, PERIOD_NS, &arrivals))
+        Cell::new(run, Series::new(400, PERIOD_NS, &arrivals), &Transits::default())
     }
 
     /// An outcome of three runs.

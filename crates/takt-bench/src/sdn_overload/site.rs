@@ -32,6 +32,8 @@ use takt_sdn::runtime::Runtime;
 pub const PUBLISHER: &str = "publisher";
 /// The hosts of the readers.
 pub const SUBSCRIBERS: [&str; 2] = ["subscriber", "subscriber-2"];
+/// The address of the writer's host.
+pub const PUBLISHER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 81, 0, 1);
 /// The address of the first reader's host.
 pub const SUBSCRIBER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 81, 0, 2);
 /// The topic of the pair.
@@ -126,7 +128,7 @@ impl SitePlan {
         let readers =
             SUBSCRIBERS[..self.readers].iter().zip(2..).map(|(name, last)| ((*name).to_owned(), address(last)));
         let flooders = self.flooders().into_iter().zip(10..).map(|(name, last)| (name, address(last)));
-        std::iter::once((PUBLISHER.to_owned(), address(1))).chain(readers).chain(flooders).collect()
+        std::iter::once((PUBLISHER.to_owned(), PUBLISHER_ADDRESS)).chain(readers).chain(flooders).collect()
     }
 
     /// Its links with a rate between switches, then the others.

@@ -18,6 +18,7 @@ use takt_bench::sdn_overload::plot::{Axes, cumulative, normalised};
 use takt_bench::sdn_overload::series::Series;
 use takt_bench::sdn_overload::side::SidePlan;
 use takt_bench::sdn_overload::site::{Site, SitePlan, Topology};
+use takt_bench::sdn_overload::transit::{Transits, VendorId, Watch};
 use takt_bench::sdn_overload::{Condition, contract};
 use takt_interop::programs::{self, Program as Product};
 use takt_interop::{Error, Result};
@@ -51,6 +52,29 @@ const TICK: Duration = Duration::from_millis(200);
 struct Act {
     series: Vec<Series>,
     bounds_ns: Vec<Option<u64>>,
+    transits: Vec<Transits>,
+}
+
+impl Act {
+    /// The longest time of a sample in the network, with its bound.
+    fn print_transits(&self, programs: &[Program; 2]) {
+        let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
+        for ((program, transits), bound_ns) in programs.iter().zip(&self.transits).zip(&self.bounds_ns) {
+            let seen = format!("  {:<14} {} in the network at most", program.name(), ms(transits.longest_ns()));
+            let Some(bound_ns) = *bound_ns else {
+                println!("{seen}");
+                continue;
+            };
+            let (above, unexplained) = transits.above(bound_ns);
+            let explained = match above {
+                0 => String::new(),
+                _ => {
+                    format!("; {above} samples above it, {} of them while the machine stood still", above - unexplained)
+                }
+            };
+            println!("{seen}, bound {}{explained}", ms(bound_ns));
+        }
+    }
 }
 
 /// Whether the promise was kept: without the controller samples were lost, with it none.
@@ -139,6 +163,7 @@ fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
         pairs.push(pair);
     }
     let flood = Flood::start(site, FRAME).map_err(of_bench)?;
+    let watch = Watch::start(site).map_err(of_bench)?;
     let begun = Instant::now();
     for pair in &mut pairs {
         pair.begin().map_err(of_bench)?;
@@ -161,9 +186,13 @@ fn perform(programs: &[Program; 2], site: &mut Site) -> Result<Act> {
         std::thread::sleep(TICK); // tidy-allow(sleep): see above
     }
     drop(flood);
+    let mut seen = watch.stop().map_err(of_bench)?.pop().unwrap_or_default();
+    let transits = [VendorId::CYCLONE, VendorId::TAKT].map(|vendor| seen.remove(&vendor).unwrap_or_default()).into();
     let series = pairs.into_iter().map(|pair| pair.finish(RUN_LIMIT).map_err(of_bench));
     let series: Vec<Vec<Series>> = series.collect::<Result<_>>()?;
-    Ok(Act { series: series.into_iter().flatten().collect(), bounds_ns })
+    let act = Act { series: series.into_iter().flatten().collect(), bounds_ns, transits };
+    act.print_transits(programs);
+    Ok(act)
 }
 
 /// A pair that asks for more than the network has; why the controller refuses it.
@@ -194,7 +223,7 @@ fn picture(programs: &[Program; 2], acts: [&Act; 2], refusal: &str) -> Result<St
                 bound_ns: act.bounds_ns[place],
                 flooded: None,
             };
-            Cell::new(run, act.series[place].clone())
+            Cell::new(run, act.series[place].clone(), &act.transits[place])
         };
         acts.iter().zip(conditions).map(cell).collect::<Vec<_>>()
     };

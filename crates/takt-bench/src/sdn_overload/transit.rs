@@ -1,0 +1,243 @@
+//! How long samples are in the network: from the interface of the writer's host to that of each reader's host.
+//!
+//! That is what the controller's bound is about; the time from writing to arrival has both hosts as well. A sample is in the network from the
+//! departure of its first fragment to the arrival of its last one. Each counts when it is seen first: a sample that was lost, when its repair arrives.
+
+use super::site::{PUBLISHER, PUBLISHER_ADDRESS, SUBSCRIBERS, Site};
+use crate::error::{Error, Result};
+use crate::stall::{Stall, StallWatch, stalled_ns};
+use crate::tap::Tap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use takt_packet::{Ipv4Packet, UdpDatagram};
+pub use takt_wire::VendorId;
+use takt_wire::message::Header;
+use takt_wire::{Guid, MessageView, Submessage};
+
+/// A sample: vendor, writer, sequence number.
+type Sample = (VendorId, Guid, i64);
+/// A sample, and the number of a fragment; 0 of a whole sample.
+type Fragment = (Sample, u32);
+/// When fragments were seen first, ns.
+type Sightings = BTreeMap<Fragment, i64>;
+
+/// The time of a sample in the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transit {
+    /// When its first fragment left, ns since 1970.
+    pub left_ns: i64,
+    /// Until its last fragment arrived.
+    pub len_ns: u64,
+}
+
+/// Times of samples in the network, and stalls of the machine meanwhile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transits {
+    /// Of each sample that arrived.
+    pub samples: Vec<Transit>,
+    /// Of all processors.
+    pub stalls: Vec<Stall>,
+}
+
+impl Transits {
+    /// How many samples were longer in the network than this; and how many of them by more than processors stalled meanwhile.
+    #[must_use]
+    pub fn above(&self, bound_ns: u64) -> (u64, u64) {
+        let late = self.samples.iter().filter(|transit| transit.len_ns > bound_ns);
+        let is_unexplained = |transit: &Transit| {
+            let arrived_ns = transit.left_ns.saturating_add_unsigned(transit.len_ns);
+            transit.len_ns > bound_ns + stalled_ns(&self.stalls, transit.left_ns, arrived_ns)
+        };
+        late.fold((0, 0), |(all, unexplained), transit| (all + 1, unexplained + u64::from(is_unexplained(transit))))
+    }
+
+    /// The longest time, ns.
+    #[must_use]
+    pub fn longest_ns(&self) -> u64 {
+        self.samples.iter().map(|transit| transit.len_ns).max().unwrap_or(0)
+    }
+}
+
+/// Watches the interfaces of a site until it is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    stalls: StallWatch,
+    is_over: Arc<AtomicBool>,
+    /// Of the writer's host, then of each reader's.
+    threads: Vec<JoinHandle<Result<Sightings>>>,
+}
+
+impl Watch {
+    /// Begins.
+    ///
+    /// # Errors
+    /// Not root.
+    pub fn start(site: &Site) -> Result<Self> {
+        let stalls = StallWatch::start();
+        let mut watch = Self { stalls, is_over: Arc::new(AtomicBool::new(false)), threads: Vec::new() };
+        for host in std::iter::once(&PUBLISHER).chain(&SUBSCRIBERS[..site.plan().readers]) {
+            let tap = site.run(host, || Tap::new(PUBLISHER_ADDRESS))??;
+            let is_over = Arc::clone(&watch.is_over);
+            watch.threads.push(std::thread::spawn(move || look(&tap, &is_over)));
+        }
+        Ok(watch)
+    }
+
+    /// Ends. For each reader's host, and for writers of each vendor, the times of samples in the network.
+    ///
+    /// # Errors
+    /// Packets could not be read.
+    pub fn stop(self) -> Result<Vec<BTreeMap<VendorId, Transits>>> {
+        let Self { stalls, is_over, threads } = self;
+        is_over.store(true, Ordering::Relaxed);
+        let ended = |_| Error::NoAnswer { what: "a thread that watches an interface has ended".to_owned() };
+        let seen = threads.into_iter().map(|thread| thread.join().map_err(ended)?);
+        let seen = seen.collect::<Result<Vec<Sightings>>>()?;
+        let Some((left, arrived)) = seen.split_first() else { return Ok(Vec::new()) };
+        let stalls = stalls.stop();
+        let with_stalls = |samples| Transits { samples, stalls: stalls.clone() };
+        let of = |arrived| transits(left, arrived).into_iter().map(|(vendor, samples)| (vendor, with_stalls(samples)));
+        Ok(arrived.iter().map(|arrived| of(arrived).collect()).collect())
+    }
+}
+
+fn look(tap: &Tap, is_over: &AtomicBool) -> Result<Sightings> {
+    let mut seen = Sightings::new();
+    while !is_over.load(Ordering::Relaxed) {
+        while let Some((packet, at_ns)) = tap.read()? {
+            note(&packet, at_ns, &mut seen);
+        }
+    }
+    Ok(seen)
+}
+
+/// Notes what a packet has of user data; anything else is not of interest.
+fn note(packet: &[u8], at_ns: i64, seen: &mut Sightings) {
+    let Ok(packet) = Ipv4Packet::parse(packet) else { return };
+    let Ok(datagram) = UdpDatagram::parse(packet.payload()) else { return };
+    let Ok(message) = MessageView::parse(datagram.payload()) else { return };
+    let Header { vendor, prefix, .. } = message.header();
+    for submessage in message.submessages() {
+        let (writer, number, fragment) = match submessage {
+            Ok(Submessage::Data(data)) => (data.writer, data.sn, 0),
+            Ok(Submessage::DataFrag(data)) => (data.writer, data.sn, data.fragment_starting_num),
+            Ok(_) => continue,
+            Err(_) => return,
+        };
+        if !writer.is_builtin() {
+            seen.entry(((vendor, Guid::new(prefix, writer), number.0), fragment)).or_insert(at_ns);
+        }
+    }
+}
+
+/// The time of each sample that left and arrived, by the vendor of its writer.
+fn transits(left: &Sightings, arrived: &Sightings) -> BTreeMap<VendorId, Vec<Transit>> {
+    let mut departures: BTreeMap<Sample, i64> = BTreeMap::new();
+    for ((sample, _), at_ns) in left {
+        departures.entry(*sample).and_modify(|first| *first = (*first).min(*at_ns)).or_insert(*at_ns);
+    }
+    let mut arrivals: BTreeMap<Sample, i64> = BTreeMap::new();
+    for ((sample, _), at_ns) in arrived {
+        arrivals.entry(*sample).and_modify(|last| *last = (*last).max(*at_ns)).or_insert(*at_ns);
+    }
+    let mut transits: BTreeMap<VendorId, Vec<Transit>> = BTreeMap::new();
+    for (sample, at_ns) in arrivals {
+        let Some(left_ns) = departures.get(&sample) else { continue };
+        let len_ns = u64::try_from(at_ns - left_ns).unwrap_or(0);
+        transits.entry(sample.0).or_default().push(Transit { left_ns: *left_ns, len_ns });
+    }
+    transits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt_packet::{Ipv4Header, UdpHeader};
+    use takt_wire::{
+        DataEmit, DataFragEmit, EntityId, GuidPrefix, MessageBuilder, Payload, ProtocolVersion, SequenceNumber,
+    };
+
+    const PREFIX: GuidPrefix = GuidPrefix([7; 12]);
+    const WRITER: EntityId = EntityId([0, 0, 1, 3]);
+
+    /// A packet of UDP with one submessage.
+    fn packet(vendor: VendorId, add: impl FnOnce(&mut MessageBuilder<'_>)) -> Vec<u8> {
+        let mut message = [0; 200];
+        let header = Header { version: ProtocolVersion::V2_5, vendor, prefix: PREFIX };
+        let mut builder = MessageBuilder::new(&mut message, &header).expect("there is room");
+        add(&mut builder);
+        let payload = builder.bytes().to_vec();
+        let udp = UdpHeader { source_port: 7000, destination_port: 7411 };
+        let mut datagram = [vec![0; UdpHeader::LEN], payload].concat();
+        udp.emit(&mut datagram, |_| takt_packet::Sum::default()).expect("there is room");
+        let payload_len = u16::try_from(datagram.len()).expect("it is short");
+        let [source, destination] = [1, 2].map(|last| std::net::Ipv4Addr::new(10, 81, 0, last));
+        let protocol = takt_packet::UDP;
+        let header = Ipv4Header { source, destination, protocol, ttl: 64, traffic_class: 0, payload_len };
+        let mut packet = vec![0; Ipv4Header::LEN];
+        header.emit(&mut packet).expect("there is room");
+        [packet, datagram].concat()
+    }
+
+    fn data(vendor: VendorId, writer: EntityId, number: i64) -> Vec<u8> {
+        let (reader, sn) = (EntityId::UNKNOWN, SequenceNumber(number));
+        let payload = Payload::Data(&[0, 1, 0, 0]);
+        packet(vendor, |builder| {
+            builder.data(&DataEmit { reader, writer, sn, inline_qos: None, payload }).expect("there is room");
+        })
+    }
+
+    fn fragment(number: i64, fragment_starting_num: u32) -> Vec<u8> {
+        let fragment = DataFragEmit {
+            reader: EntityId::UNKNOWN,
+            writer: WRITER,
+            sn: SequenceNumber(number),
+            fragment_starting_num,
+            fragment_size: 8,
+            sample_size: 16,
+            inline_qos: None,
+            key: false,
+            payload: &[3; 8],
+            fragments_in_submessage: 1,
+        };
+        packet(VendorId::TAKT, |builder| builder.data_frag(&fragment).expect("there is room"))
+    }
+
+    #[test]
+    fn sample_is_in_the_network_from_its_first_fragment_to_its_last_one() {
+        let (mut left, mut arrived) = (Sightings::new(), Sightings::new());
+        for (at_ns, number) in [(100, 1), (110, 2)] {
+            note(&fragment(5, number), at_ns, &mut left);
+        }
+        note(&data(VendorId::TAKT, WRITER, 6), 200, &mut left);
+        note(&data(VendorId::CYCLONE, WRITER, 6), 300, &mut left);
+        for (at_ns, number) in [(150, 1), (190, 2), (999, 2)] {
+            note(&fragment(5, number), at_ns, &mut arrived);
+        }
+        note(&data(VendorId::CYCLONE, WRITER, 6), 330, &mut arrived);
+        // The second sample of the first vendor is lost, and the repeated fragment does not count.
+        let of = |left_ns, len_ns| vec![Transit { left_ns, len_ns }];
+        let expected = [(VendorId::CYCLONE, of(300, 30)), (VendorId::TAKT, of(100, 90))];
+        assert_eq!(transits(&left, &arrived), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn late_samples_are_explained_by_stalls_while_they_were_under_way() {
+        let samples = [(0, 50), (100, 90), (300, 90)].map(|(left_ns, len_ns)| Transit { left_ns, len_ns });
+        let stalls = vec![Stall { from_ns: 90, to_ns: 140 }, Stall { from_ns: 300, to_ns: 320 }];
+        let transits = Transits { samples: samples.to_vec(), stalls };
+        assert_eq!(transits.above(60), (2, 1), "the third one is late by 30, and 20 of them are explained");
+        assert_eq!((transits.above(90), transits.longest_ns()), ((0, 0), 90));
+    }
+
+    #[test]
+    fn discovery_and_octets_that_are_no_message_are_not_noted() {
+        let mut seen = Sightings::new();
+        note(&data(VendorId::TAKT, EntityId::SPDP_WRITER, 1), 1, &mut seen);
+        note(&data(VendorId::TAKT, WRITER, 1)[..60], 1, &mut seen);
+        note(&[], 1, &mut seen);
+        assert_eq!(seen, Sightings::new());
+    }
+}

@@ -1,0 +1,114 @@
+//! Moments at which the machine gave a processor to nothing of this system: a hypervisor's, or interrupts.
+//!
+//! A thread for each processor has the highest real-time priority and wakes up each 500 us. By how much it is late, no thread could run there.
+
+use crate::machine::{available_cpus, bind_to_cpu, set_fifo};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Above all other threads.
+const FIFO: u8 = 99;
+/// Between two looks at the clock.
+const STEP: Duration = Duration::from_micros(500);
+/// A wake-up that is less late is no stall.
+const STALL_NS_MIN: i64 = 100_000;
+
+/// A time in which a processor ran nothing of this system; ns since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// When it began, at the latest.
+    pub from_ns: i64,
+    /// When it ended.
+    pub to_ns: i64,
+}
+
+/// Watches all processors until it is dropped.
+#[derive(Debug)]
+pub struct StallWatch {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Vec<Stall>>>,
+}
+
+fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+}
+
+impl StallWatch {
+    /// Begins. Without the right to real-time priorities it sees what keeps an ordinary thread waiting.
+    #[must_use]
+    pub fn start() -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let watch = |cpu: usize| {
+            let is_over = Arc::clone(&is_over);
+            std::thread::spawn(move || look(cpu, &is_over))
+        };
+        Self { threads: (0..available_cpus()).map(watch).collect(), is_over }
+    }
+
+    /// Ends. What was seen, of all processors.
+    #[must_use]
+    pub fn stop(mut self) -> Vec<Stall> {
+        self.is_over.store(true, Ordering::Relaxed);
+        // A panic of a thread has been reported by then.
+        self.threads.drain(..).filter_map(|thread| thread.join().ok()).flatten().collect() // tidy-allow(dropped-cause): see above
+    }
+}
+
+impl Drop for StallWatch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn look(cpu: usize, is_over: &AtomicBool) -> Vec<Stall> {
+    // Where either fails, stalls are longer than they are for a thread that may.
+    drop(bind_to_cpu(cpu));
+    drop(set_fifo(FIFO));
+    let step_ns = i64::try_from(STEP.as_nanos()).unwrap_or(i64::MAX);
+    let mut stalls = Vec::new();
+    while !is_over.load(Ordering::Relaxed) {
+        let due_ns = now_ns() + step_ns;
+        std::thread::sleep(STEP);
+        let to_ns = now_ns();
+        if to_ns - due_ns >= STALL_NS_MIN {
+            // It began after the look at the clock, so perhaps before the wake-up was due.
+            stalls.push(Stall { from_ns: due_ns - step_ns, to_ns });
+        }
+    }
+    stalls
+}
+
+/// How long processors stalled between two times, ns; of all processors together.
+#[must_use]
+pub fn stalled_ns(stalls: &[Stall], from_ns: i64, to_ns: i64) -> u64 {
+    let within = |stall: &Stall| stall.to_ns.min(to_ns) - stall.from_ns.max(from_ns);
+    stalls.iter().filter_map(|stall| u64::try_from(within(stall)).ok()).sum() // tidy-allow(dropped-cause): it is elsewhere
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stalls_count_as_far_as_they_are_within_the_time() {
+        let stalls = [(100, 200), (150, 400), (900, 950)].map(|(from_ns, to_ns)| Stall { from_ns, to_ns });
+        assert_eq!(stalled_ns(&stalls, 180, 300), 20 + 120);
+        assert_eq!(stalled_ns(&stalls, 400, 900), 0);
+        assert_eq!(stalled_ns(&stalls, 0, 1000), 100 + 250 + 50);
+    }
+
+    #[test]
+    fn watch_sees_each_processor_and_ends() {
+        let watch = StallWatch::start();
+        assert_eq!(watch.threads.len(), available_cpus());
+        let end = now_ns() + 20_000_000;
+        while now_ns() < end {
+            std::thread::yield_now();
+        }
+        let stalls = watch.stop();
+        assert!(stalls.iter().all(|stall| stall.to_ns - stall.from_ns >= STALL_NS_MIN), "{stalls:?}");
+    }
+}
