@@ -15,6 +15,7 @@ use serde_json::Value;
 use takt::qos::*;
 use takt::real_time::{Priority, Scheduling, ThreadSettings};
 use takt::*;
+use takt_bench::stall::{Stall, StallWatch, stalled_ns};
 use takt_config::{Format, Settings};
 use takt_lab::Lab;
 use takt_lab::file::SWITCHES;
@@ -104,14 +105,6 @@ fn waited_ns(tasks: &[PathBuf]) -> u64 {
     tasks.iter().map(of).sum()
 }
 
-/// Time that other guests had the processors, and time in interrupts: ticks of 10 ms of `/proc/stat`, in nanoseconds.
-fn taken_ns() -> u64 {
-    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let words = text.lines().next().unwrap_or_default().split_whitespace().skip(1);
-    let ticks: Vec<u64> = words.map(|word| word.parse().unwrap_or(0)).collect();
-    [5, 6, 7].iter().filter_map(|at| ticks.get(*at)).sum::<u64>() * 10_000_000
-}
-
 fn tasks_of(process: &Path, named: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     let tasks = fs::read_dir(process.join("task")).into_iter().flatten().flatten().map(|task| task.path());
     tasks.filter(|task| named(fs::read_to_string(task.join("comm")).unwrap_or_default().trim_end())).collect()
@@ -130,19 +123,27 @@ fn tasks() -> Vec<PathBuf> {
     all
 }
 
-/// A look at the kernel's counters: when, how long the tasks waited, and what was taken.
+/// A look at the kernel's counters: when, and how long the tasks had waited.
 struct Look {
     at_ns: u64,
     waited_ns: u64,
-    taken_ns: u64,
 }
 
-/// What the kernel did between the looks around a time.
-fn explained_ns(looks: &[Look], from_ns: u64, to_ns: u64) -> u64 {
-    let before = looks.iter().rposition(|look| look.at_ns <= from_ns).unwrap_or(0);
-    let after = looks.iter().position(|look| look.at_ns >= to_ns).unwrap_or(looks.len() - 1);
-    let (first, last) = (&looks[before], &looks[after]);
-    (last.waited_ns - first.waited_ns) + last.taken_ns.saturating_sub(first.taken_ns)
+/// What the machine did: looks at the kernel's counters, and stalls of processors.
+struct Machine {
+    looks: Vec<Look>,
+    stalls: Vec<Stall>,
+}
+
+impl Machine {
+    /// How long the tasks waited between the looks around a time, and processors stalled within it.
+    fn explained_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let looks = &self.looks;
+        let before = looks.iter().rposition(|look| look.at_ns <= from_ns).unwrap_or(0);
+        let after = looks.iter().position(|look| look.at_ns >= to_ns).unwrap_or(looks.len() - 1);
+        let waited_ns = looks[after].waited_ns - looks[before].waited_ns;
+        waited_ns + stalled_ns(&self.stalls, from_ns.cast_signed(), to_ns.cast_signed())
+    }
 }
 
 /// What a sample took, and when its callback ended.
@@ -293,7 +294,7 @@ impl Site {
 /// Looks at the kernel's counters until it is over.
 fn watch(is_over: &AtomicBool) -> Vec<Look> {
     let tasks = tasks();
-    let look = || Look { at_ns: wall_ns(), waited_ns: waited_ns(&tasks), taken_ns: taken_ns() };
+    let look = || Look { at_ns: wall_ns(), waited_ns: waited_ns(&tasks) };
     let mut looks = Vec::new();
     while !is_over.load(Ordering::Relaxed) {
         looks.push(look());
@@ -304,10 +305,11 @@ fn watch(is_over: &AtomicBool) -> Vec<Look> {
     looks
 }
 
-/// Writes under the flood. How many samples were written, how many datagrams flooded, and what the kernel did.
-fn measure(site: &Site, executor: &Executor, writer: &DataWriter<Command>) -> (u64, u64, Vec<Look>) {
+/// Writes under the flood. How many samples were written, how many datagrams flooded, and what the machine did.
+fn measure(site: &Site, executor: &Executor, writer: &DataWriter<Command>) -> (u64, u64, Machine) {
     let (is_over, written) = (AtomicBool::new(false), Arc::new(AtomicU64::new(0)));
     let flood = Flood::start(sdn_site::socket(&site.lab, "flooder", 0), SUB, 2 * RATE_BPS);
+    let stalls = StallWatch::start();
     let end = Instant::now() + length();
     let looks = std::thread::scope(|scope| {
         let _ending = OnDrop(|| is_over.store(true, Ordering::Relaxed));
@@ -325,16 +327,16 @@ fn measure(site: &Site, executor: &Executor, writer: &DataWriter<Command>) -> (u
         is_over.store(true, Ordering::Relaxed);
         watcher.join().expect("no panic")
     });
-    (written.load(Ordering::Relaxed), flood.end(), looks)
+    (written.load(Ordering::Relaxed), flood.end(), Machine { looks, stalls: stalls.stop() })
 }
 
-/// Late samples of which the kernel explains less than what they are above the bound: nanoseconds above it, and of these explained.
-fn unexplained(arrivals: &[Arrival], looks: &[Look]) -> Vec<(u64, u64)> {
+/// Late samples of which the machine explains less than what they are above the bound: nanoseconds above it, and of these explained.
+fn unexplained(arrivals: &[Arrival], machine: &Machine) -> Vec<(u64, u64)> {
     let mut unexplained = Vec::new();
     for arrival in arrivals.iter().filter(|arrival| arrival.age_ns > LIMIT_NS) {
         let (age_us, excess_ns) = (arrival.age_ns / 1000, arrival.age_ns - LIMIT_NS);
-        let explained_ns = explained_ns(looks, arrival.at_ns - arrival.age_ns, arrival.at_ns);
-        println!("late: {age_us} us; {excess_ns} ns above the bound, the kernel explains {explained_ns} ns");
+        let explained_ns = machine.explained_ns(arrival.at_ns - arrival.age_ns, arrival.at_ns);
+        println!("late: {age_us} us; {excess_ns} ns above the bound, the machine explains {explained_ns} ns");
         if explained_ns < excess_ns {
             unexplained.push((excess_ns, explained_ns));
         }
@@ -364,7 +366,7 @@ fn pair_with_host_stages_keeps_its_certified_bound_under_a_flood() {
     site.check_stages();
     site.check_refusal(&pub_participant, &sub_participant);
 
-    let (written, flooded, looks) = measure(&site, &pub_executor, &command_writer);
+    let (written, flooded, machine) = measure(&site, &pub_executor, &command_writer);
     let arrivals = std::mem::take(&mut *arrivals.lock().unwrap());
     let mut ages: Vec<u64> = arrivals.iter().map(|arrival| arrival.age_ns / 1000).collect();
     ages.sort_unstable();
@@ -374,7 +376,7 @@ fn pair_with_host_stages_keeps_its_certified_bound_under_a_flood() {
     println!("{written} written, {} received; flood {flooded}, dropped by queues {dropped}", ages.len());
     println!("age us: median {median}, p99 {p99}, p99.9 {p999}, max {max}; bound {}", LIMIT_NS / 1000);
     println!("{}", Takt::start(&format!("sdn explain Steering {}", site.control)).finish().0);
-    let unexplained = unexplained(&arrivals, &looks);
+    let unexplained = unexplained(&arrivals, &machine);
     assert!(dropped > 0, "the flood fills the link");
     // Of the flood half is lost. Meters drop samples of a writer that was held up by more than its jitter.
     assert!(ages.len() as u64 * 10 >= written * 9, "{} of {written}", ages.len());
