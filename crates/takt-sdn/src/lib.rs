@@ -12,6 +12,7 @@
 //! | [`model`] | switches by model, ports, links and hosts, in versions |
 //! | [`schedule`] | admission of flows: frames, ways, classes, proof |
 //! | [`admission`] | pairs with contracts: asked for, admitted with flow entries in force, refused, tried again |
+//! | [`registration`] | pairs that discovery does not show: asked for by an authenticated caller |
 //! | [`rules`] | flow entries and meters of admitted flows |
 //! | [`store`] | what a controller keeps beyond its own life |
 //! | [`view`] | the state of the controller in one snapshot |
@@ -34,6 +35,7 @@ pub mod frame;
 pub mod isolation;
 pub mod model;
 mod port;
+pub mod registration;
 pub mod rules;
 pub mod runtime;
 pub mod schedule;

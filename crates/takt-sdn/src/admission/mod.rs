@@ -47,6 +47,9 @@ use crate::schedule::{self, PairStages, Refused, Remedies, RequestId, Scheduler}
 /// Meters below are those of packets to the controller.
 pub(crate) const FIRST_METER: u32 = 0x1000;
 
+/// Requests of a flow that its name lists.
+const NAMES_SHOWN: usize = 3;
+
 /// Why a pair waits without a verdict.
 const LEAVING: &str = "flow entries of an earlier pair with its addresses are leaving";
 
@@ -132,6 +135,18 @@ pub enum Outcome {
         /// The topic.
         topic: String,
     },
+}
+
+impl Outcome {
+    /// The pair that was decided on.
+    pub fn pair(&self) -> Pair {
+        match self {
+            Self::Admitted { pair, .. }
+            | Self::Refused { pair, .. }
+            | Self::Free { pair }
+            | Self::Caution { pair, .. } => *pair,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -463,6 +478,37 @@ impl Admission {
     /// What was decided.
     pub fn take_outcomes(&mut self) -> Vec<Outcome> {
         std::mem::take(&mut self.outcomes)
+    }
+
+    /// Pairs that share the flow of a selector.
+    pub fn sharers(&self, selector: &Selector) -> impl Iterator<Item = Pair> {
+        self.flows.get(selector).into_iter().flat_map(SharedFlow::present).map(|share| share.pair)
+    }
+
+    /// The flows of an admitted pair: that of samples first.
+    pub fn selectors(&self, pair: Pair) -> &[Selector] {
+        self.admitted.get(&pair).map_or(&[], |admitted| &admitted.selectors)
+    }
+
+    /// Whether there is a flow.
+    pub fn has_flow(&self, selector: &Selector) -> bool {
+        self.flows.contains_key(selector)
+    }
+
+    /// The meters of flows whose first switch is this one.
+    pub fn metered(&self, dpid: u64) -> impl Iterator<Item = (u32, Selector)> {
+        let is_here = move |flow: &SharedFlow| flow.policed.as_ref().is_some_and(|(at, _)| *at == dpid);
+        self.flows.iter().filter(move |(_, flow)| is_here(flow)).map(|(selector, flow)| (flow.meter, *selector))
+    }
+
+    /// The requests of a flow in words, the first three of them.
+    pub fn flow_name(&self, selector: &Selector) -> String {
+        let shares = self.flows.get(selector).into_iter().flat_map(SharedFlow::present);
+        let names: BTreeSet<&str> = shares.map(|share| share.demand.request.name.as_str()).collect();
+        let first: Vec<&str> = names.iter().take(NAMES_SHOWN).copied().collect();
+        let more = names.len().saturating_sub(NAMES_SHOWN);
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("{}{more}", first.join(", "))
     }
 
     /// The entries that a switch shall have.

@@ -101,6 +101,11 @@ impl Admission {
         }
     }
 
+    /// Pairs without a contract whose datagrams match a selector.
+    pub fn strangers_at(&self, selector: &Selector) -> impl Iterator<Item = Pair> {
+        self.strangers.by_selector.get(selector).into_iter().flatten().copied()
+    }
+
     /// A pair without a contract is no more. What it kept from admission is tried again.
     pub(super) fn forget_stranger(&mut self, pair: Pair) {
         self.shall_retry |= self.strangers.remove(pair);

@@ -163,6 +163,14 @@ impl Client {
         self.ask("POST", path, body)
     }
 
+    /// Ends what is at a path; the content of the answer.
+    ///
+    /// # Errors
+    /// The controller does not answer, or refuses.
+    pub fn delete(&self, path: &str) -> Result<Vec<u8>, ControlError> {
+        self.ask("DELETE", path, &[])
+    }
+
     fn ask(&self, method: &str, path: &str, body: &[u8]) -> Result<Vec<u8>, ControlError> {
         let response = self.exchange(method, path, body);
         let response = response.map_err(|source| ControlError::Socket { path: self.path.clone(), source })?;
@@ -170,7 +178,7 @@ impl Client {
         let mut head = httparse::Response::new(&mut fields);
         let Ok(httparse::Status::Complete(len)) = head.parse(&response) else { return Err(ControlError::NoAnswer) };
         let content = &response[len..];
-        if head.code == Some(200) {
+        if head.code.is_some_and(|code| (200..300).contains(&code)) {
             return Ok(content.to_vec());
         }
         let said: Option<serde_json::Value> = serde_json::from_slice(content).ok(); // tidy-allow(dropped-cause): then the status is all there is.

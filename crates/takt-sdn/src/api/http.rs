@@ -60,6 +60,8 @@ pub enum Method {
     Head,
     /// A decision about the body.
     Post,
+    /// The end of what is at the path.
+    Delete,
 }
 
 /// A request.
@@ -128,7 +130,8 @@ fn parse_head(octets: &[u8]) -> Result<Option<(Request, usize, usize)>, RequestE
         Some("GET") => Method::Get,
         Some("HEAD") => Method::Head,
         Some("POST") => Method::Post,
-        _ => return Err(RequestError::Refused(405, "methods are GET, HEAD and POST")),
+        Some("DELETE") => Method::Delete,
+        _ => return Err(RequestError::Refused(405, "methods are GET, HEAD, POST and DELETE")),
     };
     let mut request = Request {
         method,
@@ -220,13 +223,18 @@ impl Response {
     fn phrase(&self) -> &'static str {
         match self.status {
             200 => "OK",
+            201 => "Created",
+            202 => "Accepted",
             400 => "Bad Request",
             401 => "Unauthorized",
+            403 => "Forbidden",
             404 => "Not Found",
             405 => "Method Not Allowed",
             408 => "Request Timeout",
+            409 => "Conflict",
             413 => "Content Too Large",
             421 => "Misdirected Request",
+            429 => "Too Many Requests",
             431 => "Request Header Fields Too Large",
             501 => "Not Implemented",
             503 => "Service Unavailable",

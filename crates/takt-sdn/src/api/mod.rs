@@ -1,4 +1,4 @@
-//! State and what-if decisions of a controller over HTTP: control socket, REST, metrics, web page.
+//! State, what-if decisions and registrations of a controller over HTTP: control socket, REST, metrics, web page.
 //!
 //! | module | what it is |
 //! |---|---|
@@ -6,12 +6,13 @@
 //! | [`token`] | the bearer token |
 //! | [`questions`] | what the thread of the controller is asked |
 //! | [`what_if`] | what would be decided of a pair |
+//! | [`registrations`] | pairs that callers register, renew and remove |
 //! | [`metrics`] | the text format of Prometheus |
 //! | [`service`] | the routes, and who may use them |
 //! | [`server`] | listeners, and a thread for each connection |
 //! | [`control`] | the control socket: where it is, and the client's half |
 //!
-//! The API reads, and changes nothing. Each connection has one request and a thread of its own, [`server::CONNECTIONS_MAX`] at once. The
+//! The API changes registrations alone, for the control socket and for callers with a token for writing. Each connection has one request and a thread of its own, [`server::CONNECTIONS_MAX`] at once. The
 //! thread of the controller copies its state, at most once in [`questions::VIEW_INTERVAL`]; everything else happens in the threads
 //! of the API.
 
@@ -19,6 +20,7 @@ pub mod control;
 pub mod http;
 pub mod metrics;
 pub mod questions;
+mod registrations;
 pub mod server;
 pub mod service;
 pub mod token;
@@ -33,6 +35,10 @@ pub struct ApiCounters {
     pub requests: AtomicU64,
     /// Requests without the token.
     pub unauthorized: AtomicU64,
+    /// Registrations without a token for writing.
+    pub forbidden: AtomicU64,
+    /// Registrations that were refused with an error.
+    pub rejected: AtomicU64,
     /// Requests that are no HTTP, too long, or too slow.
     pub malformed: AtomicU64,
     /// Connections beyond the limit, which were closed.
@@ -47,7 +53,7 @@ impl ApiCounters {
     }
 
     /// Names, meanings and values.
-    pub fn values(&self) -> [(&'static str, &'static str, u64); 5] {
+    pub fn values(&self) -> [(&'static str, &'static str, u64); 7] {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
             ("requests", "Requests that were read.", value(&self.requests)),
@@ -55,6 +61,8 @@ impl ApiCounters {
             ("malformed", "Requests that are no HTTP, too long, or too slow.", value(&self.malformed)),
             ("overloaded", "Connections beyond the limit, which were closed.", value(&self.overloaded)),
             ("cut_off", "Responses that were not taken in time.", value(&self.cut_off)),
+            ("forbidden", "Registrations without a token for writing, which were refused.", value(&self.forbidden)),
+            ("rejected", "Registrations that were refused with an error.", value(&self.rejected)),
         ]
     }
 }

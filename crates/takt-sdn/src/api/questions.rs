@@ -12,12 +12,15 @@ use std::time::Duration;
 use mio::{Poll, Token, Waker};
 
 use crate::admission::Trial;
-use crate::view::View;
+use crate::registration::{Owner, Registration, RegistrationError, RegistrationId};
+use crate::view::{Pair, View};
 
 /// A snapshot is at most this old.
 pub const VIEW_INTERVAL: Duration = Duration::from_millis(250);
 /// Questions that wait at most; further ones are refused.
 const WAITING_MAX: usize = 64;
+/// How long a registration may wait for its entries before it is answered as it is.
+pub const DECISION_TIME: Duration = Duration::from_secs(4);
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -27,6 +30,17 @@ pub(crate) enum Question {
     View(SyncSender<Arc<View>>),
     /// Without a description of the network there is none.
     Trial(SyncSender<Option<Trial>>),
+    Register(Owner, Box<Registration>, SyncSender<Result<Registered, RegistrationError>>),
+    Unregister(Owner, RegistrationId, SyncSender<Result<Pair, RegistrationError>>),
+}
+
+/// A registration that was taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Registered {
+    /// The pair, with what is decided.
+    pub pair: Pair,
+    /// Whether it is new; the lease of a known one is renewed.
+    pub is_new: bool,
 }
 
 /// No answer: the controller is overloaded, or has ended.
@@ -54,6 +68,22 @@ pub trait Source: fmt::Debug + Send + Sync {
     /// # Errors
     /// There is no answer.
     fn trial(&self) -> Result<Option<Trial>, NoAnswer>;
+
+    /// Takes or renews a registration, and waits until it is decided, for [`DECISION_TIME`] at most.
+    ///
+    /// # Errors
+    /// There is no answer, or the registration is not taken.
+    fn register(
+        &self,
+        owner: &Owner,
+        registration: Registration,
+    ) -> Result<Result<Registered, RegistrationError>, NoAnswer>;
+
+    /// Removes a registration, and gives it back.
+    ///
+    /// # Errors
+    /// There is no answer, or the registration stays.
+    fn unregister(&self, owner: &Owner, id: RegistrationId) -> Result<Result<Pair, RegistrationError>, NoAnswer>;
 }
 
 /// Asks the controller of a [`Runtime`](crate::runtime::Runtime); may be cloned.
@@ -87,5 +117,17 @@ impl Source for Questions {
 
     fn trial(&self) -> Result<Option<Trial>, NoAnswer> {
         self.ask(Question::Trial)
+    }
+
+    fn register(
+        &self,
+        owner: &Owner,
+        registration: Registration,
+    ) -> Result<Result<Registered, RegistrationError>, NoAnswer> {
+        self.ask(|asker| Question::Register(owner.clone(), Box::new(registration), asker))
+    }
+
+    fn unregister(&self, owner: &Owner, id: RegistrationId) -> Result<Result<Pair, RegistrationError>, NoAnswer> {
+        self.ask(|asker| Question::Unregister(owner.clone(), id, asker))
     }
 }

@@ -8,9 +8,11 @@ use serde_json::json;
 
 use super::http::{Method, Request, Response};
 use super::questions::Source;
+use super::registrations::{self, Permission};
 use super::token::Token;
 use super::what_if::{WhatIf, WhatIfError};
 use super::{ApiCounters, metrics};
+use crate::registration::Owner;
 use crate::view::{Cluster, Decision, Isolation, View};
 
 const JSON: &str = "application/json";
@@ -33,8 +35,10 @@ pub enum Access {
     Reachable,
     /// Whoever has the token; with `is_open`, others may read.
     Token {
-        /// The token; none if reading is all that is allowed.
+        /// The token for reading and what-if; none if reading needs none.
         token: Option<Token>,
+        /// Tokens that may also change registrations, with their names.
+        writers: Vec<(String, Token)>,
         /// Whether reading needs none.
         is_open: bool,
     },
@@ -56,11 +60,11 @@ pub(super) fn error(status: u16, what: &str) -> Response {
     Response::new(status, JSON, format!("{}\n", json!({ "error": what })))
 }
 
-fn content(value: &impl Serialize) -> Response {
+pub(super) fn content(status: u16, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(mut body) => {
             body.push(b'\n');
-            Response::new(200, JSON, body)
+            Response::new(status, JSON, body)
         }
         Err(_) => error(503, "the state cannot be written as JSON"),
     }
@@ -88,22 +92,26 @@ impl Service {
         if request.path == "/openapi.json" {
             return self.readable(request, || Response::new(200, JSON, OPENAPI));
         }
-        if let Some(refusal) = self.refuse(request) {
-            return refusal;
+        let permission = match self.permission(request) {
+            Ok(permission) => permission,
+            Err(refusal) => return refusal,
+        };
+        if let Some(place) = registrations::place(&request.path) {
+            return self.registrations(&permission, request, place);
         }
         match request.path.as_str() {
             "/v1/what-if" if request.method == Method::Post => self.what_if(&request.body),
             "/v1/what-if" => error(405, "what-if is asked by POST"),
-            "/v1/status" => self.of_view(request, |view| content(&self.status(view))),
-            "/v1/state" => self.of_view(request, content),
+            "/v1/status" => self.of_view(request, |view| content(200, &self.status(view))),
+            "/v1/state" => self.of_view(request, |view| content(200, view)),
             "/v1/topology" => self.of_view(request, |view| {
-                content(&json!({ "switches": view.switches, "links": view.links, "hosts": view.hosts }))
+                content(200, &json!({ "switches": view.switches, "links": view.links, "hosts": view.hosts }))
             }),
             "/v1/flows" => self.of_view(request, |view| {
                 let flows: Vec<_> = view.pairs.iter().filter(|pair| pair.contract.is_some()).collect();
-                content(&json!({ "flows": flows }))
+                content(200, &json!({ "flows": flows }))
             }),
-            "/v1/log" => self.of_view(request, |view| content(&json!({ "log": view.log }))),
+            "/v1/log" => self.of_view(request, |view| content(200, &json!({ "log": view.log }))),
             "/metrics" => self.of_view(request, |view| {
                 Response::new(200, metrics::CONTENT_TYPE, metrics::render(view, &self.counters))
             }),
@@ -112,28 +120,33 @@ impl Service {
         }
     }
 
-    /// Refuses a caller without the token.
-    fn refuse(&self, request: &Request) -> Option<Response> {
-        let Access::Token { token, is_open } = &self.access else { return None };
+    /// What a caller may do. Every token is compared, so that the time does not tell which one is close.
+    fn permission(&self, request: &Request) -> Result<Permission, Response> {
+        let Access::Token { token, writers, is_open } = &self.access else {
+            return Ok(Permission::Write(Owner::Operator));
+        };
         let given = request.authorization.as_deref();
-        if let (Some(token), Some(given)) = (token, given)
-            && token.is_in(given)
-        {
-            return None;
-        }
+        let reads = token.as_ref().zip(given).is_some_and(|(token, given)| token.is_in(given));
+        let is_given = |(_, token): &&(String, Token)| given.is_some_and(|given| token.is_in(given));
+        let writer = writers.iter().filter(is_given).map(|(name, _)| Owner::Token(name.clone())).last();
         // A wrong token is refused, also where none is needed. What-if takes time, so that it always needs one.
-        if *is_open && given.is_none() && request.method != Method::Post {
-            return None;
+        let is_reading = matches!(request.method, Method::Get | Method::Head);
+        match writer {
+            Some(owner) => Ok(Permission::Write(owner)),
+            None if reads || *is_open && given.is_none() && is_reading => Ok(Permission::Read),
+            None => {
+                ApiCounters::count(&self.counters.unauthorized);
+                Err(error(401, "the field Authorization is Bearer and the token"))
+            }
         }
-        ApiCounters::count(&self.counters.unauthorized);
-        Some(error(401, "the field Authorization is Bearer and the token"))
     }
 
-    fn readable(&self, request: &Request, response: impl FnOnce() -> Response) -> Response {
-        if request.method == Method::Post { error(405, "this is asked by GET") } else { response() }
+    pub(super) fn readable(&self, request: &Request, response: impl FnOnce() -> Response) -> Response {
+        let is_reading = matches!(request.method, Method::Get | Method::Head);
+        if is_reading { response() } else { error(405, "this is asked by GET") }
     }
 
-    fn of_view(&self, request: &Request, response: impl FnOnce(&View) -> Response) -> Response {
+    pub(super) fn of_view(&self, request: &Request, response: impl FnOnce(&View) -> Response) -> Response {
         self.readable(request, || match self.source.view() {
             Ok(view) => response(&view),
             Err(why) => error(503, &why.to_string()),
@@ -146,7 +159,7 @@ impl Service {
             Err(why) => return error(400, &format!("the body is no what-if: {why}")),
         };
         match asked.decide(self.source.as_ref()) {
-            Ok(verdict) => content(&verdict),
+            Ok(verdict) => content(200, &verdict),
             Err(WhatIfError::Nonsense(what)) => error(400, what),
             Err(WhatIfError::NoNetwork) => error(
                 404,
@@ -158,7 +171,7 @@ impl Service {
 
     fn certificate(&self) -> Response {
         match self.source.trial() {
-            Ok(Some(trial)) => content(&trial.certificate()),
+            Ok(Some(trial)) => content(200, &trial.certificate()),
             Ok(None) => error(404, "the controller has no description of the network, and admits nothing"),
             Err(why) => error(503, &why.to_string()),
         }

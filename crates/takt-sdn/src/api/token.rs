@@ -47,6 +47,11 @@ impl Token {
         Ok(Self(line.as_bytes().to_vec()))
     }
 
+    /// Whether both are the same.
+    pub fn is(&self, other: &Self) -> bool {
+        bool::from(self.0.ct_eq(&other.0))
+    }
+
     /// Is it the token of a field Authorization? The time that this takes depends on the length of the field alone.
     pub fn is_in(&self, authorization: &[u8]) -> bool {
         let Some((scheme, token)) = authorization.split_at_checked(7) else { return false };

@@ -53,6 +53,8 @@ pub enum Source {
     ReaderPolicy(&'static str),
     /// `PID_TYPE_MAX_SIZE_SERIALIZED` of the writer.
     TypeMaxSize,
+    /// A registration.
+    Registration,
     /// The value that holds when none is declared.
     Default,
 }
@@ -66,6 +68,7 @@ impl fmt::Display for Source {
             Self::WriterPolicy(policy) => write!(f, "{policy} of the writer"),
             Self::ReaderPolicy(policy) => write!(f, "{policy} of the reader"),
             Self::TypeMaxSize => f.write_str("PID_TYPE_MAX_SIZE_SERIALIZED of the writer"),
+            Self::Registration => f.write_str("registration"),
             Self::Default => f.write_str("default"),
         }
     }

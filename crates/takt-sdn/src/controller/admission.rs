@@ -7,6 +7,7 @@ use takt_openflow::channel::Instant;
 use takt_wire::qos::ReliabilityKind;
 use takt_wire::{GuidPrefix, Locator, VendorId};
 
+use super::registration::is_registered;
 use super::{Controller, Event, FlowKey};
 use crate::PortRef;
 use crate::admission::{Admission, Application, End, Outcome, Presence, Sibling, port_of};
@@ -21,7 +22,7 @@ use crate::schedule::{PairStages, trailer_len};
 /// Products whose writers serve a reader by unicast as long as no other one announces its group.
 const UNICAST_TO_ONE: [VendorId; 3] = [VendorId::TAKT, VendorId::CYCLONE, VendorId::EPROSIMA];
 
-fn model_host(mac: MacAddress) -> HostId {
+pub(super) fn model_host(mac: MacAddress) -> HostId {
     let [a, b, c, d, e, f] = mac.0;
     HostId(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
 }
@@ -73,6 +74,13 @@ impl Controller {
     }
 
     pub(super) fn apply(&self, admission: &mut Admission, pair: Pair) {
+        if is_registered(pair) {
+            return match self.registered_application(admission, pair) {
+                Some(Ok(application)) => admission.ask(&application, &[]),
+                Some(Err((importance, reason))) => admission.refuse(pair, importance, reason),
+                None => admission.forget(pair),
+            };
+        }
         let mut siblings = self.siblings(admission, pair);
         // Other writers of the participant get to know the reader with this one.
         let shown = self.discovery.shown_with(pair);
@@ -192,6 +200,9 @@ impl Controller {
         pair: Pair,
         with: Pair,
     ) -> Option<Result<Application, (i32, String)>> {
+        if is_registered(pair) {
+            return self.registered_application(admission, pair);
+        }
         let view = self.discovery.pair(pair).filter(|view| !view.is_denied)?;
         let contract = *view.contract.as_ref().ok()?;
         let end = |what: &str, address: std::net::IpAddr, vendor| {
@@ -329,6 +340,9 @@ impl Controller {
     }
 
     fn follow_outcome(&mut self, now: Instant, outcome: Outcome) {
+        if is_registered(outcome.pair()) {
+            return self.follow_registration(now, outcome);
+        }
         match outcome {
             Outcome::Admitted { pair, bound_ns } => {
                 if self.discovery.release(now, pair).is_ok() {

@@ -12,6 +12,7 @@ use super::sync::{Difference, Target};
 use crate::devices::HostId;
 use crate::discovery::Pair;
 use crate::model::NetworkFile;
+use crate::registration::{RegistrationId, State};
 use crate::{PortRef, devices, discovery, forwarding, topology};
 
 /// How a controller works, and what it may hold.
@@ -37,6 +38,8 @@ pub struct Config {
     pub restoration: Duration,
     /// Events that wait at most; the oldest are dropped, and counted.
     pub events: usize,
+    /// How often the counters of each switch are read; `None`: never.
+    pub poll_cycle: Option<Duration>,
 }
 
 impl Default for Config {
@@ -52,6 +55,7 @@ impl Default for Config {
             adoption: Duration::from_secs(3),
             restoration: Duration::from_secs(30),
             events: 4096,
+            poll_cycle: Some(Duration::from_secs(2)),
         }
     }
 }
@@ -182,6 +186,35 @@ pub enum Event {
         /// Whether its discovery is intercepted there. Not if too much user data comes; then its endpoints are not seen.
         is_intercepted: bool,
     },
+    /// The meter of an admitted flow drops frames: a writer of it breaks its contract. Reported once, until drops have ended.
+    ContractBroken {
+        /// The pairs of the flow in words.
+        flow: String,
+        /// The pairs.
+        pairs: Vec<Pair>,
+        /// Frames that the meter dropped since it was read before.
+        dropped: u64,
+        /// Frames that came to it.
+        frames: u64,
+    },
+    /// A registration is admitted, refused or withdrawn.
+    Registration {
+        /// Its number.
+        id: RegistrationId,
+        /// Its topic.
+        topic: String,
+        /// What it is now.
+        state: State,
+        /// Its bound, or why it is not served.
+        outcome: Result<u64, String>,
+    },
+    /// A registration was removed, or its lease ended.
+    RegistrationGone {
+        /// Its number.
+        id: RegistrationId,
+        /// Its topic.
+        topic: String,
+    },
     /// Floods follow these links.
     Tree(BTreeSet<forwarding::Link>),
     /// A host appeared.
@@ -268,6 +301,16 @@ pub struct Counters {
     pub errors: u64,
     /// Events that were dropped.
     pub events_dropped: u64,
+    /// Registrations whose lease ended.
+    pub registrations_expired: u64,
+    /// Readings of the counters of a switch.
+    pub polls: u64,
+    /// Readings that were left out, since the switch had not answered the one before.
+    pub polls_left_out: u64,
+    /// Counters that a switch refused, or did not give in time.
+    pub polls_failed: u64,
+    /// Episodes in which the meter of an admitted flow dropped frames.
+    pub contracts_broken: u64,
 }
 
 impl fmt::Display for Event {
@@ -305,6 +348,17 @@ impl fmt::Display for Event {
                 })?;
                 write!(f, "; give it ports of their own (CycloneDDS: Discovery/ParticipantIndex auto)")
             }
+            Self::ContractBroken { flow, dropped, frames, .. } => {
+                write!(f, "{flow} breaks its contract: its meter dropped {dropped} of {frames} frames")
+            }
+            Self::Registration { id, topic, state, outcome } => {
+                write!(f, "registration {id} ({}) is {}: ", topic.escape_debug(), state.name())?;
+                match outcome {
+                    Ok(bound_ns) => write!(f, "{bound_ns} ns at most"),
+                    Err(reason) => f.write_str(reason),
+                }
+            }
+            Self::RegistrationGone { id, topic } => write!(f, "registration {id} ({}) is gone", topic.escape_debug()),
             Self::Tree(links) => write!(f, "floods follow {} links", links.len()),
             Self::HostFound { host, at } => write!(f, "host {host} at {at}"),
             Self::HostMoved { host, from, to } => write!(f, "host {host} moved from {from} to {to}"),

@@ -156,6 +156,7 @@ impl Controller {
     fn forget_metatraffic(&mut self, participant: GuidPrefix) {
         self.shared_ports.retain(|_, port| port.participant != participant);
         if self.metatraffic.remove(&participant).is_some() {
+            self.registrations.are_stale = true;
             self.want_all_static();
         }
     }
@@ -180,7 +181,7 @@ impl Controller {
             }
         }
         if self.metatraffic.insert(participant, own.clone()) != Some(own) {
-            self.is_metatraffic_new = true;
+            (self.is_metatraffic_new, self.registrations.are_stale) = (true, true);
             self.want_all_static();
         }
     }

@@ -42,7 +42,7 @@ impl Controller {
             filters.sort_unstable();
         }
         if filters != self.filters {
-            (self.filters, self.are_members_stale) = (filters, true);
+            (self.filters, self.are_members_stale, self.registrations.are_stale) = (filters, true, true);
             self.want_all_static();
         }
     }

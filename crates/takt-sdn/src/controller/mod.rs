@@ -22,10 +22,12 @@ mod isolation;
 mod latency;
 mod outgoing;
 mod packets;
+mod registration;
 mod restore;
 mod session;
 mod standing;
 mod sync;
+mod traffic;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -42,11 +44,13 @@ use takt_wire::{Guid, GuidPrefix};
 pub use self::event::{Config, Counters, Event, SlowStage};
 use self::interception::SharedPort;
 use self::outgoing::Shapers;
+use self::registration::Registrations;
 use self::restore::{HostRecord, Restoration};
 use self::session::{Progress, Session};
 pub use self::standing::Standing;
 pub use self::sync::{Difference, FlowKey, Target};
 use self::sync::{Sync, fields};
+use self::traffic::Polling;
 use self::view::DecisionLog;
 use crate::PortRef;
 use crate::admission::Admission;
@@ -133,6 +137,8 @@ pub struct Controller {
     is_restored: bool,
     /// The longest latency of readers that exceeded what is proven, in nanoseconds.
     exceeded: BTreeMap<Guid, u64>,
+    registrations: Registrations,
+    polling: Polling,
 }
 
 impl Controller {
@@ -171,6 +177,8 @@ impl Controller {
             hosts_kept: Vec::new(),
             is_restored: false,
             exceeded: BTreeMap::new(),
+            registrations: Registrations::default(),
+            polling: Polling::default(),
             config,
         }
     }
@@ -247,7 +255,8 @@ impl Controller {
         let discovery = self.discovery.poll_timeout();
         let others = [self.topology.poll_timeout(), self.membership.poll_timeout(), discovery, Some(self.next_ageing)];
         let restoration = self.restoration.as_ref().map(|restoration| restoration.until);
-        let others = others.into_iter().chain([self.retry_at, restoration]);
+        let others =
+            others.into_iter().chain([self.retry_at, restoration, self.registrations.poll_timeout(), self.poll_due()]);
         channels.chain(adoption).chain(others.flatten()).min()
     }
 
@@ -279,6 +288,7 @@ impl Controller {
         judged.iter().for_each(|dpid| self.restore_hosts(now, *dpid));
         judged.iter().for_each(|dpid| self.adopt_rest(*dpid));
         self.end_restoration(now);
+        self.poll_switches(now);
         self.settle(now);
     }
 
@@ -397,6 +407,7 @@ impl Controller {
         let Some(dpid) = self.sessions.get(&id).and_then(|session| session.dpid) else { return };
         match progress {
             Progress::Changed => {}
+            Progress::Polled(polled) => self.follow_polled(now, dpid, polled),
             Progress::Role(answer) => self.follow_role(now, id, answer),
             Progress::Failed(why) => self.end(id, why),
             Progress::Refused(entries) => {
@@ -487,6 +498,7 @@ impl Controller {
             self.push(Event::Topology(event));
         }
         self.grow_tree();
+        self.follow_registrations(now);
         self.follow_admission(now);
         let dpids: Vec<u64> = self.switches.keys().copied().collect();
         for dpid in dpids {

@@ -53,6 +53,7 @@ impl Controller {
     pub fn records(&self) -> Records {
         let mut records = Records::new();
         self.discovery.records(&mut records);
+        self.registrations.records(&mut records);
         for (id, host) in self.devices.iter() {
             let addresses = host.addresses.iter().copied().collect();
             let value = HostRecord { vlan: id.vlan, mac: id.mac.0, at: (host.at.dpid, host.at.port), addresses };
@@ -80,7 +81,7 @@ impl Controller {
         if records.is_empty() {
             return;
         }
-        let mut unreadable = self.discovery.restore(now, records);
+        let mut unreadable = self.discovery.restore(now, records) + self.registrations.restore(now, records);
         let sources: Vec<_> = self.discovery.participants().map(|data| data.guid.prefix).collect();
         for prefix in sources {
             if let Some((_, source, _)) = self.discovery.origin(prefix) {
@@ -104,7 +105,7 @@ impl Controller {
         }
         pairs.sort_by_key(|(order, pair, _)| (*order, *pair));
         let pairs: Vec<(Pair, Vec<u32>)> = pairs.into_iter().map(|(_, pair, meters)| (pair, meters)).collect();
-        let deferred = self.discovery.decided().map(|(pair, _)| pair).collect();
+        let deferred = self.discovery.decided().map(|(pair, _)| pair).chain(self.registered_pairs()).collect();
         let participants = self.discovery.participants().count();
         let until = now.after(self.config.restoration);
         self.push(Event::Restored { participants, hosts: hosts.len(), pairs: pairs.len(), unreadable });

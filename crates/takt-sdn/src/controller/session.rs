@@ -9,11 +9,12 @@ use takt_openflow::channel::{
     Controller as Channel, ControllerConfig, Failure, Instant, OperationId, Outcome, SendError,
 };
 use takt_openflow::group::GroupDesc;
-use takt_openflow::meter::MeterConfig;
-use takt_openflow::multipart::{FlowRequest, FlowStats, MultipartRequest, ReplyBody, RequestBody};
-use takt_openflow::port::Port;
+use takt_openflow::meter::{MeterConfig, MeterStats};
+use takt_openflow::multipart::{FlowRequest, FlowStats, MultipartRequest, QueueRequest, ReplyBody, RequestBody};
+use takt_openflow::port::{Port, PortStats};
+use takt_openflow::queue::QueueStats;
 use takt_openflow::switch::{ControllerRole, RoleMessage};
-use takt_openflow::value::{GROUP_ALL, METER_ALL, PortNo};
+use takt_openflow::value::{GROUP_ALL, METER_ALL, PortNo, QUEUE_ALL};
 use takt_openflow::{Message, Version, Versions};
 
 use super::sync::{Change, Difference, Sync, Tables, Target};
@@ -29,6 +30,26 @@ enum Pending {
     Groups,
     Meters,
     Change { change: Change, is_bundle: bool },
+}
+
+/// Counters that are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Poll {
+    Ports,
+    Queues,
+    Meters,
+}
+
+/// The answer to a request for counters.
+pub(super) enum Polled {
+    /// Of ports.
+    Ports(Vec<PortStats>),
+    /// Of queues.
+    Queues(Vec<QueueStats>),
+    /// Of meters.
+    Meters(Vec<MeterStats>),
+    /// The switch refuses it, gives something else, or does not answer in time.
+    Failed,
 }
 
 /// What has been read of a switch so far.
@@ -53,6 +74,8 @@ pub(super) enum Progress {
     Refused(Vec<(Target, ErrorMessage)>),
     /// A change was executed.
     Changed,
+    /// The switch gives counters.
+    Polled(Polled),
     /// The switch has given the role that was asked for, or says why not.
     Role(Result<(), String>),
     /// The connection is of no use.
@@ -72,6 +95,9 @@ pub(super) struct Session {
     is_read: bool,
     reading: Reading,
     operations: BTreeMap<OperationId, Pending>,
+    /// Requests for counters. Changes do not wait for them.
+    polls: BTreeMap<OperationId, Poll>,
+    has_queue_counters: bool,
     failures: usize,
     timeout: Duration,
 }
@@ -88,6 +114,8 @@ impl Session {
             is_read: false,
             reading: Reading::default(),
             operations: BTreeMap::new(),
+            polls: BTreeMap::new(),
+            has_queue_counters: true,
             failures: 0,
             timeout,
         }
@@ -123,6 +151,42 @@ impl Session {
         Ok(())
     }
 
+    /// Asks the switch for the counters of ports, queues and meters, as far as it has them; not while an answer is outstanding. Whether it was asked.
+    pub fn poll(&mut self, now: Instant, has_queues: bool) -> Result<bool, SendError> {
+        if !self.polls.is_empty() || !self.is_read {
+            return Ok(false);
+        }
+        let queues = QueueRequest { port: PortNo::ANY, queue: QUEUE_ALL };
+        for (body, poll, is_wanted) in [
+            (RequestBody::Port(PortNo::ANY), Poll::Ports, true),
+            (RequestBody::Queue(queues), Poll::Queues, has_queues && self.has_queue_counters),
+            (RequestBody::Meter(METER_ALL), Poll::Meters, self.has_meters),
+        ] {
+            if is_wanted {
+                let request = Message::MultipartRequest(MultipartRequest::new(body));
+                let operation = self.channel.request(now, self.timeout, &request)?;
+                self.polls.insert(operation, poll);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A request for counters ended.
+    fn polled(&mut self, poll: Poll, outcome: Outcome) -> Option<Progress> {
+        Some(Progress::Polled(match (poll, outcome) {
+            // What was under way when the connection ended is reported by that.
+            (_, Outcome::Lost(_)) => return None,
+            (Poll::Ports, Outcome::Multipart(ReplyBody::Port(ports))) => Polled::Ports(ports),
+            (Poll::Queues, Outcome::Multipart(ReplyBody::Queue(queues))) => Polled::Queues(queues),
+            (Poll::Meters, Outcome::Multipart(ReplyBody::Meter(meters))) => Polled::Meters(meters),
+            (Poll::Queues, Outcome::Failed(_)) => {
+                self.has_queue_counters = false;
+                Polled::Failed
+            }
+            _ => Polled::Failed,
+        }))
+    }
+
     /// Sends the next part of what differs, if nothing is under way; how much that is.
     pub fn change(&mut self, now: Instant, sync: &mut Sync) -> Result<Option<Difference>, SendError> {
         if !self.is_idle() {
@@ -146,6 +210,9 @@ impl Session {
 
     /// An operation ended.
     pub fn completed(&mut self, operation: OperationId, outcome: Outcome, sync: Option<&mut Sync>) -> Option<Progress> {
+        if let Some(poll) = self.polls.remove(&operation) {
+            return self.polled(poll, outcome);
+        }
         let pending = self.operations.remove(&operation)?;
         match (pending, outcome) {
             // What was under way when the connection ended is reported by that.

@@ -7,12 +7,14 @@ use takt_wire::GuidPrefix;
 use takt_wire::discovery::HostStages;
 use takt_wire::qos::ReliabilityKind;
 
+use super::registration::Entry;
 use super::{Controller, Standing};
 use crate::PortRef;
 use crate::admission::Progress;
 use crate::contract::{Contract, Source};
 use crate::discovery::{Pair, PairView};
 use crate::model::{Egress, Snapshot};
+use crate::registration::{RegistrationId, State};
 use crate::schedule::{PairStages, Scheduler};
 use crate::topology::{PortDescription, Role};
 use crate::view::{self, COUNTERS, DECISIONS_MAX, Decision, Endpoint, EndpointKind, Hop, LogEntry, View};
@@ -25,7 +27,7 @@ pub(super) struct DecisionLog {
 }
 
 impl DecisionLog {
-    fn push(&mut self, entry: LogEntry) {
+    pub(super) fn push(&mut self, entry: LogEntry) {
         self.taken += 1;
         if self.entries.len() >= DECISIONS_MAX {
             self.entries.pop_front();
@@ -89,7 +91,12 @@ impl Controller {
             hosts: self.host_views(),
             participants: self.participant_views(),
             endpoints: self.endpoint_views(),
-            pairs: self.discovery.pairs().filter_map(|pair| self.pair_view(pair)).collect(),
+            pairs: self
+                .discovery
+                .pairs()
+                .filter_map(|pair| self.pair_view(pair))
+                .chain(self.registered_views())
+                .collect(),
             counters: self.counter_views(),
             log: self.decisions.entries.iter().cloned().collect(),
         }
@@ -141,7 +148,7 @@ impl Controller {
             ports: self
                 .topology
                 .ports(dpid)
-                .map(|(port, role)| port_view(dpid, port, role, snapshot.zip(scheduler)))
+                .map(|(port, role)| self.port_view(dpid, port, role, snapshot.zip(scheduler)))
                 .collect(),
         }
     }
@@ -226,6 +233,8 @@ impl Controller {
             hops: samples.map(Hop::all_of).unwrap_or_default(),
             stages: progress.as_ref().map(|progress| self.stage_views(progress)).unwrap_or_default(),
             hosts: progress.as_ref().map(|progress| host_claims(&progress.stages)).unwrap_or_default(),
+            traffic: self.flow_traffic(pair),
+            registration: None,
             measured: self.discovery.observed_ns(pair.reader).map(|worst_ns| view::Measured { worst_ns }),
             reason: reason.or(known.refused.map(str::to_owned)),
             binding_hop: refusal
@@ -233,6 +242,64 @@ impl Controller {
                 .map(|(port, class)| Hop { sender: port.into(), class }),
             remedies: refusal.map(|refusal| refusal.remedies.into()).unwrap_or_default(),
         })
+    }
+
+    /// Registrations as pairs: names in place of GUIDs.
+    fn registered_views(&self) -> impl Iterator<Item = view::Pair> {
+        self.registrations.iter().map(|(id, pair, entry)| self.registered_view(id, pair, entry))
+    }
+
+    /// A registration as a pair.
+    pub fn registration_view(&self, id: RegistrationId) -> Option<view::Pair> {
+        let mut all = self.registrations.iter();
+        let (id, pair, entry) = all.find(|(other, ..)| *other == id)?;
+        Some(self.registered_view(id, pair, entry))
+    }
+
+    fn registered_view(&self, id: RegistrationId, pair: Pair, entry: &Entry) -> view::Pair {
+        let Entry { owner, registration, until, .. } = entry;
+        let state = self.registration_state(pair, entry);
+        let progress = self.admission.as_ref().and_then(|admission| admission.progress(pair));
+        let refusal = self.admission.as_ref().and_then(|admission| admission.refusal(pair));
+        let samples = progress.as_ref().and_then(|progress| progress.routes.first());
+        let reason = refusal.map(|refusal| refusal.reason.clone());
+        view::Pair {
+            writer: registration.writer.clone(),
+            reader: registration.reader.clone(),
+            topic: registration.topic.clone(),
+            type_name: "registered".to_owned(),
+            from: registration.from.to_string(),
+            to: registration.to.to_string(),
+            contract: Some(contract_of(&registration.contract(), None)),
+            missing: None,
+            decision: match state {
+                State::Waiting => Decision::Waiting,
+                State::Installing => Decision::Installing,
+                State::Admitted => Decision::Admitted,
+                State::Refused | State::Withdrawn => Decision::Refused,
+            },
+            bound_ns: progress.as_ref().and_then(Progress::samples_ns),
+            hops: samples.map(Hop::all_of).unwrap_or_default(),
+            stages: progress.as_ref().map(|progress| self.stage_views(progress)).unwrap_or_default(),
+            hosts: Vec::new(),
+            traffic: self.flow_traffic(pair),
+            registration: Some(view::Registration {
+                id: id.to_string(),
+                owner: owner.to_string(),
+                state,
+                port: registration.port,
+                answer_port: registration.answer_port,
+                group: registration.group,
+                overhead: registration.overhead,
+                until_ns: until.0,
+            }),
+            measured: None,
+            reason: reason.or_else(|| entry.reason().map(str::to_owned)),
+            binding_hop: refusal
+                .and_then(|refusal| refusal.hop)
+                .map(|(port, class)| Hop { sender: port.into(), class }),
+            remedies: refusal.map(|refusal| refusal.remedies.into()).unwrap_or_default(),
+        }
     }
 
     /// What the bound of an admitted pair is made of.
@@ -277,6 +344,11 @@ impl Controller {
             own.no_room_for_rule,
             own.errors,
             own.events_dropped,
+            own.registrations_expired,
+            own.polls,
+            own.polls_left_out,
+            own.polls_failed,
+            own.contracts_broken,
             probes.sent,
             probes.accepted,
             probes.foreign,
@@ -310,57 +382,53 @@ impl Controller {
     /// Remembers a decision: its bound, or why the pair is refused.
     pub(super) fn log_decision(&mut self, now: Instant, pair: Pair, outcome: Result<u64, String>) {
         let topic = self.discovery.pair(pair).map(|view| view.writer.topic_name.clone());
-        let decision = if outcome.is_ok() { Decision::Admitted } else { Decision::Refused };
-        let (bound_ns, reason) = match outcome {
-            Ok(bound_ns) => (Some(bound_ns), None),
-            Err(reason) => (None, Some(reason)),
-        };
-        self.decisions.push(LogEntry {
-            number: 0,
-            at_ns: now.0,
-            writer: pair.writer.to_string(),
-            reader: pair.reader.to_string(),
-            topic,
-            decision,
-            bound_ns,
-            reason,
-        });
+        let names = (pair.writer.to_string(), pair.reader.to_string());
+        self.decisions.push(LogEntry::new(now.0, names, topic, outcome));
     }
-}
 
-fn port_view(dpid: u64, port: &PortDescription, role: Role, model: Option<(&Snapshot, &Scheduler)>) -> view::Port {
-    let egress = Egress::Switch(PortRef::new(dpid, port.number));
-    let described = model.and_then(|(snapshot, scheduler)| {
-        let link = snapshot.link(egress)?;
-        let use_of = scheduler.port_use(egress);
-        Some((link.rate_bps, snapshot.switch(dpid)?, use_of.unwrap_or_default()))
-    });
-    let queues = described.iter().flat_map(|(_, model, (_, budgets))| {
-        model.queues.iter().enumerate().map(|(class, queue)| view::Queue {
-            class,
-            dscp: queue.reach.dscp,
-            set_queue: queue.reach.set_queue,
-            depth_octets: limited(queue.depth.octets),
-            depth_frames: limited(queue.depth.frames),
-            budget_ns: budgets.get(class).copied().unwrap_or_default(),
-        })
-    });
-    view::Port {
-        number: port.number,
-        name: port.name.clone(),
-        mac: port.address.to_string(),
-        role: match role {
-            Role::Down => view::Role::Down,
-            Role::Probing => view::Role::Probing,
-            Role::Edge => view::Role::Edge,
-            Role::Link(_) => view::Role::Link,
-        },
-        peer: match role {
-            Role::Link(peer) => Some(peer.into()),
-            _ => None,
-        },
-        rate_bps: described.as_ref().map(|(rate_bps, ..)| *rate_bps),
-        admitted_ppm: described.as_ref().map(|(_, _, (share_ppm, _))| *share_ppm),
-        queues: queues.collect(),
+    fn port_view(
+        &self,
+        dpid: u64,
+        port: &PortDescription,
+        role: Role,
+        model: Option<(&Snapshot, &Scheduler)>,
+    ) -> view::Port {
+        let at = PortRef::new(dpid, port.number);
+        let egress = Egress::Switch(at);
+        let described = model.and_then(|(snapshot, scheduler)| {
+            let link = snapshot.link(egress)?;
+            let use_of = scheduler.port_use(egress);
+            Some((link.rate_bps, snapshot.switch(dpid)?, use_of.unwrap_or_default()))
+        });
+        let queues = described.iter().flat_map(|(_, model, (_, budgets))| {
+            model.queues.iter().enumerate().map(|(class, queue)| view::Queue {
+                class,
+                dscp: queue.reach.dscp,
+                set_queue: queue.reach.set_queue,
+                depth_octets: limited(queue.depth.octets),
+                depth_frames: limited(queue.depth.frames),
+                budget_ns: budgets.get(class).copied().unwrap_or_default(),
+                traffic: queue.reach.set_queue.and_then(|number| self.queue_traffic(at, number)),
+            })
+        });
+        view::Port {
+            number: port.number,
+            name: port.name.clone(),
+            mac: port.address.to_string(),
+            role: match role {
+                Role::Down => view::Role::Down,
+                Role::Probing => view::Role::Probing,
+                Role::Edge => view::Role::Edge,
+                Role::Link(_) => view::Role::Link,
+            },
+            peer: match role {
+                Role::Link(peer) => Some(peer.into()),
+                _ => None,
+            },
+            rate_bps: described.as_ref().map(|(rate_bps, ..)| *rate_bps),
+            admitted_ppm: described.as_ref().map(|(_, _, (share_ppm, _))| *share_ppm),
+            queues: queues.collect(),
+            traffic: self.port_traffic(at, described.as_ref().map(|(rate_bps, ..)| *rate_bps)),
+        }
     }
 }

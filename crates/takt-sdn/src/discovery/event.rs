@@ -50,6 +50,8 @@ pub enum Forgery {
     ForeignLocators,
     /// An announcement of an endpoint that belongs to another participant.
     ForeignEndpoint,
+    /// The GUID prefix is one of those that registrations have.
+    ReservedPrefix,
 }
 
 impl fmt::Display for Forgery {
@@ -58,6 +60,7 @@ impl fmt::Display for Forgery {
             Self::ForeignSource => "the participant is attached to another port or sends from other addresses",
             Self::ForeignLocators => "the participant announces no locator with its source address",
             Self::ForeignEndpoint => "the endpoint belongs to another participant",
+            Self::ReservedPrefix => "the GUID prefix is reserved for registrations",
         })
     }
 }

@@ -15,6 +15,7 @@ use super::interceptor::{Fate, Interceptor, PairState, Standing, StreamKey, is_s
 use super::message::{Body, Part};
 use super::{Event, Forgery, Limit, Pair};
 use crate::contract::resolve;
+use crate::registration::is_reserved;
 
 /// The last port before those of domain 0, and the ports of a domain (RTPS 2.5 §9.6.2.3).
 const PORT_BASE: u16 = 7400;
@@ -118,6 +119,10 @@ impl Interceptor {
             self.counters.malformed += 1;
             return Fate::Drop;
         };
+        if is_reserved(source) {
+            self.forged(source, origin, Forgery::ReservedPrefix);
+            return Fate::Drop;
+        }
         if announced.guid.prefix != source {
             self.forged(source, origin, Forgery::ForeignEndpoint);
             return Fate::Drop;

@@ -4,6 +4,7 @@
 //! ([`takt_openflow::channel::Limits::transmit_bytes`]); one that the controller gives up is closed. Connections are bounded by
 //! [`Config::connections`]; one beyond is accepted and closed at once.
 
+mod answers;
 mod cluster;
 mod stream;
 mod tls;
@@ -21,10 +22,11 @@ use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token};
 use takt_openflow::channel::Instant;
 
+use self::answers::Waiting;
 use self::cluster::Agent;
 use self::stream::{Progress, Stream};
 pub use self::tls::{Identity, IdentityError, IdentityFiles};
-use crate::api::questions::{Question, Questions, VIEW_INTERVAL};
+use crate::api::questions::{Question, Questions};
 use crate::cluster::{self as election, Cluster};
 use crate::controller::{Config, ConnectionId, Controller, Event, Standing};
 use crate::store::{INTERVAL, Records, Store, StoreError};
@@ -70,6 +72,8 @@ pub struct Runtime {
     start: Clock,
     buffer: Vec<u8>,
     questions: (Questions, Receiver<Question>),
+    /// Callers whose registrations are not decided yet.
+    waiting: Vec<Waiting>,
     /// The last snapshot.
     view: Option<Arc<View>>,
     store: Option<Keeping>,
@@ -133,6 +137,7 @@ impl Runtime {
             start: Clock::now(),
             buffer: vec![0; CHUNK],
             questions,
+            waiting: Vec::new(),
             view: None,
             store: None,
             elections: VecDeque::new(),
@@ -248,31 +253,6 @@ impl Runtime {
         self.questions.0.clone()
     }
 
-    /// Answers what waits.
-    fn answer(&mut self) {
-        while let Ok(question) = self.questions.1.try_recv() {
-            // An asker that has given up needs no answer.
-            match question {
-                Question::View(asker) => drop(asker.try_send(self.recent_view())),
-                Question::Trial(asker) => {
-                    let trial = self.controller.admission().map(|admission| admission.trial());
-                    drop(asker.try_send(trial));
-                }
-            }
-        }
-    }
-
-    fn recent_view(&mut self) -> Arc<View> {
-        let now = self.now();
-        let oldest = now.0.saturating_sub(u64::try_from(VIEW_INTERVAL.as_nanos()).unwrap_or(u64::MAX));
-        if let Some(view) = self.view.as_ref().filter(|view| view.time_ns > oldest) {
-            return Arc::clone(view);
-        }
-        let view = Arc::new(self.controller.view(now));
-        self.view = Some(Arc::clone(&view));
-        view
-    }
-
     fn now(&self) -> Instant {
         Instant(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
@@ -302,16 +282,14 @@ impl Runtime {
         self.follow_cluster()?;
         // Before anything is overdue: what came in time may wait since this program stood still.
         let tokens: Vec<Token> = self.connections.keys().copied().collect();
-        for token in &tokens {
-            self.read(*token);
+        for token in tokens {
+            self.read(token);
         }
         let now = self.now();
         if self.controller.poll_timeout().is_some_and(|when| now >= when) {
             self.controller.handle_timeout(now);
         }
-        for token in tokens {
-            self.write(token);
-        }
+        self.write_all();
         self.answer();
         self.save();
         Ok(())
@@ -357,6 +335,11 @@ impl Runtime {
         if connection.is_ended && connection.unread.is_empty() {
             self.controller.handle_disconnect(now, connection.id);
         }
+    }
+
+    fn write_all(&mut self) {
+        let tokens: Vec<Token> = self.connections.keys().copied().collect();
+        tokens.into_iter().for_each(|token| self.write(token));
     }
 
     /// Writes what waits for a connection, and closes one that the controller has given up.

@@ -14,7 +14,7 @@ const fn counter(name: &'static str, help: &'static str) -> CounterDescription {
 }
 
 /// What a controller counts, in the order of `Controller::counter_values`.
-pub const COUNTERS: [CounterDescription; 40] = [
+pub const COUNTERS: [CounterDescription; 45] = [
     counter("packets", "Packets from switches."),
     counter("malformed_packets", "Packets from switches that are no frames, or were cut."),
     counter("ignored_packets", "Packets from ports that carry nothing yet, or from unknown switches."),
@@ -38,6 +38,11 @@ pub const COUNTERS: [CounterDescription; 40] = [
     counter("rules_without_room", "Rules for hosts that did not fit."),
     counter("switch_errors", "Errors of switches about packets."),
     counter("events_dropped", "Events that were dropped."),
+    counter("registrations_expired", "Registrations whose lease ended."),
+    counter("polls", "Readings of the counters of a switch."),
+    counter("polls_left_out", "Readings that were left out, since the switch had not answered the one before."),
+    counter("polls_failed", "Counters that a switch refused, or did not give in time."),
+    counter("contracts_broken", "Episodes in which the meter of an admitted flow dropped frames."),
     counter("probes_sent", "LLDP probes sent."),
     counter("probes_accepted", "LLDP probes accepted."),
     counter("probes_foreign", "LLDP frames of others, or malformed ones."),

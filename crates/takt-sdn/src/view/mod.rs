@@ -8,6 +8,7 @@ mod counters;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,7 @@ pub use counters::{COUNTERS, CounterDescription};
 
 use crate::PortRef;
 use crate::model::Egress;
+pub use crate::registration::State;
 use crate::schedule::{PairStages, Remedies as ScheduledRemedies, Route};
 
 /// The version of this format: changes when a field changes its meaning or goes.
@@ -199,6 +201,9 @@ pub struct Port {
     pub admitted_ppm: Option<u64>,
     /// Its queues with contracts, the most urgent first.
     pub queues: Vec<Queue>,
+    /// What the switch counted; absent before it was read, and without a connection.
+    #[serde(default)]
+    pub traffic: Option<PortTraffic>,
 }
 
 /// A queue of a port.
@@ -216,6 +221,67 @@ pub struct Queue {
     pub depth_frames: Option<u64>,
     /// How long frames of admitted flows may be in it; 0 without such flows.
     pub budget_ns: u64,
+    /// What the switch counted; absent if it has no counters of queues.
+    #[serde(default)]
+    pub traffic: Option<Traffic>,
+}
+
+/// Counted frames. What a switch does not count is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Frames.
+    pub frames: Option<u64>,
+    /// Their octets, as the switch counts them.
+    pub octets: Option<u64>,
+    /// Frames that were dropped: by the port, by the queue, or by the meter.
+    pub dropped: Option<u64>,
+    /// Bits a second in the last interval, of these octets; absent before the second reading.
+    pub rate_bps: Option<u64>,
+}
+
+/// What a port sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortTraffic {
+    /// Sent.
+    pub sent: Traffic,
+    /// Received.
+    pub received: Traffic,
+    /// The share of the rate of the port that it sent in the last interval, with FCS, preamble and gap, in parts of a million.
+    pub sent_ppm: Option<u64>,
+}
+
+/// What the meters of an admitted pair saw. Pairs with the same addresses and UDP port have one meter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowTraffic {
+    /// Samples and HEARTBEATs that came to the first switch, with those that its meter dropped.
+    pub samples: Traffic,
+    /// ACKNACKs, likewise.
+    pub answers: Option<Traffic>,
+    /// Pairs that share the flow, this one included.
+    pub sharers: usize,
+    /// Whether the meter drops samples: the writer, or another one of the flow, breaks its contract.
+    pub breaks_contract: bool,
+}
+
+/// A pair that discovery does not show.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registration {
+    /// Its number as text.
+    pub id: String,
+    /// The credential that made it.
+    pub owner: String,
+    /// What is decided of it.
+    pub state: State,
+    /// The UDP port of samples.
+    pub port: u16,
+    /// The UDP port of ACKNACKs; absent of a best-effort pair.
+    pub answer_port: Option<u16>,
+    /// The multicast group.
+    pub group: Option<SocketAddr>,
+    /// Octets that security adds to each datagram.
+    pub overhead: u32,
+    /// When its lease ends, since the start of the controller.
+    pub until_ns: u64,
 }
 
 /// A link between switches.
@@ -367,6 +433,12 @@ pub struct Pair {
     /// What the stages of its hosts hold for.
     #[serde(default)]
     pub hosts: Vec<HostClaim>,
+    /// What its meters saw; absent before they were read.
+    #[serde(default)]
+    pub traffic: Option<FlowTraffic>,
+    /// What registered it; absent of a pair that discovery shows. Writer and reader are names then.
+    #[serde(default)]
+    pub registration: Option<Registration>,
     /// The longest latency that the reader saw; absent if it reports none.
     #[serde(default)]
     pub measured: Option<Measured>,
@@ -520,4 +592,21 @@ pub struct LogEntry {
     pub bound_ns: Option<u64>,
     /// Why a pair is refused, and what would make it fit.
     pub reason: Option<String>,
+}
+
+impl LogEntry {
+    /// A decision about a pair: its bound, or why it is refused. The log numbers it.
+    pub fn new(
+        at_ns: u64,
+        (writer, reader): (String, String),
+        topic: Option<String>,
+        outcome: Result<u64, String>,
+    ) -> Self {
+        let decision = if outcome.is_ok() { Decision::Admitted } else { Decision::Refused };
+        let (bound_ns, reason) = match outcome {
+            Ok(bound_ns) => (Some(bound_ns), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        Self { number: 0, at_ns, writer, reader, topic, decision, bound_ns, reason }
+    }
 }

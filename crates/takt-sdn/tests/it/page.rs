@@ -10,10 +10,11 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use takt_sdn::admission::Trial;
 use takt_sdn::api::ApiCounters;
-use takt_sdn::api::questions::{NoAnswer, Source};
+use takt_sdn::api::questions::{NoAnswer, Registered, Source};
 use takt_sdn::api::server::Server;
 use takt_sdn::api::service::{Access, Service};
-use takt_sdn::view::View;
+use takt_sdn::registration::{Owner, Registration, RegistrationError, RegistrationId};
+use takt_sdn::view::{Pair, View};
 use takt_testkit::waiting::{LIMIT, lines, receive};
 use takt_testkit::{not_run, require};
 
@@ -39,6 +40,14 @@ impl Source for Shown {
     fn trial(&self) -> Result<Option<Trial>, NoAnswer> {
         Ok(self.trial.clone())
     }
+
+    fn register(&self, _: &Owner, _: Registration) -> Result<Result<Registered, RegistrationError>, NoAnswer> {
+        Err(NoAnswer)
+    }
+
+    fn unregister(&self, _: &Owner, _: RegistrationId) -> Result<Result<Pair, RegistrationError>, NoAnswer> {
+        Err(NoAnswer)
+    }
 }
 
 fn shown(site: &Site) -> Arc<Shown> {
@@ -47,7 +56,7 @@ fn shown(site: &Site) -> Arc<Shown> {
 }
 
 fn serve(source: Arc<Shown>, is_open: bool) -> (Server, SocketAddr) {
-    let access = Access::Token { token: None, is_open };
+    let access = Access::Token { token: None, writers: Vec::new(), is_open };
     let service = Service { source, access, counters: Arc::new(ApiCounters::default()) };
     let server = Server::tcp("127.0.0.1:0".parse().expect("an address"), service).expect("a port is free");
     let address = server.address().expect("it is TCP");

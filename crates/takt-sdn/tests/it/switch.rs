@@ -9,11 +9,14 @@ use takt_openflow::flow::{FlowCommand, FlowMod, FlowRemoved, RemovedReason};
 use takt_openflow::flow_match::Match;
 use takt_openflow::group::{GroupCommand, GroupDesc, GroupMod};
 use takt_openflow::instruction::Instruction;
-use takt_openflow::meter::{Band, MeterCommand, MeterConfig, MeterMod, meter_flags};
+use takt_openflow::meter::{Band, BandCounter, MeterCommand, MeterConfig, MeterMod, MeterStats, meter_flags};
 use takt_openflow::multipart::{FlowStats, ReplyBody, RequestBody};
 use takt_openflow::oxm::{Masked, Oxm, VLAN_PRESENT};
 use takt_openflow::packet::{PacketIn, PacketInReason, PacketOut};
-use takt_openflow::port::{EthernetPort, Port, PortProperty, PortReason, PortStatus, port_state};
+use takt_openflow::port::{
+    EthernetPort, Port, PortCounters, PortProperty, PortReason, PortStats, PortStatsProperty, PortStatus, port_state,
+};
+use takt_openflow::queue::QueueStats;
 use takt_openflow::statistic::FlowCounters;
 use takt_openflow::switch::Features;
 use takt_openflow::value::{MacAddress, NO_BUFFER, PortNo, Text};
@@ -47,6 +50,16 @@ pub struct SimulatedSwitch {
     pub packet_ins: usize,
     /// Of its masters.
     generation: Generation,
+    /// What ports counted.
+    counters: BTreeMap<u32, PortCounters>,
+    /// Frames and octets that came to meters, and frames that these dropped.
+    metered: BTreeMap<u32, [u64; 3]>,
+    /// Frames and octets of queues; none if it has no counters of queues.
+    pub queues: Option<BTreeMap<(u32, u32), [u64; 2]>>,
+    /// Requests for counters of ports.
+    pub polls: usize,
+    /// It leaves requests for counters unanswered.
+    pub is_silent: bool,
 }
 
 type Out = Vec<(PortRef, Vec<u8>)>;
@@ -66,6 +79,11 @@ impl SimulatedSwitch {
             has_fragments: true,
             packet_ins: 0,
             generation: Generation::default(),
+            counters: BTreeMap::new(),
+            metered: BTreeMap::new(),
+            queues: Some(BTreeMap::new()),
+            polls: 0,
+            is_silent: false,
         }
     }
 
@@ -178,6 +196,17 @@ impl SimulatedSwitch {
         match &request.message {
             Message::BarrierRequest => reply(self, &Message::BarrierReply),
             Message::MultipartRequest(wanted) => {
+                let is_poll =
+                    matches!(wanted.body, RequestBody::Port(_) | RequestBody::Queue(_) | RequestBody::Meter(_));
+                self.polls += usize::from(matches!(wanted.body, RequestBody::Port(_)));
+                if is_poll && self.is_silent {
+                    return Vec::new();
+                }
+                if matches!(wanted.body, RequestBody::Queue(_)) && self.queues.is_none() {
+                    let cause = Cause::BadRequest(takt_openflow::cause::BadRequest::BadMultipart);
+                    self.channel.as_mut().expect("it is connected").refuse(request, cause);
+                    return Vec::new();
+                }
                 let body = self.describe(&wanted.body);
                 let channel = self.channel.as_mut().expect("it is connected");
                 channel.reply_multipart(request.xid, body).expect("there is room");
@@ -245,6 +274,44 @@ impl SimulatedSwitch {
                 };
                 ReplyBody::Flow(self.rules.iter().map(stats).collect())
             }
+            RequestBody::Port(_) => {
+                let stats = |port: &u32| PortStats {
+                    port: PortNo(*port),
+                    duration_sec: 0,
+                    duration_nsec: 0,
+                    counters: self.counters.get(port).copied().unwrap_or_default(),
+                    properties: vec![PortStatsProperty::Ethernet(Default::default())],
+                };
+                ReplyBody::Port(self.ports.keys().map(stats).collect())
+            }
+            RequestBody::Queue(_) => {
+                let stats = |((port, queue), [frames, octets]): (&(u32, u32), &[u64; 2])| QueueStats {
+                    port: PortNo(*port),
+                    queue: *queue,
+                    tx_bytes: *octets,
+                    tx_packets: *frames,
+                    tx_errors: 0,
+                    duration_sec: 0,
+                    duration_nsec: 0,
+                    properties: Vec::new(),
+                };
+                ReplyBody::Queue(self.queues.iter().flatten().map(stats).collect())
+            }
+            RequestBody::Meter(_) => {
+                let stats = |meter: &u32| {
+                    let [frames, octets, dropped] = self.metered.get(meter).copied().unwrap_or_default();
+                    MeterStats {
+                        meter: *meter,
+                        ref_count: 1,
+                        packet_in_count: frames,
+                        byte_in_count: octets,
+                        duration_sec: 0,
+                        duration_nsec: 0,
+                        bands: vec![BandCounter { packet_count: dropped, byte_count: 0 }],
+                    }
+                };
+                ReplyBody::Meter(self.meters.keys().map(stats).collect())
+            }
             other => panic!("the model does not describe {other:?}"),
         }
     }
@@ -257,7 +324,10 @@ impl SimulatedSwitch {
                 _ => drop(self.groups.insert(group.group, group.clone())),
             },
             Message::MeterMod(meter) => match meter.command {
-                MeterCommand::Delete => drop(self.meters.remove(&meter.meter)),
+                MeterCommand::Delete => {
+                    self.metered.remove(&meter.meter);
+                    drop(self.meters.remove(&meter.meter));
+                }
                 _ => drop(self.meters.insert(meter.meter, meter.clone())),
             },
             other => panic!("the model does not execute {other:?}"),
@@ -319,6 +389,8 @@ impl SimulatedSwitch {
         if !self.ports[&in_port] {
             return Vec::new();
         }
+        let received = self.counters.entry(in_port).or_default();
+        (received.rx_packets, received.rx_bytes) = (received.rx_packets + 1, received.rx_bytes + octets.len() as u64);
         let mut table = 0;
         let mut octets = octets.to_vec();
         let mut out = Vec::new();
@@ -348,8 +420,16 @@ impl SimulatedSwitch {
         }
     }
 
-    /// A meter of packets per second, whose burst is a second, or of kilobits.
+    /// Counts a frame at a meter; whether it passes.
     fn passes(&mut self, now: Instant, meter: u32, len: usize) -> bool {
+        let passes = self.is_within(now, meter, len);
+        let [frames, octets, dropped] = self.metered.entry(meter).or_default();
+        (*frames, *octets, *dropped) = (*frames + 1, *octets + len as u64, *dropped + u64::from(!passes));
+        passes
+    }
+
+    /// A meter of packets per second, whose burst is a second, or of kilobits.
+    fn is_within(&mut self, now: Instant, meter: u32, len: usize) -> bool {
         let Some(config) = self.meters.get(&meter) else { panic!("no meter {meter}") };
         let [Band::Drop { rate, burst }] = config.bands.as_slice() else { panic!("{config:?}") };
         if config.flags & meter_flags::KBPS != 0 {
@@ -379,6 +459,7 @@ impl SimulatedSwitch {
     ) -> Out {
         let mut out = Vec::new();
         let mut queue: VecDeque<Action> = actions.iter().cloned().collect();
+        let mut class = None;
         while let Some(action) = queue.pop_front() {
             match action {
                 Action::Output { port: PortNo::CONTROLLER, .. } => {
@@ -395,9 +476,16 @@ impl SimulatedSwitch {
                     self.notify(&Message::PacketIn(packet));
                 }
                 Action::Output { port, .. } if port.0 != in_port && self.ports.get(&port.0) == Some(&true) => {
+                    let sent = self.counters.entry(port.0).or_default();
+                    (sent.tx_packets, sent.tx_bytes) = (sent.tx_packets + 1, sent.tx_bytes + octets.len() as u64);
+                    if let (Some(queues), Some(class)) = (&mut self.queues, class) {
+                        let [frames, all] = queues.entry((port.0, class)).or_default();
+                        (*frames, *all) = (*frames + 1, *all + octets.len() as u64);
+                    }
                     out.push((PortRef::new(self.dpid, port.0), octets.to_vec()));
                 }
                 Action::Output { .. } => {}
+                Action::SetQueue(number) => class = Some(number),
                 Action::SetField(Oxm::IpDscp(dscp)) => set_dscp(octets, dscp),
                 Action::Group(group) => {
                     let buckets = &self.groups.get(&group).expect("a rule names it").buckets;

@@ -1,0 +1,388 @@
+//! Registrations in the controller: taken, renewed and removed, admitted as discovered pairs are, ended with their lease.
+//!
+//! What isolation and discovery say of the addresses is looked at again when filters or discovery addresses change, and whenever a refused
+//! registration is tried again. A registration that they forbid meanwhile is withdrawn.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::from_slice;
+use takt_openflow::channel::Instant;
+
+use super::{Controller, Event, Standing};
+use crate::admission::{Admission, Application, End, Outcome};
+use crate::discovery::Pair;
+use crate::isolation::passes_to;
+use crate::model::HostId;
+use crate::registration::{
+    Budget, CHANGES_AT_ONCE, CHANGES_PER_SECOND, Owner, REGISTRATIONS_MAX, Registration, RegistrationError,
+    RegistrationId, Socket, State, number_of, pair_of,
+};
+use crate::rules::Selector;
+use crate::schedule::PairStages;
+use crate::store::{Records, of_kind, record};
+use crate::view::LogEntry;
+
+/// A registration with what was decided of it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    writer: u64,
+    pub(super) owner: Owner,
+    pub(super) registration: Registration,
+    pub(super) until: Instant,
+    /// The bound, or why it is refused.
+    outcome: Option<Result<u64, String>>,
+    /// Whether it was admitted before it was refused.
+    was_admitted: bool,
+}
+
+/// All registrations, by number.
+#[derive(Debug, Default)]
+pub(super) struct Registrations {
+    entries: BTreeMap<u64, Entry>,
+    last: u64,
+    budgets: BTreeMap<Owner, Budget>,
+    /// Filters or discovery addresses have changed since the registrations were compared with them.
+    pub(super) are_stale: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RegistrationRecord {
+    writer: u64,
+    owner: Owner,
+    registration: Registration,
+}
+
+impl Registrations {
+    pub(super) fn get(&self, pair: Pair) -> Option<&Entry> {
+        self.entries.get(&number_of(pair)?)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RegistrationId, Pair, &Entry)> {
+        self.entries.iter().map(|(number, entry)| (RegistrationId(*number), pair_of(*number, entry.writer), entry))
+    }
+
+    /// When the first lease ends.
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.entries.values().map(|entry| entry.until).min()
+    }
+
+    pub(super) fn records(&self, into: &mut Records) {
+        for (number, Entry { writer, owner, registration, .. }) in &self.entries {
+            let (writer, owner, registration) = (*writer, owner.clone(), registration.clone());
+            // Numbers of one length stand in their order.
+            let key = format!("registration/{number:020}");
+            record(into, key, &RegistrationRecord { writer, owner, registration });
+        }
+    }
+
+    /// Takes up registrations of an earlier run, whose leases begin again; how many records are not readable.
+    pub(super) fn restore(&mut self, now: Instant, records: &Records) -> usize {
+        let mut unreadable = 0;
+        for (key, value) in of_kind(records, "registration") {
+            let number = key.parse::<u64>().ok(); // tidy-allow(dropped-cause): it is counted.
+            let read = from_slice::<RegistrationRecord>(value).ok(); // tidy-allow(dropped-cause): the same.
+            match number.zip(read).filter(|(_, read)| read.registration.check().is_ok()) {
+                Some((number, RegistrationRecord { writer, owner, registration })) => {
+                    let until = now.after(registration.lease());
+                    let entry = Entry { writer, owner, registration, until, outcome: None, was_admitted: false };
+                    self.entries.insert(number, entry);
+                    self.last = self.last.max(number);
+                }
+                None => unreadable += 1,
+            }
+        }
+        unreadable
+    }
+
+    /// The registration of an owner about the same endpoints.
+    fn find(&mut self, owner: &Owner, wanted: &Registration) -> Option<(u64, &mut Entry)> {
+        let mut own = self.entries.iter_mut().filter(|(_, entry)| entry.owner == *owner);
+        own.find(|(_, entry)| entry.registration.has_names_of(wanted)).map(|(number, entry)| (*number, entry))
+    }
+
+    /// A number for a new registration, and that of its writer.
+    fn numbers(&mut self, owner: &Owner, wanted: &Registration) -> (u64, u64) {
+        self.last += 1;
+        let is_of_writer = |entry: &&Entry| {
+            (&entry.owner, &entry.registration.writer, &entry.registration.topic)
+                == (owner, &wanted.writer, &wanted.topic)
+        };
+        let writer = self.entries.values().find(is_of_writer).map_or(self.last, |entry| entry.writer);
+        (self.last, writer)
+    }
+
+    /// Takes one change of an owner's budget.
+    fn take_change(&mut self, now: Instant, owner: &Owner) -> Result<(), RegistrationError> {
+        let budget = self.budgets.entry(owner.clone()).or_insert_with(|| Budget::new(now.0));
+        if budget.take(now.0) {
+            return Ok(());
+        }
+        Err(RegistrationError::Limit(format!(
+            "{owner} makes more than {CHANGES_PER_SECOND} changes a second, {CHANGES_AT_ONCE} at once; wait, and renew instead of \
+             registering again"
+        )))
+    }
+}
+
+impl Entry {
+    /// What is decided, apart from entries that are not in force yet.
+    fn state(&self) -> State {
+        match &self.outcome {
+            None => State::Waiting,
+            Some(Ok(_)) => State::Admitted,
+            Some(Err(_)) if self.was_admitted => State::Withdrawn,
+            Some(Err(_)) => State::Refused,
+        }
+    }
+
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.outcome.as_ref().and_then(|outcome| outcome.as_ref().err()).map(String::as_str)
+    }
+}
+
+impl Controller {
+    /// Takes a registration, or renews the lease of the same one. Its number, and whether it is new. [`Self::registration`] says what is decided.
+    ///
+    /// # Errors
+    /// It is malformed, belongs to another owner, exceeds a limit, or takes what it may not have.
+    pub fn register(
+        &mut self,
+        now: Instant,
+        owner: &Owner,
+        wanted: Registration,
+    ) -> Result<(RegistrationId, bool), RegistrationError> {
+        self.now = now;
+        self.require_leader()?;
+        wanted.check()?;
+        self.end_registrations(now);
+        if let Some((number, known)) = self.registrations.find(owner, &wanted) {
+            if !known.registration.is_same(&wanted) {
+                let what = format!("registration {number} has these endpoints with other values; remove it first");
+                return Err(RegistrationError::Conflict(what));
+            }
+            (known.until, known.registration) = (now.after(wanted.lease()), wanted);
+            self.changes += 1;
+            return Ok((RegistrationId(number), false));
+        }
+        if self.registrations.entries.len() >= REGISTRATIONS_MAX {
+            return Err(RegistrationError::Limit(format!("there are {REGISTRATIONS_MAX} registrations already")));
+        }
+        self.registrations.take_change(now, owner)?;
+        self.judge_addresses(&wanted)?;
+        self.admission.iter().try_for_each(|admission| self.judge_owners(admission, owner, &wanted))?;
+        let (number, writer) = self.registrations.numbers(owner, &wanted);
+        let until = now.after(wanted.lease());
+        let entry =
+            Entry { writer, owner: owner.clone(), registration: wanted, until, outcome: None, was_admitted: false };
+        self.registrations.entries.insert(number, entry);
+        self.changes += 1;
+        if let Some(mut admission) = self.admission.take() {
+            let pair = pair_of(number, writer);
+            match &mut self.restoration {
+                Some(restoration) => _ = restoration.deferred.insert(pair),
+                None => self.apply(&mut admission, pair),
+            }
+            self.admission = Some(admission);
+        }
+        self.settle(now);
+        Ok((RegistrationId(number), true))
+    }
+
+    /// Removes a registration. An operator may remove those of others.
+    ///
+    /// # Errors
+    /// There is none, it belongs to another owner, or the owner makes too many changes.
+    pub fn unregister(&mut self, now: Instant, owner: &Owner, id: RegistrationId) -> Result<(), RegistrationError> {
+        self.now = now;
+        self.require_leader()?;
+        let entry = self.registrations.entries.get(&id.0).ok_or(RegistrationError::Unknown)?;
+        if entry.owner != *owner && *owner != Owner::Operator {
+            return Err(RegistrationError::NotOwner(id));
+        }
+        self.registrations.take_change(now, owner)?;
+        self.end_registration(id);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// What is decided of a registration.
+    pub fn registration(&self, id: RegistrationId) -> Option<State> {
+        let entry = self.registrations.entries.get(&id.0)?;
+        Some(self.registration_state(pair_of(id.0, entry.writer), entry))
+    }
+
+    pub(super) fn registration_state(&self, pair: Pair, entry: &Entry) -> State {
+        let progress = self.admission.as_ref().and_then(|admission| admission.progress(pair));
+        match (entry.state(), progress) {
+            (State::Admitted, Some(progress)) if !progress.is_in_force => State::Installing,
+            // It is tried again, and fits.
+            (State::Waiting | State::Refused | State::Withdrawn, Some(_)) => State::Installing,
+            (state, _) => state,
+        }
+    }
+
+    fn require_leader(&self) -> Result<(), RegistrationError> {
+        match self.standing {
+            Standing::Standby { .. } => Err(RegistrationError::Standby),
+            _ if self.admission.is_none() => Err(RegistrationError::NoNetwork),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether isolation and discovery leave addresses and ports to a registration.
+    fn judge_addresses(&self, wanted: &Registration) -> Result<(), RegistrationError> {
+        for Socket { source, destination } in wanted.sockets() {
+            if !passes_to(&self.filters, source, destination) {
+                let what = format!("isolation: the policy denies datagrams from {source} to {destination}");
+                return Err(RegistrationError::Denied(what));
+            }
+            let is_metatraffic = self.metatraffic.values().flatten().any(|address| *address == destination);
+            if is_metatraffic || self.discovery_ports.contains(&destination.port()) {
+                return Err(RegistrationError::Conflict(format!(
+                    "discovery comes to {destination}, and rules for samples would let it pass unseen; give samples a port of their own"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether addresses and ports are free of pairs that others have.
+    fn judge_owners(
+        &self,
+        admission: &Admission,
+        owner: &Owner,
+        wanted: &Registration,
+    ) -> Result<(), RegistrationError> {
+        for Socket { source, destination } in wanted.sockets() {
+            let Some(host) = self.devices.by_address(0, source) else { continue };
+            let selector = Selector {
+                sender: super::admission::model_host(host.mac),
+                source,
+                destination: destination.ip(),
+                port: destination.port(),
+            };
+            let is_own = |pair: &Pair| self.registrations.get(*pair).is_some_and(|entry| entry.owner == *owner);
+            let mut pairs = admission.sharers(&selector).chain(admission.strangers_at(&selector));
+            if let Some(other) = pairs.find(|pair| !is_own(pair)) {
+                let of = match self.registrations.get(other) {
+                    Some(entry) => format!("a registration of {}", entry.owner),
+                    None => format!("pair {other}"),
+                };
+                let what = format!("datagrams from {source} to {destination} belong to {of}");
+                return Err(RegistrationError::Conflict(what));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a registration asks for, or its importance and why it cannot be judged; `None` if it has ended.
+    pub(super) fn registered_application(
+        &self,
+        admission: &Admission,
+        pair: Pair,
+    ) -> Option<Result<Application, (i32, String)>> {
+        let Entry { owner, registration, .. } = self.registrations.get(pair)?;
+        let importance = registration.importance;
+        let build = || {
+            self.judge_addresses(registration).map_err(|error| error.to_string())?;
+            let end = |what: &str, address| {
+                let unknown = || format!("the host of the {what}, {address}, is not known");
+                let host = self.devices.by_address(0, address).ok_or_else(unknown)?;
+                let at = self.devices.get(host).ok_or_else(unknown)?.at;
+                if self.switches.get(&at.dpid).is_none_or(|switch| !switch.has_meters) {
+                    return Err(format!("switch {:016x} has no meters", at.dpid));
+                }
+                let host: HostId = super::admission::model_host(host.mac);
+                Ok(End { host, address, trailer_len: registration.overhead.into() })
+            };
+            let (writer, reader) = (end("writer", registration.from)?, end("reader", registration.to)?);
+            if writer.host == reader.host {
+                return Err("writer and reader are at one host, so that no switch carries their samples".to_owned());
+            }
+            self.judge_owners(admission, owner, registration).map_err(|error| error.to_string())?;
+            let number = number_of(pair).unwrap_or_default();
+            Ok(Application {
+                pair,
+                name: format!("{} (registration {number})", registration.topic.escape_debug()),
+                contract: registration.contract(),
+                writer,
+                reader,
+                data_port: registration.port,
+                answer_port: registration.answer_port,
+                has_reliable_writer: registration.answer_port.is_some(),
+                announces_groups: registration.group.is_some(),
+                // The product is not known, so that there is room for the questions of one that asks.
+                asks_about_paths: true,
+                groups: registration.group.into_iter().collect(),
+                stages: PairStages::default(),
+            })
+        };
+        Some(build().map_err(|reason| (importance, reason)))
+    }
+
+    /// Follows the decision on a registration.
+    pub(super) fn follow_registration(&mut self, now: Instant, outcome: Outcome) {
+        let (pair, outcome) = match outcome {
+            Outcome::Admitted { pair, bound_ns } => (pair, Ok(bound_ns)),
+            Outcome::Refused { pair, reason } => (pair, Err(reason)),
+            Outcome::Caution { pair, topic } => return self.push(Event::Caution { pair, topic }),
+            Outcome::Free { .. } => return,
+        };
+        let Some(number) = number_of(pair) else { return };
+        let Some(entry) = self.registrations.entries.get_mut(&number) else { return };
+        if entry.outcome.as_ref() == Some(&outcome) {
+            return;
+        }
+        entry.was_admitted = outcome.is_ok() || entry.was_admitted;
+        entry.outcome = Some(outcome.clone());
+        let (state, Registration { topic, writer, reader, .. }) = (entry.state(), entry.registration.clone());
+        let entry = LogEntry::new(now.0, (writer, reader), Some(topic.clone()), outcome.clone());
+        self.decisions.push(entry);
+        self.push(Event::Registration { id: RegistrationId(number), topic, state, outcome });
+    }
+
+    /// Ends registrations whose lease is over, and withdraws those that isolation or discovery forbid now.
+    pub(super) fn follow_registrations(&mut self, now: Instant) {
+        self.end_registrations(now);
+        if !std::mem::take(&mut self.registrations.are_stale) {
+            return;
+        }
+        let forbidden = self.registrations.iter().filter_map(|(_, pair, entry)| {
+            let error = self.judge_addresses(&entry.registration).err()?;
+            Some((pair, entry.registration.importance, error.to_string()))
+        });
+        let forbidden: Vec<_> = forbidden.collect();
+        let Some(admission) = &mut self.admission else { return };
+        for (pair, importance, reason) in forbidden {
+            admission.forget(pair);
+            admission.refuse(pair, importance, reason);
+        }
+        admission.retry();
+    }
+
+    fn end_registrations(&mut self, now: Instant) {
+        let over = self.registrations.entries.iter().filter(|(_, entry)| now >= entry.until);
+        let over: Vec<RegistrationId> = over.map(|(number, _)| RegistrationId(*number)).collect();
+        for id in over {
+            self.counters.registrations_expired += 1;
+            self.end_registration(id);
+        }
+    }
+
+    fn end_registration(&mut self, id: RegistrationId) {
+        let Some(entry) = self.registrations.entries.remove(&id.0) else { return };
+        self.forget_pair(pair_of(id.0, entry.writer));
+        self.push(Event::RegistrationGone { id, topic: entry.registration.topic });
+    }
+
+    /// Registered pairs that are to be decided after a restart.
+    pub(super) fn registered_pairs(&self) -> impl Iterator<Item = Pair> {
+        self.registrations.iter().map(|(_, pair, _)| pair)
+    }
+}
+
+/// Whether a pair is that of a registration, and not known to discovery.
+pub(super) fn is_registered(pair: Pair) -> bool {
+    number_of(pair).is_some()
+}

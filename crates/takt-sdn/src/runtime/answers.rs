@@ -1,0 +1,87 @@
+//! Answers of the runtime to questions of other threads.
+//!
+//! A view and a copy of the admitted flows are answered at once. A registration is answered when it is decided and its entries are in force, or
+//! after [`DECISION_TIME`] as it is.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Instant as Clock;
+
+use super::Runtime;
+use crate::api::questions::{DECISION_TIME, Question, Registered, VIEW_INTERVAL};
+use crate::registration::{RegistrationError, RegistrationId};
+use crate::view::View;
+
+/// A caller that waits for the decision on its registration.
+pub(super) struct Waiting {
+    id: RegistrationId,
+    is_new: bool,
+    asker: SyncSender<Result<Registered, RegistrationError>>,
+    until: Clock,
+}
+
+impl Runtime {
+    /// Answers what waits.
+    pub(super) fn answer(&mut self) {
+        while let Ok(question) = self.questions.1.try_recv() {
+            let now = self.now();
+            // An asker that has given up needs no answer.
+            match question {
+                Question::View(asker) => drop(asker.try_send(self.recent_view())),
+                Question::Trial(asker) => {
+                    let trial = self.controller.admission().map(|admission| admission.trial());
+                    drop(asker.try_send(trial));
+                }
+                Question::Register(owner, registration, asker) => {
+                    match self.controller.register(now, &owner, *registration) {
+                        Ok((id, is_new)) => {
+                            self.waiting.push(Waiting { id, is_new, asker, until: Clock::now() + DECISION_TIME });
+                        }
+                        Err(why) => drop(asker.try_send(Err(why))),
+                    }
+                    self.has_news();
+                }
+                Question::Unregister(owner, id, asker) => {
+                    let pair = self.controller.registration_view(id).ok_or(RegistrationError::Unknown);
+                    let ended = pair.and_then(|pair| self.controller.unregister(now, &owner, id).map(|()| pair));
+                    drop(asker.try_send(ended));
+                    self.has_news();
+                }
+            }
+        }
+        self.answer_registrations();
+    }
+
+    /// The state has changed for a caller that may look at it next, and switches may have to be told.
+    fn has_news(&mut self) {
+        self.view = None;
+        self.write_all();
+    }
+
+    fn answer_registrations(&mut self) {
+        let now = Clock::now();
+        for waiting in std::mem::take(&mut self.waiting) {
+            match self.controller.registration(waiting.id) {
+                Some(state) if !state.is_decided() && now < waiting.until => self.waiting.push(waiting),
+                Some(_) => {
+                    let pair = self.controller.registration_view(waiting.id).ok_or(RegistrationError::Unknown);
+                    drop(waiting.asker.try_send(pair.map(|pair| Registered { pair, is_new: waiting.is_new })));
+                    self.view = None;
+                }
+                // The lease has ended, or this controller is no longer the leader.
+                None => drop(waiting.asker.try_send(Err(RegistrationError::Unknown))),
+            }
+        }
+    }
+
+    fn recent_view(&mut self) -> Arc<View> {
+        let now = self.now();
+        let oldest = now.0.saturating_sub(u64::try_from(VIEW_INTERVAL.as_nanos()).unwrap_or(u64::MAX));
+        if let Some(view) = self.view.as_ref().filter(|view| view.time_ns > oldest) {
+            return Arc::clone(view);
+        }
+        let view = Arc::new(self.controller.view(now));
+        self.view = Some(Arc::clone(&view));
+        view
+    }
+}
