@@ -1,5 +1,6 @@
 //! `takt sdn`: the OpenFlow controller of a network, and questions to it (docs/sdn.md).
 
+mod register;
 mod run;
 mod show;
 mod text;
@@ -30,12 +31,20 @@ enum SdnCommand {
     Admit(show::Admit),
     /// The whole state as JSON
     Export(show::Export),
+    /// Admit a pair that discovery does not show, as with DDS Security
+    Register(Box<register::Register>),
+    /// Remove a registered pair
+    Unregister(register::Unregister),
 }
 
 impl Sdn {
     /// Whether it asks a controller that runs, and holds nothing itself.
     pub fn is_question(&self) -> bool {
-        !matches!(self.command, SdnCommand::Run(_))
+        match &self.command {
+            SdnCommand::Run(_) => false,
+            SdnCommand::Register(register) => !register.is_held(),
+            _ => true,
+        }
     }
 
     /// Runs the command.
@@ -48,6 +57,8 @@ impl Sdn {
             SdnCommand::Explain(explain) => explain.run(),
             SdnCommand::Admit(admit) => admit.run(),
             SdnCommand::Export(export) => export.run(),
+            SdnCommand::Register(register) => register.run(),
+            SdnCommand::Unregister(unregister) => unregister.run(),
         }
     }
 }

@@ -39,6 +39,8 @@ Examples:
   takt sdn run --cluster etcd:http://10.0.0.1:2379,http://10.0.0.2:2379,http://10.0.0.3:2379
                                                              one of several controllers: a leader, or a standby that takes over
   takt sdn run --api 127.0.0.1:8080 --api-token token        REST, metrics and a web page (openssl rand -hex 32 > token)
+  takt sdn run --api 127.0.0.1:8080 --api-token token --api-write-token gateway
+                                                             callers with the other token register pairs that discovery does not show
   ovs-vsctl set bridge s1 protocols=OpenFlow13,OpenFlow14 fail_mode=secure -- set-controller s1 tcp:192.0.2.1:6653
                                                              how a bridge of Open vSwitch becomes one of its switches";
 
@@ -88,6 +90,9 @@ pub struct Run {
     /// The token of callers of --api, in a file that only its owner can read
     #[arg(long, value_name = "FILE", requires = "api")]
     api_token: Option<PathBuf>,
+    /// A token of callers of --api that register pairs, in a file that only its owner can read; may be repeated, and its file names the owner of what it registers
+    #[arg(long, value_name = "FILE", requires = "api")]
+    api_write_token: Vec<PathBuf>,
     /// Let callers of --api read without the token
     #[arg(long, requires = "api")]
     api_open_read: bool,
@@ -123,14 +128,34 @@ impl Run {
         token.map(Some).map_err(|why| Error::Usage(format!("--api-token {}: {why}", path.display())))
     }
 
+    /// Tokens for writing, by the names of their files. All tokens differ, and so do the names.
+    fn write_tokens(&self, reader: Option<&Token>) -> Result<Vec<(String, Token)>> {
+        let mut tokens: Vec<(String, Token)> = Vec::new();
+        for path in &self.api_write_token {
+            let fail =
+                |why: &dyn std::fmt::Display| Error::Usage(format!("--api-write-token {}: {why}", path.display()));
+            let token = Token::load(path).map_err(|why| fail(&why))?;
+            let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if reader.is_some_and(|reader| reader.is(&token)) {
+                return Err(fail(&"it is the token of --api-token, which reads; make another one"));
+            }
+            if tokens.iter().any(|(other, known)| *other == name || known.is(&token)) {
+                return Err(fail(&"another --api-write-token has this token or name; each owner needs its own"));
+            }
+            tokens.push((name, token));
+        }
+        Ok(tokens)
+    }
+
     fn api(&self, service: Service) -> Result<Option<Server>> {
         let Some(address) = self.api else { return Ok(None) };
         let token = self.token()?;
+        let writers = self.write_tokens(token.as_ref())?;
         if token.is_none() && !self.api_open_read {
             let what = "--api needs --api-token FILE, or --api-open-read for reading without one";
             return Err(Error::Usage(what.to_owned()));
         }
-        let service = Service { access: Access::Token { token, is_open: self.api_open_read }, ..service };
+        let service = Service { access: Access::Token { token, writers, is_open: self.api_open_read }, ..service };
         let server = Server::tcp(address, service);
         server.map(Some).map_err(|source| Error::Os { op: format!("serve the API at {address}"), source })
     }
@@ -224,6 +249,18 @@ impl Run {
                     (object["pair"], object["worst_ns"]) = (json!(pair.to_string()), json!(worst_ns));
                     (object["bound_ns"], object["stage"]) = (json!(bound_ns), json!(stage.to_string()));
                 }
+                Event::ContractBroken { pairs, dropped, frames, .. } => {
+                    object["pairs"] = pairs.iter().map(ToString::to_string).collect();
+                    (object["dropped"], object["frames"]) = (json!(dropped), json!(frames));
+                }
+                Event::Registration { id, state, outcome, .. } => {
+                    (object["id"], object["state"]) = (json!(id.to_string()), json!(state));
+                    match outcome {
+                        Ok(bound_ns) => object["bound_ns"] = json!(bound_ns),
+                        Err(reason) => object["reason"] = json!(reason),
+                    }
+                }
+                Event::RegistrationGone { id, .. } => object["id"] = json!(id.to_string()),
                 Event::Refused { pair, reason } => {
                     (object["pair"], object["reason"]) = (json!(pair.to_string()), json!(reason));
                 }
@@ -256,6 +293,9 @@ fn name(event: &Event) -> &'static str {
         Event::BoundExceeded { .. } => "bound-exceeded",
         Event::Refused { .. } => "refused",
         Event::Restored { .. } => "restored",
+        Event::ContractBroken { .. } => "contract-broken",
+        Event::Registration { .. } => "registration",
+        Event::RegistrationGone { .. } => "registration-gone",
         Event::Tree(_) => "tree",
         Event::HostFound { .. } => "host-found",
         Event::HostMoved { .. } => "host-moved",

@@ -27,10 +27,10 @@ use crate::output::outln;
 pub struct Ask {
     /// The control socket of the controller; may be left out if one runs here
     #[arg(long, value_name = "PATH")]
-    control: Option<PathBuf>,
+    pub(super) control: Option<PathBuf>,
     /// One JSON object instead of text
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// `takt sdn explain`
@@ -99,11 +99,11 @@ pub struct Export {
     json: bool,
 }
 
-fn span(text: &str) -> std::result::Result<Duration, String> {
+pub(super) fn span(text: &str) -> std::result::Result<Duration, String> {
     parse_span(text).ok_or_else(|| "expected a whole number above 0 with ns, us, ms or s, such as 5ms".to_owned())
 }
 
-fn failure(error: ControlError) -> Error {
+pub(super) fn failure(error: ControlError) -> Error {
     match error {
         ControlError::Several(_) => Error::Usage(error.to_string()),
         ControlError::Refused(what) => Error::NotKept { what },
@@ -111,13 +111,13 @@ fn failure(error: ControlError) -> Error {
     }
 }
 
-fn parsed<T: DeserializeOwned>(content: &[u8]) -> Result<T> {
+pub(super) fn parsed<T: DeserializeOwned>(content: &[u8]) -> Result<T> {
     let of_other_version =
         |why| Error::NotKept { what: format!("the controller is of another version of Takt: {why}") };
     serde_json::from_slice(content).map_err(of_other_version)
 }
 
-fn nanos(span: Duration) -> u64 {
+pub(super) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 

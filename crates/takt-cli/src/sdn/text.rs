@@ -3,7 +3,7 @@
 use takt_bench::Result;
 use takt_sdn::api::service::Status;
 use takt_sdn::api::what_if::Verdict;
-use takt_sdn::view::{Decision, Hop, Isolation, Pair, Place, Port, Remedies, View};
+use takt_sdn::view::{Decision, FlowTraffic, Hop, Isolation, Pair, Place, Port, Registration, Remedies, Traffic, View};
 
 use crate::output::outln;
 
@@ -19,6 +19,24 @@ pub fn span(nanos: u64) -> String {
 
 fn rate(bps: u64) -> String {
     if bps.is_multiple_of(1_000_000) { format!("{} Mbit/s", bps / 1_000_000) } else { format!("{bps} bit/s") }
+}
+
+/// A measured rate.
+fn measured_rate(bps: u64) -> String {
+    match bps {
+        0..1_000_000 => format!("{:.1} kbit/s", bps as f64 / 1e3),
+        _ => format!("{:.1} Mbit/s", bps as f64 / 1e6),
+    }
+}
+
+/// What was sent: a rate if there is one, frames otherwise.
+fn sent(traffic: &Traffic) -> String {
+    let frames = || traffic.frames.map_or_else(|| "-".to_owned(), |frames| format!("{frames} frames"));
+    traffic.rate_bps.map_or_else(frames, measured_rate)
+}
+
+fn dropped(traffic: &Traffic) -> Option<u64> {
+    traffic.dropped.filter(|dropped| *dropped > 0)
 }
 
 fn hop(hop: &Hop) -> String {
@@ -64,9 +82,23 @@ fn port(port: &Port) -> Result<()> {
     let use_of = port.rate_bps.zip(port.admitted_ppm);
     let use_of =
         use_of.map_or_else(String::new, |(bps, ppm)| format!(", {}, {:.1} % admitted", rate(bps), ppm as f64 / 1e4));
-    outln!("    port {:<5} {:<16} {}{peer}{use_of}", port.number, port.name, port.role.name())?;
-    let used = port.queues.iter().filter(|queue| queue.budget_ns > 0);
-    used.into_iter().try_for_each(|queue| outln!("      class {}: {} at most", queue.class, span(queue.budget_ns)))
+    let measured = port.traffic.as_ref().map_or_else(String::new, |traffic| {
+        let share = traffic.sent_ppm.map_or_else(|| sent(&traffic.sent), |ppm| format!("{:.1} %", ppm as f64 / 1e4));
+        let drops = dropped(&traffic.sent).map_or_else(String::new, |drops| format!(", {drops} dropped"));
+        format!(", {share} sent{drops}, {} received", sent(&traffic.received))
+    });
+    outln!("    port {:<5} {:<16} {}{peer}{use_of}{measured}", port.number, port.name, port.role.name())?;
+    let is_used = |frames: Option<u64>| frames.is_some_and(|frames| frames > 0);
+    for queue in &port.queues {
+        let traffic = queue.traffic.as_ref().filter(|traffic| is_used(traffic.frames));
+        let counted = traffic.map_or_else(String::new, |traffic| {
+            format!(", {} sent, {} dropped", sent(traffic), traffic.dropped.unwrap_or(0))
+        });
+        if queue.budget_ns > 0 || traffic.is_some() {
+            outln!("      class {}: {} at most{counted}", queue.class, span(queue.budget_ns))?;
+        }
+    }
+    Ok(())
 }
 
 /// `takt sdn topology`
@@ -102,13 +134,34 @@ pub fn flows(view: &View, flows: &[&Pair]) -> Result<()> {
     if flows.is_empty() {
         return outln!("no flow has a contract; {} pairs match without one", view.pairs.len());
     }
-    outln!("{:<12} {:<24} {:>12} {:>12} {:>12}  {}", "decision", "topic", "measured", "bound", "limit", "from and to")?;
+    outln!(
+        "{:<12} {:<24} {:>12} {:>12} {:>12} {:>14} {:>9}  {}",
+        "decision",
+        "topic",
+        "measured",
+        "bound",
+        "limit",
+        "sent",
+        "dropped",
+        "from and to"
+    )?;
     for pair in flows {
         let measured = pair.measured.map_or_else(|| "-".to_owned(), |measured| span(measured.worst_ns));
         let bound = pair.bound_ns.map_or_else(|| "-".to_owned(), span);
         let limit = pair.contract.as_ref().map_or_else(|| "-".to_owned(), |contract| span(contract.limit_ns));
         let (decision, topic) = (pair.decision.name(), pair.topic.escape_debug().to_string());
-        outln!("{decision:<12} {topic:<24} {measured:>12} {bound:>12} {limit:>12}  {} to {}", pair.from, pair.to)?;
+        let of_meter = pair.traffic.as_ref();
+        let at_meter = of_meter.map_or_else(|| "-".to_owned(), |traffic| sent(&traffic.samples));
+        let drops = of_meter.and_then(|traffic| traffic.samples.dropped);
+        let drops = drops.map_or_else(|| "-".to_owned(), |drops| drops.to_string());
+        outln!(
+            "{decision:<12} {topic:<24} {measured:>12} {bound:>12} {limit:>12} {at_meter:>14} {drops:>9}  {} to {}",
+            pair.from,
+            pair.to
+        )?;
+        if of_meter.is_some_and(|traffic| traffic.breaks_contract) {
+            outln!("             it breaks its contract: its meter drops samples")?;
+        }
         if let Some(reason) = pair.reason.as_ref().filter(|_| pair.decision == Decision::Refused) {
             outln!("             {}", reason.escape_debug())?;
         }
@@ -126,11 +179,55 @@ fn remedies(remedies: &Remedies) -> Result<()> {
     if remedies.is_empty() { Ok(()) } else { outln!("  would fit   {}", remedies.join(", or ")) }
 }
 
+fn registration(own: &Registration) -> Result<()> {
+    let answers = own.answer_port.map_or_else(String::new, |port| format!(", ACKNACKs at {port}"));
+    let group = own.group.map_or_else(String::new, |group| format!(", group {group}"));
+    outln!("  registered  {} by {}: {}", own.id, own.owner.escape_debug(), own.state.name())?;
+    outln!("  sockets     samples at {}{answers}{group}; {} octets of overhead", own.port, own.overhead)
+}
+
+fn traffic(own: &FlowTraffic) -> Result<()> {
+    let frames = |traffic: &Traffic| {
+        format!("{} frames, {} dropped by the meter", traffic.frames.unwrap_or(0), traffic.dropped.unwrap_or(0))
+    };
+    let others = own.sharers.saturating_sub(1);
+    let shared = if others == 0 { String::new() } else { format!(", shared with {others} more pairs") };
+    outln!("  sent        {}, {}{shared}", sent(&own.samples), frames(&own.samples))?;
+    if let Some(answers) = &own.answers {
+        outln!("  answers     {}, {}", sent(answers), frames(answers))?;
+    }
+    if own.breaks_contract {
+        outln!("  broken      the meter drops samples: a writer of the flow breaks its contract")
+    } else {
+        Ok(())
+    }
+}
+
+/// `takt sdn register`
+pub fn registered(pair: &Pair) -> Result<()> {
+    let Some(own) = &pair.registration else { return Ok(()) };
+    let name = format!("registration {} ({})", own.id, pair.topic.escape_debug());
+    match pair.bound_ns {
+        Some(bound_ns) => outln!("{name} is {}: {} at most", own.state.name(), span(bound_ns))?,
+        None => outln!("{name} is {}", own.state.name())?,
+    }
+    if let Some(reason) = &pair.reason {
+        outln!("  because     {}", reason.escape_debug())?;
+    }
+    if let Some(binding) = &pair.binding_hop {
+        outln!("  binding     {}", hop(binding))?;
+    }
+    remedies(&pair.remedies)
+}
+
 /// `takt sdn explain`
 pub fn explain(pair: &Pair) -> Result<()> {
     outln!("{} ({}): {}", pair.topic.escape_debug(), pair.type_name.escape_debug(), pair.decision.name())?;
     outln!("  writer      {} at {}", pair.writer, pair.from)?;
     outln!("  reader      {} at {}", pair.reader, pair.to)?;
+    if let Some(own) = &pair.registration {
+        registration(own)?;
+    }
     if let Some(contract) = &pair.contract {
         let [separation, jitter, size, limit, importance] = &contract.sources;
         outln!("  separation  {} ({separation})", span(contract.separation_ns))?;
@@ -147,6 +244,9 @@ pub fn explain(pair: &Pair) -> Result<()> {
     }
     if let Some(measured) = &pair.measured {
         outln!("  measured    {} at most", span(measured.worst_ns))?;
+    }
+    if let Some(own) = &pair.traffic {
+        traffic(own)?;
     }
     if pair.stages.is_empty() {
         pair.hops.iter().try_for_each(|own| outln!("  goes by     {}", hop(own)))?;

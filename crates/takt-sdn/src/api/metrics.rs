@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use super::ApiCounters;
-use crate::view::{COUNTERS, Decision, EndpointKind, SwitchState, View};
+use crate::view::{COUNTERS, Decision, EndpointKind, Port, State, Switch, SwitchState, Traffic, View};
 
 /// The type of the content.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -70,7 +70,10 @@ pub fn render(view: &View, api: &ApiCounters) -> String {
     }
     switches(&mut page, view);
     ports(&mut page, view);
+    sent_by_ports(&mut page, view);
     flows(&mut page, view);
+    sent_by_flows(&mut page, view);
+    registrations(&mut page, view);
     for counter in COUNTERS {
         let value = view.counters.get(counter.name).copied().unwrap_or_default();
         page.counter(&format!("{}_total", counter.name), counter.help, value);
@@ -112,6 +115,82 @@ fn ports(page: &mut Page, view: &View) {
             let labels = [("datapath_id", switch.datapath_id.as_str()), ("port", &number), ("class", &class)];
             page.sample("queue_bound_seconds", &labels, seconds(queue.budget_ns));
         }
+    }
+}
+
+/// What a counter of frames has.
+type Value = fn(&Traffic) -> Option<u64>;
+
+/// Counters of frames: name and value.
+const COUNTED: [(&str, Value); 3] =
+    [("frames", |it| it.frames), ("octets", |it| it.octets), ("dropped_frames", |it| it.dropped)];
+
+fn sent_by_ports(page: &mut Page, view: &View) {
+    let ports = || view.switches.iter().flat_map(|switch| switch.ports.iter().map(move |port| (switch, port)));
+    let labels = |switch: &Switch, port: &Port| (switch.datapath_id.clone(), port.number.to_string());
+    for (what, value) in COUNTED {
+        let name = format!("port_{what}_total");
+        page.describe(&name, "counter", "Frames of a port as its switch counts them, by direction.");
+        for (switch, port) in ports() {
+            let Some(traffic) = &port.traffic else { continue };
+            let (dpid, number) = labels(switch, port);
+            for (direction, own) in [("sent", &traffic.sent), ("received", &traffic.received)] {
+                if let Some(value) = value(own) {
+                    let labels = [("datapath_id", dpid.as_str()), ("port", &number), ("direction", direction)];
+                    page.sample(&name, &labels, value);
+                }
+            }
+        }
+    }
+    page.describe("port_sent_ratio", "gauge", "Share of the rate of a port that it sent in the last interval.");
+    for (switch, port) in ports() {
+        if let Some(ppm) = port.traffic.and_then(|traffic| traffic.sent_ppm) {
+            let (dpid, number) = labels(switch, port);
+            page.sample("port_sent_ratio", &[("datapath_id", &dpid), ("port", &number)], ratio(ppm));
+        }
+    }
+    for (what, value) in COUNTED {
+        let name = format!("queue_{what}_total");
+        page.describe(&name, "counter", "Frames of a queue as its switch counts them.");
+        for (switch, port) in ports() {
+            for queue in &port.queues {
+                let Some(value) = queue.traffic.as_ref().and_then(value) else { continue };
+                let ((dpid, number), class) = (labels(switch, port), queue.class.to_string());
+                page.sample(&name, &[("datapath_id", &dpid), ("port", &number), ("class", &class)], value);
+            }
+        }
+    }
+}
+
+/// Pairs that share a flow have the same values, since they have one meter.
+fn sent_by_flows(page: &mut Page, view: &View) {
+    let flows = || view.pairs.iter().filter_map(|pair| Some((pair, pair.traffic.as_ref()?)));
+    for (what, value) in COUNTED {
+        let name = format!("flow_{what}_total");
+        page.describe(&name, "counter", "Frames at the meter of an admitted pair, by kind.");
+        for (pair, traffic) in flows() {
+            let answers = traffic.answers.as_ref().map(|answers| ("answers", answers));
+            for (kind, own) in [("samples", &traffic.samples)].into_iter().chain(answers) {
+                if let Some(value) = value(own) {
+                    let labels = [("topic", pair.topic.as_str()), ("writer", &pair.writer), ("reader", &pair.reader)];
+                    let labels: Vec<Label<'_>> = labels.into_iter().chain([("kind", kind)]).collect();
+                    page.sample(&name, &labels, value);
+                }
+            }
+        }
+    }
+    page.describe("flow_contract_broken", "gauge", "Whether the meter of an admitted pair drops samples.");
+    for (pair, traffic) in flows() {
+        let labels = [("topic", pair.topic.as_str()), ("writer", &pair.writer), ("reader", &pair.reader)];
+        page.sample("flow_contract_broken", &labels, u8::from(traffic.breaks_contract));
+    }
+}
+
+fn registrations(page: &mut Page, view: &View) {
+    page.describe("registrations", "gauge", "Registered pairs, by state.");
+    let states = || view.pairs.iter().filter_map(|pair| Some(pair.registration.as_ref()?.state));
+    for state in State::ALL {
+        page.sample("registrations", &[("state", state.name())], states().filter(|own| *own == state).count());
     }
 }
 

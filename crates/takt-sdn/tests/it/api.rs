@@ -63,7 +63,8 @@ fn busy_site() -> Site {
     site.pair(0, "Camera", 0);
     site.run(1_000);
     site.pair(2, "Lidar", 0);
-    site.run(1_000);
+    // Counters of both switches are read twice.
+    site.run(5_000);
     site
 }
 
@@ -383,11 +384,21 @@ fn metrics_have_unit_help_and_type_and_the_values_of_the_state() {
         "takt_sdn_pairs{decision=\"refused\"} 1",
         "takt_sdn_switches{state=\"settled\"} 2",
         "takt_sdn_hosts 4",
+        "takt_sdn_registrations{state=\"admitted\"} 0",
     ] {
         assert!(text.lines().any(|other| other == line), "{line} in {text}");
     }
     let limit = text.lines().find(|line| line.starts_with("takt_sdn_flow_limit_seconds{topic=\"Camera\""));
     assert!(limit.is_some_and(|line| line.ends_with(" 0.1")), "{limit:?}");
+    for (name, labels, value) in [
+        ("flow_contract_broken", "topic=\"Camera\"", " 0"),
+        ("flow_dropped_frames_total", "kind=\"samples\"", " 0"),
+        ("port_sent_ratio", "datapath_id=\"0000000000000001\",port=\"1\"", ""),
+        ("port_frames_total", "port=\"1\",direction=\"received\"", ""),
+    ] {
+        let own = |line: &&str| line.starts_with(&format!("takt_sdn_{name}{{")) && line.contains(labels);
+        assert!(text.lines().any(|line| own(&line) && line.ends_with(value)), "{name} {labels}{value} in {text}");
+    }
 }
 
 fn what_if(address: SocketAddr, asked: &Value) -> (u16, Value) {

@@ -2,6 +2,7 @@
 
 mod attack;
 mod control;
+mod registered;
 mod station;
 
 use std::net::{Ipv4Addr, UdpSocket};

@@ -20,6 +20,7 @@ use takt_testkit::{not_run, require};
 
 use crate::admission::{NETWORK, Site};
 use crate::fabric::line;
+use crate::registration::registration;
 use crate::view::view;
 
 const ARROW_RIGHT: &str = "\u{e014}";
@@ -216,6 +217,46 @@ fn page_shows_the_state_and_is_used_by_keyboard() {
     dark.open(address, "/#flows");
     dark.until_text("flow-table", "Lidar");
     assert_ne!(dark.value("getComputedStyle(document.body).backgroundColor"), light);
+}
+
+#[test]
+fn page_shows_measured_use_registrations_and_a_broken_contract() {
+    if let Err(why) = can_browse() {
+        return not_run(why);
+    }
+    let mut site = Site::new(2, &line(2), Some(NETWORK));
+    let small = Registration { size: 1000, ..registration("Secured", 1, 2) };
+    site.register(&Owner::Token("<i>gateway</i>".to_owned()), small).expect("it is taken");
+    site.run(3_000);
+    for _ in 0..4 {
+        let frame = site.fabric.udp(0, 1, 7421, &[0; 958]);
+        (0..1_000).for_each(|_| site.fabric.send_from(0, frame.clone()));
+        site.run(1_000);
+    }
+    let now = view(&site);
+    assert!(now.pairs[0].traffic.is_some_and(|traffic| traffic.breaks_contract), "{:?}", now.pairs);
+    let (_server, address) = serve(shown(&site), true);
+    let browser = Browser::start("measured", &[]);
+    browser.open(address, "/");
+    browser.until_text("map", " admitted, ");
+    browser.until_text("map", " % sent");
+    assert_eq!(browser.value("document.querySelectorAll('#map .link line.sent').length"), json!(1));
+    let broken = "document.querySelector('#map .node.broken').getAttribute('aria-label')";
+    let name = browser.value(broken);
+    assert!(
+        name.as_str().is_some_and(|name| name.contains("10.0.0.1") && name.contains("breaks its contract")),
+        "{name}"
+    );
+    browser.value("document.querySelector('[data-key=\"0000000000000001\"]').focus()");
+    browser.press(ENTER);
+    browser.until_text("detail", "received");
+    browser.value("document.getElementById('tab-topology').focus()");
+    browser.press(ARROW_RIGHT);
+    for text in ["Breaks its contract.", "of token <i>gateway</i>, admitted.", "Mbit/s"] {
+        browser.until_text("flow-table", text);
+    }
+    assert_eq!(browser.value("document.querySelectorAll('#flow-table i').length"), json!(0));
+    assert_eq!(browser.complaints(), Vec::<Value>::new());
 }
 
 #[test]

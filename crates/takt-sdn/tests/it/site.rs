@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use takt_lab::Lab;
 use takt_lab::file::SWITCHES;
+use takt_sdn::api::questions::Questions;
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::runtime::Runtime;
 use takt_testkit::lab_text::LabText;
@@ -30,6 +31,8 @@ pub struct Running {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Event>>>,
     state: Arc<std::sync::Mutex<State>>,
+    /// Asks the controller, as the API does.
+    pub questions: Questions,
 }
 
 /// What the thread shows.
@@ -60,6 +63,7 @@ impl Running {
             })
         };
         let mut runtime = lab.namespace(SWITCHES).expect("it has switches").run(listen).expect("root");
+        let questions = runtime.questions();
         let is_over = Arc::new(AtomicBool::new(false));
         let state = Arc::new(std::sync::Mutex::new(State::default()));
         let (over, shown) = (Arc::clone(&is_over), Arc::clone(&state));
@@ -78,7 +82,7 @@ impl Running {
             }
             events
         });
-        Self { is_over, thread: Some(thread), state }
+        Self { is_over, thread: Some(thread), state, questions }
     }
 
     /// Waits until the controller has this state.

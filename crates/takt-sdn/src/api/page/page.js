@@ -60,7 +60,13 @@ function span(nanos) {
   return `${(nanos / 1e9).toFixed(1)} s`;
 }
 
-const share = (ppm) => (ppm === null ? "–" : `${(ppm / 1e4).toFixed(1)} %`);
+const share = (ppm) => (ppm === null || ppm === undefined ? "–" : `${(ppm / 1e4).toFixed(1)} %`);
+const amount = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en"));
+
+function rate(bps) {
+  if (bps === null || bps === undefined) return "–";
+  return bps < 1e6 ? `${(bps / 1e3).toFixed(1)} kbit/s` : `${(bps / 1e6).toFixed(1)} Mbit/s`;
+}
 const portName = (at) => `${at.datapath_id}:${at.port}`;
 const hopName = (hop) =>
   `class ${hop.class} of ` + (hop.sender.port ? portName(hop.sender.port) : `host ${hop.sender.host}`);
@@ -130,6 +136,13 @@ function show() {
   }
 }
 
+// Hosts whose samples are dropped by their meters.
+function breaking() {
+  const broken = state.pairs.filter((pair) => pair.traffic?.breaks_contract).map((pair) => pair.from);
+  const hosts = state.hosts.filter((host) => host.addresses.some((address) => broken.includes(address)));
+  return new Set(hosts.map((host) => host.mac));
+}
+
 // Switches stand on an ellipse, hosts outside of their switch.
 function places() {
   const [width, height] = [960, 560];
@@ -179,7 +192,8 @@ function node(key, kind, label, content) {
 }
 
 function showMap() {
-  const key = JSON.stringify([state.switches, state.links, state.hosts, way && [...way]]);
+  const broken = breaking();
+  const key = JSON.stringify([state.switches, state.links, state.hosts, way && [...way], [...broken]]);
   if (key === drawn) return;
   drawn = key;
   const map = byId("map");
@@ -189,17 +203,31 @@ function showMap() {
     return showDetail();
   }
   const at = places();
-  const line = (a, b, width) => shape("line", { x1: a.x, y1: a.y, x2: b.x, y2: b.y, "stroke-width": width });
+  const line = (a, b, width, kind) =>
+    shape("line", { class: kind, x1: a.x, y1: a.y, x2: b.x, y2: b.y, "stroke-width": width });
+  const wide = (ppm) => 3 + (9 * Math.min(ppm ?? 0, 1e6)) / 1e6;
+  // Both shares side by side: admitted and sent.
+  const lanes = (a, b, admitted, sent) => {
+    const length = Math.hypot(b.x - a.x, b.y - a.y) || 1;
+    const [x, y] = [(a.y - b.y) / length, (b.x - a.x) / length];
+    const beside = (by) => [a, b].map((end) => ({ x: end.x + x * by, y: end.y + y * by }));
+    const [first, second] = [beside(-wide(admitted) / 2 - 1), beside(wide(sent) / 2 + 1)];
+    return [line(...first, wide(admitted), null), ...(sent === undefined ? [] : [line(...second, wide(sent), "sent")])];
+  };
   const links = state.links.map(({ ends: [a, b], is_in_tree }) => {
     const ppm = Math.max(...[a, b].map((end) => portOf(end)?.admitted_ppm ?? 0));
+    const all = [a, b].map((end) => portOf(end)?.traffic?.sent_ppm).filter((one) => one !== null && one !== undefined);
+    const sent = all.length ? Math.max(...all) : undefined;
     const isWay = onWay(portName(a)) || onWay(portName(b));
     const kind = `link${is_in_tree ? "" : " off-tree"}${isWay ? " way" : ""}`;
     const [from, to] = [at.get(a.datapath_id), at.get(b.datapath_id)];
-    const text = shape("text", { class: "minor", x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 - 8 }, share(ppm));
-    const label = `link ${portName(a)} to ${portName(b)}, ${share(ppm)} admitted`;
-    return node(`${portName(a)} ${portName(b)}`, kind, label, [line(from, to, 3 + (9 * ppm) / 1e6), text]);
+    const words = `${share(ppm)} admitted` + (sent === undefined ? "" : `, ${share(sent)} sent`);
+    const text = shape("text", { class: "minor", x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 - 14 }, words);
+    const label = `link ${portName(a)} to ${portName(b)}, ${words}`;
+    return node(`${portName(a)} ${portName(b)}`, kind, label, [...lanes(from, to, ppm, sent), text]);
   });
-  const edges = state.hosts.map((host) => shape("g", { class: `edge${onWay(host.mac) ? " way" : ""}` },
+  const marks = (host) => (onWay(host.mac) ? " way" : "") + (broken.has(host.mac) ? " broken" : "");
+  const edges = state.hosts.map((host) => shape("g", { class: `edge${marks(host)}` },
     line(at.get(host.at.datapath_id), at.get(host.mac), 3)));
   const switches = state.switches.map((one) => {
     const { x, y } = at.get(one.datapath_id);
@@ -217,7 +245,8 @@ function showMap() {
       shape("circle", { cx: x, cy: y, r: 11 }),
       shape("text", { class: "minor", x, y: y + 26 }, host.addresses[0] ?? host.mac),
     ];
-    return node(host.mac, "host", `host ${host.addresses.join(" ")} ${host.mac}`, parts);
+    const label = `host ${host.addresses.join(" ")} ${host.mac}${broken.has(host.mac) ? ", breaks its contract" : ""}`;
+    return node(host.mac, `host${broken.has(host.mac) ? " broken" : ""}`, label, parts);
   });
   map.replaceChildren(...edges, ...links, ...switches, ...hosts);
   if (focused) map.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
@@ -227,19 +256,24 @@ function showMap() {
 function queues(port) {
   const rows = port.queues.map((queue) => {
     const depth = queue.depth_octets !== null ? `${queue.depth_octets} octets` : queue.depth_frames !== null ? `${queue.depth_frames} frames` : "–";
-    return [String(queue.class), number(queue.budget_ns ? span(queue.budget_ns) : "unused"), number(depth)];
+    const counted = queue.traffic ? [number(rate(queue.traffic.rate_bps)), number(amount(queue.traffic.dropped))] : [];
+    return [String(queue.class), number(queue.budget_ns ? span(queue.budget_ns) : "unused"), number(depth), ...counted];
   });
-  return rows.length ? table(`Queues of port ${port.number}`, ["class", number("bound"), number("depth")], rows) : null;
+  const heads = ["class", number("bound"), number("depth")];
+  if (port.queues.some((queue) => queue.traffic)) heads.push(number("sent"), number("dropped"));
+  return rows.length ? table(`Queues of port ${port.number}`, heads, rows) : null;
 }
 
 function portRow(port) {
   const meter = element("meter", { class: "bar", min: 0, max: 1, value: (port.admitted_ppm ?? 0) / 1e6 });
-  const rate = port.rate_bps === null ? "–" : `${port.rate_bps / 1e6} Mbit/s`;
-  return [String(port.number), port.name, port.role, number(rate), number(share(port.admitted_ppm)), meter];
+  const own = port.rate_bps === null ? "–" : `${port.rate_bps / 1e6} Mbit/s`;
+  const [sent, received] = [port.traffic?.sent, port.traffic?.received];
+  const measured = [rate(sent?.rate_bps), rate(received?.rate_bps), amount(sent?.dropped)].map(number);
+  return [String(port.number), port.name, port.role, number(own), number(share(port.admitted_ppm)), meter, ...measured];
 }
 
 function ports(title, list) {
-  const heads = ["port", "name", "role", number("rate"), number("admitted"), ""];
+  const heads = ["port", "name", "role", number("rate"), number("admitted"), "", ...["sent", "received", "dropped"].map(number)];
   return table(title, heads, list.map(portRow));
 }
 
@@ -270,7 +304,7 @@ function showDetail() {
 
 function showFlows(flows) {
   const wanted = byId("filter").value.toLowerCase();
-  const texts = (pair) => [pair.topic, pair.from, pair.to, pair.decision].join(" ").toLowerCase();
+  const texts = (pair) => [pair.topic, pair.from, pair.to, pair.decision, pair.registration?.state].join(" ").toLowerCase();
   const meant = flows.filter((pair) => texts(pair).includes(wanted));
   const place = byId("flow-table");
   if (place.contains(document.activeElement)) return;
@@ -280,7 +314,12 @@ function showFlows(flows) {
   }
   const rows = meant.slice(0, ROWS_MAX).map((pair) => {
     const decision = element("span", { class: pair.decision }, pair.decision);
-    const why = [pair.reason, remedies(pair.remedies)].filter((text) => text).join(" ");
+    const own = pair.registration;
+    const registered = own && `Registration ${own.id} of ${own.owner}, ${own.state}.`;
+    const broken = pair.traffic?.breaks_contract ? element("strong", { class: "broken-text" }, "Breaks its contract. ") : null;
+    const texts = [registered, pair.reason, remedies(pair.remedies)].filter((text) => text).join(" ");
+    const why = element("span", {}, broken, texts);
+    const samples = pair.traffic?.samples;
     const press = () => {
       way = wayOf(pair);
       select(byId("tab-topology"));
@@ -288,10 +327,10 @@ function showFlows(flows) {
     };
     const button = pair.hops.length ? element("button", { type: "button", click: press }, "Show way") : "";
     const use = pair.bound_ns === null ? "" : element("meter", { class: "bar", min: 0, max: 1, value: pair.bound_ns / pair.contract.limit_ns });
-    return [pair.topic, decision, number(span(pair.measured?.worst_ns)), number(span(pair.bound_ns)), number(span(pair.contract.limit_ns)), use, `${pair.from} to ${pair.to}`, why, button];
+    return [pair.topic, decision, number(span(pair.measured?.worst_ns)), number(span(pair.bound_ns)), number(span(pair.contract.limit_ns)), use, number(rate(samples?.rate_bps)), number(amount(samples?.dropped)), `${pair.from} to ${pair.to}`, why, button];
   });
   const more = meant.length > ROWS_MAX ? `, the first ${ROWS_MAX} of them` : "";
-  const heads = ["topic", "decision", number("measured"), number("bound"), number("limit"), "bound of limit", "hosts", "reason", ""];
+  const heads = ["topic", "decision", number("measured"), number("bound"), number("limit"), "bound of limit", number("sent"), number("dropped"), "hosts", "reason", ""];
   place.replaceChildren(table(`${meant.length} flows${more}`, heads, rows));
 }
 

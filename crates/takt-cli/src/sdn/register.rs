@@ -1,0 +1,178 @@
+//! `takt sdn register` and `unregister`: pairs that discovery does not show, by the control socket of a running controller.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use takt_bench::report::to_json;
+use takt_bench::signal::stopped;
+use takt_bench::{Error, Result};
+use takt_sdn::api::control::Client;
+use takt_sdn::registration::{LEASE_DEFAULT_S, OVERHEAD_DEFAULT, Registration, State};
+use takt_sdn::view::Pair;
+
+use super::show::{Ask, failure, nanos, parsed, span};
+use super::text;
+use crate::output::{note, outln};
+
+/// Where registrations are.
+const PATH: &str = "/v1/registrations";
+/// How long a signal waits at most until it is noticed.
+const PAUSE: Duration = Duration::from_millis(100);
+
+const EXAMPLES: &str = "\
+Examples:
+  takt sdn register Camera --writer robot/camera --reader desk/screen --from 10.0.0.1 --to 10.0.0.2 --port 7421 \\
+    --separation 5ms --size 1000 --limit 10ms             admit a best-effort pair for 60 s
+  takt sdn register Camera ... --answer-port 7413 --hold    a reliable pair, until the command is stopped
+  takt sdn unregister 1                                     end it before its lease does";
+
+/// `takt sdn register`
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Register {
+    /// The topic, for people
+    topic: String,
+    /// The writer: its GUID or any name
+    #[arg(long, value_name = "NAME")]
+    writer: String,
+    /// The reader: its GUID or any name
+    #[arg(long, value_name = "NAME")]
+    reader: String,
+    /// The address that the writer sends from
+    #[arg(long, value_name = "ADDRESS")]
+    from: IpAddr,
+    /// The address where the reader receives
+    #[arg(long, value_name = "ADDRESS")]
+    to: IpAddr,
+    /// The UDP port where the reader receives samples
+    #[arg(long, value_name = "PORT")]
+    port: u16,
+    /// The UDP port where the writer receives ACKNACKs, of a reliable pair
+    #[arg(long, value_name = "PORT")]
+    answer_port: Option<u16>,
+    /// The multicast group by which the writer may send its samples as well, with its UDP port
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    group: Option<SocketAddr>,
+    /// Least time between two samples, such as 5ms
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    separation: Duration,
+    /// How late a sample may come to the interface of its host; one separation by default
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    jitter: Option<Duration>,
+    /// Octets of the longest serialised sample
+    #[arg(long, value_name = "OCTETS")]
+    size: u32,
+    /// Longest time from writing to delivery, such as 2ms
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    limit: Duration,
+    /// Flows of higher importance are kept when not all fit
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
+    importance: i32,
+    /// Octets that security adds to each datagram
+    #[arg(long, value_name = "OCTETS", default_value_t = OVERHEAD_DEFAULT)]
+    overhead: u32,
+    /// Seconds after which it ends, unless the same command is given again
+    #[arg(long, value_name = "SECONDS", default_value_t = LEASE_DEFAULT_S)]
+    lease: u32,
+    /// Renew the lease until a signal comes, and remove the registration then
+    #[arg(long)]
+    hold: bool,
+    #[command(flatten)]
+    ask: Ask,
+}
+
+/// `takt sdn unregister`
+#[derive(Args)]
+pub struct Unregister {
+    /// The number of the registration, as `takt sdn explain` shows it
+    id: u64,
+    #[command(flatten)]
+    ask: Ask,
+}
+
+impl Register {
+    fn registration(&self) -> Registration {
+        Registration {
+            topic: self.topic.clone(),
+            writer: self.writer.clone(),
+            reader: self.reader.clone(),
+            from: self.from,
+            to: self.to,
+            port: self.port,
+            answer_port: self.answer_port,
+            group: self.group,
+            separation_ns: nanos(self.separation),
+            jitter_ns: self.jitter.map(nanos),
+            size: self.size,
+            limit_ns: nanos(self.limit),
+            importance: self.importance,
+            overhead: self.overhead,
+            lease_s: self.lease,
+        }
+    }
+
+    /// Whether it runs until a signal comes, and removes the registration then.
+    pub fn is_held(&self) -> bool {
+        self.hold
+    }
+
+    /// Registers, and fails if the pair is refused.
+    pub fn run(self) -> Result<()> {
+        let body = to_json(&self.registration())?;
+        let client = Client::find(self.ask.control.as_deref()).map_err(failure)?;
+        let register = || -> Result<Pair> { parsed(&client.post(PATH, body.as_bytes()).map_err(failure)?) };
+        let mut pair = register()?;
+        self.show(&pair)?;
+        if self.hold {
+            while !stopped() {
+                self.pause();
+                if stopped() {
+                    break;
+                }
+                let now = register()?;
+                if state(&now) != state(&pair) {
+                    self.show(&now)?;
+                }
+                pair = now;
+            }
+            if let Some(registration) = &pair.registration {
+                client.delete(&format!("{PATH}/{}", registration.id)).map_err(failure)?;
+                note!("registration {} is removed", registration.id);
+            }
+            return Ok(());
+        }
+        match state(&pair) {
+            Some(State::Refused | State::Withdrawn) => Err(Error::NotKept { what: "the pair is refused".to_owned() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits for a third of the lease, or for a signal.
+    fn pause(&self) {
+        let until = Instant::now() + Duration::from_secs(self.lease.into()) / 3;
+        while !stopped() && Instant::now() < until {
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn show(&self, pair: &Pair) -> Result<()> {
+        if self.ask.json { outln!("{}", to_json(pair)?) } else { text::registered(pair) }
+    }
+}
+
+fn state(pair: &Pair) -> Option<State> {
+    pair.registration.as_ref().map(|registration| registration.state)
+}
+
+impl Unregister {
+    /// Removes the registration.
+    pub fn run(self) -> Result<()> {
+        let client = Client::find(self.ask.control.as_deref()).map_err(failure)?;
+        let pair: Pair = parsed(&client.delete(&format!("{PATH}/{}", self.id)).map_err(failure)?)?;
+        if self.ask.json {
+            return outln!("{}", to_json(&pair)?);
+        }
+        outln!("registration {} ({}) is removed", self.id, pair.topic.escape_debug())
+    }
+}
