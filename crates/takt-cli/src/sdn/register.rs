@@ -121,31 +121,43 @@ impl Register {
     pub fn run(self) -> Result<()> {
         let body = to_json(&self.registration())?;
         let client = Client::find(self.ask.control.as_deref()).map_err(failure)?;
-        let register = || -> Result<Pair> { parsed(&client.post(PATH, body.as_bytes()).map_err(failure)?) };
-        let mut pair = register()?;
+        let pair = self.register(&client, &body)?;
         self.show(&pair)?;
         if self.hold {
-            while !stopped() {
-                self.pause();
-                if stopped() {
-                    break;
-                }
-                let now = register()?;
-                if state(&now) != state(&pair) {
-                    self.show(&now)?;
-                }
-                pair = now;
-            }
-            if let Some(registration) = &pair.registration {
-                client.delete(&format!("{PATH}/{}", registration.id)).map_err(failure)?;
-                note!("registration {} is removed", registration.id);
-            }
-            return Ok(());
+            return self.hold(&client, &body, pair);
         }
         match state(&pair) {
             Some(State::Refused | State::Withdrawn) => Err(Error::NotKept { what: "the pair is refused".to_owned() }),
             _ => Ok(()),
         }
+    }
+
+    fn register(&self, client: &Client, body: &str) -> Result<Pair> {
+        parsed(&client.post(PATH, body.as_bytes()).map_err(failure)?)
+    }
+
+    /// Renews until a signal comes, also when the controller does not answer for a while, and shows what is decided otherwise than before.
+    fn hold(&self, client: &Client, body: &str, mut pair: Pair) -> Result<()> {
+        while !stopped() {
+            self.pause();
+            if stopped() {
+                break;
+            }
+            match self.register(client, body) {
+                Ok(now) => {
+                    if state(&now) != state(&pair) {
+                        self.show(&now)?;
+                    }
+                    pair = now;
+                }
+                Err(why) => note!("takt: warning: the lease is not renewed: {why}; it is tried again"),
+            }
+        }
+        if let Some(registration) = &pair.registration {
+            client.delete(&format!("{PATH}/{}", registration.id)).map_err(failure)?;
+            note!("registration {} is removed", registration.id);
+        }
+        Ok(())
     }
 
     /// Waits for a third of the lease, or for a signal.

@@ -8,7 +8,7 @@ use takt_testkit::lab_text::{LabText, network_text};
 use takt_testkit::{not_run, require};
 
 use crate::process::Takt;
-use crate::sdn_site::{start, up};
+use crate::sdn_site::{socket, start, up};
 
 fn two_switches() -> LabText {
     let text = LabText::controlled(&["s1", "s2"]).host("left", "10.9.0.1/24", "s1").link("s1", "s2");
@@ -106,6 +106,59 @@ fn reliable_pair_with_a_contract_is_admitted_and_its_samples_arrive() {
     std::fs::remove_dir_all(&directory).unwrap();
 }
 
+/// Frames of both hosts, so that the controller knows where they are.
+fn greet(lab: &takt_lab::Lab) {
+    let [left, right] = ["left", "right"].map(|host| socket(lab, host, 7421));
+    left.send_to(b"greeting", ("10.9.0.2", 7421)).unwrap();
+    right.send_to(b"greeting", ("10.9.0.1", 7421)).unwrap();
+}
+
+#[test]
+fn registered_pair_is_admitted_shown_held_and_removed() {
+    if let Err(why) = require::open_vswitch() {
+        return not_run(why);
+    }
+    let directory = std::env::temp_dir().join(format!("takt-cli-sdn-register-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let network = directory.join("network.toml");
+    std::fs::write(&network, network_text(1_000_000_000)).unwrap();
+    let lab = up("cli-sdn-register", &two_switches());
+    let control = format!("--control {}", directory.join("control.sock").display());
+    let options = format!("--network {} {control}", network.display());
+    let controller = start(&lab, SWITCHES, &format!("sdn run --listen 127.0.0.1:6653 {options}"));
+    controller.says(&["floods follow 1 links"]);
+    greet(&lab);
+    controller.says(&["has the address 10.9.0.1", "has the address 10.9.0.2"]);
+    let contract = "--from 10.9.0.1 --to 10.9.0.2 --separation 5ms --size 1000 --overhead 0";
+    let names = "--writer robot/camera --reader desk/screen";
+    let register = |rest: &str| format!("sdn register {rest} {names} {contract} {control}");
+    let (text, status) = Takt::start(&register("Camera --port 7421 --answer-port 7413 --limit 50ms")).finish();
+    assert!(status.success() && text.contains("registration 1 (Camera) is admitted: "), "{text}");
+    controller.says(&["registration 1 (Camera) is admitted: "]);
+    let (text, status) = Takt::start(&format!("sdn explain Camera {control}")).finish();
+    assert!(status.success(), "{text}");
+    for line in ["registered  1 by control socket: admitted", "sockets     samples at 7421, ACKNACKs at 7413"] {
+        assert!(text.contains(line), "{text}");
+    }
+    let (text, status) = Takt::start(&register("Strict --port 7422 --limit 1us")).finish();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(text.contains("(Strict) is refused") && text.contains("would fit   a limit of "), "{text}");
+    let held = Takt::start(&register("Held --port 7423 --limit 50ms --lease 5 --hold"));
+    controller.says(&["registration 3 (Held) is admitted: "]);
+    let flows = Takt::start(&format!("sdn flows {control} --json")).json();
+    let states = flows["flows"].as_array().unwrap().iter().map(|flow| flow["registration"]["state"].clone());
+    assert_eq!(states.collect::<Vec<_>>(), [json!("admitted"), json!("refused"), json!("admitted")], "{flows}");
+    held.terminate();
+    controller.says(&["registration 3 (Held) is gone"]);
+    let (text, status) = Takt::start(&format!("sdn unregister 1 {control}")).finish();
+    assert!(status.success() && text.contains("registration 1 (Camera) is removed"), "{text}");
+    let (complaint, code) = Takt::start(&format!("sdn unregister 1 {control}")).complaint();
+    assert!(code == Some(1) && complaint.contains("there is no such registration"), "{complaint}");
+    controller.terminate();
+    lab.remove().unwrap();
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
 #[test]
 fn controller_without_switches_answers_and_its_absence_is_an_error() {
     let directory = std::env::temp_dir().join(format!("takt-cli-sdn-control-{}", std::process::id()));
@@ -142,13 +195,24 @@ fn api_without_a_usable_token_does_not_start() {
     std::fs::write(&token, "0123456789abcdef0123456789abcdef").unwrap();
     std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).unwrap();
     let file = token.display();
+    let private = token.with_extension("own");
+    std::fs::copy(&token, &private).unwrap();
+    std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let own = private.display();
     for (options, word) in [
         ("--api 127.0.0.1:0".to_owned(), "--api needs --api-token"),
         (format!("--api 127.0.0.1:0 --api-token {file}"), "others can read it (mode 644)"),
         ("--api 0.0.0.0:0 --api-open-read".to_owned(), "expected a loopback address"),
+        (format!("--api 127.0.0.1:0 --api-open-read --api-write-token {file}"), "others can read it (mode 644)"),
+        (format!("--api 127.0.0.1:0 --api-token {own} --api-write-token {own}"), "it is the token of --api-token"),
+        (
+            format!("--api 127.0.0.1:0 --api-open-read --api-write-token {own} --api-write-token {own}"),
+            "each owner needs its own",
+        ),
     ] {
         let (complaint, code) = Takt::start(&format!("sdn run --listen 127.0.0.1:0 {options}")).complaint();
         assert!(code.is_some_and(|code| code != 0) && complaint.contains(word), "{options}: {complaint}");
     }
     std::fs::remove_file(&token).unwrap();
+    std::fs::remove_file(&private).unwrap();
 }

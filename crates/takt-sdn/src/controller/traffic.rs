@@ -1,11 +1,11 @@
-//! Measured use: counters of ports, queues and meters that the controller reads from its switches (OpenFlow 1.3.5 §7.3.5).
+//! Measured use: counters of ports, queues and meters that the controller reads from its switches (OF 1.3.5 §7.3.5).
 //!
 //! One switch after the other is read, so that each is once in [`Config::poll_cycle`](super::Config::poll_cycle) and two are at least
 //! [`INTERVAL_MIN_NS`] apart. A switch that has not answered is left out. A rate is that of the last interval. Octets are those that the
 //! switch counts: of Open vSwitch frames without FCS.
 //!
 //! The meter of an admitted flow drops what exceeds the contracts of its writers. An episode of drops is reported once; it ends after
-//! [`QUIET_READINGS`] readings without drops. Which of several writers of a flow broke its contract, the meter does not tell.
+//! [`QUIET_READINGS`] readings without drops. A meter does not tell which of several writers of a flow broke its contract.
 
 use std::collections::BTreeMap;
 

@@ -186,7 +186,7 @@ fn registration_is_made_renewed_shown_and_removed() {
     assert!(made["bound_ns"].as_u64().is_some_and(|bound_ns| bound_ns > 0), "{made}");
     assert_eq!(made["registration"]["owner"], json!("token gateway"));
     let path = format!("/v1/registrations/{}", made["registration"]["id"].as_str().expect("a text"));
-    // Sent once more, as by a caller that got no answer, or by someone who recorded it.
+    // The same request again: a retry of the caller, or a replay.
     let (status, again) = api.register(GATEWAY, &camera());
     assert_eq!((status, &again["registration"]["id"]), (200, &made["registration"]["id"]));
     assert_eq!(api.registered(), 1);

@@ -1,4 +1,4 @@
-//! Senders of plain UDP, whose discovery nobody reads, as that of DDS Security: registered they lose nothing under the overload, and one that breaks
+//! Senders of plain UDP in place of secured writers, whose discovery cannot be read. A registered one loses nothing under the overload; one that breaks
 //! its contract is reported.
 
 use std::net::UdpSocket;
@@ -22,7 +22,7 @@ use super::{
 use crate::site::{Running, State, socket, up};
 
 const PORT: u16 = 7421;
-/// What is no sample: it makes the hosts known.
+/// The payload of datagrams that make the hosts known to the controller.
 const GREETING: &[u8] = b"greeting";
 
 /// The contract of the senders: 1,000 octets each 5 ms, which may wait for a processor on their way to the meter.
@@ -182,7 +182,7 @@ fn assert_counted(outcome: &Outcome) {
     let [of_flood, arrived] = outcome.flood;
     let most = of_flood + u64::from(SAMPLES);
     let least = arrived + outcome.arrived as u64;
-    // Discovery of links, ARP and neighbours beside.
+    // LLDP, ARP and neighbour discovery count as well.
     assert!((least..most + 2_000).contains(&sent), "{sent}, from {least} to {most}\n{}", outcome.counters);
 }
 
