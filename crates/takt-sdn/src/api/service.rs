@@ -128,7 +128,7 @@ impl Service {
         let given = request.authorization.as_deref();
         let reads = token.as_ref().zip(given).is_some_and(|(token, given)| token.is_in(given));
         let is_given = |(_, token): &&(String, Token)| given.is_some_and(|given| token.is_in(given));
-        let writer = writers.iter().filter(is_given).map(|(name, _)| Owner::Token(name.clone())).last();
+        let writer = writers.iter().filter(is_given).fold(None, |_, (name, _)| Some(Owner::Token(name.clone())));
         // A wrong token is refused, also where none is needed. What-if takes time, so that it always needs one.
         let is_reading = matches!(request.method, Method::Get | Method::Head);
         match writer {

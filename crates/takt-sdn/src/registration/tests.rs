@@ -22,12 +22,13 @@ fn omitted_fields_have_their_defaults() {
 
 #[test]
 fn values_out_of_range_are_refused_with_their_name() {
-    let change = |change: fn(&mut Registration)| {
+    let changed = |change: fn(&mut Registration)| {
         let mut changed = registration();
         change(&mut changed);
         changed.check()
     };
-    let cases: [(fn(&mut Registration), &str); 17] = [
+    type Change = fn(&mut Registration);
+    let cases: [(Change, &str); 17] = [
         (|it| it.topic.clear(), "topic"),
         (|it| it.writer = "x".repeat(NAME_MAX + 1), "writer"),
         (|it| it.reader = "a\nb".to_owned(), "reader"),
@@ -47,7 +48,7 @@ fn values_out_of_range_are_refused_with_their_name() {
         (|it| it.lease_s = LEASE_S.end() + 1, "lease_s"),
     ];
     for (own, word) in cases {
-        match change(own) {
+        match changed(own) {
             Err(RegistrationError::Invalid(what)) => assert!(what.contains(word), "{word}: {what}"),
             other => panic!("{word}: {other:?}"),
         }
