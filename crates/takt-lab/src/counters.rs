@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use takt_netlink::strict_priority::class;
+
 use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::preflight;
-use crate::wiring::{at, class};
+use crate::wiring::at;
 
 /// The queue of one class at one end of a link with a rate, since the lab was made.
 #[derive(Clone, Debug, PartialEq, Eq)]

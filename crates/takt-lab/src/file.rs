@@ -42,6 +42,9 @@ pub struct LabFile {
     /// Classes of links with a rate, from the first to be served to the last. The last one takes all that no other does.
     #[serde(default)]
     pub classes: Vec<Class>,
+    /// `false`: ports of switches get no classes. Another program makes them, such as `takt sdn queues apply`.
+    #[serde(default = "yes")]
+    pub switch_classes: bool,
     /// Hosts; of each the interfaces with their addresses.
     #[serde(default)]
     pub hosts: BTreeMap<String, BTreeMap<String, Vec<Address>>>,
@@ -116,6 +119,10 @@ pub struct Link {
     /// Its MTU in octets.
     #[serde(default = "ethernet_mtu")]
     pub mtu: u32,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn ethernet_mtu() -> u32 {

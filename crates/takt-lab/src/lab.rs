@@ -80,7 +80,7 @@ impl Lab {
             self.namespaces.insert(place.clone(), made);
         }
         for cable in &self.plan.cables {
-            wiring::lay(&self.namespaces, cable, &self.file.classes)?;
+            wiring::lay(&self.namespaces, cable, &self.file)?;
             if cable.closes_ring {
                 self.set_cable(cable, false)?;
             }
@@ -88,8 +88,11 @@ impl Lab {
         if !self.plan.bridges.is_empty() {
             self.start_switches()?;
         }
-        self.checks = preflight::datagrams(&self.namespaces, &self.plan, &self.file.classes)?;
+        self.checks = self.check_datagrams()?;
         self.checks.extend(self.check()?);
+        if !self.file.switch_classes {
+            preflight::expect_no_classes(&mut self.checks);
+        }
         let failed: Vec<_> = self.checks.iter().filter(|check| check.outcome == Outcome::Failed).cloned().collect();
         if !failed.is_empty() {
             return Err(Error::Preflight(failed));
@@ -176,6 +179,38 @@ impl Lab {
         let pid = self.switches.as_ref().map(Switches::pid);
         let mut checks = preflight::sockets(&self.namespaces, &self.plan, pid, queues)?;
         checks.extend(preflight::disciplines(&self.namespaces, &self.plan, &self.file.classes)?);
+        Ok(checks)
+    }
+
+    /// Sends datagrams of every class between hosts, as when it was made. The switches have to forward.
+    ///
+    /// # Errors
+    /// A socket cannot be made, or the kernel's counters not be read.
+    pub fn check_datagrams(&self) -> Result<Vec<Check>> {
+        preflight::datagrams(&self.namespaces, &self.plan, &self.file.classes)
+    }
+
+    /// Makes all checks in a lab that another process made from this file. The switches have to forward.
+    ///
+    /// # Errors
+    /// It is not up, or it was made from another file; not root; the kernel does not say.
+    pub fn check_running(file: &LabFile) -> Result<Vec<Check>> {
+        check_root()?;
+        let plan = Plan::of(file)?;
+        let record = Record::read(&file.name)?;
+        let wanted = Plan::namespaces(file);
+        if record.namespaces.iter().cloned().collect::<std::collections::BTreeMap<_, _>>() != wanted {
+            return Err(Error::File(format!("lab {} was made from another file: its hosts differ", file.name)));
+        }
+        let mut namespaces = Namespaces::new();
+        for (place, name) in wanted {
+            let failed = Error::os(format!("open the network namespace {name}"));
+            namespaces.insert(place, Namespace::open(&name).map_err(failed)?);
+        }
+        let mut checks = preflight::datagrams(&namespaces, &plan, &file.classes)?;
+        let pid = open_vswitch::running(&record);
+        checks.extend(preflight::sockets(&namespaces, &plan, pid, plan.queue_memory(file))?);
+        checks.extend(preflight::disciplines(&namespaces, &plan, &file.classes)?);
         Ok(checks)
     }
 

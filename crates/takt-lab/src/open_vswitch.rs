@@ -10,9 +10,12 @@ use takt_ovsdb::OpenVSwitch;
 use takt_ovsdb::open_vswitch::{Bridge, FailMode, Qos};
 
 use crate::error::{Error, Result};
+use crate::file::SWITCHES;
 use crate::first_frame;
 use crate::namespace::Namespace;
 use crate::plan::Plan;
+use crate::process;
+use crate::record::Record;
 
 /// How long a process of Open vSwitch may take to answer.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -49,6 +52,16 @@ pub fn socket(directory: &Path) -> PathBuf {
 /// The database of a lab that is up.
 pub fn database(directory: &Path) -> Result<OpenVSwitch> {
     Ok(OpenVSwitch::unix(&socket(directory), LIMIT)?)
+}
+
+/// The id of ovs-vswitchd of a lab that another process made; `None` if it does not run.
+pub fn running(record: &Record) -> Option<u32> {
+    let (_, name) = record.namespaces.iter().find(|(place, _)| place == SWITCHES)?;
+    let (_namespace, inode) = Namespace::with_inode(name)?;
+    let is_switch =
+        |pid: &i32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|command| command.trim() == SWITCH);
+    let mut pids = process::in_namespaces(&[inode]).into_iter().map(|process| process.pid);
+    pids.find(is_switch).and_then(|pid| u32::try_from(pid).ok()) // tidy-allow(dropped-cause): ids are positive
 }
 
 /// Whether Open vSwitch is installed.

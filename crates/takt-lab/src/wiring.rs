@@ -1,7 +1,4 @@
 //! Links, addresses and queueing disciplines, made in the namespaces.
-//!
-//! Strict priority: the root class of an HTB has the line rate. Each leaf has nearly nothing of its own and borrows everything, and
-//! HTB lends to the leaf of the smallest priority first. Frames count with preamble, checksum and gap.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,31 +7,17 @@ use std::os::fd::AsFd;
 
 use takt_netlink::feature::TX_CHECKSUM;
 use takt_netlink::link::VethEnd;
-use takt_netlink::traffic::{Discipline, HtbClass, ROOT};
+use takt_netlink::strict_priority::{self, StrictPriority};
 use takt_netlink::{Netlink, interface_index};
 
 use crate::error::{Error, Result};
-use crate::file::Class;
+use crate::file::{Class, LabFile};
 use crate::namespace::Namespace;
 use crate::plan::{Cable, Interface};
 
-/// The handle of the HTB, and of its root class.
-pub const HTB: u32 = 0x0001_0000;
-const LINE: u32 = HTB | 0xff;
-/// Octets per second that a leaf has of its own: the least that HTB keeps count of well.
-const OWN_RATE: u32 = 1000;
-/// An Ethernet frame, and what is counted besides: preamble, checksum, gap.
-const QUANTUM: u32 = 1514;
-const BURST: u32 = 1600;
-const OVERHEAD: u16 = 24;
 /// What is sent in segments must not leave the stack as one frame: Open vSwitch would cut it.
 const SEGMENTATION: [&str; 4] =
     ["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-udp-segmentation"];
-
-/// The class of a place in the file.
-pub fn class(place: usize) -> u32 {
-    HTB | u32::try_from(place + 1).unwrap_or(0xfe)
-}
 
 /// Namespaces by place.
 pub type Namespaces = BTreeMap<String, Namespace>;
@@ -50,16 +33,17 @@ pub fn at<R: Send>(
 }
 
 /// Makes a link, with everything at its ends.
-pub fn lay(namespaces: &Namespaces, cable: &Cable, classes: &[Class]) -> Result<()> {
+pub fn lay(namespaces: &Namespaces, cable: &Cable, file: &LabFile) -> Result<()> {
     let [one, other] = &cable.ends;
     let failed = || Error::os(format!("make the link {} to {}", one.name, other.name));
     add(namespaces, cable).map_err(failed())?;
     for end in &cable.ends {
         let failed = || Error::os(format!("set up the interface {} of {}", end.name, end.place));
         set_up(namespaces, end).map_err(failed())?;
-        if let Some(rate) = cable.rate {
+        let has_classes = file.switch_classes || end.port.is_none();
+        if let Some(rate) = cable.rate.filter(|_| has_classes) {
             let failed = Error::os(format!("give {} of {} its classes", end.name, end.place));
-            at(namespaces, end, |netlink, index| add_classes(netlink, index, rate, classes)).map_err(failed)?;
+            at(namespaces, end, |netlink, index| add_classes(netlink, index, rate, &file.classes)).map_err(failed)?;
         }
     }
     // The kernel notices the carrier of the end that came up first now, and not up to a second later.
@@ -103,38 +87,13 @@ pub fn set_offload(namespaces: &Namespaces, end: &Interface, is_on: bool) -> io:
     })?
 }
 
-/// The HTB of an interface with a class of each of the file's, their queues and filters.
+/// The classes of the file at an interface.
 pub fn add_classes(netlink: &mut Netlink, index: i32, rate: u64, classes: &[Class]) -> io::Result<()> {
     let rate = u32::try_from(rate / 8).map_err(io::Error::other)?;
-    let last = class(classes.len() - 1);
-    // The low half of a class's number.
-    netlink.add_discipline(index, HTB, ROOT, Discipline::Htb { default: (last & 0xffff) as u16 })?;
-    let of = |rate_own: u32, priority: usize| HtbClass {
-        rate: rate_own,
-        ceiling: rate,
-        // On a fast link, as much as an eighth of a millisecond takes: the timer is not called more often.
-        burst: BURST.max(rate / 8000),
-        quantum: QUANTUM,
-        priority: priority as u32,
-        overhead: OVERHEAD,
+    let class = |class: &Class| strict_priority::Class {
+        dscp: class.dscp.clone(),
+        ether_types: class.ether_types.clone(),
+        frames: class.frames,
     };
-    netlink.add_class(index, LINE, HTB, &of(rate, 0))?;
-    for (place, wanted) in classes.iter().enumerate() {
-        netlink.add_class(index, class(place), LINE, &of(OWN_RATE, place))?;
-        add_leaf(netlink, index, place, Discipline::PfifoHeadDrop { frames: wanted.frames })?;
-        wanted.dscp.iter().try_for_each(|dscp| netlink.add_dscp_filter(index, HTB, *dscp, class(place)))?;
-        let mut others = wanted.ether_types.iter();
-        others.try_for_each(|ether_type| netlink.add_ether_type_filter(index, HTB, *ether_type, class(place)))?;
-    }
-    Ok(())
-}
-
-/// The queue of a class.
-pub fn add_leaf(netlink: &mut Netlink, index: i32, place: usize, discipline: Discipline) -> io::Result<()> {
-    netlink.add_discipline(index, leaf(place), class(place), discipline)
-}
-
-/// The handle of a class's queue.
-pub fn leaf(place: usize) -> u32 {
-    (0x10 + place as u32) << 16
+    netlink.add_strict_priority(index, &StrictPriority { rate, classes: classes.iter().map(class).collect() })
 }

@@ -10,13 +10,17 @@
 //! | [`link`] | links, addresses, routes |
 //! | [`feature`] | features of an interface, such as checksum offload |
 //! | [`traffic`] | HTB, FIFOs, filters by DSCP |
+//! | [`strict_priority`] | classes of an interface that are served by strict priority |
+//! | [`frame_socket`] | Ethernet frames, sent and received with their time |
 //! | [`packet_socket`] | packet sockets and their memory |
 
 #![deny(unsafe_code)]
 
 pub mod feature;
+pub mod frame_socket;
 pub mod link;
 pub mod packet_socket;
+pub mod strict_priority;
 pub mod traffic;
 
 use std::fs::File;

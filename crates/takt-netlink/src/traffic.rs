@@ -10,6 +10,7 @@ const NEW_QDISC: u16 = 36;
 const DELETE_QDISC: u16 = 37;
 const GET_QDISC: u16 = 38;
 const NEW_CLASS: u16 = 40;
+const GET_CLASS: u16 = 42;
 const NEW_FILTER: u16 = 44;
 const GET_FILTER: u16 = 46;
 
@@ -38,6 +39,12 @@ const U32_SELECTOR: u16 = 5;
 const TERMINAL: u8 = 1;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
+/// Both headers have the DSCP in their first 32 bits.
+const IPV4_DSCP_SHIFT: u32 = 18;
+const IPV6_DSCP_SHIFT: u32 = 22;
+/// The octets of `tc_u32_sel` before its keys, and of a key.
+const SELECTOR_LEN: usize = 16;
+const KEY_LEN: usize = 16;
 
 /// A discipline to be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +109,51 @@ pub struct DisciplineState {
     pub drops: u32,
     /// Frames that wait in it.
     pub waiting: u32,
+    /// Frames that a `pfifo` or `pfifo_head_drop` holds, octets that a `bfifo` holds; `None` for other kinds.
+    pub limit: Option<u32>,
+}
+
+/// A class of an HTB that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HtbClassState {
+    /// Its number.
+    pub class: u32,
+    /// The class above it, or [`ROOT`].
+    pub parent: u32,
+    /// Octets per second that it has for itself.
+    pub rate: u32,
+    /// Octets per second that it may have.
+    pub ceiling: u32,
+    /// 0 to 7; the smaller borrows first.
+    pub priority: u32,
+    /// Octets that are counted for each frame besides its own.
+    pub overhead: u16,
+}
+
+/// A filter of the kind u32 with one key at the first 32 bits behind the Ethernet header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct U32Filter {
+    /// The EtherType.
+    pub protocol: u16,
+    /// The bits that are compared.
+    pub mask: u32,
+    /// Their value.
+    pub value: u32,
+    /// The class of frames that match.
+    pub class: u32,
+}
+
+impl U32Filter {
+    /// The DSCP that it matches, of IPv4 or IPv6; `None`: it matches something else.
+    pub fn dscp(&self) -> Option<u8> {
+        let shift = match self.protocol {
+            IPV4 => IPV4_DSCP_SHIFT,
+            IPV6 => IPV6_DSCP_SHIFT,
+            _ => return None,
+        };
+        // Six bits.
+        (self.mask == 0x3f << shift).then_some((self.value >> shift & 0x3f) as u8)
+    }
 }
 
 impl Netlink {
@@ -168,8 +220,8 @@ impl Netlink {
     /// `ENOENT`: this kernel has no u32. `EPERM`: not root.
     pub fn add_dscp_filter(&mut self, index: i32, parent: u32, dscp: u8, class: u32) -> io::Result<()> {
         let dscp = u32::from(dscp & 0x3f);
-        // Both headers have it in their first 32 bits. Filters of one protocol share a priority.
-        for (priority, protocol, shift) in [(1_u32, IPV4, 18), (2, IPV6, 22)] {
+        // Filters of one protocol share a priority.
+        for (priority, protocol, shift) in [(1_u32, IPV4, IPV4_DSCP_SHIFT), (2, IPV6, IPV6_DSCP_SHIFT)] {
             self.add_u32_filter(index, parent, priority, protocol, [0x3f << shift, dscp << shift], class)?;
         }
         Ok(())
@@ -216,6 +268,24 @@ impl Netlink {
         Ok(!self.dump(GET_FILTER, &message(index, 0, parent, 0))?.is_empty())
     }
 
+    /// The filters of a discipline that are of the kind u32 and have one key at the first 32 bits behind the Ethernet header.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no such interface.
+    pub fn u32_filters(&mut self, index: i32, parent: u32) -> io::Result<Vec<U32Filter>> {
+        let all = self.dump(GET_FILTER, &message(index, 0, parent, 0))?;
+        Ok(all.iter().filter_map(|one| u32_filter(one)).collect())
+    }
+
+    /// The classes of all HTBs of an interface.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no such interface.
+    pub fn htb_classes(&mut self, index: i32) -> io::Result<Vec<HtbClassState>> {
+        let all = self.dump(GET_CLASS, &message(index, 0, 0, 0))?;
+        Ok(all.iter().filter_map(|one| htb_class(one)).collect())
+    }
+
     /// The disciplines of an interface.
     ///
     /// # Errors
@@ -245,12 +315,49 @@ fn state(index: i32, message: &[u8]) -> Option<DisciplineState> {
     let basic = find(stats, STATS_BASIC).unwrap_or_default();
     let queue = find(stats, STATS_QUEUE).unwrap_or_default();
     let at = |bytes: &[u8], at: usize| bytes.get(at..).and_then(number).unwrap_or(0);
+    let kind = text(find(attributes, KIND)?);
+    let is_fifo = ["pfifo", "pfifo_head_drop", "bfifo"].contains(&kind.as_str());
     Some(DisciplineState {
-        kind: text(find(attributes, KIND)?),
+        limit: find(attributes, OPTIONS).filter(|_| is_fifo).and_then(number),
+        kind,
         handle: number(message.get(8..)?)?,
         parent: number(message.get(12..)?)?,
         frames: at(basic, 8).into(),
         waiting: at(queue, 0),
         drops: at(queue, 8),
     })
+}
+
+/// A class of an HTB; `None` for those of other kinds.
+fn htb_class(message: &[u8]) -> Option<HtbClassState> {
+    let attributes = message.get(HEADER_LEN..)?;
+    if text(find(attributes, KIND)?) != "htb" {
+        return None;
+    }
+    // `tc_htb_opt`: two `tc_ratespec` of 12 octets, of which the last four are the rate, then bursts, quantum, level, priority.
+    let options = find(find(attributes, OPTIONS)?, HTB_PARAMETERS)?;
+    let at = |at: usize| options.get(at..).and_then(number);
+    Some(HtbClassState {
+        class: number(message.get(8..)?)?,
+        parent: number(message.get(12..)?)?,
+        overhead: u16::from_ne_bytes(*options.get(2..)?.first_chunk()?),
+        rate: at(8)?,
+        ceiling: at(20)?,
+        priority: at(40)?,
+    })
+}
+
+fn u32_filter(message: &[u8]) -> Option<U32Filter> {
+    let attributes = message.get(HEADER_LEN..)?;
+    if text(find(attributes, KIND)?) != "u32" {
+        return None;
+    }
+    let options = find(attributes, OPTIONS)?;
+    // Hash tables of the kind have neither.
+    let (class, selector) = (find(options, U32_CLASS).and_then(number)?, find(options, U32_SELECTOR)?);
+    let key = selector.get(SELECTOR_LEN..SELECTOR_LEN + KEY_LEN)?;
+    let at = |at: usize| Some(u32::from_be_bytes(*key.get(at..)?.first_chunk()?));
+    let has_one_key = selector.get(2) == Some(&1) && selector.len() == SELECTOR_LEN + KEY_LEN && at(8)? == 0;
+    let protocol = u16::from_be_bytes(*message.get(16..)?.first_chunk()?);
+    has_one_key.then_some(U32Filter { protocol, mask: at(0)?, value: at(4)?, class })
 }

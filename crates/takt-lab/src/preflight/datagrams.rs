@@ -6,12 +6,13 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use nix::sys::socket::{setsockopt, sockopt};
+use takt_netlink::strict_priority::class;
 
 use super::{CHECKSUM, CLASSES, Check};
 use crate::error::{Error, Result};
 use crate::file::{Address, Class};
 use crate::plan::{Interface, Plan};
-use crate::wiring::{Namespaces, at, class};
+use crate::wiring::{Namespaces, at};
 
 /// How long datagrams may take to arrive: a host has to resolve the other's address first, by way of every switch.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -5,13 +5,14 @@ use std::fs;
 use std::io;
 
 use takt_netlink::packet_socket::PacketSocket;
+use takt_netlink::strict_priority::{HANDLE, class};
 use takt_netlink::{Netlink, interface_index};
 
 use super::{Check, DISCIPLINE, HEAD_DROP, RECEIVE_BUFFER, RECEIVE_OCTETS, SEND_BUFFER};
 use crate::error::{Error, Result};
 use crate::file::{Class, SWITCHES};
 use crate::plan::Plan;
-use crate::wiring::{HTB, Namespaces, at, class};
+use crate::wiring::{Namespaces, at};
 
 /// Compares the buffers of ovs-vswitchd's sockets with what the queues hold (`queues` octets). `pid` is `None` without switches.
 ///
@@ -112,11 +113,11 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
     for end in plan.cables.iter().filter(|cable| cable.rate.is_some()).flat_map(|cable| &cable.ends) {
         let failed = Error::os(format!("look at the disciplines of {} of {}", end.name, end.place));
         let looked = at(namespaces, end, |netlink, index| {
-            Ok((netlink.disciplines(index)?, netlink.has_filters(index, HTB).unwrap_or(false)))
+            Ok((netlink.disciplines(index)?, netlink.has_filters(index, HANDLE).unwrap_or(false)))
         });
         let (disciplines, has_filters) = looked.map_err(failed)?;
         count += 1;
-        let has_htb = disciplines.iter().any(|one| one.kind == "htb" && one.handle == HTB);
+        let has_htb = disciplines.iter().any(|one| one.kind == "htb" && one.handle == HANDLE);
         if !has_htb || !has_filters && classes.len() > 1 {
             missing.push(format!("{} of {} has no HTB with filters any more", end.name, end.place));
             continue;

@@ -1,5 +1,6 @@
 //! Each trap, set in a lab that is up: the check fails, and its text names cause and cure.
 
+use takt_netlink::strict_priority;
 use takt_netlink::traffic::{Discipline, ROOT};
 use takt_testkit::{not_run, require};
 
@@ -8,7 +9,7 @@ use crate::buffers::Raised;
 use crate::file::{Class, LabFile};
 use crate::lab::Lab;
 use crate::plan::Interface;
-use crate::wiring::{add_classes, add_leaf, at, set_offload};
+use crate::wiring::{add_classes, at, set_offload};
 
 const NETWORK: &str = r#"
     [[classes]]
@@ -113,8 +114,8 @@ fn buffers_of_a_switch_that_started_with_the_defaults_are_too_small() {
 fn queue_that_drops_from_the_tail_is_found() {
     let Some(lab) = lab("tail") else { return };
     at(&lab.namespaces, port(&lab), |netlink, index| {
-        netlink.remove_discipline(index, crate::wiring::class(1))?;
-        add_leaf(netlink, index, 1, Discipline::Pfifo { frames: 256 })
+        netlink.remove_discipline(index, strict_priority::class(1))?;
+        netlink.add_leaf(index, 1, Discipline::Pfifo { frames: 256 })
     })
     .expect("root may");
     let checks = lab.check().expect("the kernel answers");

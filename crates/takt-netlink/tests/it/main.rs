@@ -6,10 +6,13 @@ use std::os::fd::AsFd;
 use std::process::Command;
 
 use takt_netlink::feature::TX_CHECKSUM;
+use takt_netlink::frame_socket::FrameSocket;
 use takt_netlink::link::VethEnd;
+use takt_netlink::strict_priority::{self, StrictPriority};
 use takt_netlink::traffic::{Discipline, HtbClass, ROOT};
 use takt_netlink::{Netlink, code, interface_index};
 use takt_testkit::network::{Host, wire};
+use takt_testkit::waiting::until;
 use takt_testkit::{not_run, require};
 
 const HTB: u32 = 0x0001_0000;
@@ -132,6 +135,91 @@ fn datagrams_are_counted_in_the_queue_of_their_dscp() {
             socket.send_to(&[0; 100], target).expect("there is a route");
         }
         assert_eq!(frames(netlink), ("pfifo".to_owned(), before + 2), "one of IPv4, one of IPv6");
+    });
+}
+
+fn strict_priority() -> StrictPriority {
+    let class = |dscp: &[u8], ether_types: &[u16], frames| strict_priority::Class {
+        dscp: dscp.to_vec(),
+        ether_types: ether_types.to_vec(),
+        frames,
+    };
+    StrictPriority { rate: 2_500_000, classes: vec![class(&[34, 46], &[0x0806, 0x88cc], 64), class(&[], &[], 256)] }
+}
+
+#[test]
+fn strict_priority_is_read_back_as_it_was_made_and_not_once_it_is_changed() {
+    in_namespace(|netlink, index, _| {
+        assert_eq!(netlink.strict_priority(index).expect("a list"), None);
+        let wanted = strict_priority();
+        netlink.add_strict_priority(index, &wanted).expect("a new tree");
+        assert_eq!(netlink.strict_priority(index).expect("a list").as_ref(), Some(&wanted));
+        let twice = netlink.add_strict_priority(index, &wanted).map_err(|error| code(&error));
+        assert_eq!(twice, Err(Some(libc::EEXIST)));
+        assert_eq!(netlink.strict_priority(index).expect("a list").as_ref(), Some(&wanted), "it is left as it was");
+        let class = strict_priority::class(1);
+        netlink.add_dscp_filter(index, strict_priority::HANDLE, 10, class).expect("a new filter");
+        let changed = netlink.strict_priority(index).expect("a list").expect("it is one of Takt");
+        assert_eq!(changed.classes[1].dscp, [10]);
+        netlink.remove_discipline(index, class).expect("there is a queue");
+        netlink.add_leaf(index, 1, Discipline::Pfifo { frames: 256 }).expect("a new queue");
+        assert_eq!(netlink.strict_priority(index).expect("a list"), None, "the queue drops from its tail");
+        netlink.remove_discipline(index, ROOT).expect("there is one");
+        make_tree(netlink, index);
+        assert_eq!(netlink.strict_priority(index).expect("a list"), None, "it has another handle");
+    });
+}
+
+#[test]
+fn strict_priority_of_no_class_or_too_many_is_refused_and_leaves_nothing() {
+    in_namespace(|netlink, index, _| {
+        let StrictPriority { rate, classes } = strict_priority();
+        for classes in [Vec::new(), vec![classes[1].clone(); strict_priority::CLASSES_MAX + 1]] {
+            let error = netlink.add_strict_priority(index, &StrictPriority { rate, classes }).expect_err("no tree");
+            assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+        }
+        let broken = StrictPriority { rate: 0, classes };
+        netlink.add_strict_priority(index, &broken).expect_err("a class without a rate");
+        assert!(netlink.disciplines(index).expect("a list").iter().all(|one| one.parent != ROOT || one.handle == 0));
+    });
+}
+
+#[test]
+fn frames_are_captured_in_both_directions_with_their_times() {
+    in_namespace(|_, index, peer| {
+        let capture = FrameSocket::capture(index, 1 << 20).expect("root may");
+        let (there, far) = peer.run(|| {
+            let index = interface_index("eth0").expect("it is there");
+            let capture = FrameSocket::capture(index, 1 << 20).expect("root may");
+            (capture, FrameSocket::sender(index).expect("root may"))
+        });
+        let near = FrameSocket::sender(index).expect("root may");
+        let frame =
+            |mark: u8| [&[2, 0xee, 0, 0, 0, mark][..], &[2, 0xee, 0, 0, 0, 9], &[0x88, 0xb5], &[7; 50]].concat();
+        let passed = |socket: &FrameSocket, mark: u8| {
+            let mut buffer = [0; 2000];
+            let mut found = None;
+            until("the frame passes", || {
+                while let Some(passed) = socket.receive(&mut buffer).expect("the link is up") {
+                    if buffer[..passed.len] == frame(mark) {
+                        found = Some(passed);
+                    }
+                }
+                found.is_some()
+            });
+            found.expect("it has passed")
+        };
+        near.send(&frame(1)).expect("the link is up");
+        let (out, into) = (passed(&capture, 1), passed(&there, 1));
+        assert!(
+            out.is_outgoing && !into.is_outgoing && out.time_ns > 0 && out.time_ns <= into.time_ns,
+            "{out:?} {into:?}"
+        );
+        far.send(&frame(2)).expect("the link is up");
+        let (out, into) = (passed(&there, 2), passed(&capture, 2));
+        assert!(out.is_outgoing && !into.is_outgoing && out.time_ns <= into.time_ns, "{out:?} {into:?}");
+        assert_eq!(near.send(&[0; 20_000]).map_err(|error| code(&error)), Err(Some(libc::EMSGSIZE)));
+        assert_eq!(FrameSocket::sender(1 << 20).map(drop).map_err(|error| code(&error)), Err(Some(libc::ENODEV)));
     });
 }
 

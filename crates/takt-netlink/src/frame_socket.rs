@@ -1,0 +1,156 @@
+//! Packet sockets (packet(7)) that send Ethernet frames, and receive what passes an interface with the kernel's time of it.
+//!
+//! A frame that another socket of the machine sends is received when the driver gets it, one from the link when the kernel gets it from
+//! the driver. Both times are those of CLOCK_REALTIME, so that differences of two interfaces of one machine are times on the way.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// A frame that passed the interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passed {
+    /// Octets that were copied to the buffer.
+    pub len: usize,
+    /// The time of CLOCK_REALTIME, ns since 1970.
+    pub time_ns: u64,
+    /// The machine sent it.
+    pub is_outgoing: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct FrameSocket(OwnedFd);
+
+impl FrameSocket {
+    /// A socket that sends by an interface of this thread's network namespace, and receives nothing.
+    ///
+    /// # Errors
+    /// `EPERM`: without CAP_NET_RAW. `ENODEV`: there is no such interface.
+    pub fn sender(index: i32) -> io::Result<Self> {
+        socket::open(index, 0).map(Self)
+    }
+
+    /// A socket that receives every frame that passes an interface in either direction. The buffer has so many octets.
+    ///
+    /// # Errors
+    /// As [`sender`](Self::sender); `EPERM`: without CAP_NET_ADMIN.
+    pub fn capture(index: i32, buffer: i32) -> io::Result<Self> {
+        let socket = socket::open(index, libc::ETH_P_ALL as u16)?;
+        socket::set(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &buffer)?;
+        socket::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1_i32)?;
+        let membership = libc::packet_mreq {
+            mr_ifindex: index,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        socket::set(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+        Ok(Self(socket))
+    }
+
+    /// Sends a frame, from its destination address on.
+    ///
+    /// # Errors
+    /// `ENOBUFS`: the queue of the interface is full. `ENETDOWN`: it is down. `EMSGSIZE`: the frame is too long.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        socket::send(self.0.as_raw_fd(), frame)
+    }
+
+    /// The next frame that has passed; `None`: all are read.
+    ///
+    /// # Errors
+    /// `ENETDOWN`: the interface went down.
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<Passed>> {
+        socket::receive(self.0.as_raw_fd(), buffer)
+    }
+}
+
+/// The system calls that the standard library has not.
+mod socket {
+    #![allow(unsafe_code)]
+
+    use std::io::{self, ErrorKind};
+    use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+    use super::Passed;
+
+    pub(super) fn open(index: i32, protocol: u16) -> io::Result<OwnedFd> {
+        // Without a protocol: no frame of another interface comes before it is bound.
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call made a new descriptor that has no other owner.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: plain data, for which all zeroes is a value.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = protocol.to_be();
+        address.sll_ifindex = index;
+        let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: the address is of `len` initialised octets.
+        match unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), len) } {
+            0 => Ok(fd),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    pub(super) fn set<T: Copy>(fd: &OwnedFd, level: i32, option: i32, value: &T) -> io::Result<()> {
+        let (address, len) = (std::ptr::from_ref(value).cast(), size_of::<T>() as libc::socklen_t);
+        // SAFETY: the address is of `len` initialised octets.
+        match unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, address, len) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    pub(super) fn send(fd: i32, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: the address is of `len` initialised octets.
+        match unsafe { libc::send(fd, frame.as_ptr().cast(), frame.len(), 0) } {
+            len if len < 0 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn receive(fd: i32, buffer: &mut [u8]) -> io::Result<Option<Passed>> {
+        // SAFETY: plain data, for which all zeroes is a value.
+        let (mut message, mut from): (libc::msghdr, libc::sockaddr_ll) = unsafe { std::mem::zeroed() };
+        let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        // Of the alignment of `cmsghdr`.
+        let mut control = [0_u64; 16];
+        message.msg_name = std::ptr::from_mut(&mut from).cast();
+        message.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = size_of_val(&control);
+        // SAFETY: the message points to the buffers above, which live until the end of the function, with their lengths.
+        let len = unsafe { libc::recvmsg(fd, &raw mut message, libc::MSG_DONTWAIT) };
+        if len < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+        }
+        let is_outgoing = from.sll_pkttype == libc::PACKET_OUTGOING;
+        Ok(Some(Passed { len: len.cast_unsigned(), time_ns: time(&message).unwrap_or(0), is_outgoing }))
+    }
+
+    /// The time in the control messages.
+    fn time(message: &libc::msghdr) -> Option<u64> {
+        // SAFETY: the kernel filled the control messages, and their length.
+        let mut header = unsafe { libc::CMSG_FIRSTHDR(message) };
+        while !header.is_null() {
+            // SAFETY: not null, and within the control messages.
+            let found = unsafe { &*header };
+            if (found.cmsg_level, found.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
+                // SAFETY: the kernel writes a `timespec` behind a header of this type, at any alignment.
+                let time: libc::timespec = unsafe { libc::CMSG_DATA(header).cast::<libc::timespec>().read_unaligned() };
+                let (seconds, ns) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_nsec));
+                return seconds.ok()?.checked_mul(1_000_000_000)?.checked_add(ns.ok()?); // tidy-allow(dropped-cause): no time before 1970
+            }
+            // SAFETY: `header` is one of this message.
+            header = unsafe { libc::CMSG_NXTHDR(message, header) };
+        }
+        None
+    }
+}

@@ -1,0 +1,146 @@
+//! Strict priority on an interface: an HTB whose leaves borrow everything, a FIFO in each leaf, filters by DSCP and EtherType.
+//!
+//! The root class has the line rate. Each leaf has nearly nothing of its own and borrows the rest, and HTB lends to the leaf of the
+//! smallest priority first. Frames count with preamble, checksum and gap. Full queues drop from the head: their sender gets no ENOBUFS, by
+//! which Open vSwitch would abandon the rest of its batch.
+//!
+//! The handle [`HANDLE`] marks a tree as one of Takt. [`Netlink::strict_priority`] reads a tree back from the kernel.
+
+use std::io;
+
+use crate::Netlink;
+use crate::traffic::{Discipline, HtbClass, ROOT};
+
+/// The handle of the HTB; other programs hardly use it.
+pub const HANDLE: u32 = 0x544b_0000;
+/// HTB has so many priorities.
+pub const CLASSES_MAX: usize = 8;
+/// The class with the line rate.
+const LINE: u32 = HANDLE | 0xff;
+/// Octets per second that a leaf has of its own: the least that HTB keeps count of well.
+const OWN_RATE: u32 = 1000;
+/// An Ethernet frame, and what is counted besides: preamble, checksum, gap.
+const QUANTUM: u32 = 1514;
+const BURST: u32 = 1600;
+const OVERHEAD: u16 = 24;
+
+/// A class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Class {
+    /// DSCPs of its IPv4 and IPv6 packets.
+    pub dscp: Vec<u8>,
+    /// EtherTypes of its other frames.
+    pub ether_types: Vec<u16>,
+    /// Frames that wait in it at most.
+    pub frames: u32,
+}
+
+/// The classes of an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StrictPriority {
+    /// Octets per second that the interface sends, with preamble, checksum and gap.
+    pub rate: u32,
+    /// From the first to be served to the last, which takes all that no other does.
+    pub classes: Vec<Class>,
+}
+
+/// The class of a place among the classes.
+pub fn class(place: usize) -> u32 {
+    HANDLE | u32::try_from(place + 1).unwrap_or(0xfe)
+}
+
+/// The handle of a class's queue.
+pub fn leaf(place: usize) -> u32 {
+    (0x10 + place as u32) << 16
+}
+
+impl Netlink {
+    /// Makes the classes at the root of an interface that has no discipline there but the kernel's own. After an error, what was made of
+    /// them is removed.
+    ///
+    /// # Errors
+    /// `InvalidInput`: there is no class, or there are more than [`CLASSES_MAX`]. `EEXIST`: there is another discipline. `ENOENT`: this
+    /// kernel lacks HTB, u32 or `pfifo_head_drop`. `EPERM`: not root.
+    pub fn add_strict_priority(&mut self, index: i32, wanted: &StrictPriority) -> io::Result<()> {
+        if wanted.classes.is_empty() || wanted.classes.len() > CLASSES_MAX {
+            let what = format!("{} classes; 1 to {CLASSES_MAX} are expected", wanted.classes.len());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        // The low half of a class's number.
+        let default = (class(wanted.classes.len() - 1) & 0xffff) as u16;
+        self.add_discipline(index, HANDLE, ROOT, Discipline::Htb { default })?;
+        self.add_classes(index, wanted).inspect_err(|_| {
+            // The first error counts.
+            drop(self.remove_discipline(index, ROOT));
+        })
+    }
+
+    fn add_classes(&mut self, index: i32, wanted: &StrictPriority) -> io::Result<()> {
+        let of = |rate: u32, priority: usize| HtbClass {
+            rate,
+            ceiling: wanted.rate,
+            // On a fast link, as much as an eighth of a millisecond takes: the timer is not called more often.
+            burst: BURST.max(wanted.rate / 8000),
+            quantum: QUANTUM,
+            priority: priority as u32,
+            overhead: OVERHEAD,
+        };
+        self.add_class(index, LINE, HANDLE, &of(wanted.rate, 0))?;
+        for (place, Class { dscp, ether_types, frames }) in wanted.classes.iter().enumerate() {
+            self.add_class(index, class(place), LINE, &of(OWN_RATE, place))?;
+            self.add_leaf(index, place, Discipline::PfifoHeadDrop { frames: *frames })?;
+            dscp.iter().try_for_each(|dscp| self.add_dscp_filter(index, HANDLE, *dscp, class(place)))?;
+            let mut others = ether_types.iter();
+            others.try_for_each(|ether_type| self.add_ether_type_filter(index, HANDLE, *ether_type, class(place)))?;
+        }
+        Ok(())
+    }
+
+    /// Makes the queue of a class.
+    ///
+    /// # Errors
+    /// As [`add_discipline`](Self::add_discipline).
+    pub fn add_leaf(&mut self, index: i32, place: usize, discipline: Discipline) -> io::Result<()> {
+        self.add_discipline(index, leaf(place), class(place), discipline)
+    }
+
+    /// The classes that the kernel has at an interface. `None`: there are none that [`add_strict_priority`](Self::add_strict_priority) makes,
+    /// or something is missing, added or changed. DSCPs and EtherTypes are in ascending order.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn strict_priority(&mut self, index: i32) -> io::Result<Option<StrictPriority>> {
+        let disciplines = self.disciplines(index)?;
+        if !disciplines.iter().any(|one| one.kind == "htb" && one.handle == HANDLE && one.parent == ROOT) {
+            return Ok(None);
+        }
+        let (mut kernel, filters) = (self.htb_classes(index)?, self.u32_filters(index, HANDLE)?);
+        kernel.sort_by_key(|one| one.class);
+        let Some(line) = kernel.pop().filter(|line| line.class == LINE && line.rate == line.ceiling) else {
+            return Ok(None);
+        };
+        let mut classes = Vec::new();
+        for (place, one) in kernel.iter().enumerate() {
+            let is_own = one.class == class(place)
+                && (one.parent, one.rate, one.ceiling) == (LINE, OWN_RATE, line.rate)
+                && (one.priority, one.overhead) == (place as u32, OVERHEAD);
+            let queue = disciplines.iter().find(|queue| queue.parent == one.class && queue.kind == "pfifo_head_drop");
+            let Some(frames) = queue.filter(|_| is_own).and_then(|queue| queue.limit) else { return Ok(None) };
+            let of_class = || filters.iter().filter(|filter| filter.class == one.class);
+            let mut dscp: Vec<u8> = of_class().filter_map(crate::traffic::U32Filter::dscp).collect();
+            dscp.sort_unstable();
+            // One of IPv4 and one of IPv6 each.
+            let is_paired = dscp.chunks(2).all(|pair| pair.len() == 2 && pair[0] == pair[1]);
+            dscp.dedup();
+            let mut ether_types: Vec<u16> =
+                of_class().filter(|filter| filter.mask == 0).map(|filter| filter.protocol).collect();
+            ether_types.sort_unstable();
+            if !is_paired || 2 * dscp.len() + ether_types.len() != of_class().count() {
+                return Ok(None);
+            }
+            classes.push(Class { dscp, ether_types, frames });
+        }
+        let is_sorted = filters.iter().all(|filter| kernel.iter().any(|one| one.class == filter.class));
+        Ok((is_sorted && !classes.is_empty()).then_some(StrictPriority { rate: line.rate, classes }))
+    }
+}
