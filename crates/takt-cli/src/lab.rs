@@ -13,6 +13,7 @@ use takt_lab::{Check, Lab, LabFile, Outcome, Status};
 const EXAMPLES: &str = "\
 Examples:
   takt lab up examples/lab/two-switches.toml
+  takt lab check examples/lab/two-switches.toml    again, after something was changed
   takt lab status
   takt lab exec talker -- takt pub ...             with the namespace's own /sys
   takt lab exec switches -- ovs-ofctl dump-flows unix:/run/takt/lab/two-switches/west.mgmt
@@ -31,6 +32,14 @@ pub struct LabCommand {
 enum Action {
     /// Make the network of a file and check it; it stays until it is taken down
     Up {
+        /// The network, in TOML
+        file: PathBuf,
+        /// One JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a lab that is up again, by the file that it was made from; its switches have to forward
+    Check {
         /// The network, in TOML
         file: PathBuf,
         /// One JSON object instead of text
@@ -82,6 +91,7 @@ impl LabCommand {
     pub fn run(&self) -> Result<()> {
         match &self.command {
             Action::Up { file, json } => up(&LabFile::read(file).map_err(failure)?, *json),
+            Action::Check { file, json } => check(&LabFile::read(file).map_err(failure)?, *json),
             Action::Down { name } => Lab::down(&chosen(name.as_deref())?).map_err(failure),
             Action::Status { name, json } => status(name.as_deref(), *json),
             Action::Exec { lab, host, command } => exec(lab.as_deref(), host, command),
@@ -119,6 +129,23 @@ fn up(file: &LabFile, json: bool) -> Result<()> {
         return outln!("{}", to_json(&Made { name: &name, checks: &checks })?);
     }
     outln!("lab {name} is up")?;
+    print_checks(&checks)
+}
+
+fn check(file: &LabFile, json: bool) -> Result<()> {
+    let checks = Lab::check_running(file).map_err(failure)?;
+    if json {
+        outln!("{}", to_json(&Made { name: &file.name, checks: &checks })?)?;
+    } else {
+        print_checks(&checks)?;
+    }
+    match checks.iter().filter(|check| check.outcome == Outcome::Failed).count() {
+        0 => Ok(()),
+        count => Err(Error::NotKept { what: format!("{count} checks of lab {} failed", file.name) }),
+    }
+}
+
+fn print_checks(checks: &[Check]) -> Result<()> {
     checks.iter().try_for_each(|Check { name, outcome, detail }| {
         let word = match outcome {
             Outcome::Passed => "passed",

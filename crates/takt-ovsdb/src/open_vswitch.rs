@@ -3,6 +3,8 @@
 //! A method returns when the database has the change. [`OpenVSwitch::wait_until_applied`] waits until ovs-vswitchd has applied all changes.
 //! Methods that take a bridge or a port fail if there is none of that name, and change nothing then.
 
+mod ports;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use serde_json::{Value, json};
 use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::operation::{Columns, Operation, columns, elements, equals, map, named_uuid, set, uuid, uuids};
+
+pub use self::ports::{BridgePort, QosState};
 
 const DATABASE: &str = "Open_vSwitch";
 /// The table with one row, which has the bridges and the numbers of configurations.
@@ -191,7 +195,7 @@ impl OpenVSwitch {
         let mut port = columns([("name", json!(interface)), ("interfaces", named_uuid("interface"))]);
         let mut operations = vec![Operation::insert("Interface", "interface", row)];
         if let Some(qos) = qos {
-            operations.extend(qos.insertions());
+            operations.extend(qos.insertions(None));
             port.insert("qos".to_owned(), named_uuid(QOS));
         }
         operations.push(Operation::insert("Port", "port", port));
@@ -273,11 +277,7 @@ impl OpenVSwitch {
     /// # Errors
     /// There is no such port; as [`Connection::transact`].
     pub fn set_qos(&mut self, port: &str, qos: &Qos) -> Result<()> {
-        let mut operations = self.without_qos(port)?;
-        operations.extend(qos.insertions());
-        let of_port = [equals("name", json!(port))];
-        operations.push(Operation::update("Port", &of_port, columns([("qos", named_uuid(QOS))])));
-        self.transact(&operations)
+        self.put_qos(port, qos, None)
     }
 
     /// Takes the discipline of a port away. Open vSwitch removes that of the kernel then.
@@ -380,9 +380,10 @@ impl OpenVSwitch {
 
 impl Qos {
     /// Operations that insert its rows; that of the discipline is called [`QOS`].
-    fn insertions(&self) -> Vec<Operation> {
+    fn insertions(&self, owner: Option<&str>) -> Vec<Operation> {
+        let owner = ("external_ids", map(owner.map(|owner| (ports::OWNER, owner))));
         let Self::Htb { max_rate, queues } = self else {
-            return vec![Operation::insert("QoS", QOS, columns([("type", json!("linux-noop"))]))];
+            return vec![Operation::insert("QoS", QOS, columns([("type", json!("linux-noop")), owner]))];
         };
         let name = |number: &u32| format!("queue{number}");
         let row = |queue: &Queue| columns([("other_config", queue.settings())]);
@@ -393,6 +394,7 @@ impl Qos {
             ("type", json!("linux-htb")),
             ("other_config", map([("max-rate", max_rate.to_string().as_str())])),
             ("queues", json!(["map", by_number])),
+            owner,
         ]);
         operations.push(Operation::insert("QoS", QOS, row));
         operations

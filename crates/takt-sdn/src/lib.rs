@@ -17,9 +17,10 @@
 //! | [`store`] | what a controller keeps beyond its own life |
 //! | [`view`] | the state of the controller in one snapshot |
 //! | [`api`] | the snapshot and what-if decisions over HTTP: REST, metrics, web page, control socket |
+//! | [`queues`] | the queues of switch models on real ports, by netlink or OVSDB |
 //! | [`runtime`] | TCP and TLS connections of switches, and the clock |
 //!
-//! Everything but [`runtime`], [`store`] and [`api`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
+//! Everything but [`runtime`], [`store`], [`api`] and [`queues`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
 
 #![forbid(unsafe_code)]
 
@@ -35,6 +36,7 @@ pub mod frame;
 pub mod isolation;
 pub mod model;
 mod port;
+pub mod queues;
 pub mod registration;
 pub mod rules;
 pub mod runtime;

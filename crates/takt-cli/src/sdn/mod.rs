@@ -1,5 +1,6 @@
 //! `takt sdn`: the OpenFlow controller of a network, and questions to it (docs/sdn.md).
 
+mod queues;
 mod register;
 mod run;
 mod show;
@@ -35,13 +36,15 @@ enum SdnCommand {
     Register(Box<register::Register>),
     /// Remove a registered pair
     Unregister(register::Unregister),
+    /// Make the queues of switch models on the ports of this host, show them, and remove them
+    Queues(Box<queues::Queues>),
 }
 
 impl Sdn {
     /// Whether it asks a controller that runs, and holds nothing itself.
     pub fn is_question(&self) -> bool {
         match &self.command {
-            SdnCommand::Run(_) => false,
+            SdnCommand::Run(_) | SdnCommand::Queues(_) => false,
             SdnCommand::Register(register) => !register.is_held(),
             _ => true,
         }
@@ -59,6 +62,7 @@ impl Sdn {
             SdnCommand::Export(export) => export.run(),
             SdnCommand::Register(register) => register.run(),
             SdnCommand::Unregister(unregister) => unregister.run(),
+            SdnCommand::Queues(queues) => queues.run(),
         }
     }
 }

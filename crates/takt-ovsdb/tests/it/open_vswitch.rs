@@ -96,6 +96,27 @@ fn queues(processes: &Processes, database: &mut OpenVSwitch) {
     assert_eq!(processes.vsctl(&["--columns=_uuid", "--bare", "list", "qos"]), "");
 }
 
+fn ports_and_owners(database: &mut OpenVSwitch) {
+    let ports = database.bridge_ports().expect("a list");
+    let eth0 = ports.iter().find(|port| port.interface == "eth0").expect("it is a port");
+    assert_eq!((eth0.bridge.as_str(), eth0.datapath_id, eth0.ofport), ("s1", Some(0x1234), Some(7)));
+    assert!(!eth0.is_virtual && ports.iter().any(|port| port.interface == "s1" && port.is_virtual), "{ports:?}");
+    assert_eq!(database.qos("eth0").expect("there is the port"), None);
+    let queue = Queue { min_rate: Some(12_000), max_rate: Some(1_000_000), priority: Some(3) };
+    let htb = Qos::Htb { max_rate: 1_000_000, queues: BTreeMap::from([(0, queue), (5, Queue::default())]) };
+    for qos in [htb, Qos::Noop] {
+        database.set_owned_qos("eth0", &qos, "test").expect("there is the port");
+        let found = database.qos("eth0").expect("there is the port").expect("it has one");
+        assert_eq!((found.qos.as_ref(), found.owner.as_deref()), (Some(&qos), Some("test")));
+        database.set_qos("eth0", &qos).expect("there is the port");
+        let found = database.qos("eth0").expect("there is the port").expect("it has one");
+        assert_eq!((found.qos, found.owner), (Some(qos), None));
+    }
+    database.clear_qos("eth0").expect("there is the port");
+    let error = database.qos("eth9").expect_err("there is no such port");
+    assert!(error.to_string().contains("\"eth9\" in the table Port"), "{error}");
+}
+
 /// A discipline that is there before Open vSwitch takes the interface stays if the port has a row of the type linux-noop from the start.
 fn foreign_discipline(database: &mut OpenVSwitch) {
     let tc = |line: &str| {
@@ -127,6 +148,7 @@ fn open_vswitch_does_what_the_database_says() {
     errors_name_the_operation(&mut database);
     controllers(&mut database);
     queues(&processes, &mut database);
+    ports_and_owners(&mut database);
     foreign_discipline(&mut database);
     database.remove_bridge("s1").expect("there is the bridge");
     assert_eq!(database.bridges().expect("a list"), BTreeMap::new());

@@ -179,6 +179,11 @@ impl NetworkFile {
         Some(own.map_or(self.switch(at.dpid)?.rate_bps, |rule| rule.rate_bps))
     }
 
+    /// The model of a port's switch, and the port's rate in bit/s. `None`: no table describes the switch.
+    pub fn describe(&self, at: PortRef) -> Option<(Arc<SwitchModel>, u64)> {
+        Some((Arc::clone(&self.switch(at.dpid)?.model), self.rate_bps(at)?))
+    }
+
     /// The network of these switches, links and hosts. Switches that no table describes are left out, and so are ports with several hosts:
     /// no flow is admitted by them. A link has the lower rate of its ports.
     pub fn network(

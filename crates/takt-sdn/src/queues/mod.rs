@@ -1,0 +1,286 @@
+//! The queues of switch models, made on the ports of real switches.
+//!
+//! OpenFlow creates no queues. An [`Agent`] makes what a network file's models say, in one of two ways ([`By`]):
+//!
+//! | way | what it makes | frames get into a queue by |
+//! |---|---|---|
+//! | [`By::Tc`] | HTB, FIFOs and u32 filters of the kernel, by netlink on the switch's own host | DSCP; ARP and LLDP by EtherType |
+//! | [`By::Ovsdb`] | a QoS row `linux-htb` with queues, by OVSDB | SET_QUEUE |
+//!
+//! Invariants:
+//! - Nothing changes if a port has a discipline that the agent did not make, unless it is told to replace it.
+//! - What is made is read back and compared. What is there already stays untouched.
+//! - Own work is known by the handle of the HTB ([`takt_netlink::strict_priority::HANDLE`]) and by the owner of QoS rows ([`OWNER`]).
+//!
+//! Left out: the depth of queues by OVSDB, which has no setting for it; the discipline that was replaced, which is not kept.
+
+mod agent;
+mod database;
+mod kernel;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+
+use takt_netlink::strict_priority::{CLASSES_MAX, Class, StrictPriority};
+use takt_ovsdb::open_vswitch::{Qos, Queue as HtbQueue};
+
+pub use self::agent::{Agent, Change, Port, State};
+pub use self::kernel::Counters;
+use crate::model::{Queue, SwitchModel};
+
+/// The owner of QoS rows that the agent makes.
+pub const OWNER: &str = "takt sdn queues";
+/// Frames that a queue holds at most.
+pub const FRAMES_MAX: u64 = 1_000_000;
+/// The shortest frame, without FCS: a queue with a depth in octets holds so many of these.
+const FRAME_LEN_MIN: u64 = 60;
+/// ARP and LLDP have no DSCP.
+const CONTROL_ETHER_TYPES: [u16; 2] = [0x0806, 0x88cc];
+/// Bits per second of a queue's own: the least that Open vSwitch gives. The queue borrows the rest, by priority.
+const MIN_RATE: u64 = 12_000;
+/// The queue of frames without SET_QUEUE.
+const DEFAULT_QUEUE: u32 = 0;
+
+/// Who makes the queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// This program, in the kernel of the switch's host.
+    Tc,
+    /// Open vSwitch, as its database says.
+    Ovsdb,
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tc => "tc",
+            Self::Ovsdb => "ovsdb",
+        })
+    }
+}
+
+/// A port, and its interface on this host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// The switch.
+    pub dpid: u64,
+    /// The OpenFlow port.
+    pub port: u32,
+    /// The interface of the kernel.
+    pub interface: String,
+    /// The port of Open vSwitch that has the interface.
+    pub ovs_port: Option<String>,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (port {} of switch {:016x})", self.interface, self.port, self.dpid)
+    }
+}
+
+/// Queues cannot be planned, made or removed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum QueueError {
+    /// The model has a queue that this way does not make.
+    Model {
+        /// The model.
+        model: String,
+        /// Which queue, why not, and what does.
+        what: String,
+    },
+    /// Ports have disciplines that others made.
+    Foreign(Vec<(Target, String)>),
+    /// The kernel refused.
+    Os {
+        /// What was to be done.
+        action: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// OVSDB refused, or does not answer.
+    Ovsdb(takt_ovsdb::Error),
+    /// A port does not have what was made.
+    NotAsMade(Target),
+    /// There is no port to work on.
+    NoPort,
+}
+
+impl QueueError {
+    pub(crate) fn os(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let action = action.into();
+        move |source| Self::Os { action, source }
+    }
+}
+
+impl fmt::Display for QueueError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model { model, what } => write!(f, "model {model}: {what}"),
+            Self::Foreign(ports) => {
+                write!(f, "{} ports have a discipline that takt did not make; nothing was changed", ports.len())?;
+                ports.iter().try_for_each(|(target, kind)| write!(f, "\n{target}: {kind}"))?;
+                f.write_str("\n--replace removes it, and cannot bring it back")
+            }
+            Self::Os { action, source } => write!(f, "{action}: {source}"),
+            Self::Ovsdb(error) => write!(f, "{error}"),
+            Self::NotAsMade(target) => {
+                write!(f, "{target} does not have the queues that were made: another program changes its discipline")
+            }
+            Self::NoPort => f.write_str(
+                "no port of this host belongs to a switch of the network file; give --ovsdb, or --port SWITCH:PORT=INTERFACE",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for QueueError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Os { source, .. } => Some(source),
+            Self::Ovsdb(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<takt_ovsdb::Error> for QueueError {
+    fn from(error: takt_ovsdb::Error) -> Self {
+        Self::Ovsdb(error)
+    }
+}
+
+/// What a port is to have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// Of the kernel.
+    Tree(StrictPriority),
+    /// Of Open vSwitch.
+    Qos(Qos),
+}
+
+/// The queues of a model, those with contracts first, then that of control traffic.
+fn queues(model: &SwitchModel) -> impl Iterator<Item = &Queue> {
+    model.queues.iter().chain(&model.control)
+}
+
+/// Frames that a queue has to hold, so that it holds what the model says.
+fn frames(queue: &Queue) -> u64 {
+    match (queue.depth.frames, queue.depth.octets) {
+        (u64::MAX, octets) => octets.div_ceil(FRAME_LEN_MIN),
+        (frames, _) => frames,
+    }
+}
+
+/// The queues of a model at a port of this rate in bit/s. `rest_frames` is the depth of the queue of everything else.
+///
+/// # Errors
+/// [`QueueError::Model`]: a queue is not reached in this way, there are too many, or the rate is out of range.
+pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> Result<Wanted, QueueError> {
+    let fail = |what: String| Err(QueueError::Model { model: model.name.clone(), what });
+    let most = CLASSES_MAX - 1;
+    if queues(model).count() > most {
+        return fail(format!(
+            "{} queues; HTB has priorities for {most} and for everything else",
+            queues(model).count()
+        ));
+    }
+    match by {
+        By::Tc => {
+            let rate = u32::try_from(rate_bps / 8).ok().filter(|rate| *rate >= 1000); // tidy-allow(dropped-cause): named below
+            let Some(rate) = rate else {
+                return fail(format!("rate_bps is {rate_bps}; HTB has 8000 bit/s to 34 Gbit/s"));
+            };
+            let mut classes = Vec::new();
+            for (place, queue) in queues(model).enumerate() {
+                let Some(dscp) = queue.reach.dscp else {
+                    return fail(format!("queue {place} has no dscp, by which filters of the kernel sort: use ovsdb"));
+                };
+                let Some(frames) = u32::try_from(frames(queue)).ok().filter(|n| u64::from(*n) <= FRAMES_MAX) else {
+                    // tidy-allow(dropped-cause): named below
+                    return fail(format!("queue {place} holds {} frames; {FRAMES_MAX} at most", frames(queue)));
+                };
+                let is_control = place >= model.queues.len();
+                let ether_types = if is_control { CONTROL_ETHER_TYPES.to_vec() } else { Vec::new() };
+                classes.push(Class { dscp: vec![dscp], ether_types, frames });
+            }
+            classes.push(Class { frames: rest_frames, ..Class::default() });
+            Ok(Wanted::Tree(StrictPriority { rate, classes }))
+        }
+        By::Ovsdb => {
+            let class = |priority: u32| HtbQueue {
+                min_rate: Some(MIN_RATE),
+                max_rate: Some(rate_bps),
+                priority: Some(priority),
+            };
+            let mut rows = BTreeMap::new();
+            for (place, queue) in (0..).zip(queues(model)) {
+                let Some(number) = queue.reach.set_queue else {
+                    return fail(format!("queue {place} has no set_queue, by which Open vSwitch sorts: use tc"));
+                };
+                if number == DEFAULT_QUEUE || rows.insert(number, class(place)).is_some() {
+                    let what = "0 is the queue of everything else, and each number has one queue";
+                    return fail(format!("queue {place} has set_queue = {number}: {what}"));
+                }
+            }
+            rows.insert(DEFAULT_QUEUE, class(rows.len() as u32));
+            Ok(Wanted::Qos(Qos::Htb { max_rate: rate_bps, queues: rows }))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(name: &str) -> SwitchModel {
+        SwitchModel::built_in(name).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn tree_has_the_classes_of_the_model_in_order_and_the_rest_last() {
+        let Ok(Wanted::Tree(tree)) = wanted(By::Tc, &model("ovs-netdev"), 20_000_000, 256) else { panic!("a tree") };
+        let marks: Vec<_> = tree.classes.iter().map(|class| class.dscp.as_slice()).collect();
+        assert_eq!(marks, [&[46][..], &[34], &[26], &[18], &[48], &[]]);
+        assert_eq!(tree.classes.iter().map(|class| class.frames).collect::<Vec<_>>(), [100, 100, 100, 100, 100, 256]);
+        assert_eq!((tree.rate, tree.classes[4].ether_types.as_slice()), (2_500_000, &[0x0806, 0x88cc][..]));
+        // 65,536 octets of the shortest frames.
+        let Ok(Wanted::Tree(tree)) = wanted(By::Tc, &model("generic-hardware"), 20_000_000, 9) else {
+            panic!("a tree")
+        };
+        assert_eq!((tree.classes[0].frames, tree.classes[5].frames), (1093, 9));
+    }
+
+    #[test]
+    fn rows_have_a_priority_for_each_queue_number_and_the_default_queue_the_last() {
+        let Ok(Wanted::Qos(Qos::Htb { max_rate, queues })) =
+            wanted(By::Ovsdb, &model("generic-hardware"), 20_000_000, 9)
+        else {
+            panic!("rows")
+        };
+        let found: Vec<_> = queues.iter().map(|(number, queue)| (*number, queue.priority)).collect();
+        assert_eq!(found, [(0, Some(5)), (3, Some(4)), (4, Some(3)), (5, Some(2)), (6, Some(1)), (7, Some(0))]);
+        assert_eq!((max_rate, queues[&0].min_rate, queues[&0].max_rate), (20_000_000, Some(12_000), Some(20_000_000)));
+    }
+
+    #[test]
+    fn queues_that_the_way_does_not_reach_are_refused_with_the_other_way() {
+        let error = wanted(By::Ovsdb, &model("ovs-netdev"), 20_000_000, 9).expect_err("it has no set_queue");
+        assert!(
+            error.to_string().contains("model ovs-netdev: queue 0 has no set_queue")
+                && error.to_string().ends_with("use tc")
+        );
+        let mut other = model("generic-hardware");
+        other.queues[2].reach.dscp = None;
+        let error = wanted(By::Tc, &other, 20_000_000, 9).expect_err("it has no DSCP");
+        assert!(error.to_string().contains("queue 2 has no dscp"), "{error}");
+        other.queues[2].reach.set_queue = Some(0);
+        let error = wanted(By::Ovsdb, &other, 20_000_000, 9).expect_err("the number is taken");
+        assert!(error.to_string().contains("set_queue = 0"), "{error}");
+        for rate_bps in [0, 40_000_000_000] {
+            let error = wanted(By::Tc, &model("ovs-netdev"), rate_bps, 9).expect_err("out of range");
+            assert!(error.to_string().contains(&format!("rate_bps is {rate_bps}")), "{error}");
+        }
+    }
+}
