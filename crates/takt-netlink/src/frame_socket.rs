@@ -48,6 +48,14 @@ impl FrameSocket {
         Ok(Self(socket))
     }
 
+    /// Frames that found no room in the buffer of a capture since the last call.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn take_lost(&self) -> io::Result<u32> {
+        socket::lost(&self.0)
+    }
+
     /// Sends a frame, from its destination address on.
     ///
     /// # Errors
@@ -101,6 +109,20 @@ mod socket {
         // SAFETY: the address is of `len` initialised octets.
         match unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, address, len) } {
             0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    pub(super) fn lost(fd: &OwnedFd) -> io::Result<u32> {
+        // `tpacket_stats`: frames, and those that found no room.
+        let mut statistics = [0_u32; 2];
+        let mut len = size_of_val(&statistics) as libc::socklen_t;
+        let address = std::ptr::from_mut(&mut statistics).cast();
+        // SAFETY: the address is of `len` octets, and both live until the end of the call.
+        match unsafe {
+            libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, address, &raw mut len)
+        } {
+            0 => Ok(statistics[1]),
             _ => Err(io::Error::last_os_error()),
         }
     }

@@ -18,9 +18,10 @@
 //! | [`view`] | the state of the controller in one snapshot |
 //! | [`api`] | the snapshot and what-if decisions over HTTP: REST, metrics, web page, control socket |
 //! | [`queues`] | the queues of switch models on real ports, by netlink or OVSDB |
+//! | [`measure`] | a switch model, measured from a real switch |
 //! | [`runtime`] | TCP and TLS connections of switches, and the clock |
 //!
-//! Everything but [`runtime`], [`store`], [`api`] and [`queues`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
+//! Everything but [`runtime`], [`store`], [`api`], [`queues`] and [`measure`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
 
 #![forbid(unsafe_code)]
 
@@ -34,6 +35,7 @@ pub mod discovery;
 pub mod forwarding;
 pub mod frame;
 pub mod isolation;
+pub mod measure;
 pub mod model;
 mod port;
 pub mod queues;

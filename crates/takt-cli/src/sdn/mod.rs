@@ -1,5 +1,6 @@
 //! `takt sdn`: the OpenFlow controller of a network, and questions to it (docs/sdn.md).
 
+mod measure;
 mod queues;
 mod register;
 mod run;
@@ -36,6 +37,8 @@ enum SdnCommand {
     Register(Box<register::Register>),
     /// Remove a registered pair
     Unregister(register::Unregister),
+    /// Measure a switch model from a real switch, and write its file
+    Measure(Box<measure::Measure>),
     /// Make the queues of switch models on the ports of this host, show them, and remove them
     Queues(Box<queues::Queues>),
 }
@@ -44,7 +47,7 @@ impl Sdn {
     /// Whether it asks a controller that runs, and holds nothing itself.
     pub fn is_question(&self) -> bool {
         match &self.command {
-            SdnCommand::Run(_) | SdnCommand::Queues(_) => false,
+            SdnCommand::Run(_) | SdnCommand::Queues(_) | SdnCommand::Measure(_) => false,
             SdnCommand::Register(register) => !register.is_held(),
             _ => true,
         }
@@ -62,6 +65,7 @@ impl Sdn {
             SdnCommand::Export(export) => export.run(),
             SdnCommand::Register(register) => register.run(),
             SdnCommand::Unregister(unregister) => unregister.run(),
+            SdnCommand::Measure(measure) => measure.run(),
             SdnCommand::Queues(queues) => queues.run(),
         }
     }

@@ -1,0 +1,168 @@
+//! `takt sdn measure`: a switch model, measured from a real switch by two probes.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use takt_bench::signal::stopped;
+use takt_bench::{Error, Result};
+use takt_lab::Namespace;
+use takt_sdn::measure::probes::{Probe, Probes};
+use takt_sdn::measure::report::model_text;
+use takt_sdn::measure::session::{Contact, Session};
+use takt_sdn::measure::{MeasureError, Settings, measure};
+use takt_sdn::model::SwitchModel;
+
+use crate::domain::address_and_port;
+use crate::output::{note, out};
+
+/// Octets of a model file at most.
+const FILE_MAX: u64 = takt_sdn::model::switch::FILE_MAX as u64;
+
+const EXAMPLES: &str = "\
+Examples:
+  takt sdn measure --listen 192.0.2.1:6653 --from eth1 --to eth2 --cable-rate 1000000000 --name my-switch --output my-switch.toml
+                                             a switch that connects to this controller; eth1 and eth2 are cabled to two of its ports
+  takt sdn measure --switch unix:/run/takt/lab/measured/s1.mgmt --from takt.measured.left/eth0 --to takt.measured.right/eth0
+                                             a switch of takt lab, with probes in the namespaces of two hosts
+The port behind --to has to be slower than what --from sends, and has to have its queues (takt sdn queues apply).
+Needs root. Ends takt sdn run of this switch before. docs/sdn.md says what is measured, and how.";
+
+/// `takt sdn measure`
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Measure {
+    /// Where the switch listens for a controller: unix:PATH or tcp:ADDRESS:PORT
+    #[arg(long, value_name = "TARGET", value_parser = target, required_unless_present = "listen", conflicts_with = "listen")]
+    switch: Option<Contact>,
+    /// Where the switch connects to
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address_and_port)]
+    listen: Option<SocketAddr>,
+    /// The interface that sends, in a network namespace of ip netns if one is named
+    #[arg(long, value_name = "[NAMESPACE/]INTERFACE")]
+    from: String,
+    /// The interface that receives
+    #[arg(long, value_name = "[NAMESPACE/]INTERFACE")]
+    to: String,
+    /// The name of the model
+    #[arg(long, value_name = "NAME", default_value = "measured")]
+    name: String,
+    /// The model file; standard output by default
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// A model whose queues are looked for, and whose figures stand for what cannot be measured: built in, or a file
+    #[arg(long, value_name = "MODEL", default_value = "generic-hardware")]
+    candidates: String,
+    /// Frames of each measurement of time on the way, one a millisecond
+    #[arg(long, value_name = "FRAMES", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    samples: u32,
+    /// Frames per second that load the switch
+    #[arg(long, value_name = "FRAMES", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    load: u32,
+    /// The rate of the port behind --to in bit/s; measured by default
+    #[arg(long, value_name = "BIT/S", value_parser = clap::value_parser!(u64).range(64_000..=400_000_000_000))]
+    rate: Option<u64>,
+    /// The rate of both cables in bit/s, whose transmission times do not belong to the switch
+    #[arg(long, value_name = "BIT/S", value_parser = clap::value_parser!(u64).range(64_000..=400_000_000_000))]
+    cable_rate: Option<u64>,
+    /// Write the 99.9th percentile of the time on the way instead of the maximum: guarantees hold as long as the switch keeps it
+    #[arg(long)]
+    percentile: bool,
+    /// The rate of the meter in kbit/s; half the rate of the port, and 10000 at most, by default
+    #[arg(long, value_name = "KBIT/S", value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
+    meter_rate: Option<u32>,
+    /// Flow entries, groups and meters that are added at most where the switch does not say how many it has room for
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    table_cap: u32,
+}
+
+fn target(text: &str) -> std::result::Result<Contact, String> {
+    let expected = || "expected unix:PATH or tcp:ADDRESS:PORT".to_owned();
+    match text.split_once(':').ok_or_else(expected)? {
+        ("unix", path) if !path.is_empty() => Ok(Contact::Unix(Path::new(path).to_owned())),
+        ("tcp", address) => address.parse().map(Contact::Tcp).map_err(|_| expected()),
+        _ => Err(expected()),
+    }
+}
+
+fn failure(error: MeasureError) -> Error {
+    match error {
+        MeasureError::Os { action, source } => Error::Os { op: action, source },
+        MeasureError::Stopped => Error::Stopped,
+        error => Error::NotKept { what: error.to_string() },
+    }
+}
+
+/// The sockets of an interface, in the namespace that its name begins with.
+fn probe(name: &str) -> Result<Probe> {
+    let failed = |source| Error::Os { op: format!("open the probe {name}"), source };
+    match name.split_once('/') {
+        None => Probe::open(name).map_err(failed),
+        Some((namespace, interface)) => {
+            let namespace = Namespace::open(namespace).map_err(failed)?;
+            namespace.run(|| Probe::open(interface)).and_then(|probe| probe).map_err(failed)
+        }
+    }
+}
+
+fn candidates(name: &str) -> Result<SwitchModel> {
+    if SwitchModel::BUILT_IN.iter().any(|(known, _)| *known == name) {
+        return SwitchModel::built_in(name).map_err(|error| Error::Usage(error.to_string()));
+    }
+    let failed = |what: String| Error::Usage(format!("--candidates {name}: {what}"));
+    let len = std::fs::metadata(name).map_err(|error| failed(error.to_string()))?.len();
+    if len > FILE_MAX {
+        return Err(failed(format!("the file has more than {FILE_MAX} octets")));
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| failed(error.to_string()))?;
+    SwitchModel::parse(name, &text).map_err(|error| Error::Usage(error.to_string()))
+}
+
+impl Measure {
+    /// Measures, and writes the file.
+    pub fn run(self) -> Result<()> {
+        let settings = Settings {
+            name: self.name.clone(),
+            candidates: candidates(&self.candidates)?,
+            samples: self.samples,
+            load_fps: self.load,
+            rate_bps: self.rate,
+            cable_bps: self.cable_rate,
+            is_percentile: self.percentile,
+            meter_kbps: self.meter_rate,
+            table_cap: self.table_cap,
+        };
+        let probes = Probes::new(probe(&self.from)?, probe(&self.to)?);
+        let contact = self.switch.or(self.listen.map(Contact::Listen));
+        let contact = contact.ok_or_else(|| Error::Usage("--switch or --listen is missing".to_owned()))?;
+        let session = Session::open(&contact, &stopped).map_err(failure)?;
+        let measured = measure(session, probes, &settings, &stopped, &mut |line| note!("{line}")).map_err(failure)?;
+        let text = model_text(&measured, &settings);
+        SwitchModel::parse("measured", &text).map_err(|error| Error::NotKept { what: format!("{error}\n{text}") })?;
+        match &self.output {
+            None => out!("{text}"),
+            Some(path) => {
+                let failed = |source| Error::Os { op: format!("write {}", path.display()), source };
+                std::fs::write(path, text).map_err(failed)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::{Contact, candidates, target};
+
+    #[test]
+    fn switches_of_the_command_line_are_read_or_refused_with_what_is_expected() {
+        assert_eq!(target("unix:/run/s1.mgmt"), Ok(Contact::Unix(PathBuf::from("/run/s1.mgmt"))));
+        assert_eq!(target("tcp:127.0.0.1:6654"), Ok(Contact::Tcp(([127, 0, 0, 1], 6654).into())));
+        for wrong in ["", "unix:", "s1", "tcp:host:1", "ssl:127.0.0.1:1"] {
+            assert!(target(wrong).is_err_and(|why| why.contains("unix:PATH")), "{wrong}");
+        }
+        assert!(candidates("generic-hardware").is_ok());
+        assert!(candidates("/nowhere/model.toml").is_err_and(|error| error.to_string().contains("--candidates")));
+    }
+}

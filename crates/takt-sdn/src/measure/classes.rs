@@ -1,0 +1,291 @@
+//! Queues of the egress: what reaches them, in which order they are served, what they hold.
+//!
+//! Streams that exceed the egress together show which one is served first. A queue that a stream of twice the rate has filled holds the frames
+//! that come after the last one was sent.
+
+use std::time::Duration;
+
+use super::probes::{Record, Stream, wire_bits};
+use super::{Bench, LONG, MeasureError, PLAIN, SHORT, Way, entry};
+use crate::model::{Queue, Reach};
+
+/// How long streams compete.
+const CONTEST: Duration = Duration::from_secs(1);
+/// How long the egress is measured.
+const BLAST: Duration = Duration::from_millis(600);
+/// A stream that is served first may lose this share: the first frames come before the egress is full.
+const SERVED: f64 = 0.01;
+/// A stream that is served last loses this share at least, or waits so many times longer.
+const STARVED: f64 = 0.1;
+const LATER: u64 = 4;
+/// Frames of a burst, at first and at last.
+const BURST_MIN: u32 = 400;
+const BURST_MAX: u32 = 25_600;
+/// Bursts of each depth.
+const REPEATS: usize = 5;
+
+/// Whether a mark gets frames into a queue that is served before the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It does.
+    First,
+    /// It does not.
+    None,
+    /// The switch refuses the action.
+    Refused,
+    /// The candidate has no such mark.
+    Untried,
+}
+
+/// The least and the greatest of several measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// The least.
+    pub min: u32,
+    /// The greatest.
+    pub max: u32,
+    /// Nothing was lost up to this: it may be more.
+    pub is_at_least: bool,
+}
+
+/// Frames that a queue holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Depths {
+    /// Of [`LONG`] octets.
+    pub long: Range,
+    /// Of [`SHORT`] octets.
+    pub short: Range,
+}
+
+/// A queue that is reached.
+#[derive(Debug, Clone)]
+pub struct Class {
+    /// What reaches it: the marks of the candidate that have an effect.
+    pub reach: Reach,
+    /// By SET_QUEUE.
+    pub by_set_queue: Effect,
+    /// By DSCP.
+    pub by_dscp: Effect,
+    /// It is the queue of control traffic.
+    pub is_control: bool,
+    /// What it holds.
+    pub depths: Option<Depths>,
+}
+
+/// The service of two neighbouring queues.
+#[derive(Debug, Clone)]
+pub struct Order {
+    /// The lost share of the more urgent one, at 95 % of the egress.
+    pub urgent_lost: f64,
+    /// The lost share of the other, at 50 %.
+    pub other_lost: f64,
+}
+
+impl Order {
+    /// Whether the more urgent one is served before the other.
+    pub fn is_strict(&self) -> bool {
+        self.urgent_lost <= SERVED && self.other_lost >= STARVED
+    }
+}
+
+/// Whether a stream is served before another one.
+fn is_first(one: &Record, other: &Record) -> bool {
+    let median = |record: &Record| record.delays().get(record.arrived_count() / 2).copied().unwrap_or(u64::MAX);
+    one.lost() <= SERVED && (other.lost() >= STARVED || median(other) / LATER > median(one))
+}
+
+/// The rate at which frames leave the egress, bit/s.
+pub(super) fn egress_rate(bench: &mut Bench<'_>) -> Result<u64, MeasureError> {
+    bench.require(entry::PLAIN, Way::Out(PLAIN))?;
+    // More than any sender makes in this time.
+    let period_ns = 20_000;
+    let count = (BLAST.as_nanos() as u64 / period_ns) as u32;
+    let record = bench.run_one(Stream { entry: entry::PLAIN, len: LONG, period_ns, count })?;
+    let Some(rate_bps) = rate_of(&record) else {
+        return Err(MeasureError::Switch("no frames arrive at the second probe".to_owned()));
+    };
+    bench.say(&format!(
+        "the egress forwards {rate_bps} bit/s, {:.1} % of {count} frames are lost",
+        100.0 * record.lost()
+    ));
+    if record.lost() < STARVED {
+        let what = format!(
+            "its egress forwards all that the first probe sends, {rate_bps} bit/s: connect the second probe to a slower port"
+        );
+        return Err(MeasureError::Switch(what));
+    }
+    Ok(rate_bps)
+}
+
+/// Bits between the first and the last arrival of the second half.
+fn rate_of(record: &Record) -> Option<u64> {
+    let mut times: Vec<u64> = record.arrived.iter().copied().filter(|time| *time > 0).collect();
+    times.sort_unstable();
+    let half = &times[times.len() / 2..];
+    let span = half.last()?.checked_sub(*half.first()?).filter(|span| *span > 0)?;
+    Some((half.len() as u64 - 1) * wire_bits(LONG) * 1_000_000_000 / span)
+}
+
+/// Tries each mark of each candidate against frames without a mark.
+pub(super) fn reached(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Vec<Class>, MeasureError> {
+    let model = bench.settings.candidates.clone();
+    let control = model.control.iter().map(|queue| (queue, true));
+    let candidates: Vec<(&Queue, bool)> = model.queues.iter().map(|queue| (queue, false)).chain(control).collect();
+    let mut classes = Vec::new();
+    for (Queue { reach, .. }, is_control) in candidates {
+        let set_queue = Reach { dscp: None, ..*reach };
+        let dscp = Reach { set_queue: None, ..*reach };
+        let by_set_queue =
+            if reach.set_queue.is_some() { contest(bench, rate_bps, set_queue)? } else { Effect::Untried };
+        let by_dscp = if reach.dscp.is_some() { contest(bench, rate_bps, dscp)? } else { Effect::Untried };
+        let found = Reach {
+            set_queue: reach.set_queue.filter(|_| by_set_queue == Effect::First),
+            dscp: reach.dscp.filter(|_| by_dscp == Effect::First),
+        };
+        bench.say(&format!("queue {reach:?}: SET_QUEUE {by_set_queue:?}, DSCP {by_dscp:?}"));
+        if found != PLAIN {
+            classes.push(Class { reach: found, by_set_queue, by_dscp, is_control, depths: None });
+        }
+    }
+    if classes.iter().all(|class| class.is_control) {
+        let what = "neither SET_QUEUE nor DSCP gets a frame into a queue that is served first: make queues before (takt sdn queues apply)";
+        return Err(MeasureError::Switch(what.to_owned()));
+    }
+    Ok(classes)
+}
+
+/// A marked and a plain stream of nine tenths of the egress each.
+fn contest(bench: &mut Bench<'_>, rate_bps: u64, reach: Reach) -> Result<Effect, MeasureError> {
+    bench.require(entry::PLAIN, Way::Out(PLAIN))?;
+    if !bench.set(entry::MARKED, Way::Out(reach))? {
+        return Ok(Effect::Refused);
+    }
+    let of = |entry| Stream::of_rate(entry, LONG, rate_bps / 10 * 9, CONTEST);
+    let records = bench.run(&[of(entry::MARKED), of(entry::PLAIN)])?;
+    Ok(if is_first(&records[0], &records[1]) { Effect::First } else { Effect::None })
+}
+
+/// Neighbouring queues against each other.
+pub(super) fn order(bench: &mut Bench<'_>, rate_bps: u64, classes: &[Class]) -> Result<Vec<Order>, MeasureError> {
+    let mut orders = Vec::new();
+    for pair in classes.windows(2) {
+        bench.require(entry::MARKED, Way::Out(pair[0].reach))?;
+        bench.require(entry::OTHER, Way::Out(pair[1].reach))?;
+        let of = |entry, percent| Stream::of_rate(entry, LONG, rate_bps / 100 * percent, CONTEST);
+        let records = bench.run(&[of(entry::MARKED, 95), of(entry::OTHER, 50)])?;
+        let order = Order { urgent_lost: records[0].lost(), other_lost: records[1].lost() };
+        let word = if order.is_strict() { "strict priority" } else { "no strict priority" };
+        bench.say(&format!(
+            "{:?} before {:?}: {word}, {:.1} % and {:.1} % lost",
+            pair[0].reach,
+            pair[1].reach,
+            100.0 * order.urgent_lost,
+            100.0 * order.other_lost
+        ));
+        orders.push(order);
+    }
+    Ok(orders)
+}
+
+/// What each queue holds.
+pub(super) fn depths(bench: &mut Bench<'_>, rate_bps: u64, classes: &mut [Class]) -> Result<(), MeasureError> {
+    for class in classes {
+        bench.require(entry::MARKED, Way::Out(class.reach))?;
+        let (long, short) = (depth(bench, rate_bps, LONG)?, depth(bench, rate_bps, SHORT)?);
+        bench.say(&format!(
+            "{:?} holds {} to {} frames of {LONG} octets, {} to {} of {SHORT}",
+            class.reach, long.min, long.max, short.min, short.max
+        ));
+        class.depths = Some(Depths { long, short });
+    }
+    Ok(())
+}
+
+/// Bursts of twice the rate: the first of which a tenth is lost is repeated.
+fn depth(bench: &mut Bench<'_>, rate_bps: u64, len: usize) -> Result<Range, MeasureError> {
+    let burst = |count| {
+        let period_ns = wire_bits(len) * 1_000_000_000 / (2 * rate_bps).max(1);
+        Stream { entry: entry::MARKED, len, period_ns, count }
+    };
+    let mut count = BURST_MIN;
+    loop {
+        let record = bench.run_one(burst(count))?;
+        if record.lost() >= STARVED {
+            break;
+        }
+        if count == BURST_MAX {
+            let held = waiting(&record);
+            return Ok(Range { min: held, max: held, is_at_least: true });
+        }
+        count *= 2;
+    }
+    let mut found = Vec::new();
+    for _ in 0..REPEATS {
+        found.push(waiting(&bench.run_one(burst(count))?));
+    }
+    let (min, max) = (found.iter().min().copied().unwrap_or(0), found.iter().max().copied().unwrap_or(0));
+    Ok(Range { min, max, is_at_least: false })
+}
+
+/// Frames that came after the last one was sent and forwarded, but for the one that the egress was sending.
+fn waiting(record: &Record) -> u32 {
+    let Some(last) = record.sent.iter().max() else { return 0 };
+    let forwarding = record.delays().first().copied().unwrap_or(0);
+    let behind = record.arrived.iter().filter(|time| **time > last + forwarding).count();
+    u32::try_from(behind).unwrap_or(u32::MAX).saturating_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue of `room` frames that drops from its head, served once in two ticks of 10 ns. A frame comes in each tick.
+    fn overloaded(room: usize, count: usize) -> Record {
+        let mut record = Record { sent: (1..=count as u64).map(|n| n * 10).collect(), arrived: vec![0; count] };
+        let mut queue = std::collections::VecDeque::new();
+        for tick in 0.. {
+            if tick < count {
+                queue.push_back(tick);
+                if queue.len() > room {
+                    queue.pop_front();
+                }
+            }
+            if tick % 2 == 0 {
+                match queue.pop_front() {
+                    Some(frame) => record.arrived[frame] = (tick as u64 + 1) * 10 + 1,
+                    None => break,
+                }
+            }
+        }
+        record
+    }
+
+    #[test]
+    fn depth_of_a_full_queue_is_never_more_than_its_room() {
+        for room in [1_usize, 10, 64, 100] {
+            let found = waiting(&overloaded(room, 401)) as usize;
+            assert!((room.saturating_sub(2)..=room).contains(&found), "{found} of {room}");
+        }
+    }
+
+    #[test]
+    fn stream_without_losses_is_first_only_where_the_other_one_suffers() {
+        let record = |lost: usize, delay: u64| Record {
+            sent: vec![1; 100],
+            arrived: (0..100).map(|n| if n < lost { 0 } else { 1 + delay }).collect(),
+        };
+        assert!(is_first(&record(0, 10), &record(40, 10)), "the other one loses");
+        assert!(is_first(&record(0, 10), &record(0, 1000)), "a deep queue loses nothing");
+        assert!(!is_first(&record(0, 10), &record(0, 12)), "they share a queue that loses nothing");
+        assert!(!is_first(&record(40, 10), &record(40, 10)), "they share a queue");
+        assert!(!is_first(&record(100, 0), &record(0, 0)), "nothing arrives");
+    }
+
+    #[test]
+    fn rate_is_that_of_the_second_half() {
+        let arrived = (0..100).map(|n| 1_000_000 + n * if n < 50 { 1_000 } else { 615_200 }).collect();
+        let rate_bps = rate_of(&Record { sent: vec![1; 100], arrived }).expect("frames arrive");
+        assert!((19_900_000..=20_100_000).contains(&rate_bps), "{rate_bps}");
+        assert_eq!(rate_of(&Record::default()), None);
+    }
+}

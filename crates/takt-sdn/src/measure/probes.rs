@@ -1,0 +1,281 @@
+//! Two interfaces at a switch: frames are sent by the one and come out at the other, with the kernel's times of both.
+//!
+//! A frame is a UDP datagram between addresses for documentation (RFC 5737) with a mark, the number of the run, that of its stream and a
+//! sequence number. Its destination address names the flow entry that it is for.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant as Clock};
+
+use takt_netlink::frame_socket::FrameSocket;
+use takt_netlink::interface_index;
+use takt_openflow::value::MacAddress;
+
+use super::MeasureError;
+use crate::frame::{MacAddress as FrameAddress, UdpFrame};
+
+/// Octets of frames that wait to be read.
+const BUFFER: i32 = 64 << 20;
+const MARK: [u8; 4] = *b"takt";
+/// Behind Ethernet, IPv4 and UDP.
+const PAYLOAD: usize = 42;
+const CHECKSUM: std::ops::Range<usize> = 40..42;
+/// The shortest frame.
+pub const LEN_MIN: usize = 60;
+const PORT: u16 = 9;
+const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const DESTINATION: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+/// A sender that is earlier than this waits; it polls otherwise.
+const NAP: Duration = Duration::from_micros(200);
+/// How often the channel is looked after.
+const IDLE: Duration = Duration::from_millis(500);
+/// A frame that has not come after this time is lost.
+const SETTLING: Duration = Duration::from_millis(300);
+/// The longest wait for frames that still come.
+const DRAINING: Duration = Duration::from_secs(20);
+
+/// Frames of one length at a constant distance.
+#[derive(Debug, Clone, Copy)]
+pub struct Stream {
+    /// The flow entry.
+    pub entry: u8,
+    /// Octets without FCS.
+    pub len: usize,
+    /// Between two frames; 0: as fast as possible.
+    pub period_ns: u64,
+    /// Frames.
+    pub count: u32,
+}
+
+impl Stream {
+    /// Frames at a rate in bit/s for a time. They count with preamble, FCS and gap.
+    pub fn of_rate(entry: u8, len: usize, rate_bps: u64, time: Duration) -> Self {
+        let period_ns = (wire_bits(len) * 1_000_000_000 / rate_bps.max(1)).max(1);
+        let count = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX) / period_ns;
+        Self { entry, len, period_ns, count: u32::try_from(count).unwrap_or(u32::MAX) }
+    }
+}
+
+/// Bits that a frame takes of a link.
+pub const fn wire_bits(len: usize) -> u64 {
+    (len as u64 + 24) * 8
+}
+
+/// When the frames of a stream passed, in ns since 1970; 0: it was not seen.
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    /// At the interface that sent them.
+    pub sent: Vec<u64>,
+    /// At the other one.
+    pub arrived: Vec<u64>,
+}
+
+impl Record {
+    /// Frames that were sent.
+    pub fn sent_count(&self) -> usize {
+        self.sent.iter().filter(|time| **time > 0).count()
+    }
+
+    /// Frames that arrived.
+    pub fn arrived_count(&self) -> usize {
+        self.arrived.iter().filter(|time| **time > 0).count()
+    }
+
+    /// The share of frames that did not arrive.
+    pub fn lost(&self) -> f64 {
+        1.0 - self.arrived_count() as f64 / self.sent_count().max(1) as f64
+    }
+
+    /// Times on the way of those that arrived, ascending, in ns.
+    pub fn delays(&self) -> Vec<u64> {
+        let pairs = self.sent.iter().zip(&self.arrived).filter(|(sent, arrived)| **sent > 0 && **arrived > 0);
+        let mut delays: Vec<u64> = pairs.map(|(sent, arrived)| arrived.saturating_sub(*sent)).collect();
+        delays.sort_unstable();
+        delays
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Probes {
+    /// It sends.
+    near: Probe,
+    /// Frames come out here.
+    far: Probe,
+    run: u32,
+}
+
+/// The sockets of an interface.
+#[derive(Debug)]
+pub struct Probe {
+    sender: FrameSocket,
+    capture: FrameSocket,
+}
+
+/// The address of a flow entry.
+pub fn address(entry: u8) -> MacAddress {
+    MacAddress([2, 0x54, 0x4b, 0x4d, 0, entry])
+}
+
+impl Probe {
+    /// An interface of this thread's network namespace.
+    ///
+    /// # Errors
+    /// There is no such interface; not root.
+    pub fn open(interface: &str) -> std::io::Result<Self> {
+        let index = interface_index(interface)?;
+        Ok(Self { sender: FrameSocket::sender(index)?, capture: FrameSocket::capture(index, BUFFER)? })
+    }
+}
+
+fn failed(source: std::io::Error) -> MeasureError {
+    MeasureError::Os { action: "use the probes".to_owned(), source }
+}
+
+impl Probes {
+    /// Probes at the interface that sends and at the one that receives.
+    pub fn new(near: Probe, far: Probe) -> Self {
+        Self { near, far, run: 0 }
+    }
+
+    /// Exchanges the probes.
+    pub(super) fn turn(&mut self) {
+        std::mem::swap(&mut self.near, &mut self.far);
+    }
+
+    fn frame(&self, stream: &Stream, number: u8) -> Result<Vec<u8>, MeasureError> {
+        let mut payload = vec![0; stream.len.max(LEN_MIN) - PAYLOAD];
+        payload[..4].copy_from_slice(&MARK);
+        payload[4..8].copy_from_slice(&self.run.to_be_bytes());
+        payload[8] = number;
+        let frame = UdpFrame {
+            destination_mac: FrameAddress(address(stream.entry).0),
+            source_mac: FrameAddress([2, 0x54, 0x4b, 0x4d, 1, 0]),
+            tags: &[],
+            source: SocketAddr::from((SOURCE, PORT)),
+            destination: SocketAddr::from((DESTINATION, PORT)),
+            hop_limit: 64,
+            traffic_class: 0,
+            payload: &payload,
+        };
+        let mut frame =
+            frame.build().map_err(|_| MeasureError::Switch(format!("no frame has {} octets", stream.len)))?;
+        // No checksum (RFC 768): the sequence number changes.
+        frame[CHECKSUM].fill(0);
+        Ok(frame)
+    }
+
+    /// Sends streams at the same time, and waits for what arrives. `idle` is called now and then, and may end it.
+    ///
+    /// # Errors
+    /// An interface is down; frames were not read in time; what `idle` says.
+    pub fn run(
+        &mut self,
+        streams: &[Stream],
+        idle: &mut dyn FnMut() -> Result<(), MeasureError>,
+    ) -> Result<Vec<Record>, MeasureError> {
+        self.run = self.run.wrapping_add(1);
+        let mut frames = Vec::new();
+        for (number, stream) in (0..).zip(streams) {
+            frames.push(self.frame(stream, number)?);
+        }
+        let records = streams
+            .iter()
+            .map(|stream| Record { sent: vec![0; stream.count as usize], arrived: vec![0; stream.count as usize] });
+        let mut records: Vec<Record> = records.collect();
+        let (begin, mut next, mut looked) = (Clock::now(), vec![0_u32; streams.len()], Clock::now());
+        let mut quiet = Clock::now();
+        let mut ended: Option<Clock> = None;
+        loop {
+            let mut due = Duration::MAX;
+            for (place, stream) in streams.iter().enumerate() {
+                let elapsed = begin.elapsed();
+                let at = |number: u32| Duration::from_nanos(u64::from(number) * stream.period_ns);
+                if next[place] < stream.count
+                    && at(next[place]) <= elapsed
+                    && self.send(&mut frames[place], next[place])?
+                {
+                    next[place] += 1;
+                }
+                if next[place] < stream.count {
+                    due = due.min(at(next[place]).saturating_sub(begin.elapsed()));
+                }
+            }
+            if self.drain(&mut records)? {
+                quiet = Clock::now();
+            }
+            if due == Duration::MAX {
+                let ended = *ended.get_or_insert_with(Clock::now);
+                if ended.max(quiet).elapsed() > SETTLING || ended.elapsed() > DRAINING {
+                    break;
+                }
+            }
+            if looked.elapsed() > IDLE {
+                looked = Clock::now();
+                idle()?;
+            }
+            if due > NAP {
+                std::thread::sleep(due.min(NAP));
+            }
+        }
+        idle()?;
+        match self.near.capture.take_lost().and_then(|near| Ok(near + self.far.capture.take_lost()?)).map_err(failed)? {
+            0 => Ok(records),
+            lost => {
+                Err(MeasureError::Switch(format!("{lost} frames were not read from the probes in time: measure again")))
+            }
+        }
+    }
+
+    /// Sends a frame; false: the interface has no room now.
+    fn send(&self, frame: &mut [u8], number: u32) -> Result<bool, MeasureError> {
+        frame[PAYLOAD + 9..PAYLOAD + 13].copy_from_slice(&number.to_be_bytes());
+        match self.near.sender.send(frame) {
+            Ok(()) => Ok(true),
+            Err(error) if error.raw_os_error() == Some(NO_ROOM) || error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Reads what has passed; whether a frame of this run has arrived.
+    fn drain(&self, records: &mut [Record]) -> Result<bool, MeasureError> {
+        let (mut buffer, mut has_arrived) = ([0; PAYLOAD + 13], false);
+        for (socket, is_near) in [(&self.near.capture, true), (&self.far.capture, false)] {
+            while let Some(passed) = socket.receive(&mut buffer).map_err(failed)? {
+                let Some((stream, number)) = self.mark(&buffer[..passed.len]) else { continue };
+                let Some(record) = records.get_mut(stream).filter(|_| passed.is_outgoing == is_near) else { continue };
+                let times = if is_near { &mut record.sent } else { &mut record.arrived };
+                if let Some(time) = times.get_mut(number).filter(|time| **time == 0) {
+                    *time = passed.time_ns;
+                    has_arrived |= !is_near;
+                }
+            }
+        }
+        Ok(has_arrived)
+    }
+
+    /// Stream and sequence number of a frame of this run.
+    fn mark(&self, frame: &[u8]) -> Option<(usize, usize)> {
+        let payload = frame.get(PAYLOAD..PAYLOAD + 13)?;
+        let word = |at: usize| payload[at..].first_chunk().map(|octets| u32::from_be_bytes(*octets));
+        let is_own = payload[..4] == MARK && word(4)? == self.run;
+        is_own.then_some((payload[8].into(), word(9)? as usize))
+    }
+}
+
+/// ENOBUFS of Linux.
+const NO_ROOM: i32 = 105;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_have_the_rate_on_the_wire_and_records_count_what_is_missing() {
+        let stream = Stream::of_rate(1, 1226, 10_000_000, Duration::from_secs(1));
+        assert_eq!((stream.period_ns, stream.count), (1_000_000, 1000));
+        let record = Record { sent: vec![10, 20, 30, 0], arrived: vec![15, 0, 31, 0] };
+        assert_eq!((record.sent_count(), record.arrived_count(), record.delays()), (3, 2, vec![1, 5]));
+        assert!((record.lost() - 1.0 / 3.0).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,211 @@
+//! One switch as its controller sees it: a channel on a socket, used by one thread that waits for each answer.
+
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant as Clock};
+
+use takt_openflow::channel::{Controller, ControllerConfig, Event, Failure, Instant, OperationId, Outcome, SendError};
+use takt_openflow::multipart::{MultipartRequest, ReplyBody, RequestBody};
+use takt_openflow::{Message, Version, Versions};
+use takt_ovsdb::connection::Stream;
+
+use super::MeasureError;
+
+/// How long the switch may take to connect, and to answer.
+const LIMIT: Duration = Duration::from_secs(30);
+/// How long a read waits.
+const STEP: Duration = Duration::from_millis(10);
+/// How long a look at what has come waits.
+const GLANCE: Duration = Duration::from_micros(1);
+/// Messages of one transaction.
+pub const MESSAGES_MAX: usize = 500;
+
+/// How the switch is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Contact {
+    /// The switch listens at a Unix socket, as Open vSwitch does at `BRIDGE.mgmt`.
+    Unix(PathBuf),
+    /// The switch listens at an address.
+    Tcp(SocketAddr),
+    /// The switch connects to this address.
+    Listen(SocketAddr),
+}
+
+/// See the [module](self).
+pub struct Session {
+    stream: Box<dyn Stream>,
+    controller: Controller,
+    begin: Clock,
+    received: Vec<u8>,
+    completed: Vec<(OperationId, Outcome)>,
+    datapath_id: u64,
+}
+
+fn failed(action: impl Into<String>) -> impl Fn(std::io::Error) -> MeasureError {
+    let action = action.into();
+    move |source| MeasureError::Os { action: action.clone(), source }
+}
+
+impl Session {
+    /// Connects, and ends the handshake.
+    ///
+    /// # Errors
+    /// The switch is not reached, does not connect, or speaks neither OpenFlow 1.3 nor 1.4; [`MeasureError::Stopped`].
+    pub fn open(contact: &Contact, stop: &dyn Fn() -> bool) -> Result<Self, MeasureError> {
+        let stream: Box<dyn Stream> = match contact {
+            Contact::Unix(path) => {
+                let stream = UnixStream::connect(path).map_err(failed(format!("connect to {}", path.display())))?;
+                Box::new(stream)
+            }
+            Contact::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(address, LIMIT);
+                let stream = stream.map_err(failed(format!("connect to {address}")))?;
+                stream.set_nodelay(true).map_err(failed("set TCP_NODELAY"))?;
+                Box::new(stream)
+            }
+            Contact::Listen(address) => Box::new(accept(*address, stop)?),
+        };
+        let versions = Versions::of(&[Version::V1_3, Version::V1_4]);
+        let config = ControllerConfig { versions, ..ControllerConfig::default() };
+        let mut session = Self {
+            stream,
+            controller: Controller::new(Instant(0), config),
+            begin: Clock::now(),
+            received: Vec::new(),
+            completed: Vec::new(),
+            datapath_id: 0,
+        };
+        let until = Clock::now() + LIMIT;
+        while !session.controller.is_up() {
+            if stop() {
+                return Err(MeasureError::Stopped);
+            }
+            if Clock::now() > until {
+                return Err(MeasureError::Switch("the handshake does not end".to_owned()));
+            }
+            session.step(STEP)?;
+        }
+        Ok(session)
+    }
+
+    /// The datapath identifier of the switch.
+    pub fn datapath_id(&self) -> u64 {
+        self.datapath_id
+    }
+
+    fn now(&self) -> Instant {
+        Instant(u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Sends what waits, and reads once.
+    fn step(&mut self, wait: Duration) -> Result<(), MeasureError> {
+        let failed = failed("talk to the switch");
+        while !self.controller.poll_transmit().is_empty() {
+            self.stream.set_timeout(LIMIT).map_err(&failed)?;
+            let len = self.controller.poll_transmit().len();
+            self.stream.write_all(self.controller.poll_transmit()).map_err(&failed)?;
+            self.controller.transmitted(len);
+        }
+        self.stream.set_timeout(wait).map_err(&failed)?;
+        let mut buffer = [0; 16_384];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => self.controller.handle_disconnect(),
+            Ok(len) => self.received.extend(&buffer[..len]),
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let now = self.now();
+        let taken = self.controller.handle_bytes(now, &self.received);
+        self.received.drain(..taken);
+        self.controller.handle_timeout(now);
+        while let Some(event) = self.controller.poll_event() {
+            match event {
+                Event::Up { features, .. } => self.datapath_id = features.datapath,
+                Event::Completed { operation, outcome } => self.completed.push((operation, outcome)),
+                Event::Down(why) => return Err(MeasureError::Switch(format!("the connection ended: {why}"))),
+                // Packets and states of ports are not asked for.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers the switch's echoes while nothing is asked.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub fn idle(&mut self) -> Result<(), MeasureError> {
+        self.step(GLANCE)
+    }
+
+    fn wait(&mut self, asked: Result<OperationId, SendError>) -> Result<Outcome, MeasureError> {
+        let operation = asked.map_err(|why| MeasureError::Switch(why.to_string()))?;
+        loop {
+            self.step(STEP)?;
+            if let Some(place) = self.completed.iter().position(|(found, _)| *found == operation) {
+                return Ok(self.completed.swap_remove(place).1);
+            }
+        }
+    }
+
+    /// Has the switch execute messages. Returns what it refused.
+    ///
+    /// # Errors
+    /// It does not answer; the connection ended.
+    pub fn execute(&mut self, messages: &[Message]) -> Result<Vec<Failure>, MeasureError> {
+        let mut refused = Vec::new();
+        for (part, messages) in messages.chunks(MESSAGES_MAX).enumerate() {
+            let asked = self.controller.transaction(self.now(), LIMIT, messages);
+            match self.wait(asked)? {
+                Outcome::Done => {}
+                Outcome::Failed(failures) => refused.extend(failures.into_iter().map(|failure| Failure {
+                    message: failure.message.map(|place| place + part * MESSAGES_MAX),
+                    ..failure
+                })),
+                other => return Err(MeasureError::Switch(format!("it does not answer: {other:?}"))),
+            }
+        }
+        Ok(refused)
+    }
+
+    /// Asks the switch; `None`: it does not answer such a request.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub fn ask(&mut self, body: RequestBody) -> Result<Option<ReplyBody>, MeasureError> {
+        let request = Message::MultipartRequest(MultipartRequest::new(body));
+        let asked = self.controller.request(self.now(), LIMIT, &request);
+        Ok(match self.wait(asked)? {
+            Outcome::Multipart(body) => Some(body),
+            _ => None,
+        })
+    }
+}
+
+/// The first switch that connects.
+fn accept(address: SocketAddr, stop: &dyn Fn() -> bool) -> Result<TcpStream, MeasureError> {
+    let failed = failed(format!("listen at {address}"));
+    let listener = TcpListener::bind(address).map_err(&failed)?;
+    listener.set_nonblocking(true).map_err(&failed)?;
+    let until = Clock::now() + LIMIT;
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).and_then(|()| stream.set_nodelay(true)).map_err(&failed)?;
+                return Ok(stream);
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(failed(error)),
+        }
+        if stop() {
+            return Err(MeasureError::Stopped);
+        }
+        if Clock::now() > until {
+            return Err(MeasureError::Switch(format!("none connects to {address} within {} s", LIMIT.as_secs())));
+        }
+        std::thread::sleep(STEP);
+    }
+}

@@ -1,0 +1,173 @@
+//! Room for flow entries, groups and meters: what the switch says, or what it takes.
+
+use takt_openflow::Message;
+use takt_openflow::flow::FlowMod;
+use takt_openflow::group::{Bucket, GroupCommand, GroupMod, GroupType};
+use takt_openflow::meter::{Band, MeterCommand, MeterMod, meter_flags};
+use takt_openflow::multipart::{ReplyBody, RequestBody};
+use takt_openflow::oxm::Oxm;
+use takt_openflow::value::MacAddress;
+
+use super::session::MESSAGES_MAX;
+use super::{Bench, COOKIE, LIFETIME, MeasureError};
+
+/// The first group that is added.
+const GROUP: u32 = 0x544d_0000;
+/// The first meter that is added; those of a controller are below.
+const METER: u32 = 16_384;
+
+/// How a figure was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The switch says it.
+    Said,
+    /// The switch refused a further one.
+    Refused,
+    /// The cap was reached: there may be more.
+    Cap,
+}
+
+/// Room of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// How many.
+    pub count: u32,
+    /// How that is known.
+    pub source: Source,
+}
+
+/// Room for rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Flow entries of the first table.
+    pub flow_entries: Count,
+    /// Groups.
+    pub groups: Count,
+    /// Meters.
+    pub meters: Count,
+}
+
+/// What is added to count how much there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Flow,
+    Group,
+    Meter,
+}
+
+impl Kind {
+    fn addition(self, number: u32) -> Message {
+        match self {
+            Self::Flow => add_entry(number),
+            Self::Group => {
+                Message::GroupMod(GroupMod::add(GROUP + number, GroupType::All, vec![Bucket::new(Vec::new())]))
+            }
+            Self::Meter => {
+                let bands = vec![Band::Drop { rate: 1000, burst: 100 }];
+                let flags = meter_flags::KBPS | meter_flags::BURST;
+                Message::MeterMod(MeterMod { command: MeterCommand::Add, flags, meter: METER + number, bands })
+            }
+        }
+    }
+
+    /// Those that [`Bench::remove`] removes by number, and the number of the first.
+    fn added<'b>(self, bench: &'b mut Bench<'_>) -> Option<(&'b mut Vec<u32>, u32)> {
+        match self {
+            // They are removed by their cookie.
+            Self::Flow => None,
+            Self::Group => Some((&mut bench.groups, GROUP)),
+            Self::Meter => Some((&mut bench.meters, METER)),
+        }
+    }
+}
+
+pub(super) fn delete_meter(meter: u32) -> Message {
+    Message::MeterMod(MeterMod { command: MeterCommand::Delete, flags: 0, meter, bands: Vec::new() })
+}
+
+pub(super) fn delete_group(group: u32) -> Message {
+    let added = GroupMod::add(group, GroupType::All, Vec::new());
+    Message::GroupMod(GroupMod { command: GroupCommand::Delete, ..added })
+}
+
+fn add_entry(number: u32) -> Message {
+    let [_, a, b, c] = number.to_be_bytes();
+    // A source that no host has.
+    let source = MacAddress([2, 0x54, 0x4b, a, b, c]);
+    Message::FlowMod(FlowMod {
+        cookie: COOKIE,
+        priority: 1,
+        hard_timeout: LIFETIME,
+        matching: vec![Oxm::EthSrc(source.into())].into(),
+        ..FlowMod::default()
+    })
+}
+
+/// The most meters that the switch says to have; `None`: it does not say.
+pub(super) fn most_meters(bench: &mut Bench<'_>) -> Result<Option<u32>, MeasureError> {
+    Ok(match bench.session.ask(RequestBody::MeterFeatures)? {
+        Some(ReplyBody::MeterFeatures(features)) if features.max_meter > 0 => Some(features.max_meter),
+        _ => None,
+    })
+}
+
+/// Room of each kind.
+pub(super) fn room(bench: &mut Bench<'_>) -> Result<Room, MeasureError> {
+    let said = match bench.session.ask(RequestBody::TableFeatures(Vec::new()))? {
+        Some(ReplyBody::TableFeatures(tables)) => {
+            tables.iter().find(|table| table.table == 0).map(|table| table.max_entries).filter(|entries| *entries > 0)
+        }
+        _ => None,
+    };
+    let flow_entries = match said {
+        Some(count) => Count { count, source: Source::Said },
+        None => fill(bench, Kind::Flow)?,
+    };
+    let said = match bench.session.ask(RequestBody::GroupFeatures)? {
+        Some(ReplyBody::GroupFeatures(features)) => Some(features.max_groups_all).filter(|groups| *groups > 0),
+        _ => None,
+    };
+    let groups = match said {
+        Some(count) => Count { count, source: Source::Said },
+        None => fill(bench, Kind::Group)?,
+    };
+    let meters = match most_meters(bench)? {
+        Some(count) => Count { count, source: Source::Said },
+        None => fill(bench, Kind::Meter)?,
+    };
+    let room = Room { flow_entries, groups, meters };
+    bench.say(&format!(
+        "room for {} flow entries, {} groups, {} meters",
+        room.flow_entries.count, room.groups.count, room.meters.count
+    ));
+    Ok(room)
+}
+
+/// Adds until the switch refuses, or the cap is reached. What is added is noted for removal before it is sent; what is refused is not ours.
+fn fill(bench: &mut Bench<'_>, kind: Kind) -> Result<Count, MeasureError> {
+    let cap = bench.settings.table_cap;
+    let mut count = 0;
+    while count < cap {
+        bench.check_stop()?;
+        let part: Vec<u32> = (count..cap).take(MESSAGES_MAX).collect();
+        if let Some((added, first)) = kind.added(bench) {
+            added.extend(part.iter().map(|number| first + number));
+        }
+        let messages: Vec<Message> = part.iter().map(|number| kind.addition(*number)).collect();
+        let refused: Vec<u32> = bench
+            .session
+            .execute(&messages)?
+            .iter()
+            .filter_map(|failure| failure.message)
+            .map(|place| part[place])
+            .collect();
+        if let Some(least) = refused.iter().min() {
+            if let Some((added, first)) = kind.added(bench) {
+                added.retain(|number| !refused.contains(&number.wrapping_sub(first)));
+            }
+            return Ok(Count { count: *least, source: Source::Refused });
+        }
+        count += messages.len() as u32;
+    }
+    Ok(Count { count, source: Source::Cap })
+}
