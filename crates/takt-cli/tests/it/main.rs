@@ -26,6 +26,7 @@ mod round_trips;
 mod rust_types;
 mod sdn;
 mod sdn_isolation;
+mod sdn_queues;
 mod sdn_site;
 mod sdn_tutorial;
 mod signals;

@@ -3,6 +3,7 @@
 //! Streams that exceed the egress together show which one is served first. A queue that a stream of twice the rate has filled holds the frames
 //! that come after the last one was sent.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::probes::{Record, Stream, wire_bits};
@@ -18,11 +19,18 @@ const SERVED: f64 = 0.01;
 /// A stream that is served last loses this share at least, or waits so many times longer.
 const STARVED: f64 = 0.1;
 const LATER: u64 = 4;
+/// A burst of twice the rate of which this share is lost has filled the queue long before its end.
+const OVERFULL: f64 = 0.3;
 /// Frames of a burst, at first and at last.
 const BURST_MIN: u32 = 400;
 const BURST_MAX: u32 = 25_600;
-/// Bursts of each depth.
-const REPEATS: usize = 5;
+/// Bursts of each depth that count, and those that are sent at most.
+const REPEATS: usize = 7;
+const REPEATS_MAX: usize = 21;
+/// A burst whose last quarter takes longer than planned by this factor, in percent, does not count.
+const PACE: u64 = 125;
+/// A processor that another program takes delays frames of every class. It adds losses, and takes none away: so many attempts, the best counts.
+const ATTEMPTS: usize = 3;
 
 /// Whether a mark gets frames into a queue that is served before the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +45,31 @@ pub enum Effect {
     Untried,
 }
 
-/// The least and the greatest of several measurements.
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::First => "has an effect",
+            Self::None => "has no effect",
+            Self::Refused => "is refused",
+            Self::Untried => "was not tried",
+        })
+    }
+}
+
+/// The marks of a queue.
+fn words(reach: Reach) -> String {
+    let queue = reach.set_queue.map(|queue| format!("queue {queue}"));
+    let dscp = reach.dscp.map(|dscp| format!("DSCP {dscp}"));
+    queue.into_iter().chain(dscp).collect::<Vec<_>>().join(", ")
+}
+
+/// Several measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     /// The least.
     pub min: u32,
+    /// The lower quartile, which goes into the model.
+    pub quartile: u32,
     /// The greatest.
     pub max: u32,
     /// Nothing was lost up to this: it may be more.
@@ -142,7 +170,7 @@ pub(super) fn reached(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Vec<Class>
             set_queue: reach.set_queue.filter(|_| by_set_queue == Effect::First),
             dscp: reach.dscp.filter(|_| by_dscp == Effect::First),
         };
-        bench.say(&format!("queue {reach:?}: SET_QUEUE {by_set_queue:?}, DSCP {by_dscp:?}"));
+        bench.say(&format!("{}: SET_QUEUE {by_set_queue}, DSCP {by_dscp}", words(*reach)));
         if found != PLAIN {
             classes.push(Class { reach: found, by_set_queue, by_dscp, is_control, depths: None });
         }
@@ -161,8 +189,13 @@ fn contest(bench: &mut Bench<'_>, rate_bps: u64, reach: Reach) -> Result<Effect,
         return Ok(Effect::Refused);
     }
     let of = |entry| Stream::of_rate(entry, LONG, rate_bps / 10 * 9, CONTEST);
-    let records = bench.run(&[of(entry::MARKED), of(entry::PLAIN)])?;
-    Ok(if is_first(&records[0], &records[1]) { Effect::First } else { Effect::None })
+    for _ in 0..ATTEMPTS {
+        let records = bench.run(&[of(entry::MARKED), of(entry::PLAIN)])?;
+        if is_first(&records[0], &records[1]) {
+            return Ok(Effect::First);
+        }
+    }
+    Ok(Effect::None)
 }
 
 /// Neighbouring queues against each other.
@@ -172,13 +205,23 @@ pub(super) fn order(bench: &mut Bench<'_>, rate_bps: u64, classes: &[Class]) -> 
         bench.require(entry::MARKED, Way::Out(pair[0].reach))?;
         bench.require(entry::OTHER, Way::Out(pair[1].reach))?;
         let of = |entry, percent| Stream::of_rate(entry, LONG, rate_bps / 100 * percent, CONTEST);
-        let records = bench.run(&[of(entry::MARKED, 95), of(entry::OTHER, 50)])?;
-        let order = Order { urgent_lost: records[0].lost(), other_lost: records[1].lost() };
+        let streams = [of(entry::MARKED, 95), of(entry::OTHER, 50)];
+        let mut order = Order { urgent_lost: 1.0, other_lost: 0.0 };
+        for _ in 0..ATTEMPTS {
+            let records = bench.run(&streams)?;
+            let found = Order { urgent_lost: records[0].lost(), other_lost: records[1].lost() };
+            if found.urgent_lost < order.urgent_lost {
+                order = found;
+            }
+            if order.is_strict() {
+                break;
+            }
+        }
         let word = if order.is_strict() { "strict priority" } else { "no strict priority" };
         bench.say(&format!(
-            "{:?} before {:?}: {word}, {:.1} % and {:.1} % lost",
-            pair[0].reach,
-            pair[1].reach,
+            "{} before {}: {word}, {:.1} % and {:.1} % lost",
+            words(pair[0].reach),
+            words(pair[1].reach),
             100.0 * order.urgent_lost,
             100.0 * order.other_lost
         ));
@@ -193,15 +236,19 @@ pub(super) fn depths(bench: &mut Bench<'_>, rate_bps: u64, classes: &mut [Class]
         bench.require(entry::MARKED, Way::Out(class.reach))?;
         let (long, short) = (depth(bench, rate_bps, LONG)?, depth(bench, rate_bps, SHORT)?);
         bench.say(&format!(
-            "{:?} holds {} to {} frames of {LONG} octets, {} to {} of {SHORT}",
-            class.reach, long.min, long.max, short.min, short.max
+            "{} holds {} to {} frames of {LONG} octets, {} to {} of {SHORT}",
+            words(class.reach),
+            long.min,
+            long.max,
+            short.min,
+            short.max
         ));
         class.depths = Some(Depths { long, short });
     }
     Ok(())
 }
 
-/// Bursts of twice the rate: the first of which a tenth is lost is repeated.
+/// Bursts of twice the rate: the first that is long enough is repeated.
 fn depth(bench: &mut Bench<'_>, rate_bps: u64, len: usize) -> Result<Range, MeasureError> {
     let burst = |count| {
         let period_ns = wire_bits(len) * 1_000_000_000 / (2 * rate_bps).max(1);
@@ -210,21 +257,38 @@ fn depth(bench: &mut Bench<'_>, rate_bps: u64, len: usize) -> Result<Range, Meas
     let mut count = BURST_MIN;
     loop {
         let record = bench.run_one(burst(count))?;
-        if record.lost() >= STARVED {
+        if record.lost() >= OVERFULL {
             break;
         }
         if count == BURST_MAX {
             let held = waiting(&record);
-            return Ok(Range { min: held, max: held, is_at_least: true });
+            return Ok(Range { min: held, quartile: held, max: held, is_at_least: true });
         }
         count *= 2;
     }
     let mut found = Vec::new();
-    for _ in 0..REPEATS {
-        found.push(waiting(&bench.run_one(burst(count))?));
+    for _ in 0..REPEATS_MAX {
+        let stream = burst(count);
+        let record = bench.run_one(stream)?;
+        if is_paced(&record, stream.period_ns) {
+            found.push(waiting(&record));
+        }
+        if found.len() == REPEATS {
+            break;
+        }
     }
-    let (min, max) = (found.iter().min().copied().unwrap_or(0), found.iter().max().copied().unwrap_or(0));
-    Ok(Range { min, max, is_at_least: false })
+    found.sort_unstable();
+    let [Some(min), Some(max)] = [found.first(), found.last()].map(Option::<&u32>::copied) else {
+        return Err(MeasureError::Switch("no burst is sent in time: use a slower egress".to_owned()));
+    };
+    Ok(Range { min, quartile: found[found.len() / 4], max, is_at_least: false })
+}
+
+/// Whether the sender kept its pace to the end, so that the queue was full then.
+fn is_paced(record: &Record, period_ns: u64) -> bool {
+    let last_quarter = &record.sent[record.sent.len() / 4 * 3..];
+    let span = last_quarter.iter().max().zip(last_quarter.iter().min());
+    span.is_some_and(|(last, first)| (last - first) * 100 <= last_quarter.len() as u64 * period_ns * PACE)
 }
 
 /// Frames that came after the last one was sent and forwarded, but for the one that the egress was sending.
@@ -266,6 +330,16 @@ mod tests {
             let found = waiting(&overloaded(room, 401)) as usize;
             assert!((room.saturating_sub(2)..=room).contains(&found), "{found} of {room}");
         }
+    }
+
+    #[test]
+    fn burst_that_slows_down_at_its_end_does_not_count() {
+        let sent = |factor: u64| {
+            (0..100_u64).map(|n| 1 + if n < 80 { n * 10 } else { 800 + (n - 80) * 10 * factor }).collect()
+        };
+        assert!(is_paced(&Record { sent: sent(1), arrived: Vec::new() }, 10));
+        assert!(!is_paced(&Record { sent: sent(3), arrived: Vec::new() }, 10));
+        assert!(!is_paced(&Record::default(), 10));
     }
 
     #[test]

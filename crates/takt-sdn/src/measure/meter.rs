@@ -9,7 +9,7 @@ use takt_openflow::Message;
 use takt_openflow::meter::{Band, MeterCommand, MeterMod, meter_flags};
 
 use super::probes::{Record, Stream};
-use super::{Bench, MeasureError, SHORT, Way, entry, tables};
+use super::{Bench, METERED, MeasureError, Way, entry, tables};
 
 /// How long the stream lasts.
 const TIME: Duration = Duration::from_secs(5);
@@ -112,11 +112,11 @@ pub(super) fn limiter(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Option<Lim
         return Ok(None);
     };
     bench.require(entry::METERED, Way::Metered(meter))?;
-    let bits = SHORT as u64 * 8;
+    let bits = METERED as u64 * 8;
     let period_ns = bits * 1_000_000 / (3 * u64::from(rate_kbps));
     let count = (TIME.as_nanos() as u64 / period_ns.max(1)) as u32;
-    let record = bench.run_one(Stream { entry: entry::METERED, len: SHORT, period_ns, count })?;
-    let limiter = Limiter::of(&record, SHORT, rate_kbps, BURST_KBIT);
+    let record = bench.run_one(Stream { entry: entry::METERED, len: METERED, period_ns, count })?;
+    let limiter = Limiter::of(&record, METERED, rate_kbps, BURST_KBIT);
     let Some(limiter) = limiter.filter(|_| record.lost() > 0.5) else {
         let what =
             format!("a meter of {rate_kbps} kbit/s passes {:.0} % of three times that", 100.0 - 100.0 * record.lost());
@@ -137,7 +137,7 @@ mod tests {
 
     /// A meter of 10 Mbit/s with this excess that is filled each `step_ns`, under a stream of three times its rate for four seconds.
     fn metered(step_ns: u64, excess: f64) -> Record {
-        let (bits, period_ns) = (SHORT as f64 * 8.0, 66_667_u64);
+        let (bits, period_ns) = (METERED as f64 * 8.0, 66_667_u64);
         let rate_bps = f64::from(RATE_KBPS) * 1000.0 * (1.0 + excess);
         let (mut bucket, mut filled, mut record) = (100_000.0_f64, 0_u64, Record::default());
         for number in 0..60_000_u64 {
@@ -157,20 +157,20 @@ mod tests {
 
     #[test]
     fn step_of_a_meter_is_the_length_of_its_runs() {
-        let limiter = Limiter::of(&metered(1_000_000, 0.0), SHORT, RATE_KBPS, 100).expect("frames pass");
+        let limiter = Limiter::of(&metered(1_000_000, 0.0), METERED, RATE_KBPS, 100).expect("frames pass");
         assert_eq!((limiter.step_ns, limiter.runs), (1_000_000, [5, 5]));
         assert!(limiter.worst_ppm <= 0.0 && limiter.mean_ppm.abs() < 500.0, "{limiter:?}");
         // Without steps one frame passes at a time.
-        let smooth = Limiter::of(&metered(1, 0.0), SHORT, RATE_KBPS, 100).expect("frames pass");
+        let smooth = Limiter::of(&metered(1, 0.0), METERED, RATE_KBPS, 100).expect("frames pass");
         assert_eq!((smooth.step_ns, smooth.runs[0]), (200_000, 1));
         assert!(smooth.first_kbit >= 100, "{smooth:?}");
     }
 
     #[test]
     fn excess_of_a_meter_is_found_beyond_its_steps() {
-        let limiter = Limiter::of(&metered(1_000_000, 0.03), SHORT, RATE_KBPS, 100).expect("frames pass");
+        let limiter = Limiter::of(&metered(1_000_000, 0.03), METERED, RATE_KBPS, 100).expect("frames pass");
         assert!((28_000.0..31_000.0).contains(&limiter.mean_ppm), "{limiter:?}");
         assert!((28_000.0..31_000.0).contains(&limiter.worst_ppm), "{limiter:?}");
-        assert_eq!(Limiter::of(&Record::default(), SHORT, RATE_KBPS, 100), None);
+        assert_eq!(Limiter::of(&Record::default(), METERED, RATE_KBPS, 100), None);
     }
 }

@@ -51,7 +51,9 @@ const IPV4: u16 = 0x0800;
 /// A long frame without FCS, and a short one that a sender makes often enough.
 pub const LONG: usize = 1514;
 /// See [`LONG`].
-pub const SHORT: usize = 250;
+pub const SHORT: usize = 500;
+/// Frames that a meter limits: short, so that a step lets several pass.
+pub const METERED: usize = 250;
 /// Between two looks at them.
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long counters of entries may take to be brought up to date.

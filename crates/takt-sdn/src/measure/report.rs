@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use super::classes::{Class, Depths, Effect, Order, Range};
+use super::classes::{Class, Depths, Order, Range};
 use super::forwarding::Cell;
 use super::tables::{Count, Source};
-use super::{LONG, Measured, SHORT, Settings};
+use super::{LONG, METERED, Measured, SHORT, Settings};
 
 /// Depths of both lengths that differ by less than this many hundredths are a limit in frames.
 const ALIKE: u32 = 120;
@@ -91,12 +91,14 @@ fn limiter(text: &mut String, measured: &Measured, settings: &Settings) {
         ),
     );
     line(text, format_args!("# Before its first drop it passed {first_kbit} kbit of a burst of {burst_kbit} kbit."));
-    // The file has whole parts of a million, 1,000,000 at most.
-    let ppm = worst_ppm.max(*mean_ppm).clamp(0.0, 1e6).ceil() as u64;
+    // One frame more or less in a second cannot be told from none. The file has 1,000,000 parts of a million at most.
+    let resolution = METERED as f64 * 8.0 / (f64::from(*rate_kbps) * 1000.0) * 1e6;
+    let ppm = worst_ppm.max(*mean_ppm).clamp(resolution.min(1e6), 1e6).ceil() as u64;
+    line(text, format_args!("# A frame in a second is {resolution:.0} ppm, the least that is written."));
     line(text, format_args!("rate_limiter_ppm = {}", grouped(ppm)));
     line(
         text,
-        format_args!("# Measured: {median} frames of {SHORT} octets pass in a row, {long} at the 99th percentile."),
+        format_args!("# Measured: {median} frames of {METERED} octets pass in a row, {long} at the 99th percentile."),
     );
     line(text, format_args!("rate_limiter_step_ns = {}", grouped(*step_ns)));
 }
@@ -117,14 +119,8 @@ fn tables(text: &mut String, measured: &Measured) {
 }
 
 fn queue(text: &mut String, table: &str, class: &Class, settings: &Settings) {
-    let word = |effect| match effect {
-        Effect::First => "has an effect",
-        Effect::None => "has no effect",
-        Effect::Refused => "is refused",
-        Effect::Untried => "was not tried",
-    };
     line(text, format_args!("\n{table}"));
-    line(text, format_args!("# Measured: SET_QUEUE {}, DSCP {}.", word(class.by_set_queue), word(class.by_dscp)));
+    line(text, format_args!("# Measured: SET_QUEUE {}, DSCP {}.", class.by_set_queue, class.by_dscp));
     if let Some(number) = class.reach.set_queue {
         line(text, format_args!("set_queue = {number}"));
     }
@@ -137,14 +133,14 @@ fn queue(text: &mut String, table: &str, class: &Class, settings: &Settings) {
     };
     let words = |range: Range| {
         let more = if range.is_at_least { ", none was lost" } else { "" };
-        format!("{} to {}{more}", range.min, range.max)
+        format!("{} to {} (lower quartile {}){more}", range.min, range.max, range.quartile)
     };
     line(text, format_args!("# Measured: {} frames of {LONG} octets, {} of {SHORT}.", words(long), words(short)));
-    if u64::from(short.min) * 100 <= u64::from(long.min) * u64::from(ALIKE) {
-        return line(text, format_args!("frames = {}", grouped(long.min.min(short.min).max(1).into())));
+    if u64::from(short.quartile) * 100 <= u64::from(long.quartile) * u64::from(ALIKE) {
+        return line(text, format_args!("frames = {}", grouped(long.quartile.min(short.quartile).max(1).into())));
     }
-    line(text, format_args!("octets = {}", grouped((u64::from(long.min) * LONG as u64).max(1))));
-    line(text, format_args!("frames = {}", grouped(short.min.max(1).into())));
+    line(text, format_args!("octets = {}", grouped((u64::from(long.quartile) * LONG as u64).max(1))));
+    line(text, format_args!("frames = {}", grouped(short.quartile.max(1).into())));
 }
 
 /// A number with an underscore before each three digits.
@@ -162,6 +158,7 @@ fn grouped(number: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::classes::Effect;
     use super::super::forwarding::Spread;
     use super::super::meter::Limiter;
     use super::super::tables::Room;
@@ -182,7 +179,7 @@ mod tests {
             table_cap: 10,
         };
         let spread = Spread { count: 10, lost: 0, min: 31_000, p50: 40_000, p999: 81_001, max: 912_345 };
-        let range = |min, max| Range { min, max, is_at_least: false };
+        let range = |quartile, max| Range { min: 1, quartile, max, is_at_least: false };
         let class = |dscp, long, short, is_control| Class {
             reach: Reach { set_queue: None, dscp: Some(dscp) },
             by_set_queue: Effect::None,
@@ -225,7 +222,7 @@ mod tests {
         assert_eq!((model.rate_limiter_ppm, model.rate_limiter_step_ns), (1235, 1_000_000));
         assert_eq!((model.tables.flow_entries, model.tables.groups, model.tables.meters), (1_000_000, 256, 10));
         let depths: Vec<_> = model.queues.iter().map(|queue| (queue.depth.octets, queue.depth.frames)).collect();
-        // The least of each; the second queue has its limit in octets.
+        // The lower quartile; the second queue has its limit in octets.
         assert_eq!(depths, [(u64::MAX, 99), (40 * 1514, 240)]);
         assert_eq!(model.control.map(|queue| (queue.reach.dscp, queue.depth.frames)), Some((Some(48), 98)));
         assert!(

@@ -20,6 +20,7 @@ mod open_vswitch;
 mod overload;
 mod page;
 mod plain_ethernet;
+mod reach;
 mod reconfiguration;
 mod registration;
 mod restart;

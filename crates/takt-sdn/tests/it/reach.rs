@@ -1,0 +1,74 @@
+//! Entries of admitted flows put frames into the queue that the model of the switch names, in the way that it names.
+
+use takt_openflow::action::Action;
+use takt_openflow::instruction::Instruction;
+use takt_openflow::oxm::Oxm;
+use takt_sdn::controller::Config;
+use takt_sdn::model::{NetworkFile, Reach, SwitchModel};
+
+use crate::admission::{NETWORK, Site};
+use crate::fabric::line;
+
+/// The marks of a model's queues.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    SetQueue,
+    Dscp,
+    Both,
+}
+
+fn model(kind: Kind) -> SwitchModel {
+    let mut model = SwitchModel::built_in("generic-hardware").unwrap_or_else(|error| panic!("{error}"));
+    for queue in model.queues.iter_mut().chain(&mut model.control) {
+        let Reach { set_queue, dscp } = queue.reach;
+        queue.reach = match kind {
+            Kind::SetQueue => Reach { set_queue, dscp: None },
+            Kind::Dscp => Reach { set_queue: None, dscp },
+            Kind::Both => queue.reach,
+        };
+    }
+    model
+}
+
+/// The queue and the DSCP of the frame at each output of an entry; a frame comes in with DSCP 63 and without a queue.
+fn marks(instructions: &[Instruction]) -> Vec<Reach> {
+    let actions = instructions.iter().filter_map(|instruction| match instruction {
+        Instruction::ApplyActions(actions) => Some(actions),
+        _ => None,
+    });
+    let (mut reach, mut outputs) = (Reach { set_queue: None, dscp: Some(63) }, Vec::new());
+    for action in actions.flatten() {
+        match action {
+            Action::SetField(Oxm::IpDscp(dscp)) => reach.dscp = Some(*dscp),
+            Action::SetQueue(queue) => reach.set_queue = Some(*queue),
+            Action::Output { .. } => outputs.push(reach),
+            other => panic!("entries of flows have no {other:?}"),
+        }
+    }
+    outputs
+}
+
+#[test]
+fn entries_of_admitted_flows_use_the_marks_of_the_model_and_no_others() {
+    for kind in [Kind::SetQueue, Kind::Dscp, Kind::Both] {
+        let of_model = model(kind);
+        let text = NETWORK.replace("ovs-netdev", "the-model");
+        let network = NetworkFile::parse("network.toml", &text, |_| Ok(of_model.clone()));
+        let network = Some(network.unwrap_or_else(|error| panic!("{error}")));
+        let mut site = Site::with(Config { network, ..Config::default() }, 2, &line(2));
+        let (pair, _, _) = site.pair(0, "Camera", 0);
+        site.run(1_000);
+        assert!(site.is_admitted(pair), "{kind:?}: {:?}", site.fabric.events);
+        for dpid in [1, 2] {
+            let entries = site.entries(dpid);
+            assert!(!entries.is_empty(), "{kind:?}: switch {dpid} has the flow");
+            for mark in entries.iter().flat_map(|entry| marks(&entry.instructions)) {
+                // A class without a DSCP has 0, so that a mark of the host's own is no admission.
+                let is_of = |queue: &takt_sdn::model::Queue| {
+                    (queue.reach.set_queue, queue.reach.dscp.unwrap_or(0)) == (mark.set_queue, mark.dscp.unwrap_or(63))
+                };
+                assert!(of_model.queues.iter().any(is_of), "{kind:?} at switch {dpid}: {mark:?}");
+            }
+        }
+    }
+}
