@@ -25,8 +25,9 @@ pub const LEN_MIN: usize = 60;
 const PORT: u16 = 9;
 const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const DESTINATION: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-/// A sender that is earlier than this waits; it polls otherwise.
-const NAP: Duration = Duration::from_micros(200);
+/// A sender that is earlier than this sleeps for as long; it polls otherwise. One that always polled would be throttled at a real-time priority,
+/// with all others of its processor.
+const NAP: Duration = Duration::from_micros(50);
 /// How often the channel is looked after.
 const IDLE: Duration = Duration::from_millis(500);
 /// A frame that has not come after this time is lost.
