@@ -126,6 +126,14 @@ fn failure(error: QueueError) -> Error {
 
 impl Options {
     fn agent(&self) -> Result<Agent> {
+        if let (By::Tc, Some(Ovsdb::Tcp(address))) = (self.by, &self.ovsdb)
+            && !address.ip().is_loopback()
+        {
+            let what = format!(
+                "--ovsdb tcp:{address} is another host, and tc makes queues on this one: run it there, or use --by ovsdb"
+            );
+            return Err(Error::Usage(what));
+        }
         let network = NetworkFile::load(&self.network).map_err(|error| Error::Usage(error.to_string()))?;
         let connection = match &self.ovsdb {
             None => None,

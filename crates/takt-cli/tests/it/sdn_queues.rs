@@ -189,6 +189,7 @@ fn queues_without_a_port_or_a_way_say_what_is_missing() {
         ("", "no port of this host"),
         ("--by ovsdb", "--by ovsdb needs --ovsdb"),
         ("--ovsdb unix:/nowhere/db.sock", "connect to /nowhere/db.sock"),
+        ("--ovsdb tcp:192.0.2.1:6640", "is another host"),
         ("--port 0000000000000001:2=takt-none0", "takt-none0 (port 2 of switch 0000000000000001)"),
     ] {
         let (text, code) =
