@@ -3,7 +3,9 @@
 use takt_bench::Result;
 use takt_sdn::api::service::Status;
 use takt_sdn::api::what_if::Verdict;
-use takt_sdn::view::{Decision, FlowTraffic, Hop, Isolation, Pair, Place, Port, Registration, Remedies, Traffic, View};
+use takt_sdn::view::{
+    Decision, FlowTraffic, Hop, HostLimit, Isolation, Pair, Place, Port, Registration, Remedies, Traffic, View,
+};
 
 use crate::output::outln;
 
@@ -82,12 +84,15 @@ fn port(port: &Port) -> Result<()> {
     let use_of = port.rate_bps.zip(port.admitted_ppm);
     let use_of =
         use_of.map_or_else(String::new, |(bps, ppm)| format!(", {}, {:.1} % admitted", rate(bps), ppm as f64 / 1e4));
+    let limit = port.host_limit.as_ref().map_or_else(String::new, |HostLimit { packets_per_s, packets_dropped }| {
+        format!(", {packets_per_s} packets/s to hosts, {packets_dropped} dropped")
+    });
     let measured = port.traffic.as_ref().map_or_else(String::new, |traffic| {
         let share = traffic.sent_ppm.map_or_else(|| sent(&traffic.sent), |ppm| format!("{:.1} %", ppm as f64 / 1e4));
         let drops = dropped(&traffic.sent).map_or_else(String::new, |drops| format!(", {drops} dropped"));
         format!(", {share} sent{drops}, {} received", sent(&traffic.received))
     });
-    outln!("    port {:<5} {:<16} {}{peer}{use_of}{measured}", port.number, port.name, port.role.name())?;
+    outln!("    port {:<5} {:<16} {}{peer}{use_of}{limit}{measured}", port.number, port.name, port.role.name())?;
     let is_used = |frames: Option<u64>| frames.is_some_and(|frames| frames > 0);
     for queue in &port.queues {
         let traffic = queue.traffic.as_ref().filter(|traffic| is_used(traffic.frames));

@@ -108,6 +108,18 @@ fn ports(page: &mut Page, view: &View) {
             page.sample("port_admitted_ratio", &[("datapath_id", &switch.datapath_id), ("port", &number)], ratio(ppm));
         }
     }
+    page.describe(
+        "host_packets_dropped_total",
+        "counter",
+        "Packets to the hosts at a port beyond their limit, dropped.",
+    );
+    for (switch, port) in ports() {
+        if let Some(limit) = &port.host_limit {
+            let number = port.number.to_string();
+            let labels = [("datapath_id", switch.datapath_id.as_str()), ("port", &number)];
+            page.sample("host_packets_dropped_total", &labels, limit.packets_dropped);
+        }
+    }
     page.describe("queue_bound_seconds", "gauge", "Longest time of frames of admitted flows in a queue, as budgeted.");
     for (switch, port) in ports() {
         for queue in &port.queues {

@@ -8,16 +8,17 @@ use takt_wire::qos::ReliabilityKind;
 use takt_wire::{GuidPrefix, Locator, VendorId};
 
 use super::registration::is_registered;
-use super::{Controller, Event, FlowKey};
+use super::{Controller, Event, FlowKey, rules};
 use crate::PortRef;
 use crate::admission::{Admission, Application, End, Outcome, Presence, Sibling, port_of};
 use crate::devices;
 use crate::discovery::{Pair, PairView};
-use crate::forwarding::rules::{Kind, Rules};
+use crate::forwarding::rules::Kind;
 use crate::frame::MacAddress;
 use crate::model::{Egress, HostId};
 use crate::rules::{Entry, Selector};
 use crate::schedule::{PairStages, trailer_len};
+use crate::topology::Role;
 
 /// Products whose writers serve a reader by unicast as long as no other one announces its group.
 const UNICAST_TO_ONE: [VendorId; 3] = [VendorId::TAKT, VendorId::CYCLONE, VendorId::EPROSIMA];
@@ -373,9 +374,9 @@ impl Controller {
     /// The entries of admitted flows in a switch, and all its meters.
     pub(super) fn want_admitted(&mut self, dpid: u64) {
         let (mut flows, mut meters) = self.entries_of_earlier_run(dpid);
-        let ports: Vec<u32> = self.topology.ports(dpid).map(|(port, _)| port.number).collect();
+        let ports: Vec<(u32, Role)> = self.topology.ports(dpid).map(|(port, role)| (port.number, role)).collect();
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
-        let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
+        let rules = rules(&self.config, switch.has_meters, &switch.limits);
         let own = self.admission.iter().flat_map(|admission| admission.meters(dpid));
         meters.extend(rules.meters(&ports));
         // A meter of the earlier run stays as it is until all pairs that share it are admitted again.

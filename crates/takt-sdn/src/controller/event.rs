@@ -215,6 +215,15 @@ pub enum Event {
         /// Its topic.
         topic: String,
     },
+    /// Hosts with a limit are sent more packets without admission than that: a meter began to drop them.
+    HostOverload {
+        /// The switch.
+        dpid: u64,
+        /// The port of the hosts; `None` if the packets go to groups.
+        port: Option<u32>,
+        /// Packets dropped since the last reading of the meter.
+        dropped: u64,
+    },
     /// Floods follow these links.
     Tree(BTreeSet<forwarding::Link>),
     /// A host appeared.
@@ -291,6 +300,10 @@ pub struct Counters {
     pub unsent: u64,
     /// Frames of control traffic beyond the allowance of their port, which went in the lowest class.
     pub control_excess: u64,
+    /// Packets to hosts with limits that meters dropped.
+    pub host_excess: u64,
+    /// Frames to hosts with limits that the controller did not send since its share was used up.
+    pub host_excess_of_controller: u64,
     /// Frames that the controller did not forward since the policy of isolation denies them.
     pub isolated: u64,
     /// Filters between participants that found no room.
@@ -359,6 +372,16 @@ impl fmt::Display for Event {
                 }
             }
             Self::RegistrationGone { id, topic } => write!(f, "registration {id} ({}) is gone", topic.escape_debug()),
+            Self::HostOverload { dpid, port: Some(port), dropped } => {
+                let at = PortRef::new(*dpid, *port);
+                write!(f, "overload of the hosts at {at}: {dropped} packets beyond their limit dropped")
+            }
+            Self::HostOverload { dpid, port: None, dropped } => {
+                write!(
+                    f,
+                    "overload of hosts at switch {dpid:016x}: {dropped} packets to groups beyond their limit dropped"
+                )
+            }
             Self::Tree(links) => write!(f, "floods follow {} links", links.len()),
             Self::HostFound { host, at } => write!(f, "host {host} at {at}"),
             Self::HostMoved { host, from, to } => write!(f, "host {host} moved from {from} to {to}"),

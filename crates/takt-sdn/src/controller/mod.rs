@@ -21,6 +21,7 @@ mod interception;
 mod isolation;
 mod latency;
 mod outgoing;
+mod overload;
 mod packets;
 mod registration;
 mod restore;
@@ -44,6 +45,7 @@ use takt_wire::{Guid, GuidPrefix};
 pub use self::event::{Config, Counters, Event, SlowStage};
 use self::interception::SharedPort;
 use self::outgoing::Shapers;
+use self::overload::Overloads;
 use self::registration::Registrations;
 use self::restore::{HostRecord, Restoration};
 use self::session::{Progress, Session};
@@ -57,11 +59,12 @@ use crate::admission::Admission;
 use crate::devices::{Devices, HostId};
 use crate::discovery::Interceptor;
 use crate::forwarding::membership::Membership;
-use crate::forwarding::rules::{COOKIE, COOKIE_MASK, FLOOD_GROUP, Kind, Rules, TABLES, host_of};
+use crate::forwarding::rules::{COOKIE, COOKIE_MASK, FLOOD_GROUP, Kind, Rules, host_of};
 use crate::forwarding::{Link, next_hops, spanning_tree};
 use crate::frame::membership::queries;
 use crate::frame::{Frame, MacAddress};
 use crate::isolation::Filter;
+use crate::model::HostLimit;
 use crate::topology::{Key, PortDescription, Role, Topology};
 
 /// A connection of the runtime.
@@ -77,6 +80,10 @@ struct Switch {
     connection: Option<ConnectionId>,
     sync: Sync,
     has_meters: bool,
+    /// Limits of the hosts at its ports; none without meters.
+    limits: BTreeMap<u32, HostLimit>,
+    /// What its meters say.
+    overloads: Overloads,
     /// Hosts that may send, and their ports.
     sources: BTreeMap<HostId, u32>,
     /// Hosts that rules lead to, and the ports that they use.
@@ -374,8 +381,8 @@ impl Controller {
             Some(format!("a switch with the datapath id {dpid:016x} is connected already"))
         } else if features.auxiliary != 0 {
             Some("auxiliary connections are not used".to_owned())
-        } else if features.n_tables < TABLES {
-            Some(format!("switch {dpid:016x} has {} tables; {TABLES} are needed", features.n_tables))
+        } else if features.n_tables < self.tables() {
+            Some(format!("switch {dpid:016x} has {} tables; {} are needed", features.n_tables, self.tables()))
         } else {
             None
         };
@@ -534,23 +541,26 @@ impl Controller {
     /// Frames of known groups go to those who receive them, along the tree.
     fn want_groups(&mut self) {
         self.are_members_stale = true;
-        let mut rules: BTreeMap<u64, Vec<FlowMod>> = self.switches.keys().map(|dpid| (*dpid, Vec::new())).collect();
+        let mut wanted: BTreeMap<u64, Vec<FlowMod>> = self.switches.keys().map(|dpid| (*dpid, Vec::new())).collect();
         for group in self.membership.groups().collect::<Vec<_>>() {
             let Some(receivers) = self.membership.receivers(group) else { continue };
-            let mut ports: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
+            let [mut links, mut edges] = [(); 2].map(|()| BTreeMap::<u64, BTreeSet<u32>>::new());
             let dpids: BTreeSet<u64> = receivers.iter().map(|at| at.dpid).collect();
             for (dpid, port) in dpids.iter().flat_map(|dpid| next_hops(&self.active, *dpid, |_| true)) {
-                ports.entry(dpid).or_default().insert(port);
+                links.entry(dpid).or_default().insert(port);
             }
             for at in receivers {
-                ports.entry(at.dpid).or_default().insert(at.port);
+                edges.entry(at.dpid).or_default().insert(at.port);
             }
-            let id = HostId { vlan: 0, mac: group };
-            for (dpid, rules) in &mut rules {
-                rules.push(Rules::multicast(id, ports.get(dpid).unwrap_or(&BTreeSet::new())));
+            let (id, none) = (HostId { vlan: 0, mac: group }, BTreeSet::new());
+            for (dpid, wanted) in &mut wanted {
+                let Some(switch) = self.switches.get(dpid) else { continue };
+                let rules = rules(&self.config, switch.has_meters, &switch.limits);
+                let [links, edges] = [&links, &edges].map(|ports| ports.get(dpid).unwrap_or(&none));
+                wanted.extend(rules.multicast(id, links, edges));
             }
         }
-        for (dpid, rules) in rules {
+        for (dpid, rules) in wanted {
             if let Some(switch) = self.switches.get_mut(&dpid) {
                 switch.sync.want_all(Kind::Multicast.cookie(), rules);
             }
@@ -627,9 +637,11 @@ impl Controller {
         let ends = self.active.iter().flat_map(|(a, b)| [a, b]);
         let tree: BTreeSet<u32> = ends.filter(|end| end.dpid == dpid).map(|end| end.port).collect();
         let metatraffic = self.metatraffic.values().flatten().copied().collect();
+        let limits = self.host_limits(dpid);
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
-        let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
-        switch.sync.want_group(rules.flood_group(&ports, &tree));
+        switch.limits = if switch.has_meters { limits } else { BTreeMap::new() };
+        let rules = rules(&self.config, switch.has_meters, &switch.limits);
+        rules.flood_groups(&ports, &tree).into_iter().for_each(|group| switch.sync.want_group(group));
         switch.sync.want_all(Kind::Base.cookie(), rules.base(&self.discovery_ports, &metatraffic));
         switch.sync.want_all(Kind::Isolation.cookie(), rules.isolation(&self.filters));
         switch.sync.want_all(Kind::Topology.cookie(), rules.topology(&ports, &tree));
@@ -670,22 +682,23 @@ impl Controller {
 
     fn want_route(&mut self, dpid: u64, host: HostId, port: u32) {
         let limit = self.config.forwarding.rules;
+        let is_last = self.devices.get(host).is_some_and(|host| host.at == PortRef::new(dpid, port));
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let is_full = switch.routes.len() + switch.sources.len() >= limit;
         if is_full && !switch.routes.contains_key(&host) {
             self.counters.no_room_for_rule += 1;
             return;
         }
-        let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
-        switch.sync.want(rules.route(host, port));
+        let rules = rules(&self.config, switch.has_meters, &switch.limits);
+        switch.sync.want(rules.route(host, port, is_last));
         switch.routes.insert(host, port);
     }
 
     fn drop_route(&mut self, dpid: u64, host: HostId) {
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
-        let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
+        let rules = rules(&self.config, switch.has_meters, &switch.limits);
         if let Some(port) = switch.routes.remove(&host) {
-            switch.sync.drop_flow(&FlowKey::of(&rules.route(host, port)));
+            switch.sync.drop_flow(&FlowKey::of(&rules.route(host, port, false)));
         }
     }
 
@@ -698,7 +711,7 @@ impl Controller {
             self.counters.no_room_for_rule += 1;
             return;
         }
-        let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
+        let rules = rules(&self.config, switch.has_meters, &switch.limits);
         switch.sync.want(rules.source(host, at.port));
         switch.sources.insert(host, at.port);
         self.devices.set_active(now, host, true);
@@ -710,7 +723,7 @@ impl Controller {
         for dpid in dpids {
             self.drop_route(dpid, host);
             let Some(switch) = self.switches.get_mut(&dpid) else { continue };
-            let rules = Rules { config: &self.config.forwarding, has_meters: switch.has_meters };
+            let rules = rules(&self.config, switch.has_meters, &switch.limits);
             if let Some(port) = switch.sources.remove(&host) {
                 switch.sync.drop_flow(&FlowKey::of(&rules.source(host, port)));
             }
@@ -763,6 +776,11 @@ impl Controller {
         }
         self.want_static(dpid);
     }
+}
+
+/// Builds the rules of a switch.
+fn rules<'a>(config: &'a Config, has_meters: bool, limits: &'a BTreeMap<u32, HostLimit>) -> Rules<'a> {
+    Rules { config: &config.forwarding, has_meters, limits }
 }
 
 /// A port of a switch; `None` for a reserved one, as that of the switch itself.

@@ -2,7 +2,8 @@
 //!
 //! Control traffic is LLDP, ARP, neighbour discovery, IGMP, MLD and DDS discovery. The model of the switch names its class, and the
 //! [`Allowance`] of the port limits its rate there. Frames above the allowance are sent in the lowest class, so that a flood of one host takes no
-//! bandwidth from admitted flows. Without a description of the network there are no classes.
+//! bandwidth from admitted flows. At a port of hosts with a limit, frames in the lowest class are dropped beyond the share of the controller, but
+//! for LLDP. Without a description of the network there are no classes.
 
 use std::collections::BTreeMap;
 
@@ -17,31 +18,44 @@ use super::packets::neighbour_of;
 use crate::PortRef;
 use crate::frame::membership::statements;
 use crate::frame::{EtherType, Frame, LLDP, Network, with_dscp};
-use crate::model::{Allowance, Cause, Egress, Reach};
+use crate::model::{Allowance, Cause, Egress, Reach, Share};
 
 /// The use of each allowance, by the generic cell rate algorithm (GCRA).
 #[derive(Default)]
 pub(super) struct Shapers {
     /// The theoretical arrival time of the next frame, ns.
     due: BTreeMap<(PortRef, Cause), u64>,
+    /// The same of the share of hosts with limits.
+    hosts: BTreeMap<PortRef, u64>,
+}
+
+/// Counts a frame, if `burst` frames at once and one each `period_ns` leave room for it. Returns whether they do.
+fn take(now: Instant, due: &mut u64, period_ns: u64, burst: u64) -> bool {
+    let next = (*due).max(now.0);
+    let ahead = period_ns.saturating_mul(burst.saturating_sub(1));
+    let is_within = next - now.0 <= ahead;
+    if is_within {
+        *due = next.saturating_add(period_ns);
+    }
+    is_within
 }
 
 impl Shapers {
     /// Counts a frame against the allowance, if the allowance has room for it. Returns whether it has.
     fn take(&mut self, now: Instant, at: PortRef, cause: Cause, allowance: Allowance) -> bool {
-        let due = self.due.entry((at, cause)).or_default();
-        let next = (*due).max(now.0);
-        let ahead = allowance.period_ns.saturating_mul(allowance.burst - 1);
-        let is_within = next - now.0 <= ahead;
-        if is_within {
-            *due = next.saturating_add(allowance.period_ns);
-        }
-        is_within
+        take(now, self.due.entry((at, cause)).or_default(), allowance.period_ns, allowance.burst)
+    }
+
+    /// Counts a frame in the lowest class against the share of the hosts at a port, if the share has room for it. Returns whether it has.
+    pub(super) fn take_of_host(&mut self, now: Instant, at: PortRef, share: Share) -> bool {
+        let period_ns = 1_000_000_000_u64.div_ceil(u64::from(share.rate.max(1)));
+        take(now, self.hosts.entry(at).or_default(), period_ns, share.burst.into())
     }
 
     /// Forgets ports that were removed.
     pub(super) fn retain(&mut self, is_known: impl Fn(PortRef) -> bool) {
         self.due.retain(|(at, _), _| is_known(*at));
+        self.hosts.retain(|at, _| is_known(*at));
     }
 }
 
@@ -81,7 +95,9 @@ impl Controller {
             match cause.and_then(|cause| self.control_class(PortRef::new(dpid, *port), cause)) {
                 // All ports of a switch have the same class for control traffic.
                 Some(reach) => classed.get_or_insert((reach, Vec::new())).1.push(*port),
-                None => others.push(*port),
+                // LLDP is rare, and shows that a port leads to a switch.
+                None if cause == Some(Cause::Probe) || self.has_share(PortRef::new(dpid, *port)) => others.push(*port),
+                None => {}
             }
         }
         if let Some((reach, ports)) = classed {

@@ -19,7 +19,7 @@ use crate::PortRef;
 use crate::admission::{Admission, FIRST_METER};
 use crate::devices::{HostId, Vlan};
 use crate::discovery::{Pair, pair_key, pair_of_key};
-use crate::forwarding::rules::Kind;
+use crate::forwarding::rules::{Kind, meter};
 use crate::frame::MacAddress;
 use crate::store::{Records, of_kind, record};
 use crate::topology::Role;
@@ -170,7 +170,7 @@ impl Controller {
         let (Some(_), Some(switch)) = (&self.restoration, self.switches.get(&dpid)) else { return none() };
         let tables = switch.sync.actual();
         let flows = tables.flows.iter().filter(|(_, flow)| flow.cookie == Kind::Admitted.cookie());
-        let meters = tables.meters.range(FIRST_METER..);
+        let meters = tables.meters.range(FIRST_METER..meter::HOSTS);
         (
             flows.map(|(key, flow)| (key.clone(), flow.clone())).collect(),
             meters.map(|(id, meter)| (*id, meter.clone())).collect(),

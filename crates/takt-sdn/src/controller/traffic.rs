@@ -169,7 +169,10 @@ impl Controller {
         match polled {
             Polled::Ports(ports) => self.read_ports(now, dpid, &ports),
             Polled::Queues(queues) => self.read_queues(now, dpid, &queues),
-            Polled::Meters(meters) => self.read_meters(now, dpid, &meters),
+            Polled::Meters(meters) => {
+                self.read_meters(now, dpid, &meters);
+                self.follow_overloads(dpid, &meters);
+            }
             Polled::Failed => self.counters.polls_failed += 1,
         }
     }

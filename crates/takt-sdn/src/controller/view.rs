@@ -8,11 +8,12 @@ use takt_wire::discovery::HostStages;
 use takt_wire::qos::ReliabilityKind;
 
 use super::registration::Entry;
-use super::{Controller, Standing};
+use super::{Controller, Standing, Switch};
 use crate::PortRef;
 use crate::admission::Progress;
 use crate::contract::{Contract, Source};
 use crate::discovery::{Pair, PairView};
+use crate::forwarding::rules::meter;
 use crate::model::{Egress, Snapshot};
 use crate::registration::{RegistrationId, State};
 use crate::schedule::{PairStages, Scheduler};
@@ -145,6 +146,9 @@ impl Controller {
             groups: tables.map_or(0, |tables| tables.groups.len()),
             meters: tables.map_or(0, |tables| tables.meters.len()),
             refused_entries: switch.map_or(0, |switch| switch.sync.refused_len()),
+            group_packets_dropped: switch
+                .filter(|switch| !switch.limits.is_empty())
+                .map(|switch| switch.overloads.dropped(meter::GROUPS)),
             ports: self
                 .topology
                 .ports(dpid)
@@ -339,6 +343,8 @@ impl Controller {
             own.discovery,
             own.unsent,
             own.control_excess,
+            own.host_excess,
+            own.host_excess_of_controller,
             own.isolated,
             own.filters_without_room,
             own.no_room_for_rule,
@@ -427,8 +433,16 @@ impl Controller {
             },
             rate_bps: described.as_ref().map(|(rate_bps, ..)| *rate_bps),
             admitted_ppm: described.as_ref().map(|(_, _, (share_ppm, _))| *share_ppm),
+            host_limit: self.switches.get(&dpid).and_then(|switch| limit_view(switch, port.number, role)),
             queues: queues.collect(),
             traffic: self.port_traffic(at, described.as_ref().map(|(rate_bps, ..)| *rate_bps)),
         }
     }
+}
+
+/// The limit of the hosts at a port, and what is beyond it.
+fn limit_view(switch: &Switch, port: u32, role: Role) -> Option<view::HostLimit> {
+    let limit = switch.limits.get(&port).filter(|_| role == Role::Edge)?;
+    let packets_dropped = switch.overloads.dropped(meter::of_hosts(port));
+    Some(view::HostLimit { packets_per_s: limit.packets_per_s(), packets_dropped })
 }

@@ -2,7 +2,9 @@
 //!
 //! Table 0 decides what may enter, table 1 clears the DSCP if classes are for admitted flows alone, table 2 decides where frames go, table 3
 //! limits what goes to the controller: each port has a meter of its own, so that a flood of one host there delays no frame of other ports. Frames that
-//! no rule of table 2 matches share one meter for all ports of a switch. Priorities between [`RESERVED_PRIORITY`] and [`LINK_PRIORITY`] of table 0 are
+//! no rule of table 2 matches share one meter for all ports of a switch. Table 4 limits the copies of frames to groups that hosts with a
+//! [`HostLimit`] get: OpenFlow 1.3 has no meter in a bucket, so that such a frame leaves by all other ports first, and what
+//! the meter of the entry in table 4 drops reaches none of these hosts. Priorities between [`RESERVED_PRIORITY`] and [`LINK_PRIORITY`] of table 0 are
 //! left to rules for admitted flows. Every rule has a cookie of [`COOKIE`]; its kind is in the next octet.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +22,7 @@ use super::Config;
 use crate::devices::HostId;
 use crate::frame::lldp::NEAREST_BRIDGE;
 use crate::isolation::Filter;
+use crate::model::{HostLimit, Share};
 use crate::topology::Role;
 
 /// The upper 16 bits of every cookie.
@@ -61,7 +64,9 @@ pub const MARKING: u8 = 1;
 pub const FORWARDING: u8 = 2;
 /// The table that limits what hosts send to the controller, port by port.
 pub const CONTROL: u8 = 3;
-/// Tables that a switch needs.
+/// The table that limits what hosts get of frames to groups.
+pub const DELIVERY: u8 = 4;
+/// Tables that a switch needs; one more if hosts have limits.
 pub const TABLES: u8 = 4;
 
 /// LLDP, and addresses that bridges do not forward (table 0).
@@ -83,17 +88,31 @@ const PORT_PRIORITY: u16 = 10_000;
 
 /// The group of each switch that floods along the tree.
 pub const FLOOD_GROUP: u32 = 0x544b_0001;
+/// The group of each switch that floods to hosts with limits.
+pub const LIMITED_GROUP: u32 = 0x544b_0002;
 
-/// Meters of packets to the controller.
-mod meter {
+/// Meters of packets to the controller, and of packets to hosts with limits.
+pub mod meter {
+    /// LLDP from ports that lead to switches.
     pub const LLDP_OF_LINKS: u32 = 1;
+    /// Frames that no rule of table 2 matches.
     pub const MISS: u32 = 2;
+    /// Copies of frames to groups, to all hosts with limits at the switch.
+    pub const GROUPS: u32 = 3;
+    /// Frames to the hosts of a port begin here, above all meters of admitted flows. Open vSwitch has 0x40000 meters.
+    pub const HOSTS: u32 = 0x3_0000;
+    const HOST_PORT_MAX: u32 = 0xffff;
     /// The first one of a port.
     const PORTS: u32 = 16;
 
     /// The meter of a port. Ports with large numbers share that of [`MISS`]; the ids of meters of admitted flows begin behind the others.
     pub fn of_port(port: u32) -> u32 {
         if port < crate::admission::FIRST_METER - PORTS { PORTS + port } else { MISS }
+    }
+
+    /// The meter of the frames to the hosts of a port. Ports with numbers of 65,535 and above share one.
+    pub fn of_hosts(port: u32) -> u32 {
+        HOSTS + port.min(HOST_PORT_MAX)
     }
 }
 
@@ -119,6 +138,8 @@ pub struct Rules<'a> {
     pub config: &'a Config,
     /// Whether the switch has meters.
     pub has_meters: bool,
+    /// Limits of the hosts at ports. Those of ports that lead to switches do not count.
+    pub limits: &'a BTreeMap<u32, HostLimit>,
 }
 
 fn base(kind: Kind, table: u8, priority: u16, matching: Vec<Oxm>, instructions: Vec<Instruction>) -> FlowMod {
@@ -147,20 +168,35 @@ impl Rules<'_> {
         instructions
     }
 
-    /// Meters of packets to the controller, for a switch with these ports.
-    pub fn meters(&self, ports: &[u32]) -> BTreeMap<u32, MeterMod> {
+    /// Meters of packets to the controller and to hosts with limits, for a switch with these ports.
+    pub fn meters(&self, ports: &[(u32, Role)]) -> BTreeMap<u32, MeterMod> {
         if !self.has_meters {
             return BTreeMap::new();
         }
         let rates = &self.config.rates;
-        let of_ports = ports.iter().map(|port| (meter::of_port(*port), rates.port));
+        let of_ports = ports.iter().map(|(port, _)| (meter::of_port(*port), rates.port));
         let others = [(meter::LLDP_OF_LINKS, rates.lldp_of_links), (meter::MISS, rates.miss)];
-        let flags = meter_flags::PKTPS | meter_flags::BURST;
-        let of = |(meter, rate): (u32, u32)| {
-            let bands = vec![Band::Drop { rate, burst: rate }];
-            (meter, MeterMod { command: MeterCommand::Add, flags, meter, bands })
+        let to_controller = of_ports.chain(others).map(|(meter, rate)| (meter, Share { rate, burst: rate }, 0));
+        let to_hosts = self.limits.iter().map(|(port, limit)| (meter::of_hosts(*port), limit.unicast()));
+        let to_groups = self.group_share(ports).map(|share| (meter::GROUPS, share));
+        // Of several ports with one meter the last counts; the lowest limit is to.
+        let mut limited: Vec<(u32, Share)> = to_hosts.chain(to_groups).collect();
+        limited.sort_by_key(|(meter, share)| (*meter, std::cmp::Reverse(share.rate)));
+        let limited = limited.into_iter().map(|(meter, share)| (meter, share, meter_flags::STATS));
+        let of = |(meter, Share { rate, burst }, more): (u32, Share, u16)| {
+            let flags = meter_flags::PKTPS | meter_flags::BURST | more;
+            (meter, MeterMod { command: MeterCommand::Add, flags, meter, bands: vec![Band::Drop { rate, burst }] })
         };
-        of_ports.chain(others).map(of).collect()
+        to_controller.chain(limited).map(of).collect()
+    }
+
+    /// The least share of copies among the hosts with limits; of ports that lead to no host, if there is none: a meter that
+    /// rules name is not deleted.
+    fn group_share(&self, ports: &[(u32, Role)]) -> Option<Share> {
+        let is_edge = |port: u32| ports.contains(&(port, Role::Edge));
+        let least = |limits: &mut dyn Iterator<Item = &HostLimit>| limits.min().map(|limit| limit.groups());
+        let mut of_hosts = self.limits.iter().filter(|(port, _)| is_edge(**port)).map(|(_, limit)| limit);
+        least(&mut of_hosts).or_else(|| least(&mut self.limits.values()))
     }
 
     /// Rules that do not depend on links or hosts. The datagrams to the UDP ports `discovery` go to the controller, and those to the
@@ -175,7 +211,7 @@ impl Rules<'_> {
             base(kind, ADMISSION, RESERVED_PRIORITY - 1, vec![reserved], vec![]),
             base(kind, ADMISSION, 0, vec![], limited()),
             base(kind, MARKING, 0, vec![], vec![Instruction::GotoTable(FORWARDING)]),
-            base(kind, FORWARDING, FLOOD_PRIORITY, vec![group_addresses()], apply(vec![Action::Group(FLOOD_GROUP)])),
+            base(kind, FORWARDING, FLOOD_PRIORITY, vec![group_addresses()], self.flood()),
             base(kind, FORWARDING, 0, vec![], self.to_controller(meter::MISS)),
             base(kind, CONTROL, 0, vec![], self.to_controller(meter::MISS)),
         ];
@@ -210,6 +246,21 @@ impl Rules<'_> {
         rules
     }
 
+    /// A frame to a group goes along the tree and to hosts without limits, then to those with limits.
+    fn flood(&self) -> Vec<Instruction> {
+        let mut instructions = apply(vec![Action::Group(FLOOD_GROUP)]);
+        if !self.limits.is_empty() {
+            instructions.push(Instruction::GotoTable(DELIVERY));
+        }
+        instructions
+    }
+
+    /// A copy to hosts with limits.
+    fn delivery(kind: Kind, priority: u16, matching: Vec<Oxm>, actions: Vec<Action>) -> FlowMod {
+        let instructions = vec![Instruction::Meter(meter::GROUPS), Instruction::ApplyActions(actions)];
+        base(kind, DELIVERY, priority, matching, instructions)
+    }
+
     /// What the policy of isolation lets pass and drops.
     pub fn isolation(&self, filters: &[Filter]) -> Vec<FlowMod> {
         let rule = |filter: &Filter| {
@@ -230,6 +281,10 @@ impl Rules<'_> {
     pub fn topology(&self, ports: &[(u32, Role)], tree: &BTreeSet<u32>) -> Vec<FlowMod> {
         let kind = Kind::Topology;
         let mut rules = Vec::new();
+        if !self.limits.is_empty() {
+            let actions = vec![Action::Group(LIMITED_GROUP)];
+            rules.push(Self::delivery(kind, FLOOD_PRIORITY, vec![group_addresses()], actions));
+        }
         for (port, role) in ports {
             let in_port = Oxm::InPort(PortNo(*port));
             if !matches!(role, Role::Link(_)) {
@@ -249,12 +304,20 @@ impl Rules<'_> {
         rules
     }
 
-    /// The group that floods to edges and along the tree. A switch does not send to the port of ingress.
-    pub fn flood_group(&self, ports: &[(u32, Role)], tree: &BTreeSet<u32>) -> GroupMod {
-        let is_in = |(port, role): &&(u32, Role)| *role == Role::Edge || tree.contains(port);
+    /// The groups that flood: along the tree and to edges, and to edges with limits. A switch does not send to the port of ingress.
+    pub fn flood_groups(&self, ports: &[(u32, Role)], tree: &BTreeSet<u32>) -> Vec<GroupMod> {
+        let edges = ports.iter().filter(|(_, role)| *role == Role::Edge).map(|(port, _)| *port);
+        let (limited, free): (Vec<u32>, Vec<u32>) = edges.partition(|port| self.limits.contains_key(port));
+        let along_tree = ports.iter().map(|(port, _)| *port).filter(|port| tree.contains(port));
+        let free: BTreeSet<u32> = free.into_iter().chain(along_tree).collect();
         let bucket = |port: u32| Bucket::new(vec![Action::output(PortNo(port))]);
-        let buckets = ports.iter().filter(is_in).map(|(port, _)| bucket(*port)).collect();
-        GroupMod::add(FLOOD_GROUP, GroupType::All, buckets)
+        let group =
+            |number, ports: Vec<u32>| GroupMod::add(number, GroupType::All, ports.into_iter().map(bucket).collect());
+        let mut groups = vec![group(FLOOD_GROUP, free.into_iter().collect())];
+        if !self.limits.is_empty() {
+            groups.push(group(LIMITED_GROUP, limited));
+        }
+        groups
     }
 
     /// A host may send from a port.
@@ -265,19 +328,33 @@ impl Rules<'_> {
         self.dynamic(base(Kind::Source, ADMISSION, SOURCE_PRIORITY, matching, enter))
     }
 
-    /// Frames to a host leave by a port.
-    pub fn route(&self, host: HostId, port: u32) -> FlowMod {
+    /// Frames to a host leave by a port. `is_last` says whether the host is there.
+    pub fn route(&self, host: HostId, port: u32, is_last: bool) -> FlowMod {
         let matching = vec![Oxm::EthDst(MacAddress(host.mac.0).into()), Oxm::VlanVid(host.vlan.into())];
-        let output = apply(vec![Action::output(PortNo(port))]);
-        self.dynamic(base(Kind::Route, FORWARDING, ROUTE_PRIORITY, matching, output))
+        let mut instructions = apply(vec![Action::output(PortNo(port))]);
+        if is_last && self.limits.contains_key(&port) {
+            instructions.insert(0, Instruction::Meter(meter::of_hosts(port)));
+        }
+        self.dynamic(base(Kind::Route, FORWARDING, ROUTE_PRIORITY, matching, instructions))
     }
 
-    /// Frames to a multicast address leave by ports; without one, they are dropped.
-    pub fn multicast(group: HostId, ports: &BTreeSet<u32>) -> FlowMod {
-        let matching = vec![Oxm::EthDst(MacAddress(group.mac.0).into()), Oxm::VlanVid(group.vlan.into())];
-        let outputs: Vec<Action> = ports.iter().map(|port| Action::output(PortNo(*port))).collect();
-        let instructions = if outputs.is_empty() { Vec::new() } else { apply(outputs) };
-        base(Kind::Multicast, FORWARDING, MULTICAST_PRIORITY, matching, instructions)
+    /// Frames to a multicast address leave along the tree by `links`, and by `edges`; without a port, they are dropped.
+    pub fn multicast(&self, group: HostId, links: &BTreeSet<u32>, edges: &BTreeSet<u32>) -> Vec<FlowMod> {
+        let matching = || vec![Oxm::EthDst(MacAddress(group.mac.0).into()), Oxm::VlanVid(group.vlan.into())];
+        let (limited, free): (Vec<u32>, Vec<u32>) = edges.iter().partition(|port| self.limits.contains_key(port));
+        let free: BTreeSet<u32> = free.into_iter().chain(links.iter().copied()).collect();
+        let output = |port: u32| Action::output(PortNo(port));
+        let outputs: Vec<Action> = free.into_iter().map(output).collect();
+        let mut instructions = if outputs.is_empty() { Vec::new() } else { apply(outputs) };
+        if limited.is_empty() {
+            return vec![base(Kind::Multicast, FORWARDING, MULTICAST_PRIORITY, matching(), instructions)];
+        }
+        instructions.push(Instruction::GotoTable(DELIVERY));
+        let outputs = limited.into_iter().map(output).collect();
+        vec![
+            base(Kind::Multicast, FORWARDING, MULTICAST_PRIORITY, matching(), instructions),
+            Self::delivery(Kind::Multicast, MULTICAST_PRIORITY, matching(), outputs),
+        ]
     }
 
     fn dynamic(&self, rule: FlowMod) -> FlowMod {

@@ -12,8 +12,9 @@ use takt_wire::partition::partitions_match;
 use takt_wire::qos::Partition;
 use toml::Spanned;
 
+use super::host_limit::{PACKETS_PER_S_MAX, PACKETS_PER_S_MIN};
 use super::switch::{FILE_MAX, Text};
-use super::{HostId, HostInterface, ModelError, Network, SwitchModel};
+use super::{HostId, HostInterface, HostLimit, ModelError, Network, SwitchModel};
 use crate::PortRef;
 use crate::schedule::WireFormat;
 
@@ -32,13 +33,15 @@ struct SwitchEntry {
 #[serde(deny_unknown_fields)]
 struct PortEntry {
     datapath_id: Spanned<String>,
-    port: u32,
-    rate_bps: Spanned<u64>,
+    port: Spanned<u32>,
+    rate_bps: Option<Spanned<u64>>,
+    packets_per_s: Option<Spanned<u64>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct HostEntry {
+    packets_per_s: Option<Spanned<u64>>,
     queue_frames: Option<Spanned<u64>>,
     queue_octets: Option<Spanned<u64>>,
 }
@@ -69,7 +72,8 @@ struct SwitchRule {
 struct PortRule {
     pattern: Partition,
     port: u32,
-    rate_bps: u64,
+    rate_bps: Option<u64>,
+    limit: Option<HostLimit>,
 }
 
 /// What becomes of pairs without a contract whose datagrams no rule tells from those of a pair with one: they use its class and its meter.
@@ -89,6 +93,7 @@ pub struct NetworkFile {
     switches: Vec<SwitchRule>,
     ports: Vec<PortRule>,
     interface: HostInterface,
+    limit: Option<HostLimit>,
     /// Octets of a sample in one DATA, or in each DATA_FRAG.
     pub fragment_len: u64,
     /// Reliable writers send HEARTBEATs on their own no more often.
@@ -155,8 +160,18 @@ impl NetworkFile {
         }
         let mut ports = Vec::new();
         for entry in file.port.iter().map(Spanned::get_ref) {
-            let (pattern, rate_bps) = (pattern(&entry.datapath_id)?, positive(&entry.rate_bps, "rate_bps")?);
-            ports.push(PortRule { pattern, port: entry.port, rate_bps });
+            let rate_bps = entry.rate_bps.as_ref().map(|rate| positive(rate, "rate_bps")).transpose()?;
+            let limit = host_limit(&text, entry.packets_per_s.as_ref())?;
+            if rate_bps.is_none() && limit.is_none() {
+                let what = "expected rate_bps, packets_per_s, or both";
+                return Err(text.error(Some(entry.port.span()), "port", what));
+            }
+            ports.push(PortRule {
+                pattern: pattern(&entry.datapath_id)?,
+                port: *entry.port.get_ref(),
+                rate_bps,
+                limit,
+            });
         }
         let frames = optional(&file.host.queue_frames, "queue_frames", u64::MAX)?;
         let octets = optional(&file.host.queue_octets, "queue_octets", u64::MAX)?;
@@ -164,6 +179,7 @@ impl NetworkFile {
             switches,
             ports,
             interface: HostInterface { queues: vec![Depth { octets, frames }], foreign_frame_len: 1514 },
+            limit: host_limit(&text, file.host.packets_per_s.as_ref())?,
             fragment_len: optional(&file.fragment_len, "fragment_len", WireFormat::default().fragment_len)?,
             heartbeat_period_ns: optional(&file.heartbeat_period_ns, "heartbeat_period_ns", 100_000_000)?,
             without_contract: file.without_contract,
@@ -175,8 +191,22 @@ impl NetworkFile {
     }
 
     fn rate_bps(&self, at: PortRef) -> Option<u64> {
-        let own = self.ports.iter().find(|rule| rule.port == at.port && matches(&rule.pattern, at.dpid));
-        Some(own.map_or(self.switch(at.dpid)?.rate_bps, |rule| rule.rate_bps))
+        let own = self.rules_of(at).find_map(|rule| rule.rate_bps);
+        Some(own.unwrap_or(self.switch(at.dpid)?.rate_bps))
+    }
+
+    fn rules_of(&self, at: PortRef) -> impl Iterator<Item = &PortRule> {
+        self.ports.iter().filter(move |rule| rule.port == at.port && matches(&rule.pattern, at.dpid))
+    }
+
+    /// How many packets the hosts at a port receive without admission; `None` without a limit.
+    pub fn host_limit(&self, at: PortRef) -> Option<HostLimit> {
+        self.rules_of(at).find_map(|rule| rule.limit).or(self.limit)
+    }
+
+    /// Whether any port has such a limit.
+    pub fn has_host_limits(&self) -> bool {
+        self.limit.is_some() || self.ports.iter().any(|rule| rule.limit.is_some())
     }
 
     /// The model of a port's switch, and the port's rate in bit/s. `None`: no table describes the switch.
@@ -213,6 +243,15 @@ impl NetworkFile {
         }
         network
     }
+}
+
+/// A limit of packets per second.
+fn host_limit(text: &Text<'_>, value: Option<&Spanned<u64>>) -> Result<Option<HostLimit>, ModelError> {
+    let read = |value: &Spanned<u64>| {
+        let what = format!("expected {PACKETS_PER_S_MIN} to {PACKETS_PER_S_MAX} packets per second");
+        HostLimit::new(*value.get_ref()).ok_or_else(|| text.error(Some(value.span()), "packets_per_s", what))
+    };
+    value.map(read).transpose()
 }
 
 fn read(path: &Path) -> Result<String, ModelError> {
@@ -268,6 +307,20 @@ queue_frames = 1000
     }
 
     #[test]
+    fn limit_of_a_port_stands_above_that_of_all_hosts() {
+        let limit = |text: &str, at| parse(text).unwrap_or_else(|error| panic!("{error}")).host_limit(at);
+        let (one, other) = (PortRef::new(2, 1), PortRef::new(2, 2));
+        assert_eq!((limit(TEXT, one), limit(TEXT, other)), (None, None), "none is the default");
+        let all = format!("{TEXT}packets_per_s = 5_000\n");
+        assert_eq!((limit(&all, one), limit(&all, other)), (HostLimit::new(5_000), HostLimit::new(5_000)));
+        let own = all.replacen("rate_bps = 20_000_000", "packets_per_s = 800", 1);
+        assert_eq!((limit(&own, one), limit(&own, other)), (HostLimit::new(800), HostLimit::new(5_000)));
+        let nothing = TEXT.replacen("rate_bps = 20_000_000\n", "", 1);
+        let error = parse(&nothing).expect_err("the table says nothing");
+        assert!(error.to_string().contains("expected rate_bps, packets_per_s, or both"), "{error}");
+    }
+
+    #[test]
     fn errors_name_line_and_key() {
         let line_of = |text: &str, part: &str| text.lines().position(|line| line.contains(part)).expect("there") + 1;
         for (old, new, key) in [
@@ -278,6 +331,8 @@ queue_frames = 1000
             ("port = 1", "prot = 1", "prot"),
             ("queue_frames = 1000", "queue_frames = 0", "queue_frames"),
             ("fragment_len = 1300", "fragment_len = 0", "fragment_len"),
+            ("queue_frames = 1000", "packets_per_s = 39", "packets_per_s"),
+            ("rate_bps = 20_000_000", "packets_per_s = 2_000_000_000", "packets_per_s"),
         ] {
             let bad = TEXT.replacen(old, new, 1);
             let error = parse(&bad).expect_err(new);

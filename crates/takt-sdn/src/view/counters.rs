@@ -14,7 +14,7 @@ const fn counter(name: &'static str, help: &'static str) -> CounterDescription {
 }
 
 /// What a controller counts, in the order of `Controller::counter_values`.
-pub const COUNTERS: [CounterDescription; 45] = [
+pub const COUNTERS: [CounterDescription; 47] = [
     counter("packets", "Packets from switches."),
     counter("malformed_packets", "Packets from switches that are no frames, or were cut."),
     counter("ignored_packets", "Packets from ports that carry nothing yet, or from unknown switches."),
@@ -33,6 +33,8 @@ pub const COUNTERS: [CounterDescription; 45] = [
         "control_excess",
         "Frames of control traffic beyond the allowance of their port, sent in the lowest class.",
     ),
+    counter("host_excess", "Packets to hosts beyond their limit that meters of switches dropped."),
+    counter("host_excess_of_controller", "Frames to hosts beyond their limit that the controller did not send."),
     counter("isolated_frames", "Frames that the controller did not forward since the policy of isolation denies them."),
     counter("filters_without_room", "Filters of the policy of isolation between participants that found no room."),
     counter("rules_without_room", "Rules for hosts that did not fit."),

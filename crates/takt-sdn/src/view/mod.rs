@@ -152,6 +152,8 @@ pub struct Switch {
     pub meters: usize,
     /// Entries that it refused.
     pub refused_entries: usize,
+    /// Packets to groups, beyond the limits of its hosts, that it dropped; absent if no host has a limit.
+    pub group_packets_dropped: Option<u64>,
     /// Its ports.
     pub ports: Vec<Port>,
 }
@@ -199,11 +201,22 @@ pub struct Port {
     pub rate_bps: Option<u64>,
     /// What admitted flows take of the rate, in parts of a million.
     pub admitted_ppm: Option<u64>,
+    /// How many packets its hosts receive without admission; absent without a limit, and if the switch has no meters.
+    pub host_limit: Option<HostLimit>,
     /// Its queues with contracts, the most urgent first.
     pub queues: Vec<Queue>,
     /// What the switch counted; absent before it was read, and without a connection.
     #[serde(default)]
     pub traffic: Option<PortTraffic>,
+}
+
+/// How many packets hosts receive without admission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostLimit {
+    /// The limit of a second.
+    pub packets_per_s: u32,
+    /// Packets to their addresses that the switch dropped.
+    pub packets_dropped: u64,
 }
 
 /// A queue of a port.

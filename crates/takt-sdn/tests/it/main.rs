@@ -14,6 +14,7 @@ mod discovery_engines;
 mod discovery_network;
 mod endpoints;
 mod fabric;
+mod host_overload;
 mod isolation;
 mod multicast;
 mod open_vswitch;

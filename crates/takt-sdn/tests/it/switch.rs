@@ -1,4 +1,4 @@
-//! A simulated switch: OpenFlow's channel, two tables, groups and meters, executed on frames.
+//! A simulated switch: OpenFlow's channel, tables, groups and meters, executed on frames.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -38,10 +38,10 @@ pub struct SimulatedSwitch {
     pub rules: Vec<Rule>,
     pub groups: BTreeMap<u32, GroupMod>,
     pub meters: BTreeMap<u32, MeterMod>,
-    /// Packets of the current second that a meter let pass.
-    passed: BTreeMap<u32, (u64, u32)>,
-    /// Bits that meters of kilobits let pass now, and when that was.
+    /// Bits, or thousandths of packets, that meters let pass now, and when that was.
     buckets: BTreeMap<u32, (Instant, u64)>,
+    /// Tables that it says it has.
+    pub tables: u8,
     /// The most rules that it takes.
     pub room: usize,
     /// Whether it has the match on fragments.
@@ -73,8 +73,8 @@ impl SimulatedSwitch {
             rules: Vec::new(),
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
-            passed: BTreeMap::new(),
             buckets: BTreeMap::new(),
+            tables: 5,
             room: usize::MAX,
             has_fragments: true,
             packet_ins: 0,
@@ -88,7 +88,7 @@ impl SimulatedSwitch {
     }
 
     pub fn connect(&mut self, now: Instant) {
-        let features = Features { datapath: self.dpid, n_tables: 4, ..Features::default() };
+        let features = Features { datapath: self.dpid, n_tables: self.tables, ..Features::default() };
         let config = SwitchChannelConfig { versions: Versions::ALL, features, limits: Limits::default() };
         self.channel = Some(Switch::new(now, config));
     }
@@ -420,33 +420,20 @@ impl SimulatedSwitch {
         }
     }
 
-    /// Counts a frame at a meter; whether it passes.
+    /// A meter of packets per second or of kilobits per second: a bucket of its burst.
     fn passes(&mut self, now: Instant, meter: u32, len: usize) -> bool {
-        let passes = self.is_within(now, meter, len);
+        let config = self.meters.get(&meter).expect("a rule names it");
+        let [Band::Drop { rate, burst }] = config.bands.as_slice() else { panic!("a meter of one band") };
+        // Of bits in a kilobit, or of thousandths of a packet.
+        let cost = if config.flags & meter_flags::KBPS != 0 { len as u64 * 8 } else { 1000 };
+        let most = u64::from(*burst) * 1000;
+        let (before, filled) = self.buckets.get(&meter).copied().unwrap_or((now, most));
+        let filled = most.min(filled + (now.0 - before.0) * u64::from(*rate) / 1_000_000);
+        let left = filled.checked_sub(cost);
+        self.buckets.insert(meter, (now, left.unwrap_or(filled)));
         let [frames, octets, dropped] = self.metered.entry(meter).or_default();
-        (*frames, *octets, *dropped) = (*frames + 1, *octets + len as u64, *dropped + u64::from(!passes));
-        passes
-    }
-
-    /// A meter of packets per second, whose burst is a second, or of kilobits.
-    fn is_within(&mut self, now: Instant, meter: u32, len: usize) -> bool {
-        let Some(config) = self.meters.get(&meter) else { panic!("no meter {meter}") };
-        let [Band::Drop { rate, burst }] = config.bands.as_slice() else { panic!("{config:?}") };
-        if config.flags & meter_flags::KBPS != 0 {
-            let most = u64::from(*burst) * 1000;
-            let (before, bits) = self.buckets.get(&meter).copied().unwrap_or((now, most));
-            let filled = most.min(bits + (now.0 - before.0) * u64::from(*rate) / 1_000_000);
-            let left = filled.checked_sub(len as u64 * 8);
-            self.buckets.insert(meter, (now, left.unwrap_or(filled)));
-            return left.is_some();
-        }
-        let second = now.0 / 1_000_000_000;
-        let passed = self.passed.entry(meter).or_default();
-        if passed.0 != second {
-            *passed = (second, 0);
-        }
-        passed.1 += 1;
-        passed.1 <= *rate
+        (*frames, *octets, *dropped) = (*frames + 1, *octets + len as u64, *dropped + u64::from(left.is_none()));
+        left.is_some()
     }
 
     fn actions(
