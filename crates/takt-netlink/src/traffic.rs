@@ -39,6 +39,7 @@ const U32_SELECTOR: u16 = 5;
 const TERMINAL: u8 = 1;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
+const VLAN: u16 = 0x8100;
 /// Both headers have the DSCP in their first 32 bits.
 const IPV4_DSCP_SHIFT: u32 = 18;
 const IPV6_DSCP_SHIFT: u32 = 22;
@@ -213,16 +214,22 @@ impl Netlink {
         self.order(NEW_CLASS, NEW, &body)
     }
 
-    /// Sends IPv4 and IPv6 frames with a DSCP to a class: two filters of the kind u32 (tc-u32(8)). Frames with an 802.1Q tag are
-    /// not recognised.
+    /// Sends IPv4 and IPv6 frames with a DSCP to a class, without a tag or with one of 802.1Q: four filters of the kind u32 (tc-u32(8)).
+    ///
+    /// Behind a tag the version of IP is read from the packet: u32 counts from the network header, which is behind the tag of frames that packet
+    /// sockets send (since Linux 6.0) as of those whose tag is apart from the frame.
     ///
     /// # Errors
     /// `ENOENT`: this kernel has no u32. `EPERM`: not root.
     pub fn add_dscp_filter(&mut self, index: i32, parent: u32, dscp: u8, class: u32) -> io::Result<()> {
         let dscp = u32::from(dscp & 0x3f);
         // Filters of one protocol share a priority.
-        for (priority, protocol, shift) in [(1_u32, IPV4, IPV4_DSCP_SHIFT), (2, IPV6, IPV6_DSCP_SHIFT)] {
-            self.add_u32_filter(index, parent, priority, protocol, [0x3f << shift, dscp << shift], class)?;
+        for (priority, protocol, shift, version) in
+            [(1_u32, IPV4, IPV4_DSCP_SHIFT, 4_u32), (2, IPV6, IPV6_DSCP_SHIFT, 6)]
+        {
+            let [mask, value] = [0x3f << shift, dscp << shift];
+            self.add_u32_filter(index, parent, priority, protocol, [mask, value], class)?;
+            self.add_u32_filter(index, parent, 3, VLAN, [mask | 0xf << 28, value | version << 28], class)?;
         }
         Ok(())
     }

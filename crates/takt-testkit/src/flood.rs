@@ -41,23 +41,32 @@ impl Drop for Worker {
     }
 }
 
-/// Sends datagrams of 1,400 octets.
+/// Sends datagrams.
 pub struct Flood {
     worker: Worker,
     sent: Arc<AtomicU64>,
 }
 
 impl Flood {
-    /// Begins. `bits_per_second` counts the octets of the datagrams; what a delay of the thread kept back follows at once.
+    /// Begins, with datagrams of 1,400 octets. `bits_per_second` counts these octets; what a delay of the thread kept back follows at once.
     pub fn start(from: UdpSocket, to: SocketAddr, bits_per_second: u64) -> Self {
+        Self::start_with(from, to, bits_per_second / 8, LEN)
+    }
+
+    /// The same with so many datagrams of `len` octets a second.
+    pub fn start_packets(from: UdpSocket, to: SocketAddr, packets_per_second: u64, len: usize) -> Self {
+        Self::start_with(from, to, packets_per_second * len as u64, len)
+    }
+
+    fn start_with(from: UdpSocket, to: SocketAddr, octets_per_second: u64, len: usize) -> Self {
         let sent = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&sent);
         let worker = Worker::start(move |is_over| {
-            let begin = Instant::now();
+            let (begin, payload) = (Instant::now(), vec![0; len]);
             while !is_over.load(Ordering::Relaxed) {
-                let due = begin.elapsed().as_nanos() * u128::from(bits_per_second / 8) / 1_000_000_000 / LEN as u128;
+                let due = begin.elapsed().as_nanos() * u128::from(octets_per_second) / 1_000_000_000 / len as u128;
                 for _ in u128::from(counted.load(Ordering::Relaxed))..due {
-                    from.send_to(&[0; LEN], to).expect("there is a route");
+                    from.send_to(&payload, to).expect("there is a route");
                     counted.fetch_add(1, Ordering::Relaxed);
                 }
                 // tidy-allow(sleep): the pace of the flood.

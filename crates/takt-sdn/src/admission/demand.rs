@@ -80,6 +80,7 @@ struct Load {
 /// Datagrams of an end. Those with samples have a HEARTBEAT each if the flow is reliable.
 fn wire_format(end: &End, file: &NetworkFile, has_heartbeats: bool) -> WireFormat {
     WireFormat {
+        vlan: end.vlan != 0,
         ipv6: end.address.is_ipv6(),
         trailer_len: end.trailer_len,
         fragment_len: file.fragment_len,
@@ -136,8 +137,13 @@ impl Demand {
             None if application.announces_groups => (questions, of_path),
             None => (0, of_path),
         };
-        let to_reader =
-            Selector { sender: writer.host, source: writer.address, destination: reader.address, port: *data_port };
+        let to_reader = Selector {
+            sender: writer.host,
+            vlan: writer.vlan,
+            source: writer.address,
+            destination: reader.address,
+            port: *data_port,
+        };
         let hosts = (stages.clone(), limit_ns_max);
         let build = |name: String, load: &Load, is_reliable: bool, selector| {
             let own = Self::build(name, load, wire_format(writer, file, is_reliable), selector, reader.host)?;
@@ -159,6 +165,7 @@ impl Demand {
             let format = wire_format(reader, file, false);
             let selector = Selector {
                 sender: reader.host,
+                vlan: reader.vlan,
                 source: reader.address,
                 destination: writer.address,
                 port: *answer_port,

@@ -38,6 +38,7 @@ pub use self::groups::Sibling;
 use self::shared::{Share, SharedFlow, requests};
 use self::strangers::{Strangers, stranger_reason};
 use crate::contract::Contract;
+use crate::devices::Vlan;
 use crate::discovery::Pair;
 use crate::forwarding::Link;
 use crate::model::{HostId, Network, NetworkFile, Snapshot, WithoutContract};
@@ -58,6 +59,8 @@ const LEAVING: &str = "flow entries of an earlier pair with its addresses are le
 pub struct End {
     /// The interface of its host.
     pub host: HostId,
+    /// The VLAN of its frames, which is that of the other end.
+    pub vlan: Vlan,
     /// The address that it sends from.
     pub address: IpAddr,
     /// Octets that its participant appends to each datagram.

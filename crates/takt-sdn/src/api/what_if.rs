@@ -5,11 +5,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use takt_openflow::oxm::VLAN_PRESENT;
 use takt_wire::{Guid, GuidPrefix};
 
 use super::questions::{NoAnswer, Source as StateSource};
 use crate::admission::{Admissible, Application, End, Refusal};
 use crate::contract::{Contract, Source, Sourced};
+use crate::devices::Vlan;
 use crate::discovery::Pair;
 use crate::model::HostId;
 use crate::schedule::PairStages;
@@ -116,10 +118,15 @@ const OTHERS_MAX: usize = 64;
 /// One decision at a time: each copies all admitted flows.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The host with an address, in frames without a tag.
+/// The host with an address, in frames without a tag if there is one.
 fn host_at(view: &View, address: IpAddr) -> Option<&Host> {
     let text = address.to_string();
-    view.hosts.iter().find(|host| host.vlan.is_none() && host.addresses.contains(&text))
+    view.hosts.iter().filter(|host| host.addresses.contains(&text)).min_by_key(|host| host.vlan)
+}
+
+/// A VLAN as OpenFlow matches it.
+fn vlan_of(host: &Host) -> Vlan {
+    host.vlan.map_or(0, |vid| VLAN_PRESENT | vid)
 }
 
 /// The number of an Ethernet address.
@@ -155,7 +162,7 @@ impl WhatIf {
     }
 
     /// What the pair with a reader at this address asks for.
-    fn application(&self, writer: HostId, (reader, address): (HostId, IpAddr)) -> Application {
+    fn application(&self, (writer, vlan): (HostId, Vlan), (reader, address): (HostId, IpAddr)) -> Application {
         let declared = Source::Default;
         Application {
             pair: Pair {
@@ -170,8 +177,8 @@ impl WhatIf {
                 limit: Sourced::new(Duration::from_nanos(self.limit_ns), declared),
                 importance: Sourced::new(self.importance, declared),
             },
-            writer: End { host: writer, address: self.from, trailer_len: 0 },
-            reader: End { host: reader, address, trailer_len: 0 },
+            writer: End { host: writer, vlan, address: self.from, trailer_len: 0 },
+            reader: End { host: reader, vlan, address, trailer_len: 0 },
             data_port: 0,
             answer_port: self.is_reliable.then_some(0),
             has_reliable_writer: self.is_reliable,
@@ -206,14 +213,20 @@ impl WhatIf {
                 return Ok(Verdict::refused(format!("switch {} has no meters", host.at.datapath_id)));
             }
         }
+        if readers.iter().any(|(reader, _)| reader.vlan != writer.vlan) {
+            return Ok(Verdict::refused("writer and readers are not in one VLAN".to_owned()));
+        }
         let is_local = |(reader, _): &(&Host, IpAddr)| reader.mac == writer.mac;
         if readers.first().is_some_and(is_local) {
             // Nothing of it goes by the network.
             return Ok(Verdict { is_admitted: true, bound_ns: Some(0), ..Verdict::default() });
         }
         readers.retain(|reader| !is_local(reader));
+        let vlan = vlan_of(writer);
         let Some(writer) = host_id(&writer.mac) else { return Err(WhatIfError::NoAnswer) };
-        let of = |(reader, address): (&Host, IpAddr)| Some(self.application(writer, (host_id(&reader.mac)?, address)));
+        let of = |(reader, address): (&Host, IpAddr)| {
+            Some(self.application((writer, vlan), (host_id(&reader.mac)?, address)))
+        };
         let applications = readers.into_iter().map(of).collect::<Option<Vec<Application>>>();
         Ok(match trial.decide(&applications.ok_or(WhatIfError::NoAnswer)?) {
             Ok(admissible) => admissible.into(),

@@ -1,9 +1,10 @@
 //! Admission in the controller: fills the model of the network, asks for pairs, and gives switches the entries of admitted flows.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use takt_openflow::channel::Instant;
+use takt_openflow::oxm::VLAN_PRESENT;
 use takt_wire::qos::ReliabilityKind;
 use takt_wire::{GuidPrefix, Locator, VendorId};
 
@@ -11,10 +12,10 @@ use super::registration::is_registered;
 use super::{Controller, Event, FlowKey, rules};
 use crate::PortRef;
 use crate::admission::{Admission, Application, End, Outcome, Presence, Sibling, port_of};
-use crate::devices;
+use crate::devices::Vlan;
 use crate::discovery::{Pair, PairView};
 use crate::forwarding::rules::Kind;
-use crate::frame::MacAddress;
+use crate::frame::{MacAddress, VlanTag};
 use crate::model::{Egress, HostId};
 use crate::rules::{Entry, Selector};
 use crate::schedule::{PairStages, trailer_len};
@@ -29,7 +30,35 @@ pub(super) fn model_host(mac: MacAddress) -> HostId {
 }
 
 fn selector(from: &End, to: &End, port: u16) -> Selector {
-    Selector { sender: from.host, source: from.address, destination: to.address, port }
+    Selector { sender: from.host, vlan: from.vlan, source: from.address, destination: to.address, port }
+}
+
+/// The VLAN of a participant; `None` if its frames have several tags.
+fn vlan_of(tags: &[VlanTag]) -> Option<Vlan> {
+    match tags {
+        [] => Some(0),
+        [tag] => Some(VLAN_PRESENT | tag.vid),
+        _ => None,
+    }
+}
+
+/// The VLAN of both ends of a pair, or why rules for it match nothing.
+fn common_vlan(view: &PairView<'_>) -> Result<Vlan, String> {
+    let name = |vlan: Vlan| match vlan {
+        0 => "sends without a VLAN tag".to_owned(),
+        vlan => format!("sends in VLAN {}", vlan & !VLAN_PRESENT),
+    };
+    match (vlan_of(view.writer_tags), vlan_of(view.reader_tags)) {
+        (Some(writer), Some(reader)) if writer == reader => Ok(writer),
+        (Some(writer), Some(reader)) => Err(format!(
+            "the writer {} and the reader {}, and rules of admitted flows change no tag; let both send in one VLAN, or without a tag",
+            name(writer),
+            name(reader)
+        )),
+        _ => Err("writer or reader sends frames with several VLAN tags, and rules match frames with one at most; let both send with one tag, \
+                  or without"
+            .to_owned()),
+    }
 }
 
 impl Controller {
@@ -120,10 +149,12 @@ impl Controller {
 
     /// The topic of a pair without a contract, and what its datagrams match; `None` if it is within one host, or not known well enough.
     fn sockets(&self, admission: &Admission, pair: Pair) -> Option<(String, Vec<Selector>)> {
-        let view = self.discovery.pair(pair).filter(|view| view.contract.is_err() && view.vlan.is_none())?;
+        let view = self.discovery.pair(pair).filter(|view| view.contract.is_err())?;
+        // No entry matches its datagrams otherwise.
+        let Ok(vlan) = common_vlan(&view) else { return None };
         let end = |address: std::net::IpAddr| {
-            let host = self.devices.by_address(0, address)?;
-            Some(End { host: model_host(host.mac), address, trailer_len: 0 })
+            let host = self.devices.by_address(vlan, address)?;
+            Some(End { host: model_host(host.mac), vlan, address, trailer_len: 0 })
         };
         let (writer, reader) = (end(view.writer_host.1.ip())?, end(view.reader_host.1.ip())?);
         let of_writer = self.locators_of(&view.writer.unicast, pair.writer.prefix);
@@ -134,6 +165,7 @@ impl Controller {
         let groups = self.groups(admission, &view, &writer, (pair, pair)).unwrap_or_default();
         let groups = groups.into_iter().map(|group| Selector {
             sender: writer.host,
+            vlan: writer.vlan,
             source: writer.address,
             destination: group.ip(),
             port: group.port(),
@@ -206,20 +238,10 @@ impl Controller {
         }
         let view = self.discovery.pair(pair).filter(|view| !view.is_denied)?;
         let contract = *view.contract.as_ref().ok()?;
-        let end = |what: &str, address: std::net::IpAddr, vendor| {
-            let host = self.devices.by_address(0, address);
-            let host = host.ok_or_else(|| format!("the host of the {what}, {address}, is not known"))?;
-            Ok::<_, String>(End { host: model_host(host.mac), address, trailer_len: trailer_len(vendor) })
-        };
         let build = || {
-            if let Some(vid) = view.vlan {
-                return Err(format!(
-                    "writer or reader is in VLAN {vid}, and rules of admitted flows match frames without a tag; let both send without a tag, or \
-                     make the port of the switch an access port of the VLAN"
-                ));
-            }
-            let writer = end("writer", view.writer_host.1.ip(), view.writer_vendor)?;
-            let reader = end("reader", view.reader_host.1.ip(), view.reader_vendor)?;
+            let vlan = common_vlan(&view)?;
+            let writer = self.end_of("writer", (vlan, view.writer_host.1.ip()), view.writer_vendor)?;
+            let reader = self.end_of("reader", (vlan, view.reader_host.1.ip()), view.reader_vendor)?;
             if writer.address.is_ipv4() != reader.address.is_ipv4() {
                 return Err("writer and reader use different versions of IP".to_owned());
             }
@@ -270,6 +292,21 @@ impl Controller {
         Some(build().map_err(|reason| (contract.importance.value, reason)))
     }
 
+    /// An end of a pair by its address in a VLAN.
+    fn end_of(&self, what: &str, (vlan, address): (Vlan, IpAddr), vendor: VendorId) -> Result<End, String> {
+        let host = self.devices.by_address(vlan, address);
+        let host = host.ok_or_else(|| format!("the host of the {what}, {address}, is not known"))?;
+        let here = self.devices.get(host).map(|host| host.at);
+        let modelled = self.devices.interfaces().get(&host.mac).copied();
+        if let Some((here, modelled)) = here.zip(modelled).filter(|(here, modelled)| here != modelled) {
+            return Err(format!(
+                "the host of the {what}, {host}, is at {here}, and its Ethernet address is in another VLAN at {modelled} since before; give \
+                 interfaces at different ports different addresses"
+            ));
+        }
+        Ok(End { host: model_host(host.mac), vlan, address, trailer_len: trailer_len(vendor) })
+    }
+
     /// Whether discovery of a participant comes to this port, too: rules for samples would let it pass by the controller.
     fn is_shared(&self, prefix: GuidPrefix, end: &End, port: u16) -> bool {
         let mut participants = self.discovery.participants().filter(|data| data.guid.prefix == prefix);
@@ -283,8 +320,8 @@ impl Controller {
         while let Some(mut admission) = self.admission.take() {
             let is_stale = std::mem::take(&mut self.is_network_stale);
             if is_stale {
-                let untagged = self.devices.iter().filter(|(host, _)| host.vlan == 0);
-                let hosts = untagged.map(|(host, data): (devices::HostId, _)| (model_host(host.mac), data.at));
+                let interfaces = self.devices.interfaces();
+                let hosts = interfaces.into_iter().map(|(mac, at)| (model_host(mac), at));
                 let network = admission.file().network(self.topology.switches(), self.topology.links(), hosts);
                 admission.set_network(network);
                 let snapshot = admission.snapshot();
@@ -336,7 +373,9 @@ impl Controller {
         if !crate::isolation::passes_to(&self.filters, selector.source, group) {
             return BTreeSet::new();
         }
-        let receivers = MacAddress::of_group(selector.destination).and_then(|group| self.membership.receivers(group));
+        // Hosts in VLANs are not asked.
+        let group = MacAddress::of_group(selector.destination).filter(|_| selector.vlan == 0);
+        let receivers = group.and_then(|group| self.membership.receivers(group));
         receivers.unwrap_or_else(|| self.topology.edges().collect())
     }
 

@@ -78,6 +78,8 @@ impl fmt::Display for HostId {
 pub struct Host {
     /// Where it is attached.
     pub at: PortRef,
+    /// When it was found there.
+    pub since: Instant,
     /// Its IP addresses.
     pub addresses: BTreeSet<IpAddr>,
     /// When the controller last saw a frame of it.
@@ -158,7 +160,7 @@ impl Devices {
         self.leave_port(from, id);
         self.by_port.entry(at).or_default().insert(id);
         if let Some(host) = self.hosts.get_mut(&id) {
-            (host.at, host.last_seen, host.is_active) = (at, now, false);
+            (host.at, host.since, host.last_seen, host.is_active) = (at, now, now, false);
         }
         Sighting::Moved { from }
     }
@@ -171,7 +173,7 @@ impl Devices {
         if self.hosts.len() >= self.config.hosts || !self.has_room_at(at) {
             return Sighting::Full;
         }
-        self.hosts.insert(id, Host { at, addresses: BTreeSet::new(), last_seen: now, is_active: false });
+        self.hosts.insert(id, Host { at, since: now, addresses: BTreeSet::new(), last_seen: now, is_active: false });
         self.by_port.entry(at).or_default().insert(id);
         Sighting::New
     }
@@ -260,6 +262,20 @@ impl Devices {
     /// The host that has an IP address.
     pub fn by_address(&self, vlan: Vlan, address: IpAddr) -> Option<HostId> {
         self.by_address.get(&(vlan, address)).copied()
+    }
+
+    /// The Ethernet addresses of all hosts, each at one port: an interface has its address in all of its VLANs. Of hosts with one address at several
+    /// ports the one counts that was found there first, so that a claim in another VLAN moves no interface.
+    pub fn interfaces(&self) -> BTreeMap<MacAddress, PortRef> {
+        let mut first: BTreeMap<MacAddress, (Instant, PortRef)> = BTreeMap::new();
+        for (id, host) in &self.hosts {
+            let own = (host.since, host.at);
+            let known = first.entry(id.mac).or_insert(own);
+            if own.0 < known.0 {
+                *known = own;
+            }
+        }
+        first.into_iter().map(|(mac, (_, at))| (mac, at)).collect()
     }
 
     /// All hosts.

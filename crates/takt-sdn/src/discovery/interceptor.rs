@@ -14,7 +14,7 @@ use super::stream::Stream;
 use super::{Counters, Decision, Emission, Event, Forgery, Limit, Limits, Pair};
 use crate::PortRef;
 use crate::contract::{Contract, ContractFile, NoContract};
-use crate::frame::{Frame, Network};
+use crate::frame::{Frame, Network, VlanTag};
 use crate::isolation::{Isolation, Labels, Subject};
 
 /// Secured SEDP writers have entity keys that begin so, as DDS Security assigns them.
@@ -81,8 +81,10 @@ pub struct PairView<'a> {
     pub destinations: Vec<Locator>,
     /// Groups by which the reader receives samples: its own, or those of its participant.
     pub groups: Vec<Locator>,
-    /// The VLAN of the writer's discovery, or of the reader's, if one has a tag.
-    pub vlan: Option<u16>,
+    /// The VLAN tags of the discovery of the writer's participant, the outer one first.
+    pub writer_tags: &'a [VlanTag],
+    /// The same of the reader's participant.
+    pub reader_tags: &'a [VlanTag],
     /// Who made the writer.
     pub writer_vendor: VendorId,
     /// Who made the reader.
@@ -349,8 +351,6 @@ impl Interceptor {
         let destinations = or(&reader.unicast, &participant.data.default_unicast);
         let of_writer = self.directory.participants.get(&pair.writer.prefix)?;
         let (writer_vendor, reader_vendor) = (of_writer.header.vendor, participant.header.vendor);
-        let tags = of_writer.origin.tags.iter().chain(&participant.origin.tags);
-        let vlan = tags.map(|tag| tag.vid).next();
         let refused = match &state.standing {
             Standing::Refused(reason) | Standing::Denied(reason) => Some(reason.as_str()),
             _ => None,
@@ -363,7 +363,8 @@ impl Interceptor {
             reader_host: host(pair.reader.prefix)?,
             destinations,
             groups: self.groups_of(pair.reader).to_vec(),
-            vlan,
+            writer_tags: &of_writer.origin.tags,
+            reader_tags: &participant.origin.tags,
             writer_vendor,
             reader_vendor,
             refused,

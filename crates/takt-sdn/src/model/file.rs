@@ -18,6 +18,9 @@ use super::{HostId, HostInterface, HostLimit, ModelError, Network, SwitchModel};
 use crate::PortRef;
 use crate::schedule::WireFormat;
 
+/// The longest frame of a host without a contract, without FCS: an MTU of 1,500 octets and a VLAN tag.
+const FOREIGN_FRAME_LEN: u64 = 1518;
+
 /// Tables of a file at most.
 pub const TABLES_MAX: usize = 10_000;
 
@@ -178,7 +181,7 @@ impl NetworkFile {
         Ok(Self {
             switches,
             ports,
-            interface: HostInterface { queues: vec![Depth { octets, frames }], foreign_frame_len: 1514 },
+            interface: HostInterface { queues: vec![Depth { octets, frames }], foreign_frame_len: FOREIGN_FRAME_LEN },
             limit: host_limit(&text, file.host.packets_per_s.as_ref())?,
             fragment_len: optional(&file.fragment_len, "fragment_len", WireFormat::default().fragment_len)?,
             heartbeat_period_ns: optional(&file.heartbeat_period_ns, "heartbeat_period_ns", 100_000_000)?,

@@ -271,7 +271,7 @@ mod tests {
         for (old, new, key) in [
             ("max = 256_000", "max = -1", "forwarding_ns"),
             ("min = 0", "min = 999_000", "forwarding_ns"),
-            ("foreign_frame_len = 1514", "foreign_frame_len = 5", "foreign_frame_len"),
+            ("foreign_frame_len = 1518", "foreign_frame_len = 5", "foreign_frame_len"),
             ("rate_limiter_ppm = 50_000", "rate_limiter_ppm = 5_000_000", "rate_limiter_ppm"),
             ("rate_limiter_step_ns = 1_000_000", "rate_limiter_step_ns = -1", "rate_limiter_step_ns"),
             ("meters = 262_144", "meterz = 1", "meterz"),

@@ -1,7 +1,7 @@
 //! Flow entries and meters of admitted flows.
 //!
-//! An entry stands in table 0 above everything else that hosts send. It matches the port where the flow comes in, the addresses, and
-//! the UDP port where its receiver listens. Its actions put the frame into the queue of its class, by DSCP, by SET_QUEUE or by both
+//! An entry stands in table 0 above everything else that hosts send. It matches the port where the flow comes in, the VLAN, the addresses,
+//! and the UDP port where its receiver listens. Its actions put the frame into the queue of its class, by DSCP, by SET_QUEUE or by both
 //! ([`Reach`]), and send it out. The entry in the first switch has a meter.
 //!
 //! A flow to a multicast group has one entry in each switch of its tree, which sends a copy out of each port. Other members of the group get
@@ -23,6 +23,7 @@ use takt_openflow::value::{MacAddress, PortNo};
 
 use self::tree::{Station, stations};
 use crate::PortRef;
+use crate::devices::Vlan;
 use crate::forwarding::Link;
 use crate::forwarding::rules::{ADMISSION, ADMITTED_PRIORITY, Kind};
 use crate::model::{HostId, Reach, Snapshot};
@@ -37,6 +38,8 @@ const UDP: u8 = 17;
 pub struct Selector {
     /// The interface of the sender.
     pub sender: HostId,
+    /// The VLAN of its frames.
+    pub vlan: Vlan,
     /// Its address.
     pub source: IpAddr,
     /// The address of the receiver, or a multicast group, of the same version of IP.
@@ -99,7 +102,7 @@ impl Entry {
 fn matching(selector: &Selector, in_port: u32) -> Vec<Oxm> {
     let mac: [u8; 8] = selector.sender.0.to_be_bytes();
     let mac = MacAddress([mac[2], mac[3], mac[4], mac[5], mac[6], mac[7]]);
-    let mut fields = vec![Oxm::InPort(PortNo(in_port)), Oxm::EthSrc(mac.into()), Oxm::VlanVid(0.into())];
+    let mut fields = vec![Oxm::InPort(PortNo(in_port)), Oxm::EthSrc(mac.into()), Oxm::VlanVid(selector.vlan.into())];
     match (selector.source, selector.destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             fields.extend([Oxm::EthType(IPV4), Oxm::Ipv4Src(source.into()), Oxm::Ipv4Dst(destination.into())])

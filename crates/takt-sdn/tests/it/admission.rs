@@ -49,6 +49,8 @@ pub struct Site {
     user_multicast: Vec<Locator>,
     /// The tag of what nodes send.
     pub tags: Vec<VlanTag>,
+    /// The node that sends without a tag all the same.
+    pub untagged: Option<usize>,
 }
 
 fn qos_reliability() -> Reliability {
@@ -82,7 +84,7 @@ impl Site {
             fabric.send_from(host, fabric.arp(ArpOperation::Request, host, (host + 1) % 4));
         }
         let clocks_set = Instant(fabric.now.0);
-        let mut site = Self { fabric, nodes: Vec::new(), clocks_set, user_multicast, tags: Vec::new() };
+        let mut site = Self { fabric, nodes: Vec::new(), clocks_set, user_multicast, tags: Vec::new(), untagged: None };
         for node in 0..4 {
             let participant = site.participant(node);
             site.nodes.push(participant);
@@ -92,7 +94,12 @@ impl Site {
     }
 
     pub fn participant(&self, node: usize) -> Participant {
-        let prefix = GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 1, node as u8 + 1]);
+        self.participant_of_run(1, node)
+    }
+
+    /// Participants of different runs have different names.
+    pub fn participant_of_run(&self, run: u8, node: usize) -> Participant {
+        let prefix = GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, run, node as u8 + 1]);
         let mut config = ParticipantConfig::new(0, prefix);
         let address = self.fabric.hosts[node].address;
         let locator = |port| vec![Locator::from(SocketAddr::from((address, port)))];
@@ -116,7 +123,7 @@ impl Site {
         let frame = UdpFrame {
             destination_mac: MacAddress(octets),
             source_mac: self.fabric.hosts[node].mac,
-            tags: &self.tags,
+            tags: if self.untagged == Some(node) { &[] } else { &self.tags },
             source: (self.fabric.hosts[node].address, METATRAFFIC).into(),
             destination: to,
             hop_limit: 64,
@@ -250,35 +257,6 @@ fn frames_have_the_class_of_their_admission_and_none_without() {
     assert_eq!(site.classes(2, 1, 1), [0], "another host at the same switch");
     let burst = site.classes(0, 1, 1000).len();
     assert!((18..100).contains(&burst), "three samples of six datagrams pass, a flood does not: {burst}");
-}
-
-/// Two participants that send in a VLAN: the first at node 0, the other at node 1.
-#[test]
-fn discovery_in_a_vlan_is_intercepted_and_a_pair_with_a_contract_refused_there() {
-    let mut site = Site::new(2, &line(2), Some(NETWORK));
-    site.nodes.truncate(0);
-    site.tags = vec![VlanTag { pcp: 3, dei: false, vid: 5 }];
-    for node in 0..2 {
-        // Those of before have gone without a farewell; these have other names.
-        let address = site.fabric.hosts[node].address;
-        let mut config = ParticipantConfig::new(0, GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 4, node as u8 + 1]));
-        let addresses = vec![(address.into(), 24)];
-        config.interfaces = vec![Interface { name: "sim0".into(), addresses, mtu: 1500, loopback: false }];
-        let locator = |port| vec![Locator::from(SocketAddr::from((address, port)))];
-        config.locators.metatraffic_unicast = locator(METATRAFFIC);
-        config.locators.default_unicast = locator(USER);
-        config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
-        site.nodes.push(Participant::new(config, Instant(site.fabric.now.0)).expect("the configuration is good"));
-    }
-    site.run(2_000);
-    let (refused, refused_writer, refused_reader) = site.pair(0, "Camera", 0);
-    let (writer, reader) = (site.writer(0, "Log", ""), site.reader(1, "Log", ""));
-    site.run(2_000);
-    let reason = site.refusal(refused).unwrap_or_else(|| panic!("it passed unseen: {:?}", site.fabric.events));
-    assert!(reason.contains("in VLAN 5") && reason.contains("without a tag"), "{reason}");
-    assert!(!site.is_matched(0, refused_writer, refused_reader));
-    assert!(site.is_matched(0, writer, reader), "without a contract a pair matches as usual");
-    assert_eq!(site.entries(1), []);
 }
 
 #[test]

@@ -31,3 +31,4 @@ mod site;
 mod switch;
 mod traffic;
 mod view;
+mod vlan;

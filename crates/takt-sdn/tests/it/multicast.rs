@@ -28,14 +28,14 @@ fn site(count: u64, cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)], group: u1
     described(NETWORK, count, cables, group)
 }
 
-fn described(text: &str, count: u64, cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)], group: u16) -> Site {
+pub fn described(text: &str, count: u64, cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)], group: u16) -> Site {
     let network = NetworkFile::parse("network.toml", text, SwitchModel::built_in).expect("it is well-formed");
     let config = Config { network: Some(network), ..Config::default() };
     Site::with_groups(config, count, cables, vec![Locator::udp_v4(GROUP, group)])
 }
 
 /// The DSCPs of the copies that each host gets of a sample that host 0 sends to the group.
-fn copies(site: &mut Site) -> [Vec<u8>; 4] {
+pub fn copies(site: &mut Site) -> [Vec<u8>; 4] {
     let frame = site.datagram(0, SocketAddr::from((GROUP, SAMPLES)), &[0; 1000]);
     site.fabric.hosts.iter_mut().for_each(|host| host.inbox.clear());
     site.fabric.send_from(0, frame);
@@ -58,7 +58,7 @@ fn site_with_a_branch(text: &str) -> Site {
     site
 }
 
-fn is_classed(copies: &[u8]) -> bool {
+pub fn is_classed(copies: &[u8]) -> bool {
     copies.len() == 1 && CLASSES.contains(&copies[0])
 }
 

@@ -3,6 +3,7 @@
 mod attack;
 mod control;
 mod registered;
+mod small_packets;
 mod station;
 
 use std::net::{Ipv4Addr, UdpSocket};

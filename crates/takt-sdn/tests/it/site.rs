@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use takt_sdn::api::questions::Questions;
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::runtime::Runtime;
 use takt_testkit::lab_text::LabText;
-use takt_testkit::waiting::{join, until_seen, until_some};
+use takt_testkit::waiting::{join, until, until_seen, until_some};
 
 /// A lab with the name of its test.
 pub fn up(test: &str, network: &LabText) -> Lab {
@@ -33,6 +33,8 @@ pub struct Running {
     state: Arc<std::sync::Mutex<State>>,
     /// Asks the controller, as the API does.
     pub questions: Questions,
+    /// Packets to hosts with limits that meters dropped.
+    host_excess: Arc<AtomicU64>,
 }
 
 /// What the thread shows.
@@ -66,13 +68,15 @@ impl Running {
         let questions = runtime.questions();
         let is_over = Arc::new(AtomicBool::new(false));
         let state = Arc::new(std::sync::Mutex::new(State::default()));
-        let (over, shown) = (Arc::clone(&is_over), Arc::clone(&state));
+        let host_excess = Arc::new(AtomicU64::new(0));
+        let (over, shown, excess) = (Arc::clone(&is_over), Arc::clone(&state), Arc::clone(&host_excess));
         let thread = std::thread::spawn(move || {
             let mut events = Vec::new();
             while !over.load(Ordering::Relaxed) {
                 runtime.run_once(Duration::from_millis(20)).expect("it can wait");
                 events.extend(std::iter::from_fn(|| runtime.poll_event()));
                 let controller = runtime.controller();
+                excess.store(controller.counters().host_excess, Ordering::Relaxed);
                 *shown.lock().expect("no panic") = State {
                     links: controller.topology().links().count(),
                     tree: controller.tree().len(),
@@ -82,7 +86,7 @@ impl Running {
             }
             events
         });
-        Self { is_over, thread: Some(thread), state, questions }
+        Self { is_over, thread: Some(thread), state, questions, host_excess }
     }
 
     /// Waits until the controller has this state.
@@ -91,6 +95,11 @@ impl Running {
             let state = *self.state.lock().expect("no panic");
             if state == expected { Ok(()) } else { Err(state) }
         });
+    }
+
+    /// Waits until the controller has read from meters that hosts are overloaded.
+    pub fn wait_for_excess(&self) {
+        until("meters dropped packets to hosts", || self.host_excess.load(Ordering::Relaxed) > 0);
     }
 
     /// The controller does nothing for a while, as if its machine had stood still.

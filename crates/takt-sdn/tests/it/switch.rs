@@ -479,7 +479,6 @@ impl SimulatedSwitch {
                     queue.extend(buckets.iter().flat_map(|bucket| bucket.actions.clone()));
                 }
                 // Frames take no time: they are in no queue.
-                Action::SetQueue(_) => {}
                 other => panic!("the model does not execute {other:?}"),
             }
         }

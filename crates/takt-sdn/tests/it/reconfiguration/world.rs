@@ -97,7 +97,7 @@ fn edge(host: HostId) -> PortRef {
 }
 
 fn end(host: HostId) -> End {
-    End { host, address: address(host), trailer_len: 0 }
+    End { host, vlan: 0, address: address(host), trailer_len: 0 }
 }
 
 fn sourced<T>(value: T) -> Sourced<T> {
