@@ -129,13 +129,13 @@ impl Netlink {
             let of_class = || filters.iter().filter(|filter| filter.class == one.class);
             let mut dscp: Vec<u8> = of_class().filter_map(crate::traffic::U32Filter::dscp).collect();
             dscp.sort_unstable();
-            // One of IPv4 and one of IPv6 each.
-            let is_paired = dscp.chunks(2).all(|pair| pair.len() == 2 && pair[0] == pair[1]);
+            // One of IPv4 and one of IPv6 each, without a tag and with one.
+            let is_whole = dscp.chunks(4).all(|four| four.len() == 4 && four.iter().all(|one| *one == four[0]));
             dscp.dedup();
             let mut ether_types: Vec<u16> =
                 of_class().filter(|filter| filter.mask == 0).map(|filter| filter.protocol).collect();
             ether_types.sort_unstable();
-            if !is_paired || 2 * dscp.len() + ether_types.len() != of_class().count() {
+            if !is_whole || 4 * dscp.len() + ether_types.len() != of_class().count() {
                 return Ok(None);
             }
             classes.push(Class { dscp, ether_types, frames });

@@ -145,15 +145,18 @@ pub struct U32Filter {
 }
 
 impl U32Filter {
-    /// The DSCP that it matches, of IPv4 or IPv6; `None`: it matches something else.
+    /// The DSCP that it matches, of IPv4 or IPv6, also behind a VLAN tag; `None`: it matches something else.
     pub fn dscp(&self) -> Option<u8> {
-        let shift = match self.protocol {
-            IPV4 => IPV4_DSCP_SHIFT,
-            IPV6 => IPV6_DSCP_SHIFT,
+        let version_mask = 0xf << 28;
+        let (shift, mask) = match (self.protocol, self.value >> 28) {
+            (IPV4, 0) => (IPV4_DSCP_SHIFT, 0),
+            (IPV6, 0) => (IPV6_DSCP_SHIFT, 0),
+            (VLAN, 4) => (IPV4_DSCP_SHIFT, version_mask),
+            (VLAN, 6) => (IPV6_DSCP_SHIFT, version_mask),
             _ => return None,
         };
         // Six bits.
-        (self.mask == 0x3f << shift).then_some((self.value >> shift & 0x3f) as u8)
+        (self.mask == 0x3f << shift | mask).then_some((self.value >> shift & 0x3f) as u8)
     }
 }
 

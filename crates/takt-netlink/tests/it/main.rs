@@ -223,6 +223,41 @@ fn frames_are_captured_in_both_directions_with_their_times() {
     });
 }
 
+/// An Ethernet frame with a tag of VLAN 5, or without, and the first octets of an IP packet.
+fn ip_frame(is_tagged: bool, ether_type: u16, first: [u8; 2]) -> Vec<u8> {
+    let tag: &[u8] = if is_tagged { &[0x81, 0, 0x60, 5] } else { &[] };
+    [&[0xff; 6][..], &[2, 0, 0, 0, 0, 9], tag, &ether_type.to_be_bytes(), &first, &[0; 58]].concat()
+}
+
+#[test]
+fn frames_of_a_packet_socket_are_counted_by_the_dscp_behind_one_tag() {
+    in_namespace(|netlink, index, _| {
+        make_tree(netlink, index);
+        netlink.add_dscp_filter(index, HTB, 46, HTB | 1).expect("a new filter");
+        let socket = FrameSocket::sender(index).expect("root may");
+        let mut frames = || {
+            let all = netlink.disciplines(index).expect("a list");
+            all.iter().find(|one| one.parent == HTB | 1).map(|one| one.frames).expect("a queue")
+        };
+        // DSCP 46 and 34: octet 1 of IPv4, and the four bits on both sides of octet 0 and 1 of IPv6.
+        let cases = [
+            (0x0800, [0x45, 46 << 2], true),
+            (0x0800, [0x45, 34 << 2], false),
+            (0x86dd, [0x6b, 0x80], true),
+            (0x86dd, [0x68, 0x80], false),
+            (0x0806, [0, 1], false),
+        ];
+        for (is_tagged, (ether_type, first, is_classed)) in
+            [false, true].into_iter().flat_map(|tag| cases.map(|case| (tag, case)))
+        {
+            let before = frames();
+            socket.send(&ip_frame(is_tagged, ether_type, first)).expect("the interface is up");
+            let counted = frames() - before;
+            assert_eq!(counted, u32::from(is_classed).into(), "tag: {is_tagged}, {ether_type:#06x}, {first:x?}");
+        }
+    });
+}
+
 #[test]
 fn packet_sockets_are_listed_with_their_buffers() {
     in_namespace(|_, index, _| {

@@ -5,6 +5,8 @@ mod control;
 mod registered;
 mod small_packets;
 mod station;
+mod tagged;
+mod vlan;
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
@@ -155,16 +157,24 @@ fn listen(station: &mut Station, progress: &Progress) -> (Vec<u32>, Instant) {
     (missing, last)
 }
 
+/// Joins domain 0 on a host with an address, as the participant of a number.
+type Open = fn(&Lab, &str, Ipv4Addr, u8) -> Station;
+
 /// Sends samples during a flood in a network, with or without a description of it.
 fn run(test: &str, text: &LabText, network: Option<NetworkFile>, separation: Duration) -> Outcome {
+    run_with(test, text, network, separation, Station::open)
+}
+
+/// The same with participants that join in some way.
+fn run_with(test: &str, text: &LabText, network: Option<NetworkFile>, separation: Duration, open: Open) -> Outcome {
     let _alone = overload::alone();
     let lab = up(test, text);
     let running = Running::start(&lab, Config { network, ..Config::default() });
     running.wait("two switches, three hosts", State::settled(1, 1, 3));
     let from = socket(&lab, "flooder", (FLOODER, FLOOD_PORT).into());
     let sink = Sink::start(socket(&lab, "listener", (LISTENER, FLOOD_PORT).into()));
-    let mut talker = Station::open(&lab, "talker", TALKER, 1);
-    let mut listener = Station::open(&lab, "listener", LISTENER, 2);
+    let mut talker = open(&lab, "talker", TALKER, 1);
+    let mut listener = open(&lab, "listener", LISTENER, 2);
     let progress = Progress::default();
     let mut flooding = None;
     let (lost, last) = std::thread::scope(|scope| {

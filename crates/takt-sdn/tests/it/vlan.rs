@@ -1,11 +1,14 @@
 //! Pairs with contracts whose hosts send in VLANs: admitted with a class behind the tag, apart from frames without the tag and of other VLANs.
 
+use std::net::Ipv4Addr;
+
 use takt_openflow::meter::Band;
 use takt_sdn::frame::{ArpOperation, ArpPacket, Frame, MacAddress, VlanTag, arp_frame};
 
 use crate::admission::{CLASSES, NETWORK, Site};
 use crate::fabric::{line, port};
 use crate::multicast::{copies, described, is_classed};
+use crate::plain_ethernet::igmp;
 
 const TAG: VlanTag = VlanTag { pcp: 3, dei: false, vid: 5 };
 const OTHER: VlanTag = VlanTag { pcp: 3, dei: false, vid: 6 };
@@ -146,6 +149,8 @@ fn claim_of_an_address_in_another_vlan_moves_no_admitted_flow() {
 fn samples_by_multicast_in_a_vlan_have_their_class_at_admitted_readers_alone() {
     let mut site = described(NETWORK, 2, &line(2), SAMPLES);
     begin(&mut site, &[TAG]);
+    // What a host reports without a tag says nothing of the VLAN.
+    site.fabric.send_from(0, igmp(&site.fabric, 0, 0x16, Ipv4Addr::new(239, 255, 0, 1)));
     let writer = site.writer(0, "Camera", "rt.minsep=5ms;rt.maxsize=1000");
     for node in [1, 3] {
         site.reader(node, "Camera", "rt.e2e=100ms");

@@ -1,4 +1,4 @@
-//! A participant on the sockets of a host of the lab, driven by the thread that uses it.
+//! A participant on a host of the lab, driven by the thread that uses it: on its sockets, or in a VLAN on its interface.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -10,24 +10,32 @@ use takt_core::{
     WriterHandle, WriterSpec,
 };
 use takt_lab::Lab;
+use takt_testkit::frame_socket::FrameSocket;
 use takt_testkit::waiting::LIMIT;
 use takt_wire::qos::{DataReaderQos, DataWriterQos, History, Reliability};
 use takt_wire::{GuidPrefix, Locator, Timestamp};
 
+use super::tagged::Tagged;
 use crate::endpoints::{reader_spec, writer_spec};
 
-const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
-const MULTICAST: u16 = 7400;
-const METATRAFFIC: u16 = 7410;
-const USER: u16 = 7411;
+pub(super) const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+pub(super) const MULTICAST: u16 = 7400;
+pub(super) const METATRAFFIC: u16 = 7410;
+pub(super) const USER: u16 = 7411;
 /// The encapsulation header of plain CDR, little-endian.
 const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
 
+/// How a participant sends and receives.
+enum Wire {
+    /// Of multicast discovery, discovery, and samples. All is sent by the second.
+    Sockets(Poll, [mio::net::UdpSocket; 3]),
+    /// Frames with a tag.
+    Tagged(Tagged),
+}
+
 pub struct Station {
     participant: Participant,
-    poll: Poll,
-    /// Of multicast discovery, discovery, and samples. All is sent by the second.
-    sockets: [mio::net::UdpSocket; 3],
+    wire: Wire,
     start: Clock,
 }
 
@@ -51,6 +59,17 @@ impl Station {
             token += 1;
             socket
         });
+        Self::on(Wire::Sockets(poll, sockets), address, number)
+    }
+
+    /// Joins domain 0 in a VLAN: the kernel of the host has no part in it.
+    pub fn open_in_vlan(lab: &Lab, host: &str, address: Ipv4Addr, number: u8) -> Self {
+        let namespace = lab.namespace(host).expect("a host of the file");
+        let socket = namespace.run(|| FrameSocket::open("eth0")).expect("root").expect("the interface is there");
+        Self::on(Wire::Tagged(Tagged::new(socket, address)), address, number)
+    }
+
+    fn on(wire: Wire, address: Ipv4Addr, number: u8) -> Self {
         let mut config = Config::new(0, GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 2, number]));
         let locator = |port| vec![Locator::from(SocketAddr::from((address, port)))];
         let addresses = vec![(address.into(), 24)];
@@ -60,7 +79,7 @@ impl Station {
         config.initial_peers = vec![Locator::udp_v4(GROUP, MULTICAST)];
         let mut participant = Participant::new(config, Instant(0)).expect("the configuration is good");
         participant.set_wall_clock(Instant(0), Timestamp::from_nanos(1_700_000_000_000_000_000));
-        Self { participant, poll, sockets, start: Clock::now() }
+        Self { participant, wire, start: Clock::now() }
     }
 
     fn now(&self) -> Instant {
@@ -69,9 +88,9 @@ impl Station {
 
     /// Drives the participant.
     pub fn run_until(&mut self, end: Clock) {
-        let mut events = Events::with_capacity(8);
+        let mut patience = Duration::ZERO;
         loop {
-            self.receive();
+            self.receive(patience);
             let now = self.now();
             self.participant.handle_timeout(now);
             while self.participant.poll_event().is_some() {}
@@ -82,10 +101,7 @@ impl Station {
             }
             let due =
                 self.participant.poll_timeout().map_or(left, |at| Duration::from_nanos(at.0.saturating_sub(now.0)));
-            match self.poll.poll(&mut events, Some(left.min(due))) {
-                Err(error) if error.kind() != ErrorKind::Interrupted => panic!("{error}"),
-                _ => {}
-            }
+            patience = left.min(due);
         }
     }
 
@@ -98,22 +114,22 @@ impl Station {
         }
     }
 
-    fn receive(&mut self) {
-        let mut buffer = vec![0; 65_507];
-        for (place, socket) in self.sockets.iter().enumerate() {
-            loop {
-                match socket.recv_from(&mut buffer) {
-                    Ok((len, from)) => {
-                        let now = Instant(self.start.elapsed().as_nanos() as u64);
-                        let received = Received { source: Locator::from(from), multicast: place == 0 };
-                        self.participant.handle_datagram(now, received, &buffer[..len]);
-                    }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    // An ICMP message about a datagram of before.
-                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
-                    Err(error) => panic!("{error}"),
+    /// Takes what has come, and waits for it for a while at most.
+    fn receive(&mut self, patience: Duration) {
+        let (start, participant) = (self.start, &mut self.participant);
+        let mut handle = |source: SocketAddr, multicast, message: &[u8]| {
+            let now = Instant(start.elapsed().as_nanos() as u64);
+            participant.handle_datagram(now, Received { source: Locator::from(source), multicast }, message);
+        };
+        match &mut self.wire {
+            Wire::Sockets(poll, sockets) => {
+                match poll.poll(&mut Events::with_capacity(8), Some(patience)) {
+                    Err(error) if error.kind() != ErrorKind::Interrupted => panic!("{error}"),
+                    _ => {}
                 }
+                receive_all(sockets, &mut handle);
             }
+            Wire::Tagged(tagged) => tagged.receive(patience, &mut handle),
         }
     }
 
@@ -123,9 +139,12 @@ impl Station {
         while let Some(transmit) = self.participant.poll_transmit(now, &mut frame) {
             let (len, destinations) = (transmit.len, transmit.destinations.to_vec());
             for to in destinations.iter().filter_map(Locator::socket_addr) {
-                match self.sockets[1].send_to(&frame[..len], to) {
-                    Err(error) if error.kind() != ErrorKind::ConnectionRefused => panic!("to {to}: {error}"),
-                    _ => {}
+                match &self.wire {
+                    Wire::Sockets(_, sockets) => match sockets[1].send_to(&frame[..len], to) {
+                        Err(error) if error.kind() != ErrorKind::ConnectionRefused => panic!("to {to}: {error}"),
+                        _ => {}
+                    },
+                    Wire::Tagged(tagged) => tagged.send(to, &frame[..len]),
                 }
             }
         }
@@ -181,5 +200,21 @@ impl Station {
         }
         self.participant.end_read(now, reader).expect("the reader lives");
         numbers
+    }
+}
+
+/// Takes all datagrams of the sockets.
+fn receive_all(sockets: &[mio::net::UdpSocket], handle: &mut impl FnMut(SocketAddr, bool, &[u8])) {
+    let mut buffer = vec![0; 65_507];
+    for (place, socket) in sockets.iter().enumerate() {
+        loop {
+            match socket.recv_from(&mut buffer) {
+                Ok((len, from)) => handle(from, place == 0, &buffer[..len]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // An ICMP message about a datagram of before.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
     }
 }

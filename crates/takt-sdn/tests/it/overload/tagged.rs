@@ -1,0 +1,66 @@
+//! UDP in a VLAN by a packet socket, for kernels without VLAN interfaces.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use takt_sdn::frame::{ArpOperation, ArpPacket, Frame, MacAddress, UdpFrame, VlanTag, arp_frame};
+use takt_testkit::frame_socket::FrameSocket;
+
+use super::station::{GROUP, METATRAFFIC, MULTICAST, USER};
+
+pub const TAG: VlanTag = VlanTag { pcp: 0, dei: false, vid: 5 };
+const PORTS: [u16; 3] = [MULTICAST, METATRAFFIC, USER];
+
+pub struct Tagged {
+    socket: FrameSocket,
+    address: Ipv4Addr,
+    /// Hosts that have sent.
+    neighbours: BTreeMap<IpAddr, MacAddress>,
+}
+
+impl Tagged {
+    /// Says in the VLAN where the address is.
+    pub fn new(socket: FrameSocket, address: Ipv4Addr) -> Self {
+        let mac = MacAddress(socket.address());
+        let target = (MacAddress::default(), address);
+        let packet = ArpPacket { operation: ArpOperation::Request, sender: (mac, address), target };
+        socket.send(&arp_frame(MacAddress::BROADCAST, mac, &[TAG], &packet)).expect("the interface is up");
+        Self { socket, address, neighbours: BTreeMap::new() }
+    }
+
+    pub fn send(&self, to: SocketAddr, payload: &[u8]) {
+        let known = self.neighbours.get(&to.ip()).copied();
+        // Until it has sent something, it has announced nothing that this would answer.
+        let Some(destination_mac) = MacAddress::of_group(to.ip()).or(known) else { return };
+        let frame = UdpFrame {
+            destination_mac,
+            source_mac: MacAddress(self.socket.address()),
+            tags: &[TAG],
+            source: (self.address, METATRAFFIC).into(),
+            destination: to,
+            hop_limit: 64,
+            traffic_class: 0,
+            payload,
+        };
+        self.socket.send(&frame.build().expect("it fits")).expect("the interface is up");
+    }
+
+    pub fn receive(&mut self, patience: Duration, handle: &mut impl FnMut(SocketAddr, bool, &[u8])) {
+        let mut buffer = vec![0; 65_550];
+        let mut patience = patience;
+        while let Some(bytes) = self.socket.receive(&mut buffer, patience).expect("the interface is there") {
+            patience = Duration::ZERO;
+            let Ok(frame) = Frame::parse(bytes) else { continue };
+            let Some((packet, datagram)) = frame.udp() else { continue };
+            let to = packet.destination();
+            let is_own = packet.source() == self.address;
+            if is_own || !PORTS.contains(&datagram.destination_port()) || (to != GROUP && to != self.address) {
+                continue;
+            }
+            self.neighbours.insert(packet.source(), frame.source());
+            let source = SocketAddr::new(packet.source(), datagram.source_port());
+            handle(source, to.is_multicast(), datagram.payload());
+        }
+    }
+}
