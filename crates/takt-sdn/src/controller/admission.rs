@@ -297,7 +297,7 @@ impl Controller {
         let host = self.devices.by_address(vlan, address);
         let host = host.ok_or_else(|| format!("the host of the {what}, {address}, is not known"))?;
         let here = self.devices.get(host).map(|host| host.at);
-        let modelled = self.devices.interfaces().get(&host.mac).copied();
+        let modelled = self.devices.interface(host.mac);
         if let Some((here, modelled)) = here.zip(modelled).filter(|(here, modelled)| here != modelled) {
             return Err(format!(
                 "the host of the {what}, {host}, is at {here}, and its Ethernet address is in another VLAN at {modelled} since before; give \
@@ -320,12 +320,11 @@ impl Controller {
         while let Some(mut admission) = self.admission.take() {
             let is_stale = std::mem::take(&mut self.is_network_stale);
             if is_stale {
-                let interfaces = self.devices.interfaces();
-                let hosts = interfaces.into_iter().map(|(mac, at)| (model_host(mac), at));
+                let hosts = self.devices.interfaces().map(|(mac, at)| (model_host(mac), at));
                 let network = admission.file().network(self.topology.switches(), self.topology.links(), hosts);
                 admission.set_network(network);
                 let snapshot = admission.snapshot();
-                self.shapers.retain(|at| snapshot.link(Egress::Switch(at)).is_some());
+                self.shapers.retain(now, |at| snapshot.link(Egress::Switch(at)).is_some());
                 admission.retry();
             }
             if is_stale || self.restoration.as_ref().is_some_and(|restoration| now >= restoration.until) {

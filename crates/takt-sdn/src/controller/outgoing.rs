@@ -52,10 +52,10 @@ impl Shapers {
         take(now, self.hosts.entry(at).or_default(), period_ns, share.burst.into())
     }
 
-    /// Forgets ports that were removed.
-    pub(super) fn retain(&mut self, is_known: impl Fn(PortRef) -> bool) {
+    /// Forgets ports that were removed, and shares of hosts that are full again.
+    pub(super) fn retain(&mut self, now: Instant, is_known: impl Fn(PortRef) -> bool) {
         self.due.retain(|(at, _), _| is_known(*at));
-        self.hosts.retain(|at, _| is_known(*at));
+        self.hosts.retain(|_, due| *due > now.0);
     }
 }
 
@@ -135,7 +135,13 @@ mod tests {
         assert_eq!([100, 100, 100, 100, 109].map(&mut sent), [true, true, true, false, false]);
         assert_eq!([110, 110, 1000, 1000, 1000, 1000].map(&mut sent), [true, false, true, true, true, false]);
         assert!(shapers.take(Instant(1000), at, Cause::Discovery, allowance), "each cause has its own");
-        shapers.retain(|_| false);
+        let share = Share { rate: 100_000_000, burst: 2 };
+        let mut sent = |now| shapers.take_of_host(Instant(now), at, share);
+        assert_eq!([1000, 1000, 1000, 1010].map(&mut sent), [true, true, false, true]);
+        shapers.retain(Instant(1015), |_| false);
         assert!(shapers.due.is_empty());
+        assert!(!shapers.take_of_host(Instant(1015), at, share), "a change of the network gives no further burst");
+        shapers.retain(Instant(1030), |_| false);
+        assert!(shapers.hosts.is_empty());
     }
 }

@@ -82,7 +82,7 @@ impl Controller {
             Sighting::Moved { from } => {
                 self.drop_rules_of(host);
                 let addresses = self.devices.get(host).map(|host| host.addresses.clone()).unwrap_or_default();
-                addresses.into_iter().for_each(|address| self.discovery.attach_host(now, address, at));
+                addresses.into_iter().for_each(|address| self.attach(now, at, host, address));
                 self.push(Event::HostMoved { host, from, to: at });
                 true
             }
@@ -162,8 +162,8 @@ impl Controller {
         let topology = &self.topology;
         match self.devices.claim(now, host, address, |at| topology.role(at) != Role::Down) {
             Claim::Accepted => {
+                self.attach(now, at, host, address);
                 if is_new && self.devices.by_address(host.vlan, address) == Some(host) {
-                    self.discovery.attach_host(now, address, at);
                     self.push(Event::AddressFound { host, address });
                 }
                 true
@@ -174,6 +174,17 @@ impl Controller {
                 self.push(Event::AddressConflict { owner, claimed_by: host, at, address });
                 false
             }
+        }
+    }
+
+    /// Participants with an address are where its owner is: a host that claims it in another VLAN speaks for none of them.
+    fn attach(&mut self, now: Instant, at: PortRef, host: HostId, address: IpAddr) {
+        if self.discovery.port_of(address) == Some(at) {
+            return;
+        }
+        let topology = &self.topology;
+        if self.devices.owner(now, address, |at| topology.role(at) != Role::Down) == Some(host) {
+            self.discovery.attach_host(now, address, at);
         }
     }
 

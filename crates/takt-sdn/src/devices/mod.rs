@@ -129,14 +129,23 @@ pub enum Claim {
 pub struct Devices {
     config: Config,
     hosts: BTreeMap<HostId, Host>,
-    by_address: BTreeMap<(Vlan, IpAddr), HostId>,
+    /// The host that has an IP address in a VLAN, and since when.
+    by_address: BTreeMap<(IpAddr, Vlan), (HostId, Instant)>,
+    /// Hosts with an Ethernet address, one in each VLAN.
+    by_mac: BTreeMap<MacAddress, BTreeSet<HostId>>,
     by_port: BTreeMap<PortRef, BTreeSet<HostId>>,
 }
 
 impl Devices {
     /// No hosts.
     pub fn new(config: Config) -> Self {
-        Self { config, hosts: BTreeMap::new(), by_address: BTreeMap::new(), by_port: BTreeMap::new() }
+        Self {
+            config,
+            hosts: BTreeMap::new(),
+            by_address: BTreeMap::new(),
+            by_mac: BTreeMap::new(),
+            by_port: BTreeMap::new(),
+        }
     }
 
     /// A frame of `id` came in at an edge port. `is_up` says whether a port carries frames.
@@ -175,6 +184,7 @@ impl Devices {
         }
         self.hosts.insert(id, Host { at, since: now, addresses: BTreeSet::new(), last_seen: now, is_active: false });
         self.by_port.entry(at).or_default().insert(id);
+        self.by_mac.entry(id.mac).or_default().insert(id);
         Sighting::New
     }
 
@@ -192,8 +202,8 @@ impl Devices {
         if address.is_unspecified() || address.is_multicast() {
             return Claim::Accepted;
         }
-        let key = (id.vlan, address);
-        if let Some(owner) = self.by_address.get(&key).copied() {
+        let key = (address, id.vlan);
+        if let Some((owner, _)) = self.by_address.get(&key).copied() {
             if owner == id {
                 return Claim::Accepted;
             }
@@ -208,7 +218,7 @@ impl Devices {
         match self.hosts.get_mut(&id) {
             Some(host) if host.addresses.len() < self.config.addresses => {
                 host.addresses.insert(address);
-                self.by_address.insert(key, id);
+                self.by_address.insert(key, (id, now));
                 Claim::Accepted
             }
             _ => Claim::Full,
@@ -237,7 +247,13 @@ impl Devices {
     fn remove(&mut self, id: HostId) {
         if let Some(host) = self.hosts.remove(&id) {
             for address in host.addresses {
-                self.by_address.remove(&(id.vlan, address));
+                self.by_address.remove(&(address, id.vlan));
+            }
+            if let Some(hosts) = self.by_mac.get_mut(&id.mac) {
+                hosts.remove(&id);
+                if hosts.is_empty() {
+                    self.by_mac.remove(&id.mac);
+                }
             }
             self.leave_port(host.at, id);
         }
@@ -261,21 +277,29 @@ impl Devices {
 
     /// The host that has an IP address.
     pub fn by_address(&self, vlan: Vlan, address: IpAddr) -> Option<HostId> {
-        self.by_address.get(&(vlan, address)).copied()
+        self.by_address.get(&(address, vlan)).map(|(id, _)| *id)
     }
 
-    /// The Ethernet addresses of all hosts, each at one port: an interface has its address in all of its VLANs. Of hosts with one address at several
-    /// ports the one counts that was found there first, so that a claim in another VLAN moves no interface.
-    pub fn interfaces(&self) -> BTreeMap<MacAddress, PortRef> {
-        let mut first: BTreeMap<MacAddress, (Instant, PortRef)> = BTreeMap::new();
-        for (id, host) in &self.hosts {
-            let own = (host.since, host.at);
-            let known = first.entry(id.mac).or_insert(own);
-            if own.0 < known.0 {
-                *known = own;
-            }
-        }
-        first.into_iter().map(|(mac, (_, at))| (mac, at)).collect()
+    /// The host that an IP address belongs to, of those that have it in their VLANs: the one that claimed it first. One whose port is down, or that has
+    /// been silent for [`Config::silence`], does not count. `is_up` says whether a port carries frames.
+    pub fn owner(&self, now: Instant, address: IpAddr, is_up: impl Fn(PortRef) -> bool) -> Option<HostId> {
+        let holders = self.by_address.range((address, 0)..=(address, Vlan::MAX)).map(|(_, holder)| *holder);
+        let counts = |id: &HostId| {
+            self.hosts.get(id).is_some_and(|host| is_up(host.at) && !is_silent(host, now, self.config.silence))
+        };
+        holders.filter(|(id, _)| counts(id)).min_by_key(|(_, since)| *since).map(|(id, _)| id)
+    }
+
+    /// The port of an Ethernet address: an interface has it in all of its VLANs. Of hosts with one address at several ports the one counts that
+    /// was found there first, so that a claim in another VLAN moves no interface.
+    pub fn interface(&self, mac: MacAddress) -> Option<PortRef> {
+        let hosts = self.by_mac.get(&mac)?.iter().filter_map(|id| self.hosts.get(id));
+        hosts.min_by_key(|host| host.since).map(|host| host.at)
+    }
+
+    /// All Ethernet addresses with their ports.
+    pub fn interfaces(&self) -> impl Iterator<Item = (MacAddress, PortRef)> {
+        self.by_mac.keys().filter_map(|mac| Some((*mac, self.interface(*mac)?)))
     }
 
     /// All hosts.

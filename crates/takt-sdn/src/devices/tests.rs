@@ -46,6 +46,35 @@ fn same_address_in_another_vlan_is_another_host() {
 }
 
 #[test]
+fn interface_is_where_its_address_was_found_first_whatever_the_vlan() {
+    let mut devices = devices();
+    let tagged = HostId { vlan: 0x1005, ..A };
+    devices.observe(second(0), HERE, tagged, up);
+    devices.observe(second(1), THERE, A, up);
+    assert_eq!(devices.interface(A.mac), Some(HERE), "not that without a tag, which came later");
+    assert_eq!(devices.interfaces().collect::<Vec<_>>(), [(A.mac, HERE)]);
+    devices.remove_port(HERE);
+    assert_eq!(devices.interface(A.mac), Some(THERE));
+    devices.remove_port(THERE);
+    assert_eq!(devices.interface(A.mac), None);
+}
+
+#[test]
+fn address_belongs_to_the_host_that_claimed_it_first_in_any_vlan_until_that_is_silent() {
+    let mut devices = devices();
+    let tagged = HostId { vlan: 0x1005, ..B };
+    devices.observe(second(0), THERE, tagged, up);
+    devices.observe(second(1), HERE, A, up);
+    assert_eq!(devices.claim(second(2), A, ip(1), up), Claim::Accepted);
+    assert_eq!(devices.claim(second(3), tagged, ip(1), up), Claim::Accepted, "a VLAN has addresses of its own");
+    devices.observe(second(9), THERE, tagged, up);
+    assert_eq!(devices.owner(second(9), ip(1), up), Some(A), "although it was found later");
+    assert_eq!(devices.owner(second(9), ip(1), |at| at != HERE), Some(tagged));
+    assert_eq!(devices.owner(second(12), ip(1), up), Some(tagged), "the first is silent");
+    assert_eq!(devices.owner(second(9), ip(2), up), None);
+}
+
+#[test]
 fn move_is_believed_only_if_the_old_port_is_down_or_the_host_silent() {
     let mut devices = devices();
     devices.observe(second(0), HERE, A, up);

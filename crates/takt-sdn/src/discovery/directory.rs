@@ -194,6 +194,11 @@ impl Directory {
         Some(participant.addresses.contains(&ip) && port == Some(origin.port))
     }
 
+    /// The port of an address.
+    pub(super) fn port_of(&self, address: IpAddr) -> Option<PortRef> {
+        self.hosts.get(&address).map(|host| host.port)
+    }
+
     /// An address is attached to this port.
     pub(super) fn attach_host(&mut self, now: Instant, address: IpAddr, port: PortRef, limits: &Limits) {
         if self.hosts.len() < HOSTS_MAX || self.hosts.contains_key(&address) {

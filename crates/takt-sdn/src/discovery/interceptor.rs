@@ -254,6 +254,11 @@ impl Interceptor {
         self.directory.attach_host(now, address, port, &self.limits);
     }
 
+    /// Where the participants with an address are; `None` if none has announced itself, and no host has been attached.
+    pub fn port_of(&self, address: IpAddr) -> Option<PortRef> {
+        self.directory.port_of(address)
+    }
+
     /// The participants, with the data that they announced.
     pub fn participants(&self) -> impl Iterator<Item = &ParticipantData> {
         self.directory.participants.values().map(|participant| &participant.data)

@@ -89,6 +89,21 @@ fn frames_to_everyone_are_limited_at_hosts_with_a_limit_alone() {
     assert_eq!(flood(&mut fabric, 1, &from_limited)[3], 2000, "what the host itself sends is not limited");
 }
 
+/// The limit of all hosts holds at no port that leads to a switch.
+#[test]
+fn frames_on_their_way_to_another_switch_are_not_limited() {
+    let limits = "[[port]]\ndatapath_id = \"*3\"\nport = 5\npackets_per_s = 40_000\n[host]\npackets_per_s = 400\n";
+    let mut fabric = three_switches(limits);
+    let noise = fabric.udp(0, 4, NOISE, &[0; 58]);
+    let hello = fabric.broadcast(0, b"hello");
+    fabric.send_from(0, noise.clone());
+    fabric.pass(STEP);
+    assert_eq!(flood(&mut fabric, 0, &noise)[4], 2000);
+    // Of copies the least share of a switch counts, at each switch once.
+    let passed = flood(&mut fabric, 0, &hello);
+    assert!(passed[1..].iter().all(|passed| at_most(GROUPS).contains(passed)), "{passed:?}");
+}
+
 #[test]
 fn frames_to_a_known_group_are_limited_at_members_with_a_limit_alone() {
     let mut fabric = three_switches(LIMITED);

@@ -144,6 +144,20 @@ fn claim_of_an_address_in_another_vlan_moves_no_admitted_flow() {
     assert_eq!(site.refusal(pair), None);
 }
 
+#[test]
+fn claim_of_an_ip_address_in_another_vlan_moves_no_participant() {
+    let mut site = site_in(&[TAG]);
+    // The attacker, host 2, has the address of the writer's host in a VLAN of its own.
+    let address = site.fabric.hosts[2].address;
+    site.fabric.hosts[2].address = site.fabric.hosts[0].address;
+    say_where(&mut site, 2, &[OTHER]);
+    site.fabric.hosts[2].address = address;
+    let (pair, writer, reader) = site.pair(0, "Camera", 0);
+    site.run(1_000);
+    assert!(site.is_admitted(pair), "announcements of the writer are believed as before: {:?}", site.fabric.events);
+    assert!(site.is_matched(0, writer, reader));
+}
+
 /// Hosts in VLANs are not asked for their groups: every edge gets a copy, as without admission.
 #[test]
 fn samples_by_multicast_in_a_vlan_have_their_class_at_admitted_readers_alone() {
