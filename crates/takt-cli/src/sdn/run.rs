@@ -264,6 +264,10 @@ impl Run {
                 Event::Refused { pair, reason } => {
                     (object["pair"], object["reason"]) = (json!(pair.to_string()), json!(reason));
                 }
+                Event::HostOverload { dpid, port, dropped } => {
+                    object["datapath_id"] = json!(format!("{dpid:016x}"));
+                    (object["port"], object["dropped"]) = (json!(port), json!(dropped));
+                }
                 _ => {}
             }
             output.line(format_args!("{object}"));
@@ -305,6 +309,7 @@ fn name(event: &Event) -> &'static str {
         Event::AddressConflict { .. } => "address-conflict",
         Event::Caution { .. } => "caution",
         Event::SharedPort { .. } => "shared-port",
+        Event::HostOverload { .. } => "host-overload",
     }
 }
 

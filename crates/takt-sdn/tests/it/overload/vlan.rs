@@ -13,7 +13,8 @@ fn assert_classed(outcome: &Outcome) {
     let of_link = text.lines().filter_map(|line| line.strip_prefix("west-3 "));
     let sent = |line: &str| {
         let (class, rest) = line.split_once(": ")?;
-        (class != "other").then(|| rest.split(' ').next()?.parse::<u32>().map_or(None, Some))?
+        let frames = rest.split(' ').next()?.parse::<u32>().expect("a number of frames");
+        (class != "other").then_some(frames)
     };
     let classed: u32 = of_link.filter_map(sent).sum();
     assert!(classed >= SAMPLES, "{classed} frames in classes\n{text}");
