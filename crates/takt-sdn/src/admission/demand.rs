@@ -137,13 +137,7 @@ impl Demand {
             None if application.announces_groups => (questions, of_path),
             None => (0, of_path),
         };
-        let to_reader = Selector {
-            sender: writer.host,
-            vlan: writer.vlan,
-            source: writer.address,
-            destination: reader.address,
-            port: *data_port,
-        };
+        let to_reader = writer.selector_to(reader, *data_port);
         let hosts = (stages.clone(), limit_ns_max);
         let build = |name: String, load: &Load, is_reliable: bool, selector| {
             let own = Self::build(name, load, wire_format(writer, file, is_reliable), selector, reader.host)?;
@@ -163,13 +157,7 @@ impl Demand {
                 importance,
             };
             let format = wire_format(reader, file, false);
-            let selector = Selector {
-                sender: reader.host,
-                vlan: reader.vlan,
-                source: reader.address,
-                destination: writer.address,
-                port: *answer_port,
-            };
+            let selector = reader.selector_to(writer, *answer_port);
             demands.push(Self::build(format!("{name}, its ACKNACKs"), &load, format, selector, writer.host)?);
         }
         for group in groups {

@@ -67,6 +67,13 @@ pub struct End {
     pub trailer_len: u64,
 }
 
+impl End {
+    /// What tells the datagrams of this end to a UDP port of another.
+    pub fn selector_to(&self, other: &Self, port: u16) -> Selector {
+        Selector { sender: self.host, vlan: self.vlan, source: self.address, destination: other.address, port }
+    }
+}
+
 /// A pair that asks for admission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {

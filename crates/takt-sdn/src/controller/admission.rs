@@ -29,10 +29,6 @@ pub(super) fn model_host(mac: MacAddress) -> HostId {
     HostId(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
 }
 
-fn selector(from: &End, to: &End, port: u16) -> Selector {
-    Selector { sender: from.host, vlan: from.vlan, source: from.address, destination: to.address, port }
-}
-
 /// The VLAN of a participant; `None` if its frames have several tags.
 fn vlan_of(tags: &[VlanTag]) -> Option<Vlan> {
     match tags {
@@ -159,17 +155,13 @@ impl Controller {
         let (writer, reader) = (end(view.writer_host.1.ip())?, end(view.reader_host.1.ip())?);
         let of_writer = self.locators_of(&view.writer.unicast, pair.writer.prefix);
         let is_reliable = view.reader.qos.reliability.kind == ReliabilityKind::Reliable;
-        let samples = port_of(&view.destinations, reader.address).map(|port| selector(&writer, &reader, port));
+        let samples = port_of(&view.destinations, reader.address).map(|port| writer.selector_to(&reader, port));
         let answers = port_of(of_writer, writer.address).filter(|_| is_reliable);
-        let answers = answers.map(|port| selector(&reader, &writer, port));
+        let answers = answers.map(|port| reader.selector_to(&writer, port));
         let groups = self.groups(admission, &view, &writer, (pair, pair)).unwrap_or_default();
-        let groups = groups.into_iter().map(|group| Selector {
-            sender: writer.host,
-            vlan: writer.vlan,
-            source: writer.address,
-            destination: group.ip(),
-            port: group.port(),
-        });
+        let to_reader = writer.selector_to(&reader, 0);
+        let groups =
+            groups.into_iter().map(|group| Selector { destination: group.ip(), port: group.port(), ..to_reader });
         let selectors: Vec<Selector> = samples.into_iter().chain(answers).chain(groups).collect();
         (writer.host != reader.host).then(|| (view.writer.topic_name.clone(), selectors))
     }
