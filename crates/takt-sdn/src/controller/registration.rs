@@ -257,6 +257,7 @@ impl Controller {
         for Socket { source, destination } in wanted.sockets() {
             let Some(host) = self.devices.by_address(0, source) else { continue };
             let selector = Selector {
+                vlan: 0,
                 sender: super::admission::model_host(host.mac),
                 source,
                 destination: destination.ip(),
@@ -294,7 +295,7 @@ impl Controller {
                     return Err(format!("switch {:016x} has no meters", at.dpid));
                 }
                 let host: HostId = super::admission::model_host(host.mac);
-                Ok(End { host, address, trailer_len: registration.overhead.into() })
+                Ok(End { host, vlan: 0, address, trailer_len: registration.overhead.into() })
             };
             let (writer, reader) = (end("writer", registration.from)?, end("reader", registration.to)?);
             if writer.host == reader.host {
