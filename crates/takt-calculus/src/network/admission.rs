@@ -6,7 +6,10 @@
 //! jitter of the flows that leave the queue; the ports after it are bounded again. A decision touches the ports on the flow's way and those
 //! that changed budgets lead to, [`PORTS_MAX`] at most; a flow that would need more is refused. Several flows may be admitted in one
 //! decision: then each port is bounded once for all of them.
+//!
+//! Budgets fall only while [`Admission::hold_budgets`] allows it: a frame that was delayed under the larger budget may still be at a later port.
 
+mod drain;
 mod removal;
 
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -86,6 +89,8 @@ pub struct Admission {
     free: BTreeSet<FlowId>,
     /// Flows that keep their limits by separated-flow analysis only: the sum of their budgets exceeds it.
     by_separated: BTreeSet<FlowId>,
+    /// Whether no budget falls for a flow that would be late.
+    is_held: bool,
     /// What the attempts under way have changed.
     journal: Journal,
     work: Work,
@@ -164,6 +169,7 @@ impl Admission {
             departed: BTreeSet::new(),
             free: BTreeSet::new(),
             by_separated: BTreeSet::new(),
+            is_held: false,
             journal: Journal::default(),
             work: Work::default(),
         })
@@ -360,7 +366,8 @@ impl Admission {
     fn draft(&self, new: New<'_>) -> Result<Draft, Refused> {
         new.iter().try_for_each(|(_, flow)| flow.check(&self.ports)).map_err(Refused::Nonsense)?;
         let mut draft = self.bound_all(new, BTreeSet::new());
-        if let Err(Refused::Late { flow: late, .. }) = draft {
+        if let (Err(Refused::Late { flow: late, .. }), false) = (&draft, self.is_held) {
+            let late = *late;
             let tighten = self.known(late, new).map(|flow| flow.hops.iter().copied().collect());
             draft = self.bound_all(new, tighten.unwrap_or_default());
         }
@@ -372,6 +379,12 @@ impl Admission {
         let mut draft = Draft { tighten: tighten.clone(), ..Draft::default() };
         tighten.into_iter().for_each(|hop| draft.mark(hop));
         new.iter().try_for_each(|(id, flow)| self.route(*id, flow, None, &mut draft))?;
+        self.bound_marked(new, &mut draft)?;
+        Ok(draft)
+    }
+
+    /// Bounds the ports that are to be bounded, and those that changed budgets lead to.
+    fn bound_marked(&self, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
         let mut done = 0;
         let mut own = self.busiest_last(new);
         while let Some((port, first)) = next_port(&mut own, &mut draft.todo) {
@@ -379,10 +392,9 @@ impl Admission {
             if done > PORTS_MAX {
                 return Err(Refused::TooFar);
             }
-            self.bound_port(port, first, new, &mut draft)?;
+            self.bound_port(port, first, new, draft)?;
         }
-        self.check_limits(new, &mut draft)?;
-        Ok(draft)
+        self.check_limits(new, draft)
     }
 
     /// The ports on the ways of new flows, by the number of flows there. Most refusals come from busy ones: they are bounded first, before changed
@@ -428,6 +440,16 @@ impl Admission {
         Ok(())
     }
 
+    /// Gives the flows through a queue the arrivals behind it that follow from its budget.
+    fn route_behind(&self, hop: Hop, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
+        let through = self.loads(hop.port, draft).iter().filter(|load| load.class == hop.class);
+        for load in through.copied().collect::<Vec<Load>>() {
+            let id = FlowId(load.flow);
+            self.known(id, new).map_or(Ok(()), |flow| self.route(id, flow, Some(load.hop), draft))?;
+        }
+        Ok(())
+    }
+
     /// Bounds the queues of a port from class `first` on, and those above it that wait for longer frames now; changes the budgets that
     /// are too small, or are to fall.
     fn bound_port(&self, port: usize, first: usize, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
@@ -443,12 +465,7 @@ impl Admission {
             if needed_ns > budget_ns || falls {
                 let changed_ns = if falls { needed_ns } else { self.raise(hop, needed_ns, new, draft) };
                 draft.budgets.insert(hop, changed_ns);
-                let through: Vec<Load> =
-                    self.loads(port, draft).iter().filter(|load| load.class == class).copied().collect();
-                for load in through {
-                    let id = FlowId(load.flow);
-                    self.known(id, new).map_or(Ok(()), |flow| self.route(id, flow, Some(load.hop), draft))?;
-                }
+                self.route_behind(hop, new, draft)?;
             }
             claim.delay_ns = self.budget(hop, draft);
             if claim.intervals.is_empty() {

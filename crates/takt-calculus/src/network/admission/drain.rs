@@ -1,0 +1,145 @@
+//! How long the past of a network lasts: frames that are queued when flows change, and the frames that they delay.
+//!
+//! **One change.** From a moment on no frame of a flow enters hop `n` as before. Its last frame reaches a hop behind after the budgets and delays in
+//! between, at most. Other frames wait for it, or for frames that waited for it, until the busy period that it is part of ends. So its own budget is
+//! too short a wait: the frames that queued up behind it would meet the burst of the next flow. The busy period of the lowest class ends after
+//! [`QueueClaim::busy_ns`](crate::network::QueueClaim::busy_ns), and from then on the port is as if the flow had not been there. Arrivals of other
+//! flows keep their bounds, since no budget falls ([`Admission::hold_budgets`]).
+//!
+//! A flow that keeps its limit by separated-flow analysis only is proven with the service of all its hops together. A frame that waited at one hop
+//! before the change, and waits at another one after it, has neither service. So its frames leave the network before anything takes the place.
+//!
+//! **Budgets that fall.** Frames that waited for longer than the smaller budget come later to the ports behind, and let others wait there in turn. A
+//! port is free of that when its inputs are, their frames have come, and its busy period is over. Over all ports that is the longest way through
+//! the network. A cycle of ports gives no bound.
+
+use alloc::vec::Vec;
+
+use super::{Admission, Draft, FlowId, Refused};
+use crate::Arrivals;
+use crate::network::{HOPS_MAX, Hop};
+
+impl Admission {
+    /// Whether budgets must not fall. If they may, a flow that would be late lets the budgets on its way fall once. That is sound only while no frame of
+    /// a flow that was removed, or changed its hops, has an influence: [`memory_ns`](Self::memory_ns) after the last one.
+    pub fn hold_budgets(&mut self, is_held: bool) {
+        self.is_held = is_held;
+    }
+
+    /// Whether budgets do not fall.
+    pub fn holds_budgets(&self) -> bool {
+        self.is_held
+    }
+
+    /// The budgets of all queues.
+    pub fn budgets(&self) -> impl Iterator<Item = (Hop, u64)> {
+        let of_port = |(port, queues): (usize, &'_ Vec<crate::network::QueueClaim>)| {
+            let budgets: Vec<u64> = queues.iter().map(|claim| claim.delay_ns).collect();
+            budgets.into_iter().enumerate().map(move |(class, budget_ns)| (Hop { port, class }, budget_ns))
+        };
+        self.queues.iter().enumerate().flat_map(of_port)
+    }
+
+    /// Raises the budgets of queues that have flows to these at least, or says which flow would not keep its limit then; then nothing has changed.
+    ///
+    /// # Errors
+    /// The queue or the flow that is not proven with larger budgets.
+    pub fn raise_budgets(&mut self, least: &[(Hop, u64)]) -> Result<(), Refused> {
+        let mut draft = Draft::default();
+        for (hop, budget_ns) in least {
+            let is_raised =
+                self.queue(*hop).is_some_and(|claim| !claim.intervals.is_empty() && claim.delay_ns < *budget_ns);
+            if is_raised {
+                draft.budgets.insert(*hop, *budget_ns);
+                draft.mark(*hop);
+            }
+        }
+        let raised: Vec<Hop> = draft.budgets.keys().copied().collect();
+        raised.into_iter().try_for_each(|hop| self.route_behind(hop, &[], &mut draft))?;
+        self.bound_marked(&[], &mut draft)?;
+        self.apply(draft);
+        Ok(())
+    }
+
+    /// How events of an admitted flow come to its hop `n`, by the budgets.
+    pub fn arrivals(&self, id: FlowId, n: usize) -> Option<Arrivals> {
+        let flow = self.flow(id)?;
+        let input = flow.before(n).and_then(|before| flow.hops.get(before)).map(|hop| hop.port);
+        Some(self.loads.get(flow.hops.get(n)?.port)?.get(input, id.0)?.arrivals)
+    }
+
+    /// How long after the last frame of an admitted flow was sent to hop `n` the ports from there on are as if it had not been there. `None` beyond
+    /// `u64`, or if it is not admitted.
+    pub fn drain_ns(&self, id: FlowId, n: usize) -> Option<u64> {
+        let flow = self.flow(id)?;
+        let mut until: [Option<u64>; HOPS_MAX] = [None; HOPS_MAX];
+        let mut longest_ns = 0_u64;
+        for (at, hop) in flow.hops.iter().enumerate().skip(n) {
+            let before = flow.before(at);
+            let comes_ns = match before {
+                None => 0,
+                // A frame that was sent there may still be forwarded.
+                Some(before) if at == n => self.ports[flow.hops[before].port].delay_ns,
+                Some(before) => {
+                    let Some(from_ns) = until[before] else { continue };
+                    let from = flow.hops[before];
+                    from_ns.checked_add(self.ports[from.port].delay_ns)?
+                }
+            };
+            until[at] = Some(comes_ns.checked_add(self.queue(*hop)?.delay_ns)?);
+            let free_ns = comes_ns.checked_add(self.busy_ns(hop.port))?.checked_add(self.tail_ns(hop.port))?;
+            longest_ns = longest_ns.max(free_ns);
+        }
+        Some(longest_ns)
+    }
+
+    /// How long frames of classes with contracts are never absent at a port.
+    fn busy_ns(&self, port: usize) -> u64 {
+        self.queues[port].iter().map(|claim| claim.busy_ns).max().unwrap_or_default()
+    }
+
+    /// How long frames through a port stay in the network, of flows that keep their limits by separated-flow analysis only.
+    fn tail_ns(&self, port: usize) -> u64 {
+        let through = self.loads[port].iter().map(|load| FlowId(load.flow)).filter(|id| self.by_separated.contains(id));
+        let totals = through.filter_map(|id| Some(self.total(self.flow(id)?, &Draft::default())));
+        totals.max().unwrap_or_default()
+    }
+
+    /// How long after the last frame of flows that are not admitted any more, or not at the same hops, left its last port their influence is over. `None` if the
+    /// ways of the admitted flows have a cycle: then it has no bound. The work grows with the hops of all flows.
+    pub fn memory_ns(&self) -> Option<u64> {
+        let links = self.links();
+        let mut open: Vec<usize> = alloc::vec![0; self.ports.len()];
+        links.iter().for_each(|(_, to)| open[*to] += 1);
+        let mut free_ns: Vec<u64> = alloc::vec![0; self.ports.len()];
+        let mut next: Vec<usize> = (0..self.ports.len()).filter(|port| open[*port] == 0).collect();
+        let (mut seen, mut longest_ns) = (0, 0_u64);
+        while let Some(port) = next.pop() {
+            seen += 1;
+            let own_ns = free_ns[port].checked_add(self.busy_ns(port))?;
+            let left_ns = own_ns.checked_add(self.ports[port].delay_ns)?;
+            longest_ns = longest_ns.max(own_ns.checked_add(self.tail_ns(port))?);
+            let from = links.partition_point(|link| link.0 < port);
+            for (_, to) in links[from..].iter().take_while(|link| link.0 == port) {
+                free_ns[*to] = free_ns[*to].max(left_ns);
+                open[*to] -= 1;
+                if open[*to] == 0 {
+                    next.push(*to);
+                }
+            }
+        }
+        (seen == self.ports.len()).then_some(longest_ns)
+    }
+
+    /// From which port to which frames go, sorted, each once.
+    fn links(&self) -> Vec<(usize, usize)> {
+        let inputs = |(to, loads): (usize, &super::Loads)| {
+            let inputs: Vec<usize> = loads.iter().filter_map(|load| load.input).collect();
+            inputs.into_iter().map(move |from| (from, to))
+        };
+        let mut links: Vec<(usize, usize)> = self.loads.iter().enumerate().flat_map(inputs).collect();
+        links.sort_unstable();
+        links.dedup();
+        links
+    }
+}

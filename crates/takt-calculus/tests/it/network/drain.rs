@@ -1,0 +1,131 @@
+//! Frames of flows that were removed, and what they delayed: how long the next flow waits.
+
+use takt_calculus::Arrivals;
+use takt_calculus::network::{Admission, Depth, Flow, Frames, Hop, Port, check};
+
+const MS: u64 = 1_000_000;
+/// The link time of a frame of 1,000 octets at 100 Mbit/s.
+const FRAME_NS: u64 = 81_920;
+
+fn network(ports: usize) -> Admission {
+    let port = Port {
+        name: "port".into(),
+        rate_bps: 100_000_000,
+        foreign_frame_len: 1_000,
+        classes: vec![Depth::UNLIMITED; 2],
+        delay_ns: 7_000,
+        delay_ns_min: 7_000,
+    };
+    Admission::new(vec![port; ports]).expect("the ports make sense")
+}
+
+/// Events of so many frames.
+fn flow(period_ns: u64, count: u64, ports: &[usize], limit_ns: u64) -> Flow {
+    Flow {
+        name: "flow".into(),
+        arrivals: Arrivals::sporadic(period_ns),
+        frames: vec![Frames { len: 1_000, count }],
+        hops: ports.iter().map(|port| Hop { port: *port, class: 1 }).collect(),
+        branches: vec![],
+        limit_ns,
+    }
+}
+
+/// The longest time of a frame in a queue to which frames come at these times, ascending, behind one without contract; and when the last of the first
+/// `n` has left.
+fn queue(arrivals: &[u64], n: usize) -> (u64, u64) {
+    let (mut free_ns, mut longest_ns, mut left_ns) = (FRAME_NS, 0, 0);
+    for (at, comes_ns) in arrivals.iter().enumerate() {
+        free_ns = free_ns.max(*comes_ns) + FRAME_NS;
+        longest_ns = longest_ns.max(free_ns - comes_ns);
+        if at < n {
+            left_ns = free_ns;
+        }
+    }
+    (longest_ns, left_ns)
+}
+
+/// A burst leaves behind it what queued up meanwhile. The next burst meets that if it comes when the last frame of the first one has left.
+#[test]
+fn burst_in_the_place_of_another_waits_until_the_queue_behind_that_has_gone() {
+    const BURST: u64 = 50;
+    let mut network = network(1);
+    let steady_ns = 2 * FRAME_NS;
+    network.admit(flow(steady_ns, 1, &[0], 1_000 * MS)).expect("it fits");
+    let (burst, _) = network.admit(flow(1_000 * MS, BURST, &[0], 1_000 * MS)).expect("it fits");
+    let drain_ns = network.drain_ns(burst, 0).expect("it is admitted");
+    // The next flow is as the one of before, so that the proof stays.
+    let budget_ns = network.queue(Hop { port: 0, class: 1 }).expect("it is there").delay_ns;
+    let longest_ns = |wait_ns: Option<u64>| {
+        let first: Vec<u64> = vec![0; BURST as usize];
+        let (_, left_ns) = queue(&first, BURST as usize);
+        let next_ns = wait_ns.unwrap_or(left_ns);
+        let mut all: Vec<u64> = first;
+        all.extend((0..BURST).map(|_| next_ns));
+        all.extend((0..10 * BURST).map(|n| n * steady_ns + 1));
+        all.sort_unstable();
+        queue(&all, 0).0
+    };
+    assert!(longest_ns(None) > budget_ns, "{} of {budget_ns} ns", longest_ns(None));
+    assert!(longest_ns(Some(drain_ns)) <= budget_ns, "{} of {budget_ns} ns", longest_ns(Some(drain_ns)));
+}
+
+#[test]
+fn flow_has_drained_when_the_busy_period_of_each_port_is_over() {
+    let mut network = network(3);
+    let (id, _) = network.admit(flow(100 * MS, 2, &[0, 1, 2], 100 * MS)).expect("it fits");
+    let claim = |port| network.queue(Hop { port, class: 1 }).expect("it is there");
+    let [first, second, third] = [0, 1, 2].map(claim);
+    let whole_ns = first.delay_ns + 7_000 + second.delay_ns + 7_000 + third.busy_ns;
+    assert_eq!(network.drain_ns(id, 0), Some(whole_ns));
+    // A frame that was sent to the second port may still be forwarded.
+    assert_eq!(network.drain_ns(id, 1), Some(7_000 + second.delay_ns + 7_000 + third.busy_ns));
+    network.remove(id);
+    assert_eq!(network.drain_ns(id, 0), None);
+}
+
+#[test]
+fn past_is_over_behind_the_longest_way_and_never_in_a_cycle() {
+    let mut network = network(4);
+    network.admit(flow(100 * MS, 2, &[0, 1], 100 * MS)).expect("it fits");
+    network.admit(flow(100 * MS, 1, &[1, 2], 100 * MS)).expect("it fits");
+    let busy = |network: &Admission, port| network.queue(Hop { port, class: 1 }).expect("it is there").busy_ns;
+    let way_ns = [0, 1, 2].map(|port| busy(&network, port)).iter().sum::<u64>() + 2 * 7_000;
+    assert_eq!(network.memory_ns(), Some(way_ns));
+    let (id, _) = network.admit(flow(100 * MS, 1, &[2, 0], 100 * MS)).expect("it fits");
+    assert_eq!(network.memory_ns(), None, "frames of each flow delay those of the next");
+    network.remove(id);
+    assert!(network.memory_ns().is_some());
+}
+
+#[test]
+fn budgets_fall_for_a_strict_flow_unless_they_are_held() {
+    let mut network = network(2);
+    network.admit(flow(100 * MS, 1, &[0, 1], 100 * MS)).expect("it fits");
+    let (large, _) = network.admit(flow(100 * MS, 20, &[0, 1], 100 * MS)).expect("it fits");
+    network.remove(large);
+    // Frames that were delayed by those of the large flow may be between both ports.
+    // By separated-flow analysis it takes longer than by the smallest budgets.
+    let strict = flow(100 * MS, 1, &[0, 1], 6 * FRAME_NS + 2 * 7_000 + 400);
+    network.hold_budgets(true);
+    network.admit(strict.clone()).expect_err("budgets are held");
+    network.hold_budgets(false);
+    network.admit(strict).expect("budgets fall");
+    assert_eq!(check(&network.certificate()), Ok(()));
+}
+
+#[test]
+fn budgets_rise_to_what_is_asked_for_as_far_as_limits_allow() {
+    let mut network = network(2);
+    let (id, bound) = network.admit(flow(100 * MS, 1, &[0, 1], 2 * MS)).expect("it fits");
+    let hop = Hop { port: 0, class: 1 };
+    let before = network.clone();
+    let budget_ns = network.queue(hop).expect("it is there").delay_ns;
+    network.raise_budgets(&[(hop, budget_ns), (Hop { class: 0, ..hop }, MS)]).expect("nothing rises");
+    assert_eq!(network, before, "a queue without flows has no budget");
+    network.raise_budgets(&[(hop, budget_ns + MS / 2)]).expect("the limit allows it");
+    assert_eq!(network.bound(id).map(|bound| bound.total_ns), Some(bound.total_ns + MS / 2));
+    let behind = network.arrivals(id, 1).expect("it passes there");
+    assert_eq!(behind.jitter_ns, budget_ns + MS / 2 - FRAME_NS, "frames come later to the next port");
+    assert_eq!(check(&network.certificate()), Ok(()));
+}
