@@ -56,6 +56,8 @@ pub struct ClassChange {
     pub before: Reach,
     /// How it does that then.
     pub after: Reach,
+    /// How long after it, at most, frames of before are under way, and others that waited for them. Until then no other change is proved.
+    pub drain_ns: u64,
 }
 
 /// A request that was admitted, or one that joined admitted ones.
@@ -71,8 +73,8 @@ pub struct Admitted {
     pub snapshot: u64,
     /// Requests of which flows changed their classes for it. Their rules must follow before its own are in force.
     pub moved: BTreeSet<RequestId>,
-    /// The changes of classes of flows that were admitted before. All flows but the new one keep their limits after each, if they are made one by
-    /// one in this order.
+    /// The changes of classes of flows that were admitted before. All flows but the new one keep their limits during and after each, if they are made one
+    /// by one in this order, each when the one before has [drained](ClassChange::drain_ns).
     pub changes: Vec<ClassChange>,
 }
 

@@ -3,7 +3,8 @@
 //! A request may join admitted ones with the same source and destinations. No rule of a switch can distinguish their frames. They share the flow
 //! entries and the meter of the first request. Each stream keeps its own latency limit. The meter polices their sum, so that a stream may use the
 //! share that others leave. The analysis therefore gives each stream of such a bundle one period of jitter more than alone, which covers every
-//! mix of their frames that the meter passes.
+//! mix of their frames that the meter passes. It also counts the burst of each stream twice: the meter changes when a request joins or leaves, and Open
+//! vSwitch fills the bucket of a meter that is changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -182,18 +183,44 @@ impl Scheduler {
         Some(gone)
     }
 
-    /// Reroutes the requests with a port whose link is down, or whose description changed. Order: importance, then time of admission. Receivers that
-    /// are still reached by the old route keep it if all requests fit with it. Of requests that share an entry the least important ones are
-    /// dropped until the others fit.
-    pub fn reroute(&mut self, snapshot: &Snapshot) -> Rerouted {
+    /// Entries with a port whose link is down, or whose description changed.
+    pub fn affected<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = RequestId> + 'a {
         let is_gone = |port: &Egress| {
             let described = snapshot.port(*port).filter(|_| snapshot.link(*port).is_some_and(|link| link.is_up));
             described.as_ref() != self.index.get(port).map(|at| &self.network.ports()[*at])
         };
-        let is_affected = |entry: &Entry| entry.bundles.iter().flat_map(|bundle| &bundle.tree.ports).any(is_gone);
-        let affected = self.entries.iter().filter(|(_, entry)| is_affected(entry));
+        let is_affected = move |entry: &Entry| entry.bundles.iter().flat_map(|bundle| &bundle.tree.ports).any(is_gone);
+        self.entries.iter().filter(move |(_, entry)| is_affected(entry)).map(|(id, _)| *id)
+    }
+
+    /// How long after the last frame of an entry came to its host's interface the ports of its ways are as if it had not been admitted. `None` for one that is not.
+    pub fn drain_ns(&self, id: RequestId) -> Option<u64> {
+        let flows = self.entries.get(&id)?.bundles.iter().flat_map(|bundle| &bundle.ids);
+        flows.map(|flow| self.network.drain_ns(*flow, 0).unwrap_or(u64::MAX)).max()
+    }
+
+    /// Whether budgets of queues must not fall: [`Admission::hold_budgets`].
+    pub fn hold_budgets(&mut self, is_held: bool) {
+        self.network.hold_budgets(is_held);
+    }
+
+    /// Whether budgets do not fall.
+    pub fn holds_budgets(&self) -> bool {
+        self.network.holds_budgets()
+    }
+
+    /// How long frames of the past delay others: [`Admission::memory_ns`].
+    pub fn memory_ns(&self) -> Option<u64> {
+        self.network.memory_ns()
+    }
+
+    /// Reroutes the requests with a port whose link is down, or whose description changed. Order: importance, then time of admission. Receivers that
+    /// are still reached by the old route keep it if all requests fit with it. Of requests that share an entry the least important ones are
+    /// dropped until the others fit.
+    pub fn reroute(&mut self, snapshot: &Snapshot) -> Rerouted {
         let importance = |entry: &Entry| entry.requests.iter().map(|request| request.contract.importance).max();
-        let mut affected: Vec<_> = affected.map(|(id, entry)| (*id, importance(entry))).collect();
+        let affected = self.affected(snapshot).filter_map(|id| Some((id, importance(self.entries.get(&id)?))));
+        let mut affected: Vec<_> = affected.collect();
         affected.sort_by_key(|(id, importance)| (std::cmp::Reverse(*importance), *id));
         let bases: Vec<Option<Base>> = affected.iter().map(|(id, _)| self.base(*id)).collect();
         let requests: Vec<(RequestId, Vec<Request>)> =
@@ -292,7 +319,7 @@ impl Scheduler {
         (trials, is_kept, base): (&mut Trials, bool, Option<&Base>),
     ) -> Result<(Vec<Settled>, Admitted), Refused> {
         let (candidates, gone) = self.candidates(id, snapshot, requests, base)?;
-        let before_it = self.own_flows(id);
+        let own = self.own_flows(id);
         let Self { network, ports, rooms, full, control, entries, owners, .. } = self;
         let shared = |flow: FlowId| {
             if control.flows.contains(&flow) {
@@ -301,46 +328,73 @@ impl Scheduler {
             let bundle = owners.get(&flow).and_then(|(owner, n)| entries.get(owner)?.bundles.get(*n));
             bundle.map_or_else(|| vec![flow], |bundle| bundle.ids.clone())
         };
+        let name = requests.last().map(|request| request.name.clone()).unwrap_or_default();
+        let refuse = |reason| Refused { flow: name.clone(), reason };
         let before = trials.left();
         let (rooms, taken) = (rooms.clone(), trials.take());
         let mut desk = Desk { ports, snapshot, rooms, full, trials: taken, shared: &shared, fresh: Vec::new() };
-        let mut outcome = None;
-        let placed = network.attempt(|network| {
-            let placed = place_all(network, &mut desk, candidates, &gone).map(|settled| {
-                let routes =
-                    |(bundle, _): &Settled| routes_of(network, desk.ports, snapshot, bundle).collect::<Vec<_>>();
-                let routes: Vec<Route> = settled.iter().flat_map(routes).collect();
-                (settled, routes)
+        let mut outcome = Err(refuse(Reason::NoRoute));
+        let _ = network.attempt(|network| {
+            let placed = place_all(network, &mut desk, candidates, &gone).map(|mut settled| {
+                follow_own(&mut settled);
+                let movers = movers(network, &own, &settled);
+                let flows = |(bundle, _): &Settled| flows_of(network, &bundle.ids);
+                let flows: Vec<Flow> = settled.iter().flat_map(flows).collect();
+                let has_steps = !transition::steps(&movers).is_empty();
+                (settled, has_steps.then_some((movers, flows)))
             });
-            let placed = placed.and_then(|(settled, routes)| {
-                let (movers, owned, after) = movers(network, before_it, &settled);
-                let steps = transition::order(network, &movers, &after);
-                let name = || requests.last().map(|request| request.name.clone()).unwrap_or_default();
-                let steps = steps.ok_or_else(|| Refused { flow: name(), reason: Reason::NoOrder })?;
-                let owner = |step: &Step| owned[step.mover].map_or(Some(id), |flow| Some(owners.get(&flow)?.0));
-                let change = |step: &Step| class_change(desk.ports, snapshot, owner(step)?, step);
-                let changes: Vec<ClassChange> = steps.iter().filter_map(change).collect();
-                Ok((settled, routes, changes))
-            });
-            let stays = is_kept && placed.is_ok();
-            outcome = Some(placed);
+            // Classes that change are placed again, one after the other.
+            let stays = is_kept && placed.as_ref().is_ok_and(|(_, changed)| changed.is_none());
+            outcome = placed
+                .map(|(settled, changed)| (routes_of_all(network, desk.ports, snapshot, &settled), settled, changed));
             if stays { Ok(()) } else { Err(()) }
         });
         let Desk { rooms, trials: left, .. } = desk;
         *trials = left;
         self.trials += before.saturating_sub(trials.left());
-        if placed.is_ok() {
-            self.rooms = rooms;
-        }
-        let name = requests.last().map(|request| request.name.clone()).unwrap_or_default();
-        let no_route = || Err(Refused { flow: name.clone(), reason: Reason::NoRoute });
-        let (settled, routes, changes) = outcome.unwrap_or_else(no_route)?;
-        // The bound of the samples of the newest request.
-        let bound_ns = routes.iter().find(|route| route.name == name).map_or(0, |route| route.bound_ns);
+        let (mut routes, mut settled, changed) = outcome?;
+        // Those of others that moved.
         let moves = settled.iter().flat_map(|(_, moved)| moved).flat_map(|moved| &moved.before);
         let mut moved: BTreeSet<RequestId> = moves.filter_map(|flow| Some(self.owners.get(flow)?.0)).collect();
         moved.remove(&id);
+        let mut changes = Vec::new();
+        if let Some((movers, flows)) = changed {
+            let own = own.into_iter().flat_map(|(ids, _)| ids).collect();
+            let transition = Transition { movers, own, flows };
+            let made = self.make_changes(id, snapshot, &transition, &mut settled, is_kept);
+            (routes, changes) = made.ok_or_else(|| refuse(Reason::NoOrder))?;
+        }
+        if is_kept {
+            self.rooms = rooms;
+        }
+        // The bound of the samples of the newest request.
+        let bound_ns = routes.iter().find(|route| route.name == name).map_or(0, |route| route.bound_ns);
         Ok((settled, Admitted { id, routes, bound_ns, snapshot: snapshot.version(), moved, changes }))
+    }
+
+    /// Changes classes in an order that is proved, and keeps them if `is_kept`. The routes of the entry then, and the changes; `None` if there is no such order.
+    fn make_changes(
+        &mut self,
+        id: RequestId,
+        snapshot: &Snapshot,
+        transition: &Transition,
+        settled: &mut [Settled],
+        is_kept: bool,
+    ) -> Option<(Vec<Route>, Vec<ClassChange>)> {
+        let Self { network, ports, owners, .. } = self;
+        let (mut steps, mut routes) = (None, Vec::new());
+        let _ = network.attempt(|network| {
+            steps = transition.carry_out(network, settled);
+            routes = routes_of_all(network, ports, snapshot, settled);
+            if is_kept && steps.is_some() { Ok(()) } else { Err(()) }
+        });
+        let owner = |step: &Step| {
+            let flow = transition.movers.get(step.mover)?.ids.first()?;
+            Some(owners.get(flow).map_or(id, |owner| owner.0))
+        };
+        let change = |step: &Step| class_change(ports, snapshot, owner(step)?, step);
+        let changes = steps?.iter().filter_map(change).collect();
+        Some((routes, changes))
     }
 
     /// Stores the placement of an entry, and the new flow ids of other entries whose classes changed.
@@ -451,11 +505,10 @@ impl Scheduler {
         Some(Base { tree: bundle.tree.clone(), classes: flow.hops.iter().map(|hop| hop.class).collect() })
     }
 
-    /// The flows of an entry, by bundle.
-    fn own_flows(&self, id: RequestId) -> Vec<(Option<FlowId>, Vec<Flow>)> {
-        let flows =
-            |bundle: &PlacedBundle| bundle.ids.iter().filter_map(|id| self.network.flow(*id).cloned()).collect();
-        self.entries.get(&id).into_iter().flat_map(|entry| &entry.bundles).map(|bundle| (None, flows(bundle))).collect()
+    /// The flows of an entry and their names, by bundle.
+    fn own_flows(&self, id: RequestId) -> Vec<(Vec<FlowId>, Vec<Flow>)> {
+        let bundles = self.entries.get(&id).into_iter().flat_map(|entry| &entry.bundles);
+        bundles.map(|bundle| (bundle.ids.clone(), flows_of(&self.network, &bundle.ids))).collect()
     }
 
     /// The hop at a port in its lowest class with contracts.
@@ -510,31 +563,98 @@ impl Base {
     }
 }
 
-/// The flows that change their classes in a decision; for each, an old flow id if it belongs to another entry; and all flows of the decision.
-fn movers(
-    network: &Admission,
-    own: Vec<(Option<FlowId>, Vec<Flow>)>,
-    settled: &[Settled],
-) -> (Vec<Mover>, Vec<Option<FlowId>>, Vec<FlowId>) {
-    let hops = |ids: &[FlowId]| ids.first().and_then(|id| network.flow(*id)).map(|flow| flow.hops.clone());
-    let mut after: Vec<FlowId> = settled.iter().flat_map(|(bundle, _)| &bundle.ids).copied().collect();
-    let (mut movers, mut owned) = (Vec::new(), Vec::new());
-    for moved in settled.iter().flat_map(|(_, moved)| moved) {
-        after.extend(&moved.after);
-        movers.push(Mover { flows: moved.flows.clone(), hops: hops(&moved.after).unwrap_or_default() });
-        owned.push(moved.before.first().copied());
+fn flows_of(network: &Admission, ids: &[FlowId]) -> Vec<Flow> {
+    ids.iter().filter_map(|id| network.flow(*id).cloned()).collect()
+}
+
+fn routes_of_all(network: &Admission, ports: &[Egress], snapshot: &Snapshot, settled: &[Settled]) -> Vec<Route> {
+    settled.iter().flat_map(|(bundle, _)| routes_of(network, ports, snapshot, bundle)).collect()
+}
+
+/// Flows of an earlier bundle of the same decision that moved for a later one are under their last names.
+fn follow_own(settled: &mut [Settled]) {
+    for n in 1..settled.len() {
+        let (earlier, rest) = settled.split_at_mut(n);
+        let Some((_, moved)) = rest.first_mut() else { return };
+        moved.retain(|moved| match earlier.iter_mut().find(|(bundle, _)| bundle.ids == moved.before) {
+            Some((bundle, _)) => {
+                bundle.ids.clone_from(&moved.after);
+                false
+            }
+            None => true,
+        });
     }
-    for (name, flows) in own {
+}
+
+/// The flows that change their classes in a decision: those of others, and the entry's `own`. Each once, with its names before the decision.
+fn movers(network: &Admission, own: &[(Vec<FlowId>, Vec<Flow>)], settled: &[Settled]) -> Vec<Mover> {
+    let hops = |ids: &[FlowId]| ids.first().and_then(|id| network.flow(*id)).map(|flow| flow.hops.clone());
+    let mut others: Vec<(&Moved, &Moved)> = Vec::new();
+    for moved in settled.iter().flat_map(|(_, moved)| moved) {
+        match others.iter_mut().find(|(_, last)| last.after == moved.before) {
+            Some((_, last)) => *last = moved,
+            None => others.push((moved, moved)),
+        }
+    }
+    let other = |(first, last): (&Moved, &Moved)| Mover {
+        flows: first.flows.clone(),
+        ids: first.before.clone(),
+        hops: hops(&last.after).unwrap_or_default(),
+    };
+    let others = others.into_iter().map(other);
+    let own = own.iter().map(|(ids, flows)| {
         let source = |flow: &Flow| flow.hops.first().map(|hop| hop.port);
         let is_same = |(bundle, _): &&Settled| {
             let known = bundle.ids.first().and_then(|id| network.flow(*id));
             known.zip(flows.first()).is_some_and(|(new, old)| source(new) == source(old))
         };
         let hops = settled.iter().find(is_same).and_then(|(bundle, _)| hops(&bundle.ids)).unwrap_or_default();
-        movers.push(Mover { flows, hops });
-        owned.push(name);
+        Mover { flows: flows.clone(), ids: ids.clone(), hops }
+    });
+    others.chain(own).collect()
+}
+
+/// A decision for which flows change their classes.
+struct Transition {
+    movers: Vec<Mover>,
+    /// The flows of the entry before it.
+    own: Vec<FlowId>,
+    /// Those after it.
+    flows: Vec<Flow>,
+}
+
+impl Transition {
+    /// Makes the changes in an order that is proved, and then admits the flows of the entry. `settled` gets the names that all have then. `None` if there is no such
+    /// order.
+    fn carry_out(&self, network: &mut Admission, settled: &mut [Settled]) -> Option<Vec<Step>> {
+        let steps = transition::order(network, &self.movers)?;
+        let after = transition::make(network, &self.movers, &steps)?;
+        let admitted = transition::held(network, |network| {
+            let budgets: Vec<_> = network.budgets().collect();
+            let replaced = |flow: &FlowId| {
+                let mover = self.movers.iter().position(|mover| mover.ids.contains(flow))?;
+                let n = self.movers[mover].ids.iter().position(|id| id == flow)?;
+                after[mover].get(n).copied()
+            };
+            let own: Vec<FlowId> = self.own.iter().map(|flow| replaced(flow).unwrap_or(*flow)).collect();
+            network.remove_all(&own);
+            let admitted = network.admit_all(self.flows.clone()).ok()?; // tidy-allow(dropped-cause): it is not proved.
+            // Frames of the entry that were delayed by larger budgets are no later than the proof says.
+            network.raise_budgets(&budgets).ok()?; // tidy-allow(dropped-cause): as above.
+            Some(admitted)
+        })?;
+        let mut ids = admitted.into_iter().map(|(id, _)| id);
+        for (bundle, moved) in settled.iter_mut() {
+            bundle.ids = ids.by_ref().take(bundle.ids.len()).collect();
+            moved.clear();
+        }
+        let others =
+            self.movers.iter().zip(after).filter(|(mover, _)| mover.ids.iter().all(|id| !self.own.contains(id)));
+        let moved =
+            others.map(|(Mover { flows, ids, .. }, after)| Moved { flows: flows.clone(), before: ids.clone(), after });
+        settled.first_mut()?.1.extend(moved);
+        Some(steps)
     }
-    (movers, owned, after)
 }
 
 /// The change of class at a port of a switch; `None` at an interface of a host, which has one class.
@@ -542,7 +662,8 @@ fn class_change(ports: &[Egress], snapshot: &Snapshot, id: RequestId, step: &Ste
     let port = *ports.get(step.hop.port)?;
     let Egress::Switch(PortRef { dpid, .. }) = port else { return None };
     let queues = &snapshot.switch(dpid)?.queues;
-    Some(ClassChange { id, port, before: queues.get(step.hop.class)?.reach, after: queues.get(step.class)?.reach })
+    let (before, after) = (queues.get(step.hop.class)?.reach, queues.get(step.class)?.reach);
+    Some(ClassChange { id, port, before, after, drain_ns: step.drain_ns })
 }
 
 /// The flows of a bundle on a route, with the arrivals that its meter permits.
@@ -551,7 +672,8 @@ fn flows(snapshot: &Snapshot, bundle: &Bundle, tree: &Tree, hops: &[calculus::Ho
         let mut arrivals = stream.arrivals;
         arrivals.period_ns = metered(snapshot, tree, arrivals.period_ns);
         if bundle.streams.len() > 1 {
-            arrivals.jitter_ns = arrivals.jitter_ns.saturating_add(arrivals.period_ns);
+            let more = arrivals.at_once().saturating_add(1);
+            arrivals.jitter_ns = arrivals.jitter_ns.saturating_add(arrivals.period_ns.saturating_mul(more));
         }
         Flow {
             name: stream.name.clone(),

@@ -264,7 +264,7 @@ fn requests_that_join_share_entries_ways_and_classes() {
 
 /// What the meter of a shared flow passes is more than the sum of its streams, each at its own pace: one of them may use what others leave.
 #[test]
-fn requests_that_share_a_meter_have_one_event_more_than_alone() {
+fn requests_that_share_a_meter_have_its_burst_twice_and_one_event_more() {
     let snapshot = network(2, model(2, 10)).snapshot();
     let mut scheduler = Scheduler::default();
     let id = scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND)).expect("it fits").id;
@@ -274,7 +274,7 @@ fn requests_that_share_a_meter_have_one_event_more_than_alone() {
     assert_eq!(at_once(&scheduler), [1]);
     let other = Request { name: "other".into(), ..request(0, &[2], 100 * MILLISECOND) };
     scheduler.join(id, &snapshot, other).expect("it fits");
-    assert_eq!(at_once(&scheduler), [2, 2]);
+    assert_eq!(at_once(&scheduler), [3, 3], "the burst of a meter that is changed, and one event of the other");
     scheduler.part(id, &snapshot, "other").expect("it joined");
     assert_eq!(at_once(&scheduler), [1]);
 }
