@@ -7,15 +7,21 @@
 //! 3. The meter.
 //! 4. Entries that no frame reaches any more are deleted, that of the first switch before the others.
 //!
-//! **Classes.** Several flows change their classes for a new one: port by port, in the order that [`crate::schedule`] has proved. The new one comes
-//! after the last change.
+//! Open vSwitch fills the bucket of a meter that is changed, so that the burst of the meter may pass once more. The proof of a flow with several requests has
+//! that burst. The next change of the meter waits until the second burst has drained.
 //!
-//! **Ways.** A flow whose way is broken first leaves the ports of before, back to where its frames still arrive. When all such flows have left
-//! theirs, they take the ports of after. So no port ever carries more than it did before, or shall carry after. In between, frames to hosts that
-//! are reached by another way have no class.
+//! **Classes.** Several flows change their classes for a new one: port by port, in the order that [`crate::schedule`] has proved. Each change waits until
+//! frames of before the last one have drained. The new flow comes after the last change, when that has drained.
+//!
+//! **Ways.** A flow whose way is broken first leaves the ports of before, back to where its frames still arrive. Flows that are dropped have their entries
+//! deleted. When all have left, and their last frames have drained, flows take the ports of after. So no port ever carries more than it did
+//! before, or shall carry after. In between, frames to hosts that are reached by another way have no class.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use takt_openflow::channel::Instant;
+
+use super::drain::{Drain, is_gone};
 use super::shared::SharedFlow;
 use super::{Admission, Presence};
 use crate::model::{Egress, HostId, Node, Reach, Snapshot};
@@ -27,9 +33,20 @@ use crate::schedule::{ClassChange, Route};
 pub(super) struct ClassChanges {
     /// The number of the first one that is not made.
     first: u64,
-    queue: VecDeque<(Selector, Egress, Reach)>,
+    queue: VecDeque<Waiting>,
     /// Whether the first one is under way.
     is_begun: bool,
+    /// The wait since it was confirmed.
+    drain: Option<Drain>,
+}
+
+/// A change of a class that waits for its turn, or is made.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    selector: Selector,
+    port: Egress,
+    reach: Reach,
+    drain_ns: u64,
 }
 
 impl ClassChanges {
@@ -37,6 +54,20 @@ impl ClassChanges {
     fn last(&self) -> Option<u64> {
         let len = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
         len.checked_sub(1).map(|more| self.first.saturating_add(more))
+    }
+
+    /// Whether one is to be made, or has not drained.
+    pub(super) fn is_pending(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    pub(super) fn drain(&self) -> Option<Drain> {
+        self.drain
+    }
+
+    /// The longest wait of all that are pending.
+    pub(super) fn drain_ns(&self) -> Option<u64> {
+        self.queue.iter().map(|change| change.drain_ns).max()
     }
 }
 
@@ -62,9 +93,13 @@ impl SharedFlow {
     /// Whether nothing of what the switches shall have, or shall have no more, is still to be confirmed. A switch without a connection is waited for
     /// only if `is_connected` says so.
     fn is_confirmed(&self, presence: &impl Fn(&Entry) -> Presence, is_awaited: impl Fn(u64) -> bool) -> bool {
-        let is_gone = |entry: &Entry| matches!(presence(entry), Presence::Absent | Presence::Refused);
         self.placed.iter().all(|entry| presence(entry) == Presence::Same || !is_awaited(entry.dpid))
-            && self.leaving.iter().all(|entry| is_gone(entry) || !is_awaited(entry.dpid))
+            && self.leaving.iter().all(|entry| is_gone(presence(entry)) || !is_awaited(entry.dpid))
+    }
+
+    /// Whether no switch has anything of it.
+    pub(super) fn has_left(&self, presence: &impl Fn(&Entry) -> Presence) -> bool {
+        self.known().all(|entry| is_gone(presence(entry)))
     }
 
     /// Whether the switches shall have all entries as they are, and no others.
@@ -73,8 +108,8 @@ impl SharedFlow {
         self.placed.len() == self.entries.len() && self.entries.iter().all(is_same)
     }
 
-    /// Brings what the switches shall have a step nearer to `entries`; whether there was one.
-    fn step(&mut self) -> bool {
+    /// Brings what the switches shall have a step nearer to `entries`; whether there was one. The meter stays unless it `may_meter`.
+    fn step(&mut self, may_meter: bool) -> bool {
         self.leaving.retain(|old| !self.placed.iter().any(|entry| entry.is_at(old)));
         let Self { entries, placed, leaving, policed, .. } = self;
         if let Some(entry) = entries.iter().find(|entry| !placed.iter().any(|own| own.is_at(entry))) {
@@ -92,8 +127,12 @@ impl SharedFlow {
         }
         for entry in entries.iter() {
             if let Some(own) = placed.iter_mut().find(|own| own.is_at(entry) && own.meter != entry.meter) {
+                if !may_meter {
+                    return false;
+                }
                 own.meter.clone_from(&entry.meter);
                 *policed = entry.meter.clone().map(|meter| (entry.dpid, meter)).or(policed.take());
+                self.is_meter_changing = true;
                 return true;
             }
         }
@@ -108,10 +147,21 @@ impl SharedFlow {
         is_step
     }
 
-    /// Goes on as far as the switches have confirmed; whether other entries are wanted.
-    pub(super) fn follow(&mut self, presence: &impl Fn(&Entry) -> Presence) -> bool {
+    /// Goes on as far as the switches have confirmed; whether other entries are wanted. Its frames drain in `drain_ns`.
+    pub(super) fn follow(&mut self, now: Instant, drain_ns: u64, presence: &impl Fn(&Entry) -> Presence) -> bool {
         let mut is_changed = false;
-        while self.is_confirmed(presence, |_| true) && self.step() {
+        while self.is_confirmed(presence, |_| true) {
+            if std::mem::take(&mut self.is_meter_changing) {
+                self.metered = None;
+                Drain::is_over(&mut self.metered, now, drain_ns);
+            }
+            let may_meter = self.metered.is_none() || Drain::is_over(&mut self.metered, now, drain_ns);
+            if may_meter {
+                self.metered = None;
+            }
+            if !self.step(may_meter) {
+                break;
+            }
             is_changed = true;
         }
         is_changed
@@ -154,7 +204,11 @@ impl Admission {
             let Some(selector) = self.owners.get(&change.id).copied() else { continue };
             let Some(flow) = self.flows.get_mut(&selector).filter(|flow| flow.is_served) else { continue };
             flow.held.entry(change.port).or_insert(change.before);
-            self.class_changes.queue.push_back((selector, change.port, change.after));
+            let ClassChange { port, after: reach, drain_ns, .. } = *change;
+            self.class_changes.queue.push_back(Waiting { selector, port, reach, drain_ns });
+        }
+        if !changes.is_empty() {
+            self.hold_budgets();
         }
     }
 
@@ -166,25 +220,21 @@ impl Admission {
         (flow.after_change, flow.before) = (last, before);
     }
 
-    /// The changes of classes go on; whether one was made.
-    pub(super) fn follow_class_changes(&mut self, presence: &impl Fn(&Entry) -> Presence) -> bool {
+    /// The changes of classes go on; whether one was made and has drained.
+    pub(super) fn follow_class_changes(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
         let mut is_made = false;
-        while let Some((selector, port, reach)) = self.class_changes.queue.front().copied() {
-            let flow = self.flows.get_mut(&selector);
-            if let Some(flow) = flow.filter(|flow| flow.is_served && !flow.is_leaving()) {
-                if !std::mem::replace(&mut self.class_changes.is_begun, true) {
-                    flow.held.insert(port, reach);
-                    self.renew(selector);
-                    self.is_changed |= self.flows.get_mut(&selector).is_some_and(|flow| flow.follow(presence));
-                }
-                let Some(flow) = self.flows.get(&selector) else { continue };
-                if !has_class(flow, port, presence) {
+        while let Some(Waiting { selector, port, drain_ns, .. }) = self.class_changes.queue.front().copied() {
+            if self.is_served(&selector) {
+                let is_confirmed = self.make_first_change(now, presence);
+                if !is_confirmed || !Drain::is_over(&mut self.class_changes.drain, now, drain_ns) {
                     break;
                 }
             }
             self.class_changes.queue.pop_front();
             (self.class_changes.first, self.class_changes.is_begun) = (self.class_changes.first + 1, false);
-            let is_last = !self.class_changes.queue.iter().any(|(other, at, _)| (*other, *at) == (selector, port));
+            self.class_changes.drain = None;
+            let is_at = |change: &Waiting| (change.selector, change.port) == (selector, port);
+            let is_last = !self.class_changes.queue.iter().any(is_at);
             if let Some(flow) = self.flows.get_mut(&selector).filter(|_| is_last) {
                 flow.held.remove(&port);
                 self.renew(selector);
@@ -210,6 +260,35 @@ impl Admission {
         is_made
     }
 
+    /// Makes the first change; whether the switches have confirmed it. A flow that leaves instead has made it when it has left.
+    fn make_first_change(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
+        let Some(Waiting { selector, port, reach, .. }) = self.class_changes.queue.front().copied() else {
+            return true;
+        };
+        let Some(flow) = self.flows.get_mut(&selector) else { return true };
+        if flow.is_leaving() {
+            return flow.has_left(presence);
+        }
+        if !std::mem::replace(&mut self.class_changes.is_begun, true) {
+            flow.held.insert(port, reach);
+            self.renew(selector);
+            self.is_changed |= self.follow_flow(selector, now, presence);
+        }
+        self.flows.get(&selector).is_none_or(|flow| has_class(flow, port, presence))
+    }
+
+    /// A flow goes on as far as the switches have confirmed; whether other entries are wanted.
+    pub(super) fn follow_flow(
+        &mut self,
+        selector: Selector,
+        now: Instant,
+        presence: &impl Fn(&Entry) -> Presence,
+    ) -> bool {
+        let Some(flow) = self.flows.get_mut(&selector) else { return false };
+        let drain_ns = self.scheduler.drain_ns(flow.request).unwrap_or_default();
+        flow.follow(now, drain_ns, presence)
+    }
+
     /// A flow has another route since its way was broken: hosts that are not reached as before are withheld from it.
     pub(super) fn withhold(&mut self, selector: Selector) {
         let snapshot = self.network.snapshot();
@@ -220,29 +299,46 @@ impl Admission {
         let before = flow.route.as_ref().map(|route| ways(&snapshot, route)).unwrap_or_default();
         let hosts = flow.hosts();
         flow.withheld.extend(hosts.iter().filter(|host| before.get(host) != after.get(host)));
+        flow.must_leave |= !flow.withheld.is_empty();
+    }
+
+    /// A flow that was rerouted keeps what it has without the hosts that are withheld from it, until it goes on.
+    pub(super) fn keep_standing(&mut self, selector: Selector) {
+        let Some(flow) = self.flows.get(&selector) else { return };
         if let Some((policer, mut hosts)) = flow.standing() {
             hosts.retain(|host| !flow.withheld.contains(host));
             self.await_changes(selector, Some((policer, hosts)));
         }
     }
 
-    /// Flows leave ways that are broken. Whether all have: until then none takes another way or class.
+    /// Flows leave ways that are broken. Whether all have, and their last frames have drained: until then none takes another way or class.
     pub(super) fn leave_ways(
         &mut self,
+        now: Instant,
         presence: &impl Fn(&Entry) -> Presence,
         is_connected: &impl Fn(u64) -> bool,
     ) -> bool {
         let (mut is_left, mut withheld) = (true, Vec::new());
-        for (selector, flow) in self.flows.iter_mut().filter(|(_, flow)| !flow.withheld.is_empty()) {
-            while flow.is_confirmed(presence, is_connected) && flow.step() {
+        for (selector, flow) in self.flows.iter_mut().filter(|(_, flow)| flow.must_leave) {
+            // The second burst of a meter that changes has left the broken way, too, before the flow goes on.
+            while flow.is_confirmed(presence, is_connected) && flow.step(true) {
                 self.is_changed = true;
             }
             is_left &= flow.is_leaving() || flow.is_confirmed(presence, is_connected);
             withheld.push(*selector);
         }
-        for selector in withheld.into_iter().filter(|_| is_left) {
+        is_left &= !self.has_uncounted(presence, is_connected);
+        if !is_left {
+            self.broken_ways.drain = None;
+            return false;
+        }
+        if !self.have_broken_ways_drained(now) {
+            return false;
+        }
+        for selector in withheld {
             if let Some(flow) = self.flows.get_mut(&selector) {
                 flow.withheld.clear();
+                flow.must_leave = false;
                 flow.leaving.clear();
                 if flow.placed.is_empty() {
                     // It begins as a flow that carries nothing.
@@ -253,7 +349,7 @@ impl Admission {
             }
             self.renew(selector);
         }
-        is_left
+        true
     }
 }
 
@@ -265,4 +361,44 @@ fn has_class(flow: &SharedFlow, port: Egress, presence: &impl Fn(&Entry) -> Pres
         let is_same = |entry: &Entry| !entry.is_at(own) || entry.flow == own.flow;
         flow.entries.iter().all(is_same) && presence(own) == Presence::Same
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use takt_openflow::flow::FlowMod;
+    use takt_openflow::meter::{Band, MeterCommand, MeterMod};
+
+    use super::*;
+    use crate::schedule::RequestId;
+
+    const DRAIN_NS: u64 = 1_000;
+
+    fn metered(burst: u32) -> Entry {
+        let bands = vec![Band::Drop { rate: 100, burst }];
+        let meter = MeterMod { command: MeterCommand::Add, flags: 0, meter: 4096, bands };
+        Entry { dpid: 1, flow: FlowMod::default(), meter: Some(meter), is_branch: false }
+    }
+
+    /// The meter that its switch shall have after it went on at a time, when the switch had this one.
+    fn meter_at(flow: &mut SharedFlow, now: u64, has: &Entry) -> Option<MeterMod> {
+        let presence = |entry: &Entry| if entry.meter == has.meter { Presence::Same } else { Presence::Other };
+        flow.follow(Instant(now), DRAIN_NS, &presence);
+        flow.policed.clone().map(|(_, meter)| meter)
+    }
+
+    #[test]
+    fn meter_changes_again_when_the_burst_of_the_last_change_has_drained() {
+        let mut flow = SharedFlow::new(RequestId(1), 4096);
+        let [first, second, third] = [1, 2, 3].map(metered);
+        flow.entries = vec![first.clone()];
+        assert_eq!(meter_at(&mut flow, 10, &first), first.meter);
+        flow.entries = vec![second.clone()];
+        assert_eq!(meter_at(&mut flow, 20, &first), second.meter, "its first meter was no change");
+        flow.entries = vec![third.clone()];
+        assert_eq!(meter_at(&mut flow, 5_000, &first), second.meter, "it is not confirmed");
+        assert_eq!(meter_at(&mut flow, 6_000, &second), second.meter, "confirmed now");
+        assert_eq!(flow.metered.map(|drain| drain.until()), Some(Instant(6_000 + DRAIN_NS)));
+        assert_eq!(meter_at(&mut flow, 6_999, &second), second.meter);
+        assert_eq!(meter_at(&mut flow, 7_000, &second), third.meter);
+    }
 }

@@ -245,6 +245,11 @@ impl Admission {
                 self.withdraw(pair, "no longer served: no way leads to the reader's host".to_owned());
             }
             if let Some(flow) = self.flows.get_mut(&selector).filter(|flow| !flow.is_leaving() && !lost.is_empty()) {
+                let request = flow.request;
+                // The branches to them count no more.
+                flow.must_leave |= flow.is_served;
+                self.leave_broken([request]);
+                let Some(flow) = self.flows.get_mut(&selector) else { continue };
                 flow.shares.retain(|share| !has_lost(&share.demand));
                 self.regroup(selector);
                 self.renew(selector);

@@ -7,8 +7,8 @@
 //! in its switch. The pair is released when all are there with a meter that passes its share, and flows that were moved for it have their
 //! entries of now.
 //!
-//! The share of a pair that is gone, or does not fit any more, is free when no meter passes it any more: the meter falls first. The last pair
-//! of a flow takes the entries with it. Refused pairs are tried again, the most important first, when a share is free or the network has
+//! The share of a pair that is gone, or does not fit any more, is free when no meter passes it any more and its last frames have drained: the meter falls
+//! first. The last pair of a flow takes the entries with it. Refused pairs are tried again, the most important first, when a share is free or the network has
 //! changed.
 //!
 //! **What is asked for.** Samples may come to the interface as late as the contract says, so that the meter lets several pass at once: the meter's burst
@@ -18,6 +18,7 @@
 
 mod change;
 mod demand;
+mod drain;
 mod explain;
 mod groups;
 mod shared;
@@ -28,11 +29,13 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use takt_openflow::channel::Instant;
 use takt_openflow::flow::FlowMod;
 use takt_openflow::meter::MeterMod;
 
 use self::change::ClassChanges;
 use self::demand::Demand;
+use self::drain::{BrokenWays, Past};
 pub use self::explain::{Admissible, Progress, Refusal, Trial};
 pub use self::groups::Sibling;
 use self::shared::{Share, SharedFlow, requests};
@@ -188,6 +191,11 @@ pub struct Admission {
     refused: BTreeMap<Pair, Refusal>,
     owners: BTreeMap<RequestId, Selector>,
     class_changes: ClassChanges,
+    broken_ways: BrokenWays,
+    /// The wait until budgets may fall.
+    past: Past,
+    /// The earliest end of all waits.
+    deadline: Option<Instant>,
     next_order: u64,
     meters: BTreeSet<u32>,
     /// Of all switches.
@@ -222,6 +230,9 @@ impl Admission {
             refused: BTreeMap::new(),
             owners: BTreeMap::new(),
             class_changes: ClassChanges::default(),
+            broken_ways: BrokenWays::default(),
+            past: Past::default(),
+            deadline: None,
             next_order: 0,
             meters: BTreeSet::new(),
             links: Arc::default(),
@@ -256,18 +267,17 @@ impl Admission {
         }
         (self.shall_retry, self.has_table_room) = (true, true);
         let snapshot = self.network.snapshot();
+        self.leave_broken(self.scheduler.affected(&snapshot).collect::<Vec<RequestId>>());
         self.withdraw_unreached(&snapshot);
         let rerouted = self.scheduler.reroute(&snapshot);
+        let others = |admitted: &schedule::Admitted| self.owners.get(&admitted.id).copied();
+        let others: Vec<Selector> = rerouted.admitted.iter().filter_map(others).collect();
+        others.iter().for_each(|selector| self.withhold(*selector));
         let mut changed = BTreeSet::new();
         for admitted in &rerouted.admitted {
             self.change_classes(&admitted.changes);
             let ids = admitted.moved.iter().chain([&admitted.id]);
             changed.extend(ids.filter_map(|id| self.owners.get(id).copied()));
-        }
-        for admitted in &rerouted.admitted {
-            if let Some(selector) = self.owners.get(&admitted.id).copied() {
-                self.withhold(selector);
-            }
         }
         for (id, request, refused) in &rerouted.dropped {
             let flow = self.owners.get(id).and_then(|selector| self.flows.get(selector));
@@ -276,7 +286,11 @@ impl Admission {
             for pair in own.collect::<Vec<Pair>>() {
                 self.withdraw(pair, format!("no longer served: {refused}"));
             }
+            let flow = self.owners.get(id).and_then(|selector| self.flows.get_mut(selector));
+            flow.into_iter().for_each(|flow| flow.must_leave |= flow.is_served && !flow.is_leaving());
         }
+        // Their meters have no share of pairs that were dropped.
+        others.into_iter().for_each(|selector| self.keep_standing(selector));
         self.allow_branches();
         changed.extend(self.flows.keys().filter(|selector| selector.is_group()));
         changed.into_iter().for_each(|selector| self.renew(selector));
@@ -378,11 +392,22 @@ impl Admission {
         self.shall_retry = true;
     }
 
-    /// Goes on with the entries, as far as the switches have them and their meters. Whether other entries are wanted now.
-    pub fn advance(&mut self, presence: impl Fn(&Entry) -> Presence, is_connected: impl Fn(u64) -> bool) -> bool {
+    /// Goes on with the entries, as far as the switches have them and their meters, and frames of before have drained. Whether other entries are wanted
+    /// now. It is to be called again at the [deadline](Self::deadline).
+    pub fn advance(
+        &mut self,
+        now: Instant,
+        presence: impl Fn(&Entry) -> Presence,
+        is_connected: impl Fn(u64) -> bool,
+    ) -> bool {
         self.reach_branches(&is_connected);
-        self.free_gone(&presence);
-        while self.advance_flows(&presence, &is_connected) {}
+        self.free_gone(now, &presence);
+        while self.advance_flows(now, &presence, &is_connected) {}
+        // Their waits begin when no change of a class is under way.
+        self.free_gone(now, &presence);
+        self.free_shares(now);
+        self.forget_past(now);
+        self.deadline = self.next_deadline(now);
         let is_in_force = |selector: &Selector| self.flows.get(selector).is_some_and(|flow| flow.is_in_force);
         // A flow that is no more keeps nothing from matching.
         let is_held_up = |selector: &Selector| self.flows.contains_key(selector) && !is_in_force(selector);
@@ -401,38 +426,28 @@ impl Admission {
         std::mem::take(&mut self.is_changed)
     }
 
-    /// Flows without a pair of which no switch has anything are no more.
-    fn free_gone(&mut self, presence: &impl Fn(&Entry) -> Presence) {
-        let is_gone = |entry: &Entry| matches!(presence(entry), Presence::Absent | Presence::Refused);
-        let gone = self.flows.iter().filter(|(_, flow)| flow.is_leaving() && flow.known().all(is_gone));
-        let gone: Vec<Selector> = gone.map(|(selector, _)| *selector).collect();
-        for selector in gone {
-            self.shall_retry = true;
-            if self.is_served(&selector) {
-                self.has_table_room = true;
-                self.allow_branches();
-            }
-            self.free(selector);
-        }
-    }
-
     /// All flows go on as far as they can. Whether others may go on for that.
-    fn advance_flows(&mut self, presence: &impl Fn(&Entry) -> Presence, is_connected: &impl Fn(u64) -> bool) -> bool {
-        if !self.leave_ways(presence, is_connected) {
+    fn advance_flows(
+        &mut self,
+        now: Instant,
+        presence: &impl Fn(&Entry) -> Presence,
+        is_connected: &impl Fn(u64) -> bool,
+    ) -> bool {
+        if !self.leave_ways(now, presence, is_connected) {
             return false;
         }
-        let mut is_further = self.follow_class_changes(presence);
+        let mut is_further = self.follow_class_changes(now, presence);
         let open = self.flows.iter().filter(|(_, flow)| !flow.is_in_force && !flow.is_leaving());
         let open: Vec<Selector> = open.map(|(selector, _)| *selector).collect();
         for selector in open {
             self.leave_branches_out(selector, presence, is_connected);
-            is_further |= self.advance_flow(selector, presence);
+            is_further |= self.advance_flow(selector, now, presence);
         }
         is_further
     }
 
     /// A flow goes on as far as it can. Whether others may go on for that.
-    fn advance_flow(&mut self, selector: Selector, presence: &impl Fn(&Entry) -> Presence) -> bool {
+    fn advance_flow(&mut self, selector: Selector, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
         let has = |entry: &Entry, wanted| presence(entry) == wanted;
         let Some(flow) = self.flows.get(&selector) else { return false };
         let refused = flow.placed.iter().find(|entry| has(entry, Presence::Refused));
@@ -447,8 +462,11 @@ impl Admission {
         }
         let is_free = flow.after.iter().all(|other| self.flows.get(other).is_none_or(|flow| flow.is_in_force))
             && (flow.is_served || flow.after_change.is_none());
-        let Some(flow) = self.flows.get_mut(&selector).filter(|_| is_free) else { return false };
-        self.is_changed |= flow.follow(presence);
+        if !is_free {
+            return false;
+        }
+        self.is_changed |= self.follow_flow(selector, now, presence);
+        let Some(flow) = self.flows.get_mut(&selector) else { return false };
         let is_whole = flow.after_change.is_none() && flow.before.is_none() && flow.held.is_empty() && flow.is_placed();
         if !is_whole || !flow.placed.iter().all(|entry| has(entry, Presence::Same)) {
             return false;
@@ -456,15 +474,10 @@ impl Admission {
         (flow.is_in_force, flow.after) = (true, BTreeSet::new());
         let is_released = |share: &Share| self.admitted.get(&share.pair).is_some_and(|pair| pair.is_released);
         flow.is_served |= flow.shares.iter().any(is_released);
-        let request = flow.request;
-        let is_left = |share: &mut Share| share.is_leaving;
-        let left: Vec<String> = flow.shares.extract_if(.., is_left).map(|share| share.demand.request.name).collect();
-        self.shall_retry |= !left.is_empty();
-        self.part(request, selector, &left);
         true
     }
 
-    /// Gives back shares that no meter passes.
+    /// Gives back shares that no meter passes, and of which no frame is under way.
     fn part(&mut self, request: RequestId, selector: Selector, names: &[String]) {
         if selector.is_group() {
             self.regroup(selector);
@@ -714,6 +727,7 @@ impl Admission {
         for selector in selectors {
             let shares = self.flows.get_mut(&selector).into_iter().flat_map(|flow| &mut flow.shares);
             shares.filter(|share| share.pair == pair).for_each(|share| share.is_leaving = true);
+            self.flows.get_mut(&selector).into_iter().for_each(|flow| flow.drain = None);
             self.renew(selector);
         }
         self.is_changed = true;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use takt_openflow::meter::MeterMod;
 
 use super::demand::Demand;
+use super::drain::Drain;
 use crate::PortRef;
 use crate::discovery::Pair;
 use crate::forwarding::Link;
@@ -54,10 +55,18 @@ pub(super) struct SharedFlow {
     pub(super) held: BTreeMap<Egress, Reach>,
     /// Hosts that are reached by other ways than before, until no flow uses its way of before.
     pub(super) withheld: BTreeSet<HostId>,
+    /// Whether others wait until it has left what the scheduler counts no more: ways of before, and shares that were dropped.
+    pub(super) must_leave: bool,
     /// Its way and classes as they were looked at last.
     pub(super) route: Option<Route>,
     /// Whether the switches have its entries and its meter.
     pub(super) is_in_force: bool,
+    /// The wait for frames of pairs that are gone.
+    pub(super) drain: Option<Drain>,
+    /// Whether its meter is changed by a switch now.
+    pub(super) is_meter_changing: bool,
+    /// The wait since its meter was changed.
+    pub(super) metered: Option<Drain>,
     /// Whether a pair of it is released: then its entries change at once.
     pub(super) is_served: bool,
 }
@@ -80,8 +89,12 @@ impl SharedFlow {
             before: None,
             held: BTreeMap::new(),
             withheld: BTreeSet::new(),
+            must_leave: false,
             route: None,
             is_in_force: false,
+            drain: None,
+            is_meter_changing: false,
+            metered: None,
             is_served: false,
         }
     }

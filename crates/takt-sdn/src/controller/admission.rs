@@ -342,7 +342,7 @@ impl Controller {
                 switches.get(&entry.dpid).map_or(Presence::Absent, |switch| switch.sync.presence(entry))
             };
             let is_connected = |dpid| switches.get(&dpid).is_some_and(|switch| switch.connection.is_some());
-            let is_changed = admission.advance(presence, is_connected) | std::mem::take(&mut self.is_restored);
+            let is_changed = admission.advance(now, presence, is_connected) | std::mem::take(&mut self.is_restored);
             let outcomes = admission.take_outcomes();
             self.retry_at = (self.restoration.is_none() && admission.has_retries()).then_some(now);
             self.admission = Some(admission);

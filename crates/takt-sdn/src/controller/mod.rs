@@ -262,8 +262,9 @@ impl Controller {
         let discovery = self.discovery.poll_timeout();
         let others = [self.topology.poll_timeout(), self.membership.poll_timeout(), discovery, Some(self.next_ageing)];
         let restoration = self.restoration.as_ref().map(|restoration| restoration.until);
-        let others =
-            others.into_iter().chain([self.retry_at, restoration, self.registrations.poll_timeout(), self.poll_due()]);
+        let drained = self.admission.as_ref().and_then(Admission::deadline);
+        let counted = [self.registrations.poll_timeout(), self.poll_due()];
+        let others = others.into_iter().chain([self.retry_at, restoration, drained]).chain(counted);
         channels.chain(adoption).chain(others.flatten()).min()
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use takt_openflow::channel::Instant;
 use takt_sdn::PortRef;
 use takt_sdn::admission::{Admission, Application, End, Outcome, Presence, Sibling};
 use takt_sdn::contract::{Contract, Source, Sourced};
@@ -13,6 +14,7 @@ use takt_sdn::schedule::PairStages;
 use takt_testkit::Random;
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
+use super::queued::{Counted, Queued};
 use super::tables::{Datagram, Tables, Trace, key, trace};
 use crate::admission::{CLASSES, NETWORK};
 use crate::fabric::port;
@@ -34,6 +36,26 @@ pub enum Order {
     FirstSwitchFirst,
     /// The same, deletions before anything else.
     OldRemovedEarly,
+    /// As the controller wants it, which waits for no frame that is under way.
+    NoDrain,
+    /// The same, which waits for half as long as it has to.
+    ShortDrain,
+}
+
+/// What pairs ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Anything.
+    Mixed,
+    /// Pairs to one host with strict limits, which change their classes for each other.
+    Strict,
+}
+
+impl Order {
+    /// Whether the controller waits for what switches confirm.
+    fn is_confirmed(self) -> bool {
+        matches!(self, Self::Confirmed | Self::NoDrain | Self::ShortDrain)
+    }
 }
 
 /// What happened, so that a run says something.
@@ -45,6 +67,7 @@ pub struct Seen {
     class_changes: usize,
     rerouted: usize,
     gone: usize,
+    waits: usize,
 }
 
 impl Seen {
@@ -55,16 +78,18 @@ impl Seen {
         self.class_changes += other.class_changes;
         self.rerouted += other.rerouted;
         self.gone += other.gone;
+        self.waits += other.waits;
     }
 
     pub fn is_everything(&self) -> bool {
-        [self.operations, self.admitted, self.groups, self.class_changes, self.rerouted, self.gone]
+        [self.operations, self.admitted, self.groups, self.class_changes, self.rerouted, self.gone, self.waits]
             .iter()
             .all(|n| *n > 0)
     }
 }
 
 pub struct World {
+    load: Load,
     admission: Admission,
     cables: Vec<(PortRef, PortRef)>,
     is_up: Vec<bool>,
@@ -84,6 +109,16 @@ pub struct World {
     before: Places,
     after: Places,
     pub seen: Seen,
+    now_ns: u64,
+    /// The clock of the controller.
+    told: Instant,
+    queued: Queued,
+    /// All flows that were ever asked for.
+    names: BTreeMap<String, Datagram>,
+    /// What the scheduler counts since the controller went on last.
+    counted: Counted,
+    /// Whether a link fails.
+    is_failure: bool,
     /// The change that is carried out.
     change: String,
 }
@@ -111,13 +146,14 @@ fn guid(number: u8, entity: u8) -> Guid {
 
 impl World {
     /// A ring with a chord, a host at each switch, no flow.
-    pub fn new(random: &mut Random) -> Self {
+    pub fn new(random: &mut Random, load: Load) -> Self {
         let file = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("it is well-formed");
         let mut cables: Vec<_> = (1..=SWITCHES).map(|n| (port(n, 1), port(n % SWITCHES + 1, 2))).collect();
         let chord = random.between(1, SWITCHES);
         cables.push((port(chord, 3), port((chord + 1) % SWITCHES + 1, 4)));
         let tables: BTreeMap<u64, Tables> = (1..=SWITCHES).map(|dpid| (dpid, Tables::default())).collect();
         let mut world = Self {
+            load,
             admission: Admission::new(file),
             is_up: vec![true; cables.len()],
             cables,
@@ -133,6 +169,12 @@ impl World {
             before: Places::new(),
             after: Places::new(),
             seen: Seen::default(),
+            now_ns: 0,
+            told: Instant(0),
+            queued: Queued::default(),
+            names: BTreeMap::new(),
+            counted: Counted::new(),
+            is_failure: false,
             change: String::new(),
         };
         world.set_network();
@@ -163,7 +205,10 @@ impl World {
     /// Something changes: a flow more or less, another reader of a writer, a member of the group, a link.
     pub fn reconfigure(&mut self, random: &mut Random) {
         (self.before, self.had) = (self.places(), self.served());
+        (self.queued.before, self.is_failure) = (Some(self.admission.scheduler().certificate()), false);
         match random.below(10) {
+            0..=8 if self.load == Load::Strict => self.add_pair(random, None),
+            9 if self.load == Load::Strict => self.remove_pair(random),
             0..=3 => self.add_pair(random, None),
             4 | 5 => {
                 let writers: Vec<Pair> = self.released.iter().copied().collect();
@@ -227,6 +272,7 @@ impl World {
         }
         self.change = format!("link {:?} is up: {}", self.cables[at], down.is_some());
         self.is_up[at] = down.is_some();
+        self.is_failure = down.is_none();
         self.set_network();
     }
 
@@ -250,16 +296,23 @@ impl World {
         let reader = HostId((writer.0 + random.between(0, SWITCHES - 2)) % SWITCHES + 1);
         let of_writer = known.as_ref().map_or_else(|| guid(self.next, 1), |own| own.pair.writer);
         let pair = Pair { writer: of_writer, reader: guid(self.next, 7) };
+        let is_strict = self.load == Load::Strict;
+        let [separation, size, limit] = match self.load {
+            Load::Mixed => [(4, 40), (50, 4000), (2_000, 30_000)],
+            Load::Strict => [(30, 60), (100, 1000), (4_000, 16_000)],
+        }
+        .map(|(least, most)| random.between(least, most));
+        let (writer, reader) = if is_strict { (HostId(1 + writer.0 % 2), HostId(3)) } else { (writer, reader) };
         let contract = Contract {
-            separation: sourced(Duration::from_millis(random.between(4, 40))),
+            separation: sourced(Duration::from_millis(separation)),
             jitter: sourced(Duration::ZERO),
-            size: sourced(random.between(50, 4000) as u32),
-            limit: sourced(Duration::from_micros(random.between(2_000, 30_000))),
+            size: sourced(size as u32),
+            limit: sourced(Duration::from_micros(limit)),
             importance: sourced(random.between(0, 2) as i32),
         };
-        let is_reliable = known.as_ref().map_or_else(|| random.one_in(3), |own| own.has_reliable_writer);
+        let is_reliable = known.as_ref().map_or_else(|| !is_strict && random.one_in(3), |own| own.has_reliable_writer);
         // A third of the pairs share the port USER, so that no flow rule matches the datagrams of one such pair alone.
-        let number = u16::from(if random.one_in(3) { 0 } else { self.next });
+        let number = u16::from(if !is_strict && random.one_in(3) { 0 } else { self.next });
         let application = Application {
             pair,
             name: format!("Topic {pair}"),
@@ -284,6 +337,8 @@ impl World {
         if known.is_some() {
             self.joined.insert(pair);
         }
+        self.names.extend(siblings.iter().filter_map(|own| own.application.as_ref().ok()).flat_map(named));
+        self.names.extend(named(&application));
         self.admission.ask(&application, &siblings);
         self.applications.insert(pair, application);
     }
@@ -298,7 +353,9 @@ impl World {
             let operations = self.operations();
             let open: Vec<u64> =
                 self.executed.keys().copied().filter(|dpid| self.executed[dpid] != self.confirmed[dpid]).collect();
+            self.now_ns += random.between(1_000, 200_000);
             match (operations.is_empty(), open.is_empty()) {
+                (true, true) if order.is_confirmed() && self.admission.deadline().is_some() => self.wait(order),
                 (true, true) => break,
                 (false, true) => self.execute(random, order, operations),
                 (false, false) if random.one_in(2) => self.execute(random, order, operations),
@@ -313,24 +370,53 @@ impl World {
         }
         self.cut.clear();
         self.had.clear();
-        self.check()
+        self.check()?;
+        if order.is_confirmed() && !self.queued.is_drained() {
+            return Err(format!(
+                "nothing waits for frames that are under way: {:?} after {}",
+                self.queued, self.change
+            ));
+        }
+        Ok(())
+    }
+
+    /// Nothing happens until the controller goes on by itself.
+    fn wait(&mut self, order: Order) {
+        let Some(Instant(until_ns)) = self.admission.deadline() else { return };
+        self.seen.waits += 1;
+        match order {
+            Order::NoDrain => {}
+            Order::ShortDrain => self.now_ns = self.now_ns.max(until_ns.div_ceil(2)),
+            _ => self.now_ns = self.now_ns.max(until_ns),
+        }
+    }
+
+    /// What the controller takes for the time.
+    fn tell(&mut self, order: Order) {
+        self.told = match order {
+            Order::NoDrain => Instant(self.told.0 + 1_000_000_000),
+            Order::ShortDrain => Instant(self.now_ns * 2),
+            _ => Instant(self.now_ns),
+        };
     }
 
     fn advance(&mut self, order: Order) {
-        let Self { admission, executed, confirmed, .. } = self;
+        let count = self.admission.scheduler().requests().count();
         loop {
+            self.tell(order);
+            let Self { admission, executed, confirmed, told, .. } = self;
             let wanted: BTreeMap<u64, Tables> = executed.keys().map(|dpid| (*dpid, wanted(admission, *dpid))).collect();
-            let tables = if order == Order::Confirmed { &*confirmed } else { &wanted };
+            let tables = if order.is_confirmed() { &*confirmed } else { &wanted };
             let is_changed = admission.advance(
+                *told,
                 |entry| {
                     let (tables, at) = (&tables[&entry.dpid], key(&entry.flow));
-                    let is_open =
-                        order == Order::Confirmed && executed[&entry.dpid].flows.get(&at) != tables.flows.get(&at);
+                    let is_open = order.is_confirmed() && executed[&entry.dpid].flows.get(&at) != tables.flows.get(&at);
                     let meter = entry.meter.as_ref().map(|meter| meter.meter);
                     let has_meter = |id: u32| {
                         let own = tables.meters.get(&id);
                         own == entry.meter.as_ref()
-                            && (order != Order::Confirmed || executed[&entry.dpid].meters.get(&id) == own)
+                            && (!order.is_confirmed() || executed[&entry.dpid].meters.get(&id) == own)
                     };
                     match tables.flows.get(&at) {
                         _ if is_open => Presence::Other,
@@ -355,9 +441,14 @@ impl World {
                 }
             }
             if !is_changed {
-                return;
+                break;
             }
         }
+        if self.admission.scheduler().requests().count() < count {
+            let present = self.admission.scheduler().certificate();
+            self.queued.shorten(&self.names, &present);
+        }
+        self.counted = self.places().iter().map(|(datagram, port, _)| (*datagram, *port)).collect();
     }
 
     /// What switches are to do: a meter before flows, the flow of a key, or a meter that goes.
@@ -475,7 +566,26 @@ impl World {
             self.seen.groups += usize::from(datagram.destination.is_multicast());
             traced.push((datagram, trace));
         }
-        self.prove(&traced)
+        self.prove(&traced)?;
+        self.check_queues(&traced)
+    }
+
+    /// Frames in queues are counted, whatever entries say of later ones.
+    fn check_queues(&mut self, traced: &[(Datagram, Trace)]) -> Result<(), String> {
+        let is_served = |datagram: &&Datagram| traced.iter().any(|(own, _)| own == *datagram);
+        let leaving = self.queued.sent.iter().filter(|datagram| !is_served(datagram));
+        let leaving: Vec<(Datagram, Trace)> = leaving.map(|datagram| (*datagram, self.trace(datagram))).collect();
+        self.queued.sent.extend(traced.iter().map(|(datagram, _)| *datagram));
+        let mut live = Places::new();
+        for (datagram, Trace { copies, .. }) in traced.iter().chain(&leaving) {
+            let datagram = *datagram;
+            let class = |dscp: u8| CLASSES.iter().position(|own| *own == dscp);
+            live.extend(copies.iter().filter_map(|copy| Some((datagram, copy.out, class(copy.dscp)?))));
+        }
+        let scheduler = self.admission.scheduler();
+        self.queued.follow(self.now_ns, live, &self.names, || scheduler.certificate());
+        let checked = self.queued.check(&self.counted, &self.before, self.is_failure);
+        checked.map_err(|why| format!("{why} while {}", self.change))
     }
 
     /// The ports and classes of flows are those of the proof of before, or those of the proof of after, but for classes that change one by one.
@@ -509,7 +619,7 @@ impl World {
     fn places(&self) -> Places {
         let snapshot = self.admission.snapshot();
         let scheduler = self.admission.scheduler();
-        let names: BTreeMap<String, Datagram> = self.applications.values().flat_map(named).collect();
+        let names = &self.names;
         let ids: BTreeSet<_> = scheduler.requests().map(|(id, _)| id).collect();
         let mut places = Places::new();
         for route in ids.into_iter().filter_map(|id| scheduler.routes(&snapshot, id)).flatten() {
@@ -525,8 +635,8 @@ impl World {
 }
 
 /// Where datagrams leave a switch, and in which class.
-type Place = (Datagram, PortRef, usize);
-type Places = BTreeSet<Place>;
+pub type Place = (Datagram, PortRef, usize);
+pub type Places = BTreeSet<Place>;
 
 /// The flows of a pair, by name.
 fn named(own: &Application) -> Vec<(String, Datagram)> {

@@ -1,0 +1,143 @@
+//! Frames that are in queues when the entries change that put them there, as late as the certificates allow.
+//!
+//! A port has frames of a flow in a class for as long as entries put them there, and then until the last of them has left and what waited for it: budgets and
+//! delays up to the port, and the busy period there. These times are taken from certificates, with arithmetic of its own. That of
+//! before the change and the present one both hold; the shorter time counts.
+//!
+//! | what is checked | what it shows |
+//! |---|---|
+//! | frames that the scheduler does not count are at a port | a share was free too early |
+//! | they are there after a failure, and others are at ports where they were not before | ways were taken too early |
+//! | frames of a flow are in two classes at two ports, or there is a new flow meanwhile | a change began too early |
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use takt_calculus::network::NetworkCertificate;
+use takt_sdn::PortRef;
+use takt_sdn::model::Egress;
+
+use super::tables::Datagram;
+use super::world::{Place, Places};
+
+pub const FREE_TOO_EARLY: &str = "frames are under way, and counted no more";
+pub const TAKEN_TOO_EARLY: &str = "frames are on a broken way, and others where none were";
+pub const CHANGED_TOO_EARLY: &str = "frames are in a class of before";
+
+/// Frames that no entry puts to their port any more.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    at_ns: u64,
+    /// How long until they have drained.
+    drain_ns: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Queued {
+    /// Datagrams that are sent, or whose last frames are under way.
+    pub sent: BTreeSet<Datagram>,
+    live: Places,
+    last: BTreeMap<Place, Last>,
+    /// The proof before the change.
+    pub before: Option<NetworkCertificate>,
+}
+
+/// What the scheduler counts at ports, whatever the class.
+pub type Counted = BTreeSet<(Datagram, PortRef)>;
+
+/// How long frames that were matched now are at a port, by name of their flow. `None` if the certificate has no such flow there.
+fn drain_ns(certificate: &NetworkCertificate, name: &str, port: PortRef) -> Option<u64> {
+    let NetworkCertificate { ports, flows, queues, .. } = certificate;
+    let flow = flows.iter().find(|flow| flow.name == name)?;
+    let port = Egress::Switch(port).to_string();
+    let at = flow.hops.iter().position(|hop| ports[hop.port].name == port)?;
+    let mut comes_ns = 0;
+    let mut next = flow.before(at);
+    while let Some(n) = next {
+        let hop = flow.hops[n];
+        next = flow.before(n);
+        // Frames wait in the interface of their host before they are matched.
+        let budget_ns = if next.is_some() { queues[hop.port][hop.class].delay_ns } else { 0 };
+        comes_ns += budget_ns + ports[hop.port].delay_ns;
+    }
+    let busy_ns = queues[flow.hops[at].port].iter().map(|claim| claim.busy_ns).max().unwrap_or_default();
+    Some(comes_ns + busy_ns)
+}
+
+impl Queued {
+    /// Follows what entries do now. `names` are those of flows.
+    pub fn follow(
+        &mut self,
+        now_ns: u64,
+        live: Places,
+        names: &BTreeMap<String, Datagram>,
+        present: impl Fn() -> NetworkCertificate,
+    ) {
+        let gone: Vec<Place> = self.live.difference(&live).copied().collect();
+        if !gone.is_empty() {
+            let present = present();
+            for place in gone {
+                let drain_ns = self.drain_of(&place, names, &present).unwrap_or_default();
+                self.last.insert(place, Last { at_ns: now_ns, drain_ns });
+            }
+        }
+        self.last.retain(|place, last| !live.contains(place) && now_ns < last.at_ns + last.drain_ns);
+        self.live = live;
+        let Self { sent, live, last, .. } = self;
+        sent.retain(|datagram| live.iter().chain(last.keys()).any(|(own, ..)| own == datagram));
+    }
+
+    fn drain_of(
+        &self,
+        (datagram, port, _): &Place,
+        names: &BTreeMap<String, Datagram>,
+        present: &NetworkCertificate,
+    ) -> Option<u64> {
+        let own = names.iter().filter(|(_, own)| *own == datagram).map(|(name, _)| name);
+        let certificates = || self.before.iter().chain([present]);
+        own.flat_map(|name| certificates().filter_map(move |certificate| drain_ns(certificate, name, *port))).min()
+    }
+
+    /// Flows have gone: frames of the others leave as the proof without them says.
+    pub fn shorten(&mut self, names: &BTreeMap<String, Datagram>, present: &NetworkCertificate) {
+        let places: Vec<Place> = self.last.keys().copied().collect();
+        for place in places {
+            if let (Some(drain_ns), Some(last)) = (self.drain_of(&place, names, present), self.last.get(&place)) {
+                let drain_ns = drain_ns.min(last.drain_ns);
+                self.last.insert(place, Last { drain_ns, ..*last });
+            }
+        }
+    }
+
+    pub fn is_drained(&self) -> bool {
+        self.last.is_empty()
+    }
+
+    /// # Errors
+    /// Frames that no proof has.
+    pub fn check(&self, counted: &Counted, before: &Places, is_failure: bool) -> Result<(), String> {
+        let all = || self.live.iter().chain(self.last.keys());
+        let ports = |places: &Places| places.iter().map(|(datagram, port, _)| (*datagram, *port)).collect::<Counted>();
+        let uncounted: Vec<&Place> =
+            all().filter(|(datagram, port, _)| !counted.contains(&(*datagram, *port))).collect();
+        let (now, known) = (ports(&self.live), ports(before));
+        let new: Vec<_> = now.difference(&known).collect();
+        if !uncounted.is_empty() && (!is_failure || !new.is_empty()) {
+            let kind = if is_failure { TAKEN_TOO_EARLY } else { FREE_TOO_EARLY };
+            let last: Vec<_> = uncounted.iter().filter_map(|place| self.last.get(place)).collect();
+            return Err(format!("{kind}: {uncounted:?}, last sent {last:?}, with {new:?}"));
+        }
+        let is_in_two = |(datagram, port, class): &&Place| {
+            self.live.iter().any(|(own, at, other)| (own, at) == (datagram, port) && other != class)
+        };
+        let changing: Vec<&Place> = self.last.keys().filter(is_in_two).collect();
+        let flows: BTreeSet<Datagram> = before.iter().map(|(datagram, ..)| *datagram).collect();
+        let is_new = |(datagram, port): &&&(Datagram, PortRef)| {
+            !flows.contains(datagram) || changing.iter().any(|(own, at, _)| own == datagram && at == port)
+        };
+        let others: Vec<_> = new.iter().filter(is_new).collect();
+        if changing.len() > 1 || !changing.is_empty() && !others.is_empty() {
+            return Err(format!("{CHANGED_TOO_EARLY}: {changing:?}, with {others:?}"));
+        }
+        Ok(())
+    }
+}
