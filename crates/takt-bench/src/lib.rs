@@ -32,7 +32,6 @@ pub mod signal;
 pub mod spec;
 pub mod stall;
 pub mod stats;
-pub mod tap;
 pub mod wire;
 pub mod workload;
 

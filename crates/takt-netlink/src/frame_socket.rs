@@ -4,7 +4,9 @@
 //! the driver. Both times are those of CLOCK_REALTIME, so that differences of two interfaces of one machine are times on the way.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
 
 /// A frame that passed the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,30 @@ impl FrameSocket {
         Ok(Self(socket))
     }
 
+    /// Of what it captures from now on only UDP over IPv4 from this address, without a VLAN tag. What came before is still to be received.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn accept_udp_from(&self, source: Ipv4Addr) -> io::Result<()> {
+        socket::accept_udp_from(&self.0, source)
+    }
+
+    /// The Ethernet address of the interface.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn address(&self) -> io::Result<[u8; 6]> {
+        socket::address(&self.0)
+    }
+
+    /// Waits until a frame can be received, so long at most; whether one can.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn wait(&self, patience: Duration) -> io::Result<bool> {
+        socket::wait(&self.0, patience)
+    }
+
     /// Frames that found no room in the buffer of a capture since the last call.
     ///
     /// # Errors
@@ -78,7 +104,9 @@ mod socket {
     #![allow(unsafe_code)]
 
     use std::io::{self, ErrorKind};
+    use std::net::Ipv4Addr;
     use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+    use std::time::Duration;
 
     use super::Passed;
 
@@ -110,6 +138,56 @@ mod socket {
         match unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, address, len) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Classic BPF (linux/filter.h) on frames from their Ethernet header on.
+    pub(super) fn accept_udp_from(fd: &OwnedFd, source: Ipv4Addr) -> io::Result<()> {
+        let code = |code: u32| u16::try_from(code).unwrap_or(u16::MAX);
+        let load = |size: u32, at: u32| plain(code(libc::BPF_LD | libc::BPF_ABS | size), at);
+        let plain_end = |len: u32| plain(code(libc::BPF_RET | libc::BPF_K), len);
+        // Goes on with the next one, or so many further.
+        let check = |k: u32, jf: u8| libc::sock_filter { code: code(libc::BPF_JMP | libc::BPF_JEQ), jt: 0, jf, k };
+        let mut filter = [
+            load(libc::BPF_H, 12),
+            check(libc::ETH_P_IP as u32, 5),
+            load(libc::BPF_B, 23),
+            check(libc::IPPROTO_UDP as u32, 3),
+            load(libc::BPF_W, 26),
+            check(source.into(), 1),
+            plain_end(u32::MAX),
+            plain_end(0),
+        ];
+        let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+        set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    }
+
+    fn plain(code: u16, k: u32) -> libc::sock_filter {
+        libc::sock_filter { code, jt: 0, jf: 0, k }
+    }
+
+    pub(super) fn address(fd: &OwnedFd) -> io::Result<[u8; 6]> {
+        // SAFETY: plain data, for which all zeroes is a value.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        let mut len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: the address is of `len` octets, and both live until the end of the call.
+        match unsafe { libc::getsockname(fd.as_raw_fd(), std::ptr::from_mut(&mut address).cast(), &raw mut len) } {
+            0 => Ok(address.sll_addr.first_chunk().copied().unwrap_or_default()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    pub(super) fn wait(fd: &OwnedFd, patience: Duration) -> io::Result<bool> {
+        let mut wanted = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // Rounded up, so that a short wait is none that returns at once.
+        let millis = i32::try_from(patience.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
+        // SAFETY: one descriptor.
+        match unsafe { libc::poll(&raw mut wanted, 1, millis) } {
+            ready if ready >= 0 => Ok(ready > 0),
+            _ => Err(io::Error::last_os_error()).or_else(|error| match error.kind() {
+                ErrorKind::Interrupted => Ok(false),
+                _ => Err(error),
+            }),
         }
     }
 

@@ -9,7 +9,6 @@ pub mod counting_calls;
 pub mod directory;
 pub mod domain;
 pub mod flood;
-pub mod frame_socket;
 pub mod lab_text;
 pub mod memory;
 pub mod network;

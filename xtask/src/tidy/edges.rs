@@ -106,6 +106,7 @@ const CRATES: &[Crate] = &[
             "takt-host",
             "takt-core",
             "takt-lab",
+            "takt-netlink",
             "takt-packet",
             "takt-sdn",
             "takt-wire",

@@ -6,15 +6,27 @@
 use super::site::{PUBLISHER, PUBLISHER_ADDRESS, SUBSCRIBERS, Site};
 use crate::error::{Error, Result};
 use crate::stall::{Stall, StallWatch, stalled_ns};
-use crate::tap::Tap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
+use takt_netlink::frame_socket::FrameSocket;
+use takt_netlink::interface_index;
 use takt_packet::{Ipv4Packet, UdpDatagram};
 pub use takt_wire::VendorId;
 use takt_wire::message::Header;
 use takt_wire::{Guid, MessageView, Submessage};
+
+/// The interface of a host.
+const INTERFACE: &str = "eth0";
+/// What a socket holds: 3,500 frames of 1,400 octets. A frame beyond is missing.
+const BUFFER_LEN: i32 = 8 << 20;
+/// A frame of Ethernet without tag and FCS, and its header.
+const FRAME_LEN_MAX: usize = 1514;
+const ETHERNET_LEN: usize = 14;
+/// How long a thread waits for a frame until it looks whether it is to end.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A sample: vendor, writer, sequence number.
 type Sample = (VendorId, Guid, i64);
@@ -78,9 +90,10 @@ impl Watch {
         let stalls = StallWatch::start();
         let mut watch = Self { stalls, is_over: Arc::new(AtomicBool::new(false)), threads: Vec::new() };
         for host in std::iter::once(&PUBLISHER).chain(&SUBSCRIBERS[..site.plan().readers]) {
-            let tap = site.run(host, || Tap::new(PUBLISHER_ADDRESS))??;
+            let failed = |source| Error::os(format!("capture frames of {host}"), source);
+            let socket = site.run(host, capture)?.map_err(failed)?;
             let is_over = Arc::clone(&watch.is_over);
-            watch.threads.push(std::thread::spawn(move || look(&tap, &is_over)));
+            watch.threads.push(std::thread::spawn(move || look(&socket, &is_over)));
         }
         Ok(watch)
     }
@@ -103,11 +116,23 @@ impl Watch {
     }
 }
 
-fn look(tap: &Tap, is_over: &AtomicBool) -> Result<Sightings> {
-    let mut seen = Sightings::new();
+/// A socket that captures what the writer's host sends, at the interface of a host.
+fn capture() -> std::io::Result<FrameSocket> {
+    let socket = FrameSocket::capture(interface_index(INTERFACE)?, BUFFER_LEN)?;
+    socket.accept_udp_from(PUBLISHER_ADDRESS)?;
+    // What came before the filter.
+    while socket.receive(&mut [0; FRAME_LEN_MAX])?.is_some() {}
+    Ok(socket)
+}
+
+fn look(socket: &FrameSocket, is_over: &AtomicBool) -> Result<Sightings> {
+    let failed = |source| Error::os("capture frames", source);
+    let (mut seen, mut frame) = (Sightings::new(), [0; FRAME_LEN_MAX]);
     while !is_over.load(Ordering::Relaxed) {
-        while let Some((packet, at_ns)) = tap.read()? {
-            note(&packet, at_ns, &mut seen);
+        socket.wait(PAUSE).map_err(failed)?;
+        while let Some(passed) = socket.receive(&mut frame).map_err(failed)? {
+            let packet = frame[..passed.len].get(ETHERNET_LEN..).unwrap_or_default();
+            note(packet, passed.time_ns.cast_signed(), &mut seen);
         }
     }
     Ok(seen)

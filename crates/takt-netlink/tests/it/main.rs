@@ -4,6 +4,7 @@ use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::Command;
+use std::time::Duration;
 
 use takt_netlink::feature::TX_CHECKSUM;
 use takt_netlink::frame_socket::FrameSocket;
@@ -220,6 +221,33 @@ fn frames_are_captured_in_both_directions_with_their_times() {
         assert!(out.is_outgoing && !into.is_outgoing && out.time_ns <= into.time_ns, "{out:?} {into:?}");
         assert_eq!(near.send(&[0; 20_000]).map_err(|error| code(&error)), Err(Some(libc::EMSGSIZE)));
         assert_eq!(FrameSocket::sender(1 << 20).map(drop).map_err(|error| code(&error)), Err(Some(libc::ENODEV)));
+    });
+}
+
+#[test]
+fn filtered_capture_has_udp_of_its_source_alone() {
+    in_namespace(|_, index, _| {
+        let capture = FrameSocket::capture(index, 1 << 20).expect("root may");
+        let sender = FrameSocket::sender(index).expect("root may");
+        assert_eq!(capture.address().expect("it is bound"), sender.address().expect("it is bound"));
+        let source = Ipv4Addr::new(10, 0, 0, 7);
+        let frame = |ether_type: u16, protocol: u8, source: Ipv4Addr| {
+            let mut frame = [&[2, 0xee, 0, 0, 0, 1][..], &[2, 0xee, 0, 0, 0, 9], &ether_type.to_be_bytes()].concat();
+            frame.extend([&[0x45; 9][..], &[protocol, 0, 0], &source.octets(), &[0; 44]].concat());
+            frame
+        };
+        capture.accept_udp_from(source).expect("a filter");
+        let mut buffer = [0; 2000];
+        while capture.receive(&mut buffer).expect("the link is up").is_some() {}
+        let other = Ipv4Addr::new(10, 0, 0, 8);
+        for refused in [frame(0x86dd, 17, source), frame(0x0800, 6, source), frame(0x0800, 17, other)] {
+            sender.send(&refused).expect("the link is up");
+        }
+        sender.send(&frame(0x0800, 17, source)).expect("the link is up");
+        assert!(capture.wait(Duration::from_secs(30)).expect("it can"), "the last one passes");
+        let passed = capture.receive(&mut buffer).expect("the link is up").expect("it came");
+        assert_eq!(buffer[..passed.len], frame(0x0800, 17, source));
+        assert!(!capture.wait(Duration::ZERO).expect("it can"), "the others do not");
     });
 }
 

@@ -10,7 +10,8 @@ use takt_core::{
     WriterHandle, WriterSpec,
 };
 use takt_lab::Lab;
-use takt_testkit::frame_socket::FrameSocket;
+use takt_netlink::frame_socket::FrameSocket;
+use takt_netlink::interface_index;
 use takt_testkit::waiting::LIMIT;
 use takt_wire::qos::{DataReaderQos, DataWriterQos, History, Reliability};
 use takt_wire::{GuidPrefix, Locator, Timestamp};
@@ -22,6 +23,8 @@ pub(super) const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 pub(super) const MULTICAST: u16 = 7400;
 pub(super) const METATRAFFIC: u16 = 7410;
 pub(super) const USER: u16 = 7411;
+/// Octets that a capture of frames holds.
+const BUFFER_LEN: i32 = 8 << 20;
 /// The encapsulation header of plain CDR, little-endian.
 const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
 
@@ -65,7 +68,8 @@ impl Station {
     /// Joins domain 0 in a VLAN: the kernel of the host has no part in it.
     pub fn open_in_vlan(lab: &Lab, host: &str, address: Ipv4Addr, number: u8) -> Self {
         let namespace = lab.namespace(host).expect("a host of the file");
-        let socket = namespace.run(|| FrameSocket::open("eth0")).expect("root").expect("the interface is there");
+        let open = || FrameSocket::capture(interface_index("eth0")?, BUFFER_LEN);
+        let socket = namespace.run(open).expect("root").expect("the interface is there");
         Self::on(Wire::Tagged(Tagged::new(socket, address)), address, number)
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use takt_netlink::frame_socket::FrameSocket;
 use takt_sdn::frame::{ArpOperation, ArpPacket, Frame, MacAddress, UdpFrame, VlanTag, arp_frame};
-use takt_testkit::frame_socket::FrameSocket;
 
 use super::station::{GROUP, METATRAFFIC, MULTICAST, USER};
 
@@ -14,6 +14,7 @@ const PORTS: [u16; 3] = [MULTICAST, METATRAFFIC, USER];
 
 pub struct Tagged {
     socket: FrameSocket,
+    mac: MacAddress,
     address: Ipv4Addr,
     /// Hosts that have sent.
     neighbours: BTreeMap<IpAddr, MacAddress>,
@@ -22,11 +23,11 @@ pub struct Tagged {
 impl Tagged {
     /// Says in the VLAN where the address is.
     pub fn new(socket: FrameSocket, address: Ipv4Addr) -> Self {
-        let mac = MacAddress(socket.address());
+        let mac = MacAddress(socket.address().expect("it is bound"));
         let target = (MacAddress::default(), address);
         let packet = ArpPacket { operation: ArpOperation::Request, sender: (mac, address), target };
         socket.send(&arp_frame(MacAddress::BROADCAST, mac, &[TAG], &packet)).expect("the interface is up");
-        Self { socket, address, neighbours: BTreeMap::new() }
+        Self { socket, mac, address, neighbours: BTreeMap::new() }
     }
 
     pub fn send(&self, to: SocketAddr, payload: &[u8]) {
@@ -35,7 +36,7 @@ impl Tagged {
         let Some(destination_mac) = MacAddress::of_group(to.ip()).or(known) else { return };
         let frame = UdpFrame {
             destination_mac,
-            source_mac: MacAddress(self.socket.address()),
+            source_mac: self.mac,
             tags: &[TAG],
             source: (self.address, METATRAFFIC).into(),
             destination: to,
@@ -48,10 +49,9 @@ impl Tagged {
 
     pub fn receive(&mut self, patience: Duration, handle: &mut impl FnMut(SocketAddr, bool, &[u8])) {
         let mut buffer = vec![0; 65_550];
-        let mut patience = patience;
-        while let Some(bytes) = self.socket.receive(&mut buffer, patience).expect("the interface is there") {
-            patience = Duration::ZERO;
-            let Ok(frame) = Frame::parse(bytes) else { continue };
+        self.socket.wait(patience).expect("the interface is there");
+        while let Some(passed) = self.socket.receive(&mut buffer).expect("the interface is there") {
+            let Ok(frame) = Frame::parse(&buffer[..passed.len]) else { continue };
             let Some((packet, datagram)) = frame.udp() else { continue };
             let to = packet.destination();
             let is_own = packet.source() == self.address;
