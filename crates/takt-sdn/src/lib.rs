@@ -19,6 +19,7 @@
 //! | [`api`] | the snapshot and what-if decisions over HTTP: REST, metrics, web page, control socket |
 //! | [`queues`] | the queues of switch models on real ports, by netlink or OVSDB |
 //! | [`measure`] | a switch model, measured from a real switch |
+//! | `simulation` (a feature, for tests) | random networks and requests |
 //! | [`runtime`] | TCP and TLS connections of switches, and the clock |
 //!
 //! Everything but [`runtime`], [`store`], [`api`], [`queues`] and [`measure`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
@@ -43,6 +44,8 @@ pub mod registration;
 pub mod rules;
 pub mod runtime;
 pub mod schedule;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 pub mod store;
 pub mod topology;
 pub mod view;

@@ -1,107 +1,24 @@
 //! Requests in random networks, through the scheduler, against simulated frames: no flow above its bound, no queue above its depth.
 
-use std::sync::Arc;
-
 use takt_calculus::network::simulation::{Manner, run};
-use takt_calculus::network::{Depth, NetworkCertificate, check};
-use takt_sdn::PortRef;
-use takt_sdn::model::{Egress, HostId, HostInterface, Network, Queue, Reach, SwitchModel, Tables};
-use takt_sdn::schedule::{Contract, Reliability, Request, RequestId, Scheduler, WireFormat};
+use takt_calculus::network::{NetworkCertificate, check};
+use takt_sdn::model::{HostId, Network};
+use takt_sdn::schedule::{Request, RequestId, Scheduler};
+use takt_sdn::simulation::{RandomNetwork, network, request};
 use takt_testkit::Random;
 
 /// Networks in a usual run, and at full length.
 const NETWORKS: [u64; 2] = [200, 5000];
 
-fn model(random: &mut Random) -> SwitchModel {
-    let queue = |random: &mut Random, class: u8| Queue {
-        reach: Reach { set_queue: None, dscp: Some(46 - class) },
-        depth: match random.between(0, 2) {
-            0 => Depth { frames: random.between(3, 100), octets: u64::MAX },
-            1 => Depth { octets: random.between(4_000, 90_000), frames: u64::MAX },
-            _ => Depth::UNLIMITED,
-        },
-    };
-    let classes = random.between(1, 4) as u8;
-    let forwarding_ns = random.between(0, 50_000);
-    SwitchModel {
-        name: "random".into(),
-        queues: (0..classes).map(|class| queue(random, class)).collect(),
-        control: random.one_in(2).then(|| queue(random, classes)),
-        forwarding_ns_min: random.between(0, forwarding_ns),
-        forwarding_ns,
-        foreign_frame_len: random.between(60, 1514),
-        rate_limiter_ppm: random.between(0, 50_000) as u32,
-        rate_limiter_step_ns: 0,
-        tables: Tables { flow_entries: random.between(5, 200) as u32, groups: 20, meters: 200 },
-    }
-}
-
-/// Switches in a tree with chords, hosts at each: numbers from 0 on.
-fn network(random: &mut Random) -> (Network, u64, Vec<Egress>) {
-    let mut network = Network::default();
-    let switches = if random.one_in(4) { random.between(2, 20) } else { random.between(1, 5) };
-    let mut next_port = vec![1; switches as usize];
-    let mut free = |dpid: u64| {
-        next_port[dpid as usize] += 1;
-        (dpid, next_port[dpid as usize])
-    };
-    let rate = |random: &mut Random| [10_000_000, 100_000_000, 1_000_000_000][random.between(0, 2) as usize];
-    let mut links = Vec::new();
-    for dpid in 0..switches {
-        network.add_switch(dpid, Arc::new(model(random))).expect("there is room");
-        let chords = if dpid > 1 && random.one_in(2) { 2 } else { 1 };
-        for _ in 0..if dpid == 0 { 0 } else { chords } {
-            let ends = [free(dpid), free(random.between(0, dpid - 1))];
-            network.link(ends, rate(random), random.between(0, 1000)).expect("the ports are free");
-            links.push(Egress::Switch(PortRef::new(ends[0].0, ends[0].1)));
-        }
-    }
-    let hosts = switches * random.between(1, 3) + 1;
-    for host in 0..hosts {
-        let queues = vec![Depth::UNLIMITED; random.between(1, 2) as usize];
-        let interface = HostInterface { queues, foreign_frame_len: 1514 };
-        let cable_ns = random.between(0, 1000);
-        network.attach(HostId(host), interface, free(host % switches), rate(random), cable_ns).expect("it is free");
-    }
-    (network, hosts, links)
-}
-
-fn request(random: &mut Random, hosts: u64, number: u64) -> Request {
-    let source = random.between(0, hosts - 1);
-    let receivers = if random.one_in(4) { random.between(2, 4) } else { 1 };
-    let mut destinations: Vec<HostId> =
-        (0..receivers).map(|_| HostId((source + random.between(1, hosts - 1)) % hosts)).collect();
-    destinations.sort_unstable();
-    destinations.dedup();
-    let reliability = random.one_in(3).then(|| Reliability {
-        heartbeat_period_ns: random.between(10_000_000, 100_000_000),
-        response_delay_ns: random.between(0, 2_000_000),
-    });
-    Request {
-        name: format!("request {number}"),
-        source: HostId(source),
-        destinations,
-        contract: Contract {
-            min_separation_ns: random.between(500_000, 20_000_000),
-            burst: if random.one_in(5) { random.between(2, 3) } else { 1 },
-            jitter_ns: if random.one_in(3) { random.between(0, 3_000_000) } else { 0 },
-            sample_len: if random.one_in(4) { random.between(1, 8_000) } else { random.between(1, 1_344) },
-            limit_ns: random.between(300_000, 60_000_000),
-            reliability,
-            importance: random.between(0, 3) as i32,
-        },
-        format: WireFormat { vlan: random.one_in(2), ipv6: random.one_in(4), ..WireFormat::default() },
-    }
-}
-
 /// A network with what was admitted, some of it removed again, and a link that failed.
 fn scheduled(random: &mut Random) -> (Scheduler, usize) {
-    let (mut network, hosts, links) = network(random);
+    let mut draw = |low, high| random.between(low, high);
+    let RandomNetwork { mut network, hosts, links } = network(&mut draw);
     let (mut scheduler, mut shared) = (Scheduler::default(), 0);
     let wanted = if random.one_in(8) { 200 } else { 25 };
     let mut ids: Vec<RequestId> = Vec::new();
     for number in 0..random.between(2, wanted) {
-        let mut asked = request(random, hosts, number);
+        let mut asked = request(&mut |low, high| random.between(low, high), hosts, number);
         let at = random.between(0, ids.len().max(1) as u64 - 1) as usize;
         match ids.get(at).filter(|_| random.one_in(3)) {
             Some(id) => shared += usize::from(share(&mut scheduler, &network, random, *id, &mut asked)),

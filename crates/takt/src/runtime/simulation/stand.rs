@@ -311,7 +311,7 @@ impl Stand {
         done
     }
 
-    /// As [`run`](Self::run); the events of the first flow come at these times from the begin.
+    /// As [`run`](Self::run); the events of the first flow come at these times, counted as those of the others are.
     pub(super) fn run_given(&mut self, manner: Manner, ns: u64, given: Option<&[u64]>, random: &mut Random) -> u64 {
         let normal_before = self.receive_jobs(0, Priority::NORMAL);
         let start = now_ns();
@@ -326,11 +326,8 @@ impl Stand {
             let calls_from = if manner == Manner::Random { start } else { u64::MAX };
             world.call_from(calls_from);
             for (at, flow) in self.plan.flows.iter().enumerate() {
-                if let Some(given) = given.filter(|_| at == 0) {
-                    world.plan.extend(given.iter().map(|time| Reverse((start + time, at))));
-                    continue;
-                }
-                let times = times(flow, ns, manner, random).into_iter().map(|time| (time, at));
+                let given = given.filter(|_| at == 0).map(<[u64]>::to_vec);
+                let times = given.unwrap_or_else(|| times(flow, ns, manner, random)).into_iter().map(|time| (time, at));
                 match manner {
                     Manner::Critical(releaser) if releaser != Releaser::Flow(at) => world.at_release.extend(times),
                     _ => world.plan.extend(times.map(|(time, at)| Reverse((start + time, at)))),

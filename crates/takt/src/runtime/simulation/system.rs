@@ -253,13 +253,15 @@ pub(super) fn adversarial(seed: u64) -> Plan {
     }
 }
 
-/// A host of a pair: `any` with a first flow of its own, which a job writes or a listener receives.
-pub(super) fn host(seed: u64, is_writer: bool, arrivals: Arrivals) -> Plan {
+/// A host of a pair: `any` with a first flow of its own, which a job writes, or whose samples of so many octets a listener receives.
+pub(super) fn host(seed: u64, received: Option<usize>, arrivals: Arrivals) -> Plan {
     let mut random = Random(seed);
-    let kind = if is_writer { Kind::Job } else { Kind::Topic { participant: 0, octets: 8 } };
-    let cost_ns = random.between(20, 300) * MICROSECOND;
+    let kind = received.map_or(Kind::Job, |octets| Kind::Topic { participant: 0, octets });
+    // A sample is received in datagrams, and its listener called.
+    let pieces = received.map_or(1, |octets| octets as u64 / 1000 + 2);
+    let cost_ns = (arrivals.period_ns * random.between(10, 250) / 1000 / pieces).min(300 * MICROSECOND);
     let own = PlannedFlow { kind, priority: [46, 30, 10][random.between(0, 2) as usize], arrivals, cost_ns };
-    let (count, participants) = (random.between(1, 4), random.between(1, 2) as usize);
+    let (count, participants) = (random.between(2, 6), random.between(1, 2) as usize);
     let share = random.between(50, 500) / count;
     let others: Vec<PlannedFlow> = (0..count).map(|_| flow(&mut random, participants, share, 5)).collect();
     let plan = complete("host", [own].into_iter().chain(others).collect(), participants, None, &mut random);
