@@ -6,7 +6,8 @@
 # build  a C compiler and Rust (by rustup, only if there is no cargo)
 # demo   what `make demo` needs: Open vSwitch, CycloneDDS 11
 # peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 and Fast DDS 3.2 (pip, in a virtual environment below
-#        ~/.cache/takt), the packet vectors of os-ken (pip), the programs of interop/peers, tshark, iperf3,
+#        ~/.cache/takt), the packet vectors of os-ken (pip), the programs of interop/peers, DiscoDNC with a JDK
+#        and Maven (Maven Central), tshark, iperf3,
 #        Open vSwitch, the tools for network namespaces, DPDK
 # nightly  the nightly compiler of `make fuzz`, `fuzz-coverage` and `sanitize`, with Miri, llvm-tools and
 #        the sources of the standard library (by rustup)
@@ -26,6 +27,7 @@ readonly PEER_PACKAGES=(
     etcd-server etcd-client
     chromium chromium-driver
 )
+readonly ORACLE_PACKAGES=(default-jdk-headless maven)
 # Headers and compiler of Debian's CycloneDDS build the program that uses the one of PyPI.
 readonly DEMO_PACKAGES=(
     cyclonedds-dev cyclonedds-tools python3 python3-venv
@@ -135,6 +137,15 @@ build_peers() {
         warn "not all peers could be built: tests that need the others will say so"
 }
 
+# A network calculus tool of others, which tests of takt-calculus compare bounds with.
+fetch_oracle() {
+    if ! command -v mvn >/dev/null || ! command -v javac >/dev/null; then
+        apt_install "${ORACLE_PACKAGES[@]}"
+    fi
+    make --no-print-directory -C crates/takt-calculus/tests/oracle ||
+        warn "DiscoDNC cannot be fetched: tests that need it will say so"
+}
+
 setup_demo() {
     apt_install "${DEMO_PACKAGES[@]}"
     make --no-print-directory -C interop/peers cyclone11 ||
@@ -144,6 +155,7 @@ setup_demo() {
 setup_peers() {
     apt_install "${PEER_PACKAGES[@]}"
     build_peers
+    fetch_oracle
     local package state=()
     for package in cyclonedds-dev libfastrtps-dev tshark openvswitch-common dpdk-dev; do
         state+=("$package $(dpkg-query -W -f='${Version}' "$package" 2>/dev/null || echo missing)")

@@ -1,6 +1,7 @@
 //! Flows through switches: random networks, simulated frame by frame, against the bounds of their queues and flows.
 
 mod admission;
+mod discodnc;
 mod drain;
 mod generate;
 mod lies;

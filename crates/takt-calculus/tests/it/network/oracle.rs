@@ -13,20 +13,20 @@ use takt_calculus::network::{Admission, Depth, Flow, Frames, Hop, Port, Refused}
 
 use crate::random::Random;
 
-const RATE_BPS: u64 = 100_000_000;
-const FOREIGN_LEN: u64 = 300;
-const CASES: u64 = 500;
+pub const RATE_BPS: u64 = 100_000_000;
+pub const FOREIGN_LEN: u64 = 300;
+pub const CASES: u64 = 500;
 
 /// Fixed points beyond are taken for overload by both.
 const LIMIT_NS: u64 = 1_000_000_000;
 
 type Demand = RBF<Sporadic, wcet::Scalar>;
 
-fn frame_ns(len: u64) -> u64 {
+pub fn frame_ns(len: u64) -> u64 {
     frame_time_ns(len, RATE_BPS).expect("a rate")
 }
 
-fn flow(random: &mut Random, class: usize) -> Flow {
+pub fn flow(random: &mut Random, class: usize) -> Flow {
     let period_ns = random.between(400_000, 4_000_000);
     let jitter_ns = if random.one_in(3) { random.between(0, 2 * period_ns) } else { 0 };
     Flow {
@@ -40,7 +40,7 @@ fn flow(random: &mut Random, class: usize) -> Flow {
 }
 
 /// What the queue of the last flow needs, if all are at one port: its bound, as the flow that asks for a limit of 0 is refused with.
-fn bound(flows: &[Flow]) -> Option<u64> {
+pub fn bound(flows: &[Flow]) -> Option<u64> {
     let port = Port {
         name: "port".into(),
         rate_bps: RATE_BPS,
