@@ -249,7 +249,7 @@ impl Admission {
                 && is_standing()
         };
         let free: Vec<Selector> =
-            self.flows.iter().filter(|(_, flow)| is_free(flow)).map(|(selector, _)| *selector).collect();
+            self.flows.moving().filter(|(_, flow)| is_free(flow)).map(|(selector, _)| *selector).collect();
         for selector in free {
             if let Some(flow) = self.flows.get_mut(&selector) {
                 (flow.after_change, flow.before) = (None, None);
@@ -319,13 +319,16 @@ impl Admission {
         is_connected: &impl Fn(u64) -> bool,
     ) -> bool {
         let (mut is_left, mut withheld) = (true, Vec::new());
-        for (selector, flow) in self.flows.iter_mut().filter(|(_, flow)| flow.must_leave) {
+        let moving = self.flows.moving().filter(|(_, flow)| flow.must_leave);
+        let moving: Vec<Selector> = moving.map(|(selector, _)| *selector).collect();
+        for selector in moving {
+            let Some(flow) = self.flows.get_mut(&selector) else { continue };
             // The second burst of a meter that changes has left the broken way, too, before the flow goes on.
             while flow.is_confirmed(presence, is_connected) && flow.step(true) {
                 self.is_changed = true;
             }
             is_left &= flow.is_leaving() || flow.is_confirmed(presence, is_connected);
-            withheld.push(*selector);
+            withheld.push(selector);
         }
         is_left &= !self.has_uncounted(presence, is_connected);
         if !is_left {
@@ -365,10 +368,13 @@ fn has_class(flow: &SharedFlow, port: Egress, presence: &impl Fn(&Entry) -> Pres
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use takt_openflow::flow::FlowMod;
     use takt_openflow::meter::{Band, MeterCommand, MeterMod};
 
     use super::*;
+    use crate::controller::FlowKey;
     use crate::schedule::RequestId;
 
     const DRAIN_NS: u64 = 1_000;
@@ -376,7 +382,9 @@ mod tests {
     fn metered(burst: u32) -> Entry {
         let bands = vec![Band::Drop { rate: 100, burst }];
         let meter = MeterMod { command: MeterCommand::Add, flags: 0, meter: 4096, bands };
-        Entry { dpid: 1, flow: FlowMod::default(), meter: Some(meter), is_branch: false }
+        let flow = FlowMod::default();
+        let key = Arc::new(FlowKey::of(&flow));
+        Entry { dpid: 1, flow, key, meter: Some(meter), is_branch: false }
     }
 
     /// The meter that its switch shall have after it went on at a time, when the switch had this one.

@@ -73,7 +73,8 @@ impl Admission {
 
     /// The earliest end of the waits that have begun.
     pub(super) fn next_deadline(&self, now: Instant) -> Option<Instant> {
-        let flows = self.flows.values().flat_map(|flow| [flow.drain, flow.metered]);
+        // At rest a flow waits for nothing.
+        let flows = self.flows.moving().flat_map(|(_, flow)| [flow.drain, flow.metered]);
         let others = [self.broken_ways.drain, self.class_changes.drain(), self.past.drain];
         let waits = flows.chain(others).flatten().map(|drain| drain.until());
         waits.filter(|until| *until > now).min()
@@ -114,7 +115,7 @@ impl Admission {
         is_connected: &impl Fn(u64) -> bool,
     ) -> bool {
         let is_there = |entry: &Entry| !is_gone(presence(entry)) && is_connected(entry.dpid);
-        let leaving = self.flows.values().filter(|flow| flow.is_leaving() && flow.is_served);
+        let leaving = self.flows.moving().map(|(_, flow)| flow).filter(|flow| flow.is_leaving() && flow.is_served);
         let mut uncounted =
             leaving.filter(|flow| flow.must_leave || self.scheduler.requests_of(flow.request).is_none());
         uncounted.any(|flow| flow.known().any(is_there))
@@ -122,7 +123,7 @@ impl Admission {
 
     /// Flows without a pair of which no switch has anything are no more, when their last frames have drained.
     pub(super) fn free_gone(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) {
-        let gone = self.flows.iter().filter(|(_, flow)| flow.is_leaving() && flow.has_left(presence));
+        let gone = self.flows.moving().filter(|(_, flow)| flow.is_leaving() && flow.has_left(presence));
         let gone: Vec<Selector> = gone.map(|(selector, _)| *selector).collect();
         for selector in gone {
             if !self.has_drained(now, selector) {
@@ -141,7 +142,7 @@ impl Admission {
     /// Shares of pairs that are gone are free when the meter passes no more than the others have, and the last frames of before have drained.
     pub(super) fn free_shares(&mut self, now: Instant) {
         let has_left = |flow: &SharedFlow| !flow.is_leaving() && flow.shares.iter().any(|share| share.is_leaving);
-        let left = self.flows.iter().filter(|(_, flow)| flow.is_in_force && has_left(flow));
+        let left = self.flows.moving().filter(|(_, flow)| flow.is_in_force && has_left(flow));
         let left: Vec<Selector> = left.map(|(selector, _)| *selector).collect();
         for selector in left {
             if !self.has_drained(now, selector) {

@@ -161,7 +161,7 @@ impl Admission {
             self.links = Arc::new(links);
             self.allow_branches();
         }
-        let groups = self.flows.iter_mut().filter(|(selector, _)| selector.is_group());
+        let groups = self.flows.iter_mut_of(|selector, _| selector.is_group());
         let mut changed = Vec::new();
         for (selector, flow) in groups {
             let others = edges(selector);
@@ -176,7 +176,7 @@ impl Admission {
     /// Switches that refused entries for other members may have room now.
     pub(super) fn allow_branches(&mut self) {
         let mut changed = Vec::new();
-        for (selector, flow) in self.flows.iter_mut().filter(|(_, flow)| !flow.refusing.is_empty()) {
+        for (selector, flow) in self.flows.iter_mut_of(|_, flow| !flow.refusing.is_empty()) {
             flow.refusing.clear();
             changed.push(*selector);
         }
@@ -185,11 +185,12 @@ impl Admission {
 
     /// Branches lead again to switches that are connected.
     pub(super) fn reach_branches(&mut self, is_connected: &impl Fn(u64) -> bool) {
-        let mut changed = Vec::new();
-        for (selector, flow) in &mut self.flows {
-            if flow.unreachable.extract_if(.., |dpid| is_connected(*dpid)).count() > 0 {
-                changed.push(*selector);
-            }
+        let is_reached = |flow: &SharedFlow| flow.unreachable.iter().any(|dpid| is_connected(*dpid));
+        let changed = self.flows.moving().filter(|(_, flow)| is_reached(flow));
+        let changed: Vec<Selector> = changed.map(|(selector, _)| *selector).collect();
+        for selector in &changed {
+            let flow = self.flows.get_mut(selector);
+            flow.into_iter().for_each(|flow| flow.unreachable.retain(|dpid| !is_connected(*dpid)));
         }
         changed.into_iter().for_each(|selector| self.renew(selector));
     }

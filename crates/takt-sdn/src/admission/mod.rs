@@ -20,6 +20,7 @@ mod change;
 mod demand;
 mod drain;
 mod explain;
+mod flows;
 mod groups;
 mod shared;
 mod strangers;
@@ -37,10 +38,12 @@ use self::change::ClassChanges;
 use self::demand::Demand;
 use self::drain::{BrokenWays, Past};
 pub use self::explain::{Admissible, Progress, Refusal, Trial};
+use self::flows::Flows;
 pub use self::groups::Sibling;
 use self::shared::{Share, SharedFlow, requests};
 use self::strangers::{Strangers, stranger_reason};
 use crate::contract::Contract;
+use crate::controller::FlowKey;
 use crate::devices::Vlan;
 use crate::discovery::Pair;
 use crate::forwarding::Link;
@@ -177,13 +180,24 @@ struct Admitted {
     is_released: bool,
 }
 
+/// Entries and meters of one flow, by their switches.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// The entries, each with what identifies it.
+    pub flows: Vec<(u64, Arc<FlowKey>, FlowMod)>,
+    /// The meters, by switch and number.
+    pub meters: BTreeMap<(u64, u32), MeterMod>,
+}
+
 /// Admitted pairs, and those that wait.
 pub struct Admission {
     file: NetworkFile,
     network: Network,
     scheduler: Scheduler,
     admitted: BTreeMap<Pair, Admitted>,
-    flows: BTreeMap<Selector, SharedFlow>,
+    /// Those that are not released.
+    unreleased: BTreeSet<Pair>,
+    flows: Flows,
     strangers: Strangers,
     /// Pairs that match when these flows of admitted ones are in force.
     companions: BTreeMap<Pair, BTreeSet<Selector>>,
@@ -198,6 +212,8 @@ pub struct Admission {
     deadline: Option<Instant>,
     next_order: u64,
     meters: BTreeSet<u32>,
+    /// All meters below are in use.
+    free_meter: u32,
     /// Of all switches.
     links: Arc<BTreeSet<Link>>,
     has_new_groups: bool,
@@ -224,7 +240,8 @@ impl Admission {
             network: Network::default(),
             scheduler: Scheduler::default(),
             admitted: BTreeMap::new(),
-            flows: BTreeMap::new(),
+            unreleased: BTreeSet::new(),
+            flows: Flows::default(),
             strangers: Strangers::default(),
             companions: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -235,6 +252,7 @@ impl Admission {
             deadline: None,
             next_order: 0,
             meters: BTreeSet::new(),
+            free_meter: FIRST_METER,
             links: Arc::default(),
             has_new_groups: false,
             outcomes: Vec::new(),
@@ -412,17 +430,19 @@ impl Admission {
         // A flow that is no more keeps nothing from matching.
         let is_held_up = |selector: &Selector| self.flows.contains_key(selector) && !is_in_force(selector);
         let is_ready = |pair: &Admitted| pair.selectors.iter().all(is_in_force) && !pair.awaited.iter().any(is_held_up);
-        let waiting = self.admitted.iter().filter(|(_, pair)| !pair.is_released);
-        let ready: Vec<Pair> = waiting.filter(|(_, pair)| is_ready(pair)).map(|(pair, _)| *pair).collect();
+        let waiting = self.unreleased.iter().copied();
+        let ready: Vec<Pair> = waiting.filter(|pair| self.admitted.get(pair).is_some_and(is_ready)).collect();
         for pair in ready {
             let Some(admitted) = self.admitted.get_mut(&pair) else { continue };
             admitted.is_released = true;
+            self.unreleased.remove(&pair);
             self.outcomes.push(Outcome::Admitted { pair, bound_ns: admitted.bound_ns });
             for selector in &admitted.selectors {
                 self.flows.get_mut(selector).into_iter().for_each(|flow| flow.is_served = true);
             }
         }
         self.free_companions();
+        self.flows.settle();
         std::mem::take(&mut self.is_changed)
     }
 
@@ -437,7 +457,7 @@ impl Admission {
             return false;
         }
         let mut is_further = self.follow_class_changes(now, presence);
-        let open = self.flows.iter().filter(|(_, flow)| !flow.is_in_force && !flow.is_leaving());
+        let open = self.flows.moving().filter(|(_, flow)| !flow.is_in_force && !flow.is_leaving());
         let open: Vec<Selector> = open.map(|(selector, _)| *selector).collect();
         for selector in open {
             self.leave_branches_out(selector, presence, is_connected);
@@ -494,6 +514,7 @@ impl Admission {
         self.scheduler.remove(flow.request);
         self.owners.remove(&flow.request);
         self.meters.remove(&flow.meter);
+        self.free_meter = self.free_meter.min(flow.meter);
         self.free_strangers(selector);
         self.is_changed = true;
     }
@@ -549,6 +570,24 @@ impl Admission {
         policed.chain(leaving.filter_map(|entry| entry.meter.clone())).collect()
     }
 
+    /// Flows of which the switches may have to have other entries or meters than when this was called last.
+    pub fn take_changed(&mut self) -> BTreeSet<Selector> {
+        self.flows.take_changed()
+    }
+
+    /// What the switches shall have of a flow; nothing if it is gone.
+    pub fn wanted(&self, selector: &Selector) -> Wanted {
+        let Some(flow) = self.flows.get(selector) else { return Wanted::default() };
+        let placed = flow.placed.iter().filter(|_| !flow.is_leaving());
+        let leaving = flow.leaving.iter().filter_map(|entry| Some((entry.dpid, entry.meter.clone()?)));
+        let mut meters = BTreeMap::new();
+        for (dpid, meter) in flow.policed.iter().cloned().chain(leaving) {
+            meters.entry((dpid, meter.meter)).or_insert(meter);
+        }
+        let flows = placed.map(|entry| (entry.dpid, Arc::clone(&entry.key), entry.flow.clone())).collect();
+        Wanted { flows, meters }
+    }
+
     /// Admits a pair. `meters` are those of its flows in an earlier run, whose entries may still be in the switches.
     fn admit(&mut self, application: &Application, meters: &[u32]) -> Result<(), Refusal> {
         let (pair, importance) = (application.pair, application.contract.importance.value);
@@ -563,6 +602,7 @@ impl Admission {
         let stages = application.stages.clone();
         let order = self.next_order;
         self.next_order += 1;
+        self.unreleased.insert(pair);
         self.admitted.insert(
             pair,
             Admitted { order, importance, selectors, awaited: BTreeSet::new(), bound_ns, stages, is_released: false },
@@ -671,12 +711,15 @@ impl Admission {
 
     /// A pair has a share of the flow with these requests.
     fn enter(&mut self, request: RequestId, pair: Pair, demand: Demand, meter: Option<u32>) {
-        let Self { flows, meters, owners, .. } = self;
+        let Self { flows, meters, owners, free_meter, .. } = self;
         self.has_new_groups |= demand.selector.is_group();
-        let flow = flows.entry(demand.selector).or_insert_with(|| {
-            let mut free = meter.into_iter().chain(FIRST_METER..);
+        let flow = flows.get_or_insert_with(demand.selector, || {
+            let mut free = meter.into_iter().chain(*free_meter..);
             let meter = free.find(|meter| !meters.contains(meter)).unwrap_or(FIRST_METER);
             meters.insert(meter);
+            while meters.contains(free_meter) {
+                *free_meter += 1;
+            }
             SharedFlow::new(request, meter)
         });
         owners.insert(request, demand.selector);
@@ -724,6 +767,7 @@ impl Admission {
 
     fn leave(&mut self, pair: Pair) {
         let Some(Admitted { selectors, .. }) = self.admitted.remove(&pair) else { return };
+        self.unreleased.remove(&pair);
         for selector in selectors {
             let shares = self.flows.get_mut(&selector).into_iter().flat_map(|flow| &mut flow.shares);
             shares.filter(|share| share.pair == pair).for_each(|share| share.is_leaving = true);

@@ -104,6 +104,17 @@ impl SharedFlow {
         self.shares.iter().filter(|share| !share.is_leaving)
     }
 
+    /// Whether its entries are in force, and it waits for nothing. Shall be false wherever [`Admission::advance`](super::Admission::advance) may
+    /// do something with it.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let Self { after, after_change, before, held, withheld, leaving, unreachable, .. } = self;
+        let is_waiting = !after.is_empty() || after_change.is_some() || before.is_some() || !held.is_empty();
+        let is_partial = !withheld.is_empty() || !leaving.is_empty() || !unreachable.is_empty();
+        let is_moving = self.must_leave || self.is_meter_changing;
+        let is_whole = !self.is_leaving() && !self.shares.iter().any(|share| share.is_leaving);
+        self.is_in_force && self.is_placed() && is_whole && !is_waiting && !is_partial && !is_moving
+    }
+
     /// Whether all pairs are gone: its entries leave.
     pub(super) fn is_leaving(&self) -> bool {
         self.present().next().is_none()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use takt_openflow::channel::Instant;
 use takt_openflow::oxm::VLAN_PRESENT;
@@ -11,7 +12,7 @@ use takt_wire::{GuidPrefix, Locator, VendorId};
 use super::registration::is_registered;
 use super::{Controller, Event, FlowKey, rules};
 use crate::PortRef;
-use crate::admission::{Admission, Application, End, Outcome, Presence, Sibling, port_of};
+use crate::admission::{Admission, Application, End, Outcome, Presence, Sibling, Wanted, port_of};
 use crate::devices::Vlan;
 use crate::discovery::{Pair, PairView};
 use crate::forwarding::rules::Kind;
@@ -23,6 +24,12 @@ use crate::topology::Role;
 
 /// Products whose writers serve a reader by unicast as long as no other one announces its group.
 const UNICAST_TO_ONE: [VendorId; 3] = [VendorId::TAKT, VendorId::CYCLONE, VendorId::EPROSIMA];
+
+/// Entries and meters of a flow that are wanted, by their switches.
+pub(super) struct Given {
+    flows: Vec<(u64, Arc<FlowKey>)>,
+    meters: Vec<(u64, u32)>,
+}
 
 pub(super) fn model_host(mac: MacAddress) -> HostId {
     let [a, b, c, d, e, f] = mac.0;
@@ -342,13 +349,12 @@ impl Controller {
                 switches.get(&entry.dpid).map_or(Presence::Absent, |switch| switch.sync.presence(entry))
             };
             let is_connected = |dpid| switches.get(&dpid).is_some_and(|switch| switch.connection.is_some());
-            let is_changed = admission.advance(now, presence, is_connected) | std::mem::take(&mut self.is_restored);
+            let is_changed = admission.advance(now, presence, is_connected) | self.is_restored;
             let outcomes = admission.take_outcomes();
             self.retry_at = (self.restoration.is_none() && admission.has_retries()).then_some(now);
             self.admission = Some(admission);
             if is_changed {
-                let dpids: Vec<u64> = self.switches.keys().copied().collect();
-                dpids.into_iter().for_each(|dpid| self.want_admitted(dpid));
+                self.want_changed();
             }
             if outcomes.is_empty() {
                 return;
@@ -401,6 +407,49 @@ impl Controller {
         }
     }
 
+    /// The entries and meters of admitted flows that have changed, in all switches. Entries of an earlier run are those of no flow: as long as
+    /// there are some, and when they go, all flows are looked at.
+    fn want_changed(&mut self) {
+        let is_restoring = self.restoration.is_some() | std::mem::take(&mut self.is_restored);
+        let Some(mut admission) = self.admission.take() else { return };
+        let changed = admission.take_changed();
+        let wanted: Vec<(Selector, Wanted)> =
+            changed.into_iter().map(|selector| (selector, admission.wanted(&selector))).collect();
+        self.admission = Some(admission);
+        // What goes first, since a flow may have the meter of one that is gone.
+        for (selector, wanted) in &wanted {
+            let Some(Given { flows, meters }) = self.given.remove(selector) else { continue };
+            let is_kept =
+                |dpid: u64, key: &FlowKey| wanted.flows.iter().any(|(other, own, _)| (*other, &**own) == (dpid, key));
+            for (dpid, key) in flows.into_iter().filter(|(dpid, key)| !is_kept(*dpid, key)) {
+                self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.drop_flow(&key));
+            }
+            for (dpid, meter) in meters.into_iter().filter(|meter| !wanted.meters.contains_key(meter)) {
+                self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.drop_meter(meter));
+            }
+        }
+        for (selector, Wanted { flows, meters }) in wanted {
+            if flows.is_empty() && meters.is_empty() {
+                continue;
+            }
+            let given = Given {
+                flows: flows.iter().map(|(dpid, key, _)| (*dpid, Arc::clone(key))).collect(),
+                meters: meters.keys().copied().collect(),
+            };
+            self.given.insert(selector, given);
+            for (dpid, _, flow) in flows {
+                self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.want(flow.clone()));
+            }
+            for ((dpid, _), meter) in meters {
+                self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.want_meter(meter.clone()));
+            }
+        }
+        if is_restoring {
+            let dpids: Vec<u64> = self.switches.keys().copied().collect();
+            dpids.into_iter().for_each(|dpid| self.want_admitted(dpid));
+        }
+    }
+
     /// The entries of admitted flows in a switch, and all its meters.
     pub(super) fn want_admitted(&mut self, dpid: u64) {
         let (mut flows, mut meters) = self.entries_of_earlier_run(dpid);
@@ -416,5 +465,6 @@ impl Controller {
             switch.sync.want_all(Kind::Admitted.cookie(), flows.into_values().collect());
         }
         switch.sync.want_meters(meters.into_values().collect());
+        switch.has_admitted = true;
     }
 }

@@ -42,6 +42,7 @@ use takt_openflow::port::{Port, PortReason, PortStatus, port_config, port_state}
 use takt_openflow::switch::Features;
 use takt_wire::{Guid, GuidPrefix};
 
+use self::admission::Given;
 pub use self::event::{Config, Counters, Event, SlowStage};
 use self::interception::SharedPort;
 use self::outgoing::Shapers;
@@ -55,16 +56,17 @@ use self::sync::{Sync, fields};
 use self::traffic::Polling;
 use self::view::DecisionLog;
 use crate::PortRef;
-use crate::admission::Admission;
+use crate::admission::{Admission, FIRST_METER};
 use crate::devices::{Devices, HostId};
 use crate::discovery::Interceptor;
 use crate::forwarding::membership::Membership;
-use crate::forwarding::rules::{COOKIE, COOKIE_MASK, FLOOD_GROUP, Kind, Rules, host_of};
+use crate::forwarding::rules::{COOKIE, COOKIE_MASK, FLOOD_GROUP, Kind, Rules, host_of, meter};
 use crate::forwarding::{Link, next_hops, spanning_tree};
 use crate::frame::membership::queries;
 use crate::frame::{Frame, MacAddress};
 use crate::isolation::Filter;
 use crate::model::HostLimit;
+use crate::rules::Selector;
 use crate::topology::{Key, PortDescription, Role, Topology};
 
 /// A connection of the runtime.
@@ -84,6 +86,8 @@ struct Switch {
     limits: BTreeMap<u32, HostLimit>,
     /// What its meters say.
     overloads: Overloads,
+    /// Whether it is to have the entries of all admitted flows: from then on changes are followed.
+    has_admitted: bool,
     /// Hosts that may send, and their ports.
     sources: BTreeMap<HostId, u32>,
     /// Hosts that rules lead to, and the ports that they use.
@@ -102,6 +106,8 @@ pub struct Controller {
     membership: Membership,
     discovery: Interceptor,
     admission: Option<Admission>,
+    /// What is wanted of each admitted flow.
+    given: BTreeMap<Selector, Given>,
     /// Switches, links or hosts have changed since the model of the network was filled.
     is_network_stale: bool,
     /// Members of groups, edges or filters have changed since admitted flows to groups were.
@@ -158,6 +164,7 @@ impl Controller {
             membership: Membership::new(now, config.forwarding.membership.clone()),
             discovery: Interceptor::new(config.discovery.clone()),
             admission: config.network.clone().map(Admission::new),
+            given: BTreeMap::new(),
             is_network_stale: true,
             are_members_stale: true,
             retry_at: None,
@@ -646,7 +653,13 @@ impl Controller {
         switch.sync.want_all(Kind::Base.cookie(), rules.base(&self.discovery_ports, &metatraffic));
         switch.sync.want_all(Kind::Isolation.cookie(), rules.isolation(&self.filters));
         switch.sync.want_all(Kind::Topology.cookie(), rules.topology(&ports, &tree));
-        self.want_admitted(dpid);
+        if switch.has_admitted && self.admission.is_some() && self.restoration.is_none() {
+            // Entries and meters of admitted flows do not follow from ports.
+            let admitted = FIRST_METER..meter::HOSTS;
+            switch.sync.want_meters_outside(&admitted, rules.meters(&ports).into_values().collect());
+        } else {
+            self.want_admitted(dpid);
+        }
     }
 
     /// The port of a switch that leads to a host; `None` if no way is known.

@@ -4,6 +4,7 @@
 //! failure or a lost answer it is read again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use takt_openflow::flow::{FlowCommand, FlowMod, FlowRemoved};
 use takt_openflow::flow_match::Match;
@@ -198,15 +199,16 @@ impl Sync {
     }
 
     /// What the switch has of a rule and its meter.
-    pub fn presence(&self, Entry { flow, meter, .. }: &Entry) -> Presence {
-        let key = FlowKey::of(flow);
+    pub fn presence(&self, Entry { flow, key, meter, .. }: &Entry) -> Presence {
         let refuses = |meter: &MeterMod| self.refused.contains(&Target::Meter(meter.meter));
         let has = |meter: &MeterMod| self.actual.meters.get(&meter.meter) == Some(meter);
         let is_open = |meter: &MeterMod| self.under_way.contains(&Target::Meter(meter.meter));
-        match self.actual.flows.get(&key) {
-            _ if self.refused.contains(&Target::Flow(key.clone())) => Presence::Refused,
+        let is_among =
+            |targets: &BTreeSet<Target>| !targets.is_empty() && targets.contains(&Target::Flow(FlowKey::clone(key)));
+        match self.actual.flows.get(&**key) {
+            _ if is_among(&self.refused) => Presence::Refused,
             // The switch may have what was before, or what is to come.
-            _ if self.under_way.contains(&Target::Flow(key)) || meter.as_ref().is_some_and(is_open) => Presence::Other,
+            _ if is_among(&self.under_way) || meter.as_ref().is_some_and(is_open) => Presence::Other,
             None => Presence::Absent,
             Some(_) if meter.as_ref().is_some_and(refuses) => Presence::Refused,
             Some(actual) if is_same_flow(actual, flow) && meter.as_ref().is_none_or(has) => Presence::Same,
@@ -257,6 +259,29 @@ impl Sync {
             }
         }
         self.wanted.meters = meters;
+    }
+
+    /// The meters outside of a range shall be these; those within stay.
+    pub fn want_meters_outside(&mut self, others: &Range<u32>, meters: Vec<MeterMod>) {
+        let is_gone = |meter: &u32| !others.contains(meter) && !meters.iter().any(|own| own.meter == *meter);
+        let gone: Vec<u32> = self.wanted.meters.keys().copied().filter(is_gone).collect();
+        gone.into_iter().for_each(|meter| self.drop_meter(meter));
+        meters.into_iter().for_each(|meter| self.want_meter(meter));
+    }
+
+    /// Puts a meter among those that are wanted.
+    pub fn want_meter(&mut self, meter: MeterMod) {
+        if self.wanted.meters.get(&meter.meter) != Some(&meter) {
+            self.touch(Target::Meter(meter.meter));
+            self.wanted.meters.insert(meter.meter, meter);
+        }
+    }
+
+    /// Takes a meter from those that are wanted.
+    pub fn drop_meter(&mut self, meter: u32) {
+        if self.wanted.meters.remove(&meter).is_some() {
+            self.touch(Target::Meter(meter));
+        }
     }
 
     fn touch(&mut self, target: Target) {

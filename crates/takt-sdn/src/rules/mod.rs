@@ -23,6 +23,7 @@ use takt_openflow::value::{MacAddress, PortNo};
 
 use self::tree::{Station, stations};
 use crate::PortRef;
+use crate::controller::FlowKey;
 use crate::devices::Vlan;
 use crate::forwarding::Link;
 use crate::forwarding::rules::{ADMISSION, ADMITTED_PRIORITY, Kind};
@@ -86,6 +87,8 @@ pub struct Entry {
     pub dpid: u64,
     /// The entry.
     pub flow: FlowMod,
+    /// What identifies it in the switch.
+    pub key: Arc<FlowKey>,
     /// The meter that it names.
     pub meter: Option<MeterMod>,
     /// It sends copies in the lowest class alone: the flow is in force without it.
@@ -170,7 +173,8 @@ pub fn entries(
             ..FlowMod::default()
         };
         let is_branch = station.classed.is_empty();
-        Entry { dpid: station.dpid, flow, meter: is_first.then(|| meter.clone()), is_branch }
+        let key = Arc::new(FlowKey::of(&flow));
+        Entry { dpid: station.dpid, flow, key, meter: is_first.then(|| meter.clone()), is_branch }
     };
     let stations = stations(snapshot, route, receivers)?;
     let mut entries: Vec<Entry> = stations.iter().enumerate().map(entry).collect();
