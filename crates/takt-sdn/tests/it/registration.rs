@@ -140,7 +140,8 @@ fn refused_registration_names_hop_and_remedies_and_is_admitted_when_room_is_free
     assert!(shown.remedies.separation_ns.is_some_and(|ns| ns > 5_000_000), "{shown:?}");
     assert!(shown.reason.is_some());
     site.unregister(&owner("gateway"), first).expect("it is its own");
-    site.run(100);
+    // Its share is free when its last frames have left the queues.
+    site.run(1_000);
     assert_eq!((site.state(first), site.state(second)), (None, Some(State::Admitted)));
     assert_eq!(site.classes_at(0, 1, PORT, 1), [0], "the entries of the first have left");
 }
@@ -195,7 +196,7 @@ fn lease_that_is_not_renewed_ends_the_registration_and_frees_its_share() {
         assert_eq!(site.register(&gateway, short.clone()), Ok(first), "the same registration again renews it");
     }
     assert_eq!(site.state(second), Some(State::Refused));
-    site.run(5_100);
+    site.run(6_000);
     assert_eq!((site.state(first), site.state(second)), (None, Some(State::Admitted)));
     assert_eq!(view(&site).counters["registrations_expired"], 1);
     assert!(site.fabric.events.iter().any(|event| matches!(event, Event::RegistrationGone { id, .. } if *id == first)));
