@@ -210,6 +210,13 @@ impl Controller {
 
     /// Octets of a switch. Returns how many were taken; the rest is given again after [`Self::poll_transmit`].
     pub fn handle_bytes(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) -> usize {
+        let taken = self.take_bytes(now, id, bytes);
+        self.settle(now);
+        taken
+    }
+
+    /// As [`Self::handle_bytes`]; what follows from the octets waits for [`Self::settle`]. So it is done once for several connections.
+    pub fn take_bytes(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) -> usize {
         self.now = now;
         let mut taken = 0;
         while let Some(session) = self.sessions.get_mut(&id) {
@@ -220,7 +227,6 @@ impl Controller {
                 break;
             }
         }
-        self.settle(now);
         if self.sessions.contains_key(&id) { taken } else { bytes.len() }
     }
 
@@ -498,7 +504,8 @@ impl Controller {
     }
 
     /// Follows the topology, sends probes, and changes switches, until nothing more is to be done now.
-    fn settle(&mut self, now: Instant) {
+    /// Does what follows from what was taken: decisions, and changes of switches.
+    pub fn settle(&mut self, now: Instant) {
         self.send_probes();
         while self.generation != self.topology.generation() {
             self.generation = self.topology.generation();

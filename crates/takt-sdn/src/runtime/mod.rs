@@ -282,10 +282,14 @@ impl Runtime {
         self.follow_cluster()?;
         // Before anything is overdue: what came in time may wait since this program stood still.
         let tokens: Vec<Token> = self.connections.keys().copied().collect();
+        let mut has_taken = false;
         for token in tokens {
-            self.read(token);
+            has_taken |= self.read(token);
         }
         let now = self.now();
+        if has_taken {
+            self.controller.settle(now);
+        }
         if self.controller.poll_timeout().is_some_and(|when| now >= when) {
             self.controller.handle_timeout(now);
         }
@@ -318,10 +322,10 @@ impl Runtime {
         }
     }
 
-    /// Reads once from a connection, and hands on what was read.
-    fn read(&mut self, token: Token) {
+    /// Reads once from a connection, and hands on what was read; whether there was anything.
+    fn read(&mut self, token: Token) -> bool {
         let now = self.now();
-        let Some(connection) = self.connections.get_mut(&token) else { return };
+        let Some(connection) = self.connections.get_mut(&token) else { return false };
         if connection.unread.is_empty() && connection.is_readable {
             match connection.stream.read(&mut self.buffer) {
                 Ok(Progress::Octets(len)) => connection.unread.extend_from_slice(&self.buffer[..len]),
@@ -329,12 +333,16 @@ impl Runtime {
                 Ok(Progress::Ended) | Err(_) => (connection.is_readable, connection.is_ended) = (false, true),
             }
         }
-        let taken = self.controller.handle_bytes(now, connection.id, &connection.unread);
-        connection.unread.drain(..taken);
+        let has_octets = !connection.unread.is_empty();
+        if has_octets {
+            let taken = self.controller.take_bytes(now, connection.id, &connection.unread);
+            connection.unread.drain(..taken);
+        }
         self.controller.set_behind(connection.id, connection.is_behind(&self.controller));
         if connection.is_ended && connection.unread.is_empty() {
             self.controller.handle_disconnect(now, connection.id);
         }
+        has_octets
     }
 
     fn write_all(&mut self) {
