@@ -22,10 +22,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
 Examples:
-  takt sdn register Camera --writer robot/camera --reader desk/screen --from 10.0.0.1 --to 10.0.0.2 --port 7421 \\
-    --separation 5ms --size 1000 --limit 10ms             admit a best-effort pair for 60 s
-  takt sdn register Camera ... --answer-port 7413 --hold    a reliable pair, until the command is stopped
-  takt sdn unregister 1                                     end it before its lease does";
+  takt sdn register Camera --writer robot --reader desk --from 10.0.0.1 --to 10.0.0.2 --port 7421 --separation 5ms --size 1000 --limit 10ms
+                                   admit a best-effort pair for 60 s
+  takt sdn register Arm --writer desk --reader robot --from 10.0.0.2 --to 10.0.0.1 --port 7421 --answer-port 7413 --separation 5ms --size 100 --limit 10ms --hold
+                                   a reliable pair, until the command is stopped
+  takt sdn unregister 1            end it before its lease does";
 
 /// `takt sdn register`
 #[derive(Args)]

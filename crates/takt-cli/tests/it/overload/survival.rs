@@ -75,11 +75,15 @@ impl Site {
         self.start(SWITCHES, &format!("sdn run --listen 127.0.0.1:{port} {files} {control} {options}"))
     }
 
-    /// What a control socket answers to `takt sdn flows`, by topic.
+    /// What a control socket answers to `takt sdn flows`, by topic; without counters.
     fn flows(&self, control: &str) -> BTreeMap<String, Value> {
-        let answer = Takt::start(&format!("sdn flows --control {} --json", self.path(control))).json();
-        let flows = answer["flows"].as_array().unwrap().iter();
-        flows.map(|flow| (flow["topic"].as_str().unwrap().to_owned(), flow.clone())).collect()
+        let mut answer = Takt::start(&format!("sdn flows --control {} --json", self.path(control))).json();
+        let flows = answer["flows"].as_array_mut().unwrap().iter_mut();
+        let without_counters = flows.map(|flow| {
+            flow.as_object_mut().unwrap().remove("traffic").unwrap();
+            (flow["topic"].as_str().unwrap().to_owned(), flow.clone())
+        });
+        without_counters.collect()
     }
 
     /// The entries of admitted flows in both switches, each with the packets that it forwarded.
