@@ -1,6 +1,6 @@
-//! Moments at which the machine gave a processor to nothing of this system: a hypervisor's, or interrupts.
+//! Times at which a processor does not run a thread of the highest priority: a hypervisor, interrupts or the kernel hold it up.
 //!
-//! A thread for each processor has the highest real-time priority and wakes up each 500 us. By how much it is late, no thread could run there.
+//! A thread for each processor has the highest real-time priority and wakes up each 500 us. Its lateness is the stall; a stall counts from its last look at the clock.
 
 use crate::machine::{available_cpus, bind_to_cpu, set_fifo};
 use std::sync::Arc;

@@ -221,7 +221,7 @@ fn resident() -> usize {
     kib << 10
 }
 
-/// Who writes to whom: a few hosts of the same switch, the next and the one behind it.
+/// The hosts of a writer and its reader: on the same switch, on the next one, or two switches apart.
 fn ends(random: &mut Random, number: usize) -> (usize, usize) {
     let from = number % HOSTS;
     let step = STEPS[random.below(STEPS.len())];

@@ -69,7 +69,10 @@ impl Act {
             let explained = match above {
                 0 => String::new(),
                 _ => {
-                    format!("; {above} samples above it, {} of them while the machine stood still", above - unexplained)
+                    format!(
+                        "; {above} samples above it, {} of them by no more than processors stalled meanwhile",
+                        above - unexplained
+                    )
                 }
             };
             println!("{seen}, bound {}{explained}", ms(bound_ns));
