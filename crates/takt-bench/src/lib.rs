@@ -32,6 +32,7 @@ pub mod signal;
 pub mod spec;
 pub mod stall;
 pub mod stats;
+pub mod study;
 pub mod wire;
 pub mod workload;
 

@@ -27,6 +27,12 @@ pub struct Summary {
     /// 99.99th percentile.
     #[serde(rename = "p99.99")]
     pub p9999: f64,
+    /// 99.999th percentile.
+    #[serde(rename = "p99.999", default)]
+    pub p99999: f64,
+    /// 99.9999th percentile.
+    #[serde(rename = "p99.9999", default)]
+    pub p999999: f64,
     /// Biggest.
     pub max: f64,
     /// Standard deviation of the values (of the population, not of a sample).
@@ -52,6 +58,8 @@ impl Summary {
             p99: quantile(0.99),
             p999: quantile(0.999),
             p9999: quantile(0.9999),
+            p99999: quantile(0.99999),
+            p999999: quantile(0.999999),
             max: microseconds(max as f64),
             stdev: microseconds((square.sum::<f64>() / count).sqrt()),
         })
@@ -144,6 +152,8 @@ impl Histogram {
             p99: quantile(0.99),
             p999: quantile(0.999),
             p9999: quantile(0.9999),
+            p99999: quantile(0.99999),
+            p999999: quantile(0.999999),
             max: microseconds(histogram.max() as f64),
             stdev: microseconds(histogram.stdev()),
         })

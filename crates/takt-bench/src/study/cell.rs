@@ -1,0 +1,220 @@
+//! What a campaign measures, and one measurement of it.
+
+use super::parameter::Values;
+use crate::stats::Summary;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A workload with one system and one value of each parameter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+pub struct Cell {
+    /// Name of the workload.
+    pub workload: String,
+    /// Name of the system.
+    pub system: String,
+    /// Values of the parameters.
+    pub values: Values,
+}
+
+impl fmt::Display for Cell {
+    /// `workload/system/size=16,type=octets`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.workload, self.system)?;
+        for (index, (name, value)) in self.values.iter().enumerate() {
+            write!(f, "{}{name}={value}", if index == 0 { '/' } else { ',' })?;
+        }
+        Ok(())
+    }
+}
+
+/// A cell in one round.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Measurement {
+    /// What was measured.
+    pub cell: Cell,
+    /// Round, from 0.
+    pub round: u32,
+    /// Place in the order of the round, from 0.
+    pub turn: u32,
+    /// Seconds since 1970 at the start.
+    pub at: u64,
+    /// What else happened on the machine.
+    pub disturbance: Disturbance,
+    /// Command lines of the processes, the measuring one first.
+    pub commands: Vec<String>,
+    /// What came out.
+    pub outcome: Outcome,
+}
+
+/// What came out of a measurement.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Figures.
+    Measured(Box<Measured>),
+    /// None, and why.
+    Failed {
+        /// The reason.
+        why: String,
+    },
+}
+
+/// Figures of a measurement.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct Measured {
+    /// Figures by name; [`UNITS`] has their units.
+    pub figures: BTreeMap<String, f64>,
+    /// Latencies, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+}
+
+/// Latencies of a measurement. Round trips are whole, not halved.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct Latency {
+    /// Exact statistics, us.
+    pub summary: Summary,
+    /// Histogram: latency in ns to three digits, and how often; ascending.
+    pub buckets: Vec<(u64, u64)>,
+    /// Samples in their order, in at most [`SPANS_MAX`] spans of equal length.
+    pub series: Vec<Span>,
+    /// File with all of them, ns, u64, little endian, below the results directory; none if it was not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw: Option<String>,
+}
+
+/// Most spans of a series.
+pub const SPANS_MAX: usize = 500;
+
+/// Consecutive samples of a series, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Span {
+    /// Samples.
+    pub count: u64,
+    /// Smallest.
+    pub min: u64,
+    /// Arithmetic mean, rounded.
+    pub mean: u64,
+    /// Biggest.
+    pub max: u64,
+}
+
+/// What else happened on the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct Disturbance {
+    /// Share of all processors that foreign processes used.
+    pub foreign: f64,
+    /// Share of all processors that the hypervisor took.
+    pub steal: f64,
+    /// Load average of one minute at the end.
+    pub load: f64,
+    /// Tries, of which this is the last.
+    pub tries: u32,
+    /// `foreign` or `steal` is above the campaign's limit, in each try.
+    pub disturbed: bool,
+}
+
+/// Whether a bigger value is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Such as a latency.
+    Lower,
+    /// Such as a rate.
+    Higher,
+}
+
+/// A figure of measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Key in [`Measured::figures`].
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// Unit.
+    pub unit: &'static str,
+    /// Which direction is better.
+    pub better: Better,
+}
+
+const fn unit(name: &'static str, title: &'static str, unit: &'static str, better: Better) -> Unit {
+    Unit { name, title, unit, better }
+}
+
+/// All figures beside latencies.
+pub const UNITS: [Unit; 19] = [
+    unit("lost", "samples lost", "samples", Better::Lower),
+    unit("cpu_us", "CPU time of the pinging process per round trip", "us", Better::Lower),
+    unit("switches", "context switches of the pinging process per round trip", "", Better::Lower),
+    unit("received_hz", "samples taken by the slowest reader", "1/s", Better::Higher),
+    unit("written_hz", "samples written", "1/s", Better::Higher),
+    unit("megabytes_per_second", "payload taken by the slowest reader", "MB/s", Better::Higher),
+    unit("megabits_per_second", "payload taken, both directions", "Mbit/s", Better::Higher),
+    unit("delivered_percent", "samples taken of those written", "%", Better::Higher),
+    unit("writer_cpu_us", "CPU time of the writer per sample", "us", Better::Lower),
+    unit("reader_cpu_us", "CPU time of a reader per sample", "us", Better::Lower),
+    unit("writer_cpu_percent", "CPU time of the writer", "% of a processor", Better::Lower),
+    unit("reader_cpu_percent", "CPU time of a reader", "% of a processor", Better::Lower),
+    unit("idle_cpu_percent", "CPU time of an idle process", "% of a processor", Better::Lower),
+    unit("idle_switches_hz", "voluntary context switches of an idle process", "1/s", Better::Lower),
+    unit("resident_kib", "resident memory of an idle process", "KiB", Better::Lower),
+    unit("private_kib", "private memory of an idle process", "KiB", Better::Lower),
+    unit("participant_kib", "resident memory that participant and endpoints add", "KiB", Better::Lower),
+    unit("match_ms", "from the start of the process until both endpoints are matched", "ms", Better::Lower),
+    unit("init_ms", "from the start of the process until its endpoints exist", "ms", Better::Lower),
+];
+
+/// The description of a figure.
+#[must_use]
+pub fn unit_of(name: &str) -> Option<&'static Unit> {
+    UNITS.iter().find(|unit| unit.name == name)
+}
+
+impl Latency {
+    /// Latencies in the order of samples. `None` if there are none.
+    #[must_use]
+    pub fn of(mut values_ns: Vec<u64>) -> Option<Self> {
+        let series = spans(&values_ns);
+        let mut histogram = crate::stats::Histogram::new();
+        values_ns.iter().for_each(|value| histogram.record(*value));
+        let summary = Summary::of(&mut values_ns)?;
+        Some(Self { summary, buckets: histogram.buckets(), series, raw: None })
+    }
+}
+
+fn spans(values_ns: &[u64]) -> Vec<Span> {
+    let len = values_ns.len().div_ceil(SPANS_MAX).max(1);
+    let span = |values: &[u64]| Span {
+        count: values.len() as u64,
+        min: values.iter().copied().min().unwrap_or(0),
+        mean: values.iter().sum::<u64>() / values.len().max(1) as u64,
+        max: values.iter().copied().max().unwrap_or(0),
+    };
+    values_ns.chunks(len).map(span).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parameter::Value;
+    use super::*;
+
+    #[test]
+    fn cell_is_named_by_workload_system_and_values() {
+        let values = Values::from([("type".into(), Value::Text("octets".into())), ("size".into(), Value::Number(16))]);
+        let mut cell = Cell { workload: "latency-rtt".into(), system: "takt-udp".into(), values };
+        assert_eq!(cell.to_string(), "latency-rtt/takt-udp/size=16,type=octets");
+        cell.values.clear();
+        assert_eq!(cell.to_string(), "latency-rtt/takt-udp");
+    }
+
+    #[test]
+    fn series_covers_all_samples_in_few_spans() {
+        let values: Vec<u64> = (0..1234).collect();
+        let latency = Latency::of(values).unwrap();
+        assert!(latency.series.len() <= SPANS_MAX);
+        assert_eq!(latency.series.iter().map(|span| span.count).sum::<u64>(), 1234);
+        assert_eq!(latency.series[0], Span { count: 3, min: 0, mean: 1, max: 2 });
+        assert_eq!(latency.summary.max, 1.233);
+        assert_eq!(Latency::of(Vec::new()), None);
+    }
+}

@@ -1,0 +1,275 @@
+//! Results of a campaign on disk.
+//!
+//! | file | content |
+//! |---|---|
+//! | `campaign.json` | the campaign as it was measured, with systems and length |
+//! | `environment.json` | the machine, before the first job |
+//! | `measurements.jsonl` | one measurement a line, appended when its job is done |
+//! | `raw/` | all latencies of each measurement |
+//!
+//! A line that a crash cut off is ignored, and its job is measured again.
+
+use super::cell::{Cell, Measurement};
+use super::file::{Campaign, Length};
+use super::system::System;
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+const CAMPAIGN: &str = "campaign.json";
+const ENVIRONMENT: &str = "environment.json";
+const MEASUREMENTS: &str = "measurements.jsonl";
+const RAW: &str = "raw";
+
+/// What a campaign was.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Header {
+    /// The file, with the changes of its length.
+    pub campaign: Campaign,
+    /// How much was measured.
+    pub length: Length,
+    /// Systems that were measured.
+    pub systems: Vec<System>,
+    /// Systems that were not, and why.
+    pub missing: Vec<Missing>,
+    /// `takt` by version, commit and profile.
+    pub build: String,
+    /// Words of the command line.
+    pub command: Vec<String>,
+}
+
+/// A system that was not measured.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Missing {
+    /// Name of the system.
+    pub system: String,
+    /// Why, and what to do.
+    pub why: String,
+}
+
+/// A results directory that is written.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    measurements: File,
+}
+
+/// Everything in a results directory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Results {
+    /// What the campaign was.
+    pub header: Header,
+    /// The machine.
+    pub environment: serde_json::Value,
+    /// Measurements in the order in which they were made.
+    pub measurements: Vec<Measurement>,
+}
+
+impl Directory {
+    /// Makes a directory for a campaign. It must not have results yet.
+    ///
+    /// # Errors
+    /// It cannot be written, or has results.
+    pub fn create(path: &Path, header: &Header, environment: &serde_json::Value) -> Result<Self> {
+        if path.join(CAMPAIGN).exists() {
+            let text = format!("{} has results; give another --out, or --resume {0}", path.display());
+            return Err(Error::Usage(text));
+        }
+        fs::create_dir_all(path.join(RAW)).map_err(|e| failure(path, e))?;
+        write_json(&path.join(ENVIRONMENT), environment)?;
+        write_json(&path.join(CAMPAIGN), header)?;
+        Self::open(path)
+    }
+
+    /// Opens a directory to append.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path.join(MEASUREMENTS);
+        cut_off_half_a_line(&name)?;
+        let measurements = File::options().create(true).append(true).open(&name).map_err(|e| failure(&name, e))?;
+        Ok(Self { path: path.into(), measurements })
+    }
+
+    /// Appends measurements, and brings them to the disk.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn append(&mut self, measurements: &[Measurement]) -> Result<()> {
+        let name = self.path.join(MEASUREMENTS);
+        let mut text = Vec::new();
+        for measurement in measurements {
+            serde_json::to_writer(&mut text, measurement).map_err(|e| failure(&name, e.into()))?;
+            text.push(b'\n');
+        }
+        self.measurements.write_all(&text).map_err(|e| failure(&name, e))?;
+        self.measurements.sync_data().map_err(|e| failure(&name, e))
+    }
+
+    /// Writes all latencies of a cell. Gives the name of the file below the directory.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_raw(&self, cell: &Cell, round: u32, values_ns: &[u64]) -> Result<String> {
+        let name = format!("{RAW}/{}-round{round}.u64", cell.to_string().replace(['/', ',', '='], "_"));
+        let path = self.path.join(&name);
+        let bytes: Vec<u8> = values_ns.iter().flat_map(|value| value.to_le_bytes()).collect();
+        fs::write(&path, bytes).map_err(|e| failure(&path, e))?;
+        Ok(name)
+    }
+}
+
+impl Results {
+    /// Reads a directory.
+    ///
+    /// # Errors
+    /// It has no results, or a file is damaged; the error names file and line.
+    pub fn read(path: &Path) -> Result<Self> {
+        let header = read_json(&path.join(CAMPAIGN))?;
+        let environment = read_json(&path.join(ENVIRONMENT))?;
+        let name = path.join(MEASUREMENTS);
+        let mut measurements = Vec::new();
+        match File::open(&name) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(failure(&name, e)),
+            Ok(file) => {
+                let mut lines = BufReader::new(file).split(b'\n').enumerate().peekable();
+                while let Some((index, line)) = lines.next() {
+                    let line = line.map_err(|e| failure(&name, e))?;
+                    match serde_json::from_slice(&line) {
+                        Ok(measurement) => measurements.push(measurement),
+                        // The last line may be half a line.
+                        Err(_) if lines.peek().is_none() => {}
+                        Err(why) => {
+                            let text = format!("{}, line {}: {why}", name.display(), index + 1);
+                            return Err(Error::Usage(text));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(Self { header, environment, measurements })
+    }
+
+    /// Cells that were measured, or failed, by round.
+    #[must_use]
+    pub fn done(&self) -> BTreeSet<(Cell, u32)> {
+        self.measurements.iter().map(|measurement| (measurement.cell.clone(), measurement.round)).collect()
+    }
+}
+
+fn cut_off_half_a_line(name: &Path) -> Result<()> {
+    let bytes = match fs::read(name) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        read => read.map_err(|e| failure(name, e))?,
+    };
+    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    if whole == bytes.len() {
+        return Ok(());
+    }
+    let file = File::options().write(true).open(name).map_err(|e| failure(name, e))?;
+    file.set_len(whole as u64).map_err(|e| failure(name, e))
+}
+
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(value).map_err(|e| failure(path, e.into()))?;
+    text.push(b'\n');
+    fs::write(path, text).map_err(|e| failure(path, e))
+}
+
+fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Result<T> {
+    let text = fs::read(path).map_err(|e| failure(path, e))?;
+    serde_json::from_slice(&text).map_err(|e| Error::Usage(format!("{}: {e}", path.display())))
+}
+
+fn failure(path: &Path, error: std::io::Error) -> Error {
+    Error::os(path.display().to_string(), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cell::{Disturbance, Outcome};
+    use super::*;
+
+    fn header() -> Header {
+        let text =
+            "name = 'x'\ntitle = 'x'\nrounds = 1\n[[workload]]\nname = 'w'\nkind = 'round-trip'\nsystems = ['a']";
+        Header {
+            campaign: Campaign::parse(text, Length::Normal).unwrap(),
+            length: Length::Normal,
+            systems: Vec::new(),
+            missing: Vec::new(),
+            build: "0".into(),
+            command: Vec::new(),
+        }
+    }
+
+    fn measurement(round: u32) -> Measurement {
+        Measurement {
+            cell: Cell { workload: "w".into(), system: "a".into(), values: Default::default() },
+            round,
+            turn: 0,
+            at: 1,
+            disturbance: Disturbance::default(),
+            commands: vec!["a ping".into()],
+            outcome: Outcome::Failed { why: "it ended".into() },
+        }
+    }
+
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("takt-results-{name}-{}", std::process::id()));
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).expect("the test made it");
+        }
+    }
+
+    #[test]
+    fn results_are_read_as_they_were_written() {
+        let scratch = Scratch::new("read");
+        let environment = serde_json::json!({"kernel": "6"});
+        let mut directory = Directory::create(&scratch.0, &header(), &environment).unwrap();
+        directory.append(&[measurement(0), measurement(1)]).unwrap();
+        let results = Results::read(&scratch.0).unwrap();
+        assert_eq!((results.header, results.environment), (header(), environment));
+        assert_eq!(results.measurements, [measurement(0), measurement(1)]);
+        let again = Directory::create(&scratch.0, &header(), &serde_json::Value::Null).unwrap_err();
+        assert!(again.to_string().contains("has results"));
+    }
+
+    #[test]
+    fn half_a_line_is_ignored_and_replaced() {
+        let scratch = Scratch::new("half");
+        let mut directory = Directory::create(&scratch.0, &header(), &serde_json::Value::Null).unwrap();
+        directory.append(&[measurement(0), measurement(1)]).unwrap();
+        drop(directory);
+        let name = scratch.0.join(MEASUREMENTS);
+        let bytes = fs::read(&name).unwrap();
+        fs::write(&name, &bytes[..bytes.len() - 9]).unwrap();
+        assert_eq!(Results::read(&scratch.0).unwrap().measurements, [measurement(0)]);
+        Directory::open(&scratch.0).unwrap().append(&[measurement(2)]).unwrap();
+        assert_eq!(Results::read(&scratch.0).unwrap().measurements, [measurement(0), measurement(2)]);
+    }
+
+    #[test]
+    fn damage_in_the_middle_is_an_error_with_its_line() {
+        let scratch = Scratch::new("damage");
+        let mut directory = Directory::create(&scratch.0, &header(), &serde_json::Value::Null).unwrap();
+        directory.append(&[measurement(0)]).unwrap();
+        let name = scratch.0.join(MEASUREMENTS);
+        let text = fs::read_to_string(&name).unwrap();
+        fs::write(&name, format!("{{\n{text}")).unwrap();
+        assert!(Results::read(&scratch.0).unwrap_err().to_string().contains("line 1"));
+    }
+}

@@ -1,0 +1,421 @@
+//! The campaign file (TOML).
+//!
+//! Unknown keys are errors. Durations are text with a unit: `250us`, `1ms`, `2s`.
+
+use super::parameter::{Parameters, Value};
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Longest file that is read, octets.
+pub const LEN_MAX: u64 = 1 << 20;
+/// Most rounds.
+pub const ROUNDS_MAX: u32 = 1000;
+/// Most cells of one campaign.
+pub const CELLS_MAX: usize = 100_000;
+
+/// A campaign: one file.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Campaign {
+    /// Name of the results directory; letters, digits and `-`.
+    pub name: String,
+    /// Title of the report.
+    pub title: String,
+    /// The publication that the campaign reproduces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// What a reader must know of method and limits, one paragraph each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Repetitions. Each round measures every job once, in an order of its own.
+    pub rounds: u32,
+    /// Seed of the orders.
+    #[serde(default)]
+    pub seed: u64,
+    /// Where the processes run.
+    #[serde(default)]
+    pub site: Site,
+    /// Share of the machine that foreign processes may take before a job is repeated.
+    #[serde(default = "foreign_max")]
+    pub foreign_max: f64,
+    /// Tries of a job that was disturbed.
+    #[serde(default = "tries")]
+    pub tries: u32,
+    /// What `--quick` changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quick: Option<Scale>,
+    /// What `--paper` changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper: Option<Scale>,
+    /// Workloads.
+    #[serde(rename = "workload")]
+    pub workloads: Vec<Workload>,
+}
+
+fn foreign_max() -> f64 {
+    0.1
+}
+
+fn tries() -> u32 {
+    3
+}
+
+/// Changes to the whole campaign.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Scale {
+    /// Other number of rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<u32>,
+}
+
+/// Where the processes run.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", tag = "kind")]
+pub enum Site {
+    /// Loopback of a network namespace, one host.
+    #[default]
+    Loopback,
+    /// Two hosts at the ends of one link.
+    Link {
+        /// Rate that both ends are limited to, bit/s; none: as fast as the kernel copies.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<String>,
+    },
+    /// Two hosts of a network that `takt lab` makes.
+    Lab {
+        /// The lab file, relative to the campaign file.
+        file: String,
+        /// Names of the hosts of the first and the second process.
+        hosts: [String; 2],
+    },
+    /// Two machines that ssh reaches without a question.
+    Ssh {
+        /// The machines.
+        hosts: [Remote; 2],
+    },
+}
+
+/// A machine that ssh reaches.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Remote {
+    /// Argument of `ssh`, such as `root@robot`; empty: this machine.
+    #[serde(default)]
+    pub target: String,
+    /// IPv4 address of the interface that is measured.
+    pub address: std::net::Ipv4Addr,
+    /// Name of that interface.
+    pub interface: String,
+    /// Directory of the agents there.
+    #[serde(default)]
+    pub agents: String,
+}
+
+/// One workload.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Workload {
+    /// Name, unique in the file.
+    pub name: String,
+    /// What the processes do.
+    pub kind: Kind,
+    /// Names of systems; `@class` stands for all of a class.
+    pub systems: Vec<String>,
+    /// Parameters; each combination of their values is a cell for each system.
+    #[serde(default)]
+    pub parameters: Parameters,
+    /// Keys of the agent contract that are equal in all cells.
+    #[serde(default)]
+    pub measure: BTreeMap<String, Value>,
+    /// What `--quick` replaces in `parameters` and `measure`.
+    #[serde(default, skip_serializing_if = "Change::is_empty")]
+    pub quick: Change,
+    /// What `--paper` replaces.
+    #[serde(default, skip_serializing_if = "Change::is_empty")]
+    pub paper: Change,
+    /// Figures and tables of the report.
+    #[serde(rename = "figure", default)]
+    pub figures: Vec<Figure>,
+}
+
+/// What the processes of a workload do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// `ping` and `pong`.
+    RoundTrip,
+    /// `pub` and one or more `sub`.
+    Stream,
+    /// Two streams in opposite directions at once.
+    BothWays,
+    /// Two `idle` processes: CPU, memory and time to match.
+    Idle,
+    /// The overload experiment of `takt bench sdn-overload`.
+    SdnOverload,
+    /// The interference experiment of `takt bench isolation`.
+    Isolation,
+}
+
+/// Replaced parameters and keys.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Change {
+    /// Replaces `parameters` of the same name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, Vec<Value>>,
+    /// Replaces `measure` of the same name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub measure: BTreeMap<String, Value>,
+    /// Replaces the systems.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub systems: Option<Vec<String>>,
+}
+
+impl Change {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A figure or table of the report.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Figure {
+    /// Its form.
+    pub form: Form,
+    /// Title, with the number in the publication, if it reproduces one.
+    pub title: String,
+    /// Cells that it shows: those with all these values.
+    #[serde(rename = "where", default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub filter: BTreeMap<String, Value>,
+    /// A statistic of latencies (`mean`, `p50`, `p99.9`, `max`, `stdev`) or a figure of [`cell`](super::cell).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Parameter of the x axis, or of the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Second parameter, of a heat map.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub across: Option<String>,
+    /// System that gains are relative to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
+    /// Round trips are shown as half, as an estimate of one way.
+    #[serde(default)]
+    pub halved: bool,
+    /// Figures of the publication that stand beside ours.
+    #[serde(default, rename = "paper", skip_serializing_if = "Vec::is_empty")]
+    pub published: Vec<Published>,
+    /// A sentence below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caption: Option<String>,
+}
+
+/// Forms of figures and tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// `value` against `by`, a line for each system, with the spread of rounds.
+    Lines,
+    /// `value` by system, a bar for each; `by` groups them.
+    Bars,
+    /// Latencies in the order of samples with a vertical histogram beside, for each system.
+    Series,
+    /// Distributions of latencies, logarithmic.
+    Histogram,
+    /// Empirical distribution function with a logarithmic tail (1 - F).
+    Ecdf,
+    /// `value` by `by` and `across`, for each system.
+    HeatMap,
+    /// Gains of `value` relative to `baseline`.
+    Gains,
+    /// Minimum, mean, maximum, standard deviation by system and `by`.
+    Statistics,
+    /// Welch's t-test for each pair of systems, by `by`.
+    TTest,
+    /// All percentiles up to 99.9999, with confidence intervals.
+    Percentiles,
+    /// All figures that a workload has, by system and parameters.
+    Table,
+}
+
+/// A figure of the publication.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Published {
+    /// System as the publication names it.
+    pub system: String,
+    /// What its value belongs to, such as `16 B, reliable`.
+    #[serde(default)]
+    pub at: String,
+    /// The value with its unit.
+    pub value: String,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Length {
+    /// A glance.
+    Quick,
+    /// As the file says.
+    #[default]
+    Normal,
+    /// As long as in the publication.
+    Paper,
+}
+
+impl Campaign {
+    /// Reads a file, and takes over what `length` changes.
+    ///
+    /// # Errors
+    /// The file cannot be read, is too long, or breaks a rule; the error names line and rule.
+    pub fn read(path: &Path, length: Length) -> Result<Self> {
+        let failure = |e| Error::os(path.display().to_string(), e);
+        let len = std::fs::metadata(path).map_err(failure)?.len();
+        if len > LEN_MAX {
+            return Err(Error::Usage(format!("{}: {len} octets; at most {LEN_MAX} are read", path.display())));
+        }
+        let text = std::fs::read_to_string(path).map_err(failure)?;
+        Self::parse(&text, length).map_err(|why| Error::Usage(format!("{}: {why}", path.display())))
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// The text breaks a rule.
+    pub fn parse(text: &str, length: Length) -> Result<Self> {
+        let mut campaign: Self = toml::from_str(text).map_err(|e| Error::Usage(e.to_string()))?;
+        campaign.scale(length);
+        campaign.check()?;
+        Ok(campaign)
+    }
+
+    fn scale(&mut self, length: Length) {
+        let scale = match length {
+            Length::Quick => self.quick,
+            Length::Normal => None,
+            Length::Paper => self.paper,
+        };
+        if let Some(rounds) = scale.and_then(|scale| scale.rounds) {
+            self.rounds = rounds;
+        }
+        for workload in &mut self.workloads {
+            let change = match length {
+                Length::Quick => std::mem::take(&mut workload.quick),
+                Length::Normal => Change::default(),
+                Length::Paper => std::mem::take(&mut workload.paper),
+            };
+            workload.parameters.0.extend(change.parameters);
+            workload.measure.extend(change.measure);
+            if let Some(systems) = change.systems {
+                workload.systems = systems;
+            }
+            (workload.quick, workload.paper) = Default::default();
+        }
+        (self.quick, self.paper) = (None, None);
+    }
+
+    fn check(&self) -> Result<()> {
+        let usage = |text: String| Err(Error::Usage(text));
+        if self.name.is_empty() || !self.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {
+            return usage(format!("name = {:?}: letters, digits and - are allowed", self.name));
+        }
+        if self.rounds == 0 || self.rounds > ROUNDS_MAX {
+            return usage(format!("rounds = {}: 1 to {ROUNDS_MAX} are allowed", self.rounds));
+        }
+        if self.tries == 0 || !(0.0..=1.0).contains(&self.foreign_max) {
+            return usage("tries must be 1 or more, and foreign-max 0 to 1".into());
+        }
+        if self.workloads.is_empty() {
+            return usage("no [[workload]]".into());
+        }
+        let mut names = std::collections::BTreeSet::new();
+        for workload in &self.workloads {
+            if !names.insert(workload.name.as_str()) {
+                return usage(format!("two workloads are called {}", workload.name));
+            }
+            workload.check().map_err(|why| Error::Usage(format!("workload {}: {why}", workload.name)))?;
+        }
+        Ok(())
+    }
+}
+
+impl Workload {
+    fn check(&self) -> Result<()> {
+        self.parameters.check(self.kind)?;
+        super::parameter::check_keys(&self.measure)?;
+        if self.systems.is_empty() {
+            return Err(Error::Usage("no systems".into()));
+        }
+        for figure in &self.figures {
+            let named = figure.by.iter().chain(&figure.across).chain(figure.filter.keys());
+            for name in named {
+                if !self.parameters.0.contains_key(name) {
+                    return Err(Error::Usage(format!("figure {:?}: no parameter is called {name}", figure.title)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+        name = "paper-b"
+        title = "Round trips by size"
+        rounds = 5
+        [quick]
+        rounds = 1
+        [[workload]]
+        name = "latency-rtt"
+        kind = "round-trip"
+        systems = ["takt-udp", "@dds"]
+        parameters = { size = [16, 64], reliability = ["reliable"] }
+        measure = { warmup = 1000, count = 10000 }
+        quick = { parameters = { size = [16] }, measure = { count = 100 } }
+        [[workload.figure]]
+        form = "lines"
+        title = "Figure 4: mean latency by size"
+        value = "mean"
+        by = "size"
+        halved = true
+    "#;
+
+    #[test]
+    fn quick_replaces_what_it_names_and_nothing_else() {
+        let normal = Campaign::parse(FILE, Length::Normal).unwrap();
+        let quick = Campaign::parse(FILE, Length::Quick).unwrap();
+        assert_eq!((normal.rounds, quick.rounds), (5, 1));
+        assert_eq!(normal.workloads[0].parameters.0["size"].len(), 2);
+        assert_eq!(quick.workloads[0].parameters.0["size"], [Value::Number(16)]);
+        assert_eq!(quick.workloads[0].measure["count"], Value::Number(100));
+        assert_eq!(quick.workloads[0].measure["warmup"], Value::Number(1000));
+        assert_eq!(normal.workloads[0].measure["count"], Value::Number(10_000));
+    }
+
+    #[test]
+    fn broken_rules_are_named() {
+        let cases = [
+            ("rounds = 5", "rounds = 0", "rounds = 0"),
+            ("\"paper-b\"", "\"a/b\"", "letters, digits"),
+            ("kind = \"round-trip\"", "kind = \"dance\"", "unknown variant `dance`"),
+            ("size = [16, 64]", "colour = [1]", "colour"),
+            ("by = \"size\"", "by = \"batch\"", "no parameter is called batch"),
+            ("warmup = 1000", "warm = 1000", "warm"),
+            ("title = \"Round", "titel = \"Round", "titel"),
+            ("[\"takt-udp\", \"@dds\"]", "[]", "no systems"),
+        ];
+        for (old, new, expected) in cases {
+            assert!(FILE.contains(old), "{old}");
+            let error = Campaign::parse(&FILE.replacen(old, new, 1), Length::Normal).unwrap_err().to_string();
+            assert!(error.contains(expected), "{new}: {error}");
+        }
+    }
+}

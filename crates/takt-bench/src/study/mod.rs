@@ -1,0 +1,17 @@
+//! Campaigns: workloads, systems, parameters and repetitions of a TOML file, measured in interleaved rounds.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`file`] | the campaign file |
+//! | [`parameter`] | parameters of a workload and the keys of the agent contract that they become |
+//! | [`system`] | systems that can be measured, and where their agents are |
+//! | [`cell`] | what is measured, and one measurement of it |
+//! | [`plan`] | jobs of a campaign, in the randomised order of their rounds |
+//! | [`directory`] | results on disk: written after each job, read to resume, to report and to compare |
+
+pub mod cell;
+pub mod directory;
+pub mod file;
+pub mod parameter;
+pub mod plan;
+pub mod system;

@@ -1,0 +1,137 @@
+//! Jobs of a campaign, in the randomised order of their rounds.
+//!
+//! A job is what one start of the processes measures: all sizes of a round trip, else one cell. Each round has every job once, in an order that the seed
+//! and the round decide. So no system always follows the same other, and a machine that drifts favours none.
+
+use super::cell::Cell;
+use super::file::{CELLS_MAX, Campaign, Kind, Workload};
+use super::parameter::{Value, Values, WITHIN_A_JOB};
+use super::system::{System, selected};
+use crate::error::{Error, Result};
+
+/// What one start of the processes measures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Place of the workload in the campaign.
+    pub workload: usize,
+    /// The system.
+    pub system: System,
+    /// Cells, in the order in which they are measured.
+    pub cells: Vec<Cell>,
+}
+
+/// A cell that its system cannot do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The cell.
+    pub cell: Cell,
+    /// Why.
+    pub why: String,
+}
+
+/// All jobs of a round in the order of the file, and the cells that no job has.
+///
+/// # Errors
+/// A system is not known, or there are too many cells.
+pub fn jobs(campaign: &Campaign, systems: &[System]) -> Result<(Vec<Job>, Vec<Refusal>)> {
+    let (mut jobs, mut refusals): (Vec<Job>, Vec<Refusal>) = (Vec::new(), Vec::new());
+    let mut count = 0;
+    for (index, workload) in campaign.workloads.iter().enumerate() {
+        for system in selected(&workload.systems, systems)? {
+            for values in workload.parameters.combinations() {
+                count += 1;
+                if count > CELLS_MAX {
+                    return Err(Error::Usage(format!("the campaign has more than {CELLS_MAX} cells")));
+                }
+                let refusal = system.refusal(workload.kind, &values);
+                let cell = Cell { workload: workload.name.clone(), system: system.name.clone(), values };
+                match refusal {
+                    Some(why) => refusals.push(Refusal { cell, why }),
+                    None => add(&mut jobs, index, workload, system, cell),
+                }
+            }
+        }
+    }
+    Ok((jobs, refusals))
+}
+
+fn add(jobs: &mut Vec<Job>, index: usize, workload: &Workload, system: &System, cell: Cell) {
+    let joins = |job: &&mut Job| {
+        job.workload == index
+            && job.system.name == system.name
+            && workload.kind == Kind::RoundTrip
+            && !system.fixed_size
+            && job.cells.iter().all(|other| without_size(&other.values) == without_size(&cell.values))
+    };
+    match jobs.iter_mut().rev().find(joins) {
+        Some(job) => job.cells.push(cell),
+        None => jobs.push(Job { workload: index, system: system.clone(), cells: vec![cell] }),
+    }
+}
+
+fn without_size(values: &Values) -> Vec<(&String, &Value)> {
+    values.iter().filter(|(name, _)| *name != WITHIN_A_JOB).collect()
+}
+
+/// The order of jobs in a round: places in the list of jobs.
+#[must_use]
+pub fn order(jobs: usize, seed: u64, round: u32) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..jobs).collect();
+    let mut random = fastrand::Rng::with_seed(seed ^ (u64::from(round) << 32));
+    random.shuffle(&mut order);
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::Length;
+    use super::*;
+
+    fn campaign() -> Campaign {
+        let text = "name = 'x'\ntitle = 'x'\nrounds = 1\n[[workload]]\nname = 'rtt'\nkind = 'round-trip'\n\
+                    systems = ['a', 'b']\nparameters = { size = [16, 64], reliability = ['reliable', 'best-effort'] }\n\
+                    [[workload]]\nname = 'rate'\nkind = 'stream'\nsystems = ['a']\nparameters = { size = [16, 64] }";
+        Campaign::parse(text, Length::Normal).unwrap()
+    }
+
+    fn system(name: &str, fixed_size: bool, except: &[&str]) -> System {
+        let value = serde_json::json!({
+            "name": name, "title": name, "program": name, "class": "dds", "profile": "default", "transport": "udp",
+            "fixed-size": fixed_size, "except": except,
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn sizes_of_a_round_trip_share_a_job_unless_the_size_is_fixed() {
+        let systems = [system("a", false, &[]), system("b", true, &[])];
+        let (jobs, refusals) = jobs(&campaign(), &systems).unwrap();
+        let of = |workload: usize, name: &str| {
+            let of = jobs.iter().filter(|job| job.workload == workload && job.system.name == name);
+            of.map(|job| job.cells.len()).collect::<Vec<_>>()
+        };
+        assert_eq!((of(0, "a"), of(0, "b"), of(1, "a")), (vec![2, 2], vec![1; 4], vec![1, 1]));
+        assert_eq!(refusals, []);
+        assert!(jobs[0].cells.iter().all(|cell| cell.values["reliability"].to_string() == "reliable"));
+    }
+
+    #[test]
+    fn what_a_system_cannot_do_is_listed_and_not_run() {
+        let systems = [system("a", false, &["stream: it has no topics"]), system("b", false, &[])];
+        let (jobs, refusals) = jobs(&campaign(), &systems).unwrap();
+        assert!(jobs.iter().all(|job| job.workload == 0));
+        assert_eq!(refusals.len(), 2);
+        assert_eq!(refusals[0].why, "it has no topics");
+    }
+
+    #[test]
+    fn rounds_have_every_job_once_in_orders_of_their_own() {
+        let first = order(20, 7, 0);
+        let mut sorted = first.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..20).collect::<Vec<_>>());
+        assert_eq!(first, order(20, 7, 0));
+        assert_ne!(first, order(20, 7, 1));
+        assert_ne!(first, order(20, 8, 0));
+    }
+}

@@ -1,0 +1,295 @@
+//! Systems that can be measured (`lab/peers/systems.toml`), and where their agents are.
+//!
+//! `make -C lab/peers` leaves an executable for each program that it can build, and for each other one a text `NAME.missing` that says what
+//! is missing and how to install it.
+
+use super::file::Kind;
+use super::parameter::Values;
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The systems of the tree.
+const TREE: &str = include_str!("../../../../lab/peers/systems.toml");
+/// Program name of Takt's own agent.
+const TAKT: &str = "takt";
+/// Directory of the agents, in place of the one that `make -C lab/peers` made.
+const AGENTS: &str = "TAKT_BENCH_AGENTS";
+
+/// One system in one configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct System {
+    /// Name in campaign files.
+    pub name: String,
+    /// Name in reports.
+    pub title: String,
+    /// Program that follows the agent contract; `takt`: `takt perf agent`.
+    pub program: String,
+    /// `key=value` arguments.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// What it is.
+    pub class: Class,
+    /// How it is configured.
+    pub profile: Profile,
+    /// The document whose advice a tuned system follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub document: Option<String>,
+    /// Whether its writer puts several samples into a packet by itself.
+    #[serde(default)]
+    pub batches: bool,
+    /// What its samples go over: `udp`, `tcp`, `shm` and the like.
+    pub transport: String,
+    /// Its samples have one size, so that each size needs processes of its own.
+    #[serde(default)]
+    pub fixed_size: bool,
+    /// The only history that it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<String>,
+    /// Ways of notification that it has; none: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<String>,
+    /// Program of its broker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broker: Option<String>,
+    /// What it cannot do: a workload kind, or `parameter=value`, then a colon and the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<String>,
+}
+
+/// What a system is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// A DDS.
+    Dds,
+    /// Other publish/subscribe middleware.
+    Middleware,
+    /// CORBA, SOAP, JMS, MQTT.
+    Platform,
+    /// The bare operating system.
+    Limit,
+}
+
+/// How a system is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// As it comes.
+    Default,
+    /// As its documentation advises for the workload.
+    Tuned,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Systems {
+    system: Vec<System>,
+}
+
+/// How to start an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// This program, with words before the role.
+    Program {
+        /// The executable.
+        path: PathBuf,
+        /// Words before the role.
+        prefix: Vec<String>,
+    },
+    /// It is not here, and why.
+    Missing(String),
+}
+
+/// The systems of the tree, and those of further files.
+///
+/// # Errors
+/// A file cannot be read or breaks a rule, or two systems have one name.
+pub fn systems(further: &[PathBuf]) -> Result<Vec<System>> {
+    let mut systems = parse(TREE).map_err(|why| Error::Usage(format!("lab/peers/systems.toml: {why}")))?;
+    for path in further {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| Error::os(&name, e))?;
+        systems.extend(parse(&text).map_err(|why| Error::Usage(format!("{name}: {why}")))?);
+    }
+    let mut names = std::collections::BTreeSet::new();
+    match systems.iter().find(|system| !names.insert(system.name.as_str())) {
+        Some(twice) => Err(Error::Usage(format!("two systems are called {}", twice.name))),
+        None => Ok(systems),
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<System>> {
+    toml::from_str(text).map(|systems: Systems| systems.system).map_err(|e| Error::Usage(e.to_string()))
+}
+
+/// The systems that a workload names, in the order of the list, each once.
+///
+/// # Errors
+/// A name is not known.
+pub fn selected<'a>(names: &[String], systems: &'a [System]) -> Result<Vec<&'a System>> {
+    let mut selected: Vec<&System> = Vec::new();
+    for name in names {
+        let found: Vec<&System> = systems.iter().filter(|system| system.is_called(name)).collect();
+        if found.is_empty() {
+            let known: Vec<&str> = systems.iter().map(|system| system.name.as_str()).collect();
+            return Err(Error::Usage(format!("no system is called {name}; there are {}", known.join(", "))));
+        }
+        for system in found {
+            if !selected.iter().any(|one| one.name == system.name) {
+                selected.push(system);
+            }
+        }
+    }
+    Ok(selected)
+}
+
+impl System {
+    fn is_called(&self, name: &str) -> bool {
+        let class = match self.class {
+            Class::Dds => "@dds",
+            Class::Middleware => "@middleware",
+            Class::Platform => "@platform",
+            Class::Limit => "@limit",
+        };
+        self.name == name || class == name
+    }
+
+    /// Why it cannot do a workload with these values; `None`: it can.
+    #[must_use]
+    pub fn refusal(&self, kind: Kind, values: &Values) -> Option<String> {
+        let text = |key: &str| values.get(key).map(ToString::to_string);
+        if let Some(notify) = text("notify")
+            && !self.notify.is_empty()
+            && notify != "auto"
+            && !self.notify.contains(&notify)
+        {
+            return Some(format!("it has no notification by {notify}"));
+        }
+        let kind = serde_json::to_value(kind).ok()?;
+        self.except.iter().find_map(|exception| {
+            let (what, why) = exception.split_once(':').unwrap_or((exception, "not supported"));
+            let is_meant = match what.trim().split_once('=') {
+                Some((name, value)) => text(name).is_some_and(|of_cell| of_cell == value),
+                None => kind == what.trim(),
+            };
+            is_meant.then(|| why.trim().to_owned())
+        })
+    }
+
+    /// Where its agent is.
+    #[must_use]
+    pub fn agent(&self) -> Agent {
+        self.program(&self.program)
+    }
+
+    /// Where its broker is, if it has one.
+    #[must_use]
+    pub fn broker_agent(&self) -> Option<Agent> {
+        self.broker.as_deref().map(|program| self.program(program))
+    }
+
+    fn program(&self, program: &str) -> Agent {
+        if program == TAKT {
+            return match std::env::current_exe() {
+                Ok(path) => Agent::Program { path, prefix: vec!["perf".into(), "agent".into()] },
+                Err(why) => Agent::Missing(format!("the path of this program is not known: {why}")),
+            };
+        }
+        match agents_directory() {
+            Some(directory) => in_directory(&directory, program),
+            None => Agent::Missing("no agents are built: make -C lab/peers".into()),
+        }
+    }
+}
+
+fn in_directory(directory: &Path, program: &str) -> Agent {
+    let path = directory.join(program);
+    if path.is_file() {
+        return Agent::Program { path, prefix: Vec::new() };
+    }
+    let why = std::fs::read_to_string(directory.join(format!("{program}.missing"))).ok();
+    let why = why.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty());
+    Agent::Missing(why.unwrap_or_else(|| format!("{} is not built: make -C lab/peers", path.display())))
+}
+
+/// The directory that `make -C lab/peers` filled: named by `TAKT_BENCH_AGENTS`, or asked of the Makefile.
+fn agents_directory() -> Option<PathBuf> {
+    static DIRECTORY: std::sync::OnceLock<Option<PathBuf>> = std::sync::OnceLock::new();
+    DIRECTORY.get_or_init(find_agents_directory).clone()
+}
+
+fn find_agents_directory() -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(AGENTS) {
+        return Some(path.into());
+    }
+    let here = std::env::current_dir().ok()?;
+    let makefile = |above: &Path| above.join("lab/peers/Makefile").is_file();
+    let root = here.ancestors().find(|above| makefile(above))?;
+    let output =
+        std::process::Command::new("make").args(["-s", "-C"]).arg(root.join("lab/peers")).arg("paths").output();
+    let text = String::from_utf8(output.ok()?.stdout).ok()?;
+    text.lines().next().map(PathBuf::from).filter(|path| path.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parameter::Value;
+    use super::*;
+
+    fn system() -> System {
+        let text = "[[system]]\nname = 'x'\ntitle = 'X'\nprogram = 'x'\nclass = 'dds'\nprofile = 'default'\n\
+                    transport = 'udp'\nnotify = ['listener']\n\
+                    except = ['type=complex: no such type', 'idle: it has no idle state']";
+        parse(text).unwrap().remove(0)
+    }
+
+    #[test]
+    fn systems_of_the_tree_have_names_of_their_own() {
+        let systems = systems(&[]).unwrap();
+        assert!(systems.iter().any(|system| system.program == TAKT));
+        for system in &systems {
+            let document =
+                system.document.is_some() || system.profile == Profile::Default || system.class == Class::Limit;
+            assert!(document || system.program == TAKT, "{}: tuned by which document?", system.name);
+        }
+    }
+
+    #[test]
+    fn names_and_classes_select_each_system_once() {
+        let systems = [System { name: "a".into(), ..system() }, System { name: "b".into(), ..system() }];
+        let names = |list: &[&str]| {
+            let list: Vec<String> = list.iter().map(ToString::to_string).collect();
+            selected(&list, &systems).map(|found| found.iter().map(|s| s.name.clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(names(&["b", "@dds"]).unwrap(), ["b", "a"]);
+        assert!(names(&["c"]).unwrap_err().to_string().contains("there are a, b"));
+    }
+
+    #[test]
+    fn exceptions_have_their_reason() {
+        let values = |name: &str, value: &str| Values::from([(name.into(), Value::Text(value.into()))]);
+        let refusal = |kind, values: &Values| system().refusal(kind, values);
+        assert_eq!(refusal(Kind::RoundTrip, &values("type", "complex")).unwrap(), "no such type");
+        assert_eq!(refusal(Kind::RoundTrip, &values("type", "octets")), None);
+        assert_eq!(refusal(Kind::Idle, &Values::new()).unwrap(), "it has no idle state");
+        assert!(refusal(Kind::Stream, &values("notify", "waitset")).unwrap().contains("waitset"));
+        assert_eq!(refusal(Kind::Stream, &values("notify", "auto")), None);
+    }
+
+    #[test]
+    fn program_that_is_not_built_says_what_is_missing() {
+        let directory = std::env::temp_dir().join(format!("takt-agents-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join("there"), "").unwrap();
+        std::fs::write(directory.join("gone.missing"), "OpenDDS is not installed:\nset DDS_ROOT\n").unwrap();
+        let path = directory.join("there");
+        assert_eq!(in_directory(&directory, "there"), Agent::Program { path, prefix: Vec::new() });
+        let why = "OpenDDS is not installed: set DDS_ROOT".to_owned();
+        assert_eq!(in_directory(&directory, "gone"), Agent::Missing(why));
+        let Agent::Missing(why) = in_directory(&directory, "unknown") else { panic!("it is not there") };
+        assert!(why.contains("make -C lab/peers"), "{why}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
