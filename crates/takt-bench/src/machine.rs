@@ -181,6 +181,56 @@ fn busy_ticks(stat: &str) -> u64 {
     stat.lines().next().unwrap_or("").split_whitespace().skip(1).take(3).filter_map(|n| n.parse::<u64>().ok()).sum()
 }
 
+/// Times of all processors since boot.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    /// When they were read, seconds of `CLOCK_MONOTONIC`.
+    pub at_seconds: f64,
+    /// User, nice and system time, seconds.
+    pub busy_seconds: f64,
+    /// Time that the hypervisor took, seconds.
+    pub stolen_seconds: f64,
+}
+
+impl Times {
+    /// Now.
+    ///
+    /// # Errors
+    /// `/proc/stat` cannot be read.
+    pub fn now() -> Result<Self> {
+        let path = "/proc/stat";
+        let stat = std::fs::read_to_string(path).map_err(|e| Error::os(path, e))?;
+        // SAFETY: takes no pointer.
+        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64;
+        Ok(Self {
+            at_seconds: monotonic_ns() as f64 * 1e-9,
+            busy_seconds: busy_ticks(&stat) as f64 / ticks,
+            stolen_seconds: stolen_ticks(&stat) as f64 / ticks,
+        })
+    }
+
+    /// What passed between `earlier` and `self`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            at_seconds: self.at_seconds - earlier.at_seconds,
+            busy_seconds: self.busy_seconds - earlier.busy_seconds,
+            stolen_seconds: self.stolen_seconds - earlier.stolen_seconds,
+        }
+    }
+
+    /// A time as a share of all processors, for a difference of two readings.
+    #[must_use]
+    pub fn share(&self, seconds: f64) -> f64 {
+        let all = self.at_seconds * available_cpus() as f64;
+        if all > 0.0 { seconds / all } else { 0.0 }
+    }
+}
+
+fn stolen_ticks(stat: &str) -> u64 {
+    stat.lines().next().unwrap_or("").split_whitespace().nth(8).and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
 /// Cores that this process may run on.
 #[must_use]
 pub fn available_cpus() -> usize {
@@ -232,8 +282,9 @@ mod tests {
 
     #[test]
     fn busy_time_is_user_nice_and_system() {
-        assert_eq!(busy_ticks("cpu  10 20 30 4000 5 6 7 8\ncpu0 1 2 3"), 60);
-        assert_eq!(busy_ticks(""), 0);
+        let stat = "cpu  10 20 30 4000 5 6 7 8\ncpu0 1 2 3";
+        assert_eq!((busy_ticks(stat), stolen_ticks(stat)), (60, 8));
+        assert_eq!((busy_ticks(""), stolen_ticks("")), (0, 0));
     }
 
     #[test]

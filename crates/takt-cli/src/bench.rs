@@ -1,8 +1,10 @@
-//! `takt bench`: experiments that make their own network.
+//! `takt bench`: campaigns, and experiments that make their own network.
 
 mod executor;
 mod isolation;
+mod run;
 mod sdn_overload;
+mod systems;
 
 use clap::{Args, Subcommand};
 use takt_bench::isolation::side;
@@ -18,6 +20,10 @@ pub struct Bench {
 
 #[derive(Subcommand)]
 enum Experiment {
+    /// Measure the workloads of campaign files on all their systems, in interleaved rounds
+    Run(Box<run::Run>),
+    /// List the systems that campaigns can measure, and say what is missing
+    Systems(systems::Systems),
     /// Measure what other traffic does to real-time traffic, with and without each measure against it (root, iperf3)
     Isolation(Box<isolation::Isolation>),
     /// Measure response times under load within a process, beside the bound that is computed beforehand
@@ -49,6 +55,8 @@ impl Bench {
     /// It cannot be done; the error says why.
     pub fn run(&self) -> Result<()> {
         match &self.experiment {
+            Experiment::Run(run) => run.run(),
+            Experiment::Systems(systems) => systems.run(),
             Experiment::Isolation(isolation) => isolation.run(),
             Experiment::Executor(executor) => executor.run(),
             Experiment::SdnOverload(overload) => overload.run(),

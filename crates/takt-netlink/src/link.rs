@@ -24,6 +24,7 @@ const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 const UP: u32 = 0x1;
 const RUNNING: u32 = 0x40;
+const MULTICAST: u32 = 0x1000;
 
 const LOCAL: u16 = 2;
 const ADDRESS: u16 = 1;
@@ -54,7 +55,7 @@ pub struct VethEnd<'a> {
 impl VethEnd<'_> {
     /// `ifinfomsg`, and the attributes of this end.
     fn message(&self) -> Vec<u8> {
-        let mut body = header(0, 0);
+        let mut body = header(0, 0, 0);
         put_text(&mut body, LINK_NAME, self.name);
         put(&mut body, LINK_MTU, &self.mtu.to_ne_bytes());
         put(&mut body, LINK_NAMESPACE, &self.namespace.as_raw_fd().to_ne_bytes());
@@ -86,7 +87,15 @@ impl Netlink {
     /// # Errors
     /// `ENODEV`: there is none. `EPERM`: not root.
     pub fn set_up(&mut self, index: i32, is_up: bool) -> io::Result<()> {
-        self.order(NEW_LINK, 0, &header(index, if is_up { UP } else { 0 }))
+        self.order(NEW_LINK, 0, &header(index, if is_up { UP } else { 0 }, UP))
+    }
+
+    /// Has programs use an interface for multicast, or not. The kernel's loopback interface is made without.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none. `EPERM`: not root.
+    pub fn set_multicast(&mut self, index: i32, is_on: bool) -> io::Result<()> {
+        self.order(NEW_LINK, 0, &header(index, if is_on { MULTICAST } else { 0 }, MULTICAST))
     }
 
     /// Whether an interface is up and its carrier is there. From Linux 6.8 on the query also has the kernel handle a
@@ -95,7 +104,7 @@ impl Netlink {
     /// # Errors
     /// `ENODEV`: there is none.
     pub fn is_running(&mut self, index: i32) -> io::Result<bool> {
-        let answer = self.get(GET_LINK, &header(index, 0))?;
+        let answer = self.get(GET_LINK, &header(index, 0, 0))?;
         let flags = answer.get(8..).and_then(number).ok_or(io::ErrorKind::InvalidData)?;
         Ok(flags & (UP | RUNNING) == UP | RUNNING)
     }
@@ -137,12 +146,12 @@ impl Netlink {
     }
 }
 
-/// `ifinfomsg`. `UP` alone can be changed.
-fn header(index: i32, flags: u32) -> Vec<u8> {
+/// `ifinfomsg` with the flags that are set, and those that are changed.
+fn header(index: i32, flags: u32, changed: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
     body.extend(index.to_ne_bytes());
     body.extend(flags.to_ne_bytes());
-    body.extend(if index == 0 { 0 } else { UP }.to_ne_bytes());
+    body.extend(changed.to_ne_bytes());
     body
 }
 

@@ -220,56 +220,41 @@ mod tests {
         }
     }
 
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("takt-results-{name}-{}", std::process::id()));
-            Self(path)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            fs::remove_dir_all(&self.0).expect("the test made it");
-        }
-    }
-
     #[test]
     fn results_are_read_as_they_were_written() {
-        let scratch = Scratch::new("read");
+        let scratch = takt_testkit::directory::Directory::new("read");
         let environment = serde_json::json!({"kernel": "6"});
-        let mut directory = Directory::create(&scratch.0, &header(), &environment).unwrap();
+        let mut directory = Directory::create(scratch.path(), &header(), &environment).unwrap();
         directory.append(&[measurement(0), measurement(1)]).unwrap();
-        let results = Results::read(&scratch.0).unwrap();
+        let results = Results::read(scratch.path()).unwrap();
         assert_eq!((results.header, results.environment), (header(), environment));
         assert_eq!(results.measurements, [measurement(0), measurement(1)]);
-        let again = Directory::create(&scratch.0, &header(), &serde_json::Value::Null).unwrap_err();
+        let again = Directory::create(scratch.path(), &header(), &serde_json::Value::Null).unwrap_err();
         assert!(again.to_string().contains("has results"));
     }
 
     #[test]
     fn half_a_line_is_ignored_and_replaced() {
-        let scratch = Scratch::new("half");
-        let mut directory = Directory::create(&scratch.0, &header(), &serde_json::Value::Null).unwrap();
+        let scratch = takt_testkit::directory::Directory::new("half");
+        let mut directory = Directory::create(scratch.path(), &header(), &serde_json::Value::Null).unwrap();
         directory.append(&[measurement(0), measurement(1)]).unwrap();
         drop(directory);
-        let name = scratch.0.join(MEASUREMENTS);
+        let name = scratch.path().join(MEASUREMENTS);
         let bytes = fs::read(&name).unwrap();
         fs::write(&name, &bytes[..bytes.len() - 9]).unwrap();
-        assert_eq!(Results::read(&scratch.0).unwrap().measurements, [measurement(0)]);
-        Directory::open(&scratch.0).unwrap().append(&[measurement(2)]).unwrap();
-        assert_eq!(Results::read(&scratch.0).unwrap().measurements, [measurement(0), measurement(2)]);
+        assert_eq!(Results::read(scratch.path()).unwrap().measurements, [measurement(0)]);
+        Directory::open(scratch.path()).unwrap().append(&[measurement(2)]).unwrap();
+        assert_eq!(Results::read(scratch.path()).unwrap().measurements, [measurement(0), measurement(2)]);
     }
 
     #[test]
     fn damage_in_the_middle_is_an_error_with_its_line() {
-        let scratch = Scratch::new("damage");
-        let mut directory = Directory::create(&scratch.0, &header(), &serde_json::Value::Null).unwrap();
+        let scratch = takt_testkit::directory::Directory::new("damage");
+        let mut directory = Directory::create(scratch.path(), &header(), &serde_json::Value::Null).unwrap();
         directory.append(&[measurement(0)]).unwrap();
-        let name = scratch.0.join(MEASUREMENTS);
+        let name = scratch.path().join(MEASUREMENTS);
         let text = fs::read_to_string(&name).unwrap();
         fs::write(&name, format!("{{\n{text}")).unwrap();
-        assert!(Results::read(&scratch.0).unwrap_err().to_string().contains("line 1"));
+        assert!(Results::read(scratch.path()).unwrap_err().to_string().contains("line 1"));
     }
 }

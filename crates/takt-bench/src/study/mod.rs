@@ -7,11 +7,19 @@
 //! | [`system`] | systems that can be measured, and where their agents are |
 //! | [`cell`] | what is measured, and one measurement of it |
 //! | [`plan`] | jobs of a campaign, in the randomised order of their rounds |
+//! | [`site`] | where the processes run |
+//! | [`environment`] | the machine, as JSON |
+//! | [`agents`] | one job: agents, their results, figures |
+//! | [`run`] | the rounds of a campaign |
 //! | [`directory`] | results on disk: written after each job, read to resume, to report and to compare |
 
+pub mod agents;
 pub mod cell;
 pub mod directory;
+pub mod environment;
 pub mod file;
 pub mod parameter;
 pub mod plan;
+pub mod run;
+pub mod site;
 pub mod system;

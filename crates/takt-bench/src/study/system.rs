@@ -280,16 +280,14 @@ mod tests {
 
     #[test]
     fn program_that_is_not_built_says_what_is_missing() {
-        let directory = std::env::temp_dir().join(format!("takt-agents-{}", std::process::id()));
-        std::fs::create_dir(&directory).unwrap();
-        std::fs::write(directory.join("there"), "").unwrap();
-        std::fs::write(directory.join("gone.missing"), "OpenDDS is not installed:\nset DDS_ROOT\n").unwrap();
+        let files = [("there", ""), ("gone.missing", "OpenDDS is not installed:\nset DDS_ROOT\n")];
+        let directory = takt_testkit::directory::Directory::with("agents", &files);
+        let directory = directory.path();
         let path = directory.join("there");
-        assert_eq!(in_directory(&directory, "there"), Agent::Program { path, prefix: Vec::new() });
+        assert_eq!(in_directory(directory, "there"), Agent::Program { path, prefix: Vec::new() });
         let why = "OpenDDS is not installed: set DDS_ROOT".to_owned();
-        assert_eq!(in_directory(&directory, "gone"), Agent::Missing(why));
-        let Agent::Missing(why) = in_directory(&directory, "unknown") else { panic!("it is not there") };
+        assert_eq!(in_directory(directory, "gone"), Agent::Missing(why));
+        let Agent::Missing(why) = in_directory(directory, "unknown") else { panic!("it is not there") };
         assert!(why.contains("make -C lab/peers"), "{why}");
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }

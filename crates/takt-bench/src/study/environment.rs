@@ -1,0 +1,171 @@
+//! The machine that a campaign ran on, as JSON.
+//!
+//! What the kernel does not tell is `null`. Nothing is measured: this reads `/proc` and `/sys`.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// Settings of the kernel that change figures.
+const SETTINGS: [&str; 20] = [
+    "kernel.sched_rt_runtime_us",
+    "kernel.sched_rt_period_us",
+    "kernel.numa_balancing",
+    "kernel.nmi_watchdog",
+    "kernel.timer_migration",
+    "net.core.rmem_max",
+    "net.core.rmem_default",
+    "net.core.wmem_max",
+    "net.core.wmem_default",
+    "net.core.netdev_max_backlog",
+    "net.core.netdev_budget",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.default_qdisc",
+    "net.core.bpf_jit_enable",
+    "net.ipv4.udp_mem",
+    "net.ipv4.ipfrag_high_thresh",
+    "net.ipv4.tcp_congestion_control",
+    "vm.swappiness",
+    "vm.overcommit_memory",
+];
+
+/// The environment now.
+#[must_use]
+pub fn capture() -> Value {
+    json!({
+        "kernel": read("/proc/sys/kernel/osrelease"),
+        "kernel_build": read("/proc/sys/kernel/version"),
+        "preemption": preemption(),
+        "command_line": read("/proc/cmdline"),
+        "distribution": distribution(),
+        "processor": cpuinfo("model name"),
+        "microcode": cpuinfo("microcode"),
+        "processors": crate::machine::available_cpus(),
+        "isolated": read("/sys/devices/system/cpu/isolated"),
+        "threads_per_core_active": read("/sys/devices/system/cpu/smt/active"),
+        "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "boost": read("/sys/devices/system/cpu/cpufreq/boost"),
+        "clock_source": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "hypervisor": cpuinfo("flags").map(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+        "mitigations": mitigations(),
+        "transparent_huge_pages": read("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "memory_kib": field("/proc/meminfo", "MemTotal"),
+        "swap_kib": field("/proc/meminfo", "SwapTotal"),
+        "load": read("/proc/loadavg"),
+        "settings": settings(),
+        "limits": { "real_time_priority": limit("Max realtime priority"), "locked_memory": limit("Max locked memory") },
+    })
+}
+
+/// This program: version, profile, commit if it runs in its own checkout, and digest.
+#[must_use]
+pub fn build() -> String {
+    let profile = if cfg!(debug_assertions) { "with debug assertions" } else { "release" };
+    let digest = std::env::current_exe().map_or_else(|why| why.to_string(), |path| digest_of(&path));
+    let commit = commit().map_or_else(String::new, |commit| format!(", commit {commit}"));
+    format!("takt {} ({profile}{commit}, sha256 {digest})", env!("CARGO_PKG_VERSION"))
+}
+
+/// First 12 hexadecimal digits of the SHA-256 of a file, or why it cannot be read.
+#[must_use]
+pub fn digest_of(path: &Path) -> String {
+    match std::fs::read(path) {
+        Ok(bytes) => Sha256::digest(&bytes).iter().take(6).fold(String::new(), |mut text, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        }),
+        Err(why) => why.to_string(),
+    }
+}
+
+/// The commit of the working directory, where that is a checkout of Takt; `+` marks changed files.
+fn commit() -> Option<String> {
+    let git = |words: &[&str]| {
+        let output = Command::new("git").args(words).output().ok()?; // tidy-allow(dropped-cause): documented
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let root = git(&["rev-parse", "--show-toplevel"])?;
+    if !Path::new(&root).join("lab/peers/systems.toml").is_file() {
+        return None;
+    }
+    let changed = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    let mark = if changed.is_empty() { "" } else { "+" };
+    git(&["rev-parse", "--short=10", "HEAD"]).map(|commit| commit + mark)
+}
+
+fn read(path: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?; // tidy-allow(dropped-cause): documented
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn field(path: &str, name: &str) -> Option<u64> {
+    let text = read(path)?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse().ok() // tidy-allow(dropped-cause): documented
+}
+
+fn cpuinfo(name: &str) -> Option<String> {
+    let text = read("/proc/cpuinfo")?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    line.split_once(':').map(|(_, value)| value.trim().to_owned())
+}
+
+fn preemption() -> Option<String> {
+    let version = read("/proc/sys/kernel/version")?;
+    version.split(' ').find(|word| word.starts_with("PREEMPT")).map(ToOwned::to_owned)
+}
+
+fn distribution() -> Option<String> {
+    let text = read("/etc/os-release")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(line.trim_matches('"').to_owned())
+}
+
+fn limit(name: &str) -> Option<String> {
+    let text = read("/proc/self/limits")?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next().map(ToOwned::to_owned)
+}
+
+fn mitigations() -> Value {
+    let directory = std::fs::read_dir("/sys/devices/system/cpu/vulnerabilities");
+    let entries = directory.into_iter().flatten().filter_map(std::result::Result::ok);
+    let one = |entry: std::fs::DirEntry| {
+        let text = read(&entry.path().display().to_string())?;
+        Some((entry.file_name().to_string_lossy().into_owned(), Value::from(text)))
+    };
+    entries.filter_map(one).collect::<Map<_, _>>().into()
+}
+
+fn settings() -> Value {
+    let one = |name: &&str| {
+        let value = read(&format!("/proc/sys/{}", name.replace('.', "/")));
+        ((*name).to_owned(), Value::from(value))
+    };
+    SETTINGS.iter().map(one).collect::<Map<_, _>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_has_kernel_processors_and_memory() {
+        let environment = capture();
+        assert!(environment["kernel"].is_string());
+        assert!(environment["memory_kib"].as_u64().unwrap() > 0);
+        assert!(environment["processors"].as_u64().unwrap() > 0);
+        assert_eq!(environment["settings"].as_object().unwrap().len(), SETTINGS.len());
+    }
+
+    #[test]
+    fn build_names_version_and_digest() {
+        let build = build();
+        assert!(build.contains(env!("CARGO_PKG_VERSION")) && build.contains("sha256 "), "{build}");
+        assert!(digest_of(Path::new("/nonexistent")).contains("No such file"));
+    }
+}

@@ -1,0 +1,331 @@
+//! Runs a campaign: every job once in each round, repeated when the machine was disturbed, written to disk as soon as it is done.
+
+use super::agents::{Report, Starter};
+use super::cell::{Disturbance, Measurement, Outcome};
+use super::directory::{Directory, Header, Missing, Results};
+use super::environment;
+use super::file::{Campaign, Length};
+use super::plan::{self, Job, Refusal};
+use super::site::Place;
+use super::system::{self, Agent, System};
+use crate::campaign::wait_until_alone;
+use crate::error::{Error, Result};
+use crate::machine::{Times, Usage, available_cpus, monotonic_ns};
+use crate::signal::stopped;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// First DDS domain of jobs, and how many are used in turn: a late datagram of one job reaches none of the next ones. Each takes two.
+const DOMAINS: (u32, u32) = (60, 32);
+/// Failures of a job after which further rounds leave it out.
+const FAILURES_MAX: usize = 2;
+/// After a job that failed, so that what it started can end.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(200);
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The campaign.
+    pub campaign: Campaign,
+    /// Its length.
+    pub length: Length,
+    /// Results directory.
+    pub directory: PathBuf,
+    /// Go on with the results that are there.
+    pub resumes: bool,
+    /// Keep all latencies below `raw/`.
+    pub keeps_raw: bool,
+    /// Names of the only systems to measure; empty: all.
+    pub only: Vec<String>,
+    /// Further files of systems.
+    pub systems: Vec<PathBuf>,
+    /// Words of the command line.
+    pub command: Vec<String>,
+}
+
+/// What a campaign says while it runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress<'a> {
+    /// A system is not measured.
+    Missing(&'a Missing),
+    /// A cell is not measured, since its system cannot do it.
+    Refused(&'a Refusal),
+    /// The machine is not as it was asked for.
+    Place(&'a str),
+    /// A job begins.
+    Job {
+        /// The job.
+        job: &'a Job,
+        /// Round, from 0.
+        round: u32,
+        /// Jobs that are done, and all jobs of all rounds.
+        done: (usize, usize),
+        /// Estimate of the time left; `None` before the first job is done.
+        left: Option<Duration>,
+    },
+    /// A job was disturbed and is repeated.
+    Disturbed(Disturbance),
+    /// A job failed.
+    Failed(&'a str),
+}
+
+/// Runs a campaign. Waits until it is the only one on the machine.
+///
+/// # Errors
+/// The campaign does not fit the systems or the machine, results cannot be written, or a signal asked to stop. A job that fails is a result.
+pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
+    let _alone = wait_until_alone()?;
+    let all = system::systems(&request.systems)?;
+    let campaign = only(&request.campaign, &request.only, &all)?;
+    let (jobs, refusals) = plan::jobs(&campaign, &all)?;
+    let (missing, systems) = present(&jobs);
+    let mut directory = open(request, &campaign, systems, &missing)?;
+    let done = if request.resumes { Results::read(&request.directory)?.done() } else { BTreeSet::new() };
+    missing.iter().for_each(|missing| say(Progress::Missing(missing)));
+    refusals.iter().for_each(|refusal| say(Progress::Refused(refusal)));
+    let place = Place::make(&campaign.site)?;
+    if let Some(why) = &place.missing {
+        say(Progress::Place(why));
+    }
+    let jobs =
+        jobs.into_iter().filter(|job| !missing.iter().any(|missing| missing.system == job.system.name)).collect();
+    let mut driver = Driver {
+        campaign: &campaign,
+        jobs,
+        place,
+        cpus: cpus(),
+        keeps_raw: request.keeps_raw,
+        took: BTreeMap::new(),
+        failures: BTreeMap::new(),
+        domain: 0,
+        left: 0,
+    };
+    driver.rounds(&done, &mut directory, say)
+}
+
+/// The campaign with the systems that are asked for alone.
+fn only(campaign: &Campaign, names: &[String], systems: &[System]) -> Result<Campaign> {
+    let mut campaign = campaign.clone();
+    if names.is_empty() {
+        return Ok(campaign);
+    }
+    let wanted: Vec<&str> = system::selected(names, systems)?.iter().map(|system| system.name.as_str()).collect();
+    for workload in &mut campaign.workloads {
+        let selected = system::selected(&workload.systems, systems)?;
+        let kept = selected.iter().map(|system| system.name.as_str()).filter(|name| wanted.contains(name));
+        workload.systems = kept.map(ToOwned::to_owned).collect();
+    }
+    campaign.workloads.retain(|workload| !workload.systems.is_empty());
+    if campaign.workloads.is_empty() {
+        return Err(Error::Usage(format!("no workload has {}", names.join(", "))));
+    }
+    Ok(campaign)
+}
+
+/// Systems of the jobs without an agent, and those with one, each once.
+fn present(jobs: &[Job]) -> (Vec<Missing>, Vec<System>) {
+    let (mut missing, mut systems): (Vec<Missing>, Vec<System>) = (Vec::new(), Vec::new());
+    for Job { system, .. } in jobs {
+        let is_known = systems.iter().any(|one| one.name == system.name);
+        if is_known || missing.iter().any(|one| one.system == system.name) {
+            continue;
+        }
+        let agents = [Some(system.agent()), system.broker_agent()];
+        let why = agents.into_iter().flatten().find_map(|agent| match agent {
+            Agent::Missing(why) => Some(why),
+            Agent::Program { .. } => None,
+        });
+        match why {
+            Some(why) => missing.push(Missing { system: system.name.clone(), why }),
+            None => systems.push(system.clone()),
+        }
+    }
+    (missing, systems)
+}
+
+fn open(request: &Request, campaign: &Campaign, systems: Vec<System>, missing: &[Missing]) -> Result<Directory> {
+    let header = Header {
+        campaign: campaign.clone(),
+        length: request.length,
+        systems,
+        missing: missing.to_vec(),
+        build: environment::build(),
+        command: request.command.clone(),
+    };
+    if !request.resumes {
+        return Directory::create(&request.directory, &header, &environment::capture());
+    }
+    let before = Results::read(&request.directory)?.header;
+    if before.build != header.build {
+        let text = format!("the results are of {}, and this is {}", before.build, header.build);
+        return Err(Error::Usage(format!("{}: {text}; one build measures a campaign", request.directory.display())));
+    }
+    if before.campaign != header.campaign {
+        let text = "the results are of another campaign, length or choice of systems";
+        return Err(Error::Usage(format!("{}: {text}", request.directory.display())));
+    }
+    Directory::open(&request.directory)
+}
+
+/// The first two processors, or the only one twice.
+fn cpus() -> [usize; 2] {
+    [0, available_cpus().saturating_sub(1).min(1)]
+}
+
+struct Driver<'a> {
+    campaign: &'a Campaign,
+    jobs: Vec<Job>,
+    place: Place,
+    cpus: [usize; 2],
+    keeps_raw: bool,
+    /// What each job took last.
+    took: BTreeMap<usize, Duration>,
+    failures: BTreeMap<usize, Vec<String>>,
+    domain: u32,
+    left: usize,
+}
+
+impl Driver<'_> {
+    fn rounds(
+        &mut self,
+        done: &BTreeSet<(super::cell::Cell, u32)>,
+        directory: &mut Directory,
+        say: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<()> {
+        let is_done = |job: &Job, round: u32| job.cells.iter().all(|cell| done.contains(&(cell.clone(), round)));
+        let total = self.jobs.len() * self.campaign.rounds as usize;
+        self.left =
+            (0..self.campaign.rounds).map(|round| self.jobs.iter().filter(|job| !is_done(job, round)).count()).sum();
+        for round in 0..self.campaign.rounds {
+            let order = plan::order(self.jobs.len(), self.campaign.seed, round);
+            for (turn, at) in (0..).zip(order) {
+                let job = self.jobs[at].clone();
+                if is_done(&job, round) {
+                    continue;
+                }
+                if stopped() {
+                    return Err(Error::Stopped);
+                }
+                let left = self.time_left();
+                say(Progress::Job { job: &job, round, done: (total - self.left, total), left });
+                let started = monotonic_ns();
+                let measurements = self.job(&job, at, (round, turn), directory, say)?;
+                directory.append(&measurements)?;
+                self.took.insert(at, Duration::from_nanos(monotonic_ns() - started));
+                self.left -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Jobs that are left take what they took on average.
+    fn time_left(&self) -> Option<Duration> {
+        let count = u32::try_from(self.took.len()).ok().filter(|count| *count > 0)?; // tidy-allow(dropped-cause): never so many
+        let mean = self.took.values().sum::<Duration>() / count;
+        Some(mean * u32::try_from(self.left).unwrap_or(u32::MAX))
+    }
+
+    /// One job in one round, with its repetitions.
+    fn job(
+        &mut self,
+        job: &Job,
+        at: usize,
+        (round, turn): (u32, u32),
+        directory: &Directory,
+        say: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Vec<Measurement>> {
+        let started_at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let earlier = self.failures.get(&at).filter(|failures| failures.len() >= FAILURES_MAX);
+        let mut disturbance = Disturbance::default();
+        let report = match earlier.and_then(|failures| failures.last()) {
+            Some(why) => Err(format!("left out after {FAILURES_MAX} failures: {why}")),
+            None => self.tries(job, &mut disturbance, say)?,
+        };
+        let measurement =
+            |cell, commands, outcome| Measurement { cell, round, turn, at: started_at, disturbance, commands, outcome };
+        let report = match report {
+            Ok(report) => report,
+            Err(why) => {
+                say(Progress::Failed(&why));
+                self.failures.entry(at).or_default().push(why.clone());
+                let failed = |cell: &super::cell::Cell| {
+                    measurement(cell.clone(), Vec::new(), Outcome::Failed { why: why.clone() })
+                };
+                return Ok(job.cells.iter().map(failed).collect());
+            }
+        };
+        let mut measurements = Vec::new();
+        for mut found in report.found {
+            if let (true, Some(latency)) = (self.keeps_raw, &mut found.measured.latency) {
+                latency.raw = Some(directory.write_raw(&found.cell, round, &found.times_ns)?);
+            }
+            let outcome = Outcome::Measured(Box::new(found.measured));
+            measurements.push(measurement(found.cell, report.commands.clone(), outcome));
+        }
+        Ok(measurements)
+    }
+
+    /// Measures until the machine was quiet, or as often as the campaign allows. The inner error is a result: the job failed.
+    fn tries(
+        &mut self,
+        job: &Job,
+        disturbance: &mut Disturbance,
+        say: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<std::result::Result<Report, String>> {
+        loop {
+            let before = Times::now()?;
+            let own = own_cpu_seconds();
+            let measured = self.once(job);
+            let after = Times::now()?;
+            let span = after.since(&before);
+            disturbance.tries += 1;
+            disturbance.foreign = span.share((span.busy_seconds - (own_cpu_seconds() - own)).max(0.0));
+            disturbance.steal = span.share(span.stolen_seconds);
+            disturbance.load = load();
+            disturbance.disturbed = disturbance.foreign.max(disturbance.steal) > self.campaign.foreign_max;
+            match measured {
+                Err(Error::Stopped) => return Err(Error::Stopped),
+                _ if stopped() => return Err(Error::Stopped),
+                Err(why) => {
+                    std::thread::sleep(PAUSE_AFTER_FAILURE);
+                    let why = if let Error::Agent { what, .. } = why { what } else { why.to_string() };
+                    return Ok(Err(why));
+                }
+                Ok(report) if !disturbance.disturbed || disturbance.tries >= self.campaign.tries => {
+                    return Ok(Ok(report));
+                }
+                Ok(_) => say(Progress::Disturbed(*disturbance)),
+            }
+        }
+    }
+
+    fn once(&mut self, job: &Job) -> Result<Report> {
+        self.domain = (self.domain + 2) % DOMAINS.1;
+        let starter = Starter {
+            place: &self.place,
+            cpus: self.cpus,
+            domain: DOMAINS.0 + self.domain,
+            out: std::env::temp_dir().join(format!("takt-bench-{}.bin", std::process::id())),
+        };
+        starter.measure(job, &self.campaign.workloads[job.workload])
+    }
+}
+
+/// CPU time of this process and of its children that have ended.
+fn own_cpu_seconds() -> f64 {
+    Usage::now().cpu_seconds + Usage::of_children().cpu_seconds
+}
+
+/// Load average of one minute; 0 if the kernel does not tell.
+fn load() -> f64 {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0.0)
+}
+
+/// Name of a results directory below `parent`: the campaign, and the time as seconds since 1970.
+#[must_use]
+pub fn directory_name(parent: &Path, campaign: &Campaign) -> PathBuf {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    parent.join(format!("{}-{seconds}", campaign.name))
+}
