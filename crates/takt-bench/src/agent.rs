@@ -54,7 +54,8 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
     match role {
         "info" => lines.say(&json!({
             "ev": "info", "peer": PEER, "version": env!("CARGO_PKG_VERSION"),
-            "transports": options::TRANSPORTS.join(","), "notifies": "listener,waitset,poll", "fixed_size": false,
+            "transports": options::TRANSPORTS.join(","), "notifies": "listener,waitset,poll", "types": "octets,complex",
+            "fixed_size": false,
         })),
         "ping" => roles::ping(&options, lines),
         "pong" => roles::pong(&options, lines),
@@ -111,7 +112,7 @@ mod tests {
             let mut pong = echo.open(Some("Pong"), Some("Ping")).unwrap();
             is_open.send(()).unwrap();
             let sum = 30 + 30;
-            crate::workload::pong::run(&mut *pong, true, &mut |o| o.echoed >= sum).unwrap()
+            crate::workload::pong::run(&mut *pong, true, false, &mut |o| o.echoed >= sum).unwrap()
         });
         opened.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
         let out_key = format!("out={}", out.display());

@@ -3,18 +3,21 @@
 //! Under the Inline runtime the calling thread does everything, and waiting for a sample is driving the
 //! participant. Under the Shared runtime the participant has its receive thread, and this one only waits.
 
+use crate::complex::Complex;
 use crate::error::{Error, Result};
 use crate::link::{Handler, Idle, Link, Matched, Notify};
 use crate::machine::monotonic_ns;
-use crate::payload::{Blob, MARKS_LEN};
+use crate::payload::{Blob, Form, MARKS_LEN};
 use crate::signal::stopped;
-use crate::spec::{History, LinkSpec, Runtime, Transport};
+use crate::spec::{History, LinkSpec, Runtime, Touch, Transport};
 use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use takt::qos::{self, DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
 use takt::status::LatencyExceededStatus;
-use takt::{BatchError, DataReader, DataReaderListener, DataWriter, DomainParticipant, Sample, Selector, WaitSet};
+use takt::{
+    BatchError, DataReader, DataReaderListener, DataWriter, DomainParticipant, Sample, Selector, TypeSupport, WaitSet,
+};
 
 /// Longest time that a reliable `write` waits for room.
 const BLOCKING_TIME_MAX: Duration = Duration::from_secs(10);
@@ -26,14 +29,98 @@ const HISTORY_SAMPLES: (usize, usize) = (8, 4096);
 const SAMPLES_PER_TAKE: usize = 64;
 /// Length of the count before the octets of a serialised sample.
 const COUNT_LEN: usize = 4;
+const CACHE_LINE_LEN: usize = 64;
+/// Octets of a lent sample that are read at once.
+const READ_LEN: usize = 4096;
 /// Looks at the reader between two looks at the clock.
 const POLLS_PER_CLOCK: u32 = 64;
 
+/// A type that carries a payload.
+pub trait Carrier: TypeSupport + Clone {
+    /// The payload as a value of the type. `kept` is the value of the last call, with the same size of the payload.
+    fn carry<'a>(payload: &'a Blob, kept: &'a mut Self) -> &'a Self;
+
+    /// Writes payloads at once. How many there was room for.
+    ///
+    /// # Errors
+    /// Anything but a lack of room.
+    fn write_batch(writer: &DataWriter<Self>, payloads: &[Blob], kept: &mut Self) -> Result<usize>;
+
+    /// The payload of a value that was received.
+    fn payload<'a>(&'a self, room: &'a mut Blob) -> &'a Blob;
+
+    /// Takes a value, and moves its payload into `payload`. Whether it has data; `None`: there is none.
+    ///
+    /// # Errors
+    /// The reader failed.
+    fn take(reader: &DataReader<Self>, room: &mut Self, payload: &mut Blob) -> Result<Option<bool>>;
+}
+
+impl Carrier for Blob {
+    fn carry<'a>(payload: &'a Blob, _kept: &'a mut Self) -> &'a Self {
+        payload
+    }
+
+    fn write_batch(writer: &DataWriter<Self>, payloads: &[Blob], _kept: &mut Self) -> Result<usize> {
+        match writer.write_batch(payloads) {
+            Ok(written) => Ok(written),
+            Err(BatchError { written, error: takt::Error::Timeout { .. } | takt::Error::OutOfResources { .. } }) => {
+                Ok(written)
+            }
+            Err(stopped) => Err(stopped.error.into()),
+        }
+    }
+
+    fn payload<'a>(&'a self, _room: &'a mut Blob) -> &'a Blob {
+        self
+    }
+
+    fn take(reader: &DataReader<Self>, _room: &mut Self, payload: &mut Blob) -> Result<Option<bool>> {
+        Ok(reader.take_next_sample(payload)?.map(|info| info.valid_data))
+    }
+}
+
+impl Carrier for Complex {
+    fn carry<'a>(payload: &'a Blob, kept: &'a mut Self) -> &'a Self {
+        if kept.size() != payload.data.len() {
+            *kept = Self::filled(payload.data.len());
+        }
+        kept.set_sequence(payload.marks().map_or(0, |(sequence, _)| sequence));
+        kept
+    }
+
+    fn write_batch(writer: &DataWriter<Self>, payloads: &[Blob], kept: &mut Self) -> Result<usize> {
+        for (written, payload) in payloads.iter().enumerate() {
+            if !write(writer, payload, kept, None)? {
+                return Ok(written);
+            }
+        }
+        Ok(payloads.len())
+    }
+
+    fn payload<'a>(&'a self, room: &'a mut Blob) -> &'a Blob {
+        if room.data.len() != self.size() {
+            *room = Blob::filled(self.size());
+        }
+        room.mark(self.sequence(), 0);
+        room
+    }
+
+    fn take(reader: &DataReader<Self>, room: &mut Self, payload: &mut Blob) -> Result<Option<bool>> {
+        let info = reader.take_next_sample(room)?;
+        room.payload(payload);
+        Ok(info.map(|info| info.valid_data))
+    }
+}
+
 /// One Takt participant.
-pub struct DdsLink {
+pub struct DdsLink<T: Carrier> {
     participant: DomainParticipant,
-    writer: Option<DataWriter<Blob>>,
-    reader: Option<DataReader<Blob>>,
+    writer: Option<DataWriter<T>>,
+    reader: Option<DataReader<T>>,
+    /// The value that was written last, and the one that was received last.
+    kept: [T; 2],
+    touch: Touch,
     waitset: Option<WaitSet>,
     runtime: Runtime,
     batch: usize,
@@ -44,7 +131,7 @@ pub struct DdsLink {
 /// The first failure inside a listener, which has nobody to return it to.
 type Failure = Arc<Mutex<Option<Error>>>;
 
-impl DdsLink {
+impl<T: Carrier> DdsLink<T> {
     /// Makes the participant and its endpoints.
     ///
     /// # Errors
@@ -60,6 +147,9 @@ impl DdsLink {
         }
         if let Transport::Named(transports) = &spec.transport {
             builder = builder.user_data_transports([transports.as_str()]);
+        }
+        if let Some(readers) = spec.multicast_readers_min {
+            builder = builder.multicast_readers_min(readers);
         }
         if let Some(plan) = &spec.timing_plan {
             builder = builder.timing_plan(plan.clone());
@@ -81,7 +171,7 @@ impl DdsLink {
         let _ = write!(io::stderr(), "{}", participant.transport_report());
         let writer = match write_topic {
             Some(name) => {
-                let topic = participant.create_topic::<Blob>(name, TopicQos::default())?;
+                let topic = participant.create_topic::<T>(name, TopicQos::default())?;
                 let publisher = participant.create_publisher(PublisherQos::default())?;
                 Some(publisher.create_datawriter(&topic, writer_qos(spec))?)
             }
@@ -89,7 +179,7 @@ impl DdsLink {
         };
         let reader = match read_topic {
             Some(name) => {
-                let topic = participant.create_topic::<Blob>(name, TopicQos::default())?;
+                let topic = participant.create_topic::<T>(name, TopicQos::default())?;
                 let subscriber = participant.create_subscriber(SubscriberQos::default())?;
                 Some(subscriber.create_datareader(&topic, reader_qos(spec))?)
             }
@@ -106,14 +196,24 @@ impl DdsLink {
         if let Some(reader) = reader.as_ref().filter(|_| spec.loan) {
             reader.borrow_samples(true)?;
         }
+        if spec.loan && spec.form != Form::Octets {
+            return Err(Error::Usage("complex samples are not lent: loan=0".into()));
+        }
         let (runtime, loan, batch) = (spec.runtime, spec.loan, spec.batch.max(1));
-        Ok(Self { participant, writer, reader, waitset, runtime, loan, batch, failure: Failure::default() })
+        let kept = [T::default(), T::default()];
+        let (touch, failure) = (spec.touch, Failure::default());
+        Ok(Self { participant, writer, reader, kept, touch, waitset, runtime, loan, batch, failure })
     }
 
     /// Takes one valid sample if there is one.
-    fn take(&self, sample: &mut Blob) -> Result<bool> {
+    fn take(&mut self, sample: &mut Blob) -> Result<bool> {
         let reader = self.reader.as_ref().ok_or_else(no_reader)?;
-        while let Some(valid_data) = take_next(reader, sample, self.loan)? {
+        let room = &mut self.kept[1];
+        let mut next = || match self.loan {
+            true => take_loaned(reader, sample, self.touch),
+            false => T::take(reader, room, sample),
+        };
+        while let Some(valid_data) = next()? {
             if valid_data {
                 return Ok(true);
             }
@@ -133,21 +233,15 @@ impl DdsLink {
     }
 }
 
-impl Link for DdsLink {
+impl<T: Carrier> Link for DdsLink<T> {
     fn write(&mut self, sample: &Blob) -> Result<bool> {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
-        write(writer, sample, self.loan)
+        write(writer, sample, &mut self.kept[0], self.loan.then_some(self.touch))
     }
 
     fn write_batch(&mut self, samples: &[Blob]) -> Result<usize> {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
-        match writer.write_batch(samples) {
-            Ok(written) => Ok(written),
-            Err(BatchError { written, error: takt::Error::Timeout { .. } | takt::Error::OutOfResources { .. } }) => {
-                Ok(written)
-            }
-            Err(stopped) => Err(stopped.error.into()),
-        }
+        T::write_batch(writer, samples, &mut self.kept[0])
     }
 
     fn receive(&mut self, sample: &mut Blob, timeout: Duration) -> Result<bool> {
@@ -199,7 +293,9 @@ impl Link for DdsLink {
         reader.set_listener(Box::new(Listener {
             writer: self.writer.clone(),
             places: (0..self.batch.max(SAMPLES_PER_TAKE)).map(|_| Sample::default()).collect(),
-            lent: self.loan.then(Blob::default),
+            kept: T::default(),
+            room: Blob::default(),
+            loan: self.loan.then_some(self.touch),
             handler,
             failure: Arc::clone(&self.failure),
         }))?;
@@ -227,19 +323,26 @@ impl Link for DdsLink {
 }
 
 /// Hands every sample to the workload.
-struct Listener {
-    writer: Option<DataWriter<Blob>>,
+struct Listener<T: Carrier> {
+    writer: Option<DataWriter<T>>,
     /// Room for the samples that are taken at once.
-    places: Vec<Sample<Blob>>,
-    /// What is lent, one by one; `None`: nothing is.
-    lent: Option<Blob>,
+    places: Vec<Sample<T>>,
+    /// The value that was written last.
+    kept: T,
+    /// The payload that was received last.
+    room: Blob,
+    /// Samples are lent, one by one, and so much of each is read and written.
+    loan: Option<Touch>,
     handler: Handler,
     failure: Failure,
 }
 
-impl DataReaderListener<Blob> for Listener {
-    fn on_data_available(&mut self, reader: &DataReader<Blob>) {
-        let result = if self.lent.is_some() { self.borrow(reader) } else { self.take(reader) };
+impl<T: Carrier> DataReaderListener<T> for Listener<T> {
+    fn on_data_available(&mut self, reader: &DataReader<T>) {
+        let result = match self.loan {
+            Some(touch) => self.borrow(reader, touch),
+            None => self.take(reader),
+        };
         if let Err(error) = result {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
             failure.get_or_insert(error);
@@ -247,38 +350,36 @@ impl DataReaderListener<Blob> for Listener {
     }
 }
 
-impl Listener {
-    fn take(&mut self, reader: &DataReader<Blob>) -> Result<()> {
+impl<T: Carrier> Listener<T> {
+    fn take(&mut self, reader: &DataReader<T>) -> Result<()> {
+        let Self { writer, places, kept, room, handler, .. } = self;
         loop {
-            let room = self.places.len();
-            let samples = reader.take_batch(&mut self.places)?;
-            let writer = self.writer.as_ref();
-            for sample in samples.iter().filter_map(|sample| sample.data.as_ref()) {
-                (self.handler)(sample, &mut |sample| write(writer.ok_or_else(no_writer)?, sample, false));
+            let samples = reader.take_batch(places)?;
+            let count = samples.len();
+            for value in samples.iter().filter_map(|sample| sample.data.as_ref()) {
+                let payload = value.payload(room);
+                handler(payload, &mut |answer| write(writer.as_ref().ok_or_else(no_writer)?, answer, kept, None));
             }
-            if samples.len() < room {
+            if count < places.len() {
                 return Ok(());
             }
         }
     }
 
-    fn borrow(&mut self, reader: &DataReader<Blob>) -> Result<()> {
-        let Some(lent) = &mut self.lent else { return Ok(()) };
-        let writer = self.writer.as_ref();
-        while let Some(has_data) = take_next(reader, lent, true)? {
+    fn borrow(&mut self, reader: &DataReader<T>, touch: Touch) -> Result<()> {
+        let Self { writer, kept, room, handler, .. } = self;
+        while let Some(has_data) = take_loaned(reader, room, touch)? {
             if has_data {
-                (self.handler)(lent, &mut |sample| write(writer.ok_or_else(no_writer)?, sample, true));
+                let writer = || writer.as_ref().ok_or_else(no_writer);
+                handler(room, &mut |answer| write(writer()?, answer, kept, Some(touch)));
             }
         }
         Ok(())
     }
 }
 
-/// Takes a sample, and says whether it has data. Of one that is lent only the marks are copied.
-fn take_next(reader: &DataReader<Blob>, sample: &mut Blob, loan: bool) -> Result<Option<bool>> {
-    if !loan {
-        return Ok(reader.take_next_sample(sample)?.map(|info| info.valid_data));
-    }
+/// Takes a sample that is lent, and says whether it has data. Its marks are copied, and as much as `touch` says is read.
+fn take_loaned<T: Carrier>(reader: &DataReader<T>, payload: &mut Blob, touch: Touch) -> Result<Option<bool>> {
     let Some(loaned) = reader.take_loaned()? else { return Ok(None) };
     let mut count = [0; COUNT_LEN];
     let has_count = loaned.info.valid_data && loaned.read_at(0, &mut count) == COUNT_LEN;
@@ -286,23 +387,52 @@ fn take_next(reader: &DataReader<Blob>, sample: &mut Blob, loan: bool) -> Result
     if !has_count || len > loaned.len() - COUNT_LEN {
         return Ok(Some(false));
     }
-    sample.data.resize(len, 0);
+    payload.data.resize(len, 0);
     let marks = len.min(MARKS_LEN);
-    loaned.read_at(COUNT_LEN, &mut sample.data[..marks]);
+    loaned.read_at(COUNT_LEN, &mut payload.data[..marks]);
+    match touch {
+        Touch::Marks => {}
+        Touch::Lines => {
+            let mut octet = [0];
+            for offset in (0..len).step_by(CACHE_LINE_LEN) {
+                loaned.read_at(COUNT_LEN + offset, &mut octet);
+                std::hint::black_box(octet);
+            }
+        }
+        Touch::All => {
+            let mut octets = [0; READ_LEN];
+            for offset in (0..len).step_by(READ_LEN) {
+                let part = &mut octets[..READ_LEN.min(len - offset)];
+                loaned.read_at(COUNT_LEN + offset, part);
+                std::hint::black_box(part);
+            }
+        }
+    }
     Ok(Some(loaned.is_intact()))
 }
 
-/// Writes the count and the marks of a sample where they are lent from.
-fn write_loaned(writer: &DataWriter<Blob>, sample: &Blob) -> takt::Result<()> {
-    let mut loan = writer.loan(COUNT_LEN + sample.data.len())?;
-    let marks = sample.data.len().min(MARKS_LEN);
-    loan[..COUNT_LEN].copy_from_slice(&(sample.data.len() as u32).to_le_bytes());
-    loan[COUNT_LEN..][..marks].copy_from_slice(&sample.data[..marks]);
+/// Writes the count, the marks and as much of a payload as `touch` says where it is lent from.
+fn write_loaned<T: Carrier>(writer: &DataWriter<T>, payload: &Blob, touch: Touch) -> takt::Result<()> {
+    let len = payload.data.len();
+    let mut loan = writer.loan(COUNT_LEN + len)?;
+    loan[..COUNT_LEN].copy_from_slice(&(len as u32).to_le_bytes());
+    let written = if touch == Touch::All { len } else { len.min(MARKS_LEN) };
+    loan[COUNT_LEN..][..written].copy_from_slice(&payload.data[..written]);
+    if touch == Touch::Lines {
+        for offset in (0..len).step_by(CACHE_LINE_LEN) {
+            loan[COUNT_LEN + offset] = payload.data[offset];
+        }
+    }
     writer.write_loaned(loan)
 }
 
-fn write(writer: &DataWriter<Blob>, sample: &Blob, loan: bool) -> Result<bool> {
-    match if loan { write_loaned(writer, sample) } else { writer.write(sample) } {
+/// Writes a payload; with `loan` where it is lent from.
+fn write<T: Carrier>(writer: &DataWriter<T>, payload: &Blob, kept: &mut T, loan: Option<Touch>) -> Result<bool> {
+    let written = match loan {
+        Some(touch) => write_loaned(writer, payload, touch),
+        None => writer.write(T::carry(payload, kept)),
+    };
+    match written {
         Ok(()) => Ok(true),
         Err(takt::Error::Timeout { .. } | takt::Error::OutOfResources { .. }) => Ok(false),
         Err(error) => Err(error.into()),

@@ -14,6 +14,7 @@
 pub mod agent;
 pub mod campaign;
 pub mod clock;
+pub mod complex;
 pub mod dds;
 pub mod duo;
 pub mod error;

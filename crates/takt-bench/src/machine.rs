@@ -72,6 +72,8 @@ pub struct Memory {
     pub resident_kib: u64,
     /// Most ever resident (`VmHWM`).
     pub peak_kib: u64,
+    /// Resident, and of this process alone (`Private_Clean` and `Private_Dirty` of `/proc/self/smaps_rollup`).
+    pub private_kib: u64,
 }
 
 impl Memory {
@@ -82,7 +84,13 @@ impl Memory {
     pub fn now() -> Result<Self> {
         let path = "/proc/self/status";
         let status = std::fs::read_to_string(path).map_err(|e| Error::os(path, e))?;
-        Ok(Self { resident_kib: status_field(&status, "VmRSS:"), peak_kib: status_field(&status, "VmHWM:") })
+        let path = "/proc/self/smaps_rollup";
+        let maps = std::fs::read_to_string(path).map_err(|e| Error::os(path, e))?;
+        Ok(Self {
+            resident_kib: status_field(&status, "VmRSS:"),
+            peak_kib: status_field(&status, "VmHWM:"),
+            private_kib: status_field(&maps, "Private_Clean:") + status_field(&maps, "Private_Dirty:"),
+        })
     }
 }
 
@@ -95,7 +103,7 @@ pub fn give_back_what_is_freed() {
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM) };
 }
 
-/// The number after `name` in the text of `/proc/self/status`; 0 if there is none.
+/// The number after `name` in the text of a file of `/proc/self`; 0 if there is none.
 fn status_field(status: &str, name: &str) -> u64 {
     status
         .lines()
@@ -291,6 +299,7 @@ mod tests {
     fn this_process_has_memory_and_a_clock_that_goes_forward() {
         let memory = Memory::now().unwrap();
         assert!(memory.resident_kib > 0 && memory.peak_kib >= memory.resident_kib);
+        assert!(memory.private_kib > 0 && memory.private_kib <= memory.peak_kib);
         let first = monotonic_ns();
         assert!(monotonic_ns() >= first && first > 0);
     }

@@ -3,12 +3,28 @@
 //! `struct Blob { sequence<octet> data; }`, final, type name `Blob`. The data begins with a u64
 //! sequence number and the u64 `CLOCK_MONOTONIC` time of the send in ns, both in the byte order of
 //! the machine (both sides have the same), and goes on with filler: every second byte pseudo-random,
-//! so that nothing can compress it and nothing sends it for free.
+//! so that nothing can compress it and nothing sends it for free. A payload of 4 to 15 octets begins with a u32
+//! sequence number alone.
 
+use serde::Serialize;
 use takt::DdsType;
 
-/// Bytes that the marks take: no payload is smaller.
+/// The type that carries the payload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// [`Blob`].
+    #[default]
+    Octets,
+    /// [`Complex`](crate::complex::Complex).
+    Complex,
+}
+
+/// Bytes that the marks take.
 pub const MARKS_LEN: usize = 16;
+
+/// Bytes of the sequence number of a payload that has no room for the marks: no payload is smaller.
+pub const SEQUENCE_LEN: usize = 4;
 
 /// Sequence number of the samples that end a stream.
 pub const END_OF_STREAM: u64 = u64::MAX;
@@ -22,11 +38,11 @@ pub struct Blob {
 }
 
 impl Blob {
-    /// A sample with `size` bytes of data, at least [`MARKS_LEN`], marks still zero.
+    /// A sample with `size` bytes of data, at least [`SEQUENCE_LEN`], marks still zero.
     #[must_use]
     pub fn filled(size: usize) -> Self {
         let mut state = 0x2545_f491_u32;
-        let mut data: Vec<u8> = (0..size.max(MARKS_LEN))
+        let mut data: Vec<u8> = (0..size.max(SEQUENCE_LEN))
             .map(|index| {
                 // xorshift32
                 state ^= state << 13;
@@ -35,19 +51,28 @@ impl Blob {
                 if index % 2 == 1 { state as u8 } else { 0xa5 }
             })
             .collect();
-        data[..MARKS_LEN].fill(0);
+        let marks = data.len().min(MARKS_LEN);
+        data[..marks].fill(0);
         Self { data }
     }
 
-    /// Writes the marks.
+    /// Writes the marks; those that there is room for.
     pub fn mark(&mut self, sequence: u64, sent_at_ns: u64) {
+        if self.data.len() < MARKS_LEN {
+            self.data[..SEQUENCE_LEN].copy_from_slice(&(sequence as u32).to_ne_bytes());
+            return;
+        }
         self.data[..8].copy_from_slice(&sequence.to_ne_bytes());
         self.data[8..MARKS_LEN].copy_from_slice(&sent_at_ns.to_ne_bytes());
     }
 
-    /// Sequence number and time of the send in ns; `None` if the data is too short to hold them.
+    /// Sequence number and time of the send in ns, which is 0 in a payload without room for it; `None` if the data has no sequence number.
     #[must_use]
     pub fn marks(&self) -> Option<(u64, u64)> {
+        if self.data.len() < MARKS_LEN {
+            let (sequence, _) = self.data.split_first_chunk::<SEQUENCE_LEN>()?;
+            return Some((u32::from_ne_bytes(*sequence).into(), 0));
+        }
         let (sequence, rest) = self.data.split_first_chunk::<8>()?;
         let (sent_at_ns, _) = rest.split_first_chunk::<8>()?;
         Some((u64::from_ne_bytes(*sequence), u64::from_ne_bytes(*sent_at_ns)))
@@ -68,12 +93,16 @@ mod tests {
     }
 
     #[test]
-    fn a_short_payload_has_no_marks() {
-        for len in 0..MARKS_LEN {
-            let blob = Blob { data: vec![1; len] };
-            assert_eq!(blob.marks(), None, "{len} bytes");
+    fn short_payload_has_a_sequence_number_alone() {
+        for len in 0..SEQUENCE_LEN {
+            assert_eq!(Blob { data: vec![1; len] }.marks(), None, "{len} bytes");
         }
-        assert_eq!(Blob::filled(0).data.len(), MARKS_LEN);
+        for len in SEQUENCE_LEN..MARKS_LEN {
+            let mut blob = Blob::filled(len);
+            blob.mark(7, 9);
+            assert_eq!((blob.marks(), blob.data.len()), (Some((7, 0)), len));
+        }
+        assert_eq!(Blob::filled(0).data.len(), SEQUENCE_LEN);
     }
 
     #[test]

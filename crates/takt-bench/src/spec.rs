@@ -1,9 +1,11 @@
 //! What a link is to be made of. Part of every report, so that a figure says how it came about.
 
+use crate::complex::Complex;
 use crate::dds::DdsLink;
 use crate::error::{Error, Result};
 use crate::link::{Idle, Link, Notify};
 use crate::machine::interface_ipv4;
+use crate::payload::{Blob, Form};
 use crate::raw_shm::RawShm;
 use crate::raw_udp::RawUdp;
 use crate::rest::Resting;
@@ -55,6 +57,19 @@ pub enum History {
     KeepAll,
     /// The last so many samples.
     KeepLast(u32),
+}
+
+/// How much of a sample a program writes and reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Touch {
+    /// The marks.
+    #[default]
+    Marks,
+    /// One octet of each cache line.
+    Lines,
+    /// Each octet.
+    All,
 }
 
 /// What a participant is called unless something else is said.
@@ -116,6 +131,12 @@ pub struct LinkSpec {
     pub history: History,
     /// LATENCY_BUDGET of both sides: so long a sample may wait at the writer for others to share a datagram with.
     pub latency_budget: Duration,
+    /// The type that carries the payload.
+    pub form: Form,
+    /// From how many readers on samples go to a multicast group; `None`: what Takt does by default.
+    pub multicast_readers_min: Option<usize>,
+    /// Of a sample that is lent, how much is written and read.
+    pub touch: Touch,
     /// Biggest payload that will be written, bytes.
     pub size_max: usize,
     /// Samples that a stream writes with one call; 1: each alone. A listener takes as many at once, or 64.
@@ -142,6 +163,9 @@ impl Default for LinkSpec {
             reliable: true,
             history: History::default(),
             latency_budget: Duration::ZERO,
+            form: Form::default(),
+            multicast_readers_min: None,
+            touch: Touch::default(),
             size_max: 64,
             batch: 1,
             loan: false,
@@ -161,8 +185,14 @@ impl LinkSpec {
 
     fn open_restless(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
         match &self.transport {
+            Transport::Udp | Transport::Shm | Transport::Named(_) => match self.form {
+                Form::Octets => Ok(Box::new(DdsLink::<Blob>::new(self, write, read)?)),
+                Form::Complex => Ok(Box::new(DdsLink::<Complex>::new(self, write, read)?)),
+            },
+            _ if self.form == Form::Complex => {
+                Err(Error::Usage("plain datagrams and plain memory have no complex type: type=octets".into()))
+            }
             Transport::RawNamed(name) => Ok(Box::new(RawWire::new(self, name, write.is_some(), read.is_some())?)),
-            Transport::Udp | Transport::Shm | Transport::Named(_) => Ok(Box::new(DdsLink::new(self, write, read)?)),
             Transport::RawShm => Ok(Box::new(RawShm::new(self.domain, self.idle, write, read)?)),
             Transport::RawUdp => {
                 if self.size_max > crate::raw_udp::DATAGRAM_LEN_MAX {

@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::link::{Idle, Notify};
 use crate::machine::interface_ipv4;
-use crate::payload::MARKS_LEN;
-use crate::spec::{History, LinkSpec, Runtime, Transport};
+use crate::payload::{Form, MARKS_LEN, SEQUENCE_LEN};
+use crate::spec::{History, LinkSpec, Runtime, Touch, Transport};
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -55,8 +55,8 @@ pub struct Options {
     pub peers: usize,
     /// Which of several this one is.
     pub id: usize,
-    /// Read every cache line of a sample.
-    pub touch: bool,
+    /// A pong is a sequence number alone.
+    pub short_reply: bool,
     /// When the driver started this process, ns of `CLOCK_MONOTONIC`.
     pub started_at_ns: Option<u64>,
     /// File for the round-trip times.
@@ -76,7 +76,7 @@ impl Default for Options {
             rate_hz: None,
             peers: 1,
             id: 0,
-            touch: false,
+            short_reply: false,
             started_at_ns: None,
             out: None,
         }
@@ -156,7 +156,35 @@ impl Options {
             "n" => self.peers = number(key, value)?,
             "id" => self.id = number(key, value)?,
             "batch" => self.link.batch = number::<usize>(key, value)?.clamp(1, BATCH_MAX),
-            "touch" => self.touch = value != "0",
+            "touch" => {
+                self.link.touch = match value {
+                    "0" => Touch::Marks,
+                    "1" => Touch::Lines,
+                    "all" => Touch::All,
+                    _ => return Err(unknown(key, value, "0, 1 or all")),
+                }
+            }
+            "reply" => {
+                self.short_reply = match value {
+                    "whole" => false,
+                    "ack" => true,
+                    _ => return Err(unknown(key, value, "whole or ack")),
+                }
+            }
+            "type" => {
+                self.link.form = match value {
+                    "octets" => Form::Octets,
+                    "complex" => Form::Complex,
+                    _ => return Err(unknown(key, value, "octets or complex")),
+                }
+            }
+            "delivery" => {
+                self.link.multicast_readers_min = match value {
+                    "unicast" => Some(0),
+                    "multicast" => Some(1),
+                    _ => return Err(unknown(key, value, "unicast or multicast; RTPS has no broadcast")),
+                }
+            }
             "t0" => self.started_at_ns = positive(number(key, value)?),
             "out" => self.out = Some(value.into()),
             _ => {}
@@ -222,7 +250,7 @@ fn seconds(key: &str, value: &str) -> Result<Duration> {
 }
 
 fn sizes(key: &str, value: &str) -> Result<Vec<usize>> {
-    value.split(',').map(|size| number(key, size).map(|size: usize| size.max(MARKS_LEN))).collect()
+    value.split(',').map(|size| number(key, size).map(|size: usize| size.max(SEQUENCE_LEN))).collect()
 }
 
 #[cfg(test)]
@@ -243,7 +271,8 @@ mod tests {
         assert_eq!(options.window, Duration::from_secs(2));
         assert_eq!((options.peers, options.id, options.link.domain), (1, 0, 7));
         assert_eq!((options.period, options.rate_hz), (None, None));
-        assert!(options.link.reliable && !options.touch);
+        assert!(options.link.reliable && !options.short_reply);
+        assert_eq!((options.link.touch, options.link.form), (Touch::Marks, Form::Octets));
         assert_eq!((options.link.history, options.link.batch), (History::KeepAll, 1));
         assert_eq!(options.link.notify, Notify::Listener);
         assert_eq!(options.link.transport, Transport::Udp);
@@ -254,12 +283,14 @@ mod tests {
     fn every_key_is_read() {
         let options = parse(
             "transport=spin rel=besteffort hist=16 notify=poll sizes=16,1024 warmup=5 count=6 period_ns=1000 \
-             warm_s=0.25 secs=3 rate=100 n=4 id=2 domain=11 iface=lo touch=1 batch=32 t0=99 out=/x budget_us=250 \
-             mcast=1 addr=10.0.0.1 peer=10.0.0.2 rest=1",
+             warm_s=0.25 secs=3 rate=100 n=4 id=2 domain=11 iface=lo touch=all type=complex reply=ack delivery=multicast batch=32 t0=99 out=/x budget_us=250 \
+             addr=10.0.0.1 peer=10.0.0.2 rest=1",
         )
         .unwrap();
         assert_eq!(options.link.idle, Idle::Spin);
-        assert!(!options.link.reliable && options.touch);
+        assert!(!options.link.reliable && options.short_reply);
+        assert_eq!((options.link.touch, options.link.form), (Touch::All, Form::Complex));
+        assert_eq!(options.link.multicast_readers_min, Some(1));
         assert_eq!(options.link.history, History::KeepLast(16));
         assert_eq!(options.link.latency_budget, Duration::from_micros(250));
         assert_eq!(options.link.notify, Notify::Poll);
@@ -290,8 +321,8 @@ mod tests {
     }
 
     #[test]
-    fn payloads_have_room_for_the_marks() {
-        assert_eq!(parse("size=1").unwrap().sizes, [16]);
+    fn payloads_have_room_for_a_sequence_number() {
+        assert_eq!(parse("size=1").unwrap().sizes, [4]);
     }
 
     #[test]
@@ -304,6 +335,10 @@ mod tests {
             "notify=maybe",
             "rel=yes",
             "hist=some",
+            "touch=2",
+            "reply=no",
+            "type=json",
+            "delivery=broadcast",
             "secs=-1",
             "secs=nan",
             "domain=1.5",

@@ -25,15 +25,14 @@ const STREAM_TAIL: Duration = Duration::from_millis(300);
 const IDLE_STEP: Duration = Duration::from_secs(1);
 /// Time for repairs after the end of a stream.
 const STREAM_LINGER: Duration = Duration::from_secs(1);
+/// Most latencies of a stream that are kept.
+const TIMES_MAX: usize = 1 << 22;
 const ONE_PAIR: Matched = Matched { readers: 1, writers: 1 };
 
 pub(super) fn ping(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let mut link = options.link.open(Some(TOPIC_PING), Some(TOPIC_PONG))?;
     lines.ready()?;
-    let mut out = match &options.out {
-        Some(path) => Some(File::create(path).map_err(|e| Error::os(path.display().to_string(), e))?),
-        None => None,
-    };
+    let mut out = open_times(options)?;
     let mut ping = Ping::new(&mut *link, options.link.wants_listener())?;
     wait_matched(ping.link(), ONE_PAIR, MATCH_LIMIT, MATCH_STEP)?;
     settle(ping.link(), PING_PAUSE)?;
@@ -42,10 +41,11 @@ pub(super) fn ping(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
             break;
         }
         let Options { warmup, count, period, .. } = *options;
-        let outcome = ping.run(ping::Plan { size, warmup, count, period, rests: options.link.rests })?;
+        let Options { short_reply, .. } = *options;
+        let rests = options.link.rests;
+        let outcome = ping.run(ping::Plan { size, warmup, count, period, rests, short_reply })?;
         if let Some(out) = &mut out {
-            let bytes: Vec<u8> = outcome.latencies_ns.iter().flat_map(|ns| ns.to_le_bytes()).collect();
-            out.write_all(&bytes).map_err(|e| Error::os("out", e))?;
+            write_times(out, &outcome.latencies_ns)?;
         }
         let lost = match options.period {
             Some(_) => outcome.counts.lost,
@@ -65,7 +65,19 @@ pub(super) fn pong(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let mut link = options.link.open(Some(TOPIC_PONG), Some(TOPIC_PING))?;
     lines.ready()?;
     let listen = options.link.wants_listener();
-    pong::run(&mut *link, listen, &mut |_| false).map(drop)
+    pong::run(&mut *link, listen, options.short_reply, &mut |_| false).map(drop)
+}
+
+/// The file for times, if there is to be one.
+fn open_times(options: &Options) -> Result<Option<File>> {
+    let Some(path) = &options.out else { return Ok(None) };
+    let file = File::options().create(true).append(true).open(path);
+    file.map(Some).map_err(|e| Error::os(path.display().to_string(), e))
+}
+
+fn write_times(out: &mut File, times_ns: &[u64]) -> Result<()> {
+    let octets: Vec<u8> = times_ns.iter().flat_map(|ns| ns.to_le_bytes()).collect();
+    out.write_all(&octets).map_err(|e| Error::os("out", e))
 }
 
 /// The window of a stream, which the contract gives in seconds.
@@ -75,10 +87,15 @@ fn window(options: &Options) -> Window {
 
 pub(super) fn subscribe(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let mut link = options.link.open(None, Some(TOPIC_DATA))?;
-    let plan = subscribe::Plan { window: window(options), touch: options.touch };
+    let mut out = open_times(options)?;
+    let times_max = if out.is_some() { TIMES_MAX } else { 0 };
+    let plan = subscribe::Plan { window: window(options), touch: options.link.touch, times_max };
     let mut subscription = Subscription::new(&mut *link, plan, options.link.wants_listener(), None)?;
     lines.ready()?;
     let outcome = subscription.run()?;
+    if let Some(out) = &mut out {
+        write_times(out, &outcome.times_ns)?;
+    }
     if outcome.arrivals_total > 0 {
         lines.say(&json!({
             "ev": "result", "role": "sub", "id": options.id, "n": outcome.arrivals, "bytes": outcome.bytes,
@@ -157,5 +174,6 @@ fn rest(options: &Options, link: &mut dyn Link, bare: Memory, lines: &mut Lines<
         "ev": "result", "role": "idle", "cpu_s": used.cpu_seconds,
         "wall_s": (monotonic_ns() - started_ns) as f64 * 1e-9, "nvcsw": used.voluntary_switches,
         "bare_kib": bare.resident_kib, "resident_kib": memory.resident_kib, "peak_kib": memory.peak_kib,
+        "private_kib": memory.private_kib,
     }))
 }

@@ -24,7 +24,7 @@ pub struct System {
     pub name: String,
     /// Name in reports.
     pub title: String,
-    /// Program that follows the agent contract; `takt`: `takt perf agent`.
+    /// Program that follows the agent contract: a name that `make -C lab/peers` builds, a path with a `/`, or `takt`: `takt perf agent`.
     pub program: String,
     /// `key=value` arguments.
     #[serde(default)]
@@ -196,6 +196,11 @@ impl System {
                 Ok(path) => Agent::Program { path, prefix: vec!["perf".into(), "agent".into()] },
                 Err(why) => Agent::Missing(format!("the path of this program is not known: {why}")),
             };
+        }
+        if program.contains('/') {
+            let path = PathBuf::from(program);
+            let missing = || Agent::Missing(format!("{program} is not there"));
+            return if path.is_file() { Agent::Program { path, prefix: Vec::new() } } else { missing() };
         }
         match agents_directory() {
             Some(directory) => in_directory(&directory, program),

@@ -3,13 +3,13 @@
 //! Closed loop: the next ping leaves when the pong is in, from the receive callback if there is a
 //! listener; a pong that does not come within a second is given up and the next ping sent, and after
 //! 20 of those the run ends. Open loop: one ping per period whatever comes back, and the latency is
-//! counted from the time in the payload.
+//! counted from the time in the payload, which is the planned one: what waits for a late ping counts.
 
 use super::{STEP, lock, nanoseconds, time_left};
 use crate::error::{Error, Result};
 use crate::link::Link;
 use crate::machine::{Usage, monotonic_ns};
-use crate::payload::Blob;
+use crate::payload::{Blob, SEQUENCE_LEN};
 use crate::rest;
 use crate::sequence::{Counts, SequenceTracker};
 use crate::signal::stopped;
@@ -34,6 +34,8 @@ pub struct Plan {
     pub period: Option<Duration>,
     /// No ping of an open loop is sent in a pause ([`rest`](crate::rest)).
     pub rests: bool,
+    /// The pong is a sequence number of [`SEQUENCE_LEN`] octets alone.
+    pub short_reply: bool,
 }
 
 /// What one run gave.
@@ -83,7 +85,7 @@ impl Pinger {
 
     /// A run that is over before it begins, for a listener between two runs.
     fn finished() -> Self {
-        let plan = Plan { size: 0, warmup: 0, count: 0, period: None, rests: false };
+        let plan = Plan { size: 0, warmup: 0, count: 0, period: None, rests: false, short_reply: false };
         Self { done: true, ..Self::new(plan) }
     }
 
@@ -100,10 +102,13 @@ impl Pinger {
 
     /// Takes a pong. True if it answers the outstanding ping for the first time.
     fn on_pong(&mut self, now_ns: u64, pong: &Blob) -> bool {
-        let Some((sequence, sent_at_ns)) = pong.marks() else {
+        let Some((sequence, marked_ns)) = pong.marks() else {
             return false;
         };
-        let is_ours = pong.data.len() == self.sample.data.len() && sequence <= self.sequence;
+        // Of a closed loop the outstanding ping alone is answered.
+        let sent_at_ns = if self.plan.period.is_some() { marked_ns } else { self.sent_at_ns };
+        let len = if self.plan.short_reply { SEQUENCE_LEN } else { self.plan.size.max(SEQUENCE_LEN) };
+        let is_ours = pong.data.len() == len && sequence <= self.sequence;
         if self.done || !is_ours || sequence == 0 {
             return false;
         }
@@ -234,7 +239,7 @@ impl<'a> Ping<'a> {
     }
 
     fn closed_loop_listening(&mut self) -> Result<()> {
-        self.send_next()?;
+        self.send_next(monotonic_ns())?;
         loop {
             self.link.drive(STEP)?;
             let mut pinger = lock(&self.state);
@@ -244,7 +249,7 @@ impl<'a> Ping<'a> {
             let is_overdue = monotonic_ns() >= pinger.sent_at_ns + nanoseconds(PONG_TIMEOUT);
             if is_overdue && pinger.give_up() {
                 drop(pinger);
-                self.send_next()?;
+                self.send_next(monotonic_ns())?;
             }
         }
     }
@@ -261,7 +266,7 @@ impl<'a> Ping<'a> {
             if stopped() || lock(&self.state).failure.is_some() {
                 return Ok(());
             }
-            self.send_next()?;
+            self.send_next(next_ns)?;
         }
         let deadline = monotonic_ns() + nanoseconds(PONG_TIMEOUT);
         while !lock(&self.state).done && time_left(deadline).is_some() && !stopped() {
@@ -287,12 +292,12 @@ impl<'a> Ping<'a> {
         Ok(())
     }
 
-    /// Sends one ping from this thread. The lock is not held while writing: a link that delivers while
+    /// Sends one ping from this thread, that was to be sent at this time. The lock is not held while writing: a link that delivers while
     /// it writes calls the handler, which takes it.
-    fn send_next(&mut self) -> Result<()> {
+    fn send_next(&mut self, planned_ns: u64) -> Result<()> {
         let ping = {
             let mut pinger = lock(&self.state);
-            pinger.next_ping(monotonic_ns());
+            pinger.next_ping(planned_ns);
             pinger.sample.clone()
         };
         self.link.write(&ping).map(drop)
@@ -304,7 +309,7 @@ mod tests {
     use super::*;
 
     fn pinger(warmup: u64, count: u64, period: Option<Duration>) -> Pinger {
-        Pinger::new(Plan { size: 32, warmup, count, period, rests: false })
+        Pinger::new(Plan { size: 32, warmup, count, period, rests: false, short_reply: false })
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! The answering side: every `Ping` goes back as a `Pong` with the payload unchanged.
+//! The answering side: every `Ping` goes back as a `Pong` with the payload unchanged, or with its sequence number alone.
 
 use super::{STEP, lock};
 use crate::error::Result;
 use crate::link::Link;
-use crate::payload::Blob;
+use crate::payload::{Blob, SEQUENCE_LEN};
 use crate::signal::stopped;
 use std::sync::{Arc, Mutex};
 
@@ -26,17 +26,32 @@ impl Outcome {
     }
 }
 
-/// Answers until `is_over` says so; it is asked about ten times a second, and after every answer.
+/// Answers until `is_over` says so; it is asked about ten times a second, and after every answer. A short reply is a payload of
+/// [`SEQUENCE_LEN`] octets.
 ///
 /// # Errors
 /// The middleware failed.
-pub fn run(link: &mut dyn Link, listen: bool, is_over: &mut dyn FnMut(&Outcome) -> bool) -> Result<Outcome> {
+pub fn run(
+    link: &mut dyn Link,
+    listen: bool,
+    short_reply: bool,
+    is_over: &mut dyn FnMut(&Outcome) -> bool,
+) -> Result<Outcome> {
+    let mut short = Blob::filled(SEQUENCE_LEN);
+    let mut answer = move |ping: &Blob, write: &mut dyn FnMut(&Blob) -> Result<bool>| {
+        if !short_reply {
+            return write(ping);
+        }
+        short.mark(ping.marks().map_or(0, |(sequence, _)| sequence), 0);
+        write(&short)
+    };
     let state = Arc::new(Mutex::new((Outcome::default(), None)));
     let listening = listen && {
         let state = Arc::clone(&state);
+        let mut answer = answer.clone();
         link.listen(Box::new(move |ping, write| {
             let mut state = lock(&state);
-            match write(ping) {
+            match answer(ping, write) {
                 Ok(accepted) => state.0.count(accepted),
                 Err(error) => state.1 = Some(error),
             }
@@ -47,7 +62,7 @@ pub fn run(link: &mut dyn Link, listen: bool, is_over: &mut dyn FnMut(&Outcome) 
         if listening {
             link.drive(STEP)?;
         } else if link.receive(&mut ping, STEP)? {
-            let accepted = link.write(&ping)?;
+            let accepted = answer(&ping, &mut |pong| link.write(pong))?;
             lock(&state).0.count(accepted);
         }
         let mut state = lock(&state);

@@ -10,6 +10,7 @@ use crate::machine::{Usage, monotonic_ns};
 use crate::payload::{Blob, END_OF_STREAM};
 use crate::sequence::{Counts, SequenceTracker};
 use crate::signal::stopped;
+use crate::spec::Touch;
 use crate::stats::{Histogram, Summary};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,8 +25,10 @@ const CACHE_LINE_BYTES: usize = 64;
 pub struct Plan {
     /// The part of the stream that counts.
     pub window: Window,
-    /// Read one byte of every cache line, as an application would.
-    pub touch: bool,
+    /// How much of a sample is read, as an application would.
+    pub touch: Touch,
+    /// Most latencies of single samples that are kept beside their statistics.
+    pub times_max: usize,
 }
 
 /// What arrived in the window.
@@ -43,6 +46,8 @@ pub struct Outcome {
     pub arrivals_total: u64,
     /// One-way latency.
     pub latency: Option<Summary>,
+    /// One-way latencies in the order of arrival, ns, as many as were to be kept.
+    pub times_ns: Vec<u64>,
     /// How far a latency can be off either way, at most; `None` if both sides have one clock.
     pub uncertainty_ns: Option<u64>,
     /// CPU used by this process in the window.
@@ -70,6 +75,7 @@ struct Intake {
     closed: Option<Usage>,
     tracker: SequenceTracker,
     latencies: Histogram,
+    times_ns: Vec<u64>,
     arrivals: u64,
     bytes: u64,
     arrivals_total: u64,
@@ -87,6 +93,7 @@ impl Intake {
             closed: None,
             tracker: SequenceTracker::new(),
             latencies: Histogram::new(),
+            times_ns: Vec::with_capacity(plan.times_max),
             arrivals: 0,
             bytes: 0,
             arrivals_total: 0,
@@ -102,9 +109,14 @@ impl Intake {
             self.has_ended = true;
             return;
         }
-        if self.plan.touch {
-            let lines = sample.data.iter().step_by(CACHE_LINE_BYTES);
-            std::hint::black_box(lines.fold(0u8, |sum, byte| sum.wrapping_add(*byte)));
+        let step = match self.plan.touch {
+            Touch::Marks => None,
+            Touch::Lines => Some(CACHE_LINE_BYTES),
+            Touch::All => Some(1),
+        };
+        if let Some(step) = step {
+            let octets = sample.data.iter().step_by(step);
+            std::hint::black_box(octets.fold(0u8, |sum, byte| sum.wrapping_add(*byte)));
         }
         let before = self.arrivals_total;
         self.arrivals_total += 1;
@@ -126,6 +138,9 @@ impl Intake {
         self.tracker.record(sequence);
         let latency_ns = self.latency_ns(now_ns, sent_at_ns);
         self.latencies.record(latency_ns);
+        if self.times_ns.len() < self.plan.times_max {
+            self.times_ns.push(latency_ns);
+        }
         let elapsed_ns = self.opened.as_ref().map_or(0, |o| now_ns - o.at_ns);
         if self.plan.window.closes(self.arrivals + 1, elapsed_ns) {
             self.closed = Some(Usage::now());
@@ -161,6 +176,7 @@ impl Intake {
             span: self.tracker.span(),
             arrivals_total: self.arrivals_total,
             latency: self.latencies.summary(),
+            times_ns: std::mem::take(&mut self.times_ns),
             uncertainty_ns: self.uncertainty_ns,
             usage,
             wall_seconds: wall_ns as f64 * 1e-9,
@@ -248,7 +264,7 @@ mod tests {
     #[test]
     fn a_window_by_samples_counts_exactly_those() {
         let window = Window { skip_samples: 2, samples_max: Some(3), ..Window::default() };
-        let mut intake = Intake::new(Plan { window, touch: true }, None);
+        let mut intake = Intake::new(Plan { window, touch: Touch::Lines, ..Plan::default() }, None);
         feed(&mut intake, (1..=9).map(|i| (i, i * SECOND)));
         assert!(intake.is_complete(9 * SECOND));
         let outcome = intake.outcome();
@@ -264,7 +280,7 @@ mod tests {
     fn a_window_by_time_opens_after_the_warm_up() {
         let window =
             Window { skip: Duration::from_secs(2), time_max: Some(Duration::from_secs(4)), ..Window::default() };
-        let mut intake = Intake::new(Plan { window, touch: false }, None);
+        let mut intake = Intake::new(Plan { window, ..Plan::default() }, None);
         feed(&mut intake, (1..=20).map(|i| (i, i * SECOND)));
         let outcome = intake.outcome();
         assert_eq!(outcome.wall_seconds, 4.0);

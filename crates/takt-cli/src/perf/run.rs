@@ -41,6 +41,7 @@ pub fn ping(options: &Run) -> Result<()> {
         count: configuration.samples.unwrap_or_default(),
         period: configuration.rate_hz.map(|hz| Duration::from_secs_f64(1.0 / hz)),
         rests: false,
+        short_reply: false,
     })?;
     let received = outcome.latencies_ns.len() as u64;
     let size = configuration.size.unwrap_or_default() as u64;
@@ -67,7 +68,7 @@ pub fn pong(options: &Run) -> Result<()> {
     let last = configuration.samples.map(|samples| samples + configuration.warmup);
     let (usage, started_ns) = (Usage::now(), monotonic_ns());
     let is_over = &mut |o: &ponging::Outcome| last.is_some_and(|last| o.echoed >= last);
-    let outcome = ponging::run(&mut *link, configuration.link.wants_listener(), is_over)?;
+    let outcome = ponging::run(&mut *link, configuration.link.wants_listener(), false, is_over)?;
     let figures = Figures {
         measured: Measured::Nothing,
         latency: None,
@@ -120,7 +121,7 @@ pub fn subscribe(options: &Run) -> Result<()> {
     let configuration = options.configuration("sub")?;
     let clock = options.clock.map(RemoteClock::of).transpose()?.map(Arc::new);
     let mut link = open(&configuration, None, Some(TOPIC_DATA))?;
-    let plan = subscribe::Plan { window: window(&configuration), touch: false };
+    let plan = subscribe::Plan { window: window(&configuration), ..subscribe::Plan::default() };
     let listen = configuration.link.wants_listener();
     let sender_clock = clock.clone().map(|clock| -> SenderClock { Box::new(move |now_ns| clock.offset(now_ns)) });
     let outcome = Subscription::new(&mut *link, plan, listen, sender_clock)?.run()?;

@@ -1,0 +1,3 @@
+//! Tests of the benchmark with agents of their own.
+
+mod campaign;
