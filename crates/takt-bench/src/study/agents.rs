@@ -79,9 +79,6 @@ impl Starter<'_> {
             Kind::Stream => measurement.stream(),
             Kind::BothWays => measurement.both_ways(),
             Kind::Idle => measurement.idle(),
-            Kind::SdnOverload | Kind::Isolation => {
-                Err(Error::Usage(format!("workload {}: not an agents' workload", workload.name)))
-            }
         };
         if let Some(mut broker) = broker {
             broker.stop()?;
@@ -142,7 +139,7 @@ impl<'a> Measurement<'a> {
         arguments.extend(parameter::arguments(&values)?);
         arguments.extend(further.iter().cloned());
         arguments.extend(system.history.iter().map(|history| format!("hist={history}")));
-        arguments.extend(system.arguments.iter().cloned());
+        arguments.extend(system.arguments.iter().chain(&system.sides[side]).cloned());
         Ok(arguments)
     }
 
@@ -245,7 +242,9 @@ impl<'a> Measurement<'a> {
         let out = OutFile::new(&self.starter.out);
         let mut subscribers = Vec::new();
         for id in 0..readers {
-            let further = if id == 0 { vec![format!("out={}", out.0.display())] } else { Vec::new() };
+            // Of a stream as fast as possible, latencies say how long its queues are, and keeping them costs.
+            let has_times = id == 0 && self.number("rate", 0) > 0;
+            let further = if has_times { vec![format!("out={}", out.0.display())] } else { Vec::new() };
             let mut process = self.start("sub", 1, &[further, vec![format!("id={id}")]].concat())?;
             process.child.wait_for("ready", READY_LIMIT)?;
             subscribers.push(process);

@@ -72,46 +72,14 @@ pub struct Scale {
 }
 
 /// Where the processes run.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", tag = "kind")]
 pub enum Site {
     /// Loopback of a network namespace, one host.
     #[default]
     Loopback,
-    /// Two hosts at the ends of one link.
-    Link {
-        /// Rate that both ends are limited to, bit/s; none: as fast as the kernel copies.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        rate: Option<String>,
-    },
-    /// Two hosts of a network that `takt lab` makes.
-    Lab {
-        /// The lab file, relative to the campaign file.
-        file: String,
-        /// Names of the hosts of the first and the second process.
-        hosts: [String; 2],
-    },
-    /// Two machines that ssh reaches without a question.
-    Ssh {
-        /// The machines.
-        hosts: [Remote; 2],
-    },
-}
-
-/// A machine that ssh reaches.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Remote {
-    /// Argument of `ssh`, such as `root@robot`; empty: this machine.
-    #[serde(default)]
-    pub target: String,
-    /// IPv4 address of the interface that is measured.
-    pub address: std::net::Ipv4Addr,
-    /// Name of that interface.
-    pub interface: String,
-    /// Directory of the agents there.
-    #[serde(default)]
-    pub agents: String,
+    /// Two hosts at the ends of one link, which is as fast as the kernel copies.
+    Link,
 }
 
 /// One workload.
@@ -153,10 +121,6 @@ pub enum Kind {
     BothWays,
     /// Two `idle` processes: CPU, memory and time to match.
     Idle,
-    /// The overload experiment of `takt bench sdn-overload`.
-    SdnOverload,
-    /// The interference experiment of `takt bench isolation`.
-    Isolation,
 }
 
 /// Replaced parameters and keys.
@@ -346,7 +310,7 @@ impl Campaign {
 
 impl Workload {
     fn check(&self) -> Result<()> {
-        self.parameters.check(self.kind)?;
+        self.parameters.check()?;
         super::parameter::check_keys(&self.measure)?;
         if self.systems.is_empty() {
             return Err(Error::Usage("no systems".into()));

@@ -1,6 +1,5 @@
 //! Parameters of workloads, and the keys of the agent contract that they become (docs/bench-agents.md).
 
-use super::file::Kind;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -98,13 +97,10 @@ impl Parameters {
     ///
     /// # Errors
     /// The first that is not.
-    pub fn check(&self, kind: Kind) -> Result<()> {
+    pub fn check(&self) -> Result<()> {
         for (name, values) in &self.0 {
             if values.is_empty() {
                 return Err(Error::Usage(format!("{name} has no value")));
-            }
-            if matches!(kind, Kind::SdnOverload | Kind::Isolation) {
-                continue;
             }
             for value in values {
                 known(name)?.argument(value)?;

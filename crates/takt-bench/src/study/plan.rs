@@ -43,7 +43,7 @@ pub fn jobs(campaign: &Campaign, systems: &[System]) -> Result<(Vec<Job>, Vec<Re
                 if count > CELLS_MAX {
                     return Err(Error::Usage(format!("the campaign has more than {CELLS_MAX} cells")));
                 }
-                let refusal = system.refusal(workload.kind, &values);
+                let refusal = system.refusal(&campaign.site, workload.kind, &values);
                 let cell = Cell { workload: workload.name.clone(), system: system.name.clone(), values };
                 match refusal {
                     Some(why) => refusals.push(Refusal { cell, why }),

@@ -52,7 +52,7 @@ impl Place {
                 let end = End { address: Ipv4Addr::LOCALHOST, interface: "lo".into(), namespace: None };
                 Ok(Self { ends: [end.clone(), end], are_two: false, missing, _link: None })
             }
-            Site::Link { rate: None } => {
+            Site::Link => {
                 let link = campaign::Site::new()?;
                 let end = |end: campaign::End| End {
                     address: end.address,
@@ -61,9 +61,6 @@ impl Place {
                 };
                 let ends = link.ends().map(end);
                 Ok(Self { ends, are_two: true, missing: None, _link: Some(link) })
-            }
-            Site::Link { rate: Some(_) } | Site::Lab { .. } | Site::Ssh { .. } => {
-                Err(Error::Usage("this site is not supported yet".into()))
             }
         }
     }

@@ -3,7 +3,7 @@
 //! `make -C lab/peers` leaves an executable for each program that it can build, and for each other one a text `NAME.missing` that says what
 //! is missing and how to install it.
 
-use super::file::Kind;
+use super::file::{Kind, Site};
 use super::parameter::Values;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,12 @@ pub struct System {
     /// `key=value` arguments.
     #[serde(default)]
     pub arguments: Vec<String>,
+    /// Further arguments of the measuring process and of the other one.
+    #[serde(default)]
+    pub sides: [Vec<String>; 2],
+    /// It needs two hosts with an Ethernet interface called `eth0`: a site other than loopback.
+    #[serde(default)]
+    pub link: bool,
     /// What it is.
     pub class: Class,
     /// How it is configured.
@@ -158,7 +164,10 @@ impl System {
 
     /// Why it cannot do a workload with these values; `None`: it can.
     #[must_use]
-    pub fn refusal(&self, kind: Kind, values: &Values) -> Option<String> {
+    pub fn refusal(&self, site: &Site, kind: Kind, values: &Values) -> Option<String> {
+        if self.link && *site == Site::Loopback {
+            return Some("it needs a link between two hosts".into());
+        }
         let text = |key: &str| values.get(key).map(ToString::to_string);
         if let Some(notify) = text("notify")
             && !self.notify.is_empty()
@@ -275,7 +284,10 @@ mod tests {
     #[test]
     fn exceptions_have_their_reason() {
         let values = |name: &str, value: &str| Values::from([(name.into(), Value::Text(value.into()))]);
-        let refusal = |kind, values: &Values| system().refusal(kind, values);
+        let refusal = |kind, values: &Values| system().refusal(&Site::Loopback, kind, values);
+        let linked = System { link: true, ..system() };
+        assert!(linked.refusal(&Site::Loopback, Kind::RoundTrip, &Values::new()).unwrap().contains("link"));
+        assert_eq!(linked.refusal(&Site::Link, Kind::RoundTrip, &Values::new()), None);
         assert_eq!(refusal(Kind::RoundTrip, &values("type", "complex")).unwrap(), "no such type");
         assert_eq!(refusal(Kind::RoundTrip, &values("type", "octets")), None);
         assert_eq!(refusal(Kind::Idle, &Values::new()).unwrap(), "it has no idle state");
