@@ -8,6 +8,8 @@
 //! | module | content |
 //! |---|---|
 //! | [`link`] | links, addresses, routes |
+//! | [`bridge`] | bridges of the kernel |
+//! | [`neighbour`] | static neighbours |
 //! | [`feature`] | features of an interface, such as checksum offload |
 //! | [`traffic`] | HTB, FIFOs, filters by DSCP |
 //! | [`strict_priority`] | classes of an interface that are served by strict priority |
@@ -16,9 +18,11 @@
 
 #![deny(unsafe_code)]
 
+pub mod bridge;
 pub mod feature;
 pub mod frame_socket;
 pub mod link;
+pub mod neighbour;
 pub mod packet_socket;
 pub mod strict_priority;
 pub mod traffic;

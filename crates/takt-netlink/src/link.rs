@@ -7,20 +7,23 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use crate::{NEW, Netlink, number, put, put_text};
+use crate::{NEW, Netlink, find, number, put, put_text};
 
-const NEW_LINK: u16 = 16;
-const GET_LINK: u16 = 18;
+pub(crate) const NEW_LINK: u16 = 16;
+pub(crate) const GET_LINK: u16 = 18;
 const NEW_ADDRESS: u16 = 20;
 const NEW_ROUTE: u16 = 24;
 
 const LINK_ADDRESS: u16 = 1;
-const LINK_NAME: u16 = 3;
+pub(crate) const LINK_NAME: u16 = 3;
 const LINK_MTU: u16 = 4;
-const LINK_INFO: u16 = 18;
+pub(crate) const LINK_INFO: u16 = 18;
+const LINK_STATISTICS: u16 = 23;
 const LINK_NAMESPACE: u16 = 28;
-const INFO_KIND: u16 = 1;
-const INFO_DATA: u16 = 2;
+const LINK_SEND_QUEUES: u16 = 31;
+const LINK_RECEIVE_QUEUES: u16 = 32;
+pub(crate) const INFO_KIND: u16 = 1;
+pub(crate) const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
 const UP: u32 = 0x1;
 const RUNNING: u32 = 0x40;
@@ -50,6 +53,21 @@ pub struct VethEnd<'a> {
     pub mac: Option<[u8; 6]>,
     /// Its MTU in octets.
     pub mtu: u32,
+    /// Its transmit queues, and as many receive queues. `None`: one of each is in use.
+    pub queues: Option<u32>,
+}
+
+/// Frames and octets that an interface has sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Frames received.
+    pub received_frames: u64,
+    /// Frames sent.
+    pub sent_frames: u64,
+    /// Octets received, from the destination address to the last octet of the payload.
+    pub received_octets: u64,
+    /// Octets sent, counted likewise.
+    pub sent_octets: u64,
 }
 
 impl VethEnd<'_> {
@@ -62,6 +80,10 @@ impl VethEnd<'_> {
         if let Some(mac) = self.mac {
             put(&mut body, LINK_ADDRESS, &mac);
         }
+        if let Some(queues) = self.queues {
+            put(&mut body, LINK_SEND_QUEUES, &queues.to_ne_bytes());
+            put(&mut body, LINK_RECEIVE_QUEUES, &queues.to_ne_bytes());
+        }
         body
     }
 }
@@ -70,7 +92,7 @@ impl Netlink {
     /// Makes a veth pair. Each end is in its namespace from the start: there is no moment at which it is elsewhere.
     ///
     /// # Errors
-    /// `EEXIST`: there is an interface of such a name. `EPERM`: not root.
+    /// `EEXIST`: there is an interface of such a name. `EINVAL`: too many queues. `EPERM`: not root.
     pub fn add_veth(&mut self, ends: [&VethEnd<'_>; 2]) -> io::Result<()> {
         let mut data = Vec::new();
         put(&mut data, VETH_PEER, &ends[1].message());
@@ -107,6 +129,23 @@ impl Netlink {
         let answer = self.get(GET_LINK, &header(index, 0, 0))?;
         let flags = answer.get(8..).and_then(number).ok_or(io::ErrorKind::InvalidData)?;
         Ok(flags & (UP | RUNNING) == UP | RUNNING)
+    }
+
+    /// What an interface has sent and received since it was made.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is none. `InvalidData`: the kernel says nothing of it.
+    pub fn counters(&mut self, index: i32) -> io::Result<LinkCounters> {
+        let answer = self.get(GET_LINK, &header(index, 0, 0))?;
+        // `rtnl_link_stats64`: frames received and sent, octets received and sent, 64 bits each.
+        let statistics = answer.get(HEADER_LEN..).and_then(|attributes| find(attributes, LINK_STATISTICS));
+        let at = |place: usize| Some(u64::from_ne_bytes(*statistics?.get(8 * place..)?.first_chunk()?));
+        let counters = || {
+            let [received_frames, sent_frames] = [at(0)?, at(1)?];
+            let [received_octets, sent_octets] = [at(2)?, at(3)?];
+            Some(LinkCounters { received_frames, sent_frames, received_octets, sent_octets })
+        };
+        counters().ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Gives an interface an address, with its network.
@@ -146,8 +185,11 @@ impl Netlink {
     }
 }
 
+/// Octets of `ifinfomsg`.
+pub(crate) const HEADER_LEN: usize = 16;
+
 /// `ifinfomsg` with the flags that are set, and those that are changed.
-fn header(index: i32, flags: u32, changed: u32) -> Vec<u8> {
+pub(crate) fn header(index: i32, flags: u32, changed: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
     body.extend(index.to_ne_bytes());
     body.extend(flags.to_ne_bytes());
@@ -155,7 +197,7 @@ fn header(index: i32, flags: u32, changed: u32) -> Vec<u8> {
     body
 }
 
-fn octets(address: IpAddr) -> Vec<u8> {
+pub(crate) fn octets(address: IpAddr) -> Vec<u8> {
     match address {
         IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => address.octets().to_vec(),

@@ -1,8 +1,8 @@
 //! Strict priority on an interface: an HTB whose leaves borrow everything, a FIFO in each leaf, filters by DSCP and EtherType.
 //!
 //! The root class has the line rate. Each leaf has nearly nothing of its own and borrows the rest, and HTB lends to the leaf of the
-//! smallest priority first. Frames count with preamble, checksum and gap. Full queues drop from the head: their sender gets no ENOBUFS, by
-//! which Open vSwitch would abandon the rest of its batch.
+//! smallest priority first. Frames count with preamble, checksum and gap. Full queues drop from the head by default: their sender gets no
+//! ENOBUFS, by which Open vSwitch would abandon the rest of its batch.
 //!
 //! The handle [`HANDLE`] marks a tree as one of Takt. [`Netlink::strict_priority`] reads a tree back from the kernel.
 
@@ -24,6 +24,16 @@ const QUANTUM: u32 = 1514;
 const BURST: u32 = 1600;
 const OVERHEAD: u16 = 24;
 
+/// The frame that a full queue drops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DropFrom {
+    /// The one that waits longest. The sender of the new one is told nothing.
+    #[default]
+    Head,
+    /// The new one. Its sender gets ENOBUFS.
+    Tail,
+}
+
 /// A class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Class {
@@ -33,6 +43,20 @@ pub struct Class {
     pub ether_types: Vec<u16>,
     /// Frames that wait in it at most.
     pub frames: u32,
+    /// What it drops when they do.
+    pub drop_from: DropFrom,
+    /// Octets per second that it sends at most; `None`: as many as the interface.
+    pub ceiling: Option<u32>,
+}
+
+impl Class {
+    /// The discipline of its queue.
+    pub fn queue(&self) -> Discipline {
+        match self.drop_from {
+            DropFrom::Head => Discipline::PfifoHeadDrop { frames: self.frames },
+            DropFrom::Tail => Discipline::Pfifo { frames: self.frames },
+        }
+    }
 }
 
 /// The classes of an interface.
@@ -76,19 +100,30 @@ impl Netlink {
     }
 
     fn add_classes(&mut self, index: i32, wanted: &StrictPriority) -> io::Result<()> {
-        let of = |rate: u32, priority: usize| HtbClass {
+        let of = |rate: u32, ceiling: u32, priority: usize| HtbClass {
             rate,
-            ceiling: wanted.rate,
+            ceiling,
             // On a fast link, as much as an eighth of a millisecond takes: the timer is not called more often.
-            burst: BURST.max(wanted.rate / 8000),
+            burst: BURST.max(ceiling / 8000),
             quantum: QUANTUM,
             priority: priority as u32,
             overhead: OVERHEAD,
         };
-        self.add_class(index, LINE, HANDLE, &of(wanted.rate, 0))?;
-        for (place, Class { dscp, ether_types, frames }) in wanted.classes.iter().enumerate() {
-            self.add_class(index, class(place), LINE, &of(OWN_RATE, place))?;
-            self.add_leaf(index, place, Discipline::PfifoHeadDrop { frames: *frames })?;
+        self.add_class(index, LINE, HANDLE, &of(wanted.rate, wanted.rate, 0))?;
+        for (place, one) in wanted.classes.iter().enumerate() {
+            self.add_class(index, class(place), LINE, &of(OWN_RATE, one.ceiling.unwrap_or(wanted.rate), place))?;
+            self.add_leaf(index, place, one.queue())?;
+        }
+        self.add_class_filters(index, &wanted.classes)
+    }
+
+    /// Makes the filters that sort frames into the classes of [`add_strict_priority`](Self::add_strict_priority), which makes them first.
+    /// After [`remove_filters`](Self::remove_filters) it makes them again.
+    ///
+    /// # Errors
+    /// `EINVAL`: the interface has no such classes. `EPERM`: not root.
+    pub fn add_class_filters(&mut self, index: i32, classes: &[Class]) -> io::Result<()> {
+        for (place, Class { dscp, ether_types, .. }) in classes.iter().enumerate() {
             dscp.iter().try_for_each(|dscp| self.add_dscp_filter(index, HANDLE, *dscp, class(place)))?;
             let mut others = ether_types.iter();
             others.try_for_each(|ether_type| self.add_ether_type_filter(index, HANDLE, *ether_type, class(place)))?;
@@ -122,10 +157,16 @@ impl Netlink {
         let mut classes = Vec::new();
         for (place, one) in kernel.iter().enumerate() {
             let is_own = one.class == class(place)
-                && (one.parent, one.rate, one.ceiling) == (LINE, OWN_RATE, line.rate)
+                && (one.parent, one.rate) == (LINE, OWN_RATE)
                 && (one.priority, one.overhead) == (place as u32, OVERHEAD);
-            let queue = disciplines.iter().find(|queue| queue.parent == one.class && queue.kind == "pfifo_head_drop");
-            let Some(frames) = queue.filter(|_| is_own).and_then(|queue| queue.limit) else { return Ok(None) };
+            let ceiling = (one.ceiling != line.rate).then_some(one.ceiling);
+            let queue = disciplines.iter().find(|queue| queue.parent == one.class).filter(|_| is_own);
+            let drop_from = match queue.map(|queue| queue.kind.as_str()) {
+                Some("pfifo_head_drop") => DropFrom::Head,
+                Some("pfifo") => DropFrom::Tail,
+                _ => return Ok(None),
+            };
+            let Some(frames) = queue.and_then(|queue| queue.limit) else { return Ok(None) };
             let of_class = || filters.iter().filter(|filter| filter.class == one.class);
             let mut dscp: Vec<u8> = of_class().filter_map(crate::traffic::U32Filter::dscp).collect();
             dscp.sort_unstable();
@@ -138,7 +179,7 @@ impl Netlink {
             if !is_whole || 4 * dscp.len() + ether_types.len() != of_class().count() {
                 return Ok(None);
             }
-            classes.push(Class { dscp, ether_types, frames });
+            classes.push(Class { dscp, ether_types, frames, drop_from, ceiling });
         }
         let is_sorted = filters.iter().all(|filter| kernel.iter().any(|one| one.class == filter.class));
         Ok((is_sorted && !classes.is_empty()).then_some(StrictPriority { rate: line.rate, classes }))

@@ -12,6 +12,7 @@ const GET_QDISC: u16 = 38;
 const NEW_CLASS: u16 = 40;
 const GET_CLASS: u16 = 42;
 const NEW_FILTER: u16 = 44;
+const DELETE_FILTER: u16 = 45;
 const GET_FILTER: u16 = 46;
 
 const KIND: u16 = 1;
@@ -268,6 +269,14 @@ impl Netlink {
         put_text(&mut body, KIND, "u32");
         put_nested(&mut body, OPTIONS, &options);
         self.order(NEW_FILTER, NEW, &body)
+    }
+
+    /// Removes all filters of a discipline. Without any, nothing is done.
+    ///
+    /// # Errors
+    /// `EINVAL`: there is no such discipline. `EPERM`: not root.
+    pub fn remove_filters(&mut self, index: i32, parent: u32) -> io::Result<()> {
+        self.order(DELETE_FILTER, 0, &message(index, 0, parent, 0))
     }
 
     /// Whether a discipline has filters.

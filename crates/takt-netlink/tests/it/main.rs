@@ -16,6 +16,8 @@ use takt_testkit::network::{Host, wire};
 use takt_testkit::waiting::until;
 use takt_testkit::{not_run, require};
 
+mod bridge;
+
 const HTB: u32 = 0x0001_0000;
 
 fn output(program: &str, words: &[&str]) -> String {
@@ -38,8 +40,8 @@ fn veth_ends_are_made_in_their_namespaces_with_addresses_and_routes() {
         let own = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
         let there = peer.run(|| File::open("/proc/thread-self/ns/net").expect("proc is mounted"));
         let ends = [
-            VethEnd { name: "here", namespace: own.as_fd(), mac: Some([2, 9, 9, 9, 9, 9]), mtu: 1400 },
-            VethEnd { name: "there", namespace: there.as_fd(), mac: None, mtu: 1400 },
+            VethEnd { name: "here", namespace: own.as_fd(), mac: Some([2, 9, 9, 9, 9, 9]), mtu: 1400, queues: None },
+            VethEnd { name: "there", namespace: there.as_fd(), mac: None, mtu: 1400, queues: None },
         ];
         netlink.add_veth([&ends[0], &ends[1]]).expect("root may");
         let error = netlink.add_veth([&ends[0], &ends[1]]).expect_err("there is one");
@@ -144,6 +146,7 @@ fn strict_priority() -> StrictPriority {
         dscp: dscp.to_vec(),
         ether_types: ether_types.to_vec(),
         frames,
+        ..strict_priority::Class::default()
     };
     StrictPriority { rate: 2_500_000, classes: vec![class(&[34, 46], &[0x0806, 0x88cc], 64), class(&[], &[], 256)] }
 }
@@ -164,10 +167,28 @@ fn strict_priority_is_read_back_as_it_was_made_and_not_once_it_is_changed() {
         assert_eq!(changed.classes[1].dscp, [10]);
         netlink.remove_discipline(index, class).expect("there is a queue");
         netlink.add_leaf(index, 1, Discipline::Pfifo { frames: 256 }).expect("a new queue");
-        assert_eq!(netlink.strict_priority(index).expect("a list"), None, "the queue drops from its tail");
+        let changed = netlink.strict_priority(index).expect("a list").expect("it is one of Takt");
+        assert_eq!(changed.classes[1].drop_from, strict_priority::DropFrom::Tail);
         netlink.remove_discipline(index, ROOT).expect("there is one");
         make_tree(netlink, index);
         assert_eq!(netlink.strict_priority(index).expect("a list"), None, "it has another handle");
+    });
+}
+
+#[test]
+fn classes_with_a_ceiling_and_tail_drop_are_read_back_and_filters_go_and_come_back() {
+    in_namespace(|netlink, index, _| {
+        let mut wanted = strict_priority();
+        wanted.classes[0].ceiling = Some(125_000);
+        wanted.classes[1].drop_from = strict_priority::DropFrom::Tail;
+        netlink.add_strict_priority(index, &wanted).expect("a new tree");
+        assert_eq!(netlink.strict_priority(index).expect("a list").as_ref(), Some(&wanted));
+        for _ in 0..2 {
+            netlink.remove_filters(index, strict_priority::HANDLE).expect("root may");
+            assert!(!netlink.has_filters(index, strict_priority::HANDLE).expect("a list"));
+        }
+        netlink.add_class_filters(index, &wanted.classes).expect("the classes are there");
+        assert_eq!(netlink.strict_priority(index).expect("a list").as_ref(), Some(&wanted));
     });
 }
 

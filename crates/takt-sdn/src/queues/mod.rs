@@ -203,7 +203,7 @@ pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> R
                 };
                 let is_control = place >= model.queues.len();
                 let ether_types = if is_control { CONTROL_ETHER_TYPES.to_vec() } else { Vec::new() };
-                classes.push(Class { dscp: vec![dscp], ether_types, frames });
+                classes.push(Class { dscp: vec![dscp], ether_types, frames, ..Class::default() });
             }
             classes.push(Class { frames: rest_frames, ..Class::default() });
             Ok(Wanted::Tree(StrictPriority { rate, classes }))

@@ -1,0 +1,31 @@
+//! Static entries of the tables of neighbours (linux/neighbour.h).
+
+use std::io;
+use std::net::IpAddr;
+
+use crate::link::octets;
+use crate::{INSTEAD, Netlink, put};
+
+const NEW_NEIGHBOUR: u16 = 28;
+const ADDRESS: u16 = 1;
+const HARDWARE_ADDRESS: u16 = 2;
+const PERMANENT: u16 = 0x80;
+
+impl Netlink {
+    /// Tells the kernel the hardware address of a neighbour at an interface, for good: it is not
+    /// resolved. A former entry is replaced.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no such interface. `EPERM`: not root.
+    pub fn set_neighbour(&mut self, index: i32, address: IpAddr, mac: [u8; 6]) -> io::Result<()> {
+        let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        // `ndmsg`.
+        let mut body = vec![family as u8, 0, 0, 0];
+        body.extend(index.to_ne_bytes());
+        body.extend(PERMANENT.to_ne_bytes());
+        body.extend([0; 2]);
+        put(&mut body, ADDRESS, &octets(address));
+        put(&mut body, HARDWARE_ADDRESS, &mac);
+        self.order(NEW_NEIGHBOUR, INSTEAD, &body)
+    }
+}

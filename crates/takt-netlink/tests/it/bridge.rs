@@ -1,0 +1,87 @@
+//! Bridges of the kernel, links of several queues, static neighbours, counters of interfaces.
+
+use std::fs::File;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::AsFd;
+
+use takt_netlink::bridge::BridgePort;
+use takt_netlink::link::VethEnd;
+use takt_netlink::{Netlink, code, interface_index};
+use takt_testkit::network::Host;
+
+use crate::{in_namespace, output};
+
+/// A link of four queues, with one end in this namespace and one in that of the peer.
+fn add_link(netlink: &mut Netlink, peer: &Host) -> i32 {
+    let own = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
+    let there = peer.run(|| File::open("/proc/thread-self/ns/net").expect("proc is mounted"));
+    let end = |name, namespace| VethEnd { name, namespace, mac: None, mtu: 1500, queues: Some(4) };
+    netlink.add_veth([&end("port", own.as_fd()), &end("far", there.as_fd())]).expect("root may");
+    interface_index("port").expect("it is here")
+}
+
+#[test]
+fn port_of_a_bridge_forwards_once_both_ends_of_its_link_are_up() {
+    in_namespace(|netlink, _, peer| {
+        let port = add_link(netlink, peer);
+        netlink.add_bridge("br0").expect("root may");
+        let error = netlink.add_bridge("br0").expect_err("there is one");
+        assert_eq!(code(&error), Some(libc::EEXIST), "{error}");
+        let bridge = interface_index("br0").expect("it is here");
+        assert_eq!(netlink.bridge_port(port).expect("it is here"), None);
+        netlink.add_bridge_port(port, bridge).expect("root may");
+        assert!(netlink.add_bridge_port(bridge, port).is_err(), "a veth is no bridge");
+        let of_port = |netlink: &mut Netlink| netlink.bridge_port(port).expect("it is here");
+        assert_eq!(of_port(netlink), Some(BridgePort { bridge, is_forwarding: false }));
+        netlink.set_up(bridge, true).expect("root may");
+        netlink.set_up(port, true).expect("root may");
+        peer.run(|| {
+            let index = interface_index("far").expect("it is there");
+            Netlink::route().expect("a socket").set_up(index, true).expect("root may");
+        });
+        assert!(netlink.is_running(port).expect("it is here"));
+        assert_eq!(of_port(netlink), Some(BridgePort { bridge, is_forwarding: true }));
+        assert_eq!(netlink.has_multicast_snooping(bridge).expect("it is here"), Some(false));
+        assert_eq!(netlink.has_multicast_snooping(port).expect("it is here"), None);
+        let shown = output("ip", &["-d", "link", "show"]);
+        for expected in ["bridge forward_delay 0 ", "mcast_snooping 0", "numtxqueues 4 numrxqueues 4"] {
+            assert!(shown.contains(expected), "{expected}: {shown}");
+        }
+    });
+}
+
+#[test]
+fn link_of_too_many_queues_is_refused() {
+    in_namespace(|netlink, _, peer| {
+        let own = File::open("/proc/thread-self/ns/net").expect("proc is mounted");
+        let there = peer.run(|| File::open("/proc/thread-self/ns/net").expect("proc is mounted"));
+        let end = |name, namespace| VethEnd { name, namespace, mac: None, mtu: 1500, queues: Some(5000) };
+        let error = netlink.add_veth([&end("port", own.as_fd()), &end("far", there.as_fd())]).expect_err("too many");
+        assert_eq!(code(&error), Some(libc::EINVAL), "{error}");
+    });
+}
+
+#[test]
+fn datagram_to_a_static_neighbour_is_sent_and_counted_though_no_host_has_its_address() {
+    in_namespace(|netlink, index, _| {
+        let mac = [2, 9, 9, 9, 9, 9];
+        let targets =
+            [IpAddr::V4(Ipv4Addr::new(10, 77, 0, 99)), IpAddr::V6(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 0x99))];
+        for target in targets {
+            netlink.set_neighbour(index, target, [2, 8, 8, 8, 8, 8]).expect("root may");
+            netlink.set_neighbour(index, target, mac).expect("it replaces the former entry");
+        }
+        let shown = output("ip", &["neigh"]);
+        for target in targets {
+            let expected = format!("{target} dev eth0 lladdr 02:09:09:09:09:09 PERMANENT");
+            assert!(shown.contains(&expected), "{expected}: {shown}");
+        }
+        let before = netlink.counters(index).expect("it is here");
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a port is free");
+        socket.send_to(&[0; 100], (targets[0], 9)).expect("there is a route");
+        let after = netlink.counters(index).expect("it is here");
+        // Headers of UDP, IP, Ethernet. The kernel may send frames of its own meanwhile.
+        assert!(after.sent_frames > before.sent_frames, "{after:?}");
+        assert!(after.sent_octets >= before.sent_octets + 100 + 8 + 20 + 14, "{before:?} {after:?}");
+    });
+}
