@@ -1,13 +1,15 @@
-//! Counters of a lab's queues and of the sockets that its switches receive from: where frames were lost.
+//! Counters of a lab's interfaces, queues, and of the sockets that its switches receive from; filters of the queues.
 
 use std::fmt;
 
+use takt_netlink::link::LinkCounters;
 use takt_netlink::strict_priority::class;
+use takt_netlink::{Netlink, interface_index};
 
 use crate::error::{Error, Result};
 use crate::lab::Lab;
 use crate::preflight;
-use crate::wiring::at;
+use crate::wiring::{self, at};
 
 /// The queue of one class at one end of a link with a rate, since the lab was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +46,7 @@ impl Lab {
     /// The kernel does not say.
     pub fn queues(&self) -> Result<Vec<Queue>> {
         let mut queues = Vec::new();
-        let cables = self.plan().cables.iter().filter(|cable| cable.rate.is_some());
-        for end in cables.flat_map(|cable| &cable.ends) {
+        for end in self.plan().shaped() {
             let failed = Error::os(format!("look at the disciplines of {} of {}", end.name, end.place));
             let all = at(&self.namespaces, end, |netlink, index| netlink.disciplines(index)).map_err(failed)?;
             for (place, wanted) in self.file().classes.iter().enumerate() {
@@ -65,5 +66,30 @@ impl Lab {
         let Some(switches) = &self.switches else { return Ok(Vec::new()) };
         let drops = preflight::port_drops(&self.namespaces, self.plan(), switches.pid())?;
         Ok(drops.into_iter().map(|(interface, drops)| PortSocket { interface, drops }).collect())
+    }
+
+    /// Removes the filters that sort frames into classes by DSCP and EtherType, or makes them again. Without, all frames are in the last
+    /// class, but for those of classes by priority. Classes that another program makes stay as they are.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn set_filters(&self, are_there: bool) -> Result<()> {
+        let file = self.file();
+        for end in self.plan().shaped().filter(|end| wiring::has_classes(file, end)) {
+            let failed = Error::os(format!("set the filters of {} of {}", end.name, end.place));
+            let set = |netlink: &mut Netlink, index| wiring::set_filters(netlink, index, &file.classes, are_there);
+            at(&self.namespaces, end, set).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// What an interface has sent and received.
+    ///
+    /// # Errors
+    /// There is no such host; the kernel does not say.
+    pub fn counters(&self, place: &str, interface: &str) -> Result<LinkCounters> {
+        let failed = Error::os(format!("look at the counters of {interface} of {place}"));
+        let look = || Netlink::route()?.counters(interface_index(interface)?);
+        self.namespace(place)?.run(look).and_then(|looked| looked).map_err(failed)
     }
 }

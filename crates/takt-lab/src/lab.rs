@@ -58,7 +58,8 @@ impl Lab {
             is_complete: false,
             is_owned: true,
             namespaces: Plan::namespaces(file).into_iter().collect(),
-            switches: file.switches.keys().cloned().collect(),
+            switches: plan.bridges.iter().map(|bridge| bridge.name.clone()).collect(),
+            bridges: plan.kernel_bridges.clone(),
         };
         let directory = record.create()?;
         let mut lab = Self {
@@ -79,11 +80,16 @@ impl Lab {
             let made = Namespace::create(name).map_err(Error::os(format!("make the network namespace {name}")))?;
             self.namespaces.insert(place.clone(), made);
         }
+        wiring::add_bridges(&self.namespaces, &self.plan)?;
         for cable in &self.plan.cables {
-            wiring::lay(&self.namespaces, cable, &self.file)?;
+            wiring::lay(&self.namespaces, cable, &self.plan, &self.file)?;
             if cable.closes_ring {
                 self.set_cable(cable, false)?;
             }
+        }
+        wiring::notice_carriers(&self.namespaces, &self.plan)?;
+        if self.file.static_neighbours {
+            wiring::introduce(&self.namespaces, &self.plan)?;
         }
         if !self.plan.bridges.is_empty() {
             self.start_switches()?;
@@ -165,6 +171,15 @@ impl Lab {
         self.namespaces.get(place).ok_or_else(|| no_host(&self.record, place))
     }
 
+    /// The name of a host's namespace, or with [`SWITCHES`] of that of the switches, as `ip netns` takes it.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub fn namespace_name(&self, place: &str) -> Result<&str> {
+        let found = self.record.namespaces.iter().find(|(known, _)| known == place);
+        found.map(|(_, name)| name.as_str()).ok_or_else(|| no_host(&self.record, place))
+    }
+
     /// The results of the checks when it was made.
     pub fn checks(&self) -> &[Check] {
         &self.checks
@@ -179,6 +194,7 @@ impl Lab {
         let pid = self.switches.as_ref().map(Switches::pid);
         let mut checks = preflight::sockets(&self.namespaces, &self.plan, pid, queues)?;
         checks.extend(preflight::disciplines(&self.namespaces, &self.plan, &self.file.classes)?);
+        checks.extend(preflight::bridges(&self.namespaces, &self.plan)?);
         Ok(checks)
     }
 
@@ -211,6 +227,7 @@ impl Lab {
         let pid = open_vswitch::running(&record);
         checks.extend(preflight::sockets(&namespaces, &plan, pid, plan.queue_memory(file))?);
         checks.extend(preflight::disciplines(&namespaces, &plan, &file.classes)?);
+        checks.extend(preflight::bridges(&namespaces, &plan)?);
         Ok(checks)
     }
 

@@ -1,4 +1,5 @@
-//! Networks of hosts and OpenFlow switches on one machine: network namespaces, veth links, Open vSwitch in user space, HTB with strict priority.
+//! Networks of hosts and switches on one machine: network namespaces, veth links, Open vSwitch in user space, bridges of the kernel, HTB
+//! with strict priority.
 //!
 //! | module | content |
 //! |---|---|
@@ -7,7 +8,7 @@
 //! | [`lab`] | a network that is up: made, used, taken down |
 //! | [`preflight`] | checks that measure whether the network is what experiments take it for |
 //! | [`namespace`] | named network namespaces, and threads and programs in them |
-//! | [`counters`] | where frames were lost |
+//! | [`counters`] | what interfaces and queues passed, and where frames were lost; filters of the queues |
 //! | [`status`] | the state of a lab that another process made |
 //!
 //! Invariants:
@@ -17,7 +18,7 @@
 //!   the process was killed meanwhile.
 //! - Labs of different names do not touch each other. Nothing is made in the namespace of the caller.
 //!
-//! Needs root and Open vSwitch (ovsdb-server, ovs-vswitchd, ovsdb-tool). Left out: propagation delay and loss on links, VLANs,
+//! Needs root, and Open vSwitch (ovsdb-server, ovs-vswitchd, ovsdb-tool) for switches of that kind. Left out: propagation delay and loss on links, VLANs,
 //! the datapath of the kernel.
 
 #![forbid(unsafe_code)]

@@ -14,7 +14,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 use takt_netlink::{Netlink, interface_index};
 
 /// Where iproute2 keeps them.
-const DIRECTORY: &str = "/run/netns";
+pub const DIRECTORY: &str = "/run/netns";
 /// The namespace of the calling thread.
 const OWN: &str = "/proc/thread-self/ns/net";
 
@@ -112,6 +112,17 @@ impl Namespace {
     pub fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> io::Result<R> {
         on_own_thread(|| {
             setns(&*self.file, CloneFlags::CLONE_NEWNET)?;
+            Ok(f())
+        })
+    }
+
+    /// As [`run`](Self::run), with `/sys` of the namespace: its interfaces are in `/sys/class/net`.
+    ///
+    /// # Errors
+    /// Not root.
+    pub fn run_with_sys<R: Send>(&self, f: impl FnOnce() -> R + Send) -> io::Result<R> {
+        on_own_thread(|| {
+            self.enter_with_sys()?;
             Ok(f())
         })
     }

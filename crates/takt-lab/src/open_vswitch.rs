@@ -109,7 +109,7 @@ impl Switches {
                 datapath_id: Some(bridge.datapath_id),
             })?;
         }
-        for (interface, _) in plan.ports() {
+        for (interface, _) in plan.open_vswitch_ports() {
             let Some((bridge, port)) = &interface.port else { continue };
             self.database.add_port(bridge, &interface.name, Some(*port), Some(&Qos::Noop))?;
         }
@@ -170,7 +170,7 @@ impl Switches {
         self.switch.wait().map_err(failed())?;
         self.switch = start_switch(&self.namespace, &self.directory, self.priority)?;
         self.wait()?;
-        let first = plan.ports().find_map(|(interface, _)| interface.port.as_ref());
+        let first = plan.open_vswitch_ports().find_map(|(interface, _)| interface.port.as_ref());
         let Some((bridge, port)) = first else { return Ok(()) };
         let path = self.directory.join(format!("{bridge}.mgmt"));
         first_frame::send(&path, *port).map_err(Error::os(format!("have switch {bridge} send a frame")))

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use takt_ovsdb::open_vswitch::FailMode;
 
 use crate::error::{Error, Result};
-use crate::file::{self, Address, End, LabFile, SWITCHES};
+use crate::file::{self, Address, End, LabFile, Link, Mac, Offload, SWITCHES, SwitchKind};
 
 /// Octets that the kernel charges for a frame of 1,514 octets or less that waits in a discipline: `truesize` of its buffer.
 const FRAME_MEMORY: u64 = 2304;
@@ -24,8 +24,10 @@ pub struct Interface {
     pub mac: [u8; 6],
     /// Its addresses; a port of a switch has none.
     pub addresses: Vec<Address>,
-    /// The switch and its OpenFlow port, of a port of a switch.
+    /// The switch and its port, of a port of a switch. With Open vSwitch it is the OpenFlow port.
     pub port: Option<(String, u32)>,
+    /// The rate of what it sends, bit/s; `None`: it has no classes.
+    pub rate: Option<u64>,
 }
 
 /// A link.
@@ -33,16 +35,18 @@ pub struct Interface {
 pub struct Cable {
     /// Its two interfaces.
     pub ends: [Interface; 2],
-    /// Its rate, bit/s; `None`: there are no classes.
-    pub rate: Option<u64>,
     /// Its MTU, octets.
     pub mtu: u32,
+    /// Queues of each end; `None`: one.
+    pub queues: Option<u32>,
+    /// The work that the stack leaves to the ends.
+    pub offloads: Vec<Offload>,
     /// It closes a ring of switches. It is down until the switches have their controllers: an Ethernet switch without one would
     /// circulate frames.
     pub closes_ring: bool,
 }
 
-/// A bridge.
+/// A bridge of Open vSwitch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bridge {
     /// The switch's name.
@@ -60,18 +64,35 @@ pub struct Bridge {
 pub struct Plan {
     /// Links, in the order of the file.
     pub cables: Vec<Cable>,
-    /// Switches.
+    /// Switches of Open vSwitch.
     pub bridges: Vec<Bridge>,
+    /// Names of switches that are bridges of the kernel.
+    pub kernel_bridges: Vec<String>,
+}
+
+/// A host's interface, and a neighbour's addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour<'a> {
+    /// The interface that knows it.
+    pub of: &'a Interface,
+    /// The neighbour's interface.
+    pub interface: &'a Interface,
+    /// One of the neighbour's addresses.
+    pub address: Address,
 }
 
 impl Plan {
     /// The plan of a file.
     ///
     /// # Errors
-    /// Switches without a controller form a ring; two switches have one datapath identifier; the queues hold more than a socket can.
+    /// The file describes none; switches without a controller form a ring; two switches have one datapath identifier, two interfaces one
+    /// hardware address; the queues hold more than a socket can.
     pub fn of(file: &LabFile) -> Result<Self> {
-        let bridges: Vec<_> =
-            file.switches.iter().zip(1..).map(|((name, of), place)| bridge(name, of, place)).collect();
+        file.check()?;
+        let (kernel, open): (Vec<_>, Vec<_>) =
+            file.switches.iter().zip(1..).partition(|((_, of), _)| of.kind == SwitchKind::Bridge);
+        let kernel_bridges = kernel.into_iter().map(|((name, _), _)| name.clone()).collect();
+        let bridges: Vec<_> = open.into_iter().map(|((name, of), place)| bridge(name, of, place)).collect();
         for (place, one) in bridges.iter().enumerate() {
             if let Some(other) = bridges[..place].iter().find(|other| other.datapath_id == one.datapath_id) {
                 let what = format!("switches {} and {} have the datapath_id {}", other.name, one.name, one.datapath_id);
@@ -86,11 +107,13 @@ impl Plan {
                 [End::Switch(one), End::Switch(other)] => !groups.join(one, other),
                 _ => false,
             };
-            let ends = [0, 1].map(|side| interface(file, &link.ends[side], number, side, &mut ports));
-            cables.push(Cable { ends, rate: link.rate.map(|rate| rate.0), mtu: link.mtu, closes_ring });
+            let ends = [0, 1].map(|side| interface(file, link, number, side, &mut ports));
+            let (queues, offloads) = (link.queues, link.offloads.clone());
+            cables.push(Cable { ends, mtu: link.mtu, queues, offloads, closes_ring });
         }
-        let plan = Self { cables, bridges };
+        let plan = Self { cables, bridges, kernel_bridges };
         plan.check_rings()?;
+        plan.check_macs()?;
         plan.check_queues(file)?;
         Ok(plan)
     }
@@ -112,6 +135,13 @@ impl Plan {
         };
         for cable in self.cables.iter().filter(|cable| cable.closes_ring) {
             let switches: Vec<_> = cable.ends.iter().filter_map(|end| Some(end.port.as_ref()?.0.as_str())).collect();
+            if cable.ends.iter().any(|end| self.is_at_kernel_bridge(end)) {
+                return Err(Error::File(format!(
+                    "the link {} closes a ring, in which a bridge of the kernel circulates frames: give both switches \
+                     kind = \"open-vswitch\" and fail_mode = \"secure\"",
+                    switches.join(" to ")
+                )));
+            }
             if switches.iter().any(|switch| is_standalone(switch)) {
                 return Err(Error::File(format!(
                     "the link {} closes a ring, in which a switch with fail_mode standalone circulates frames: give both \
@@ -123,10 +153,33 @@ impl Plan {
         Ok(())
     }
 
+    fn check_macs(&self) -> Result<()> {
+        let mut known = BTreeMap::new();
+        for end in self.cables.iter().flat_map(|cable| &cable.ends) {
+            if let Some(other) = known.insert(end.mac, end) {
+                let named = |end: &Interface| format!("{} of {}", end.name, end.place);
+                let (mac, one, other) = (Mac(end.mac), named(other), named(end));
+                return Err(Error::File(format!("{one} and {other} have the hardware address {mac}")));
+            }
+        }
+        Ok(())
+    }
+
     /// Namespaces by place.
     pub fn namespaces(file: &LabFile) -> BTreeMap<String, String> {
-        let places = file.hosts.keys().map(String::as_str).chain([SWITCHES]);
+        let switches = (!file.switches.is_empty()).then_some(SWITCHES);
+        let places = file.hosts.keys().map(String::as_str).chain(switches);
         places.map(|place| (place.to_owned(), format!("takt.{}.{place}", file.name))).collect()
+    }
+
+    /// All interfaces.
+    pub fn interfaces(&self) -> impl Iterator<Item = &Interface> {
+        self.cables.iter().flat_map(|cable| &cable.ends)
+    }
+
+    /// Interfaces with a rate, and so with classes.
+    pub fn shaped(&self) -> impl Iterator<Item = &Interface> {
+        self.interfaces().filter(|end| end.rate.is_some())
     }
 
     /// Ports of switches, with their cables.
@@ -134,6 +187,38 @@ impl Plan {
         self.cables
             .iter()
             .flat_map(|cable| cable.ends.iter().filter(|end| end.port.is_some()).map(move |end| (end, cable)))
+    }
+
+    /// Ports of switches of Open vSwitch, with their cables.
+    pub fn open_vswitch_ports(&self) -> impl Iterator<Item = (&Interface, &Cable)> {
+        self.ports().filter(|(end, _)| !self.is_at_kernel_bridge(end))
+    }
+
+    /// Ports of bridges of the kernel, each with the name of its bridge.
+    pub fn kernel_ports(&self) -> impl Iterator<Item = (&Interface, &str)> {
+        let switch = |end: &Interface| end.port.as_ref().map(|(switch, _)| switch.clone());
+        let bridge = move |end: &Interface| self.kernel_bridges.iter().find(|name| switch(end).as_ref() == Some(*name));
+        self.interfaces().filter_map(move |end| Some((end, bridge(end)?.as_str())))
+    }
+
+    fn is_at_kernel_bridge(&self, end: &Interface) -> bool {
+        end.port.as_ref().is_some_and(|(switch, _)| self.kernel_bridges.contains(switch))
+    }
+
+    /// For each interface of a host, the addresses of the other hosts that its frames reach and that share a network with it.
+    pub fn neighbours(&self) -> Vec<Neighbour<'_>> {
+        let cables: Vec<_> = self.cables.iter().collect();
+        let hosts = || self.interfaces().filter(|end| end.port.is_none());
+        let mut all = Vec::new();
+        for of in hosts() {
+            let near = reached(&cables, node(of));
+            for interface in hosts().filter(|one| one.place != of.place && near.contains(&node(one))) {
+                let is_near = |address: &&Address| of.addresses.iter().any(|own| own.shares_network(**address));
+                let addresses = interface.addresses.iter().filter(is_near);
+                all.extend(addresses.map(|address| Neighbour { of, interface, address: *address }));
+            }
+        }
+        all
     }
 
     /// Whether frames from one host to another leave by this port, while links that close rings are down.
@@ -150,7 +235,7 @@ impl Plan {
     pub fn queue_memory(&self, file: &LabFile) -> u64 {
         let frames: u64 = file.classes.iter().map(|class| u64::from(class.frames)).sum();
         let of_port = |cable: &Cable| frames * FRAME_MEMORY.max(2 * u64::from(cable.mtu));
-        self.ports().filter(|(_, cable)| cable.rate.is_some()).map(|(_, cable)| of_port(cable)).sum()
+        self.open_vswitch_ports().filter(|(end, _)| end.rate.is_some()).map(|(_, cable)| of_port(cable)).sum()
     }
 }
 
@@ -187,15 +272,20 @@ fn bridge(name: &str, of: &file::Switch, place: u64) -> Bridge {
     Bridge { name: name.to_owned(), datapath_id, controller: of.controller.clone(), fail_mode }
 }
 
-fn interface(file: &LabFile, end: &End, number: u16, side: usize, ports: &mut BTreeMap<String, u32>) -> Interface {
+fn interface(file: &LabFile, link: &Link, number: u16, side: usize, ports: &mut BTreeMap<String, u32>) -> Interface {
     let [high, low] = number.to_be_bytes();
+    let mac = |kind| link.macs.map_or([2, kind, 0, side as u8, high, low], |macs| macs[side].0);
+    let end = &link.ends[side];
+    let has_rate = link.rate_at.as_ref().is_none_or(|at| at == end);
+    let rate = link.rate.filter(|_| has_rate).map(|rate| rate.0);
     match end {
         End::Host { host, interface } => Interface {
             place: host.clone(),
             name: interface.clone(),
-            mac: [2, 0, 0, side as u8, high, low],
+            mac: mac(0),
             addresses: file.hosts[host][interface].clone(),
             port: None,
+            rate,
         },
         End::Switch(switch) => {
             let port = ports.entry(switch.clone()).or_default();
@@ -203,9 +293,10 @@ fn interface(file: &LabFile, end: &End, number: u16, side: usize, ports: &mut BT
             Interface {
                 place: SWITCHES.to_owned(),
                 name: format!("{switch}-{port}"),
-                mac: [2, 1, 0, side as u8, high, low],
+                mac: mac(1),
                 addresses: Vec::new(),
                 port: Some((switch.clone(), *port)),
+                rate,
             }
         }
     }
@@ -231,85 +322,4 @@ impl Groups {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const RING: &str = r#"
-        name = "ring"
-        [switches]
-        a = { fail_mode = "secure" }
-        b = { fail_mode = "secure" }
-        c = { fail_mode = "secure" }
-        [[links]]
-        ends = ["a", "b"]
-        [[links]]
-        ends = ["b", "c"]
-        [[links]]
-        ends = ["c", "a"]
-    "#;
-
-    #[test]
-    fn ports_are_numbered_in_the_order_of_links() {
-        let plan = Plan::of(&RING.parse().expect("a network")).expect("it can be made");
-        let ports: Vec<_> = plan.ports().map(|(end, _)| end.name.as_str()).collect();
-        assert_eq!(ports, ["a-1", "b-1", "b-2", "c-1", "c-2", "a-2"]);
-        assert_eq!(plan.bridges.iter().map(|bridge| bridge.datapath_id).collect::<Vec<_>>(), [1, 2, 3]);
-    }
-
-    #[test]
-    fn last_link_of_a_ring_closes_it_and_needs_secure_switches() {
-        let plan = Plan::of(&RING.parse().expect("a network")).expect("it can be made");
-        assert_eq!(plan.cables.iter().map(|cable| cable.closes_ring).collect::<Vec<_>>(), [false, false, true]);
-        let loose = RING.replace("c = { fail_mode = \"secure\" }", "c = {}");
-        let error = Plan::of(&loose.parse().expect("a network")).expect_err("frames would circulate");
-        assert!(error.to_string().contains("c to a closes a ring"), "{error}");
-    }
-
-    #[test]
-    fn port_is_between_hosts_that_only_it_connects() {
-        let text = r#"
-            name = "ring"
-            [hosts]
-            left = { eth0 = ["10.7.0.1/24"] }
-            right = { eth0 = ["10.7.0.2/24"] }
-            [switches]
-            s1 = { fail_mode = "secure" }
-            s2 = { fail_mode = "secure" }
-            s3 = { fail_mode = "secure" }
-            [[links]]
-            ends = ["s1", "s3"]
-            [[links]]
-            ends = ["s1", "s2"]
-            [[links]]
-            ends = ["s2", "s3"]
-            [[links]]
-            ends = ["left:eth0", "s1"]
-            [[links]]
-            ends = ["s3", "right:eth0"]
-        "#;
-        let plan = Plan::of(&text.parse().expect("a network")).expect("it can be made");
-        let [left, right] = [&plan.cables[3].ends[0], &plan.cables[4].ends[1]];
-        let between = |from, to| {
-            let ports = plan.ports().map(|(port, _)| port).filter(|port| plan.is_between(port, from, to));
-            ports.map(|port| port.name.clone()).collect::<Vec<_>>()
-        };
-        assert_eq!(between(left, right), ["s1-1", "s3-3"]);
-        assert_eq!(between(right, left), ["s3-1", "s1-3"]);
-    }
-
-    #[test]
-    fn queues_beyond_the_largest_socket_are_refused() {
-        let classes = "\n[[classes]]\nname = \"all\"\nframes = 200000\n";
-        let limited = RING.replace("ends = [\"a\", \"b\"]", "ends = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"") + classes;
-        let error = Plan::of(&limited.parse().expect("a network")).expect_err("1.2 GB");
-        assert!(error.to_string().contains("hold 1200000000 octets"), "{error}");
-        assert!(Plan::of(&limited.replace("200000", "100000").parse().expect("a network")).is_ok());
-    }
-
-    #[test]
-    fn equal_datapath_identifiers_are_refused() {
-        let twice = RING.replace("a = {", "a = { datapath_id = 2,");
-        let error = Plan::of(&twice.parse().expect("a network")).expect_err("b has it");
-        assert!(error.to_string().contains("switches a and b have the datapath_id 2"), "{error}");
-    }
-}
+mod tests;

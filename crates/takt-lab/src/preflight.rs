@@ -8,6 +8,7 @@
 //! | [`SEND_BUFFER`] | the send buffer of Open vSwitch holds more than all queues |
 //! | [`RECEIVE_BUFFER`] | the receive buffer of each port holds a burst |
 //! | [`HEAD_DROP`] | full queues drop without an error to their sender |
+//! | [`BRIDGE`] | ports of bridges of the kernel forward, multicast is flooded |
 //! | [`DISCIPLINE`] | queueing disciplines are there, after ovs-vswitchd was restarted |
 
 mod datagrams;
@@ -17,7 +18,7 @@ use serde::Serialize;
 
 pub use datagrams::datagrams;
 pub(crate) use state::port_drops;
-pub use state::{disciplines, sockets};
+pub use state::{bridges, disciplines, sockets};
 
 /// UDP checksums are computed before a frame reaches Open vSwitch.
 pub const CHECKSUM: &str = "checksum";
@@ -27,6 +28,8 @@ pub const CLASSES: &str = "classes";
 pub const SEND_BUFFER: &str = "send-buffer";
 /// Open vSwitch's sockets for receiving.
 pub const RECEIVE_BUFFER: &str = "receive-buffer";
+/// Bridges of the kernel and their ports.
+pub const BRIDGE: &str = "bridge";
 /// The kind of the queues.
 pub const HEAD_DROP: &str = "head-drop";
 /// Queueing disciplines of ports survive a start of ovs-vswitchd.

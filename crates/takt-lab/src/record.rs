@@ -36,8 +36,11 @@ pub struct Record {
     pub is_owned: bool,
     /// Places of the lab, which are hosts and [`crate::file::SWITCHES`], and names of namespaces.
     pub namespaces: Vec<(String, String)>,
-    /// Switches.
+    /// Switches of Open vSwitch.
     pub switches: Vec<String>,
+    /// Switches that are bridges of the kernel.
+    #[serde(default)]
+    pub bridges: Vec<String>,
 }
 
 impl Record {
@@ -178,7 +181,15 @@ mod tests {
     fn record(name: &str, switch: &str) -> Record {
         let switches = vec![switch.to_owned()];
         let (builder, namespaces) = (Process::own(), Vec::new());
-        Record { name: name.to_owned(), builder, is_complete: false, is_owned: true, namespaces, switches }
+        Record {
+            name: name.to_owned(),
+            builder,
+            is_complete: false,
+            is_owned: true,
+            namespaces,
+            switches,
+            bridges: Vec::new(),
+        }
     }
 
     #[test]

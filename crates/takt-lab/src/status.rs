@@ -1,8 +1,10 @@
 //! The state of a lab that another process made.
 
 use serde::Serialize;
+use takt_netlink::interface_index;
 
 use crate::error::Result;
+use crate::file::SWITCHES;
 use crate::lab::{check_root, no_host};
 use crate::namespace::Namespace;
 use crate::open_vswitch;
@@ -42,7 +44,7 @@ pub struct Place {
 pub struct SwitchStatus {
     /// Its name.
     pub name: String,
-    /// Open vSwitch answers, and has it.
+    /// Open vSwitch answers and has it, or it is a bridge of the kernel and there.
     pub is_there: bool,
     /// Its controllers, and whether each is connected.
     pub controllers: Vec<(String, bool)>,
@@ -77,12 +79,19 @@ impl Status {
             let is_there = controllers.is_some();
             SwitchStatus { name: name.clone(), is_there, controllers: controllers.map(pairs).unwrap_or_default() }
         };
+        let switches = record.namespaces.iter().find(|(place, _)| place == SWITCHES);
+        let switches = switches.and_then(|(_, name)| Namespace::open(name).ok()); // tidy-allow(dropped-cause): is_there says it
+        let bridge = |name: &String| {
+            let has_it = |namespace: &Namespace| namespace.run(|| interface_index(name).is_ok()).unwrap_or(false);
+            let is_there = switches.as_ref().is_some_and(has_it);
+            SwitchStatus { name: name.clone(), is_there, controllers: Vec::new() }
+        };
         Ok(Self {
             name: record.name.clone(),
             is_complete: record.is_complete,
             has_builder: Process::of(record.builder.pid) == Some(record.builder),
             places: record.namespaces.iter().map(place).collect(),
-            switches: record.switches.iter().map(switch).collect(),
+            switches: record.switches.iter().map(switch).chain(record.bridges.iter().map(bridge)).collect(),
         })
     }
 

@@ -7,13 +7,13 @@ use std::os::fd::AsFd;
 
 use takt_netlink::feature::TX_CHECKSUM;
 use takt_netlink::link::VethEnd;
-use takt_netlink::strict_priority::{self, StrictPriority};
+use takt_netlink::strict_priority::{HANDLE, StrictPriority};
 use takt_netlink::{Netlink, interface_index};
 
 use crate::error::{Error, Result};
-use crate::file::{Class, LabFile};
+use crate::file::{Class, LabFile, Offload, SWITCHES};
 use crate::namespace::Namespace;
-use crate::plan::{Cable, Interface};
+use crate::plan::{Cable, Interface, Plan};
 
 /// What is sent in segments must not leave the stack as one frame: Open vSwitch would cut it.
 const SEGMENTATION: [&str; 4] =
@@ -32,16 +32,40 @@ pub fn at<R: Send>(
     namespace.run(|| f(&mut Netlink::route()?, interface_index(&interface.name)?))?
 }
 
+/// Whether this crate makes the classes of an interface, and no other program.
+pub fn has_classes(file: &LabFile, end: &Interface) -> bool {
+    end.rate.is_some() && (file.switch_classes || end.port.is_none())
+}
+
+/// Makes the bridges of the kernel.
+pub fn add_bridges(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
+    for name in &plan.kernel_bridges {
+        let add = || {
+            let mut netlink = Netlink::route()?;
+            netlink.add_bridge(name)?;
+            netlink.set_up(interface_index(name)?, true)
+        };
+        let namespace = namespaces.get(SWITCHES).ok_or_else(|| io::ErrorKind::NotFound.into());
+        let made = namespace.and_then(|namespace| namespace.run(add)).and_then(|made| made);
+        made.map_err(Error::os(format!("make the bridge {name}")))?;
+    }
+    Ok(())
+}
+
 /// Makes a link, with everything at its ends.
-pub fn lay(namespaces: &Namespaces, cable: &Cable, file: &LabFile) -> Result<()> {
+pub fn lay(namespaces: &Namespaces, cable: &Cable, plan: &Plan, file: &LabFile) -> Result<()> {
     let [one, other] = &cable.ends;
     let failed = || Error::os(format!("make the link {} to {}", one.name, other.name));
     add(namespaces, cable).map_err(failed())?;
     for end in &cable.ends {
         let failed = || Error::os(format!("set up the interface {} of {}", end.name, end.place));
+        keep_offloads(namespaces, end, &cable.offloads).map_err(failed())?;
+        if let Some((_, bridge)) = plan.kernel_ports().find(|(port, _)| *port == end) {
+            let join = |netlink: &mut Netlink, index| netlink.add_bridge_port(index, interface_index(bridge)?);
+            at(namespaces, end, join).map_err(Error::os(format!("make {} a port of {bridge}", end.name)))?;
+        }
         set_up(namespaces, end).map_err(failed())?;
-        let has_classes = file.switch_classes || end.port.is_none();
-        if let Some(rate) = cable.rate.filter(|_| has_classes) {
+        if let Some(rate) = end.rate.filter(|_| has_classes(file, end)) {
             let failed = Error::os(format!("give {} of {} its classes", end.name, end.place));
             at(namespaces, end, |netlink, index| add_classes(netlink, index, rate, &file.classes)).map_err(failed)?;
         }
@@ -50,17 +74,34 @@ pub fn lay(namespaces: &Namespaces, cable: &Cable, file: &LabFile) -> Result<()>
     cable.ends.iter().try_for_each(|end| at(namespaces, end, Netlink::is_running).map(drop)).map_err(failed())
 }
 
+/// Has the kernel notice the carriers of bridges, which they have from their first port on.
+pub fn notice_carriers(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
+    let Some(namespace) = namespaces.get(SWITCHES) else { return Ok(()) };
+    let look = |name: &String| Netlink::route()?.is_running(interface_index(name)?).map(drop);
+    let looked = namespace.run(|| plan.kernel_bridges.iter().try_for_each(look)).and_then(|looked| looked);
+    looked.map_err(Error::os("look at the bridges of the kernel"))
+}
+
+/// Tells the hosts the hardware addresses of their neighbours.
+pub fn introduce(namespaces: &Namespaces, plan: &Plan) -> Result<()> {
+    for known in plan.neighbours() {
+        let failed = Error::os(format!("tell {} its neighbour {}", known.of.place, known.address.ip));
+        let set = |netlink: &mut Netlink, index| netlink.set_neighbour(index, known.address.ip, known.interface.mac);
+        at(namespaces, known.of, set).map_err(failed)?;
+    }
+    Ok(())
+}
+
 fn add(namespaces: &Namespaces, cable: &Cable) -> io::Result<()> {
     let mut ends = Vec::new();
     for end in &cable.ends {
         let namespace = namespaces.get(&end.place).ok_or(io::ErrorKind::NotFound)?.as_fd();
-        ends.push(VethEnd { name: &end.name, namespace, mac: Some(end.mac), mtu: cable.mtu });
+        ends.push(VethEnd { name: &end.name, namespace, mac: Some(end.mac), mtu: cable.mtu, queues: cable.queues });
     }
     Netlink::route()?.add_veth([&ends[0], &ends[1]])
 }
 
 fn set_up(namespaces: &Namespaces, end: &Interface) -> io::Result<()> {
-    set_offload(namespaces, end, false)?;
     at(namespaces, end, |netlink, index| {
         end.addresses.iter().try_for_each(|address| netlink.add_address(index, address.ip, address.prefix_len))?;
         netlink.set_up(index, true)?;
@@ -76,24 +117,42 @@ fn set_up(namespaces: &Namespaces, end: &Interface) -> io::Result<()> {
     })
 }
 
-/// Switches the checksums of an interface, and segmentation, to the interface or to the kernel.
-pub fn set_offload(namespaces: &Namespaces, end: &Interface, is_on: bool) -> io::Result<()> {
+/// Leaves to an interface what its link names, and switches the rest off.
+fn keep_offloads(namespaces: &Namespaces, end: &Interface, kept: &[Offload]) -> io::Result<()> {
+    if !kept.contains(&Offload::Checksum) {
+        set_features(namespaces, end, &[TX_CHECKSUM], false)?;
+    }
+    if !kept.contains(&Offload::Segmentation) {
+        set_features(namespaces, end, &SEGMENTATION, false)?;
+    }
+    Ok(())
+}
+
+fn set_features(namespaces: &Namespaces, end: &Interface, names: &[&str], is_on: bool) -> io::Result<()> {
     let namespace = namespaces.get(&end.place).ok_or(io::ErrorKind::NotFound)?;
-    namespace.run(|| {
-        let mut netlink = Netlink::generic()?;
-        let index = interface_index(&end.name)?;
-        netlink.set_features(index, &[TX_CHECKSUM], is_on)?;
-        netlink.set_features(index, &SEGMENTATION, is_on)
-    })?
+    namespace.run(|| Netlink::generic()?.set_features(interface_index(&end.name)?, names, is_on))?
+}
+
+/// Switches the checksums of an interface, and segmentation, to the interface or to the kernel.
+#[cfg(test)]
+pub fn set_offload(namespaces: &Namespaces, end: &Interface, is_on: bool) -> io::Result<()> {
+    set_features(namespaces, end, &[TX_CHECKSUM], is_on)?;
+    set_features(namespaces, end, &SEGMENTATION, is_on)
 }
 
 /// The classes of the file at an interface.
 pub fn add_classes(netlink: &mut Netlink, index: i32, rate: u64, classes: &[Class]) -> io::Result<()> {
     let rate = u32::try_from(rate / 8).map_err(io::Error::other)?;
-    let class = |class: &Class| strict_priority::Class {
-        dscp: class.dscp.clone(),
-        ether_types: class.ether_types.clone(),
-        frames: class.frames,
-    };
-    netlink.add_strict_priority(index, &StrictPriority { rate, classes: classes.iter().map(class).collect() })
+    let classes = classes.iter().map(Class::of_kernel).collect();
+    netlink.add_strict_priority(index, &StrictPriority { rate, classes })
+}
+
+/// Replaces the filters of an interface by those of the file, or removes them.
+pub fn set_filters(netlink: &mut Netlink, index: i32, classes: &[Class], are_there: bool) -> io::Result<()> {
+    netlink.remove_filters(index, HANDLE)?;
+    if are_there {
+        let classes: Vec<_> = classes.iter().map(Class::of_kernel).collect();
+        netlink.add_class_filters(index, &classes)?;
+    }
+    Ok(())
 }

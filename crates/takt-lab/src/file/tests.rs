@@ -91,6 +91,83 @@ fn each_mistake_is_named() {
     assert!(error(&without).contains("link s1 to right:eth0 has a rate, and the file has no [[classes]]"));
 }
 
+/// Two hosts at a bridge of the kernel, with all that links and classes may have.
+const BRIDGED: &str = r#"
+name = "bridged"
+static_neighbours = true
+[[classes]]
+name = "late"
+by_priority = true
+frames = 100
+ceiling = "20 Mbit/s"
+[[classes]]
+name = "other"
+frames = 256
+drop_from = "tail"
+[hosts.left]
+eth0 = ["10.7.0.1/24"]
+[hosts.right]
+eth0 = ["10.7.0.2/24"]
+[switches.s1]
+kind = "bridge"
+[[links]]
+ends = ["left:eth0", "s1"]
+rate = "100 Mbit/s"
+rate_at = "s1"
+queues = 4
+macs = ["02:00:0a:07:00:01", "02:00:0a:07:01:01"]
+offloads = ["checksum", "segmentation"]
+[[links]]
+ends = ["right:eth0", "s1"]
+"#;
+
+#[test]
+fn bridge_of_the_kernel_and_its_links_are_read() {
+    let file: LabFile = BRIDGED.parse().expect("a network");
+    assert_eq!(file.switches["s1"].kind, SwitchKind::Bridge);
+    assert!(file.static_neighbours && file.classes[0].by_priority);
+    assert_eq!((file.classes[0].ceiling, file.classes[1].ceiling), (Some(Rate(20_000_000)), None));
+    assert_eq!([0, 1].map(|place: usize| file.classes[place].drop_from), [DropFrom::Head, DropFrom::Tail]);
+    let [first, second] = &file.links[..] else { panic!("two links") };
+    assert_eq!((first.rate_at.clone(), first.queues), (Some(End::Switch("s1".to_owned())), Some(4)));
+    assert_eq!(first.macs.map(|macs| macs[0].to_string()), Some("02:00:0a:07:00:01".to_owned()));
+    assert_eq!(first.offloads, [Offload::Checksum, Offload::Segmentation]);
+    assert_eq!((second.queues, second.macs, &second.rate_at), (None, None, &None));
+    assert_eq!(FILE.parse::<LabFile>().expect("a network").switches["s1"].kind, SwitchKind::OpenVswitch);
+}
+
+#[test]
+fn each_mistake_of_bridges_and_links_is_named() {
+    for (right, wrong, expected) in [
+        ("kind = \"bridge\"", "kind = \"hub\"", "unknown variant `hub`"),
+        ("kind = \"bridge\"", "kind = \"bridge\"\ndatapath_id = 7", "a bridge of the kernel has no controller"),
+        ("kind = \"bridge\"", "kind = \"bridge\"\nfail_mode = \"secure\"", "use kind = \"open-vswitch\""),
+        ("kind = \"bridge\"", "", "Open vSwitch at s1 forwards frames as it reads them"),
+        ("\"checksum\", \"segmentation\"", "\"segmentation\"", "add checksum to its offloads"),
+        ("\"checksum\", \"segmentation\"", "\"magic\"", "unknown variant `magic`"),
+        ("rate_at = \"s1\"", "rate_at = \"right:eth0\"", "rate_at is right:eth0, which is none of its ends"),
+        ("rate = \"100 Mbit/s\"", "", "it has rate_at, and no rate"),
+        ("queues = 4", "queues = 0", "an end has 1 to 64 queues"),
+        ("queues = 4", "queues = 65", "an end has 1 to 64 queues"),
+        ("02:00:0a:07:00:01", "03:00:0a:07:00:01", "is no hardware address of one host"),
+        ("02:00:0a:07:00:01", "02:00:0a:07:00", "is no hardware address of one host"),
+        ("02:00:0a:07:00:01", "2:0:a:7:0:1", "is no hardware address of one host"),
+        ("02:00:0a:07:00:01", "00:00:00:00:00:00", "is no hardware address of one host"),
+        ("by_priority = true", "", "every class but the last has DSCPs or by_priority"),
+        ("frames = 256", "frames = 256\nby_priority = true", "the last takes the rest"),
+        ("\"20 Mbit/s\"", "\"200 Mbit/s\"", "the ceiling of class \"late\" is above the rate"),
+        ("\"20 Mbit/s\"", "\"1 kbit/s\"", "a ceiling is from 64 kbit/s"),
+        ("\"tail\"", "\"middle\"", "unknown variant `middle`"),
+    ] {
+        assert!(BRIDGED.contains(right), "{right}");
+        let found = error(&BRIDGED.replacen(right, wrong, 1));
+        assert!(found.contains(expected), "{wrong}: {found}");
+    }
+    let tail = BRIDGED.replace("kind = \"bridge\"", "").replace("offloads", "# offloads");
+    assert!(error(&tail).contains("class \"other\" drops from the tail, and Open vSwitch at s1"));
+    assert!(tail.replace("rate_at = \"s1\"", "rate_at = \"left:eth0\"").parse::<LabFile>().is_ok());
+}
+
 #[test]
 fn networks_are_compared_by_their_prefix() {
     let address = |text: &str| Address::try_from(text.to_owned()).expect("an address");

@@ -161,7 +161,7 @@ type Frames = BTreeMap<String, BTreeMap<u32, u64>>;
 
 fn frames(namespaces: &Namespaces, plan: &Plan) -> Result<Frames> {
     let mut all = Frames::new();
-    for (end, _) in plan.ports().filter(|(_, cable)| cable.rate.is_some() && !cable.closes_ring) {
+    for (end, _) in plan.ports().filter(|(end, cable)| end.rate.is_some() && !cable.closes_ring) {
         let failed = Error::os(format!("look at the disciplines of {}", end.name));
         let disciplines = at(namespaces, end, |netlink, index| netlink.disciplines(index)).map_err(failed)?;
         all.insert(end.name.clone(), disciplines.iter().map(|one| (one.parent, one.frames)).collect());
@@ -184,7 +184,9 @@ fn sorted<'a>(
             count(after).unwrap_or(0).saturating_sub(count(before).unwrap_or(0))
         };
         ports += 1;
-        let empty = classes.iter().zip(0..).find(|(_, place)| passed(*place) == 0);
+        // No DSCP leads to a class that is chosen by priority alone.
+        let is_sent_to = |(class, place): &(&Class, usize)| !class.dscp.is_empty() || place + 1 == classes.len();
+        let empty = classes.iter().zip(0..).filter(is_sent_to).find(|(_, place)| passed(*place) == 0);
         if let Some((class, _)) = empty {
             complaints.push(format!("port {port} passed datagrams of all DSCPs, and none by class {}", class.name));
         }

@@ -8,9 +8,9 @@ use takt_netlink::packet_socket::PacketSocket;
 use takt_netlink::strict_priority::{HANDLE, class};
 use takt_netlink::{Netlink, interface_index};
 
-use super::{Check, DISCIPLINE, HEAD_DROP, RECEIVE_BUFFER, RECEIVE_OCTETS, SEND_BUFFER};
+use super::{BRIDGE, Check, DISCIPLINE, HEAD_DROP, RECEIVE_BUFFER, RECEIVE_OCTETS, SEND_BUFFER};
 use crate::error::{Error, Result};
-use crate::file::{Class, SWITCHES};
+use crate::file::{Class, DropFrom, SWITCHES};
 use crate::plan::Plan;
 use crate::wiring::{Namespaces, at};
 
@@ -43,7 +43,7 @@ type Port = (String, u32);
 /// The packet sockets of a process in the namespace of the switches, and the ports there.
 fn sockets_of(namespaces: &Namespaces, plan: &Plan, pid: u32) -> io::Result<(Vec<PacketSocket>, Vec<Port>)> {
     let namespace = namespaces.get(SWITCHES).ok_or(io::ErrorKind::NotFound)?;
-    let names: Vec<_> = plan.ports().map(|(interface, _)| interface.name.clone()).collect();
+    let names: Vec<_> = plan.open_vswitch_ports().map(|(interface, _)| interface.name.clone()).collect();
     let inodes = inodes(pid)?;
     namespace.run(|| {
         let mut sockets = Netlink::sockets()?.packet_sockets()?;
@@ -104,13 +104,14 @@ fn receive_buffer(sockets: &[PacketSocket], ports: &[Port]) -> Check {
     Check::of(RECEIVE_BUFFER, complaints, &cure, format!("{} ports, {drops} frames lost so far", measured.len()))
 }
 
-/// Looks whether links with a rate have their disciplines, with queues that drop from the head.
+/// Looks whether links with a rate have their disciplines, with queues that drop from the end that the file asks for.
 ///
 /// # Errors
 /// The kernel does not say.
 pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> Result<Vec<Check>> {
     let (mut missing, mut kinds, mut count) = (Vec::new(), Vec::new(), 0);
-    for end in plan.cables.iter().filter(|cable| cable.rate.is_some()).flat_map(|cable| &cable.ends) {
+    let are_filters_expected = classes.iter().any(Class::has_filters);
+    for end in plan.shaped() {
         let failed = Error::os(format!("look at the disciplines of {} of {}", end.name, end.place));
         let looked = at(namespaces, end, |netlink, index| {
             Ok((netlink.disciplines(index)?, netlink.has_filters(index, HANDLE).unwrap_or(false)))
@@ -118,14 +119,20 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
         let (disciplines, has_filters) = looked.map_err(failed)?;
         count += 1;
         let has_htb = disciplines.iter().any(|one| one.kind == "htb" && one.handle == HANDLE);
-        if !has_htb || !has_filters && classes.len() > 1 {
+        if !has_htb || !has_filters && are_filters_expected {
             missing.push(format!("{} of {} has no HTB with filters any more", end.name, end.place));
             continue;
         }
         for (place, wanted) in classes.iter().enumerate() {
             let leaf = disciplines.iter().find(|one| one.parent == class(place));
             let kind = leaf.map_or("none", |leaf| leaf.kind.as_str());
-            if kind != "pfifo_head_drop" {
+            let expected = wanted.of_kernel().queue().kind();
+            if kind != expected && wanted.drop_from == DropFrom::Tail {
+                kinds.push(format!(
+                    "class {} of {} at {} has a queue of the kind {kind} instead of {expected}",
+                    wanted.name, end.name, end.place
+                ));
+            } else if kind != expected {
                 kinds.push(format!(
                     "class {} of {} at {} has a queue of the kind {kind}: when it is full, Open vSwitch gets ENOBUFS and \
                      discards the rest of its batch, frames of other classes included",
@@ -143,6 +150,35 @@ pub fn disciplines(namespaces: &Namespaces, plan: &Plan, classes: &[Class]) -> R
     let passed = format!("{count} interfaces");
     Ok(vec![
         Check::of(DISCIPLINE, missing, kept, passed.clone()),
-        Check::of(HEAD_DROP, kinds, "use pfifo_head_drop", passed),
+        Check::of(HEAD_DROP, kinds, "use pfifo_head_drop, or make the lab again", passed),
     ])
+}
+
+/// Looks whether ports of bridges of the kernel forward, and their bridges flood multicast. No check without such bridges.
+///
+/// # Errors
+/// The kernel does not say.
+pub fn bridges(namespaces: &Namespaces, plan: &Plan) -> Result<Option<Check>> {
+    let (mut complaints, mut count) = (Vec::new(), 0);
+    for (end, bridge) in plan.kernel_ports() {
+        count += 1;
+        let looked = at(namespaces, end, |netlink, index| {
+            let bridge = interface_index(bridge)?;
+            let port = netlink.bridge_port(index)?.filter(|port| port.bridge == bridge);
+            Ok((port, netlink.has_multicast_snooping(bridge)?))
+        });
+        let (port, snooping) = looked.map_err(Error::os(format!("look at the bridge {bridge}")))?;
+        let name = &end.name;
+        match port {
+            None => complaints.push(format!("{name} is no port of the bridge {bridge} any more")),
+            Some(port) if !port.is_forwarding => complaints.push(format!("port {name} of {bridge} does not forward")),
+            Some(_) if snooping == Some(true) => complaints.push(format!(
+                "the bridge {bridge} forwards multicast by memberships (mcast_snooping), and no host here asks for them: groups vanish"
+            )),
+            Some(_) => {}
+        }
+    }
+    let cure = "set both ends of the link up and make the lab again";
+    let check = || Check::of(BRIDGE, complaints, cure, format!("{count} ports"));
+    Ok((count > 0).then(check))
 }

@@ -146,3 +146,25 @@ fn queues_beyond_the_send_buffer_are_found() {
     let checks = sockets(&lab.namespaces, lab.plan(), pid, u64::from(u32::MAX)).expect("the kernel answers");
     assert_failed(&checks, SEND_BUFFER, &["the queues of all ports hold 4294967295"]);
 }
+
+#[test]
+fn port_that_left_its_bridge_or_does_not_forward_is_found() {
+    if let Err(why) = require::root().and_then(|()| require::network_namespaces()) {
+        return not_run(why);
+    }
+    let text = NETWORK.replace("[switches.s1]", "[switches.s1]\nkind = \"bridge\"");
+    let text = format!("name = \"trap-bridge-{}\"\n{text}", std::process::id());
+    let lab = Lab::up(&text.parse().expect("the network can be made")).unwrap_or_else(|why| panic!("{why}"));
+    let of = |outcome| {
+        lab.checks().iter().filter(|check| check.outcome == outcome).map(|check| check.name).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Outcome::Passed), [CHECKSUM, CLASSES, DISCIPLINE, HEAD_DROP, BRIDGE], "{:?}", lab.checks());
+    let port = port(&lab);
+    at(&lab.namespaces, port, |netlink, index| netlink.set_up(index, false)).expect("root may");
+    assert_failed(&lab.check().expect("the kernel answers"), BRIDGE, &["port s1-2 of s1 does not forward"]);
+    at(&lab.namespaces, port, |netlink, index| netlink.set_up(index, true)).expect("root may");
+    assert!(lab.check().expect("the kernel answers").iter().all(|check| check.outcome != Outcome::Failed));
+    // The port of no bridge.
+    at(&lab.namespaces, port, |netlink, index| netlink.add_bridge_port(index, 0)).expect("root may");
+    assert_failed(&lab.check().expect("the kernel answers"), BRIDGE, &["s1-2 is no port of the bridge s1 any more"]);
+}

@@ -7,10 +7,13 @@ use std::time::{Duration, Instant};
 use takt_lab::{Error, Lab, Status};
 use takt_testkit::{not_run, require};
 
+use crate::bridges::BRIDGED;
 use crate::support::{file, name, one_switch};
 
 /// The lab's name for the process that is killed.
 const NAME: &str = "TAKT_TEST_LAB_NAME";
+/// The rest of its file.
+const TEXT: &str = "TAKT_TEST_LAB_TEXT";
 /// Kills, spread over the time that `up` takes and some more.
 const KILLS: u32 = 24;
 
@@ -108,10 +111,24 @@ fn lab_of_a_killed_process_that_had_it_for_itself_goes_with_the_next_lab() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
-    let lab = name("owned");
+    kill_owner("owned", &one_switch());
+}
+
+#[test]
+fn bridge_and_links_of_a_killed_process_go_with_the_next_lab() {
+    if let Err(why) = require::root().and_then(|()| require::network_namespaces()) {
+        return not_run(why);
+    }
+    kill_owner("owned-bridge", BRIDGED);
+}
+
+/// Kills a process that has a lab for itself, and makes another lab of the same name.
+fn kill_owner(test: &str, text: &str) {
+    let lab = name(test);
     let mut owner = Command::new(std::env::current_exe().expect("it runs"))
         .args(["--ignored", "--exact", "kill::owner", "--nocapture"])
         .env(NAME, &lab)
+        .env(TEXT, text)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -122,18 +139,21 @@ fn lab_of_a_killed_process_that_had_it_for_itself_goes_with_the_next_lab() {
         assert!(begin.elapsed() < Duration::from_secs(60), "the lab is made");
         std::thread::yield_now();
     }
-    let error = Lab::up(&file("owned", &one_switch())).expect_err("it is there");
+    let error = Lab::up(&file(test, text)).expect_err("it is there");
     assert!(matches!(&error, Error::Exists(name) if *name == lab), "{error}");
     owner.kill().expect("it is a child of this process");
     owner.wait().expect("it was killed");
-    Lab::sweep().expect("root may");
+    assert_ne!(remains(&lab), Vec::<String>::new(), "nothing else removes it");
+    let next = Lab::up(&file(test, text)).expect("the name is free");
+    next.remove().expect("it can be taken down");
     assert_eq!(remains(&lab), Vec::<String>::new());
 }
 
 #[test]
 #[ignore = "role: started by other tests"]
 fn owner() {
-    let text = format!("name = \"{}\"\n{}", std::env::var(NAME).expect("it is set"), one_switch());
+    let of = |variable| std::env::var(variable).expect("it is set");
+    let text = format!("name = \"{}\"\n{}", of(NAME), of(TEXT));
     let _lab = Lab::up(&text.parse().expect("a network")).expect("it can be made");
     // Until it is killed.
     std::io::stdin().read_line(&mut String::new()).expect("the other end is open");
