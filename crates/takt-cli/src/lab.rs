@@ -1,4 +1,4 @@
-//! `takt lab`: networks of hosts and OpenFlow switches on this machine.
+//! `takt lab`: networks of hosts and switches on this machine.
 
 use crate::output::outln;
 use clap::{Args, Subcommand};
@@ -13,12 +13,13 @@ use takt_lab::{Check, Lab, LabFile, Outcome, Status};
 const EXAMPLES: &str = "\
 Examples:
   takt lab up examples/lab/two-switches.toml
+  takt lab up examples/lab/bridge.toml             a bridge of the kernel, without Open vSwitch
   takt lab check examples/lab/two-switches.toml    again, after something was changed
   takt lab status
   takt lab exec talker -- takt pub ...             with the namespace's own /sys
   takt lab exec switches -- ovs-ofctl dump-flows unix:/run/takt/lab/two-switches/west.mgmt
   takt lab down
-Needs root and Open vSwitch (apt install openvswitch-switch). docs/lab.md describes the file.";
+Needs root; Open vSwitch (apt install openvswitch-switch) for switches of that kind. docs/lab.md describes the file.";
 
 /// `takt lab`
 #[derive(Args, Clone, Debug)]

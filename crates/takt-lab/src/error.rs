@@ -76,7 +76,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(what) => f.write_str(what),
-            Self::NotRoot => f.write_str("a lab needs root: it makes network namespaces; run takt lab as root"),
+            Self::NotRoot => f.write_str("a lab needs root: it makes network namespaces; run the command as root"),
             Self::NoProgram(name) => {
                 write!(f, "{name} is not installed: a lab needs Open vSwitch (apt install openvswitch-switch)")
             }

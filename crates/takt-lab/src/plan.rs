@@ -231,6 +231,12 @@ impl Plan {
         reached(&others, node(port)).contains(&node(from)) && reached(&others, node(far)).contains(&node(to))
     }
 
+    /// Whether links and switches pass frames from one host's interface to another's.
+    pub fn reaches(&self, from: &Interface, to: &Interface) -> bool {
+        let cables: Vec<_> = self.cables.iter().collect();
+        reached(&cables, node(from)).contains(&node(to))
+    }
+
     /// Octets that all frames take which wait in the disciplines of the switches, at most. Open vSwitch sends them by one socket.
     pub fn queue_memory(&self, file: &LabFile) -> u64 {
         let frames: u64 = file.classes.iter().map(|class| u64::from(class.frames)).sum();

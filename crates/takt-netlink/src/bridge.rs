@@ -42,7 +42,7 @@ impl Netlink {
         self.order(NEW_LINK, NEW, &body)
     }
 
-    /// Makes an interface a port of a bridge.
+    /// Makes an interface a port of a bridge, or with the number 0 of none.
     ///
     /// # Errors
     /// `ENODEV`: there is no such interface. `EOPNOTSUPP`: the other one is no bridge. `EPERM`: not root.

@@ -7,7 +7,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use crate::{NEW, Netlink, find, number, put, put_text};
+use crate::{NEW, Netlink, find, number, put, put_nested, put_text};
 
 pub(crate) const NEW_LINK: u16 = 16;
 pub(crate) const GET_LINK: u16 = 18;
@@ -22,6 +22,12 @@ const LINK_STATISTICS: u16 = 23;
 const LINK_NAMESPACE: u16 = 28;
 const LINK_SEND_QUEUES: u16 = 31;
 const LINK_RECEIVE_QUEUES: u16 = 32;
+const LINK_XDP: u16 = 43;
+const XDP_PROGRAM: u16 = 1;
+const XDP_FLAGS: u16 = 3;
+/// Modes of XDP: in the stack, in the driver (`XDP_FLAGS_SKB_MODE`, `XDP_FLAGS_DRV_MODE`).
+const XDP_MODES: [u32; 2] = [0x2, 0x4];
+const NO_PROGRAM: i32 = -1;
 pub(crate) const INFO_KIND: u16 = 1;
 pub(crate) const INFO_DATA: u16 = 2;
 const VETH_PEER: u16 = 1;
@@ -146,6 +152,22 @@ impl Netlink {
             Some(LinkCounters { received_frames, sent_frames, received_octets, sent_octets })
         };
         counters().ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Takes XDP programs off an interface, in both modes.
+    ///
+    /// # Errors
+    /// `ENODEV`: there is no such interface. `EBUSY`: a process holds the program by a BPF link. `EPERM`: not root.
+    pub fn detach_xdp(&mut self, index: i32) -> io::Result<()> {
+        for mode in XDP_MODES {
+            let mut xdp = Vec::new();
+            put(&mut xdp, XDP_PROGRAM, &NO_PROGRAM.to_ne_bytes());
+            put(&mut xdp, XDP_FLAGS, &mode.to_ne_bytes());
+            let mut body = header(index, 0, 0);
+            put_nested(&mut body, LINK_XDP, &xdp);
+            self.order(NEW_LINK, 0, &body)?;
+        }
+        Ok(())
     }
 
     /// Gives an interface an address, with its network.

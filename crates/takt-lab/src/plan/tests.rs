@@ -131,6 +131,8 @@ fn neighbours_are_those_that_frames_reach_and_that_share_a_network() {
     };
     assert_eq!(of("a"), pairs(&[("b", "10.7.0.2"), ("c", "10.7.0.3")]));
     assert_eq!(of("d"), pairs(&[("e", "10.7.0.5")]));
+    let interface = |host: &str| plan.interfaces().find(|end| end.place == host).expect("a host of the file");
+    assert!(plan.reaches(interface("a"), interface("c")) && !plan.reaches(interface("a"), interface("d")));
 }
 
 #[test]

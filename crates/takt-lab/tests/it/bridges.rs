@@ -84,6 +84,16 @@ fn hosts_at_a_bridge_of_the_kernel_pass_all_checks() {
 }
 
 #[test]
+fn example_with_a_bridge_passes_every_check() {
+    if let Err(why) = require::root().and_then(|()| require::network_namespaces()) {
+        return not_run(why);
+    }
+    let lab = up("bridge-example", include_str!("../../../../examples/lab/bridge.toml"));
+    assert!(lab.checks().iter().all(|check| check.outcome != Outcome::Failed), "{:?}", lab.checks());
+    assert_eq!(lab.plan().kernel_bridges, ["link"]);
+}
+
+#[test]
 fn rate_at_one_end_gives_the_classes_to_that_end_alone() {
     let Some(lab) = lab("one-end") else { return };
     let class = |dscp: &[u8], frames, drop_from, ceiling| Class {

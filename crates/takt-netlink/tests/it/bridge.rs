@@ -85,3 +85,13 @@ fn datagram_to_a_static_neighbour_is_sent_and_counted_though_no_host_has_its_add
         assert!(after.sent_octets >= before.sent_octets + 100 + 8 + 20 + 14, "{before:?} {after:?}");
     });
 }
+
+#[test]
+fn interface_stays_up_when_its_xdp_programs_are_taken_off() {
+    in_namespace(|netlink, index, _| {
+        netlink.detach_xdp(index).expect("there is none");
+        assert!(netlink.is_running(index).expect("it is here"));
+        let error = netlink.detach_xdp(9_999).expect_err("there is no such interface");
+        assert_eq!(code(&error), Some(libc::ENODEV), "{error}");
+    });
+}
