@@ -105,6 +105,12 @@ impl std::error::Error for Error {
     }
 }
 
+impl From<takt_lab::Error> for Error {
+    fn from(error: takt_lab::Error) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
 impl From<takt::Error> for Error {
     fn from(error: takt::Error) -> Self {
         Self::Dds(error)

@@ -1,16 +1,22 @@
-//! Two hosts on this machine for a campaign: network namespaces at the ends of a veth pair with an MTU of 1500.
+//! Two hosts on this machine for a campaign, made by `takt-lab`: network namespaces at the ends of a veth pair with an MTU of 1500.
 //!
-//! Needs root and iproute2. The namespaces carry the process id in their names and go with the [`Site`].
+//! Needs root. The lab carries the process id in its name and goes with the [`Site`]; after a kill, with the next lab.
 
+use super::child::{Placement, place};
 use crate::error::{Error, Result};
 use crate::wire::hardware_address;
 use serde::{Serialize, Serializer};
 use std::ffi::CString;
 use std::net::Ipv4Addr;
 use std::process::Command;
+use takt_lab::file::Mac;
+use takt_lab::{Lab, LabFile, Namespace, namespace};
+use takt_netlink::{Netlink, interface_index};
 
 /// The interface of a host.
 const INTERFACE: &str = "eth0";
+/// The hosts in the file of the lab, and their addresses.
+const HOSTS: [(&str, Ipv4Addr); 2] = [("a", Ipv4Addr::new(10, 79, 0, 1)), ("b", Ipv4Addr::new(10, 79, 0, 2))];
 
 /// One host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -26,10 +32,19 @@ fn as_text<S: Serializer>(path: &CString, serializer: S) -> std::result::Result<
     serializer.serialize_str(&path.to_string_lossy())
 }
 
+impl End {
+    /// A host of a lab.
+    pub(crate) fn of(lab: &Lab, (host, address): (&str, Ipv4Addr)) -> Result<Self> {
+        let path = format!("{}/{}", namespace::DIRECTORY, lab.namespace_name(host)?);
+        let namespace = CString::new(path).map_err(|why| Error::Usage(format!("the namespace of {host}: {why}")))?;
+        Ok(Self { address, namespace })
+    }
+}
+
 /// Both hosts; gone when dropped.
 #[derive(Debug)]
 pub struct Site {
-    names: [String; 2],
+    _lab: Lab,
     ends: [End; 2],
 }
 
@@ -39,35 +54,11 @@ impl Site {
     /// # Errors
     /// This user, or this machine, cannot.
     pub fn new() -> Result<Self> {
-        let name = |side: &str| format!("takt-perf-{}{side}", std::process::id());
-        let names = [name("a"), name("b")];
-        let end = |last: u8| End {
-            address: Ipv4Addr::new(10, 79, 0, last),
-            namespace: CString::new(format!("/run/netns/{}", names[usize::from(last - 1)])).unwrap_or_default(),
-        };
-        let site = Self { ends: [end(1), end(2)], names };
-        let made = site.build();
-        made.map(|()| site).map_err(|why| {
-            Error::Usage(format!("two network namespaces are needed, and they need root and iproute2: {why}"))
-        })
-    }
-
-    fn build(&self) -> Result<()> {
-        let [a, b] = &self.names;
-        for name in [a, b] {
-            ip(&["netns", "add", name])?;
-        }
-        ip(&["link", "add", INTERFACE, "netns", a, "type", "veth", "peer", "name", INTERFACE, "netns", b])?;
-        for (name, end) in self.names.iter().zip(&self.ends) {
-            let [x, y, p, q, r, s] = hardware_address(end.address);
-            let mac = format!("{x:02x}:{y:02x}:{p:02x}:{q:02x}:{r:02x}:{s:02x}");
-            ip(&["-n", name, "link", "set", INTERFACE, "address", &mac])?;
-            ip(&["-n", name, "addr", "add", &format!("{}/24", end.address), "dev", INTERFACE])?;
-            ip(&["-n", name, "link", "set", "lo", "up"])?;
-            ip(&["-n", name, "link", "set", INTERFACE, "up"])?;
-            ip(&["-n", name, "route", "add", "224.0.0.0/4", "dev", INTERFACE])?;
-        }
-        Ok(())
+        let file: LabFile = file(&format!("perf-{}", std::process::id())).parse()?;
+        let lab = Lab::up(&file)?;
+        let [a, b] = HOSTS;
+        let ends = [End::of(&lab, a)?, End::of(&lab, b)?];
+        Ok(Self { _lab: lab, ends })
     }
 
     /// The hosts, for a [`Plan`](super::Plan).
@@ -82,39 +73,45 @@ impl Site {
         INTERFACE
     }
 
-    /// A command that runs on one of the hosts.
+    /// A command that runs on one of the hosts, and ends with this process.
     #[must_use]
     pub fn command(&self, side: usize, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.names[side], program]);
+        let mut command = Command::new(program);
+        let namespace = Some(self.ends[side].namespace.clone());
+        place(&mut command, Placement { cpu: None, fifo: None, namespace });
         command
     }
 }
 
-impl Drop for Site {
-    fn drop(&mut self) {
-        for name in &self.names {
-            // It may never have been made.
-            drop(ip(&["netns", "del", name]));
-        }
-    }
+/// The hosts, with the hardware addresses that peers without IP expect.
+fn file(name: &str) -> String {
+    let [a, b] = HOSTS.map(|(host, address)| format!("{host} = {{ {INTERFACE} = [\"{address}/24\"] }}"));
+    let [one, other] = HOSTS.map(|(_, address)| Mac(hardware_address(address)));
+    let ends = HOSTS.map(|(host, _)| format!("{host}:{INTERFACE}"));
+    format!(
+        "name = \"{name}\"\n[hosts]\n{a}\n{b}\n[[links]]\nends = {ends:?}\nmacs = [\"{one}\", \"{other}\"]\n\
+         offloads = [\"checksum\", \"segmentation\"]\n"
+    )
 }
 
 /// Takes off what an agent that was killed may have left at the interface: DPDK attaches programs that outlive it.
 pub(super) fn clear(end: &End) {
     let path = end.namespace.to_string_lossy();
     let name = path.rsplit('/').next().unwrap_or_default();
-    for mode in ["xdpdrv", "xdpgeneric"] {
-        // Nothing is there, mostly.
-        drop(ip(&["-n", name, "link", "set", INTERFACE, mode, "off"]));
-    }
+    let detach = || Netlink::route()?.detach_xdp(interface_index(INTERFACE)?);
+    // The failure of the agent counts; the next agent fails by itself where the program is still there.
+    drop(Namespace::open(name).and_then(|namespace| namespace.run(detach)));
 }
 
-fn ip(words: &[&str]) -> Result<()> {
-    let output = Command::new("ip").args(words).output().map_err(|e| Error::os("run ip", e))?;
-    if output.status.success() {
-        return Ok(());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_a_lab_with_the_hardware_addresses_of_their_addresses() {
+        let file: LabFile = file("perf-1").parse().expect("it is one");
+        let plan = takt_lab::plan::Plan::of(&file).expect("it can be made");
+        let macs: Vec<_> = plan.interfaces().map(|end| end.mac).collect();
+        assert_eq!(macs, HOSTS.map(|(_, address)| hardware_address(address)));
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Usage(format!("ip {}: {}", words.join(" "), said.trim())))
 }

@@ -1,27 +1,27 @@
-//! Two hosts, and between them a link with a rate and two classes, as three network namespaces.
+//! Two hosts, and between them a link with a rate and two classes, made by `takt-lab`.
 //!
 //! ```text
-//! host A  eth0 ==== l0  link: bridge, HTB on both sides  l1 ==== eth0  host B
+//! host A  eth0 ==== link-1  bridge, HTB on both sides  link-2 ==== eth0  host B
 //! ```
 //!
 //! The link is what a network card and a wire are elsewhere: whatever leaves a host, also past its kernel's network stack, waits here for
 //! its turn at the line rate. Both leaves of the HTB borrow all they send from the root, so that the first class goes before the second
 //! whenever it has something; frames count with preamble, checksum and gap (24 octets). Each leaf is a FIFO of some hundred frames, as many
-//! as a network card has descriptors. A frame arrives when its transmission begins and not when it ends.
+//! as a network card has descriptors, which drops the frame that comes to it when it is full. A frame arrives when its transmission begins
+//! and not when it ends.
 //!
-//! Each interface has [`QUEUES`] queues, and what leaves by queue k arrives by queue k. Needs root, iproute2 and ethtool. The namespaces
-//! carry the process id in their names and go with the [`Network`].
+//! Each interface has [`QUEUES`] queues, and what leaves by queue k arrives by queue k. Needs root. The lab carries the process id in its
+//! name and goes with the [`Network`]; after a kill, with the next lab.
 
 use super::measure::{Measure, NotHere};
 use crate::campaign::End;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::ffi::CString;
+use std::io;
 use std::net::Ipv4Addr;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::Command;
+use takt_host::{Knob, Machine};
+use takt_lab::file::SWITCHES;
+use takt_lab::{Lab, LabFile};
 
 /// The interface of a host.
 pub const INTERFACE: &str = "eth0";
@@ -29,20 +29,17 @@ pub const INTERFACE: &str = "eth0";
 pub const QUEUES: usize = 4;
 /// The TRANSPORT_PRIORITY, and so the DSCP (Expedited Forwarding), of real-time traffic.
 pub const PRIORITY: i32 = 46;
-/// The octet of the IP header with that DSCP.
-const TOS: &str = "0xb8";
-/// The ports of the link, and the host at each.
-const PORTS: [&str; 2] = ["l0", "l1"];
+/// The hosts in the file of the lab, and their addresses.
+const HOSTS: [(&str, Ipv4Addr); 2] = [("a", Ipv4Addr::new(10, 80, 0, 1)), ("b", Ipv4Addr::new(10, 80, 0, 2))];
+/// The ports of the link, in the order of the hosts.
+const PORTS: [&str; 2] = ["link-1", "link-2"];
 /// Frames that the first class of the link holds.
 const REALTIME_FRAMES: u32 = 256;
 /// Further addresses of the first host, for a crowd of participants.
 pub const CROWD_ADDRESSES: [Ipv4Addr; 3] =
     [Ipv4Addr::new(10, 80, 0, 11), Ipv4Addr::new(10, 80, 0, 12), Ipv4Addr::new(10, 80, 0, 13)];
-
-/// What the namespaces' names begin with; the process follows, and which it is.
-const NAME: &str = "takt-isolation-";
-/// Where iproute2 keeps namespaces.
-const NAMESPACES: &str = "/run/netns";
+/// A number of the driver that cards have which raise interrupts.
+const COALESCING: &str = "ethtool/eth0/rx-usecs";
 
 /// What the link is like.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,9 +72,37 @@ impl Passed {
 /// Hosts and link; gone when dropped.
 #[derive(Debug)]
 pub struct Network {
-    hosts: [String; 2],
-    link: String,
+    lab: Lab,
     ends: [End; 2],
+}
+
+impl LinkPlan {
+    /// The file of the lab.
+    fn file(&self, name: &str) -> String {
+        let addresses = |side: usize| {
+            let crowd = if side == 0 { &CROWD_ADDRESSES[..] } else { &[] };
+            let all = std::iter::once(&HOSTS[side].1).chain(crowd);
+            all.map(|address| format!("{address}/24")).collect::<Vec<_>>()
+        };
+        // A host that asked for a hardware address would wait behind the interference.
+        let mut text = format!(
+            "name = \"{name}\"\nstatic_neighbours = true\n\
+             [[classes]]\nname = \"real-time\"\ndscp = [{PRIORITY}]\nframes = {REALTIME_FRAMES}\ndrop_from = \"tail\"\n\
+             [[classes]]\nname = \"other\"\nframes = {}\ndrop_from = \"tail\"\n\
+             [switches.link]\nkind = \"bridge\"\n",
+            self.frames
+        );
+        for (side, (host, _)) in HOSTS.iter().enumerate() {
+            text += &format!(
+                "[hosts.{host}]\n{INTERFACE} = {:?}\n\
+                 [[links]]\nends = [\"{host}:{INTERFACE}\", \"link\"]\nrate = \"{} Mbit/s\"\nrate_at = \"link\"\n\
+                 queues = {QUEUES}\noffloads = [\"checksum\", \"segmentation\"]\n",
+                addresses(side),
+                self.megabits
+            );
+        }
+        text
+    }
 }
 
 impl Network {
@@ -86,86 +111,12 @@ impl Network {
     /// # Errors
     /// This user, or this machine, cannot.
     pub fn new(plan: &LinkPlan) -> Result<Self> {
-        sweep();
-        let name = |what: &str| format!("{NAME}{}{what}", std::process::id());
-        let hosts = [name("a"), name("b")];
-        let end = |last: u8| End {
-            address: Ipv4Addr::new(10, 80, 0, last),
-            namespace: CString::new(format!("{NAMESPACES}/{}", hosts[usize::from(last - 1)])).unwrap_or_default(),
-        };
-        let network = Self { ends: [end(1), end(2)], link: name("l"), hosts };
-        let made = network.build(plan);
-        made.map(|()| network).map_err(|why| {
-            Error::Usage(format!("three network namespaces are needed, and they need root and iproute2: {why}"))
-        })
-    }
-
-    fn build(&self, plan: &LinkPlan) -> Result<()> {
-        let link = self.link.as_str();
-        for name in [link, &self.hosts[0], &self.hosts[1]] {
-            ip(&["netns", "add", name])?;
-        }
-        ip(&["-n", link, "link", "add", "br0", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0"])?;
-        let queues = QUEUES.to_string();
-        let queues = ["numtxqueues", &queues, "numrxqueues", &queues];
-        for (host, port) in self.hosts.iter().zip(PORTS) {
-            let own = ["link", "add", INTERFACE, "netns", host];
-            let peer = ["type", "veth", "peer", "name", port, "netns", link];
-            ip(&[&own[..], &queues, &peer, &queues].concat())?;
-            ip(&["-n", link, "link", "set", port, "master", "br0"])?;
-            ip(&["-n", link, "link", "set", port, "up"])?;
-        }
-        ip(&["-n", link, "link", "set", "br0", "up"])?;
-        for (side, host) in self.hosts.iter().enumerate() {
-            ip(&["-n", host, "addr", "add", &format!("{}/24", self.ends[side].address), "dev", INTERFACE])?;
-            ip(&["-n", host, "link", "set", "lo", "up"])?;
-            ip(&["-n", host, "link", "set", INTERFACE, "up"])?;
-        }
-        for address in CROWD_ADDRESSES {
-            ip(&["-n", &self.hosts[0], "addr", "add", &format!("{address}/24"), "dev", INTERFACE])?;
-        }
-        self.introduce()?;
-        PORTS.iter().try_for_each(|port| self.limit(port, plan))
-    }
-
-    /// Tells each host the other's hardware address: asking for it would have to wait behind the interference.
-    fn introduce(&self) -> Result<()> {
-        for (side, host) in self.hosts.iter().enumerate() {
-            let text = ip(&["-n", &self.hosts[1 - side], "-j", "link", "show", "dev", INTERFACE])?;
-            let shown: Value = serde_json::from_str(&text).unwrap_or_default();
-            let mac = shown[0]["address"].as_str().unwrap_or_default().to_owned();
-            let crowd = if side == 1 { &CROWD_ADDRESSES[..] } else { &[] };
-            for address in std::iter::once(&self.ends[1 - side].address).chain(crowd) {
-                let address = address.to_string();
-                let words = ["neigh", "replace", &address, "lladdr", &mac, "nud", "permanent", "dev", INTERFACE];
-                ip(&[&["-n", host][..], &words].concat())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The rate and the classes of one direction.
-    fn limit(&self, port: &str, plan: &LinkPlan) -> Result<()> {
-        let rate = format!("{}mbit", plan.megabits);
-        let frames = [REALTIME_FRAMES, plan.frames].map(|frames| frames.to_string());
-        let shape = ["ceil", &rate, "burst", "1600", "cburst", "1600", "quantum", "1514", "overhead", "24"];
-        let class = |id: &str, parent: &str, rate: &str, priority: &str| {
-            let words = ["class", "add", "dev", port, "parent", parent, "classid", id, "htb", "rate", rate];
-            let words = [&words[..], &["prio", priority], &shape].concat();
-            self.tc(&words)
-        };
-        self.tc(&["qdisc", "add", "dev", port, "root", "handle", "1:", "htb", "default", "2"])?;
-        class("1:ff", "1:", &rate, "0")?;
-        class("1:1", "1:ff", "8kbit", "0")?;
-        class("1:2", "1:ff", "8kbit", "1")?;
-        for (id, frames) in [("1:1", &frames[0]), ("1:2", &frames[1])] {
-            self.tc(&["qdisc", "add", "dev", port, "parent", id, "pfifo", "limit", frames])?;
-        }
-        Ok(())
-    }
-
-    fn tc(&self, words: &[&str]) -> Result<()> {
-        run("tc", &[&["-n", &self.link][..], words].concat()).map(drop)
+        let file: LabFile = plan.file(&format!("isolation-{}", std::process::id())).parse()?;
+        let lab = Lab::up(&file)?;
+        lab.set_filters(false)?;
+        let [a, b] = HOSTS;
+        let ends = [End::of(&lab, a)?, End::of(&lab, b)?];
+        Ok(Self { lab, ends })
     }
 
     /// Reserves the first class of the link for what is marked, and queue 0 of the hosts for who asks for it; or gives both free.
@@ -173,24 +124,15 @@ impl Network {
     /// # Errors
     /// The kernel refused.
     pub fn reserve(&self, is_reserved: bool) -> Result<()> {
-        for port in PORTS {
-            if is_reserved {
-                let at = ["filter", "replace", "dev", port, "parent", "1:", "handle", "800::1", "protocol", "ip"];
-                let what = ["prio", "1", "u32", "match", "ip", "dsfield", TOS, "0xfc", "flowid", "1:1"];
-                self.tc(&[&at[..], &what].concat())?;
-            } else {
-                self.tc(&["filter", "del", "dev", port, "parent", "1:"])?;
-            }
-        }
+        self.lab.set_filters(is_reserved)?;
         // Of a queue that no processor is said to use the kernel makes no use, as long as there are others.
         let others = format!("{:x}", (1_u128 << crate::machine::available_cpus().min(31)) - 1);
-        for side in 0..2 {
-            for queue in 0..QUEUES {
-                let mask = if is_reserved && queue > 0 { &others } else { "0" };
-                let path = format!("/sys/class/net/{INTERFACE}/queues/tx-{queue}/xps_cpus");
-                // The shell, because /sys is that of the namespace for programs that are started in it.
-                let script = format!("echo {mask} > {path} && cat {path}");
-                let found = self.inside(side, "sh", &["-c", &script])?;
+        for queue in 0..QUEUES {
+            let mask = if is_reserved && queue > 0 { &others } else { "0" };
+            let path = format!("/sys/class/net/{INTERFACE}/queues/tx-{queue}/xps_cpus");
+            let set = || std::fs::write(&path, mask).and_then(|()| std::fs::read_to_string(&path));
+            for (host, _) in HOSTS {
+                let found = self.on(host, set).map_err(|why| Error::os(format!("write {mask} to {path}"), why))?;
                 if found.trim().trim_start_matches(['0', ',']) != mask.trim_start_matches('0') {
                     return Err(Error::Usage(format!("{path}: {mask} was written, and it is {found}")));
                 }
@@ -199,18 +141,18 @@ impl Network {
         Ok(())
     }
 
+    /// Runs `f` on a host, with the `/sys` of that.
+    fn on<R: Send>(&self, host: &str, f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
+        self.lab.namespace(host).map_err(io::Error::other)?.run_with_sys(f)?
+    }
+
     /// Measures that the hosts' interfaces cannot have.
     #[must_use]
     pub fn not_here(&self) -> Vec<NotHere> {
-        let coalescing = match self.inside(0, "ethtool", &["-c", INTERFACE]) {
+        let read = || Machine::below("/").read(&COALESCING.parse::<Knob>().map_err(io::Error::other)?);
+        let coalescing = match self.on(HOSTS[0].0, read) {
             Ok(_) => "the links of this experiment are virtual, and what theirs would do was never tried".to_owned(),
-            Err(why) => {
-                let said = why.to_string();
-                format!(
-                    "virtual interfaces raise no interrupts: ethtool -c: {}",
-                    said.rsplit(": ").next().unwrap_or("")
-                )
-            }
+            Err(why) => format!("virtual interfaces raise no interrupts: {COALESCING}: {why}"),
         };
         let mut missing = vec![NotHere { measure: Measure::Coalescing, why: coalescing }];
         if let Err(why) = self.reserve(true).and_then(|()| self.reserve(false)) {
@@ -225,12 +167,9 @@ impl Network {
     /// The kernel does not tell.
     pub fn passed(&self) -> Result<Passed> {
         let mut passed = Passed::default();
-        for (side, port) in PORTS.iter().enumerate() {
-            let text = ip(&["-n", &self.link, "-s", "-j", "link", "show", "dev", port])?;
-            let shown: Value = serde_json::from_str(&text).unwrap_or_default();
-            let sent = &shown[0]["stats64"]["tx"];
-            let count = |key: &str| sent[key].as_u64().unwrap_or(0);
-            passed.octets[side] = count("bytes") + 24 * count("packets");
+        for (octets, port) in passed.octets.iter_mut().zip(PORTS) {
+            let counters = self.lab.counters(SWITCHES, port)?;
+            *octets = counters.sent_octets + 24 * counters.sent_frames;
         }
         Ok(passed)
     }
@@ -240,66 +179,22 @@ impl Network {
     pub fn ends(&self) -> &[End; 2] {
         &self.ends
     }
-
-    /// Runs a program on one of the hosts, to its end; what it printed.
-    fn inside(&self, side: usize, program: &str, words: &[&str]) -> Result<String> {
-        ip(&[&["netns", "exec", &self.hosts[side], program][..], words].concat())
-    }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        for name in self.hosts.iter().chain([&self.link]) {
-            // It may never have been made.
-            drop(ip(&["netns", "del", name]));
-        }
-    }
-}
-
-/// Removes the namespaces of processes that were killed before they could.
-fn sweep() {
-    // Where there is no such directory there are no namespaces.
-    let entries = std::fs::read_dir(NAMESPACES).into_iter().flatten().flatten();
-    for name in entries.filter_map(|entry| entry.file_name().into_string().ok()) {
-        // tidy-allow(dropped-cause): not one of ours.
-        let is_left = owner(&name).is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists());
-        if is_left {
-            drop(ip(&["netns", "del", &name]));
-        }
-    }
-}
-
-/// The process that a namespace of this name belongs to.
-fn owner(name: &str) -> Option<u32> {
-    let process = name.strip_prefix(NAME)?.trim_end_matches(char::is_alphabetic);
-    process.parse().ok() // tidy-allow(dropped-cause): not one of ours.
-}
-
-fn ip(words: &[&str]) -> Result<String> {
-    run("ip", words)
-}
-
-/// Runs a program to its end. What is asked for from the keyboard is for the process that measures alone.
-fn run(program: &str, words: &[&str]) -> Result<String> {
-    let mut command = Command::new(program);
-    command.args(words).process_group(0);
-    let output = command.output().map_err(|e| Error::os(format!("run {program}"), e))?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(Error::Usage(format!("{program} {}: {}", words.join(" "), said.trim())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use takt_lab::plan::Plan;
 
     #[test]
-    fn the_owner_of_a_namespace_is_in_its_name() {
-        assert_eq!(owner("takt-isolation-123a"), Some(123));
-        assert_eq!(owner("takt-isolation-x"), None);
-        assert_eq!(owner("other-123a"), None);
+    fn link_is_a_lab_with_its_rate_at_the_ports_of_the_bridge() {
+        let link = LinkPlan { megabits: 100, frames: 300 };
+        let file: LabFile = link.file("isolation-1").parse().expect("it is one");
+        let plan = Plan::of(&file).expect("it can be made");
+        let shaped: Vec<_> = plan.shaped().map(|end| (end.name.as_str(), end.rate)).collect();
+        assert_eq!(shaped, PORTS.map(|port| (port, Some(100_000_000))));
+        assert_eq!(plan.neighbours().len(), 2 + CROWD_ADDRESSES.len());
+        assert_eq!(file.classes[1].frames, 300);
     }
 
     #[test]

@@ -151,8 +151,8 @@ impl SitePlan {
     /// # Errors
     /// What is missing.
     pub fn check_possible(&self) -> Result<()> {
-        let file: LabFile = self.file(&self.name).parse().map_err(of_lab)?;
-        Lab::check_possible(&file).map_err(of_lab)
+        let file: LabFile = self.file(&self.name).parse()?;
+        Ok(Lab::check_possible(&file)?)
     }
 
     fn file(&self, name: &str) -> String {
@@ -198,8 +198,8 @@ impl Site {
             return Err(Error::Stopped);
         }
         let name = format!("{}-{}", plan.name, std::process::id());
-        let file: LabFile = plan.file(&name).parse().map_err(of_lab)?;
-        let lab = Lab::up(&file).map_err(of_lab)?;
+        let file: LabFile = plan.file(&name).parse()?;
+        let lab = Lab::up(&file)?;
         let controller = plan.contracts.as_deref().map(|contracts| Running::start(&lab, &plan, contracts));
         let mut site = Self { lab, name, controller: controller.transpose()?, plan };
         if site.controller.is_some() {
@@ -225,7 +225,7 @@ impl Site {
     /// # Errors
     /// Not root.
     pub fn run<R: Send>(&self, host: &str, f: impl FnOnce() -> R + Send) -> Result<R> {
-        let namespace = self.lab.namespace(host).map_err(of_lab)?;
+        let namespace = self.lab.namespace(host)?;
         namespace.run(f).map_err(|source| Error::os(format!("enter host {host}"), source))
     }
 
@@ -234,7 +234,7 @@ impl Site {
     /// # Errors
     /// The kernel refuses.
     pub fn set_direct_link(&self, is_up: bool) -> Result<()> {
-        self.lab.set_link(0, is_up).map_err(of_lab)
+        Ok(self.lab.set_link(0, is_up)?)
     }
 
     /// Forgets verdicts of earlier pairs.
@@ -312,7 +312,7 @@ impl Running {
         config.discovery.contracts = ContractFile::parse(contracts).map_err(|why| failed(&why))?;
         let address = ([127, 0, 0, 1], 6653).into();
         let listen = || Runtime::listen(address, None, config);
-        let listened = lab.namespace(SWITCHES).map_err(of_lab)?.run(listen).and_then(|listened| listened);
+        let listened = lab.namespace(SWITCHES)?.run(listen).and_then(|listened| listened);
         let runtime = listened.map_err(|source| Error::os("start the controller", source))?;
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
@@ -357,10 +357,6 @@ impl Drop for Running {
             let _ = thread.join();
         }
     }
-}
-
-fn of_lab(error: takt_lab::Error) -> Error {
-    Error::Usage(error.to_string())
 }
 
 #[cfg(test)]

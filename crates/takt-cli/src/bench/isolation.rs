@@ -14,7 +14,7 @@ use takt_bench::isolation::{Plan, run};
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-Makes three network namespaces, two hosts and the link between them; needs root, iproute2, ethtool and iperf3. Everything it makes is
+Makes three network namespaces, two hosts and the link between them; needs root and iperf3. Everything it makes is
 gone when it ends. Each round measures each configuration once, in a random order from the seed, which is printed.
 
 Examples:

@@ -19,7 +19,7 @@ use takt_bench::spec::History;
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
-Makes two network namespaces at a veth pair; needs root and iproute2, and iperf3 for tcp. Columns take turns in each round. The round
+Makes two network namespaces at a veth pair; needs root, and iperf3 for tcp. Columns take turns in each round. The round
 trips are reliable, KEEP_ALL, on two topics, one ping each period; who spins rests 100 ms of each 800. A column that fails is
 left out from then on, and its row says why; the exit code is 1 then. Agents of other middleware follow the contract of `takt perf agent`; the address of the other end is `peer=`.
 

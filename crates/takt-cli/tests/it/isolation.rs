@@ -24,7 +24,7 @@ fn possible() -> Result<(), String> {
 fn namespaces(process: u32) -> Vec<String> {
     let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| name.starts_with(&format!("takt-isolation-{process}"))).collect()
+    names.filter(|name| name.starts_with(&format!("takt.isolation-{process}."))).collect()
 }
 
 /// Processes that a process has started and that have not ended.
@@ -116,4 +116,26 @@ fn nothing_is_left_behind_after_ctrl_c() {
     assert_eq!((code, why.as_str()), (Some(130), "takt: stopped by a signal"));
     assert_eq!(namespaces(process), Vec::<String>::new());
     assert_eq!(alive(&started), Vec::<&String>::new());
+}
+
+#[test]
+fn lab_of_a_killed_bench_goes_with_the_next_one() {
+    if let Err(why) = possible() {
+        return not_run(why);
+    }
+    let line = format!("{TINY} --samples 1000000 --only ablation");
+    let takt = Takt::start(&line);
+    let process = takt.id();
+    begun(&takt);
+    takt.signal("KILL");
+    takt.ending();
+    assert_eq!(namespaces(process).len(), 3, "it could not remove them");
+    let next = Takt::start(&line);
+    begun(&next);
+    assert_eq!(namespaces(process), Vec::<String>::new());
+    assert_eq!(namespaces(next.id()).len(), 3);
+    let own = next.id();
+    next.signal("INT");
+    next.ending();
+    assert_eq!(namespaces(own), Vec::<String>::new());
 }
