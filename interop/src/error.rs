@@ -14,6 +14,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// This machine lacks a program, a package or a privilege; the text says which and what helps.
     Unavailable(String),
+    /// The network cannot be made, or is not what it is taken for.
+    Network(takt_lab::Error),
     /// A command ran and failed.
     Command {
         /// The command line.
@@ -53,10 +55,21 @@ impl Error {
     }
 }
 
+impl From<takt_lab::Error> for Error {
+    /// What the machine or this user lacks is told from networks that are wrong.
+    fn from(error: takt_lab::Error) -> Self {
+        match error {
+            takt_lab::Error::NotRoot | takt_lab::Error::Os { .. } => Self::Unavailable(error.to_string()),
+            error => Self::Network(error),
+        }
+    }
+}
+
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Unavailable(what) => write!(f, "{what}"),
+            Self::Network(error) => write!(f, "{error}"),
             Self::Command { command, output } => write!(f, "`{command}` failed: {}", output.trim()),
             Self::Io { op, source } => write!(f, "{op}: {source}"),
             Self::Timeout { peer, awaited, context } => {
@@ -75,6 +88,7 @@ impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
+            Self::Network(error) => Some(error),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use crate::error::{checked, shown};
-use crate::network::{Host, INTERFACE, LATE_BAND, Network, PORTS};
+use crate::network::{Host, INTERFACE, LATE_CLASS, Network, PORTS};
 use crate::process::output_of;
 use crate::{Error, Result};
 
@@ -132,7 +132,7 @@ impl Place<'_> {
         Ok(Damage {
             dropped: count("drop"),
             duplicated: count(&format!("dup to \"{}\"", self.interface())),
-            late: count(&format!("priority set {LATE_BAND}")),
+            late: count(&format!("priority set {LATE_CLASS}")),
         })
     }
 
@@ -155,7 +155,7 @@ impl Place<'_> {
             outgoing += &format!("  ip protocol udp {} dup to \"{interface}\"\n", chosen(duplicate_percent));
         }
         if late_percent > 0 {
-            outgoing += &format!("  ip protocol udp {} meta priority set {LATE_BAND}\n", chosen(late_percent));
+            outgoing += &format!("  ip protocol udp {} meta priority set {LATE_CLASS}\n", chosen(late_percent));
         }
         let mut rules = format!(
             "table inet {table} {{\n chain incoming {{\n  type filter hook input priority 0;\n{incoming} }}\n}}\n"
@@ -193,15 +193,15 @@ mod tests {
         assert!(!at_host.contains("netdev"));
         assert!(!at_host.contains("daddr"));
         let late = Place::Host(&host).rules(Impairment { late_percent: 5, ..Impairment::default() });
-        assert!(late.contains("priority set 1:2") && !late.contains("drop"));
+        assert!(late.contains("priority set 544b:1") && !late.contains("drop"));
     }
 
     #[test]
     fn a_port_of_a_switch_loses_what_leaves_by_it() {
         let switch = Host::loopback();
         let loss = Impairment { loss_percent: 10, ..Impairment::default() };
-        let rules = Place::Port(&switch, "to-left").rules(loss);
+        let rules = Place::Port(&switch, "switch-1").rules(loss);
         let (incoming, outgoing) = rules.split_once("table netdev").expect("what leaves is touched");
-        assert!(!incoming.contains("drop") && outgoing.contains("device \"to-left\"") && outgoing.contains("drop"));
+        assert!(!incoming.contains("drop") && outgoing.contains("device \"switch-1\"") && outgoing.contains("drop"));
     }
 }

@@ -1,11 +1,11 @@
-//! Two hosts on one machine: network namespaces joined by a veth pair with an MTU of 1500 and multicast, or by two such
-//! pairs and a switch between them.
+//! Two hosts on one machine, made by `takt-lab`: network namespaces joined by a veth pair with an MTU of 1500 and multicast, or by two
+//! such pairs and a switch between them.
 //!
-//! The link carries 1 Gbit/s where the kernel can shape it (HTB): a sender is then held back by its socket buffer, as by a
-//! real network card, instead of flooding the receiver's at the speed of memory. Whoever sends past its kernel's stack (AF_XDP)
-//! passes by that as well: for them there is the switch, which has a rate, a queue and faults of its own.
+//! The link carries 1 Gbit/s (HTB): a sender is held back by its socket buffer, as by a real network card, instead of flooding the
+//! receiver's at the speed of memory. Whoever sends past its kernel's stack (AF_XDP) passes by that as well: for them there is the switch,
+//! which has a rate, a queue and faults of its own.
 //!
-//! The names carry the process id; what a killed run left behind is removed by the next one. Needs root.
+//! Labs carry the process id in their names; what a killed run left behind is removed by the next lab. Needs root.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -13,18 +13,36 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use takt_lab::file::SWITCHES;
+use takt_lab::{Lab, LabFile};
+
 use crate::error::output_of;
-use crate::{Error, Result};
+use crate::Result;
 
 /// The interface of a host.
 pub const INTERFACE: &str = "veth0";
-/// The band that passes 1500 B in 0.6 ms, so that what follows overtakes it.
-pub(crate) const LATE_BAND: &str = "1:2";
-/// The ports of a switch, named by the host that they lead to.
-pub(crate) const PORTS: [&str; 2] = ["to-left", "to-right"];
-/// Packets that wait at a port of the switch: more than the largest sample has.
-const PORT_QUEUE: &str = "20000";
-const PREFIX: &str = "takt-";
+/// The class, the first one of the lab, that passes 1500 B in 0.6 ms, so that what follows overtakes it.
+pub(crate) const LATE_CLASS: &str = "544b:1";
+/// The ports of a switch, that to the left host first.
+pub(crate) const PORTS: [&str; 2] = ["switch-1", "switch-2"];
+/// The host whose program forwards, if there is one.
+const FORWARDER: &str = "forwarder";
+/// Hosts and their addresses.
+const LEFT: (&str, Ipv4Addr) = ("left", Ipv4Addr::new(10, 77, 0, 1));
+const RIGHT: (&str, Ipv4Addr) = ("right", Ipv4Addr::new(10, 77, 0, 2));
+/// More frames wait than the largest sample has. What does not fit is refused to its sender.
+const CLASSES: &str = r#"
+[[classes]]
+name = "late"
+by_priority = true
+frames = 1000
+drop_from = "tail"
+ceiling = "20 Mbit/s"
+[[classes]]
+name = "other"
+frames = 20000
+drop_from = "tail"
+"#;
 
 /// One end of a [`Network`], or this machine itself.
 #[derive(Clone, Debug)]
@@ -128,173 +146,112 @@ impl Drops {
     }
 }
 
-/// Two namespaces and what joins them; gone when dropped.
+/// Two hosts and what joins them; gone when dropped.
 #[derive(Debug)]
 pub struct Network {
     /// One host.
     pub left: Host,
     /// The other.
     pub right: Host,
-    /// What stands between them, if it is not a mere link: a bridge with [`PORTS`].
+    /// What stands between them, if it is not a mere link. It has [`PORTS`].
     switch: Option<Host>,
+    _lab: Lab,
+}
+
+/// What joins the hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Between {
+    Link,
+    /// A bridge of the kernel.
+    Switch,
+    /// A host without addresses.
+    Forwarder,
 }
 
 impl Network {
-    /// Two hosts at one link. [`Error::Unavailable`] if this machine or this user cannot.
+    /// Two hosts at one link. [`Unavailable`](crate::Error::Unavailable) if this machine or this user cannot.
     pub fn new() -> Result<Self> {
-        Self::make(false)
+        Self::make(Between::Link)
     }
 
-    /// Two hosts at a switch. [`Error::Unavailable`] if this machine or this user cannot.
+    /// Two hosts at a switch. [`Unavailable`](crate::Error::Unavailable) if this machine or this user cannot.
     pub fn switched() -> Result<Self> {
-        Self::make(true)
+        Self::make(Between::Switch)
     }
 
-    /// Takes the ports `to-left` and `to-right` out of the switch, for a program that forwards in its place; the name of the
-    /// namespace that has them. The hosts compute checksums themselves, as a frame that a program reads has to have one.
-    pub fn unplug_switch(&self) -> Result<String> {
-        let Some(switch) = &self.switch else { return Err(Error::Unavailable("no switch".into())) };
-        for port in PORTS {
-            switch.run(&["ip", "link", "set", port, "nomaster"])?;
-        }
-        for host in [&self.left, &self.right] {
-            host.run(&["ethtool", "-K", INTERFACE, "tx", "off"])?;
-        }
-        Ok(switch.namespace.clone().unwrap_or_default())
+    /// Two hosts between which a program of the caller forwards: it runs in [`forwarder`](Self::forwarder), which has an interface to
+    /// the left host, `switch-1`, and one to the right host, `switch-2`. The hosts compute checksums themselves, as a frame that a program
+    /// reads has to have one. [`Unavailable`](crate::Error::Unavailable) if this machine or this user cannot.
+    pub fn forwarded() -> Result<Self> {
+        Self::make(Between::Forwarder)
     }
 
-    fn make(is_switched: bool) -> Result<Self> {
+    fn make(between: Between) -> Result<Self> {
         static NETWORKS: AtomicU32 = AtomicU32::new(0);
-        remove_stale();
         let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
-        let host = |side: &str, last| Host {
-            namespace: Some(format!("{PREFIX}{}-{number}{side}", std::process::id())),
-            address: Ipv4Addr::new(10, 77, 0, last),
+        let text = file(&format!("interop-{}-{number}", std::process::id()), between);
+        let lab = Lab::up(&text.parse::<LabFile>()?)?;
+        let host = |(place, address): (&str, Ipv4Addr)| -> Result<Host> {
+            Ok(Host { namespace: Some(lab.namespace_name(place)?.to_owned()), address })
         };
-        let switch = is_switched.then(|| host("s", 254));
-        let network = Self { left: host("l", 1), right: host("r", 2), switch };
-        network.build().map_err(|error| {
-            Error::Unavailable(format!("no network namespaces (they need root and iproute2): {error}"))
-        })?;
-        Ok(network)
+        let switch = match between {
+            Between::Link => None,
+            Between::Switch => Some(host((SWITCHES, Ipv4Addr::UNSPECIFIED))?),
+            Between::Forwarder => Some(host((FORWARDER, Ipv4Addr::UNSPECIFIED))?),
+        };
+        Ok(Self { left: host(LEFT)?, right: host(RIGHT)?, switch, _lab: lab })
     }
 
-    /// The bridge between the hosts, if there is one.
+    /// What stands between the hosts, if it is not a mere link.
     pub(crate) fn switch(&self) -> Option<&Host> {
         self.switch.as_ref()
     }
 
-    fn build(&self) -> Result<()> {
-        let (Some(left), Some(right)) = (&self.left.namespace, &self.right.namespace) else { return Ok(()) };
-        ip(&["netns", "add", left])?;
-        ip(&["netns", "add", right])?;
-        match self.switch.as_ref().and_then(|switch| switch.namespace.as_ref()) {
-            None => join((left, INTERFACE), (right, INTERFACE))?,
-            Some(switch) => {
-                ip(&["netns", "add", switch])?;
-                // Groups are flooded: nobody asks who is a member.
-                ip(&["-n", switch, "link", "add", "switch", "type", "bridge", "mcast_snooping", "0"])?;
-                ip(&["-n", switch, "link", "set", "switch", "up"])?;
-                for (host, port) in [left, right].into_iter().zip(PORTS) {
-                    join((host, INTERFACE), (switch, port))?;
-                    ip(&["-n", switch, "link", "set", port, "master", "switch", "up"])?;
-                }
-            }
-        }
-        for (host, namespace) in [(&self.left, left), (&self.right, right)] {
-            let address = format!("{}/24", host.address);
-            ip(&["-n", namespace, "addr", "add", &address, "dev", INTERFACE])?;
-            ip(&["-n", namespace, "link", "set", "lo", "up"])?;
-            // Trains of datagrams are cut apart before the device, as on a wire, so that a recording shows what they are.
-            ip(&["-n", namespace, "link", "set", INTERFACE, "gso_max_segs", "1"])?;
-            ip(&["-n", namespace, "link", "set", INTERFACE, "up"])?;
-            ip(&["-n", namespace, "route", "add", "224.0.0.0/4", "dev", INTERFACE])?;
-            // Without it the tests still hold, but a large best-effort sample may find no receiver fast enough.
-            if let Err(error) = shape(host, INTERFACE) {
-                eprintln!("the link is not shaped: {error}");
-            }
-        }
-        self.activate()?;
-        for port in self.switch.iter().flat_map(|_| PORTS) {
-            let switch = self.switch.as_ref().expect("it has ports");
-            let queued = shape(switch, port).and_then(|()| {
-                let queue = ["tc", "qdisc", "add", "dev", port, "parent", "1:1", "pfifo", "limit", PORT_QUEUE];
-                switch.run(&queue).map(drop)
-            });
-            if let Err(error) = queued {
-                eprintln!("the switch is not shaped: {error}");
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes all interfaces transmit now. The end of a link that came up first drops what it sends until the kernel has handled
-    /// the change of its carrier, once a second for all interfaces; a query of one handles that one's at once (from Linux 6.8).
-    fn activate(&self) -> Result<()> {
-        let of_hosts = [&self.left, &self.right].map(|host| (host, INTERFACE));
-        let of_switch =
-            self.switch.iter().flat_map(|switch| PORTS.into_iter().chain(["switch"]).map(move |port| (switch, port)));
-        for (host, interface) in of_hosts.into_iter().chain(of_switch) {
-            if let Some(namespace) = &host.namespace {
-                ip(&["-n", namespace, "link", "show", "dev", interface])?;
-            }
-        }
-        Ok(())
+    /// The name of the namespace for the program that forwards; `None` without one.
+    pub fn forwarder(&self) -> Option<&str> {
+        let name = self.switch.as_ref()?.namespace.as_deref()?;
+        name.ends_with(FORWARDER).then_some(name)
     }
 }
 
-impl Drop for Network {
-    fn drop(&mut self) {
-        for host in [&self.left, &self.right].into_iter().chain(&self.switch) {
-            if let Some(namespace) = &host.namespace {
-                remove(namespace);
-            }
+/// The file of the lab.
+fn file(name: &str, between: Between) -> String {
+    let mut text = format!("name = \"{name}\"\n{CLASSES}");
+    let (ends, offloads) = match between {
+        Between::Link => (vec![["left:veth0", "right:veth0"]], "\"checksum\""),
+        Between::Switch => {
+            text += "[switches.switch]\nkind = \"bridge\"\n";
+            (vec![["left:veth0", "switch"], ["right:veth0", "switch"]], "\"checksum\"")
         }
-    }
-}
-
-/// A veth pair between two namespaces.
-fn join((here, one): (&str, &str), (there, other): (&str, &str)) -> Result<()> {
-    ip(&[
-        "link", "add", one, "mtu", "1500", "netns", here, "type", "veth", "peer", "name", other, "mtu", "1500",
-        "netns", there,
-    ])
-    .map(drop)
-}
-
-/// Gives what leaves by an interface two bands: the usual one, and a slow one for datagrams that shall be late.
-fn shape(host: &Host, interface: &str) -> Result<()> {
-    let htb = |words: &[&str]| host.run(&[&["tc"], words].concat()).map(drop);
-    htb(&["qdisc", "add", "dev", interface, "root", "handle", "1:", "htb", "default", "1"])?;
-    let class = ["class", "add", "dev", interface, "parent", "1:", "classid"];
-    htb(&[&class[..], &["1:1", "htb", "rate", "1gbit", "quantum", "60000"]].concat())?;
-    htb(&[&class[..], &[LATE_BAND, "htb", "rate", "20mbit", "quantum", "1500"]].concat())
-}
-
-fn ip(arguments: &[&str]) -> Result<String> {
-    output_of(Command::new("ip").args(arguments))
-}
-
-/// Best effort: it may not exist, or another process may be doing the same.
-fn remove(namespace: &str) {
-    let result = ip(&["netns", "del", namespace]);
-    drop(result);
-}
-
-/// Removes namespaces of processes that are no more.
-fn remove_stale() {
-    let Ok(list) = ip(&["netns", "list"]) else { return };
-    for name in list.lines().filter_map(|line| line.split_whitespace().next()) {
-        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next());
-        if process.is_some_and(|id| id.parse::<u32>().is_ok() && !Path::new("/proc").join(id).exists()) {
-            remove(name);
+        Between::Forwarder => {
+            text += &format!("[hosts.{FORWARDER}]\n{} = []\n{} = []\n", PORTS[0], PORTS[1]);
+            (vec![["left:veth0", "forwarder:switch-1"], ["right:veth0", "forwarder:switch-2"]], "")
         }
+    };
+    for (host, address) in [LEFT, RIGHT] {
+        text += &format!("[hosts.{host}]\n{INTERFACE} = [\"{address}/24\"]\n");
     }
+    for ends in ends {
+        // Trains of datagrams are cut apart before the device, as on a wire, so that a recording shows what they are.
+        text += &format!("[[links]]\nends = {ends:?}\nrate = \"1 Gbit/s\"\noffloads = [{offloads}]\n");
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn networks_are_files_of_labs() {
+        for (between, interfaces) in [(Between::Link, 2), (Between::Switch, 4), (Between::Forwarder, 4)] {
+            let file: LabFile = file("interop-1-0", between).parse().expect("it is one");
+            let plan = takt_lab::plan::Plan::of(&file).expect("it can be made");
+            assert_eq!(plan.shaped().count(), interfaces, "{between:?}");
+            let ports: Vec<_> = plan.kernel_ports().map(|(end, _)| end.name.as_str()).collect();
+            assert!(ports.is_empty() || ports == PORTS, "{between:?}: {ports:?}");
+        }
+    }
 
     #[test]
     fn drops_are_read_by_name_and_compared() {

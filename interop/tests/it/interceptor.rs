@@ -16,11 +16,10 @@ use takt_openflow::channel::Instant as Moment;
 use takt_sdn::PortRef;
 use takt_sdn::contract::ContractFile;
 use takt_sdn::discovery::{Config, Counters, Decision, Event, Interceptor, Limits, Pair};
-use takt_testkit::{not_run, require};
 
-use crate::scene::{start, switched_hosts};
+use crate::scene::{forwarded_hosts, start};
 
-const PORTS: [&str; 2] = ["to-left", "to-right"];
+const PORTS: [&str; 2] = ["switch-1", "switch-2"];
 const CONTRACTS: &str = "[[contract]]\ntopic = 'Blocked'\nseparation = '5ms'\nsize = 1400\nlimit = '1ms'\n";
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -192,12 +191,8 @@ fn wait(sockets: &[OwnedFd; 2]) {
 
 /// Two topics, of which one is refused and later released.
 fn refuse_and_release(domain: u32, left: Program, right: Program, reader_is_first: bool) {
-    if let Err(why) = require::program("ethtool") {
-        return not_run(why);
-    }
-    let Some(network) = switched_hosts() else { return };
-    let namespace = network.unplug_switch().expect("the switch has ports");
-    let bridge = Bridge::start(&namespace);
+    let Some(network) = forwarded_hosts() else { return };
+    let bridge = Bridge::start(network.forwarder().expect("a program is to forward"));
     let options = Options { domain, ..Options::default() };
     let Some(mut one) = start(left, &network.left, options) else { return };
     let Some(mut other) = start(right, &network.right, options) else { return };

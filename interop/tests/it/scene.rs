@@ -128,6 +128,12 @@ pub fn switched_hosts() -> Option<Network> {
     possible(Network::switched())
 }
 
+/// Two hosts between which the test forwards.
+pub fn forwarded_hosts() -> Option<Network> {
+    has_namespaces()?;
+    possible(Network::forwarded())
+}
+
 /// Two hosts.
 pub fn hosts() -> Option<Network> {
     has_namespaces()?;

@@ -142,7 +142,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "takt-interop",
-        internal: &["takt", "takt-bench", "takt-xdp"],
+        internal: &["takt", "takt-bench", "takt-lab", "takt-xdp"],
         internal_in_tests: &["takt-openflow", "takt-sdn", "takt-sim"],
         external: None,
     },

@@ -21,7 +21,7 @@ use crate::wiring::{Namespaces, at};
 pub fn sockets(namespaces: &Namespaces, plan: &Plan, pid: Option<u32>, queues: u64) -> Result<Vec<Check>> {
     let Some(pid) = pid else {
         return Ok([SEND_BUFFER, RECEIVE_BUFFER]
-            .map(|name| Check::not_measured(name, "there are no switches"))
+            .map(|name| Check::not_measured(name, "there are no switches of Open vSwitch"))
             .to_vec());
     };
     let failed = || Error::os("look at the sockets of ovs-vswitchd");
