@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use takt_lab::file::SWITCHES;
 use takt_lab::{Lab, LabFile};
 
-use crate::error::output_of;
 use crate::Result;
+use crate::error::output_of;
 
 /// The interface of a host.
 pub const INTERFACE: &str = "veth0";
