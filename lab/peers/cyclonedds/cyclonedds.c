@@ -173,10 +173,7 @@ static const char *open_endpoints_of(const struct agent_options *given, const ch
   return NULL;
 }
 
-static void close_all(void) {
-  dds_delete(DDS_CYCLONEDDS_HANDLE);
-  roudi_stop();
-}
+static void close_all(void) { dds_delete(DDS_CYCLONEDDS_HANDLE); }
 
 static int matched_readers(void) {
   dds_publication_matched_status_t status;

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -70,19 +69,6 @@ static const char *start_daemon(void) {
   return NULL;
 }
 
-const char *roudi_start(void) {
-  char path[64];
-  snprintf(path, sizeof path, "/tmp/takt-roudi-%u.lock", (unsigned)getuid());
-  snprintf(log_path, sizeof log_path, "/tmp/takt-roudi-%u.log", (unsigned)getuid());
-  lock_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (lock_file < 0 || !lock(STARTING, F_WRLCK, true))
-    return agent_text("%s: %s", path, strerror(errno));
-  const char *why = lock(USERS, F_WRLCK, false) ? start_daemon() : NULL;
-  if (!why && !lock(USERS, F_RDLCK, true)) why = agent_text("%s: %s", path, strerror(errno));
-  lock(STARTING, F_UNLCK, false);
-  return why;
-}
-
 /* The RouDi that an agent started, if it runs; 0: none. */
 static pid_t running_daemon(void) {
   char text[16] = "", path[64], name[32] = "";
@@ -96,8 +82,8 @@ static pid_t running_daemon(void) {
   return named && !strcmp(name, "iox-roudi\n") ? pid : 0;
 }
 
-void roudi_stop(void) {
-  if (lock_file < 0 || !lock(STARTING, F_WRLCK, true) || !lock(USERS, F_WRLCK, false)) return;
+static void stop_daemon(void) {
+  if (!lock(STARTING, F_WRLCK, true) || !lock(USERS, F_WRLCK, false)) return;
   const pid_t pid = running_daemon();
   if (pid) kill(pid, SIGTERM);
   for (int wait = 0; pid && wait < 150 && running_daemon() == pid; wait++) {
@@ -105,4 +91,19 @@ void roudi_stop(void) {
     agent_sleep_ns(10000000);
   }
   if (pid && running_daemon() == pid) kill(pid, SIGKILL);
+}
+
+const char *roudi_start(void) {
+  char path[64];
+  snprintf(path, sizeof path, "/tmp/takt-roudi-%u.lock", (unsigned)getuid());
+  snprintf(log_path, sizeof log_path, "/tmp/takt-roudi-%u.log", (unsigned)getuid());
+  lock_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (lock_file < 0 || !lock(STARTING, F_WRLCK, true))
+    return agent_text("%s: %s", path, strerror(errno));
+  /* Runs after the destructors of iceoryx, which is loaded later: RouDi waits for its clients. */
+  atexit(stop_daemon);
+  const char *why = lock(USERS, F_WRLCK, false) ? start_daemon() : NULL;
+  if (!why && !lock(USERS, F_RDLCK, true)) why = agent_text("%s: %s", path, strerror(errno));
+  lock(STARTING, F_UNLCK, false);
+  return why;
 }

@@ -2,9 +2,8 @@
 #ifndef TAKT_ROUDI_H
 #define TAKT_ROUDI_H
 
-/* Starts it if no agent has, and waits until clients may connect. An error text, or NULL. */
+/* Starts it if no agent has, and waits until clients may connect. An error text, or NULL.
+ * At exit it ends RouDi if no other agent of this user needs it. */
 const char *roudi_start(void);
-/* Ends it if no other agent of this user needs it. */
-void roudi_stop(void);
 
 #endif

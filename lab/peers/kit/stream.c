@@ -21,6 +21,7 @@ static void advance(struct window *window, const struct agent_options *options, 
     window->opened = true;
     window->first = written;
     window->usage = usage_now();
+    window->usage.at_ns = now_ns;
   }
   if (window->opened && !window->closed &&
       now_ns - window->usage.at_ns >= (uint64_t)(options->secs * 1e9)) {

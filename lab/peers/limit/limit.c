@@ -31,6 +31,7 @@ static bool batches(const struct agent_options *options) {
 
 static const char *check(const struct agent_options *options) {
   transport = transport_of(options);
+  if (options->depth) return "the operating system keeps no history: hist=all alone";
   if (options->loan && !transport->loan)
     return agent_text("transport=%s has no loans", options->transport);
   if (options->delivery != AGENT_UNICAST && transport != &limit_udp)
