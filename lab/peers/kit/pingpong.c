@@ -14,6 +14,12 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the host must be litt
 #define LOST_AFTER_NS UINT64_C(1000000000)
 #define MAX_LOST 20
 
+/* A round trip is one sample: a writer that batches must not wait for more. */
+static void send_now(const struct agent_adapter *adapter, const struct agent_options *options) {
+  if (options->batch > 1) adapter->flush();
+}
+
+
 struct ping {
   const struct agent_adapter *adapter;
   const struct agent_options *options;
@@ -41,12 +47,14 @@ static void write_ping(struct ping *ping, uint64_t sent_ns) {
   if (ping->options->type == AGENT_OCTETS) {
     octets_stamp(ping->payload, ping->size, ping->sequence, sent_ns);
     write_octets(adapter, ping->options, ping->payload, ping->size, reliable, &ping->refused);
+    send_now(adapter, ping->options);
     return;
   }
   adapter->complex_set_number(ping->complex_sample, (int32_t)ping->sequence);
   while (adapter->complex_write(ping->complex_sample) == AGENT_REFUSED && reliable &&
          !agent_stopping)
     agent_sleep_ns(10000);
+  send_now(adapter, ping->options);
 }
 
 static void send_next(struct ping *ping) {
@@ -241,6 +249,7 @@ static void answer_complex(struct pong *pong, const struct agent_message *messag
   while (pong->adapter->complex_write(reply) == AGENT_REFUSED && pong->options->reliable &&
          !agent_stopping)
     agent_sleep_ns(10000);
+  send_now(pong->adapter, pong->options);
 }
 
 static void on_ping(void *context, const struct agent_message *message) {
@@ -252,9 +261,10 @@ static void on_ping(void *context, const struct agent_message *message) {
   }
   touch_read(pong->options->touch, message->data, message->size);
   const size_t size = pong->options->reply_ack ? 4 : message->size;
-  if (message->size >= size)
-    write_octets(pong->adapter, pong->options, message->data, size, pong->options->reliable,
-                 &pong->refused);
+  if (message->size < size) return;
+  write_octets(pong->adapter, pong->options, message->data, size, pong->options->reliable,
+               &pong->refused);
+  send_now(pong->adapter, pong->options);
 }
 
 void run_pong(const struct agent_adapter *adapter, const struct agent_options *options) {
