@@ -141,7 +141,7 @@ static void check_support(struct agent_options *options, const struct agent_adap
                options->transport);
   if (fixed && options->reply_ack)
     agent_fail("transport=%s has one fixed size; reply=ack has another", options->transport);
-  if (options->batch > 1 && !(adapter->batches && adapter->batches(options)))
+  if (options->batch > 1 && !(adapter->flush && adapter->batches && adapter->batches(options)))
     agent_fail("transport=%s of %s does not batch on request", options->transport, adapter->peer);
   if (options->loan && !adapter->loan) agent_fail("%s has no loans", adapter->peer);
   if (options->loan && options->type == AGENT_COMPLEX)

@@ -19,7 +19,6 @@ static void send_now(const struct agent_adapter *adapter, const struct agent_opt
   if (options->batch > 1) adapter->flush();
 }
 
-
 struct ping {
   const struct agent_adapter *adapter;
   const struct agent_options *options;
