@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what a fresh Debian machine lacks to build Takt and to test it against other vendors.
 #
-#   scripts/setup.sh [build|demo|peers|nightly|all]      (default: all, without nightly)
+#   scripts/setup.sh [build|demo|peers|bench-peers|nightly|all]      (default: all, without bench-peers and nightly)
 #
 # build  a C compiler and Rust (by rustup, only if there is no cargo)
 # demo   what `make demo` needs: Open vSwitch, CycloneDDS 11
@@ -9,6 +9,8 @@
 #        ~/.cache/takt), the packet vectors of os-ken (pip), the programs of interop/peers, DiscoDNC with a JDK
 #        and Maven (Maven Central), tshark, iperf3,
 #        Open vSwitch, the tools for network namespaces, DPDK
+# bench-peers  the systems that `takt bench` compares Takt with (lab/peers): CycloneDDS 0.10 with iceoryx, Fast DDS 2.9 and
+#        ZeroMQ (apt), CycloneDDS 11 and Fast DDS 3.2 (pip), and the agents of lab/peers
 # nightly  the nightly compiler of `make fuzz`, `fuzz-coverage` and `sanitize`, with Miri, llvm-tools and
 #        the sources of the standard library (by rustup)
 #
@@ -26,6 +28,12 @@ readonly PEER_PACKAGES=(
     openvswitch-common openvswitch-switch
     etcd-server etcd-client
     chromium chromium-driver
+)
+readonly BENCH_PEER_PACKAGES=(
+    build-essential python3 python3-venv
+    cyclonedds-dev cyclonedds-tools iceoryx
+    libfastrtps-dev libfastcdr-dev
+    libzmq3-dev
 )
 readonly ORACLE_PACKAGES=(default-jdk-headless maven)
 # Headers and compiler of Debian's CycloneDDS build the program that uses the one of PyPI.
@@ -163,6 +171,12 @@ setup_peers() {
     say "peers: $(printf '%s; ' "${state[@]}" | sed 's/; $//')"
 }
 
+setup_bench_peers() {
+    apt_install "${BENCH_PEER_PACKAGES[@]}"
+    say "building the agents of the benchmark (lab/peers, incremental)"
+    make --no-print-directory -C lab/peers
+}
+
 setup_nightly() {
     command -v rustup >/dev/null || die "no rustup: install a nightly compiler with miri, rust-src and llvm-tools by hand"
     local component installed missing=()
@@ -180,6 +194,7 @@ case "${1:-all}" in
     nightly) setup_nightly ;;
     demo) setup_build; setup_demo ;;
     peers) setup_peers ;;
+    bench-peers) setup_bench_peers ;;
     all) setup_build; setup_peers ;;
     *) sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '/^set /d'; exit 2 ;;
 esac
