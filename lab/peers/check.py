@@ -3,8 +3,8 @@
 
     check.py DIRECTORY [SYSTEM ...]
 
-DIRECTORY has the programs (make -s -C lab/peers paths). SYSTEM is a name of systems.toml; without one,
-every system whose program is built is checked. Where the user may, traffic runs in a network
+DIRECTORY has the programs (make -s -C lab/peers paths). SYSTEM is a name of systems.toml; without
+one, every system whose program is built is checked. Where the user may, traffic runs in a network
 namespace of its own. Exit code 1 if an agent breaks the contract.
 """
 import json
@@ -38,10 +38,11 @@ TABLE = {
 }
 OPTIONAL = {"document", "history", "except"}
 CLASSES = {"dds", "middleware", "platform", "limit"}
-EXCEPTIONS = {"reliable", "besteffort", "complex", "stream", "open-loop", "ack", "fan-out", "idle", "disc",
-              "multicast", "broadcast"}
-WRONG = ["rel=maybe", "hist=-1", "hist=some", "notify=loudly", "type=blob", "sizes=64,", "sizes=abc",
-         "delivery=pigeon", "transport=nonsense", "touch=2", "batch=0", "count=ten", "domain=900"]
+EXCEPTIONS = {"reliable", "besteffort", "complex", "stream", "open-loop", "ack", "fan-out", "idle",
+              "disc"}
+WRONG = ["rel=maybe", "hist=-1", "hist=some", "notify=loudly", "type=blob", "sizes=64,",
+         "sizes=abc", "delivery=pigeon", "transport=nonsense", "touch=2", "batch=0", "count=ten",
+         "domain=900"]
 CONTRACT_END_S = 3
 PATIENCE_S = 60
 
@@ -183,7 +184,8 @@ class System:
                     ping.wait_for("ready")
                     ping.wait_for("done")
                     results = ping.wait_for("result", len(sizes))
-                    self.judge_round_trips(ping.call, results, sizes, count, out, options, period_ns)
+                    self.judge_round_trips(ping.call, results, sizes, count, out, options,
+                                           period_ns)
                 pong.terminate()
         finally:
             Path(out).unlink(missing_ok=True)
@@ -231,7 +233,8 @@ class System:
 
     def stream(self, *more):
         out = tempfile.mktemp(prefix="takt-check-")
-        options = ["size=64", "warm_s=0.2", "secs=1", "touch=1", *more]
+        history = self.table.get("history", "all")
+        options = ["size=64", "warm_s=0.2", "secs=1", "touch=1", f"hist={history}", *more]
         try:
             with self.start("sub", *options, f"out={out}") as sub:
                 sub.wait_for("ready")
@@ -342,8 +345,9 @@ def isolate():
     spaces = ["--net", "--mount"] if os.geteuid() == 0 else ["--net", "--mount", "--map-root-user"]
     prepare = "mount -t tmpfs tmpfs /dev/shm && ip link set lo up multicast on && " \
               "ip route add 239.0.0.0/8 dev lo"
-    if shutil.which("unshare") and subprocess.run(
-            ["unshare", *spaces, "sh", "-c", prepare], capture_output=True, check=False).returncode == 0:
+    trial = ["unshare", *spaces, "sh", "-c", prepare]
+    if shutil.which("unshare") and \
+            subprocess.run(trial, capture_output=True, check=False).returncode == 0:
         os.environ[ISOLATED] = "1"
         os.execvp("unshare", ["unshare", *spaces, "sh", "-c", f'{prepare} && exec "$@"', "sh",
                               sys.executable, __file__, *sys.argv[1:]])

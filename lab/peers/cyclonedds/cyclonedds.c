@@ -25,6 +25,8 @@ void dds_qset_writer_batching(dds_qos_t *qos, bool batching);
 #define TRANSPORTS "default,tuned,shm"
 #endif
 #define TAKE_MAX 64
+/* The largest chunk of RouDi's built-in configuration, less headers. */
+#define MAX_SHARED ((size_t)4194240)
 
 static const struct agent_options *options;
 static bool shared_memory;
@@ -32,7 +34,9 @@ static dds_entity_t writer, reader, waitset;
 static agent_handler listener_handler;
 static void *listener_context;
 
-static bool is_shared(const struct agent_options *given) { return !strcmp(given->transport, "shm"); }
+static bool is_shared(const struct agent_options *given) {
+  return !strcmp(given->transport, "shm");
+}
 static bool always(const struct agent_options *given) {
   (void)given;
   return true;
@@ -61,6 +65,9 @@ static const char *check(const struct agent_options *given) {
     return "transport=shm with hist=all: CycloneDDS 0.10 shares memory with KEEP_LAST alone";
   if (is_shared(given) && given->depth > 16)
     return "transport=shm with a history above 16: iceoryx does not keep as many";
+  if (is_shared(given) && given->max_size > MAX_SHARED)
+    return agent_text("transport=shm with size=%zu: RouDi's chunks hold %zu octets",
+                      given->max_size, MAX_SHARED);
   if (is_shared(given) && given->type == AGENT_COMPLEX)
     return "transport=shm and type=complex: CycloneDDS 0.10 shares types of fixed size alone";
   if (is_shared(given) && given->delivery == AGENT_MULTICAST)

@@ -1,4 +1,4 @@
-/* Arguments of an agent. A value that is malformed or not supported ends the agent with an error. */
+/* Arguments of an agent. A value that is malformed or not supported is an error. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
@@ -132,9 +132,9 @@ static void check_support(struct agent_options *options, const struct agent_adap
     agent_fail("type=%s of %s is none of %s", type, adapter->peer, adapter->types);
   if (!agent_listed(adapter->deliveries, delivery))
     agent_fail("delivery=%s of %s is none of %s", delivery, adapter->peer, adapter->deliveries);
-  if (options->notify != AGENT_AUTO && !agent_listed(adapter->notifies, notify_name(options->notify)))
-    agent_fail("notify=%s of %s is none of %s", notify_name(options->notify), adapter->peer,
-               adapter->notifies);
+  const char *notify = notify_name(options->notify);
+  if (options->notify != AGENT_AUTO && !agent_listed(adapter->notifies, notify))
+    agent_fail("notify=%s of %s is none of %s", notify, adapter->peer, adapter->notifies);
   const bool fixed = adapter->fixed_size && adapter->fixed_size(options);
   if (fixed && options->size_count > 1)
     agent_fail("transport=%s has one fixed size; start the agent once for each size",
