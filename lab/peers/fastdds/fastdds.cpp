@@ -64,6 +64,9 @@ const char *check(const agent_options *given) {
     return "delivery=multicast needs transport=udp or udp-tuned: others use shared memory";
   if (given->delivery == AGENT_MULTICAST && !has_multicast(given->iface))
     return agent_text("delivery=multicast: iface=%s has no multicast", given->iface);
+  if (named(given, "large-data") && !has_multicast(given->iface))
+    return agent_text("transport=large-data finds participants by multicast, iface=%s has none",
+                      given->iface);
   if (given->loan && !data_sharing(given)) return "loan=1 needs transport=datasharing";
   if (data_sharing(given) && given->type == AGENT_COMPLEX)
     return "transport=datasharing and type=complex: data sharing needs a plain type";
