@@ -1,3 +1,9 @@
+# What systems with a broker share. This file is read before those that use it.
+BROKERS := $(patsubst brokers/%.c,$(OUT)/brokers/%.o,$(wildcard brokers/*.c))
+$(OUT)/brokers/%.o: brokers/%.c $(wildcard brokers/*.h) kit/agent.h kit/kit.h
+	@mkdir -p $(OUT)/brokers
+	$(CC) $(KIT_CFLAGS) -Ibrokers -c $< -o $@
+
 # Agents in Java. Maven copies the libraries of a profile of java/pom.xml into the cache once.
 JARS = $(CACHE)/bench-jars-$(shell sha256sum java/pom.xml | cut -c1-12)
 JAVA_KIT := $(wildcard java/src/peers/*.java)
@@ -19,16 +25,3 @@ define JAVA_PROGRAM
 	  'exec java -cp "$@.classes:$(JARS).$(2)/*" $(1) "$$@"' >$@
 	chmod +x $@
 endef
-
-# JMS: Apache ActiveMQ Classic and Artemis.
-SYSTEMS += jms-activemq jms-artemis
-NEED_jms-activemq = $(NEED_JAVA)
-HOW_jms-activemq = $(HOW_JAVA)
-NEED_jms-artemis = $(NEED_JAVA)
-HOW_jms-artemis = $(HOW_JAVA)
-$(OUT)/jms-activemq: $(JAVA_KIT) java/src/peers/jms/JmsLink.java java/src/peers/jms/ActiveMq.java \
-  $(JARS).activemq.done
-	$(call JAVA_PROGRAM,peers.jms.ActiveMq,activemq)
-$(OUT)/jms-artemis: $(JAVA_KIT) java/src/peers/jms/JmsLink.java java/src/peers/jms/Artemis.java \
-  $(JARS).artemis.done
-	$(call JAVA_PROGRAM,peers.jms.Artemis,artemis)
