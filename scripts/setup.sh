@@ -34,6 +34,7 @@ readonly BENCH_PEER_PACKAGES=(
     cyclonedds-dev cyclonedds-tools iceoryx
     libfastrtps-dev libfastcdr-dev
     libzmq3-dev
+    omniidl omniorb-idl libomniorb4-dev gsoap libgsoap-dev mosquitto libmosquitto-dev default-jdk-headless maven
 )
 readonly ORACLE_PACKAGES=(default-jdk-headless maven)
 # Headers and compiler of Debian's CycloneDDS build the program that uses the one of PyPI.

@@ -34,9 +34,9 @@ KEYS = {
 TABLE = {
     "name": str, "title": str, "program": str, "arguments": list, "class": str, "profile": str,
     "document": str, "batches": bool, "transport": str, "fixed_size": bool, "history": str,
-    "notify": list, "except": list,
+    "notify": list, "except": list, "broker": str,
 }
-OPTIONAL = {"document", "history", "except"}
+OPTIONAL = {"document", "history", "except", "broker"}
 CLASSES = {"dds", "middleware", "platform", "limit"}
 EXCEPTIONS = {"reliable", "besteffort", "complex", "stream", "open-loop", "ack", "fan-out", "idle",
               "disc"}
@@ -45,6 +45,7 @@ WRONG = ["rel=maybe", "hist=-1", "hist=some", "notify=loudly", "type=blob", "siz
          "domain=900"]
 CONTRACT_END_S = 3
 PATIENCE_S = 60
+BROKER_PORT = 21700
 
 
 class Broken(Exception):
@@ -140,11 +141,13 @@ class System:
     def __init__(self, table, program):
         self.table = table
         self.program = program
+        self.broker = []  # the key of the broker that runs, if there is one
         self.excepted = {text.split(":")[0] for text in table.get("except", [])}
 
     def arguments(self, *more):
         history = self.table.get("history", "1")
-        return [*self.table["arguments"], "domain=11", f"hist={history}", *more]
+        return [*self.table["arguments"], "domain=11", f"hist={history}", *self.broker,
+                *more]
 
     def start(self, role, *more):
         return Agent(self.program, role, self.arguments(*more))
@@ -355,7 +358,24 @@ def isolate():
 
 
 def check_system(table, program):
-    system, broken = System(table, program), 0
+    system = System(table, program)
+    if "broker" not in table:
+        return check_cases(system)
+    system.broker = [f"broker=127.0.0.1:{BROKER_PORT}"]
+    broker = str(Path(program).with_name(table["broker"]))
+    try:
+        with Agent(broker, "broker", system.arguments()) as agent:
+            agent.wait_for("ready")
+            broken = check_cases(system)
+            agent.terminate()
+        return broken
+    except Broken as why:
+        print(f"FAIL {table['name']} broker: {why}", flush=True)
+        return 1
+
+
+def check_cases(system):
+    table, broken = system.table, 0
     for case in (name for name in dir(System) if name.startswith("check_")):
         try:
             getattr(system, case)()

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "CosNotifyChannelAdmin.hh"
 #include "agent.h"
@@ -61,6 +62,10 @@ class Supplier {
     event_.header.fixed_header.event_name = CORBA::string_dup("");
   }
 
+  void disconnect() {
+    if (!CORBA::is_nil(proxy_)) proxy_->disconnect_structured_push_consumer();
+  }
+
   // The body is what was inserted into `body`. Two-way: returns once the channel has the event.
   CORBA::Any &body() { return event_.remainder_of_body; }
   enum agent_write push() {
@@ -78,6 +83,7 @@ class Supplier {
 };
 
 Supplier supplier, match_supplier;
+std::vector<CosNotifyChannelAdmin::StructuredProxyPushSupplier_var> consumed;
 std::mutex match_mutex;
 
 void take_sample(const CORBA::Any &body) {
@@ -135,10 +141,18 @@ void consume(const EventChannel_var &channel, void (*take)(const CORBA::Any &)) 
       admin->obtain_notification_push_supplier(CosNotifyChannelAdmin::STRUCTURED_EVENT, id));
   const auto structured = CosNotifyChannelAdmin::StructuredProxyPushSupplier_var(
       CosNotifyChannelAdmin::StructuredProxyPushSupplier::_narrow(proxy));
+  if (options->reliable) {
+    CosNotification::QoSProperties qos(1);
+    qos.length(1);
+    qos[0].name = CORBA::string_dup(CosNotification::MaxEventsPerConsumer);
+    qos[0].value <<= CORBA::Long{0};  // no limit; JacORB discards beyond 100 by default
+    structured->set_qos(qos);
+  }
   auto *consumer = new Consumer(take);
   const PortableServer::ObjectId_var object = poa->activate_object(consumer);
   structured->connect_structured_push_consumer(
       CosNotifyComm::StructuredPushConsumer_var(consumer->_this()));
+  consumed.push_back(structured);
 }
 
 const char *check(const agent_options *given) {
@@ -221,8 +235,17 @@ const char *listen(agent_handler to, void *of) {
   return nullptr;
 }
 
-// The ORB may wait for a service that is gone; the process ends without it.
-void close_channels() { _exit(0); }
+// Without this the service would go on trying to reach the consumers of this process.
+void close_channels() {
+  try {
+    for (auto &proxy : consumed) proxy->disconnect_structured_push_supplier();
+    supplier.disconnect();
+    match_supplier.disconnect();
+  } catch (const CORBA::Exception &) {
+    // The service is gone.
+  }
+  _exit(0);  // the ORB may wait for a service that is gone
+}
 
 // The program NAME-service, beside this one, starts the service with the options of Java.
 int serve(int argc, char **argv) {

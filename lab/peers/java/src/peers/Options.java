@@ -60,13 +60,15 @@ public final class Options {
         readers = (int) number("n", 1, 0, 10_000);
         id = (int) number("id", 0, 0, 1_000_000);
         touch = choice("touch", "0", "1", "all");
-        domain = (int) number("domain", 7, 0, 65_535);
+        domain = (int) number("domain", 7, 0, 232);
         broker = values.get("broker");
         startedNs = number("t0", 0, 0, Long.MAX_VALUE);
         out = values.get("out");
         only("batch", "1", "does not batch");
         only("loan", "0", "has no loans");
-        only("delivery", "unicast", "connects by TCP, which is unicast");
+        if (choice("delivery", "unicast", "multicast", "broadcast") > 0) {
+            throw wrong("delivery", "this system connects by TCP, which is unicast");
+        }
     }
 
     private void only(String key, String value, String why) {
@@ -84,7 +86,7 @@ public final class Options {
     }
 
     private int[] sizes(String key) {
-        String[] words = values.getOrDefault(key, "32").split(",");
+        String[] words = values.getOrDefault(key, "32").split(",", -1);
         int[] sizes = new int[words.length];
         for (int i = 0; i < words.length; i++) {
             sizes[i] = (int) parse(key, words[i], 4, SIZE_MAX);

@@ -48,9 +48,12 @@ final class Stream {
         }
         if (opened == null) {
             opened = Usage.now();
-            openedNs = System.nanoTime();
+            openedNs = now;
             firstSequence = sample.sequence();
             lastSequence = firstSequence;
+        }
+        if (now - openedNs >= windowNs) {
+            closed = Usage.now();
             return;
         }
         arrivals++;
@@ -59,9 +62,6 @@ final class Stream {
         lastSequence = Math.max(lastSequence, sample.sequence());
         if (options.out != null) {
             times.add(now - sample.sentNs());
-        }
-        if (now - openedNs >= windowNs) {
-            closed = Usage.now();
         }
     }
 
