@@ -22,6 +22,8 @@ using CosNotifyChannelAdmin::EventChannel_var;
 
 // The service has a channel for each of these, with its index as number.
 constexpr const char *kTopics[] = {"Ping", "Pong", "Data", MATCH_TOPIC};
+// Events that wait for a consumer of a reliable topic.
+constexpr CORBA::Long kMaxEvents = 100000;
 constexpr uint64_t kStartNs = 20000000000;  // the service opens its port before its channels
 
 const agent_options *options;
@@ -145,7 +147,7 @@ void consume(const EventChannel_var &channel, void (*take)(const CORBA::Any &)) 
     CosNotification::QoSProperties qos(1);
     qos.length(1);
     qos[0].name = CORBA::string_dup(CosNotification::MaxEventsPerConsumer);
-    qos[0].value <<= CORBA::Long{0};  // no limit; JacORB discards beyond 100 by default
+    qos[0].value <<= kMaxEvents;  // JacORB discards beyond 100 by default
     structured->set_qos(qos);
   }
   auto *consumer = new Consumer(take);
