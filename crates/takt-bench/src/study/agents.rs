@@ -138,8 +138,7 @@ impl<'a> Measurement<'a> {
         }
         arguments.extend(parameter::arguments(&values)?);
         arguments.extend(further.iter().cloned());
-        arguments.extend(system.history.iter().map(|history| format!("hist={history}")));
-        arguments.extend(system.arguments.iter().chain(&system.sides[side]).cloned());
+        arguments.extend(system.last_arguments().chain(system.sides[side].iter().cloned()));
         Ok(arguments)
     }
 

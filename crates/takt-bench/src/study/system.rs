@@ -4,7 +4,7 @@
 //! is missing and how to install it.
 
 use super::file::{Kind, Site};
-use super::parameter::Values;
+use super::parameter::{Value, Values};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub struct System {
     /// Program of its broker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broker: Option<String>,
-    /// What it cannot do: a workload kind, or `parameter=value`, then a colon and the reason.
+    /// What it cannot do, as `WORD: why`; lab/peers/README.md lists the words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<String>,
 }
@@ -127,7 +127,9 @@ pub fn systems(further: &[PathBuf]) -> Result<Vec<System>> {
 }
 
 fn parse(text: &str) -> Result<Vec<System>> {
-    toml::from_str(text).map(|systems: Systems| systems.system).map_err(|e| Error::Usage(e.to_string()))
+    let Systems { system: systems } = toml::from_str(text).map_err(|e| Error::Usage(e.to_string()))?;
+    systems.iter().try_for_each(check)?;
+    Ok(systems)
 }
 
 /// The systems that a workload names, in the order of the list, each once.
@@ -169,6 +171,10 @@ impl System {
             return Some("it needs a link between two hosts".into());
         }
         let text = |key: &str| values.get(key).map(ToString::to_string);
+        let number = |key: &str| match values.get(key) {
+            Some(Value::Number(number)) => *number,
+            _ => 0,
+        };
         if let Some(notify) = text("notify")
             && !self.notify.is_empty()
             && notify != "auto"
@@ -176,15 +182,29 @@ impl System {
         {
             return Some(format!("it has no notification by {notify}"));
         }
-        let kind = serde_json::to_value(kind).ok()?;
         self.except.iter().find_map(|exception| {
-            let (what, why) = exception.split_once(':').unwrap_or((exception, "not supported"));
-            let is_meant = match what.trim().split_once('=') {
-                Some((name, value)) => text(name).is_some_and(|of_cell| of_cell == value),
-                None => kind == what.trim(),
+            let (word, why) = exception.split_once(':').unwrap_or((exception, "not supported"));
+            let is_meant = match word.trim() {
+                // A limit shows what is lost instead.
+                "reliable" => self.class != Class::Limit && text("reliability").is_none_or(|value| value == "reliable"),
+                "besteffort" => text("reliability").is_some_and(|value| value == "best-effort"),
+                "complex" => text("type").is_some_and(|value| value == "complex"),
+                "ack" => text("reply").is_some_and(|value| value == "ack"),
+                "open-loop" => number("period-us") > 0,
+                "fan-out" => number("readers") > 1,
+                "stream" => matches!(kind, Kind::Stream | Kind::BothWays),
+                "idle" | "disc" => kind == Kind::Idle,
+                word => is_above(word, number("size")),
             };
             is_meant.then(|| why.trim().to_owned())
         })
+    }
+
+    /// Arguments that come after those of the cell.
+    pub fn last_arguments(&self) -> impl Iterator<Item = String> + '_ {
+        let is_lossy = self.class == Class::Limit && self.except.iter().any(|word| word.starts_with("reliable:"));
+        let history = self.history.iter().map(|history| format!("hist={history}"));
+        history.chain(is_lossy.then(|| "rel=besteffort".to_owned())).chain(self.arguments.iter().cloned())
     }
 
     /// Where its agent is.
@@ -215,6 +235,28 @@ impl System {
             Some(directory) => in_directory(&directory, program),
             None => Agent::Missing("no agents are built: make -C lab/peers".into()),
         }
+    }
+}
+
+/// `above N`, and the size is.
+fn is_above(word: &str, size: u64) -> bool {
+    let limit = word.strip_prefix("above ").and_then(|number| number.parse().ok());
+    limit.is_some_and(|limit: u64| size > limit)
+}
+
+/// Words of `except` beside `above N`.
+const EXCEPTIONS: [&str; 9] =
+    ["reliable", "besteffort", "complex", "ack", "open-loop", "fan-out", "stream", "idle", "disc"];
+
+fn check(system: &System) -> Result<()> {
+    let word = |exception: &String| exception.split(':').next().unwrap_or_default().trim().to_owned();
+    let is_known = |word: &String| EXCEPTIONS.contains(&word.as_str()) || is_above(word, u64::MAX);
+    match system.except.iter().map(word).find(|word| !is_known(word)) {
+        Some(word) => {
+            let known = EXCEPTIONS.join(", ");
+            Err(Error::Usage(format!("{}: except has {word:?}; there are {known}, above N", system.name)))
+        }
+        None => Ok(()),
     }
 }
 
@@ -255,7 +297,8 @@ mod tests {
     fn system() -> System {
         let text = "[[system]]\nname = 'x'\ntitle = 'X'\nprogram = 'x'\nclass = 'dds'\nprofile = 'default'\n\
                     transport = 'udp'\nnotify = ['listener']\n\
-                    except = ['type=complex: no such type', 'idle: it has no idle state']";
+                    except = ['complex: no such type', 'idle: it has no idle state', 'above 64: too long',\n\
+                    'reliable: it loses']";
         parse(text).unwrap().remove(0)
     }
 
@@ -287,12 +330,27 @@ mod tests {
         let refusal = |kind, values: &Values| system().refusal(&Site::Loopback, kind, values);
         let linked = System { link: true, ..system() };
         assert!(linked.refusal(&Site::Loopback, Kind::RoundTrip, &Values::new()).unwrap().contains("link"));
-        assert_eq!(linked.refusal(&Site::Link, Kind::RoundTrip, &Values::new()), None);
+        assert_eq!(linked.refusal(&Site::Link, Kind::RoundTrip, &values("reliability", "best-effort")), None);
         assert_eq!(refusal(Kind::RoundTrip, &values("type", "complex")).unwrap(), "no such type");
-        assert_eq!(refusal(Kind::RoundTrip, &values("type", "octets")), None);
-        assert_eq!(refusal(Kind::Idle, &Values::new()).unwrap(), "it has no idle state");
+        let best_effort = values("reliability", "best-effort");
+        assert_eq!(refusal(Kind::RoundTrip, &best_effort), None);
+        assert_eq!(refusal(Kind::RoundTrip, &values("type", "octets")).unwrap(), "it loses", "reliable is the default");
+        let sized = |size| Values::from([("size".into(), Value::Number(size))]);
+        let of_size = |size| refusal(Kind::Stream, &best_effort.clone().into_iter().chain(sized(size)).collect());
+        assert_eq!((of_size(64), of_size(65).unwrap().as_str()), (None, "too long"));
+        assert_eq!(refusal(Kind::Idle, &best_effort).unwrap(), "it has no idle state");
         assert!(refusal(Kind::Stream, &values("notify", "waitset")).unwrap().contains("waitset"));
-        assert_eq!(refusal(Kind::Stream, &values("notify", "auto")), None);
+        let limit = System { class: Class::Limit, ..system() };
+        assert_eq!(limit.refusal(&Site::Loopback, Kind::RoundTrip, &values("reliability", "reliable")), None);
+        assert!(limit.last_arguments().any(|argument| argument == "rel=besteffort"));
+        assert!(!system().last_arguments().any(|argument| argument == "rel=besteffort"));
+    }
+
+    #[test]
+    fn exceptions_of_unknown_words_are_refused() {
+        let text = "[[system]]\nname = 'x'\ntitle = 'X'\nprogram = 'x'\nclass = 'dds'\nprofile = 'default'\n\
+                    transport = 'udp'\nexcept = ['singing: it cannot']";
+        assert!(parse(text).unwrap_err().to_string().contains("singing"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Scene {
             let path = directory.text(name);
             format!(
                 "[[system]]\nname = '{name}'\ntitle = '{name}'\nprogram = '{path}'\nclass = 'dds'\n\
-                 profile = 'default'\ntransport = 'udp'\nexcept = ['reliability=reliable: never reliable']\n"
+                 profile = 'default'\ntransport = 'udp'\nexcept = ['reliable: never reliable']\n"
             )
         };
         directory.write("systems.toml", &["good", "broken", "absent"].map(system).concat());
