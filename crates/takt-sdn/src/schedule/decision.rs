@@ -118,6 +118,8 @@ pub enum Reason {
     Full,
     /// No order of the changes of classes that it needs keeps the limits of admitted flows after each of them.
     NoOrder,
+    /// No link of its way has a detour, or it has several receivers.
+    NoSecondWay,
     /// There are no such requests, or they have other ends: it cannot share their flow entries.
     OtherEnds,
 }
@@ -152,6 +154,9 @@ impl fmt::Display for Refused {
                 f,
                 "{own}: other flows would change their classes for it, and no order of these changes keeps all limits meanwhile"
             ),
+            Reason::NoSecondWay => {
+                write!(f, "{own}: no link of its way has a detour, or it has several receivers")
+            }
             Reason::OtherEnds => write!(f, "{own}: it has not the ends of the requests that it is to join"),
         }
     }

@@ -10,6 +10,8 @@
 //! | [`remedies`] | what would make a refused pair fit |
 //! | [`rooms`] | room for flow entries, groups and meters in the switches |
 //! | [`end_to_end`] | one bound from `write` to callback |
+//! | `detours` | second ways around each link of a way |
+//! | [`scheduler::protection`] | second ways that are reserved and proved |
 //! | `placement` | ways that are tried, and streams that join others |
 //! | `transition` | changes of classes in an order that keeps all limits |
 //! | [`decision`] | what is decided, and reasons of refusals |
@@ -23,6 +25,7 @@
 
 pub mod classes;
 pub mod decision;
+mod detours;
 pub mod end_to_end;
 mod full;
 pub mod host_stages;
@@ -39,6 +42,7 @@ pub use decision::{Admitted, ClassChange, Hop, Reason, Refused, RequestId, Rerou
 pub use end_to_end::{HostStages, Plan};
 pub use host_stages::{NetworkShare, NoCertificate, PairStages, Unfit, compose};
 pub use remedies::Remedies;
+pub use scheduler::protection::{Covered, SecondWay};
 pub use scheduler::{Scheduler, Work};
 pub use streams::{Contract, Reliability, Request};
 pub use wire::{FormatError, WireFormat, trailer_len};

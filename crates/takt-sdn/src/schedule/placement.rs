@@ -9,6 +9,7 @@ use super::decision::{Hop, Reason, Refused, Route};
 use super::full::FullPorts;
 use super::rooms::{self, Rooms};
 use super::route::Tree;
+use super::scheduler::protection::Seconds;
 use super::streams::{Bundle, Stream};
 use crate::PortRef;
 use crate::model::{Egress, Snapshot, Tables};
@@ -16,11 +17,13 @@ use crate::model::{Egress, Snapshot, Tables};
 /// Streams that share flow entries, on a way.
 #[derive(Debug, Clone)]
 pub(super) struct PlacedBundle {
-    /// One for each stream, in their order.
+    /// One for each stream, in their order, first.
     pub(super) ids: Vec<FlowId>,
     pub(super) streams: Vec<Stream>,
     pub(super) tree: Tree,
     pub(super) needs: BTreeMap<u64, Tables>,
+    /// Those of the streams on second ways are behind the others in `ids`, way by way.
+    pub(super) seconds: Seconds,
 }
 
 impl PlacedBundle {
@@ -76,7 +79,9 @@ pub(super) fn place_all(
 ) -> Result<Vec<Settled>, Refused> {
     let ids: Vec<FlowId> = gone.iter().flat_map(|bundle| &bundle.ids).copied().collect();
     network.remove_all(&ids);
-    gone.iter().for_each(|bundle| desk.rooms.give(&bundle.needs));
+    for needs in gone.iter().flat_map(|bundle| [&bundle.needs, &bundle.seconds.needs]) {
+        desk.rooms.give(needs);
+    }
     let numbered = candidates.into_iter().enumerate();
     let place = |(n, Candidates { bundle, ways, before }): (usize, Candidates)| match before {
         Some(before) => extend(network, desk, bundle, ways, before),
@@ -119,7 +124,8 @@ fn place_one(
             Ok(placed) => {
                 desk.note(&placed);
                 let Placed { ids, moved } = placed;
-                return Ok((PlacedBundle { ids, streams: bundle.streams, tree: tree.clone(), needs }, moved));
+                let (streams, tree) = (bundle.streams, tree.clone());
+                return Ok((PlacedBundle { ids, streams, tree, needs, seconds: Seconds::default() }, moved));
             }
             Err(NotPlaced::Full { port, refused }) => {
                 if let ([flow], true) = (flows.as_slice(), alone) {
@@ -165,6 +171,10 @@ fn extend(
         }
         Err(refused) => reason(network, desk.ports, &name, refused),
     };
+    if !before.seconds.ways.is_empty() {
+        // A protected flow keeps its classes.
+        return Err(Refused { flow: name, reason: refused });
+    }
     let (shared, fresh) = (desk.shared, desk.fresh.clone());
     let peers = |flow: FlowId| peers(shared, &fresh, flow);
     let peers: classes::Peers<'_> = &peers;
@@ -201,26 +211,33 @@ pub(super) fn routes_of<'a>(
     snapshot: &'a Snapshot,
     placed: &'a PlacedBundle,
 ) -> impl Iterator<Item = Route> + 'a {
-    placed.ids.iter().zip(&placed.streams).map(move |(id, stream)| {
-        let flow = network.flow(*id);
-        let hop = |(n, hop): (usize, &takt_calculus::network::Hop)| {
-            let port = ports[hop.port];
-            let queue = match port {
-                Egress::Switch(PortRef { dpid, .. }) => {
-                    snapshot.switch(dpid).and_then(|model| model.queues.get(hop.class))
-                }
-                Egress::Host(_) => None,
-            };
-            let after = flow.and_then(|flow| flow.before(n));
-            Hop { port, class: hop.class, reach: queue.map(|queue| queue.reach), after }
+    placed.ids.iter().zip(&placed.streams).map(|(id, stream)| route_of(network, ports, snapshot, *id, stream))
+}
+
+/// A stream as one of its flows is placed now.
+pub(super) fn route_of(
+    network: &Admission,
+    ports: &[Egress],
+    snapshot: &Snapshot,
+    id: FlowId,
+    stream: &Stream,
+) -> Route {
+    let flow = network.flow(id);
+    let hop = |(n, hop): (usize, &takt_calculus::network::Hop)| {
+        let port = ports[hop.port];
+        let queue = match port {
+            Egress::Switch(PortRef { dpid, .. }) => snapshot.switch(dpid).and_then(|model| model.queues.get(hop.class)),
+            Egress::Host(_) => None,
         };
-        Route {
-            name: stream.name.clone(),
-            source: stream.source,
-            destinations: stream.destinations.clone(),
-            hops: flow.map(|flow| flow.hops.iter().enumerate().map(hop).collect()).unwrap_or_default(),
-            bound_ns: network.bound(*id).map_or(u64::MAX, |bound| bound.bound_ns()),
-            limit_ns: stream.limit_ns,
-        }
-    })
+        let after = flow.and_then(|flow| flow.before(n));
+        Hop { port, class: hop.class, reach: queue.map(|queue| queue.reach), after }
+    };
+    Route {
+        name: stream.name.clone(),
+        source: stream.source,
+        destinations: stream.destinations.clone(),
+        hops: flow.map(|flow| flow.hops.iter().enumerate().map(hop).collect()).unwrap_or_default(),
+        bound_ns: network.bound(id).map_or(u64::MAX, |bound| bound.bound_ns()),
+        limit_ns: stream.limit_ns,
+    }
 }

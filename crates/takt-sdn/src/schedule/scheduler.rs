@@ -6,10 +6,13 @@
 //! mix of their frames that the meter passes. It also counts the burst of each stream twice: the meter changes when a request joins or leaves, and Open
 //! vSwitch fills the bucket of a meter that is changed.
 
+pub mod protection;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use takt_calculus::network::{self as calculus, Admission, Flow, FlowId, NetworkCertificate};
 
+use self::protection::name_seconds;
 use super::classes::{Moved, TRIALS_MAX, Trials};
 use super::decision::{Admitted, ClassChange, Reason, Refused, RequestId, Rerouted, Route};
 use super::full::FullPorts;
@@ -165,6 +168,7 @@ impl Scheduler {
             self.full.forget(gone.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
             bundle.ids.iter().for_each(|id| _ = self.owners.remove(id));
             self.rooms.give(&bundle.needs);
+            self.rooms.give(&bundle.seconds.needs);
         }
         Some(entry.requests)
     }
@@ -185,12 +189,16 @@ impl Scheduler {
 
     /// Entries with a port whose link is down, or whose description changed.
     pub fn affected<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = RequestId> + 'a {
-        let is_gone = |port: &Egress| {
-            let described = snapshot.port(*port).filter(|_| snapshot.link(*port).is_some_and(|link| link.is_up));
-            described.as_ref() != self.index.get(port).map(|at| &self.network.ports()[*at])
-        };
-        let is_affected = move |entry: &Entry| entry.bundles.iter().flat_map(|bundle| &bundle.tree.ports).any(is_gone);
+        let is_gone = |port: &Egress| self.is_gone(snapshot, port);
+        let is_affected =
+            move |entry: &Entry| entry.bundles.iter().flat_map(|bundle| self.ports_of(bundle)).any(is_gone);
         self.entries.iter().filter(move |(_, entry)| is_affected(entry)).map(|(id, _)| *id)
+    }
+
+    /// Whether the link of a port is down, or its description has changed.
+    fn is_gone(&self, snapshot: &Snapshot, port: &Egress) -> bool {
+        let described = snapshot.port(*port).filter(|_| snapshot.link(*port).is_some_and(|link| link.is_up));
+        described.as_ref() != self.index.get(port).map(|at| &self.network.ports()[*at])
     }
 
     /// How long after the last frame of an entry came to its host's interface the ports of its ways are as if it had not been admitted. `None` for one that is not.
@@ -326,7 +334,10 @@ impl Scheduler {
                 return Vec::new();
             }
             let bundle = owners.get(&flow).and_then(|(owner, n)| entries.get(owner)?.bundles.get(*n));
-            bundle.map_or_else(|| vec![flow], |bundle| bundle.ids.clone())
+            // A protected flow keeps its classes.
+            let bundle = bundle.map(|bundle| (bundle, bundle.seconds.ways.is_empty()));
+            bundle
+                .map_or_else(|| vec![flow], |(bundle, may_move)| if may_move { bundle.ids.clone() } else { Vec::new() })
         };
         let name = requests.last().map(|request| request.name.clone()).unwrap_or_default();
         let refuse = |reason| Refused { flow: name.clone(), reason };
@@ -463,8 +474,15 @@ impl Scheduler {
     ) -> Result<Candidates, Refused> {
         let no_route = || Refused { flow: bundle.name(), reason: Reason::NoRoute };
         if let Some(before) = before {
-            let hops = before.ids.first().and_then(|flow| self.network.flow(*flow)).map(|flow| flow.hops.clone());
-            let flows = flows(snapshot, &bundle, &before.tree, &hops.ok_or_else(no_route)?);
+            let hops = |flow: &FlowId| self.network.flow(*flow).map(|flow| flow.hops.clone());
+            let mut firsts = before.ids.iter().step_by(before.streams.len().max(1));
+            let own = firsts.next().and_then(hops).ok_or_else(no_route)?;
+            let mut all = flows(snapshot, &bundle.streams, &before.tree, &own);
+            for ((_, way), first) in before.seconds.ways.iter().zip(firsts) {
+                let own = hops(first).ok_or_else(no_route)?;
+                all.extend(name_seconds(flows(snapshot, &bundle.streams, way, &own)));
+            }
+            let flows = all;
             return Ok(Candidates { bundle, ways: vec![(before.tree.clone(), flows)], before: Some(before) });
         }
         let trees = route::trees(snapshot, bundle.source, &bundle.destinations).ok_or_else(no_route)?;
@@ -485,7 +503,7 @@ impl Scheduler {
                 return Err(Refused { flow: bundle.name(), reason });
             }
             let load = hops.iter().map(|hop| self.network.utilisation_ppm(hop.port)).max();
-            let flows = flows(snapshot, &bundle, &tree, &hops);
+            let flows = flows(snapshot, &bundle.streams, &tree, &hops);
             ways.push((load, tree, flows));
         }
         ways.sort_by_key(|(load, tree, _)| (kept.as_ref() != Some(tree), *load, tree.ports.len()));
@@ -666,12 +684,12 @@ fn class_change(ports: &[Egress], snapshot: &Snapshot, id: RequestId, step: &Ste
     Some(ClassChange { id, port, before, after, drain_ns: step.drain_ns })
 }
 
-/// The flows of a bundle on a route, with the arrivals that its meter permits.
-fn flows(snapshot: &Snapshot, bundle: &Bundle, tree: &Tree, hops: &[calculus::Hop]) -> Vec<Flow> {
+/// The flows of streams on a route, with the arrivals that its meter permits.
+fn flows(snapshot: &Snapshot, streams: &[Stream], tree: &Tree, hops: &[calculus::Hop]) -> Vec<Flow> {
     let flow = |stream: &Stream| {
         let mut arrivals = stream.arrivals;
         arrivals.period_ns = metered(snapshot, tree, arrivals.period_ns);
-        if bundle.streams.len() > 1 {
+        if streams.len() > 1 {
             let more = arrivals.at_once().saturating_add(1);
             arrivals.jitter_ns = arrivals.jitter_ns.saturating_add(arrivals.period_ns.saturating_mul(more));
         }
@@ -684,7 +702,7 @@ fn flows(snapshot: &Snapshot, bundle: &Bundle, tree: &Tree, hops: &[calculus::Ho
             limit_ns: stream.limit_ns,
         }
     };
-    bundle.streams.iter().map(flow).collect()
+    streams.iter().map(flow).collect()
 }
 
 /// The trials of a decision: [`TRIALS_MAX`] for the entry of samples, and for those of the ACKNACKs of each destination.

@@ -3,5 +3,6 @@
 mod admission;
 mod end_to_end;
 mod networks;
+mod protection;
 mod reroute;
 mod soundness;

@@ -1,0 +1,259 @@
+//! Second ways of admitted flows, each reserved and proved together with the first.
+//!
+//! A protected flow is in the analysis once for each way, with all its frames on each. What switches really send is less: each frame goes by one
+//! way. So bounds hold whichever links are down, while frames of before a failure are under way, and when a link is back. Ports that several
+//! ways share count the flow once for each. A port has one class for all ways: that of the first way where it has one, otherwise the lowest
+//! at which all flows keep their limits. A protected flow keeps its classes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use takt_calculus::network::{Flow, FlowId, Hop, Refused as Fault};
+
+use super::{Scheduler, flows};
+use crate::PortRef;
+use crate::model::{Egress, Snapshot, Tables};
+use crate::schedule::decision::{Reason, Refused, RequestId, Route};
+use crate::schedule::detours::detours;
+use crate::schedule::placement::{PlacedBundle, reason, route_of};
+use crate::schedule::rooms;
+use crate::schedule::route::Tree;
+
+/// Placements of second ways that a decision tries.
+pub const TRIALS_MAX: usize = 24;
+
+/// A whole way, and the index of the port of the first way whose link it avoids.
+pub(in crate::schedule) type Way = (usize, Tree);
+
+/// The second ways of a bundle.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::schedule) struct Seconds {
+    pub(in crate::schedule) ways: Vec<Way>,
+    pub(in crate::schedule) needs: BTreeMap<u64, Tables>,
+    /// No frame shall take them any more. They count until [`Scheduler::release_seconds`].
+    is_retired: bool,
+}
+
+/// How much of a flow's way is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Covered {
+    /// Links between switches that have a detour.
+    pub links: usize,
+    /// Links between switches.
+    pub of: usize,
+}
+
+/// A second way of a protected flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecondWay {
+    /// Index of the hop of the first way whose link it avoids: it leaves the first way at that switch.
+    pub at: usize,
+    /// All of its hops, from the source.
+    pub route: Route,
+}
+
+impl Scheduler {
+    /// Gives a request, or several with one entry, second ways around as many links of their way as have a detour. All limits of admitted
+    /// flows hold with them. `Err` changes nothing.
+    ///
+    /// # Errors
+    /// What does not fit. Requests with several receivers, or with flows of their own for ACKNACKs, are refused ([`Reason::NoSecondWay`]).
+    pub fn protect(&mut self, snapshot: &Snapshot, id: RequestId) -> Result<Covered, Refused> {
+        let bundle = self.single_bundle(id).filter(|bundle| bundle.seconds.ways.is_empty()).cloned();
+        let name = bundle.as_ref().and_then(|bundle| bundle.streams.first()).map(|stream| stream.name.clone());
+        let name = name.unwrap_or_default();
+        let refuse = |reason| Refused { flow: name.clone(), reason };
+        let bundle = bundle.ok_or_else(|| refuse(Reason::NoSecondWay))?;
+        let of = links_of(&bundle.tree);
+        let ways = detours(snapshot, &bundle.tree.ports);
+        let ways: Vec<Way> = ways.into_iter().map(|(at, ports)| (at, Tree { ports, branches: Vec::new() })).collect();
+        let covered = Covered { links: ways.len(), of };
+        if of == 0 {
+            return Ok(covered);
+        }
+        if ways.is_empty() {
+            return Err(refuse(Reason::NoSecondWay));
+        }
+        let mut classes = self.classes_of(&bundle);
+        let fixed: BTreeSet<usize> = classes.keys().copied().collect();
+        let mut hops = Vec::new();
+        for (_, way) in &ways {
+            let own = way.ports.iter().map(|port| self.hop(snapshot, *port)).collect::<Option<Vec<Hop>>>();
+            hops.push(own.ok_or_else(|| refuse(Reason::NoRoute))?);
+        }
+        for hop in hops.iter().flatten() {
+            if let Some(why) = self.control.refused.get(&hop.port) {
+                return Err(refuse(reason(&self.network, &self.ports, "control traffic", why.clone())));
+            }
+            classes.entry(hop.port).or_insert(hop.class);
+        }
+        let needs = needs_of_seconds(snapshot, &bundle.tree, &ways);
+        self.rooms.take(snapshot, &needs).map_err(|no_room| refuse(Reason::Room(no_room)))?;
+        let placed = self.place_seconds(snapshot, (&bundle, &ways, &hops), classes, &fixed);
+        let ids = placed.map_err(|fault| {
+            self.rooms.give(&needs);
+            refuse(reason(&self.network, &self.ports, &format!("a second way of {name}"), fault))
+        })?;
+        self.owners.extend(ids.iter().map(|flow| (*flow, (id, 0))));
+        if let Some(bundle) = self.entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut()) {
+            bundle.ids.extend(ids);
+            bundle.seconds = Seconds { ways, needs, is_retired: false };
+        }
+        Ok(covered)
+    }
+
+    /// Admits the streams of a bundle on second ways, in the lowest classes at which all flows keep their limits.
+    fn place_seconds(
+        &mut self,
+        snapshot: &Snapshot,
+        (bundle, ways, hops): (&PlacedBundle, &[Way], &[Vec<Hop>]),
+        mut classes: BTreeMap<usize, usize>,
+        fixed: &BTreeSet<usize>,
+    ) -> Result<Vec<FlowId>, Fault> {
+        let most = classes.clone();
+        for _ in 0..TRIALS_MAX {
+            let classed = |hops: &Vec<Hop>| hops.iter().map(|hop| Hop { class: classes[&hop.port], ..*hop }).collect();
+            let wanted = ways.iter().zip(hops.iter().map(classed).collect::<Vec<Vec<Hop>>>());
+            let wanted: Vec<Flow> =
+                wanted.flat_map(|((_, way), hops)| second_flows(snapshot, bundle, way, &hops)).collect();
+            self.trials += 1;
+            let fault = match self.network.admit_all(wanted) {
+                Ok(admitted) => return Ok(admitted.into_iter().map(|(id, _)| id).collect()),
+                Err(fault) => fault,
+            };
+            let named = match fault {
+                Fault::Late { flow, hop, .. } if self.network.flow(flow).is_none() => hop.port,
+                Fault::Queue { hop, .. } if classes.get(&hop.port) == Some(&hop.class) => hop.port,
+                _ => return Err(fault),
+            };
+            let can_rise = |port: &usize| !fixed.contains(port) && classes[port] > 0;
+            let least = || classes.keys().copied().filter(can_rise).min_by_key(|port| most[port] - classes[port]);
+            let risen = Some(named).filter(|port| classes.contains_key(port) && can_rise(port)).or_else(least);
+            let Some(class) = risen.and_then(|port| classes.get_mut(&port)) else { return Err(fault) };
+            *class -= 1;
+        }
+        Err(Fault::TooFar)
+    }
+
+    /// How much of the way of an entry is protected; `None` if it has no second way that frames may take.
+    pub fn covered(&self, id: RequestId) -> Option<Covered> {
+        let bundle = self.single_bundle(id).filter(|bundle| !bundle.seconds.is_retired)?;
+        let links = bundle.seconds.ways.len();
+        (links > 0).then(|| Covered { links, of: links_of(&bundle.tree) })
+    }
+
+    /// The second ways of the first request of an entry, without those that retire.
+    pub fn second_ways(&self, snapshot: &Snapshot, id: RequestId) -> Vec<SecondWay> {
+        let Some(bundle) = self.single_bundle(id).filter(|bundle| !bundle.seconds.is_retired) else {
+            return Vec::new();
+        };
+        let Some(stream) = bundle.streams.first() else { return Vec::new() };
+        let firsts = bundle.ids.iter().step_by(bundle.streams.len()).skip(1);
+        let way = |((at, _), flow): (&Way, &FlowId)| SecondWay {
+            at: *at,
+            route: route_of(&self.network, &self.ports, snapshot, *flow, stream),
+        };
+        bundle.seconds.ways.iter().zip(firsts).map(way).collect()
+    }
+
+    /// A port of a protected entry is gone: the entry goes on by one of its ways that is whole, the shortest one that it may be on already.
+    /// All ways are counted until [`release_seconds`](Self::release_seconds). Whether there is such a way; if not, nothing has changed.
+    pub fn fall_back(&mut self, snapshot: &Snapshot, id: RequestId) -> bool {
+        let is_whole = |tree: &Tree| !tree.ports.iter().any(|port| self.is_gone(snapshot, port));
+        let Some(bundle) = self.single_bundle(id).filter(|bundle| self.has_seconds(bundle)) else { return false };
+        let is_first_whole = is_whole(&bundle.tree);
+        let whole = bundle.seconds.ways.iter().enumerate().filter(|(_, (_, way))| is_whole(way));
+        let shortest = whole.min_by_key(|(_, (at, way))| (way.ports.len(), std::cmp::Reverse(*at))).map(|(n, _)| n);
+        let chosen = if is_first_whole { None } else { shortest };
+        if !is_first_whole && chosen.is_none() {
+            return false;
+        }
+        let bundle = self.entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut());
+        let Some(bundle) = bundle else { return false };
+        if let Some(n) = chosen {
+            let (at, way) = bundle.seconds.ways.remove(n);
+            let streams = bundle.streams.len();
+            let first = bundle.ids.drain(..streams).collect::<Vec<FlowId>>();
+            let own = bundle.ids.drain(n * streams..(n + 1) * streams).collect::<Vec<FlowId>>();
+            bundle.seconds.ways.insert(0, (at, std::mem::replace(&mut bundle.tree, way)));
+            bundle.ids.splice(0..0, own.into_iter().chain(first));
+        }
+        bundle.seconds.is_retired = true;
+        true
+    }
+
+    /// Ways that no frame takes any more, and whose last frames have drained, count no longer.
+    pub fn release_seconds(&mut self, snapshot: &Snapshot, id: RequestId) {
+        let Self { network, entries, owners, rooms, full, .. } = self;
+        let bundle = entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut());
+        let Some(bundle) = bundle.filter(|bundle| bundle.seconds.is_retired) else { return };
+        let gone: Vec<FlowId> = bundle.ids.drain(bundle.streams.len()..).collect();
+        let flows = network.remove_all(&gone);
+        full.forget(flows.iter().flat_map(|flow| &flow.hops).map(|hop| &hop.port));
+        gone.iter().for_each(|flow| _ = owners.remove(flow));
+        rooms.give(&bundle.needs);
+        rooms.give(&bundle.seconds.needs);
+        (bundle.seconds, bundle.needs) = (Seconds::default(), rooms::needs(&bundle.tree));
+        // It had as much before.
+        let _ = rooms.take(snapshot, &bundle.needs);
+    }
+
+    /// Whether frames of a bundle may take a second way.
+    pub(in crate::schedule) fn has_seconds(&self, bundle: &PlacedBundle) -> bool {
+        !bundle.seconds.ways.is_empty() && !bundle.seconds.is_retired
+    }
+
+    /// The ports that frames of a bundle may take.
+    pub(super) fn ports_of<'a>(&self, bundle: &'a PlacedBundle) -> impl Iterator<Item = &'a Egress> {
+        let seconds = bundle.seconds.ways.iter().filter(|_| !bundle.seconds.is_retired);
+        bundle.tree.ports.iter().chain(seconds.flat_map(|(_, way)| &way.ports))
+    }
+
+    /// The class of a bundle at each port of its first way.
+    fn classes_of(&self, bundle: &PlacedBundle) -> BTreeMap<usize, usize> {
+        let flow = bundle.ids.first().and_then(|flow| self.network.flow(*flow));
+        flow.into_iter().flat_map(|flow| &flow.hops).map(|hop| (hop.port, hop.class)).collect()
+    }
+
+    /// The bundle of an entry that has one, with one receiver.
+    fn single_bundle(&self, id: RequestId) -> Option<&PlacedBundle> {
+        match self.entries.get(&id)?.bundles.as_slice() {
+            [bundle] => Some(bundle).filter(|bundle| bundle.tree.branches.is_empty()),
+            _ => None,
+        }
+    }
+}
+
+/// The streams of a bundle on a second way.
+fn second_flows(snapshot: &Snapshot, bundle: &PlacedBundle, way: &Tree, hops: &[Hop]) -> Vec<Flow> {
+    name_seconds(flows(snapshot, &bundle.streams, way, hops))
+}
+
+/// Flows of a second way are told from those of the first.
+pub(super) fn name_seconds(flows: Vec<Flow>) -> Vec<Flow> {
+    flows.into_iter().map(|flow| Flow { name: format!("{}, second way", flow.name), ..flow }).collect()
+}
+
+/// Links between switches on a way.
+fn links_of(tree: &Tree) -> usize {
+    let switches = tree.ports.iter().filter(|port| matches!(port, Egress::Switch(_))).count();
+    switches.saturating_sub(1)
+}
+
+/// An entry for each port where frames of detours come in, and a group where they leave the first way.
+fn needs_of_seconds(snapshot: &Snapshot, first: &Tree, ways: &[Way]) -> BTreeMap<u64, Tables> {
+    let mut needs: BTreeMap<u64, Tables> = BTreeMap::new();
+    let mut inputs = BTreeSet::new();
+    let none = Tables { flow_entries: 0, groups: 0, meters: 0 };
+    for (at, way) in ways {
+        if let Egress::Switch(PortRef { dpid, .. }) = first.ports[*at] {
+            needs.entry(dpid).or_insert(none).groups += 1;
+        }
+        for port in &way.ports[*at..way.ports.len() - 1] {
+            let input = snapshot.link(*port).map(|link| link.back);
+            if let Some(Egress::Switch(input)) = input.filter(|input| inputs.insert(*input)) {
+                needs.entry(input.dpid).or_insert(none).flow_entries += 1;
+            }
+        }
+    }
+    needs
+}

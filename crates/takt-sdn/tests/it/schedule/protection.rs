@@ -1,0 +1,230 @@
+//! Second ways: reserved, proved, taken when a link fails, and given back.
+
+use takt_calculus::network::simulation::{Manner, run};
+use takt_calculus::network::{NetworkCertificate, check};
+use takt_sdn::PortRef;
+use takt_sdn::model::{Egress, Network};
+use takt_sdn::schedule::{Covered, Reason, RequestId, Scheduler};
+use takt_sdn::simulation::{self, RandomNetwork};
+use takt_testkit::Random;
+
+use super::networks::{MILLISECOND, model, network, next, reliable, request};
+
+/// Networks in a usual run, and at full length.
+const NETWORKS: [u64; 2] = [60, 1500];
+
+fn switches(ports: impl Iterator<Item = Egress>) -> Vec<u64> {
+    ports.filter_map(|port| if let Egress::Switch(PortRef { dpid, .. }) = port { Some(dpid) } else { None }).collect()
+}
+
+fn way(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<u64> {
+    let routes = scheduler.routes(&network.snapshot(), id).expect("it is admitted");
+    switches(routes[0].hops.iter().map(|hop| hop.port))
+}
+
+fn seconds(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<Vec<u64>> {
+    let ways = scheduler.second_ways(&network.snapshot(), id);
+    ways.iter().map(|way| switches(way.route.hops.iter().map(|hop| hop.port))).collect()
+}
+
+#[test]
+fn protected_request_goes_on_by_its_second_way_and_gets_another_when_the_link_is_back() {
+    let mut network = network(4, model(2, 1000));
+    let mut scheduler = Scheduler::default();
+    let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("it fits").id;
+    let covered = scheduler.protect(&network.snapshot(), id).expect("it fits");
+    assert_eq!(covered, Covered { links: 1, of: 1 });
+    assert_eq!(way(&scheduler, &network, id), [0, 1]);
+    assert_eq!(seconds(&scheduler, &network, id), [[0, 3, 2, 1]]);
+    let flows = scheduler.certificate().flows;
+    assert_eq!(flows.iter().map(|flow| flow.name.as_str()).collect::<Vec<_>>(), ["from 0", "from 0, second way"]);
+
+    network.set_up(next(0), false).expect("it has a link");
+    assert_eq!(scheduler.affected(&network.snapshot()).collect::<Vec<_>>(), [id]);
+    assert!(scheduler.fall_back(&network.snapshot(), id));
+    assert_eq!(way(&scheduler, &network, id), [0, 3, 2, 1]);
+    assert_eq!(scheduler.affected(&network.snapshot()).count(), 0, "it needs no other way");
+    assert_eq!(scheduler.certificate().flows.len(), 2, "frames of before are counted");
+    scheduler.release_seconds(&network.snapshot(), id);
+    assert_eq!(scheduler.certificate().flows.len(), 1);
+    let refused = scheduler.protect(&network.snapshot(), id).expect_err("no link is left");
+    assert_eq!(refused.reason, Reason::NoSecondWay);
+
+    network.set_up(next(0), true).expect("it has a link");
+    let covered = scheduler.protect(&network.snapshot(), id).expect("it fits");
+    assert_eq!(covered, Covered { links: 3, of: 3 });
+    assert_eq!(check(&scheduler.certificate()), Ok(()));
+    scheduler.remove(id).expect("it is admitted");
+    assert_eq!(scheduler.certificate().flows, []);
+}
+
+#[test]
+fn second_way_that_does_not_fit_changes_nothing() {
+    let network = network(4, model(2, 1000));
+    let mut scheduler = Scheduler::default();
+    let id = scheduler.admit(&network.snapshot(), request(0, &[2], MILLISECOND)).expect("one link is near").id;
+    let before = scheduler.certificate();
+    let refused = scheduler.protect(&network.snapshot(), id).expect_err("three links take longer");
+    assert!(matches!(refused.reason, Reason::Late { .. }), "{refused}");
+    assert!(refused.to_string().contains("second way"), "{refused}");
+    assert_eq!(scheduler.certificate().flows, before.flows);
+    let answered = reliable(request(4, &[6], 50 * MILLISECOND));
+    let answered = scheduler.admit(&network.snapshot(), answered).expect("it fits").id;
+    let refused = scheduler.protect(&network.snapshot(), answered).expect_err("it has ACKNACKs of its own");
+    assert_eq!(refused.reason, Reason::NoSecondWay);
+}
+
+#[test]
+fn second_ways_take_room_in_tables_and_give_it_back() {
+    // The way takes an entry in two switches; the detour takes one in each of three.
+    let network = network(4, model(2, 2));
+    let mut scheduler = Scheduler::default();
+    let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("it fits").id;
+    scheduler.protect(&network.snapshot(), id).expect("it fits");
+    let asked = request(1, &[3], 50 * MILLISECOND);
+    let refused = scheduler.admit(&network.snapshot(), asked.clone()).expect_err("the last switch is full");
+    assert!(matches!(refused.reason, Reason::Room(_)), "{refused}");
+    scheduler.remove(id).expect("it is admitted");
+    let id = scheduler.admit(&network.snapshot(), asked).expect("there is room").id;
+    let other = scheduler.admit(&network.snapshot(), request(4, &[6], 50 * MILLISECOND)).expect("there is room").id;
+    scheduler.protect(&network.snapshot(), id).expect("it fits");
+    let refused = scheduler.protect(&network.snapshot(), other).expect_err("the tables are full");
+    assert!(matches!(refused.reason, Reason::Room(_)), "{refused}");
+}
+
+#[test]
+fn request_that_joins_a_protected_one_is_on_all_ways_or_refused() {
+    let network = network(4, model(2, 1000));
+    let mut scheduler = Scheduler::default();
+    let first = request(0, &[2], 50 * MILLISECOND);
+    let id = scheduler.admit(&network.snapshot(), first.clone()).expect("it fits").id;
+    scheduler.protect(&network.snapshot(), id).expect("it fits");
+    let mut other = first;
+    other.name = "other".to_owned();
+    scheduler.join(id, &network.snapshot(), other.clone()).expect("it fits");
+    let certificate = scheduler.certificate();
+    assert_eq!(check(&certificate), Ok(()));
+    let mut names: Vec<&str> = certificate.flows.iter().map(|flow| flow.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["from 0", "from 0, second way", "other", "other, second way"]);
+    (other.name, other.contract.limit_ns) = ("late".to_owned(), MILLISECOND);
+    let refused = scheduler.join(id, &network.snapshot(), other).expect_err("three links take longer");
+    assert!(matches!(refused.reason, Reason::Late { .. }), "{refused}");
+    scheduler.part(id, &network.snapshot(), "from 0").expect("it is admitted");
+    assert_eq!(scheduler.certificate().flows.len(), 2);
+    assert_eq!(seconds(&scheduler, &network, id), [[0, 3, 2, 1]]);
+    assert_eq!(check(&scheduler.certificate()), Ok(()));
+}
+
+/// Unicast requests in a random network, most of them protected.
+fn scheduled(random: &mut Random) -> (Network, Vec<Egress>, Scheduler, Vec<RequestId>) {
+    let RandomNetwork { network, hosts, links } = simulation::network(&mut |low, high| random.between(low, high));
+    let (mut scheduler, mut protected) = (Scheduler::default(), Vec::new());
+    for number in 0..random.between(5, 40) {
+        let mut asked = simulation::request(&mut |low, high| random.between(low, high), hosts, number);
+        asked.destinations.truncate(1);
+        asked.contract.reliability = None;
+        asked.contract.limit_ns = asked.contract.limit_ns.max(2 * MILLISECOND) * 4;
+        let known = scheduler.requests().map(|(id, known)| (id, known.source, known.destinations.clone())).last();
+        if let Some((id, source, destinations)) = known.filter(|_| random.one_in(4)) {
+            (asked.source, asked.destinations) = (source, destinations);
+            let _ = scheduler.join(id, &network.snapshot(), asked);
+        } else if let Ok(admitted) = scheduler.admit(&network.snapshot(), asked)
+            && scheduler.protect(&network.snapshot(), admitted.id).is_ok_and(|covered| covered.links > 0)
+        {
+            protected.push(admitted.id);
+        }
+        if random.one_in(12) && !protected.is_empty() {
+            let gone = protected.swap_remove(random.below(protected.len()));
+            scheduler.remove(gone).expect("it is admitted");
+        }
+    }
+    (network, links, scheduler, protected)
+}
+
+/// Frames of all flows but `lost`, against the bounds of the certificate.
+fn judge(certificate: &NetworkCertificate, lost: &[usize], random: &mut Random, context: &str) {
+    let NetworkCertificate { ports, flows, bounds, .. } = certificate;
+    let sent: Vec<usize> = (0..flows.len()).filter(|flow| !lost.contains(flow)).collect();
+    let flows: Vec<_> = sent.iter().map(|flow| flows[*flow].clone()).collect();
+    if flows.is_empty() {
+        return;
+    }
+    let victim = random.below(flows.len());
+    let hops = (0..flows[victim].hops.len()).map(|hop| Manner::Meet { flow: victim, hop });
+    for manner in hops.chain([Manner::Random]).collect::<Vec<_>>() {
+        let seen = run(ports, &flows, manner, random.one_in(2), 20_000_000, &mut |low, high| random.between(low, high));
+        for (at, longest_ns) in sent.iter().zip(&seen.longest_ns) {
+            assert!(
+                *longest_ns <= bounds[*at].bound_ns(),
+                "{context}, {manner:?}: {longest_ns}, {:?}",
+                certificate.flows[*at]
+            );
+        }
+        for (port, queues) in ports.iter().zip(&seen.queues) {
+            for (depth, (_, octets, frames)) in port.classes.iter().zip(queues) {
+                assert!(*octets <= depth.octets && *frames <= depth.frames, "{context}, {}: loss", port.name);
+            }
+        }
+    }
+}
+
+/// The flows of a certificate that pass a port.
+fn flows_by(certificate: &NetworkCertificate, port: Egress) -> Vec<usize> {
+    let name = port.to_string();
+    let passes =
+        |flow: &usize| certificate.flows[*flow].hops.iter().any(|hop| certificate.ports[hop.port].name == name);
+    (0..certificate.flows.len()).filter(passes).collect()
+}
+
+/// Frames are on all ways at once, then on those that do not lose them at the failed link.
+#[test]
+fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
+    let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();
+    let (mut protected, mut fallen_back, mut covered_again) = (0, 0, 0);
+    for seed in 0..NETWORKS[usize::from(is_long)] {
+        let mut random = Random(seed);
+        let (mut network, links, scheduler, ids) = scheduled(&mut random);
+        protected += ids.len();
+        let proved = scheduler.certificate();
+        check(&proved).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+        judge(&proved, &[], &mut random, &format!("seed {seed}"));
+        for link in links {
+            let context = format!("seed {seed}, {link} failed");
+            let before = network.snapshot();
+            let back = before.link(link).expect("it has a link").back;
+            let lost: Vec<usize> = [link, back].into_iter().flat_map(|port| flows_by(&proved, port)).collect();
+            judge(&proved, &lost, &mut random, &context);
+            network.set_up(link, false).expect("it has a link");
+            let snapshot = network.snapshot();
+            let mut scheduler = scheduler.clone();
+            for id in scheduler.affected(&snapshot).collect::<Vec<RequestId>>() {
+                let first = scheduler.routes(&before, id).expect("it is admitted").swap_remove(0);
+                let index = first.hops.iter().position(|hop| [link, back].contains(&hop.port));
+                let ways = scheduler.second_ways(&before, id);
+                let has_detour = ids.contains(&id) && (index.is_none() || ways.iter().any(|way| Some(way.at) == index));
+                let is_kept = scheduler.fall_back(&snapshot, id);
+                assert!(is_kept || !has_detour, "{context}: {first:?}");
+                fallen_back += usize::from(is_kept);
+                if is_kept {
+                    let route = scheduler.routes(&snapshot, id).expect("it is admitted").swap_remove(0);
+                    let is_up = |port| snapshot.link(port).is_some_and(|link| link.is_up);
+                    assert!(route.hops.iter().all(|hop| is_up(hop.port)), "{context}: {route:?}");
+                    assert!(route.bound_ns <= route.limit_ns, "{context}: {route:?}");
+                }
+            }
+            check(&scheduler.certificate()).unwrap_or_else(|why| panic!("{context}: {why}"));
+            scheduler.reroute(&snapshot);
+            for id in ids.iter().filter(|id| scheduler.requests_of(**id).is_some()).copied().collect::<Vec<RequestId>>()
+            {
+                scheduler.release_seconds(&snapshot, id);
+                covered_again +=
+                    usize::from(scheduler.covered(id).is_none() && scheduler.protect(&snapshot, id).is_ok());
+            }
+            check(&scheduler.certificate()).unwrap_or_else(|why| panic!("{context}, protected again: {why}"));
+            network.set_up(link, true).expect("it has a link");
+        }
+    }
+    println!("{protected} protected flows, {fallen_back} times another way, {covered_again} times protected again");
+    assert!(protected > 40 && fallen_back > 40 && covered_again > 5, "{protected}, {fallen_back}, {covered_again}");
+}
