@@ -70,6 +70,9 @@ pub struct Register {
     /// Flows of higher importance are kept when not all fit
     #[arg(long, value_name = "NUMBER", default_value_t = 0, allow_negative_numbers = true)]
     importance: i32,
+    /// Reserve second ways, by which samples go on when a link fails
+    #[arg(long)]
+    protected: bool,
     /// Octets that security adds to each datagram
     #[arg(long, value_name = "OCTETS", default_value_t = OVERHEAD_DEFAULT)]
     overhead: u32,
@@ -108,6 +111,7 @@ impl Register {
             size: self.size,
             limit_ns: nanos(self.limit),
             importance: self.importance,
+            protected: self.protected,
             overhead: self.overhead,
             lease_s: self.lease,
         }

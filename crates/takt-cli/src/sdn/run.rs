@@ -308,6 +308,7 @@ fn name(event: &Event) -> &'static str {
         Event::Spoofed { .. } => "spoofed",
         Event::AddressConflict { .. } => "address-conflict",
         Event::Caution { .. } => "caution",
+        Event::Protection { .. } => "protection",
         Event::SharedPort { .. } => "shared-port",
         Event::HostOverload { .. } => "host-overload",
     }

@@ -4,7 +4,8 @@ use takt_bench::Result;
 use takt_sdn::api::service::Status;
 use takt_sdn::api::what_if::Verdict;
 use takt_sdn::view::{
-    Decision, FlowTraffic, Hop, HostLimit, Isolation, Pair, Place, Port, Registration, Remedies, Traffic, View,
+    Decision, FlowTraffic, Hop, HostLimit, Isolation, Pair, Place, Port, Protection, ProtectionState, Registration,
+    Remedies, Traffic, View,
 };
 
 use crate::output::outln;
@@ -170,6 +171,9 @@ pub fn flows(view: &View, flows: &[&Pair]) -> Result<()> {
         if let Some(reason) = pair.reason.as_ref().filter(|_| pair.decision == Decision::Refused) {
             outln!("             {}", reason.escape_debug())?;
         }
+        if let Some(own) = pair.protection.as_ref().filter(|own| own.state != ProtectionState::Protected) {
+            outln!("             {}", protection(own))?;
+        }
     }
     Ok(())
 }
@@ -182,6 +186,22 @@ fn remedies(remedies: &Remedies) -> Result<()> {
     ];
     let remedies: Vec<String> = remedies.into_iter().flatten().collect();
     if remedies.is_empty() { Ok(()) } else { outln!("  would fit   {}", remedies.join(", or ")) }
+}
+
+/// What becomes of a pair when a link fails.
+fn protection(own: &Protection) -> String {
+    let Protection { links, of, .. } = own;
+    match own.state {
+        ProtectionState::Protected | ProtectionState::Partly => {
+            format!("{links} of {of} links of its way have a detour")
+        }
+        ProtectionState::Searching => "second ways are searched".to_owned(),
+        ProtectionState::FallenBack => "a link failed: it goes by one way, without protection".to_owned(),
+        ProtectionState::Unprotected => {
+            let reason = own.reason.as_deref().unwrap_or("no second way fits");
+            format!("it is not protected: {}", reason.escape_debug())
+        }
+    }
 }
 
 fn registration(own: &Registration) -> Result<()> {
@@ -255,6 +275,12 @@ pub fn explain(pair: &Pair) -> Result<()> {
     }
     if pair.stages.is_empty() {
         pair.hops.iter().try_for_each(|own| outln!("  goes by     {}", hop(own)))?;
+    }
+    if let Some(own) = &pair.protection {
+        outln!("  protection  {}", protection(own))?;
+        for way in &own.second_ways {
+            outln!("  second way  {}", way.iter().map(hop).collect::<Vec<String>>().join("; "))?;
+        }
     }
     for stage in &pair.stages {
         let place = match stage.place {

@@ -120,8 +120,8 @@ impl SharedFlow {
         }
         for entry in entries.iter() {
             let own = placed.iter_mut().find(|own| own.is_at(entry));
-            if let Some(own) = own.filter(|own| (&own.flow, own.is_branch) != (&entry.flow, entry.is_branch)) {
-                (own.flow, own.is_branch) = (entry.flow.clone(), entry.is_branch);
+            if let Some(own) = own.filter(|own| !own.does_as(entry)) {
+                own.do_as(entry);
                 return true;
             }
         }
@@ -384,7 +384,7 @@ mod tests {
         let meter = MeterMod { command: MeterCommand::Add, flags: 0, meter: 4096, bands };
         let flow = FlowMod::default();
         let key = Arc::new(FlowKey::of(&flow));
-        Entry { dpid: 1, flow, key, meter: Some(meter), is_branch: false }
+        Entry { dpid: 1, flow, key, meter: Some(meter), group: None, is_branch: false }
     }
 
     /// The meter that its switch shall have after it went on at a time, when the switch had this one.

@@ -57,6 +57,8 @@ pub(super) struct Demand {
     pub(super) selector: Selector,
     pub(super) rate_kbps: u32,
     pub(super) burst_kbit: u32,
+    /// Whether it shall have second ways.
+    pub(super) is_protected: bool,
     /// The stages of the hosts, and the longest limit of the network that they allow.
     hosts: (PairStages, u64),
 }
@@ -160,6 +162,7 @@ impl Demand {
             let selector = reader.selector_to(writer, *answer_port);
             demands.push(Self::build(format!("{name}, its ACKNACKs"), &load, format, selector, writer.host)?);
         }
+        demands.iter_mut().for_each(|demand| demand.is_protected = contract.is_protected.value);
         for group in groups {
             let selector = Selector { destination: group.ip(), port: group.port(), ..to_reader };
             // The participant asks the group. A reliable reader without a contract may receive it, too.
@@ -211,6 +214,7 @@ impl Demand {
             importance,
         };
         let request = Request { name, source: selector.sender, destinations: vec![receiver], contract, format };
-        Ok(Self { request, selector, rate_kbps, burst_kbit, hosts: (PairStages::default(), u64::MAX) })
+        let hosts = (PairStages::default(), u64::MAX);
+        Ok(Self { request, selector, rate_kbps, burst_kbit, is_protected: false, hosts })
     }
 }

@@ -162,7 +162,7 @@ impl Admission {
     }
 
     /// Whether frames of a flow that were passed before its last change have drained.
-    fn has_drained(&mut self, now: Instant, selector: Selector) -> bool {
+    pub(super) fn has_drained(&mut self, now: Instant, selector: Selector) -> bool {
         let is_changing = self.class_changes.is_pending() || self.broken_ways.drain_ns.is_some();
         let Some(flow) = self.flows.get_mut(&selector) else { return true };
         if !flow.is_served {

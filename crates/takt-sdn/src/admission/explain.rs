@@ -8,11 +8,11 @@ use takt_calculus::network::NetworkCertificate;
 
 use super::demand::Demand;
 use super::shared::{SharedFlow, requests};
-use super::{Admission, Application};
+use super::{Admission, Application, Protection};
 use crate::discovery::Pair;
 use crate::model::{Egress, NetworkFile, Snapshot};
 use crate::rules::Selector;
-use crate::schedule::{PairStages, Reason, Refused, Remedies, RequestId, Route, Scheduler};
+use crate::schedule::{PairStages, Reason, Refused, Remedies, RequestId, Route, Scheduler, SecondWay};
 
 /// Why a pair does not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +68,10 @@ pub struct Progress {
     pub bound_ns: u64,
     /// The stages of its hosts.
     pub stages: PairStages,
+    /// What becomes of it when a link fails.
+    pub protection: Protection,
+    /// The second ways of its samples, and of its ACKNACKs.
+    pub second_ways: Vec<SecondWay>,
 }
 
 impl Progress {
@@ -92,7 +96,9 @@ impl Admission {
         });
         let (bound_ns, stages) = (admitted.bound_ns, admitted.stages.clone());
         let is_in_force = flows().all(|flow| flow.is_in_force);
-        Some(Progress { is_in_force, routes: routes.collect(), bound_ns, stages })
+        let second_ways = flows().flat_map(|flow| self.scheduler.second_ways(&snapshot, flow.request)).collect();
+        let protection = self.protection(pair);
+        Some(Progress { is_in_force, routes: routes.collect(), bound_ns, stages, protection, second_ways })
     }
 
     /// Why a pair is refused, or waits.

@@ -22,6 +22,7 @@ mod drain;
 mod explain;
 mod flows;
 mod groups;
+mod protection;
 mod shared;
 mod strangers;
 
@@ -32,6 +33,7 @@ use std::sync::Arc;
 
 use takt_openflow::channel::Instant;
 use takt_openflow::flow::FlowMod;
+use takt_openflow::group::GroupMod;
 use takt_openflow::meter::MeterMod;
 
 use self::change::ClassChanges;
@@ -40,6 +42,8 @@ use self::drain::{BrokenWays, Past};
 pub use self::explain::{Admissible, Progress, Refusal, Trial};
 use self::flows::Flows;
 pub use self::groups::Sibling;
+pub use self::protection::Protection;
+use self::protection::Protections;
 use self::shared::{Share, SharedFlow, requests};
 use self::strangers::{Strangers, stranger_reason};
 use crate::contract::Contract;
@@ -151,6 +155,13 @@ pub enum Outcome {
         /// The topic.
         topic: String,
     },
+    /// What becomes of a matched pair when a link fails is another than it was.
+    Protection {
+        /// The pair.
+        pair: Pair,
+        /// What it has now.
+        protection: Protection,
+    },
 }
 
 impl Outcome {
@@ -160,7 +171,8 @@ impl Outcome {
             Self::Admitted { pair, .. }
             | Self::Refused { pair, .. }
             | Self::Free { pair }
-            | Self::Caution { pair, .. } => *pair,
+            | Self::Caution { pair, .. }
+            | Self::Protection { pair, .. } => *pair,
         }
     }
 }
@@ -178,6 +190,7 @@ struct Admitted {
     /// Of its hosts.
     stages: PairStages,
     is_released: bool,
+    protection_told: Protection,
 }
 
 /// Entries and meters of one flow, by their switches.
@@ -187,6 +200,8 @@ pub struct Wanted {
     pub flows: Vec<(u64, Arc<FlowKey>, FlowMod)>,
     /// The meters, by switch and number.
     pub meters: BTreeMap<(u64, u32), MeterMod>,
+    /// The groups, by switch and number.
+    pub groups: BTreeMap<(u64, u32), GroupMod>,
 }
 
 /// Admitted pairs, and those that wait.
@@ -205,6 +220,7 @@ pub struct Admission {
     refused: BTreeMap<Pair, Refusal>,
     owners: BTreeMap<RequestId, Selector>,
     class_changes: ClassChanges,
+    protections: Protections,
     broken_ways: BrokenWays,
     /// The wait until budgets may fall.
     past: Past,
@@ -247,6 +263,7 @@ impl Admission {
             refused: BTreeMap::new(),
             owners: BTreeMap::new(),
             class_changes: ClassChanges::default(),
+            protections: Protections::default(),
             broken_ways: BrokenWays::default(),
             past: Past::default(),
             deadline: None,
@@ -285,12 +302,14 @@ impl Admission {
         }
         (self.shall_retry, self.has_table_room) = (true, true);
         let snapshot = self.network.snapshot();
+        self.fall_back(&snapshot);
         self.leave_broken(self.scheduler.affected(&snapshot).collect::<Vec<RequestId>>());
         self.withdraw_unreached(&snapshot);
         let rerouted = self.scheduler.reroute(&snapshot);
         let others = |admitted: &schedule::Admitted| self.owners.get(&admitted.id).copied();
         let others: Vec<Selector> = rerouted.admitted.iter().filter_map(others).collect();
         others.iter().for_each(|selector| self.withhold(*selector));
+        others.iter().for_each(|selector| self.protect_again(*selector));
         let mut changed = BTreeSet::new();
         for admitted in &rerouted.admitted {
             self.change_classes(&admitted.changes);
@@ -385,6 +404,7 @@ impl Admission {
     /// switches.
     pub fn next_retry(&mut self) -> Option<Pair> {
         if std::mem::take(&mut self.shall_retry) {
+            self.retry_protection();
             let has_table_room = std::mem::take(&mut self.has_table_room);
             let refused = self.refused.iter().filter(|(_, refusal)| has_table_room || !refusal.is_by_switch);
             let refused = refused.map(|(pair, refusal)| (*pair, refusal.importance));
@@ -402,7 +422,7 @@ impl Admission {
 
     /// Whether refused pairs wait to be tried again.
     pub fn has_retries(&self) -> bool {
-        self.shall_retry || !self.retries.is_empty()
+        self.shall_retry || !self.retries.is_empty() || self.next_unprotected().is_some()
     }
 
     /// The hosts of pairs are known better: refused pairs are tried again, but for those of which a switch refused an entry.
@@ -420,10 +440,15 @@ impl Admission {
     ) -> bool {
         self.reach_branches(&is_connected);
         self.free_gone(now, &presence);
+        // One decision may take long: the others follow when switches were served.
+        if let Some(selector) = self.next_unprotected() {
+            self.search_second_ways(selector);
+        }
         while self.advance_flows(now, &presence, &is_connected) {}
         // Their waits begin when no change of a class is under way.
         self.free_gone(now, &presence);
         self.free_shares(now);
+        self.free_second_ways(now, &presence);
         self.forget_past(now);
         self.deadline = self.next_deadline(now);
         let is_in_force = |selector: &Selector| self.flows.get(selector).is_some_and(|flow| flow.is_in_force);
@@ -442,6 +467,7 @@ impl Admission {
             }
         }
         self.free_companions();
+        self.tell_protection();
         self.flows.settle();
         std::mem::take(&mut self.is_changed)
     }
@@ -472,6 +498,10 @@ impl Admission {
         let Some(flow) = self.flows.get(&selector) else { return false };
         let refused = flow.placed.iter().find(|entry| has(entry, Presence::Refused));
         if let Some(dpid) = refused.map(|entry| entry.dpid) {
+            if self.go_without_protection(selector, dpid) {
+                return true;
+            }
+            let Some(flow) = self.flows.get(&selector) else { return false };
             let pairs: Vec<Pair> = flow.present().map(|share| share.pair).collect();
             let reason = format!("switch {dpid:016x} refuses a flow entry");
             for pair in pairs {
@@ -570,6 +600,13 @@ impl Admission {
         policed.chain(leaving.filter_map(|entry| entry.meter.clone())).collect()
     }
 
+    /// The groups that a switch shall have.
+    pub fn groups(&self, dpid: u64) -> Vec<GroupMod> {
+        let flows = self.flows.values().filter(|flow| !flow.is_leaving());
+        let entries = flows.flat_map(|flow| &flow.placed).filter(|entry| entry.dpid == dpid);
+        entries.filter_map(|entry| entry.group.clone()).collect()
+    }
+
     /// Flows of which the switches may have to have other entries or meters than when this was called last.
     pub fn take_changed(&mut self) -> BTreeSet<Selector> {
         self.flows.take_changed()
@@ -584,8 +621,11 @@ impl Admission {
         for (dpid, meter) in flow.policed.iter().cloned().chain(leaving) {
             meters.entry((dpid, meter.meter)).or_insert(meter);
         }
+        let groups =
+            placed.clone().filter_map(|entry| entry.group.clone().map(|group| ((entry.dpid, group.group), group)));
+        let groups = groups.collect();
         let flows = placed.map(|entry| (entry.dpid, Arc::clone(&entry.key), entry.flow.clone())).collect();
-        Wanted { flows, meters }
+        Wanted { flows, meters, groups }
     }
 
     /// Admits a pair. `meters` are those of its flows in an earlier run, whose entries may still be in the switches.
@@ -605,7 +645,16 @@ impl Admission {
         self.unreleased.insert(pair);
         self.admitted.insert(
             pair,
-            Admitted { order, importance, selectors, awaited: BTreeSet::new(), bound_ns, stages, is_released: false },
+            Admitted {
+                order,
+                importance,
+                selectors,
+                awaited: BTreeSet::new(),
+                bound_ns,
+                stages,
+                is_released: false,
+                protection_told: Protection::Unasked,
+            },
         );
         Ok(())
     }
@@ -652,6 +701,8 @@ impl Admission {
             }
         }
         for selector in &selectors {
+            self.ask_for_protection(selector);
+            self.search_second_ways(*selector);
             self.renew(*selector);
             let samples = selectors.first().filter(|_| !self.is_served(selector));
             let samples = samples.filter(|other| !self.waits_for(**other, *selector)).copied();
@@ -750,7 +801,9 @@ impl Admission {
             hop.reach = flow.held.get(&hop.port).copied().or(hop.reach);
         }
         let receivers = flow.receivers(&route, &self.links);
-        let Some(entries) = entries(&snapshot, &route, &selector, flow.policer_now(), &receivers) else { return };
+        let Some(first) = entries(&snapshot, &route, &selector, flow.policer_now(), &receivers) else { return };
+        let Some(entries) = self.with_second_ways(&snapshot, &selector, first) else { return };
+        let Some(flow) = self.flows.get_mut(&selector) else { return };
         flow.is_in_force &= flow.entries == entries;
         (flow.entries, flow.route) = (entries, Some(known));
         if !flow.is_served {

@@ -10,6 +10,7 @@ use takt_openflow::meter::MeterMod;
 
 use super::demand::Demand;
 use super::drain::Drain;
+use super::protection::Protection;
 use crate::PortRef;
 use crate::discovery::Pair;
 use crate::forwarding::Link;
@@ -69,6 +70,10 @@ pub(super) struct SharedFlow {
     pub(super) metered: Option<Drain>,
     /// Whether a pair of it is released: then its entries change at once.
     pub(super) is_served: bool,
+    /// Whether it goes on when a link fails.
+    pub(super) protection: Protection,
+    /// Why its second ways, which it gives back, are not searched again.
+    pub(super) unprotectable: Option<String>,
 }
 
 impl SharedFlow {
@@ -96,6 +101,8 @@ impl SharedFlow {
             is_meter_changing: false,
             metered: None,
             is_served: false,
+            protection: Protection::Unasked,
+            unprotectable: None,
         }
     }
 
@@ -110,7 +117,7 @@ impl SharedFlow {
         let Self { after, after_change, before, held, withheld, leaving, unreachable, .. } = self;
         let is_waiting = !after.is_empty() || after_change.is_some() || before.is_some() || !held.is_empty();
         let is_partial = !withheld.is_empty() || !leaving.is_empty() || !unreachable.is_empty();
-        let is_moving = self.must_leave || self.is_meter_changing;
+        let is_moving = self.must_leave || self.is_meter_changing || self.protection.is_moving();
         let is_whole = !self.is_leaving() && !self.shares.iter().any(|share| share.is_leaving);
         self.is_in_force && self.is_placed() && is_whole && !is_waiting && !is_partial && !is_moving
     }

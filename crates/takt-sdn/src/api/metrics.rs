@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use super::ApiCounters;
-use crate::view::{COUNTERS, Decision, EndpointKind, Port, State, Switch, SwitchState, Traffic, View};
+use crate::view::{COUNTERS, Decision, EndpointKind, Port, ProtectionState, State, Switch, SwitchState, Traffic, View};
 
 /// The type of the content.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -190,6 +190,20 @@ fn sent_by_flows(page: &mut Page, view: &View) {
                 }
             }
         }
+    }
+    page.describe("flow_protected_links", "gauge", "Links of the way of an admitted pair, with and without a detour.");
+    for (pair, own) in view.pairs.iter().filter_map(|pair| Some((pair, pair.protection.as_ref()?))) {
+        for (detour, count) in [("yes", own.links), ("no", own.of.saturating_sub(own.links))] {
+            let labels = [("topic", pair.topic.as_str()), ("writer", &pair.writer), ("reader", &pair.reader)];
+            let labels: Vec<Label<'_>> = labels.into_iter().chain([("detour", detour)]).collect();
+            page.sample("flow_protected_links", &labels, count);
+        }
+    }
+    page.describe("flow_unprotected", "gauge", "Whether an admitted pair that asks for second ways has none.");
+    for (pair, own) in view.pairs.iter().filter_map(|pair| Some((pair, pair.protection.as_ref()?))) {
+        let labels = [("topic", pair.topic.as_str()), ("writer", &pair.writer), ("reader", &pair.reader)];
+        let has_none = !matches!(own.state, ProtectionState::Protected | ProtectionState::Partly);
+        page.sample("flow_unprotected", &labels, u8::from(has_none));
     }
     page.describe("flow_contract_broken", "gauge", "Whether the meter of an admitted pair drops samples.");
     for (pair, traffic) in flows() {

@@ -176,6 +176,7 @@ impl WhatIf {
                 size: Sourced::new(self.size, declared),
                 limit: Sourced::new(Duration::from_nanos(self.limit_ns), declared),
                 importance: Sourced::new(self.importance, declared),
+                is_protected: Sourced::new(false, declared),
             },
             writer: End { host: writer, vlan, address: self.from, trailer_len: 0 },
             reader: End { host: reader, vlan, address, trailer_len: 0 },

@@ -9,6 +9,7 @@
 //! size = 1400            # octets of a serialised sample
 //! limit = "1ms"
 //! importance = 7
+//! protected = true       # optional; second ways for links that fail
 //! ```
 //!
 //! The first table whose patterns match counts, whether it has all values or not. Keys that are unknown are errors.
@@ -64,6 +65,7 @@ pub(super) struct Entry {
     pub(super) size: Option<Sourced<u32>>,
     pub(super) limit: Option<Sourced<Duration>>,
     pub(super) importance: Option<Sourced<i32>>,
+    pub(super) is_protected: Option<Sourced<bool>>,
 }
 
 /// The operator's contracts; by default none.
@@ -168,6 +170,7 @@ impl Reader<'_> {
             size: None,
             limit: None,
             importance: None,
+            is_protected: None,
         };
         for (key, value) in table {
             let source = Source::File { line: self.line(key.span().start) };
@@ -203,9 +206,15 @@ impl Reader<'_> {
                     let importance = importance.ok_or_else(|| wrong("is no whole number of 32 bits"))?;
                     entry.importance = Some(Sourced::new(importance, source));
                 }
+                "protected" => {
+                    let DeValue::Boolean(is_protected) = value.get_ref() else {
+                        return Err(wrong("is neither true nor false"));
+                    };
+                    entry.is_protected = Some(Sourced::new(*is_protected, source));
+                }
                 _ => {
                     return Err(wrong(
-                        "unknown key; known are topic, type, separation, jitter, size, limit and importance",
+                        "unknown key; known are topic, type, separation, jitter, size, limit, importance and protected",
                     ));
                 }
             }

@@ -1,7 +1,8 @@
 //! Contract keys in the USER_DATA (DDS 1.4 §2.2.3.1) and the properties (RTPS 2.5 §9.6.3) of an endpoint.
 //!
 //! [`takt_wire::qos::Contract`] reads the keys that Takt's API writes. Applications of other vendors can write those, or the shorter forms with a
-//! unit: `rt.minsep=5ms;rt.maxsize=1400;rt.e2e=1ms;rt.importance=7`. `rt.jitter=20ms` and `rt.importance` have the short form only. A property
+//! unit: `rt.minsep=5ms;rt.maxsize=1400;rt.e2e=1ms;rt.importance=7`. `rt.jitter=20ms`, `rt.importance` and
+//! `rt.protected=true` have the short form only. A property
 //! overrides USER_DATA. The first of two equal keys counts. Unknown keys and values that are not numbers are ignored.
 
 use std::time::Duration;
@@ -18,6 +19,7 @@ pub(super) struct Declared {
     pub(super) size: Option<(u32, &'static str)>,
     pub(super) limit: Option<(Duration, &'static str)>,
     pub(super) importance: Option<(i32, &'static str)>,
+    pub(super) is_protected: Option<(bool, &'static str)>,
 }
 
 impl Declared {
@@ -33,6 +35,7 @@ impl Declared {
             size: of_takt.max_sample_bytes.filter(|size| *size > 0).map(|size| (size, "rt.max_bytes")),
             limit: span(of_takt.e2e_latency, "rt.e2e_ns"),
             importance: None,
+            is_protected: None,
         };
         for (key, value) in fields(user_data, property) {
             let span = || parse_span(value);
@@ -47,6 +50,10 @@ impl Declared {
                 "rt.importance" => {
                     let importance = value.parse().ok().map(|importance| (importance, "rt.importance"));
                     declared.importance = declared.importance.or(importance);
+                }
+                "rt.protected" => {
+                    let is_protected = value.parse().ok().map(|is_protected| (is_protected, "rt.protected"));
+                    declared.is_protected = declared.is_protected.or(is_protected);
                 }
                 _ => {}
             }

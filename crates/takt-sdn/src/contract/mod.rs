@@ -1,6 +1,6 @@
-//! Contracts of writer and reader: minimum separation, jitter, size, latency limit and importance, each with its source.
+//! Contracts of writer and reader: minimum separation, jitter, size, latency limit, importance and protection, each with its source.
 //!
-//! For each of the five values the first source that has it counts:
+//! For each of the six values the first source that has it counts:
 //!
 //! | value | sources, by precedence |
 //! |---|---|
@@ -9,6 +9,7 @@
 //! | size | [`ContractFile`]; key `rt.max_bytes` or `rt.maxsize` of the writer; `PID_TYPE_MAX_SIZE_SERIALIZED` of the writer |
 //! | limit | [`ContractFile`]; key `rt.e2e_ns` or `rt.e2e` of the reader; LATENCY_BUDGET of the reader; DEADLINE of the reader |
 //! | importance | [`ContractFile`]; key `rt.importance` of the writer; TRANSPORT_PRIORITY of the writer; 0 |
+//! | protection | [`ContractFile`]; key `rt.protected` of the writer; none |
 //!
 //! Behind all of them stands the `[default]` table of the [`ContractFile`], if there is one.
 //!
@@ -104,17 +105,20 @@ pub struct Contract {
     pub limit: Sourced<Duration>,
     /// Flows of higher importance are kept when not all fit.
     pub importance: Sourced<i32>,
+    /// Whether second ways are reserved, by which samples go on when a link fails.
+    pub is_protected: Sourced<bool>,
 }
 
 impl fmt::Display for Contract {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { separation, jitter, size, limit, importance } = self;
+        let Self { separation, jitter, size, limit, importance, is_protected } = self;
         write!(f, "{} octets ({}) every {:?} ({})", size.value, size.source, separation.value, separation.source)?;
         if jitter.source != Source::Default {
             write!(f, ", up to {:?} late ({}),", jitter.value, jitter.source)?;
         }
         write!(f, " within {:?} ({})", limit.value, limit.source)?;
-        write!(f, ", importance {} ({})", importance.value, importance.source)
+        write!(f, ", importance {} ({})", importance.value, importance.source)?;
+        if is_protected.value { write!(f, ", protected ({})", is_protected.source) } else { Ok(()) }
     }
 }
 
@@ -199,10 +203,15 @@ pub fn resolve(
         .or((priority != 0).then(|| Sourced::new(priority, Source::WriterPolicy("TRANSPORT_PRIORITY"))))
         .or(default.and_then(|default| default.importance))
         .unwrap_or(Sourced::new(0, Source::Default));
+    let is_protected = entry
+        .and_then(|entry| entry.is_protected)
+        .or(of_writer.is_protected.map(|(value, key)| Sourced::new(value, Source::WriterKey(key))))
+        .or(default.and_then(|default| default.is_protected))
+        .unwrap_or(Sourced::new(false, Source::Default));
     match (separation, size, limit) {
         (Some(separation), Some(size), Some(limit)) => {
             let jitter = jitter.unwrap_or(Sourced::new(separation.value, Source::Default));
-            Ok(Contract { separation, jitter, size, limit, importance })
+            Ok(Contract { separation, jitter, size, limit, importance, is_protected })
         }
         _ => {
             let of = [

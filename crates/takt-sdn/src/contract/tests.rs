@@ -60,6 +60,20 @@ fn jitter_is_one_separation_unless_the_writer_or_the_file_says_more() {
 }
 
 #[test]
+fn protection_is_asked_for_by_the_writer_or_the_file() {
+    let (writer, reader) = pair("rt.minsep=5ms;rt.maxsize=1400", "rt.e2e=1ms;rt.protected=true");
+    let contract = resolve(&writer, &reader, &ContractFile::default()).expect("all is declared");
+    assert_eq!(contract.is_protected, Sourced::new(false, Source::Default), "a reader asks for none");
+    let (writer, reader) = pair("rt.minsep=5ms;rt.maxsize=1400;rt.protected=true", "rt.e2e=1ms");
+    let contract = resolve(&writer, &reader, &ContractFile::default()).expect("all is declared");
+    assert_eq!(contract.is_protected, Sourced::new(true, Source::WriterKey("rt.protected")));
+    assert!(contract.to_string().ends_with("protected (key rt.protected of the writer)"), "{contract}");
+    let file = ContractFile::parse("[[contract]]\ntopic = '*'\nprotected = false\n").expect("a good file");
+    let contract = resolve(&writer, &reader, &file).expect("all is declared");
+    assert_eq!(contract.is_protected, Sourced::new(false, Source::File { line: 3 }));
+}
+
+#[test]
 fn policies_count_where_keys_are_missing() {
     let (mut writer, mut reader) = pair("", "");
     writer.max_sample_serialized = Some(900);
@@ -111,6 +125,7 @@ fn errors_of_a_file_name_line_and_key() {
         ("[[contract]]\ntopic = 1\n", "line 2: topic: is no text"),
         ("\n[[contract]]\nsize = 1\n", "line 2: topic: is missing"),
         ("[[contract]]\ntopic = 'a'\nimportance = 3000000000\n", "line 3: importance: is no whole number"),
+        ("[[contract]]\ntopic = 'a'\nprotected = 1\n", "line 3: protected: is neither true nor false"),
         ("[[contract]]\ntopic = 'a'\nlatency = '1ms'\n", "line 3: latency: unknown key"),
         ("contract = 1\n", "line 1: contract: is no list"),
         ("[flow]\n", "line 1: flow: unknown key"),

@@ -18,7 +18,7 @@ use crate::discovery::{Pair, PairView};
 use crate::forwarding::rules::Kind;
 use crate::frame::{MacAddress, VlanTag};
 use crate::model::{Egress, HostId};
-use crate::rules::{Entry, Selector};
+use crate::rules::{Entry, GROUPS, Selector};
 use crate::schedule::{PairStages, trailer_len};
 use crate::topology::Role;
 
@@ -29,6 +29,7 @@ const UNICAST_TO_ONE: [VendorId; 3] = [VendorId::TAKT, VendorId::CYCLONE, Vendor
 pub(super) struct Given {
     flows: Vec<(u64, Arc<FlowKey>)>,
     meters: Vec<(u64, u32)>,
+    groups: Vec<(u64, u32)>,
 }
 
 pub(super) fn model_host(mac: MacAddress) -> HostId {
@@ -390,6 +391,7 @@ impl Controller {
             // It has gone meanwhile, or it matches.
             Outcome::Free { pair } => _ = self.discovery.release(now, pair),
             Outcome::Caution { pair, topic } => self.push(Event::Caution { pair, topic }),
+            Outcome::Protection { pair, protection } => self.push(Event::Protection { pair, protection }),
             Outcome::Refused { pair, reason } => {
                 let before = self.discovery.pair(pair).and_then(|view| view.refused.map(str::to_owned));
                 if before.as_ref() == Some(&reason) {
@@ -418,25 +420,32 @@ impl Controller {
         self.admission = Some(admission);
         // What goes first, since a flow may have the meter of one that is gone.
         for (selector, wanted) in &wanted {
-            let Some(Given { flows, meters }) = self.given.remove(selector) else { continue };
+            let Some(Given { flows, meters, groups }) = self.given.remove(selector) else { continue };
             let is_kept =
                 |dpid: u64, key: &FlowKey| wanted.flows.iter().any(|(other, own, _)| (*other, &**own) == (dpid, key));
             for (dpid, key) in flows.into_iter().filter(|(dpid, key)| !is_kept(*dpid, key)) {
                 self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.drop_flow(&key));
             }
+            for (dpid, group) in groups.into_iter().filter(|group| !wanted.groups.contains_key(group)) {
+                self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.drop_group(group));
+            }
             for (dpid, meter) in meters.into_iter().filter(|meter| !wanted.meters.contains_key(meter)) {
                 self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.drop_meter(meter));
             }
         }
-        for (selector, Wanted { flows, meters }) in wanted {
-            if flows.is_empty() && meters.is_empty() {
+        for (selector, Wanted { flows, meters, groups }) in wanted {
+            if flows.is_empty() && meters.is_empty() && groups.is_empty() {
                 continue;
             }
             let given = Given {
                 flows: flows.iter().map(|(dpid, key, _)| (*dpid, Arc::clone(key))).collect(),
                 meters: meters.keys().copied().collect(),
+                groups: groups.keys().copied().collect(),
             };
             self.given.insert(selector, given);
+            for ((dpid, _), group) in groups {
+                self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.want_group(group.clone()));
+            }
             for (dpid, _, flow) in flows {
                 self.switches.get_mut(&dpid).into_iter().for_each(|switch| switch.sync.want(flow.clone()));
             }
@@ -452,7 +461,7 @@ impl Controller {
 
     /// The entries of admitted flows in a switch, and all its meters.
     pub(super) fn want_admitted(&mut self, dpid: u64) {
-        let (mut flows, mut meters) = self.entries_of_earlier_run(dpid);
+        let (mut flows, mut meters, mut groups) = self.entries_of_earlier_run(dpid);
         let ports: Vec<(u32, Role)> = self.topology.ports(dpid).map(|(port, role)| (port.number, role)).collect();
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let rules = rules(&self.config, switch.has_meters, &switch.limits);
@@ -461,6 +470,8 @@ impl Controller {
         // A meter of the earlier run stays as it is until all pairs that share it are admitted again.
         own.for_each(|meter| _ = meters.entry(meter.meter).or_insert(meter));
         if let Some(admission) = &self.admission {
+            groups.extend(admission.groups(dpid).into_iter().map(|group| (group.group, group)));
+            switch.sync.want_groups_within(&GROUPS, &groups);
             flows.extend(admission.entries(dpid).into_iter().map(|flow| (FlowKey::of(&flow), flow)));
             switch.sync.want_all(Kind::Admitted.cookie(), flows.into_values().collect());
         }

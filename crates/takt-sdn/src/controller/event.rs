@@ -9,6 +9,7 @@ use takt_openflow::cause::ErrorMessage;
 use takt_wire::GuidPrefix;
 
 use super::sync::{Difference, Target};
+use crate::admission::Protection;
 use crate::devices::HostId;
 use crate::discovery::Pair;
 use crate::model::NetworkFile;
@@ -176,6 +177,13 @@ pub enum Event {
         pair: Pair,
         /// The topic.
         topic: String,
+    },
+    /// What becomes of an admitted pair when a link fails is another than it was.
+    Protection {
+        /// The pair.
+        pair: Pair,
+        /// What it has now.
+        protection: Protection,
     },
     /// A participant receives discovery and user data at one address: its pairs with contracts are refused.
     SharedPort {
@@ -352,6 +360,7 @@ impl fmt::Display for Event {
             Self::Caution { pair, topic } => {
                 write!(f, "pair {pair} shares its class and meter with topic {topic:?}, which has no contract")
             }
+            Self::Protection { pair, protection } => write!(f, "pair {pair} is {protection}"),
             Self::SharedPort { participant, address, is_intercepted } => {
                 write!(f, "participant {participant} receives discovery and samples at {address}: ")?;
                 f.write_str(if *is_intercepted {

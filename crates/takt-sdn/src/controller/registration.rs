@@ -328,6 +328,7 @@ impl Controller {
             Outcome::Admitted { pair, bound_ns } => (pair, Ok(bound_ns)),
             Outcome::Refused { pair, reason } => (pair, Err(reason)),
             Outcome::Caution { pair, topic } => return self.push(Event::Caution { pair, topic }),
+            Outcome::Protection { pair, protection } => return self.push(Event::Protection { pair, protection }),
             Outcome::Free { .. } => return,
         };
         let Some(number) = number_of(pair) else { return };

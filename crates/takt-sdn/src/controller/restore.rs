@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::from_slice;
 use takt_openflow::channel::Instant;
 use takt_openflow::flow::FlowMod;
+use takt_openflow::group::GroupMod;
 use takt_openflow::meter::MeterMod;
 
 use super::{Controller, Event, FlowKey};
@@ -21,8 +22,12 @@ use crate::devices::{HostId, Vlan};
 use crate::discovery::{Pair, pair_key, pair_of_key};
 use crate::forwarding::rules::{Kind, meter};
 use crate::frame::MacAddress;
+use crate::rules::GROUPS;
 use crate::store::{Records, of_kind, record};
 use crate::topology::Role;
+
+/// Entries, meters and groups.
+type EarlierRun = (BTreeMap<FlowKey, FlowMod>, BTreeMap<u32, MeterMod>, BTreeMap<u32, GroupMod>);
 
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct HostRecord {
@@ -164,9 +169,9 @@ impl Controller {
         self.changes
     }
 
-    /// Entries and meters of admitted flows that a switch has from the earlier run.
-    pub(super) fn entries_of_earlier_run(&self, dpid: u64) -> (BTreeMap<FlowKey, FlowMod>, BTreeMap<u32, MeterMod>) {
-        let none = || (BTreeMap::new(), BTreeMap::new());
+    /// Entries, meters and groups of admitted flows that a switch has from the earlier run.
+    pub(super) fn entries_of_earlier_run(&self, dpid: u64) -> EarlierRun {
+        let none = || (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (Some(_), Some(switch)) = (&self.restoration, self.switches.get(&dpid)) else { return none() };
         let tables = switch.sync.actual();
         let flows = tables.flows.iter().filter(|(_, flow)| flow.cookie == Kind::Admitted.cookie());
@@ -174,6 +179,7 @@ impl Controller {
         (
             flows.map(|(key, flow)| (key.clone(), flow.clone())).collect(),
             meters.map(|(id, meter)| (*id, meter.clone())).collect(),
+            tables.groups.range(GROUPS).map(|(id, group)| (*id, group.clone())).collect(),
         )
     }
 }

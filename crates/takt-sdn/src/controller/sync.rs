@@ -8,10 +8,11 @@ use std::ops::Range;
 
 use takt_openflow::flow::{FlowCommand, FlowMod, FlowRemoved};
 use takt_openflow::flow_match::Match;
-use takt_openflow::group::{GroupCommand, GroupDesc, GroupMod};
+use takt_openflow::group::{BucketProperty, GroupCommand, GroupDesc, GroupMod};
 use takt_openflow::meter::{MeterCommand, MeterConfig, MeterMod};
 use takt_openflow::multipart::FlowStats;
 use takt_openflow::oxm::Oxm;
+use takt_openflow::value::PortNo;
 use takt_openflow::{Message, Version};
 
 use crate::admission::Presence;
@@ -107,8 +108,12 @@ impl Tables {
         };
         let group = |desc: GroupDesc| {
             let mut group = GroupMod::add(desc.group, desc.kind, desc.buckets);
-            // Up to 1.4 a bucket has its properties always; only their values say something.
-            group.buckets.iter_mut().for_each(|bucket| bucket.properties.clear());
+            // Up to 1.4 a bucket has its properties always; only ports that are watched say something.
+            let is_watched = |property: &BucketProperty| match property {
+                BucketProperty::WatchPort(port) => *port != PortNo::ANY,
+                _ => false,
+            };
+            group.buckets.iter_mut().for_each(|bucket| bucket.properties.retain(is_watched));
             group
         };
         let meter = |config: MeterConfig| MeterMod {
@@ -198,8 +203,30 @@ impl Sync {
         &self.actual
     }
 
-    /// What the switch has of a rule and its meter.
-    pub fn presence(&self, Entry { flow, key, meter, .. }: &Entry) -> Presence {
+    /// What the switch has of a rule with its meter and its group.
+    pub fn presence(&self, entry: &Entry) -> Presence {
+        let group = &entry.group;
+        let group_as_wanted = |group: &GroupMod| {
+            self.state(&Target::Group(group.group), self.actual.groups.get(&group.group) == Some(group))
+        };
+        match (self.presence_with_meter(entry), group.as_ref().map(group_as_wanted)) {
+            (Presence::Same, Some(of_group)) | (_, Some(of_group @ Presence::Refused)) => of_group,
+            (of_rule, _) => of_rule,
+        }
+    }
+
+    /// What the switch has of a meter or a group.
+    fn state(&self, target: &Target, is_same: bool) -> Presence {
+        if self.refused.contains(target) {
+            Presence::Refused
+        } else if is_same && !self.under_way.contains(target) {
+            Presence::Same
+        } else {
+            Presence::Other
+        }
+    }
+
+    fn presence_with_meter(&self, Entry { flow, key, meter, .. }: &Entry) -> Presence {
         let refuses = |meter: &MeterMod| self.refused.contains(&Target::Meter(meter.meter));
         let has = |meter: &MeterMod| self.actual.meters.get(&meter.meter) == Some(meter);
         let is_open = |meter: &MeterMod| self.under_way.contains(&Target::Meter(meter.meter));
@@ -246,6 +273,21 @@ impl Sync {
         if self.wanted.groups.get(&group.group) != Some(&group) {
             self.touch(Target::Group(group.group));
             self.wanted.groups.insert(group.group, group);
+        }
+    }
+
+    /// The groups within a range shall be these.
+    pub fn want_groups_within(&mut self, range: &Range<u32>, groups: &BTreeMap<u32, GroupMod>) {
+        let known = self.wanted.groups.range(range.clone()).map(|(group, _)| *group);
+        let gone: Vec<u32> = known.filter(|group| !groups.contains_key(group)).collect();
+        gone.into_iter().for_each(|group| self.drop_group(group));
+        groups.values().for_each(|group| self.want_group(group.clone()));
+    }
+
+    /// Takes a group from those that are wanted.
+    pub fn drop_group(&mut self, group: u32) {
+        if self.wanted.groups.remove(&group).is_some() {
+            self.touch(Target::Group(group));
         }
     }
 
@@ -324,7 +366,9 @@ impl Sync {
     }
 
     fn next(&mut self, is_chosen: impl Fn(&Target) -> bool) -> Option<(Change, Difference)> {
-        let chosen: Vec<Target> = self.dirty.iter().filter(|target| is_chosen(target)).cloned().collect();
+        let mut chosen: Vec<Target> = self.dirty.iter().filter(|target| is_chosen(target)).cloned().collect();
+        // If not all fit into one change: groups come before the rules that name them, and go after these.
+        chosen.sort_by_key(|target| !matches!(target, Target::Group(group) if self.wanted.groups.contains_key(group)));
         let mut difference = Difference::default();
         let mut ordered: Vec<(u8, Message, Target)> = Vec::new();
         for target in chosen {

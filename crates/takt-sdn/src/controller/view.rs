@@ -48,7 +48,7 @@ fn limited(depth: u64) -> Option<u64> {
 
 /// `stages` are those of the writer's host, whose jitter counts if none is declared, or if it is longer.
 fn contract_of(contract: &Contract, stages: Option<&HostStages>) -> view::Contract {
-    let Contract { separation, jitter, size, limit, importance } = contract;
+    let Contract { separation, jitter, size, limit, importance, is_protected } = contract;
     let sources = [separation.source, jitter.source, size.source, limit.source, importance.source];
     let mut sources = sources.map(|source| source.to_string());
     let is_default = jitter.source == Source::Default;
@@ -62,6 +62,7 @@ fn contract_of(contract: &Contract, stages: Option<&HostStages>) -> view::Contra
         size: size.value,
         limit_ns: nanos(limit.value),
         importance: importance.value,
+        is_protected: is_protected.value,
         sources,
     }
 }
@@ -237,6 +238,7 @@ impl Controller {
             hops: samples.map(Hop::all_of).unwrap_or_default(),
             stages: progress.as_ref().map(|progress| self.stage_views(progress)).unwrap_or_default(),
             hosts: progress.as_ref().map(|progress| host_claims(&progress.stages)).unwrap_or_default(),
+            protection: progress.as_ref().and_then(|own| view::Protection::of(&own.protection, &own.second_ways)),
             traffic: self.flow_traffic(pair),
             registration: None,
             measured: self.discovery.observed_ns(pair.reader).map(|worst_ns| view::Measured { worst_ns }),
@@ -286,6 +288,7 @@ impl Controller {
             hops: samples.map(Hop::all_of).unwrap_or_default(),
             stages: progress.as_ref().map(|progress| self.stage_views(progress)).unwrap_or_default(),
             hosts: Vec::new(),
+            protection: progress.as_ref().and_then(|own| view::Protection::of(&own.protection, &own.second_ways)),
             traffic: self.flow_traffic(pair),
             registration: Some(view::Registration {
                 id: id.to_string(),

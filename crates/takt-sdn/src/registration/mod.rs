@@ -74,6 +74,9 @@ pub struct Registration {
     /// Flows of higher importance are kept when not all fit.
     #[serde(default)]
     pub importance: i32,
+    /// Whether second ways are reserved, by which samples go on when a link fails.
+    #[serde(default)]
+    pub protected: bool,
     /// Octets that security adds to each datagram.
     #[serde(default = "overhead_default")]
     pub overhead: u32,
@@ -287,6 +290,7 @@ impl Registration {
             size: Sourced::new(self.size, declared),
             limit: nanos(self.limit_ns, declared),
             importance: Sourced::new(self.importance, declared),
+            is_protected: Sourced::new(self.protected, declared),
         }
     }
 }

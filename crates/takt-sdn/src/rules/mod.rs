@@ -8,6 +8,7 @@
 //! theirs by the same tree and branches of it, in the lowest class. A switch is entered by one port alone, so that no member gets two copies.
 //! Branches follow every link that was found: copies in the lowest class need no model of a switch.
 
+mod protection;
 mod tree;
 
 use std::collections::BTreeSet;
@@ -16,11 +17,13 @@ use std::sync::Arc;
 
 use takt_openflow::action::Action;
 use takt_openflow::flow::FlowMod;
+use takt_openflow::group::GroupMod;
 use takt_openflow::instruction::Instruction;
 use takt_openflow::meter::{Band, MeterCommand, MeterMod, meter_flags};
 use takt_openflow::oxm::Oxm;
 use takt_openflow::value::{MacAddress, PortNo};
 
+pub use self::protection::{GROUPS, protect};
 use self::tree::{Station, stations};
 use crate::PortRef;
 use crate::controller::FlowKey;
@@ -91,6 +94,8 @@ pub struct Entry {
     pub key: Arc<FlowKey>,
     /// The meter that it names.
     pub meter: Option<MeterMod>,
+    /// The group that it sends to, if its switch changes over by itself.
+    pub group: Option<GroupMod>,
     /// It sends copies in the lowest class alone: the flow is in force without it.
     pub is_branch: bool,
 }
@@ -99,6 +104,16 @@ impl Entry {
     /// Whether both are the same entry of a switch, whatever they do.
     pub fn is_at(&self, other: &Self) -> bool {
         (self.dpid, &self.flow.matching) == (other.dpid, &other.flow.matching)
+    }
+
+    /// Whether frames leave it as they leave another one.
+    pub fn does_as(&self, other: &Self) -> bool {
+        (&self.flow, &self.group, self.is_branch) == (&other.flow, &other.group, other.is_branch)
+    }
+
+    /// From now on frames leave it as they leave another one.
+    pub fn do_as(&mut self, other: &Self) {
+        (self.flow, self.group, self.is_branch) = (other.flow.clone(), other.group.clone(), other.is_branch);
     }
 }
 
@@ -122,10 +137,8 @@ fn matching(selector: &Selector, in_port: u32) -> Vec<Oxm> {
 
 /// Copies to others, then those of the flow, each in its class. What an action sets holds for all outputs behind it, and no action takes a queue back
 /// (OpenFlow 1.3, 7.2.5): so ports without one come first. A class without a DSCP has 0, not that of the port before.
-fn actions(station: &Station) -> Vec<Action> {
-    let lowest = Reach { set_queue: None, dscp: None };
-    let others = station.others.iter().map(|port| (*port, lowest));
-    let mut copies: Vec<(u32, Reach)> = others.chain(station.classed.iter().copied()).collect();
+fn actions(copies: Vec<(u32, Reach)>) -> Vec<Action> {
+    let mut copies = copies;
     copies.sort_by_key(|(_, reach)| reach.set_queue.is_some());
     let mut actions = Vec::new();
     let (mut dscp, mut queue) = (None, None);
@@ -141,6 +154,25 @@ fn actions(station: &Station) -> Vec<Action> {
         actions.push(Action::output(PortNo(port)));
     }
     actions
+}
+
+/// The copies of a frame that leave a switch.
+fn copies(station: &Station) -> Vec<(u32, Reach)> {
+    let lowest = Reach { set_queue: None, dscp: None };
+    let others = station.others.iter().map(|port| (*port, lowest));
+    others.chain(station.classed.iter().copied()).collect()
+}
+
+/// An entry of an admitted flow.
+fn entry_of(matching: Vec<Oxm>, instructions: Vec<Instruction>) -> FlowMod {
+    FlowMod {
+        cookie: Kind::Admitted.cookie(),
+        table: ADMISSION,
+        priority: ADMITTED_PRIORITY,
+        matching: matching.into(),
+        instructions,
+        ..FlowMod::default()
+    }
 }
 
 /// The entries of a flow to its receivers: an entry comes behind those of the switches that it sends to, that of the first switch last. `None` if
@@ -160,21 +192,15 @@ pub fn entries(
     };
     let entry = |(n, station): (usize, &Station)| {
         let is_first = n == 0;
-        let mut instructions = vec![Instruction::ApplyActions(actions(station))];
+        let mut instructions = vec![Instruction::ApplyActions(actions(copies(station)))];
         if is_first {
             instructions.insert(0, Instruction::Meter(policer.meter));
         }
-        let flow = FlowMod {
-            cookie: Kind::Admitted.cookie(),
-            table: ADMISSION,
-            priority: ADMITTED_PRIORITY,
-            matching: matching(selector, station.input).into(),
-            instructions,
-            ..FlowMod::default()
-        };
+        let flow = entry_of(matching(selector, station.input), instructions);
         let is_branch = station.classed.is_empty();
         let key = Arc::new(FlowKey::of(&flow));
-        Entry { dpid: station.dpid, flow, key, meter: is_first.then(|| meter.clone()), is_branch }
+        let meter = is_first.then(|| meter.clone());
+        Entry { dpid: station.dpid, flow, key, meter, group: None, is_branch }
     };
     let stations = stations(snapshot, route, receivers)?;
     let mut entries: Vec<Entry> = stations.iter().enumerate().map(entry).collect();
@@ -212,6 +238,6 @@ mod tests {
         ];
         let station = Station { dpid: 1, input: 9, others: BTreeSet::from([5, 6]), classed };
         let expected = [(1, 34, Some(7)), (2, 26, None), (3, 0, Some(5)), (4, 34, Some(7)), (5, 0, None), (6, 0, None)];
-        assert_eq!(leaves(&actions(&station)), expected);
+        assert_eq!(leaves(&actions(copies(&station))), expected);
     }
 }

@@ -17,9 +17,10 @@ use takt_wire::discovery::{HostStage, HostStages};
 pub use counters::{COUNTERS, CounterDescription};
 
 use crate::PortRef;
+use crate::admission::Protection as Admitted;
 use crate::model::Egress;
 pub use crate::registration::State;
-use crate::schedule::{PairStages, Remedies as ScheduledRemedies, Route};
+use crate::schedule::{PairStages, Remedies as ScheduledRemedies, Route, SecondWay};
 
 /// The version of this format: changes when a field changes its meaning or goes.
 pub const FORMAT: u32 = 1;
@@ -410,6 +411,9 @@ pub struct Contract {
     pub limit_ns: u64,
     /// Flows of higher importance are kept when not all fit.
     pub importance: i32,
+    /// Whether second ways are asked for.
+    #[serde(default)]
+    pub is_protected: bool,
     /// Where separation, jitter, size, limit and importance come from.
     pub sources: [String; 5],
 }
@@ -446,6 +450,9 @@ pub struct Pair {
     /// What the stages of its hosts hold for.
     #[serde(default)]
     pub hosts: Vec<HostClaim>,
+    /// What becomes of it when a link fails; absent if it asks for no second way.
+    #[serde(default)]
+    pub protection: Option<Protection>,
     /// What its meters saw; absent before they were read.
     #[serde(default)]
     pub traffic: Option<FlowTraffic>,
@@ -461,6 +468,54 @@ pub struct Pair {
     pub binding_hop: Option<Hop>,
     /// What would make it fit, each alone.
     pub remedies: Remedies,
+}
+
+/// Whether an admitted pair goes on when a link fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProtectionState {
+    /// Each link between switches has a detour.
+    Protected,
+    /// Some links have one.
+    Partly,
+    /// Second ways are searched.
+    Searching,
+    /// A link failed: it goes by one way, and its others are given back.
+    FallenBack,
+    /// No second way fits.
+    Unprotected,
+}
+
+/// The second ways of a pair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protection {
+    /// What it has.
+    pub state: ProtectionState,
+    /// Links of the way with a detour.
+    pub links: usize,
+    /// Links of the way between switches.
+    pub of: usize,
+    /// Why it has no second way.
+    pub reason: Option<String>,
+    /// The queues of each second way, from the source on: of samples, then of ACKNACKs.
+    pub second_ways: Vec<Vec<Hop>>,
+}
+
+impl Protection {
+    /// What admission says; `None` if it is not asked for.
+    pub fn of(protection: &Admitted, ways: &[SecondWay]) -> Option<Self> {
+        let (state, covered, reason) = match protection {
+            Admitted::Unasked => return None,
+            Admitted::Due => (ProtectionState::Searching, None, None),
+            Admitted::FallenBack => (ProtectionState::FallenBack, None, None),
+            Admitted::Unprotected(reason) => (ProtectionState::Unprotected, None, Some(reason.clone())),
+            Admitted::Covered(covered) if covered.links < covered.of => (ProtectionState::Partly, Some(*covered), None),
+            Admitted::Covered(covered) => (ProtectionState::Protected, Some(*covered), None),
+        };
+        let (links, of) = covered.map_or((0, 0), |covered| (covered.links, covered.of));
+        let second_ways = ways.iter().map(|way| Hop::all_of(&way.route)).collect();
+        Some(Self { state, links, of, reason, second_ways })
+    }
 }
 
 /// Where a stage is.

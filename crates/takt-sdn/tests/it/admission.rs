@@ -229,7 +229,12 @@ impl Site {
 
     /// The DSCPs of datagrams to the user port that a host gets from another.
     pub fn classes(&mut self, from: usize, to: usize, count: usize) -> Vec<u8> {
-        let frame = self.datagram(from, (self.fabric.hosts[to].address, USER).into(), &[0; 1000]);
+        self.classes_of(from, to, count, 1000)
+    }
+
+    /// The same of datagrams with so many octets.
+    pub fn classes_of(&mut self, from: usize, to: usize, count: usize, len: usize) -> Vec<u8> {
+        let frame = self.datagram(from, (self.fabric.hosts[to].address, USER).into(), &vec![0; len]);
         self.fabric.hosts[to].inbox.clear();
         (0..count).for_each(|_| self.fabric.send_from(from, frame.clone()));
         let got = std::mem::take(&mut self.fabric.hosts[to].inbox);

@@ -39,6 +39,7 @@ pub fn registration(topic: &str, from: u8, to: u8) -> Registration {
         size: 7_000,
         limit_ns: 100_000_000,
         importance: 0,
+        protected: false,
         overhead: 0,
         lease_s: 60,
     }

@@ -7,7 +7,7 @@ use takt_openflow::cause::{Cause, FlowModFailed};
 use takt_openflow::channel::{Generation, Instant, Limits, Request, Switch, SwitchChannelConfig, SwitchEvent};
 use takt_openflow::flow::{FlowCommand, FlowMod, FlowRemoved, RemovedReason};
 use takt_openflow::flow_match::Match;
-use takt_openflow::group::{GroupCommand, GroupDesc, GroupMod};
+use takt_openflow::group::{Bucket, BucketProperty, GroupCommand, GroupDesc, GroupMod, GroupType};
 use takt_openflow::instruction::Instruction;
 use takt_openflow::meter::{Band, BandCounter, MeterCommand, MeterConfig, MeterMod, MeterStats, meter_flags};
 use takt_openflow::multipart::{FlowStats, ReplyBody, RequestBody};
@@ -44,6 +44,8 @@ pub struct SimulatedSwitch {
     pub tables: u8,
     /// The most rules that it takes.
     pub room: usize,
+    /// Whether it has groups that change over when a port goes down.
+    pub has_failover: bool,
     /// Whether it has the match on fragments.
     pub has_fragments: bool,
     /// Packets that it sent to the controller.
@@ -76,6 +78,7 @@ impl SimulatedSwitch {
             buckets: BTreeMap::new(),
             tables: 5,
             room: usize::MAX,
+            has_failover: true,
             has_fragments: true,
             packet_ins: 0,
             generation: Generation::default(),
@@ -320,7 +323,15 @@ impl SimulatedSwitch {
         match message {
             Message::FlowMod(flow) => self.flow_mod(now, flow)?,
             Message::GroupMod(group) => match group.command {
-                GroupCommand::Delete => drop(self.groups.remove(&group.group)),
+                // Rules that name it go with it (OpenFlow 1.3.5, 6.7).
+                GroupCommand::Delete => {
+                    let names = |action: &Action| *action == Action::Group(group.group);
+                    self.rules.retain(|rule| !applied(&rule.flow).any(names));
+                    drop(self.groups.remove(&group.group));
+                }
+                _ if group.kind == GroupType::FastFailover && !self.has_failover => {
+                    return Err(Cause::GroupModFailed(takt_openflow::cause::GroupModFailed::BadType));
+                }
                 _ => drop(self.groups.insert(group.group, group.clone())),
             },
             Message::MeterMod(meter) => match meter.command {
@@ -337,11 +348,7 @@ impl SimulatedSwitch {
 
     fn flow_mod(&mut self, now: Instant, flow: &FlowMod) -> Result<(), Cause> {
         let names_group = |group: &u32| !self.groups.contains_key(group);
-        let mut missing = flow.instructions.iter().flat_map(|instruction| match instruction {
-            Instruction::ApplyActions(actions) => actions.as_slice(),
-            _ => &[],
-        });
-        if missing.any(|action| matches!(action, Action::Group(group) if names_group(group))) {
+        if applied(flow).any(|action| matches!(action, Action::Group(group) if names_group(group))) {
             return Err(Cause::BadAction(takt_openflow::cause::BadAction::BadOutGroup));
         }
         let has_fragment = |field: &Oxm| matches!(field, Oxm::Other { .. });
@@ -420,6 +427,15 @@ impl SimulatedSwitch {
         }
     }
 
+    /// Whether the port that a bucket watches is up, if it watches one.
+    fn is_live(&self, bucket: &Bucket) -> bool {
+        bucket.properties.iter().all(|property| match property {
+            BucketProperty::WatchPort(port) => *port == PortNo::ANY || self.ports.get(&port.0) == Some(&true),
+            // Up to 1.4 a bucket has all properties.
+            _ => true,
+        })
+    }
+
     /// A meter of packets per second or of kilobits per second: a bucket of its burst.
     fn passes(&mut self, now: Instant, meter: u32, len: usize) -> bool {
         let config = self.meters.get(&meter).expect("a rule names it");
@@ -471,12 +487,17 @@ impl SimulatedSwitch {
                     }
                     out.push((PortRef::new(self.dpid, port.0), octets.to_vec()));
                 }
+                Action::Output { port: PortNo::IN_PORT, .. } if self.ports[&in_port] => {
+                    out.push((PortRef::new(self.dpid, in_port), octets.to_vec()));
+                }
                 Action::Output { .. } => {}
                 Action::SetQueue(number) => class = Some(number),
                 Action::SetField(Oxm::IpDscp(dscp)) => set_dscp(octets, dscp),
                 Action::Group(group) => {
-                    let buckets = &self.groups.get(&group).expect("a rule names it").buckets;
-                    queue.extend(buckets.iter().flat_map(|bucket| bucket.actions.clone()));
+                    let group = self.groups.get(&group).expect("a rule names it");
+                    let live = group.buckets.iter().filter(|bucket| self.is_live(bucket));
+                    let most = if group.kind == GroupType::FastFailover { 1 } else { usize::MAX };
+                    queue.extend(live.take(most).flat_map(|bucket| bucket.actions.clone()));
                 }
                 // Frames take no time: they are in no queue.
                 other => panic!("the model does not execute {other:?}"),
@@ -484,6 +505,13 @@ impl SimulatedSwitch {
         }
         out
     }
+}
+
+fn applied(flow: &FlowMod) -> impl Iterator<Item = &Action> {
+    flow.instructions.iter().flat_map(|instruction| match instruction {
+        Instruction::ApplyActions(actions) => actions.as_slice(),
+        _ => &[],
+    })
 }
 
 /// Changes the DSCP of a packet of IPv4, behind one VLAN tag at most.

@@ -41,6 +41,7 @@ fn registration() -> Registration {
         size: SAMPLE_LEN as u32,
         limit_ns: 50_000_000,
         importance: 0,
+        protected: false,
         overhead: 0,
         lease_s: 600,
     }

@@ -28,7 +28,11 @@ fn no_state_between_two_configurations_breaks_an_admitted_flow() {
     for seed in 0..networks() {
         let mut random = Random(seed);
         // Most of the loads are mixed.
-        let load = if seed % 4 == 3 { Load::Strict } else { Load::Mixed };
+        let load = match seed % 4 {
+            3 => Load::Strict,
+            2 => Load::Protected,
+            _ => Load::Mixed,
+        };
         let mut world = World::new(&mut random, load);
         let changes = if load == Load::Strict { 3 * CHANGES } else { CHANGES };
         for _ in 0..changes {

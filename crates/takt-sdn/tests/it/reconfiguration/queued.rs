@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use takt_calculus::network::NetworkCertificate;
+use takt_calculus::network::{Flow, NetworkCertificate};
 use takt_sdn::PortRef;
 use takt_sdn::model::Egress;
 
@@ -44,12 +44,24 @@ pub struct Queued {
 /// What the scheduler counts at ports, whatever the class.
 pub type Counted = BTreeSet<(Datagram, PortRef)>;
 
+/// The name of a flow without that of its second way.
+pub fn first_name(name: &str) -> &str {
+    name.strip_suffix(", second way").unwrap_or(name)
+}
+
 /// How long frames that were matched now are at a port, by name of their flow. `None` if the certificate has no such flow there.
 fn drain_ns(certificate: &NetworkCertificate, name: &str, port: PortRef) -> Option<u64> {
-    let NetworkCertificate { ports, flows, queues, .. } = certificate;
-    let flow = flows.iter().find(|flow| flow.name == name)?;
+    let NetworkCertificate { ports, flows, .. } = certificate;
     let port = Egress::Switch(port).to_string();
-    let at = flow.hops.iter().position(|hop| ports[hop.port].name == port)?;
+    let own = flows.iter().filter(|flow| first_name(&flow.name) == name);
+    let at = |flow: &Flow| flow.hops.iter().position(|hop| ports[hop.port].name == port);
+    // By one of the ways of a flow.
+    own.filter_map(|flow| Some(drain_at_ns(certificate, flow, at(flow)?))).max()
+}
+
+/// The same for a hop of a flow.
+fn drain_at_ns(certificate: &NetworkCertificate, flow: &Flow, at: usize) -> u64 {
+    let NetworkCertificate { ports, queues, .. } = certificate;
     let mut comes_ns = 0;
     let mut next = flow.before(at);
     while let Some(n) = next {
@@ -60,7 +72,7 @@ fn drain_ns(certificate: &NetworkCertificate, name: &str, port: PortRef) -> Opti
         comes_ns += budget_ns + ports[hop.port].delay_ns;
     }
     let busy_ns = queues[flow.hops[at].port].iter().map(|claim| claim.busy_ns).max().unwrap_or_default();
-    Some(comes_ns + busy_ns)
+    comes_ns + busy_ns
 }
 
 impl Queued {

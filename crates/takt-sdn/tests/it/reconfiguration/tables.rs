@@ -6,9 +6,11 @@ use std::net::IpAddr;
 use takt_openflow::action::Action;
 use takt_openflow::flow::FlowMod;
 use takt_openflow::flow_match::Match;
+use takt_openflow::group::{BucketProperty, GroupMod};
 use takt_openflow::instruction::Instruction;
 use takt_openflow::meter::MeterMod;
 use takt_openflow::oxm::Oxm;
+use takt_openflow::value::PortNo;
 use takt_sdn::PortRef;
 
 /// What an entry matches: port, source, destination, UDP port.
@@ -26,6 +28,7 @@ pub struct Datagram {
 pub struct Tables {
     pub flows: BTreeMap<Key, FlowMod>,
     pub meters: BTreeMap<u32, MeterMod>,
+    pub groups: BTreeMap<u32, GroupMod>,
 }
 
 pub fn key(flow: &FlowMod) -> Key {
@@ -45,9 +48,10 @@ pub fn key(flow: &FlowMod) -> Key {
 }
 
 impl Tables {
-    pub fn of(flows: Vec<FlowMod>, meters: Vec<MeterMod>) -> Self {
+    pub fn of(flows: Vec<FlowMod>, meters: Vec<MeterMod>, groups: Vec<GroupMod>) -> Self {
         let flows: BTreeMap<Key, FlowMod> = flows.into_iter().map(|flow| (key(&flow), flow)).collect();
-        let mut tables = Self { flows, ..Self::default() };
+        let groups = groups.into_iter().map(|group| (group.group, group)).collect();
+        let mut tables = Self { flows, groups, ..Self::default() };
         // The first one counts, as in the controller.
         meters.into_iter().for_each(|meter| _ = tables.meters.entry(meter.meter).or_insert(meter));
         tables
@@ -72,6 +76,23 @@ pub struct Trace {
     pub stranded: Option<u64>,
     pub has_loop: bool,
     pub lacks_meter: bool,
+    pub lacks_group: bool,
+}
+
+/// The actions of an entry: those of the first bucket whose port is up, in place of a group.
+fn actions_of<'a>(
+    tables: &'a Tables,
+    cables: &BTreeMap<PortRef, PortRef>,
+    dpid: u64,
+    actions: &'a [Action],
+) -> Option<&'a [Action]> {
+    let [Action::Group(group)] = actions else { return Some(actions) };
+    let is_live = |property: &BucketProperty| match property {
+        BucketProperty::WatchPort(port) => cables.contains_key(&PortRef::new(dpid, port.0)),
+        other => panic!("{other:?} watches no port"),
+    };
+    let mut live = tables.groups.get(group)?.buckets.iter().filter(|bucket| bucket.properties.iter().all(is_live));
+    Some(live.next().map_or(&[], |bucket| bucket.actions.as_slice()))
 }
 
 /// Follows a frame that comes in at an edge.
@@ -104,12 +125,15 @@ pub fn trace(
             match instruction {
                 Instruction::Meter(meter) => trace.lacks_meter |= !tables.meters.contains_key(meter),
                 Instruction::ApplyActions(actions) => {
-                    for action in actions {
+                    let actions = actions_of(tables, cables, at.dpid, actions);
+                    trace.lacks_group |= actions.is_none();
+                    for action in actions.unwrap_or_default() {
                         match action {
                             Action::SetField(Oxm::IpDscp(mark)) => dscp = *mark,
                             Action::SetQueue(_) => {}
                             Action::Output { port, .. } => {
-                                let out = PortRef::new(at.dpid, port.0);
+                                let back = *port == PortNo::IN_PORT;
+                                let out = PortRef::new(at.dpid, if back { at.port } else { port.0 });
                                 trace.copies.push(Copy { input: at, out, dscp, after });
                                 if let Some(to) = cables.get(&out) {
                                     open.push((*to, Some(trace.copies.len() - 1), dscp));

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use takt_calculus::network::Hop;
 use takt_openflow::channel::Instant;
 use takt_sdn::PortRef;
 use takt_sdn::admission::{Admission, Application, End, Outcome, Presence, Sibling};
@@ -14,7 +15,7 @@ use takt_sdn::schedule::PairStages;
 use takt_testkit::Random;
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
-use super::queued::{Counted, Queued};
+use super::queued::{Counted, Queued, first_name};
 use super::tables::{Datagram, Tables, Trace, key, trace};
 use crate::admission::{CLASSES, NETWORK};
 use crate::fabric::port;
@@ -49,6 +50,8 @@ pub enum Load {
     Mixed,
     /// Pairs to one host with strict limits, which change their classes for each other.
     Strict,
+    /// Pairs with second ways by unicast among others without.
+    Protected,
 }
 
 impl Order {
@@ -68,6 +71,7 @@ pub struct Seen {
     rerouted: usize,
     gone: usize,
     waits: usize,
+    kept: usize,
 }
 
 impl Seen {
@@ -79,12 +83,12 @@ impl Seen {
         self.rerouted += other.rerouted;
         self.gone += other.gone;
         self.waits += other.waits;
+        self.kept += other.kept;
     }
 
     pub fn is_everything(&self) -> bool {
-        [self.operations, self.admitted, self.groups, self.class_changes, self.rerouted, self.gone, self.waits]
-            .iter()
-            .all(|n| *n > 0)
+        let Self { operations, admitted, groups, class_changes, rerouted, gone, waits, kept } = *self;
+        [operations, admitted, groups, class_changes, rerouted, gone, waits, kept].iter().all(|n| *n > 0)
     }
 }
 
@@ -210,6 +214,7 @@ impl World {
             0..=8 if self.load == Load::Strict => self.add_pair(random, None),
             9 if self.load == Load::Strict => self.remove_pair(random),
             0..=3 => self.add_pair(random, None),
+            4 | 5 if self.load == Load::Protected => self.toggle_link(random),
             4 | 5 => {
                 let writers: Vec<Pair> = self.released.iter().copied().collect();
                 let known = (!writers.is_empty()).then(|| writers[random.below(writers.len())]);
@@ -266,6 +271,10 @@ impl World {
         for (datagram, host) in self.served() {
             let (a, b) = self.cables[at];
             if down.is_none() && self.way(&datagram, host).iter().any(|(out, _)| [a, b].contains(out)) {
+                if self.is_protected(&datagram) {
+                    self.seen.kept += 1;
+                    continue;
+                }
                 self.seen.rerouted += 1;
                 self.cut.insert((datagram, host));
             }
@@ -274,6 +283,14 @@ impl World {
         self.is_up[at] = down.is_some();
         self.is_failure = down.is_none();
         self.set_network();
+    }
+
+    /// Whether a flow goes on when any link fails.
+    fn is_protected(&self, datagram: &Datagram) -> bool {
+        let scheduler = self.admission.scheduler();
+        let own = |name: &str| self.names.get(name) == Some(datagram);
+        let id = scheduler.requests().find(|(_, request)| own(&request.name)).map(|(id, _)| id);
+        id.and_then(|id| scheduler.covered(id)).is_some_and(|covered| covered.links == covered.of)
     }
 
     fn remove_pair(&mut self, random: &mut Random) {
@@ -299,6 +316,7 @@ impl World {
         let is_strict = self.load == Load::Strict;
         let [separation, size, limit] = match self.load {
             Load::Mixed => [(4, 40), (50, 4000), (2_000, 30_000)],
+            Load::Protected => [(10, 60), (50, 2000), (5_000, 60_000)],
             Load::Strict => [(30, 60), (100, 1000), (4_000, 16_000)],
         }
         .map(|(least, most)| random.between(least, most));
@@ -309,6 +327,7 @@ impl World {
             size: sourced(size as u32),
             limit: sourced(Duration::from_micros(limit)),
             importance: sourced(random.between(0, 2) as i32),
+            is_protected: sourced(self.load == Load::Protected && !random.one_in(3)),
         };
         let is_reliable = known.as_ref().map_or_else(|| !is_strict && random.one_in(3), |own| own.has_reliable_writer);
         // A third of the pairs share the port USER, so that no flow rule matches the datagrams of one such pair alone.
@@ -413,6 +432,11 @@ impl World {
                     let (tables, at) = (&tables[&entry.dpid], key(&entry.flow));
                     let is_open = order.is_confirmed() && executed[&entry.dpid].flows.get(&at) != tables.flows.get(&at);
                     let meter = entry.meter.as_ref().map(|meter| meter.meter);
+                    let has_group = entry.group.as_ref().is_none_or(|group| {
+                        let own = tables.groups.get(&group.group);
+                        own == Some(group)
+                            && (!order.is_confirmed() || executed[&entry.dpid].groups.get(&group.group) == own)
+                    });
                     let has_meter = |id: u32| {
                         let own = tables.meters.get(&id);
                         own == entry.meter.as_ref()
@@ -421,7 +445,7 @@ impl World {
                     match tables.flows.get(&at) {
                         _ if is_open => Presence::Other,
                         None => Presence::Absent,
-                        Some(flow) if *flow == entry.flow && meter.is_none_or(has_meter) => Presence::Same,
+                        Some(flow) if *flow == entry.flow && meter.is_none_or(has_meter) && has_group => Presence::Same,
                         Some(_) => Presence::Other,
                     }
                 },
@@ -457,7 +481,9 @@ impl World {
         for (dpid, has) in &self.executed {
             let wants = wanted(&self.admission, *dpid);
             let meters = wants.meters.iter().filter(|(id, meter)| has.meters.get(id) != Some(meter));
-            let meters: Vec<_> = meters.map(|(id, _)| (*dpid, Operation::Meter(*id))).collect();
+            let groups = wants.groups.iter().filter(|(id, group)| has.groups.get(id) != Some(group));
+            let groups = groups.map(|(id, _)| (*dpid, Operation::Group(*id)));
+            let meters: Vec<_> = meters.map(|(id, _)| (*dpid, Operation::Meter(*id))).chain(groups).collect();
             if !meters.is_empty() {
                 operations.extend(meters);
                 continue;
@@ -468,13 +494,15 @@ impl World {
             operations.extend(flows.into_iter().map(|key| (*dpid, Operation::Flow(key))));
             let gone = has.meters.keys().filter(|id| is_last && !wants.meters.contains_key(id));
             operations.extend(gone.map(|id| (*dpid, Operation::Meter(*id))));
+            let gone = has.groups.keys().filter(|id| is_last && !wants.groups.contains_key(id));
+            operations.extend(gone.map(|id| (*dpid, Operation::Group(*id))));
         }
         operations
     }
 
     fn execute(&mut self, random: &mut Random, order: Order, operations: Vec<(u64, Operation)>) {
         let is_first = |(dpid, operation): &(u64, Operation)| match operation {
-            Operation::Meter(_) => true,
+            Operation::Meter(_) | Operation::Group(_) => true,
             Operation::Flow(key) => match order {
                 Order::FirstSwitchFirst => key.0 == EDGE,
                 Order::OldRemovedEarly => !wanted(&self.admission, *dpid).flows.contains_key(key),
@@ -490,6 +518,10 @@ impl World {
             Operation::Meter(id) => match wants.meters.get(&id) {
                 Some(meter) => _ = has.meters.insert(id, meter.clone()),
                 None => _ = has.meters.remove(&id),
+            },
+            Operation::Group(id) => match wants.groups.get(&id) {
+                Some(group) => _ = has.groups.insert(id, group.clone()),
+                None => _ = has.groups.remove(&id),
             },
             Operation::Flow(key) => match wants.flows.get(&key) {
                 Some(flow) => {
@@ -539,6 +571,8 @@ impl World {
             let complain = |what: &str| Err(format!("{what}: {datagram:?} {trace:?} while {}", self.change));
             if trace.has_loop {
                 return complain("a frame comes to a switch twice");
+            } else if trace.lacks_group {
+                return complain("the group is not there");
             } else if trace.lacks_meter {
                 return complain("the meter is not there");
             } else if let Some(dpid) = trace.stranded {
@@ -615,13 +649,31 @@ impl World {
         Err(format!("{others:?} is in neither proof while {}", self.change))
     }
 
+    /// The ports and classes of flows on all their ways, also on second ways that retire.
+    fn second_places(&self) -> Places {
+        let certificate = self.admission.scheduler().certificate();
+        let ports: BTreeMap<String, PortRef> = (1..=SWITCHES)
+            .flat_map(|dpid| (1..=EDGE).map(move |number| port(dpid, number)))
+            .map(|port| (Egress::Switch(port).to_string(), port))
+            .collect();
+        let has_several =
+            |name: &str| certificate.flows.iter().any(|flow| flow.name != name && first_name(&flow.name) == name);
+        let mut places = Places::new();
+        for flow in certificate.flows.iter().filter(|flow| has_several(first_name(&flow.name))) {
+            let Some(datagram) = self.names.get(first_name(&flow.name)) else { continue };
+            let place = |hop: &Hop| Some((*datagram, *ports.get(&certificate.ports[hop.port].name)?, hop.class));
+            places.extend(flow.hops.iter().filter_map(place));
+        }
+        places
+    }
+
     /// The ports and classes of all flows that are admitted now.
     fn places(&self) -> Places {
         let snapshot = self.admission.snapshot();
         let scheduler = self.admission.scheduler();
         let names = &self.names;
         let ids: BTreeSet<_> = scheduler.requests().map(|(id, _)| id).collect();
-        let mut places = Places::new();
+        let mut places = self.second_places();
         for route in ids.into_iter().filter_map(|id| scheduler.routes(&snapshot, id)).flatten() {
             let Some(datagram) = names.get(&route.name) else { continue };
             for hop in &route.hops {
@@ -656,8 +708,9 @@ fn named(own: &Application) -> Vec<(String, Datagram)> {
 enum Operation {
     Meter(u32),
     Flow(super::tables::Key),
+    Group(u32),
 }
 
 fn wanted(admission: &Admission, dpid: u64) -> Tables {
-    Tables::of(admission.entries(dpid), admission.meters(dpid))
+    Tables::of(admission.entries(dpid), admission.meters(dpid), admission.groups(dpid))
 }

@@ -1,0 +1,106 @@
+//! Entries of the second ways of a flow, and groups of type FAST_FAILOVER where they leave the first one.
+//!
+//! The entry of such a switch sends frames to a group with two buckets: the port of the first way, and that of the second, each with its
+//! class, and each live as long as its own port is (OF 1.3.5 §5.6.1). The switch changes over by itself, and back. Frames of a second way
+//! match entries of their own in the switches behind: they come in by ports where none of the first way do.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use takt_openflow::action::Action;
+use takt_openflow::group::{Bucket, BucketProperty, GroupMod, GroupType};
+use takt_openflow::instruction::Instruction;
+use takt_openflow::value::PortNo;
+
+use super::{Entry, Selector, actions, entry_of, matching};
+use crate::PortRef;
+use crate::controller::FlowKey;
+use crate::forwarding::rules::meter;
+use crate::model::{Egress, Reach, Snapshot};
+use crate::schedule::SecondWay;
+
+/// Groups of flows. That of a flow in each switch is the first one and the number of the flow's meter.
+pub const GROUPS: Range<u32> = 0x544c_0000..0x544c_0000 + meter::HOSTS;
+
+/// Frames that leave a switch where a second way goes on.
+struct Leaving {
+    input: PortRef,
+    out: u32,
+    reach: Reach,
+}
+
+impl Leaving {
+    /// What sends them out. By the port where they came in only the reserved port does (OF 1.3.5 §4.5).
+    fn actions(&self) -> Vec<Action> {
+        let mut actions = actions([(self.out, self.reach)].into());
+        if self.out == self.input.port {
+            actions.pop();
+            actions.push(Action::output(PortNo::IN_PORT));
+        }
+        actions
+    }
+}
+
+/// Where hop `n` of a second way begins; `None` if the way is not one of `snapshot`.
+fn leaving(snapshot: &Snapshot, way: &SecondWay, n: usize) -> Option<Leaving> {
+    let hop = way.route.hops.get(n)?;
+    let before = way.route.hops.get(n.checked_sub(1)?)?;
+    match (snapshot.link(before.port)?.back, hop.port) {
+        (Egress::Switch(input), Egress::Switch(out)) => Some(Leaving { input, out: out.port, reach: hop.reach? }),
+        _ => None,
+    }
+}
+
+/// Adds second ways to the entries of the first one: their own before all others, those nearest to the receiver first. `meter` is that of the
+/// flow. `None` if a way is not one of `snapshot`.
+pub fn protect(
+    snapshot: &Snapshot,
+    first: Vec<Entry>,
+    seconds: &[SecondWay],
+    selector: &Selector,
+    meter: u32,
+) -> Option<Vec<Entry>> {
+    let mut first = first;
+    let mut inputs = BTreeSet::new();
+    // By the hops that are left.
+    let mut own: Vec<(usize, Entry)> = Vec::new();
+    for way in seconds {
+        let branch = leaving(snapshot, way, way.at)?;
+        // A switch of the first way is on it once. Without its entry no frame comes there.
+        let Some(entry) = first.iter_mut().find(|entry| entry.dpid == branch.input.dpid) else { continue };
+        send_to_group(entry, &branch, GROUPS.start.checked_add(meter)?);
+        for n in way.at + 1..way.route.hops.len() {
+            let further = leaving(snapshot, way, n)?;
+            if inputs.insert(further.input) {
+                let matching = matching(selector, further.input.port);
+                let flow = entry_of(matching, vec![Instruction::ApplyActions(further.actions())]);
+                let key = Arc::new(FlowKey::of(&flow));
+                let dpid = further.input.dpid;
+                own.push((
+                    way.route.hops.len() - n,
+                    Entry { dpid, flow, key, meter: None, group: None, is_branch: false },
+                ));
+            }
+        }
+    }
+    own.sort_by_key(|(left, _)| *left);
+    Some(own.into_iter().map(|(_, entry)| entry).chain(first).collect())
+}
+
+/// An entry of the first way sends to a group that has its actions in the first bucket.
+fn send_to_group(entry: &mut Entry, second: &Leaving, group: u32) {
+    for instruction in &mut entry.flow.instructions {
+        let Instruction::ApplyActions(actions) = instruction else { continue };
+        let first = std::mem::replace(actions, vec![Action::Group(group)]);
+        let port = first.iter().rev().find_map(|action| match action {
+            Action::Output { port, .. } => Some(*port),
+            _ => None,
+        });
+        let bucket =
+            |port: PortNo, actions| Bucket { id: 0, actions, properties: vec![BucketProperty::WatchPort(port)] };
+        let buckets = port.map(|port| bucket(port, first)).into_iter();
+        let buckets = buckets.chain([bucket(PortNo(second.out), second.actions())]).collect();
+        entry.group = Some(GroupMod::add(group, GroupType::FastFailover, buckets));
+    }
+}
