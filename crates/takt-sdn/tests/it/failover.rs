@@ -29,6 +29,8 @@ const SEPARATION: Duration = Duration::from_millis(1);
 const ARRIVALS: u32 = 200;
 /// The link between the switches of both hosts, by its place in the file.
 const NEAR: usize = 0;
+/// That between the third switch and the listener's.
+const FAR: usize = 1;
 
 fn ring() -> LabText {
     let text = LabText::controlled(&["s1", "s2", "s3"]).switch_priority(30).classes(CLASSES);
@@ -192,6 +194,11 @@ fn controller_keeps_samples_on_the_second_way_and_protects_them_again() {
         samples.report("protected, with a controller, the link is back", since);
         let refused = running.stop().into_iter().filter(|event| matches!(event, Event::EntryRefused { .. }));
         assert_eq!(refused.count(), 0);
+        // The way is that by the third switch now, which sends samples back by the port where they come in.
+        let since = Instant::now();
+        lab.set_link(FAR, false).expect("root");
+        samples.wait("after the second link of the way failed");
+        samples.report("protected, no controller, the second link failed", since);
     });
     lab.remove().expect("it can be taken down");
 }
@@ -211,7 +218,7 @@ fn samples_without_protection_wait_for_the_controller() {
         samples.wait("after the link failed");
         samples.report("without protection, with a controller, the link failed", since);
         running.stop();
-        lab.set_link(1, false).expect("root");
+        lab.set_link(FAR, false).expect("root");
         // What was on its way has arrived; without a controller no further sample does.
         until("samples stop", || {
             let count = || samples.arrived.lock().expect("no panic").len();
