@@ -1,89 +1,34 @@
-//! A page with plots, tables and the paper's numbers. It needs no other file and no network.
+//! A page with plots, tables and the paper's numbers.
 
 use super::Condition;
 use super::category::Category;
 use super::outcome::{COLUMNS, Cell, HEAD, Outcome, row};
 use super::paper::{Comparison, compare};
-use super::plot::{Axes, COLOURS, Line, STYLE, cumulative, draw, normalised};
+use super::plot::{Axes, Line, cumulative, draw, normalised};
 use crate::error::Result;
+use crate::page::chart::{Look, described, key};
+use crate::page::{escape, page, table, utc};
 use std::fmt::Write;
 
 const CUMULATIVE: Axes = Axes { x: "time (s)", y: "updates received" };
 const NORMALISED: Axes = Axes { x: "sequence number", y: "normalised latency (ms)" };
-
-const PAGE_STYLE: &str = "
-:root { color-scheme: light dark; --ink: #1c1f23; --soft: #5a616b; --page: #ffffff; --rule: #d9dde3; --good: #1b8044; --bad: #b3261e; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e4e7eb; --soft: #a3abb6; --page: #16181c; --rule: #343941; --good: #53c27f; --bad: #ff8a80; }
-}
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.25rem; border-top: 1px solid var(--rule); padding-top: 1rem; margin-top: 2rem; } h3 { font-size: 1.05rem; }
-p.facts, figcaption { color: var(--soft); font-size: 0.9rem; }
-code { font-size: 0.9em; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid var(--rule); vertical-align: top; }
-.good { color: var(--good); } .bad { color: var(--bad); }
-";
-
-/// Text as it stands in a page.
-#[must_use]
-pub fn escape(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            letter => safe.push(letter),
-        }
-    }
-    safe
-}
-
-/// A page of these parts.
-#[must_use]
-pub fn page(title: &str, body: &str) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n<style>{PAGE_STYLE}{STYLE}</style>\n\
-         </head>\n<body>\n<main>\n<h1>{}</h1>\n{body}</main>\n</body>\n</html>\n",
-        escape(title),
-        escape(title)
-    )
-}
 
 /// A plot with its legend and caption.
 ///
 /// # Errors
 /// It cannot be drawn.
 pub fn figure(axes: Axes, lines: &[Line], caption: &str) -> Result<String> {
-    let svg = draw(axes, lines)?;
-    let mut legend = String::new();
-    for line in lines {
-        let colour = COLOURS[line.colour % COLOURS.len()];
-        // Writing to a String cannot fail.
-        let _ = write!(legend, "<li style=\"--line: {colour}\">{}</li>", escape(&line.name));
-    }
+    let name = |line: &Line| {
+        let key = key(Look { colour: line.colour, ..Look::default() }, false);
+        format!("<li>{key}{}</li>", escape(&line.name))
+    };
+    let legend: String = lines.iter().map(name).collect();
+    let id: String = caption.chars().filter(char::is_ascii_alphanumeric).collect();
+    let svg = described(&draw(axes, lines)?, &id, caption, &format!("{} against {}", axes.y, axes.x));
     let caption = escape(caption);
     Ok(format!(
-        "<figure class=\"plot\"><div role=\"img\" aria-label=\"{caption}\">{svg}</div><ul>{legend}</ul><figcaption>{caption}</figcaption></figure>\n"
+        "<figure class=\"plot\"><div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"plot\">{svg}</div><ul class=\"legend\">{legend}</ul><figcaption>{caption}</figcaption></figure>\n"
     ))
-}
-
-/// A table.
-#[must_use]
-pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let of = |tag: &str, fields: &mut dyn Iterator<Item = &str>| {
-        let fields: String = fields.map(|field| format!("<{tag}>{}</{tag}>", escape(field))).collect();
-        format!("<tr>{fields}</tr>\n")
-    };
-    let body: String = rows.iter().map(|row| of("td", &mut row.iter().map(String::as_str))).collect();
-    format!(
-        "<div class=\"wide\"><table><thead>{}</thead><tbody>{body}</tbody></table></div>\n",
-        of("th", &mut head.iter().copied())
-    )
 }
 
 /// The figures of runs, in the order of pairs.
@@ -153,19 +98,6 @@ pub fn report(outcome: &Outcome) -> Result<String> {
          above: samples above the bound; unexplained: by more than processors stalled meanwhile; behind: of the idle run's cumulative count, at the worst second.</p>\n",
     );
     Ok(page("A pair under an overload of its link", &body))
-}
-
-/// A time in seconds since 1970, as text.
-fn utc(seconds: u64) -> String {
-    // Days from 1 March of the year 0, in cycles of 400 years; the year begins in March, so that the leap day is its last.
-    let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (cycle, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (day, month) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
-    let year = year + 400 * cycle + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", second / 3600, second / 60 % 60)
 }
 
 fn comparisons(comparisons: &[Comparison]) -> String {
@@ -246,21 +178,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_dates_also_on_leap_days() {
-        let times = [0, 951_782_400, 1_795_429_508, 4_107_542_399].map(utc);
-        assert_eq!(
-            times,
-            ["1970-01-01 00:00 UTC", "2000-02-29 00:00 UTC", "2026-11-23 10:25 UTC", "2100-02-28 23:59 UTC"]
-        );
-    }
-
-    #[test]
     fn page_has_plots_tables_and_the_paper_and_needs_nothing_else() {
         let mut outcome = outcome();
         outcome.plan.backgrounds = vec![1400];
         outcome.command = "takt bench <script>".into();
         let page = report(&outcome).expect("it can be drawn");
-        assert_eq!(page.matches("<svg").count(), 2, "figures 5 and 6 of one pair");
+        assert_eq!(page.matches("role=\"img\"").count(), 2, "figures 5 and 6 of one pair");
         for part in ["figure 5 of the paper", "figure 6 of the paper", "30 of 400 lost", "prefers-color-scheme: dark"] {
             assert!(page.contains(part), "{part}");
         }

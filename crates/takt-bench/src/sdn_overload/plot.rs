@@ -1,56 +1,21 @@
-//! Plots of runs as SVG, without fonts, scripts or files of others.
-//!
-//! Colours are those of a light page. [`STYLE`] has rules for a dark one, by the colours that the SVG names.
+//! Plots of runs, as figures 5 and 6 of the paper.
 
 use super::outcome::Cell;
-use crate::error::{Error, Result};
-use plotters::prelude::*;
+use crate::error::Result;
+use crate::page::axis::Axis;
+use crate::page::chart::{self, HEIGHT, Look, Mark, Panel};
 
-/// Of the drawing; the page scales it.
-const SIZE: (u32, u32) = (860, 340);
 /// Points that a line is drawn with at most: some for each column of the drawing.
 const POINTS_MAX: u64 = 1500;
 /// Steps of a cumulative count in a second.
 const STEPS: u64 = 20;
-
-/// Axes and letters; the grid.
-const INK: RGBColor = RGBColor(0x33, 0x37, 0x3d);
-const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
-
-/// Colours of lines.
-pub const COLOURS: [&str; 6] = ["#1A66CC", "#D1570C", "#1B8044", "#8A3FC4", "#C2185B", "#6B7280"];
-
-/// What a page with plots needs.
-pub const STYLE: &str = r##"
-figure.plot { margin: 1rem 0 1.5rem; }
-figure.plot svg { width: 100%; height: auto; max-width: 860px; }
-figure.plot ul { list-style: none; padding: 0; margin: 0.3rem 0; display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; font-size: 0.9rem; }
-figure.plot li::before { content: ""; display: inline-block; width: 1.4em; border-top: 3px solid var(--line); margin-right: 0.4em; vertical-align: middle; }
-@media (prefers-color-scheme: dark) {
-  svg [stroke="#33373D"] { stroke: #c6cbd3; }
-  svg [fill="#33373D"] { fill: #c6cbd3; }
-  svg [stroke="#E3E6EA"] { stroke: #343941; }
-  svg [stroke="#1A66CC"] { stroke: #6aa7f8; }
-  svg [stroke="#D1570C"] { stroke: #f5924e; }
-  svg [stroke="#1B8044"] { stroke: #53c27f; }
-  svg [stroke="#8A3FC4"] { stroke: #c08af0; }
-  svg [stroke="#C2185B"] { stroke: #f27aa6; }
-  svg [stroke="#6B7280"] { stroke: #9aa3b0; }
-  figure.plot li[style*="#1A66CC"]::before { border-color: #6aa7f8; }
-  figure.plot li[style*="#D1570C"]::before { border-color: #f5924e; }
-  figure.plot li[style*="#1B8044"]::before { border-color: #53c27f; }
-  figure.plot li[style*="#8A3FC4"]::before { border-color: #c08af0; }
-  figure.plot li[style*="#C2185B"]::before { border-color: #f27aa6; }
-  figure.plot li[style*="#6B7280"]::before { border-color: #9aa3b0; }
-}
-"##;
 
 /// A line of a plot, in pieces: between two pieces there are samples that did not arrive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// For the legend.
     pub name: String,
-    /// The place of its colour in [`COLOURS`].
+    /// The place of its colour in [`COLOURS`](crate::page::style::COLOURS).
     pub colour: usize,
     /// Its points.
     pub pieces: Vec<Vec<(f64, f64)>>,
@@ -120,69 +85,18 @@ fn thin(piece: &mut Vec<(f64, f64)>, from: usize) {
 /// # Errors
 /// There is no room for the axes, which is a defect.
 pub fn draw(axes: Axes, lines: &[Line]) -> Result<String> {
-    let mut svg = String::new();
-    let failed = |why: &dyn std::fmt::Display| Error::Usage(format!("a plot cannot be drawn: {why}"));
-    draw_into(&mut svg, axes, lines).map_err(|why| failed(&why))?;
-    Ok(svg)
-}
-
-type Drawing<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
-
-fn draw_into<'a>(svg: &'a mut String, axes: Axes, lines: &[Line]) -> std::result::Result<(), Drawing<'a>> {
-    let root = SVGBackend::with_string(svg, SIZE).into_drawing_area();
     let points = || lines.iter().flat_map(|line| line.pieces.iter().flatten());
-    let (mut x, mut y) = ((0.0, 1.0_f64), (0.0_f64, 1.0_f64));
-    for (at, value) in points() {
-        x.1 = x.1.max(*at);
-        y = (y.0.min(*value), y.1.max(*value));
-    }
-    let mut chart = ChartBuilder::on(&root)
-        .margin(8)
-        .margin_right(20)
-        .x_label_area_size(44)
-        .y_label_area_size(66)
-        .build_cartesian_2d(x.0..x.1, y.0..y.1 * 1.04)?;
-    let text = |size: i32| ("sans-serif", size, &INK).into_text_style(&root);
-    chart
-        .configure_mesh()
-        .axis_style(INK)
-        .bold_line_style(GRID)
-        .light_line_style(TRANSPARENT)
-        .label_style(text(13))
-        .axis_desc_style(text(14))
-        .x_desc(axes.x)
-        .y_desc(axes.y)
-        .x_labels(11)
-        .y_labels(7)
-        .x_label_formatter(&|value| grouped(*value))
-        .y_label_formatter(&|value| grouped(*value))
-        .draw()?;
-    for line in lines {
-        let style = rgb(line.colour).stroke_width(2);
-        for piece in &line.pieces {
-            // A single sample between lost ones is a short line.
-            let end = piece.last().map(|(at, value)| (at + x.1 / 1000.0, *value));
-            let points = piece.iter().copied().chain(end.filter(|_| piece.len() == 1));
-            chart.draw_series(LineSeries::new(points, style))?;
-        }
-    }
-    root.present()
-}
-
-fn rgb(place: usize) -> RGBColor {
-    let octet = |at: usize| u8::from_str_radix(&COLOURS[place % COLOURS.len()][at..at + 2], 16).unwrap_or(0);
-    RGBColor(octet(1), octet(3), octet(5))
-}
-
-/// A number with commas between thousands.
-fn grouped(value: f64) -> String {
-    if value.abs() < 10.0 && value.fract().abs() > 1e-9 {
-        return format!("{value:.1}");
-    }
-    let digits = format!("{:.0}", value.abs());
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect(); // tidy-allow(dropped-cause): digits
-    format!("{}{}", if value <= -0.5 { "-" } else { "" }, groups.join(","))
+    let x_max = points().map(|point| point.0).fold(1.0, f64::max);
+    let (low, high) = points().fold((0.0_f64, 1.0_f64), |(low, high), point| (low.min(point.1), high.max(point.1)));
+    let mark = |piece: &Vec<(f64, f64)>, colour: usize| {
+        let mut points = piece.clone();
+        // A single sample between lost ones is a short line.
+        points.extend(piece.last().map(|(at, value)| (at + x_max / 1000.0, *value)).filter(|_| piece.len() == 1));
+        Mark::Line(points, Look { colour, ..Look::default() })
+    };
+    let marks = lines.iter().flat_map(|line| line.pieces.iter().map(|piece| mark(piece, line.colour))).collect();
+    let panel = Panel { x: Axis::linear(axes.x, 0.0, x_max), y: Axis::linear(axes.y, low, high), marks };
+    chart::draw(HEIGHT, &[panel], &[])
 }
 
 #[cfg(test)]
@@ -204,26 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn drawing_is_an_svg_with_the_colours_that_the_style_knows() {
+    fn drawing_is_an_svg_with_a_colour_for_each_line() {
         let outcome = outcome();
         let lines: Vec<_> =
             outcome.cells.iter().zip(0..).map(|(cell, colour)| cumulative(("one".into(), colour), cell)).collect();
         let svg = draw(Axes { x: "time (s)", y: "updates" }, &lines).expect("it can be drawn");
         assert!(svg.starts_with("<svg") && svg.contains("time (s)"), "{svg}");
-        for colour in COLOURS[..3].iter().chain(&["#33373D", "#E3E6EA"]) {
+        for colour in crate::page::style::COLOURS[..3].iter().chain(&["#33373D", "#E3E6EA"]) {
             assert!(svg.contains(colour), "{colour}: {svg}");
         }
-        for colour in COLOURS {
-            assert!(STYLE.contains(&format!("[stroke=\"{colour}\"]")), "{colour} has none on a dark page");
-        }
-    }
-
-    #[test]
-    fn numbers_of_axes_are_grouped() {
-        let of = |value| grouped(value);
-        assert_eq!(
-            [of(0.0), of(2.5), of(-20.0), of(5000.0), of(1_234_567.0)],
-            ["0", "2.5", "-20", "5,000", "1,234,567"]
-        );
     }
 }
