@@ -152,14 +152,10 @@ fn draw_mark<'b>(chart: &mut Context<'_, 'b>, panel: &Panel, mark: &Mark) -> Dra
             let style = colour(look.colour).stroke_width(2);
             match DASHES[look.dash % DASHES.len()] {
                 (0, _) => chart.draw_series([PathElement::new(places(points), style)]).map(drop),
-                (dash, gap) => {
-                    chart.draw_series([DashedPathElement::new(places(points), dash, gap, style)]).map(drop)
-                }
+                (dash, gap) => chart.draw_series([DashedPathElement::new(places(points), dash, gap, style)]).map(drop),
             }
         }
-        Mark::Points(points, look) => {
-            places(points).into_iter().try_for_each(|place| draw_point(chart, place, *look))
-        }
+        Mark::Points(points, look) => places(points).into_iter().try_for_each(|place| draw_point(chart, place, *look)),
         Mark::Area(points, place) => {
             chart.draw_series([Polygon::new(places(points), colour(*place).mix(0.3))]).map(drop)
         }
@@ -196,9 +192,7 @@ fn draw_point<'b>(chart: &mut Context<'_, 'b>, place: (f64, f64), look: Look) ->
     let style = colour(look.colour).filled();
     match look.shape % SHAPES {
         0 => chart.draw_series([Circle::new(place, 4, style)]).map(drop),
-        1 => {
-            chart.draw_series([EmptyElement::at(place) + Rectangle::new([(-4, -4), (4, 4)], style)]).map(drop)
-        }
+        1 => chart.draw_series([EmptyElement::at(place) + Rectangle::new([(-4, -4), (4, 4)], style)]).map(drop),
         2 => chart.draw_series([TriangleMarker::new(place, 5, style)]).map(drop),
         3 => chart.draw_series([Cross::new(place, 4, colour(look.colour).stroke_width(2))]).map(drop),
         _ => {

@@ -41,18 +41,41 @@ pub fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// A table. It can be scrolled, also by keyboard.
+/// A table. It can be scrolled, also by keyboard. Columns of numbers are flush right.
 #[must_use]
 pub fn table<H: AsRef<str>>(head: &[H], rows: &[Vec<String>]) -> String {
-    let of = |tag: &str, fields: &mut dyn Iterator<Item = &str>| {
-        let fields: String = fields.map(|field| format!("<{tag}>{}</{tag}>", escape(field))).collect();
-        format!("<tr>{fields}</tr>\n")
-    };
-    let body: String = rows.iter().map(|row| of("td", &mut row.iter().map(String::as_str))).collect();
+    let column = |index: usize| rows.iter().filter_map(move |row| row.get(index)).filter(|field| !field.is_empty());
+    let classes: Vec<&str> = (0..head.len())
+        .map(|index| {
+            if column(index).next().is_some() && column(index).all(|field| is_number(field)) {
+                " class=\"n\""
+            } else {
+                ""
+            }
+        })
+        .collect();
+    let class = |index: usize| classes.get(index).copied().unwrap_or_default();
+    let names = head.iter().enumerate();
+    let names = names.map(|(index, name)| format!("<th scope=\"col\"{}>{}</th>", class(index), escape(name.as_ref())));
+    let body = rows.iter().map(|row| {
+        let fields = row.iter().enumerate();
+        let fields = fields.map(|(index, field)| format!("<td{}>{}</td>", class(index), escape(field)));
+        format!("<tr>{}</tr>\n", fields.collect::<String>())
+    });
     format!(
-        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table><thead>{}</thead><tbody>{body}</tbody></table></div>\n",
-        of("th scope=\"col\"", &mut head.iter().map(AsRef::as_ref)).replace("</th scope=\"col\">", "</th>")
+        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div>\n",
+        names.collect::<String>(),
+        body.collect::<String>()
     )
+}
+
+/// Whether a field has numbers and no words: `1,234`, `-5 to 6`, `< 2e-16`, `n/a`.
+fn is_number(field: &str) -> bool {
+    let is_part = |part: &str| {
+        let part = part.trim_start_matches(['+', '-', '[']).trim_end_matches([']', ',']);
+        matches!(part, "" | "to" | "/" | "<" | "n/a") || part.replace(',', "").parse::<f64>().is_ok()
+    };
+    field.split(' ').all(is_part)
 }
 
 /// A time in seconds since 1970, as text.
@@ -100,6 +123,16 @@ mod tests {
         assert_eq!(
             [of(0.0), of(2.5), of(-20.0), of(5000.0), of(1_234_567.0)],
             ["0", "2.5", "-20", "5,000", "1,234,567"]
+        );
+    }
+
+    #[test]
+    fn columns_of_numbers_are_flush_right() {
+        let row = |text: &str| vec![text.to_owned(), "1 Mbit/s".to_owned()];
+        let text = table(&["a", "b"], &["1,234", "-5.0 to +6", "< 2e-16", "n/a", "5 [4, 6]", ""].map(row));
+        assert_eq!(
+            (text.matches("<td class=\"n\">").count(), text.matches("<th scope=\"col\" class=\"n\">").count()),
+            (6, 1)
         );
     }
 

@@ -19,7 +19,7 @@ pub fn colour(place: usize) -> RGBColor {
 /// The style sheet.
 pub const STYLE: &str = r##"
 :root { color-scheme: light dark; --ink: #1c1f23; --soft: #5a616b; --page: #ffffff; --rule: #d9dde3; --good: #1b8044; --bad: #b3261e; --link: #1a66cc; --panel: #f5f6f8; }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   :root { --ink: #e4e7eb; --soft: #a3abb6; --page: #16181c; --rule: #343941; --good: #53c27f; --bad: #ff8a80; --link: #6aa7f8; --panel: #1f2227; }
 }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); max-width: 72rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
@@ -34,7 +34,7 @@ code { font-size: 0.9em; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; margin: 0.5rem 0; }
 table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { text-align: left; padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid var(--rule); vertical-align: top; overflow-wrap: normal; }
-td { max-width: 34rem; } td.n, th.n { text-align: right; white-space: nowrap; }
+td { max-width: 34rem; } td.n, th.n { text-align: right; } td.n { white-space: nowrap; }
 details { margin: 0.4rem 0 0.8rem; } summary { cursor: pointer; color: var(--link); }
 nav ul { columns: 20rem; padding-left: 1.2rem; }
 .good { color: var(--good); } .bad { color: var(--bad); }
@@ -42,7 +42,7 @@ figure.plot { margin: 1rem 0 1.5rem; }
 figure.plot > .wide > svg { width: 100%; height: auto; max-width: 860px; min-width: 560px; display: block; }
 ul.legend { list-style: none; padding: 0; margin: 0.3rem 0; display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; font-size: 0.9rem; }
 ul.legend svg { width: 38px; height: 12px; margin-right: 0.4em; vertical-align: middle; }
-@media (prefers-color-scheme: dark) {
+@media screen and (prefers-color-scheme: dark) {
   svg [stroke="#33373D"] { stroke: #c6cbd3; }
   svg [fill="#33373D"] { fill: #c6cbd3; }
   svg [stroke="#E3E6EA"] { stroke: #343941; }

@@ -12,14 +12,20 @@
 //! | [`agents`] | one job: agents, their results, figures |
 //! | [`run`] | the rounds of a campaign |
 //! | [`directory`] | results on disk: written after each job, read to resume, to report and to compare |
+//! | [`report`] | reports of results: HTML, Markdown, CSV, JSON |
+//! | [`compare`] | two results directories, cell by cell |
+//! | [`explain`] | one cell with its commands, environment and rounds |
 
 pub mod agents;
 pub mod cell;
+pub mod compare;
 pub mod directory;
 pub mod environment;
+pub mod explain;
 pub mod file;
 pub mod parameter;
 pub mod plan;
+pub mod report;
 pub mod run;
 pub mod site;
 pub mod system;

@@ -1,0 +1,119 @@
+//! A value by system, a lying bar for each; a parameter groups them.
+
+use super::super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::super::pool::Pool;
+use super::super::value::number;
+use super::lines::{LOGARITHMIC_FROM, range};
+use super::table::{head_of_values, row_of_values};
+use crate::error::Result;
+use crate::page::axis::Axis;
+use crate::page::chart::{Mark, Panel, draw};
+
+/// Height of a bar with its gap.
+const ROW: u32 = 25;
+/// Letters of a name.
+const LETTERS_MAX: usize = 44;
+/// What bars and lines show.
+pub const RULE: &str =
+    "Latencies are those of all samples, figures are medians of rounds. Error bars: smallest and biggest round.";
+
+/// A bar, or the heading of a group.
+pub struct Bar {
+    /// Name at its left.
+    pub name: String,
+    /// Value with the ends of its error bar; none: a heading.
+    pub value: Option<(f64, f64, f64)>,
+    /// Text at its right.
+    pub text: String,
+    /// Place of its colour.
+    pub colour: usize,
+}
+
+pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+    let factor = scene.factor(&scene.value);
+    let (mut bars, mut table) = (Vec::new(), Table::new(&head_of_values(scene)));
+    for (heading, pools) in groups(scene) {
+        bars.extend(heading.map(|name| Bar { name, value: None, text: String::new(), colour: 0 }));
+        for pool in pools {
+            table.rows.push(row_of_values(scene, pool, &scene.value));
+            let Some(estimate) = pool.estimate(&scene.value) else { continue };
+            let (low, high) = estimate.range();
+            let value = estimate.value * factor;
+            let name = format!("{}{}", scene.name(pool), if pool.disturbed() > 0 { " *" } else { "" });
+            let colour = scene.look(pool, 0).colour;
+            bars.push(Bar { name, value: Some((value, low * factor, high * factor)), text: number(value), colour });
+        }
+    }
+    let title = scene.title(&scene.value);
+    match plot(scene, &title, &bars)? {
+        Some(plot) => Ok(Exhibit { plots: vec![plot], table, notes: vec![RULE.into()] }),
+        None => {
+            let note = format!("No cell has this value, or enough samples for it: {title}.");
+            Ok(Exhibit { plots: Vec::new(), table, notes: vec![note] })
+        }
+    }
+}
+
+/// Cells by the value of `by`, with a heading if there is more than one.
+pub fn groups<'a>(scene: &'a Scene<'a>) -> Vec<(Option<String>, Vec<&'a Pool<'a>>)> {
+    let by = scene.values_of(scene.figure.by.as_ref());
+    if by.len() < 2 {
+        return vec![(None, scene.pools.clone())];
+    }
+    let name = scene.figure.by.as_deref().unwrap_or_default();
+    let group = |value| {
+        let pools = scene.pools.iter().filter(|pool| scene.by(pool) == Some(value)).copied().collect();
+        (Some(format!("{name} {value}")), pools)
+    };
+    by.iter().map(group).collect()
+}
+
+/// A plot of bars. `None` if there are none.
+///
+/// # Errors
+/// It cannot be drawn.
+pub fn plot(scene: &Scene<'_>, title: &str, bars: &[Bar]) -> Result<Option<Plot>> {
+    let values: Vec<f64> =
+        bars.iter().filter_map(|bar| bar.value).flat_map(|(value, low, high)| [value, low, high]).collect();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let (low, high) = range(&values);
+    let is_logarithmic = low > 0.0 && high / low >= LOGARITHMIC_FROM * 2.0;
+    // Room for the text behind the longest bar.
+    let x = if is_logarithmic {
+        Axis::logarithmic(title, low / 1.3, high * (high / low).powf(0.12))
+    } else {
+        Axis::linear(title, low * 1.05, high * 1.2)
+    };
+    let base = if is_logarithmic { 10f64.powf(x.ends().0) } else { 0.0 };
+    let mut marks = Vec::new();
+    for (place, bar) in bars.iter().enumerate() {
+        let Some((value, low, high)) = bar.value else { continue };
+        let at = place as f64;
+        marks.push(Mark::Rectangle([(base.min(value), at - 0.36), (base.max(value), at + 0.36)], bar.colour, 0.75));
+        if low < high {
+            marks.push(Mark::Lying(at, low, high));
+        }
+        marks.push(Mark::Beside(value.max(high).max(if is_logarithmic { 0.0 } else { base }), at, bar.text.clone()));
+    }
+    let name =
+        |bar: &Bar| if bar.value.is_none() { format!("{}:", shortened(&bar.name)) } else { shortened(&bar.name) };
+    let names: Vec<String> = bars.iter().map(name).collect();
+    let panel = Panel { x, y: Axis::of_names("", &names).reversed(), marks };
+    let svg = draw(80 + ROW * bars.len() as u32, &[panel], &[])?;
+    let description = format!(
+        "{} bars of {title}, from {} to {}. The table has all values.",
+        bars.iter().filter(|bar| bar.value.is_some()).count(),
+        number(low),
+        number(high)
+    );
+    Ok(Some(Plot { name: scene.figure.title.clone(), description, svg, legend: Vec::new(), has_points: false }))
+}
+
+fn shortened(name: &str) -> String {
+    if name.chars().count() <= LETTERS_MAX {
+        return name.to_owned();
+    }
+    name.chars().take(LETTERS_MAX - 1).chain(['…']).collect()
+}

@@ -1,0 +1,60 @@
+//! A value by two parameters, a map for each system. All maps of a figure have one scale.
+
+use super::super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::super::value::number;
+use super::lines::range;
+use super::table::{head_of_values, row_of_values};
+use crate::error::Result;
+use crate::page::axis::Axis;
+use crate::page::chart::{Mark, Panel, draw};
+use crate::study::parameter::Value as Parameter;
+
+/// Opacity of the biggest value; letters stay readable on it.
+const OPACITY_MAX: f64 = 0.5;
+/// Height of a row.
+const ROW: u32 = 34;
+
+pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+    let factor = scene.factor(&scene.value);
+    let rows = scene.values_of(scene.figure.by.as_ref());
+    let columns = scene.values_of(scene.figure.across.as_ref());
+    let title = scene.title(&scene.value);
+    let values: Vec<f64> =
+        scene.pools.iter().filter_map(|pool| Some(pool.estimate(&scene.value)?.value * factor)).collect();
+    let (low, high) = range(&values);
+    let is_logarithmic = low > 0.0;
+    let shade = |value: f64| {
+        let share = if is_logarithmic { (value / low).ln() / (high / low).ln() } else { (value - low) / (high - low) };
+        OPACITY_MAX * if share.is_finite() { 0.1 + 0.9 * share.clamp(0.0, 1.0) } else { 0.5 }
+    };
+    let mut exhibit = Exhibit { table: Table::new(&head_of_values(scene)), ..Exhibit::default() };
+    for line in scene.lines() {
+        let mut marks = Vec::new();
+        for pool in &line {
+            exhibit.table.rows.push(row_of_values(scene, pool, &scene.value));
+            let place = |all: &[Parameter], name: Option<&String>| {
+                let value = pool.cell.values.get(name?)?;
+                all.iter().position(|other| other == value).map(|place| place as f64)
+            };
+            let y = place(&rows, scene.figure.by.as_ref()).unwrap_or(0.0);
+            let x = place(&columns, scene.figure.across.as_ref()).unwrap_or(0.0);
+            let Some(estimate) = pool.estimate(&scene.value) else { continue };
+            let value = estimate.value * factor;
+            marks.push(Mark::Rectangle([(x - 0.5, y - 0.5), (x + 0.5, y + 0.5)], 0, shade(value)));
+            let star = if pool.disturbed() > 0 { " *" } else { "" };
+            marks.push(Mark::Around(x, y, format!("{}{star}", number(value))));
+        }
+        if marks.is_empty() {
+            continue;
+        }
+        let names = |values: &[Parameter]| values.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let x = Axis::of_names(scene.figure.across.as_deref().unwrap_or(""), &names(&columns));
+        let y = Axis::of_names(scene.figure.by.as_deref().unwrap_or(""), &names(&rows)).reversed();
+        let svg = draw(90 + ROW * rows.len().max(1) as u32, &[Panel { x, y, marks }], &[])?;
+        let name = scene.name(line[0]);
+        let description = format!("{title} by {} and {} for {name}.", rows.len(), columns.len());
+        exhibit.plots.push(Plot { name, description, svg, legend: Vec::new(), has_points: false });
+    }
+    exhibit.notes.push(format!("{title}. All maps have one scale, from {} to {}.", number(low), number(high)));
+    Ok(exhibit)
+}

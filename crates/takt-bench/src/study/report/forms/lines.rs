@@ -1,0 +1,136 @@
+//! A value against a parameter, a line for each system, with the spread of rounds.
+
+use super::super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::super::pool::Pool;
+use super::super::value::number;
+use super::table::{head_of_values, row_of_values};
+use crate::error::Result;
+use crate::page::axis::Axis;
+use crate::page::chart::{HEIGHT, Look, Mark, Panel, draw};
+use crate::study::parameter::Value as Parameter;
+
+/// Ratio of the biggest to the smallest value from which an axis is logarithmic.
+pub const LOGARITHMIC_FROM: f64 = 12.0;
+
+/// Lines of one plot. More are in further plots with the same axes.
+const LINES_MAX: usize = 10;
+
+/// A line with what is drawn of it.
+struct Line {
+    look: Look,
+    name: String,
+    marks: Vec<Mark>,
+}
+
+pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+    let by = scene.values_of(scene.figure.by.as_ref());
+    let mut exhibit = Exhibit { table: Table::new(&head_of_values(scene)), ..Exhibit::default() };
+    let (mut lines, mut ends) = (Vec::new(), Vec::new());
+    for (index, pools) in scene.lines().into_iter().enumerate() {
+        exhibit.table.rows.extend(pools.iter().map(|pool| row_of_values(scene, pool, &scene.value)));
+        let look = scene.look(pools[0], index);
+        let marks = marks(scene, &pools, &by, look, &mut ends);
+        if !marks.is_empty() {
+            lines.push(Line { look, name: scene.name(pools[0]), marks });
+        }
+    }
+    let title = scene.title(&scene.value);
+    if lines.is_empty() {
+        exhibit.notes.push(format!("No cell has this value, or enough samples for it: {title}."));
+        return Ok(exhibit);
+    }
+    exhibit.notes.push(super::bars::RULE.into());
+    let (low, high) = range(&ends);
+    let x = axis_of(scene.figure.by.as_deref().unwrap_or(""), &by);
+    let parts = lines.len().div_ceil(LINES_MAX);
+    for (part, shown) in lines.chunks(LINES_MAX).enumerate() {
+        let marks = shown.iter().flat_map(|line| line.marks.clone()).collect();
+        let panel = Panel { x: x.clone(), y: value_axis(&title, low, high), marks };
+        let description = format!(
+            "{} lines of {title} against {}, from {} to {}. The table has all values.",
+            shown.len(),
+            scene.figure.by.as_deref().unwrap_or("nothing"),
+            number(low),
+            number(high)
+        );
+        let title = &scene.figure.title;
+        exhibit.plots.push(Plot {
+            name: if parts == 1 { title.clone() } else { format!("{title}, part {}", part + 1) },
+            description,
+            svg: draw(HEIGHT + 60, &[panel], &[])?,
+            legend: shown.iter().map(|line| (line.look, line.name.clone())).collect(),
+            has_points: true,
+        });
+    }
+    Ok(exhibit)
+}
+
+/// Error bars, marks of disturbed cells, the line and its points. Empty if no cell has the value. Adds all values to `ends`.
+fn marks(scene: &Scene<'_>, pools: &[&Pool<'_>], by: &[Parameter], look: Look, ends: &mut Vec<f64>) -> Vec<Mark> {
+    let factor = scene.factor(&scene.value);
+    let (mut marks, mut points) = (Vec::new(), Vec::new());
+    for pool in pools {
+        let Some(estimate) = pool.estimate(&scene.value) else { continue };
+        let at = scene.by(pool).map_or(0.0, |value| place(value, by));
+        let (low, high) = estimate.range();
+        let (value, low, high) = (estimate.value * factor, low * factor, high * factor);
+        ends.extend([value, low, high]);
+        if estimate.rounds.len() > 1 {
+            marks.push(Mark::Upright(at, low, high, look.colour));
+        }
+        if pool.disturbed() > 0 {
+            marks.push(Mark::Beside(at, high, "*".into()));
+        }
+        points.push((at, value));
+    }
+    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    if !points.is_empty() {
+        marks.extend([Mark::Line(points.clone(), look), Mark::Points(points, look)]);
+    }
+    marks
+}
+
+/// An axis from the smallest to the biggest value, logarithmic if they are far apart.
+pub fn value_axis(title: &str, low: f64, high: f64) -> Axis {
+    if low > 0.0 && high / low >= LOGARITHMIC_FROM {
+        Axis::logarithmic(title, low, high)
+    } else {
+        Axis::linear(title, low, high)
+    }
+}
+
+/// Smallest and biggest of finite values; 0 and 1 if there are none.
+pub fn range(values: &[f64]) -> (f64, f64) {
+    let finite = values.iter().filter(|value| value.is_finite());
+    let fold = |range: Option<(f64, f64)>, value: &f64| match range {
+        None => Some((*value, *value)),
+        Some((low, high)) => Some((low.min(*value), high.max(*value))),
+    };
+    finite.fold(None, fold).unwrap_or((0.0, 1.0))
+}
+
+/// The axis of a parameter: numbers at their place, words at even distances.
+fn axis_of(title: &str, values: &[Parameter]) -> Axis {
+    let numbers = |value: &Parameter| match value {
+        Parameter::Number(number) => Some(*number as f64),
+        Parameter::Text(_) => None,
+    };
+    match values.iter().map(numbers).collect::<Option<Vec<f64>>>() {
+        Some(numbers) if !numbers.is_empty() => {
+            let (low, high) = range(&numbers);
+            Axis::of_values(title, &numbers, low > 0.0 && high / low >= LOGARITHMIC_FROM)
+        }
+        _ => {
+            let names: Vec<String> = values.iter().map(ToString::to_string).collect();
+            Axis::of_names(title, &names)
+        }
+    }
+}
+
+/// The place of a value on that axis.
+fn place(value: &Parameter, all: &[Parameter]) -> f64 {
+    match value {
+        Parameter::Number(number) if all.iter().all(|value| matches!(value, Parameter::Number(_))) => *number as f64,
+        _ => all.iter().position(|other| other == value).unwrap_or(0) as f64,
+    }
+}

@@ -1,0 +1,61 @@
+//! Forms of figures and tables. Each makes plots and a table with their data.
+
+mod bars;
+mod distribution;
+mod gains;
+mod heat_map;
+mod lines;
+mod series;
+mod statistics;
+mod t_test;
+mod table;
+
+use super::exhibit::{Exhibit, Scene};
+use crate::error::Result;
+use crate::study::file::{Figure, Form, Workload};
+
+/// The figures of a workload. One that has none gets a table of all figures.
+#[must_use]
+pub fn figures(workload: &Workload) -> Vec<Figure> {
+    if !workload.figures.is_empty() {
+        return workload.figures.clone();
+    }
+    vec![Figure {
+        form: Form::Table,
+        title: "All figures".into(),
+        filter: Default::default(),
+        value: None,
+        by: None,
+        across: None,
+        baseline: None,
+        halved: false,
+        published: Vec::new(),
+        caption: None,
+    }]
+}
+
+/// A figure in its form.
+///
+/// # Errors
+/// A plot cannot be drawn.
+pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+    if scene.pools.is_empty() {
+        let notes = vec!["No cell of this figure was measured.".into()];
+        return Ok(Exhibit { notes, ..Exhibit::default() });
+    }
+    let mut exhibit = match scene.figure.form {
+        Form::Lines => lines::exhibit(scene)?,
+        Form::Bars => bars::exhibit(scene)?,
+        Form::Series => series::exhibit(scene)?,
+        Form::Histogram => distribution::histogram(scene)?,
+        Form::Ecdf => distribution::ecdf(scene)?,
+        Form::HeatMap => heat_map::exhibit(scene)?,
+        Form::Gains => gains::exhibit(scene)?,
+        Form::Statistics => statistics::statistics(scene),
+        Form::TTest => t_test::exhibit(scene),
+        Form::Percentiles => statistics::percentiles(scene),
+        Form::Table => table::exhibit(scene),
+    };
+    exhibit.notes.extend(scene.notes());
+    Ok(exhibit)
+}

@@ -1,0 +1,129 @@
+//! Latencies in the order of samples with a vertical histogram beside, for each cell. All plots of a figure have the same axis of latencies.
+
+use super::super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::super::pool::Pool;
+use super::super::value::{Value, number, optional};
+use super::lines::range;
+use crate::error::Result;
+use crate::page::axis::Axis;
+use crate::page::chart::{Look, Mark, Panel, WIDTH, draw};
+use crate::study::cell::Span;
+
+/// Spans that a plot has at most.
+const SPANS: usize = 600;
+/// Bins of the histogram.
+const BINS: usize = 40;
+/// Height of a plot, and width of its histogram.
+const HEIGHT: u32 = 230;
+const HISTOGRAM: u32 = 210;
+/// Smallest share that the histogram shows.
+const SHARE_MIN: f64 = 1e-7;
+
+pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
+    let factor = scene.factor(&Value::Mean) / 1e3;
+    let mut table = Table::new(&["system", "samples", "rounds", "smallest, us", "mean, us", "biggest, us", "remarks"]);
+    let with_latencies: Vec<&Pool> =
+        scene.pools.iter().filter(|pool| pool.distribution().count() > 0).copied().collect();
+    let ends = with_latencies.iter().flat_map(|pool| [pool.distribution().min(), pool.distribution().max()]);
+    let (low, high) = range(&ends.flatten().map(|ns| (ns as f64 * factor).max(1e-3)).collect::<Vec<_>>());
+    let (mut plots, mut notes) = (Vec::new(), Vec::new());
+    for pool in with_latencies {
+        let us = |value: &Value| optional(pool.estimate(value).map(|one| one.value * scene.factor(value)));
+        let name = scene.full_name(pool);
+        let count = pool.distribution().count();
+        table.rows.push(vec![
+            name.clone(),
+            count.to_string(),
+            pool.rounds.len().to_string(),
+            us(&Value::Min),
+            us(&Value::Mean),
+            us(&Value::Max),
+            pool.remarks().join("; "),
+        ]);
+        let y = Axis::logarithmic(if scene.is_halved() { "half, us" } else { "us" }, low, high);
+        let svg = draw(
+            HEIGHT,
+            &[
+                series(pool, &y, factor, scene.look(pool, 0).colour),
+                histogram(pool, y, factor, scene.look(pool, 0).colour),
+            ],
+            &[WIDTH - HISTOGRAM],
+        )?;
+        let description = format!(
+            "{count} samples of {} rounds in their order, mean {} us, biggest {} us, with the histogram of all at the right.",
+            pool.rounds.len(),
+            us(&Value::Mean),
+            us(&Value::Max)
+        );
+        plots.push(Plot { name, description, svg, legend: Vec::new(), has_points: false });
+    }
+    if plots.is_empty() {
+        notes.push("No cell of this figure has latencies.".into());
+    } else {
+        notes.push(format!(
+            "Area: from the smallest to the biggest of neighbouring samples; line: their mean; upright lines: new rounds. \
+             All plots have one axis, from {} to {} us.",
+            number(low),
+            number(high)
+        ));
+    }
+    Ok(Exhibit { plots, table, notes })
+}
+
+/// The series of all rounds, one behind the other.
+fn series(pool: &Pool<'_>, y: &Axis, factor: f64, colour: usize) -> Panel {
+    let spans: usize = pool.latencies().map(|latency| latency.series.len()).sum();
+    let joined = spans.div_ceil(SPANS).max(1);
+    let (mut at, mut marks, mut borders) = (0.0, Vec::new(), Vec::new());
+    for latency in pool.latencies() {
+        borders.push(at);
+        let (mut upper, mut lower, mut mean) = (Vec::new(), Vec::new(), Vec::new());
+        for span in latency.series.chunks(joined).map(join) {
+            let us = |ns: u64| (ns as f64 * factor).max(1e-3);
+            for end in [at, at + span.count as f64] {
+                upper.push((end, us(span.max)));
+                lower.push((end, us(span.min)));
+            }
+            mean.push((at + span.count as f64 / 2.0, us(span.mean)));
+            at += span.count as f64;
+        }
+        lower.reverse();
+        upper.extend(lower);
+        marks.push(Mark::Area(upper, colour));
+        marks.push(Mark::Line(mean, Look { colour, ..Look::default() }));
+    }
+    let ends = y.ends();
+    let upright = |x: &f64| {
+        let line = vec![(*x, 10f64.powf(ends.0)), (*x, 10f64.powf(ends.1))];
+        Mark::Line(line, Look { colour: 5, dash: 2, shape: 0 })
+    };
+    marks.extend(borders.iter().skip(1).map(upright));
+    Panel { x: Axis::linear("sample", 0.0, at.max(1.0)), y: y.clone(), marks }
+}
+
+fn join(spans: &[Span]) -> Span {
+    let count: u64 = spans.iter().map(|span| span.count).sum();
+    let weighted = |span: &Span| u128::from(span.mean) * u128::from(span.count);
+    Span {
+        count,
+        min: spans.iter().map(|span| span.min).min().unwrap_or(0),
+        mean: u64::try_from(spans.iter().map(weighted).sum::<u128>() / u128::from(count.max(1))).unwrap_or(u64::MAX),
+        max: spans.iter().map(|span| span.max).max().unwrap_or(0),
+    }
+}
+
+/// Shares of samples by latency, at the same height as in the series.
+fn histogram(pool: &Pool<'_>, mut y: Axis, factor: f64, colour: usize) -> Panel {
+    let (low, high) = y.ends();
+    let edges: Vec<f64> = (0..=BINS).map(|bin| 10f64.powf(low + (high - low) * bin as f64 / BINS as f64)).collect();
+    let ns: Vec<f64> = edges.iter().map(|us| us / factor).collect();
+    let shares = pool.distribution().bins(&ns);
+    let least = (1.0 / pool.distribution().count().max(1) as f64).max(SHARE_MIN);
+    let bar = |(pair, share): (&[f64], &f64)| {
+        (*share > 0.0).then(|| Mark::Rectangle([(least / 2.0, pair[0]), (share.max(least), pair[1])], colour, 0.75))
+    };
+    let marks = edges.windows(2).zip(&shares).filter_map(bar).collect();
+    y.title.clear();
+    let x = Axis::logarithmic("share of samples", least / 2.0, 1.0).with_few_ticks();
+    Panel { x, y, marks }
+}

@@ -1,0 +1,31 @@
+//! Reports of results: HTML, Markdown, CSV, JSON.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`value`] | statistics of latencies and figures by name |
+//! | [`pool`] | measurements of a cell over all rounds |
+//! | [`exhibit`] | parts of a report: plots and tables |
+//! | [`forms`] | the forms of figures |
+//! | [`published`] | figures of the publication beside ours |
+//! | [`faults`] | cells that failed, were refused, are missing or were disturbed |
+//! | [`html`], [`markdown`], [`csv`], [`json`] | formats |
+//!
+//! docs/bench-report.md defines the statistics.
+
+#[cfg(test)]
+mod browsed;
+pub mod csv;
+pub mod exhibit;
+pub mod faults;
+pub mod forms;
+pub mod head;
+pub mod html;
+pub mod json;
+pub mod markdown;
+pub mod pool;
+pub mod published;
+#[cfg(test)]
+pub mod sample;
+#[cfg(test)]
+mod tests;
+pub mod value;

@@ -1,0 +1,306 @@
+//! Reports of synthetic results.
+
+use super::exhibit::{Exhibit, Scene};
+use super::pool::pools;
+use super::sample::{empty, latencies, measurement, of_systems, results};
+use super::{csv::csv, forms, html::html, json::json, markdown::markdown};
+use crate::study::cell::{Measured, Outcome};
+use crate::study::directory::Results;
+use crate::study::file::Form;
+
+/// The exhibit of the figure with this title.
+fn exhibit(results: &Results, title: &str) -> Exhibit {
+    let found = results.header.campaign.workloads.iter().find_map(|workload| {
+        let figure = workload.figures.iter().find(|figure| figure.title == title)?;
+        let pools = pools(results, workload);
+        Some(forms::exhibit(&Scene::new(results, workload, figure, &pools)).unwrap())
+    });
+    found.unwrap_or_else(|| panic!("no figure {title}"))
+}
+
+fn column<'a>(exhibit: &'a Exhibit, name: &str) -> Vec<&'a str> {
+    let at = exhibit.table.head.iter().position(|head| head == name);
+    let at = at.unwrap_or_else(|| panic!("no {name} in {:?}", exhibit.table.head));
+    exhibit.table.rows.iter().map(|row| row[at].as_str()).collect()
+}
+
+#[test]
+fn lines_have_one_for_each_system_and_further_parameter() {
+    let lines = exhibit(&results(), "Lines");
+    let names: Vec<&str> = lines.plots[0].legend.iter().map(|(_, name)| name.as_str()).collect();
+    assert_eq!(names.len(), 6);
+    assert_eq!(names[0], "One, reliability reliable");
+    assert_eq!(names[5], "Three (batches), reliability best-effort");
+    let looks: std::collections::BTreeSet<String> =
+        lines.plots[0].legend.iter().map(|(look, _)| format!("{look:?}")).collect();
+    assert_eq!(looks.len(), 6);
+    assert_eq!(lines.table.rows.len(), 18);
+    for part in ["mean half of the round trip, us", ">\nsize\n<", "4,096"] {
+        assert!(lines.plots[0].svg.contains(part), "{part}");
+    }
+    assert!(lines.notes.iter().any(|note| note.contains("Round trips are halved")), "{:?}", lines.notes);
+    // 60 us with two rounds of drift, and the tail: half of it.
+    let value: f64 = column(&lines, "mean half of the round trip, us")[0].parse().unwrap();
+    assert!((30.0..32.0).contains(&value), "{value}");
+}
+
+#[test]
+fn bars_are_grouped_and_have_their_values() {
+    let bars = exhibit(&results(), "Bars");
+    let svg = &bars.plots[0].svg;
+    assert_eq!(bars.plots.len(), 1);
+    for part in ["size 16:", "size 4096:", "Two &lt;2&gt;", "Three (batches) *"] {
+        assert!(svg.contains(part), "{part}: {svg}");
+    }
+    assert_eq!(svg.matches("opacity=\"0.75\"").count(), 9);
+    let rates = exhibit(&results(), "Rates");
+    assert_eq!(column(&rates, "samples taken by the slowest reader, 1/s"), ["101,000", "201,000", "301,000"]);
+    assert!(rates.plots[0].svg.contains("301,000"));
+}
+
+#[test]
+fn series_have_a_histogram_and_a_line_between_rounds() {
+    let series = exhibit(&results(), "Series");
+    assert_eq!(series.plots.len(), 3);
+    assert!(series.plots[0].svg.contains("share of samples") && series.plots[0].svg.contains(">\nsample\n<"));
+    assert_eq!(series.plots[2].name, "Three (batches) *");
+    assert_eq!(column(&series, "samples"), ["6000", "6000", "4000"]);
+    assert_eq!(series.plots[0].svg.matches("<polygon").count(), 3, "one area a round");
+}
+
+#[test]
+fn distributions_have_a_curve_for_each_cell_and_percentiles_that_samples_support() {
+    for title in ["Histogram", "Ecdf"] {
+        let found = exhibit(&results(), title);
+        assert_eq!((found.plots.len(), found.plots[0].legend.len()), (1, 3), "{title}");
+        assert_eq!(column(&found, "p99.99, us"), ["n/a"; 3], "6,000 samples");
+        assert!(column(&found, "p99.9, us").iter().all(|value| *value != "n/a"));
+    }
+    let many = exhibit(&of_systems(20), "Ecdf");
+    assert_eq!(many.plots.len(), 3);
+    assert_eq!(many.plots[2].name, "Ecdf, part 3");
+}
+
+#[test]
+fn heat_maps_have_a_value_for_each_cell() {
+    let maps = exhibit(&results(), "Heat map");
+    assert_eq!(maps.plots.len(), 3);
+    for map in &maps.plots {
+        assert_eq!(map.svg.matches("<rect").count(), 6, "{}", map.name);
+        assert!(map.svg.contains("best-effort") && map.svg.contains(">\n4096\n<"));
+    }
+}
+
+#[test]
+fn gains_are_positive_when_better_and_mark_unequal_batching() {
+    let rates = exhibit(&results(), "Gains of rates");
+    assert_eq!(column(&rates, "gain, %"), ["-49.8", "+49.8"]);
+    let remarks = column(&rates, "remarks");
+    assert!(!remarks[0].contains('†') && remarks[1].contains("† batching differs"), "{remarks:?}");
+    assert!(rates.plots[0].svg.contains("Three (batches) †"));
+    assert!(rates.notes.iter().any(|note| note.starts_with('†')));
+    let latencies = exhibit(&results(), "Gains");
+    let gains = column(&latencies, "gain, %");
+    assert!(gains[0].starts_with('+') && gains[1].starts_with('-'), "One is faster than Two, Three slower: {gains:?}");
+    assert!(!column(&latencies, "95 % interval, %")[0].contains("one round"));
+}
+
+#[test]
+fn tests_are_of_samples_and_of_rounds_for_each_pair() {
+    let tests = exhibit(&results(), "Tests");
+    assert_eq!(tests.table.rows.len(), 3 * 3 * 2);
+    assert_eq!(column(&tests, "unit of observation")[..2], ["samples (means)", "rounds"]);
+    assert_eq!(column(&tests, "n")[..2], ["6000 / 6000", "3 / 3"]);
+    assert_eq!(column(&tests, "p")[0], "< 2.2e-16");
+    let remarks = column(&tests, "remarks");
+    assert_eq!(remarks[0], "size 16");
+    assert!(remarks[2].contains("† batching differs") && remarks[2].contains("* Three disturbed"), "{remarks:?}");
+}
+
+#[test]
+fn percentiles_have_intervals_and_none_where_samples_are_too_few() {
+    let percentiles = exhibit(&results(), "Percentiles");
+    let median = column(&percentiles, "p50, us")[0];
+    assert!(median.contains('[') && median.contains(']'), "{median}");
+    assert_eq!(column(&percentiles, "p99.9999, us"), ["n/a"; 3]);
+    assert_eq!(column(&exhibit(&results(), "Statistics"), "samples")[0], "6000");
+    assert_eq!(column(&exhibit(&results(), "Table"), "rounds"), ["3", "3", "3"]);
+}
+
+#[test]
+fn page_is_whole_escaped_and_needs_nothing_else() {
+    let page = html(&results()).unwrap();
+    for part in [
+        "<title>Round trips &amp; streams &lt;synthetic&gt;</title>",
+        "A caption &lt;of&gt; lines.",
+        "ended with &lt;code&gt; 3",
+        "it is not built: make &lt;all&gt;",
+        "foreign 40 %",
+        "<dt>build</dt><dd>0.1.0 (abc), release</dd>",
+        "cpu.model",
+        "A &amp; B",
+        "Skip to content",
+        "<td>147 us</td><td>One, reliability reliable, size 16: ",
+        "<td>no cell of this name</td>",
+        "prefers-color-scheme: dark",
+        "@media print",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    let outside = ["<script", "src=", "@import", "url(", "<link", "NaN"].iter().find(|word| page.contains(**word));
+    assert_eq!(outside, None);
+    let drawings = page.matches("role=\"img\"").count();
+    assert_eq!((drawings, page.matches("<desc id=").count()), (13, 13));
+    let ids: Vec<&str> = page.split(" id=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(ids.len(), ids.iter().collect::<std::collections::BTreeSet<_>>().len(), "ids are unique");
+}
+
+#[test]
+fn results_without_measurements_say_so_in_each_figure() {
+    let empty = empty(&[("one", "One", false)]);
+    let page = html(&empty).unwrap();
+    assert_eq!(page.matches("No cell of this figure was measured.").count(), 13);
+    assert!(page.contains("not measured") && !page.contains("role=\"img\""));
+    assert!(markdown(&empty).unwrap().contains("No cell of this figure was measured."));
+    assert_eq!(csv(&empty).measurements.lines().count(), 1);
+}
+
+#[test]
+fn workload_without_figures_has_a_table_of_all() {
+    let mut plain = results();
+    plain.header.campaign.workloads[1].figures.clear();
+    assert!(html(&plain).unwrap().contains(">All figures</h3>"));
+    assert!(markdown(&plain).unwrap().contains("### All figures"));
+}
+
+#[test]
+fn one_round_has_no_interval_and_says_so() {
+    let mut one = results();
+    one.measurements.retain(|measurement| measurement.round == 0);
+    let lines = exhibit(&one, "Lines");
+    assert_eq!(column(&lines, "95 % interval")[0], "one round");
+    assert!(column(&lines, "remarks")[0].contains("one round"));
+    let tests = exhibit(&one, "Tests");
+    assert_eq!(column(&tests, "t")[..2].iter().filter(|t| **t == "n/a").count(), 0, "samples, then the difference");
+    assert_eq!(column(&tests, "difference of means")[1], "n/a");
+    assert_eq!(column(&tests, "95 % interval")[1], "one round");
+}
+
+#[test]
+fn values_that_are_zero_or_no_numbers_are_drawn_without_them() {
+    let mut odd = results();
+    for measurement in odd.measurements.iter_mut().filter(|one| one.cell.workload == "rate") {
+        let value = match measurement.cell.system.as_str() {
+            "one" => 0.0,
+            "two" => f64::NAN,
+            _ => f64::INFINITY,
+        };
+        let figures = [("received_hz".to_owned(), value)].into();
+        measurement.outcome = Outcome::Measured(Box::new(Measured { figures, latency: None }));
+    }
+    let cell = odd.measurements[0].cell.clone();
+    odd.measurements.push(latencies(&cell, 0, 0, 10));
+    let rates = exhibit(&odd, "Rates");
+    assert_eq!(column(&rates, "samples taken by the slowest reader, 1/s"), ["0", "n/a", "n/a"]);
+    let page = html(&odd).unwrap();
+    let svgs: String = page.split("<svg").skip(1).filter_map(|rest| rest.split("</svg>").next()).collect();
+    assert!(!svgs.contains("NaN") && !svgs.contains("inf"));
+    assert!(json(&odd).is_ok());
+}
+
+#[test]
+fn cells_that_failed_in_each_round_are_in_the_list_and_in_no_figure() {
+    let mut failed = results();
+    for one in failed.measurements.iter_mut().filter(|one| one.cell.system == "two") {
+        *one = measurement(&one.cell.clone(), one.round, Outcome::Failed { why: "no match".into() });
+    }
+    let lines = exhibit(&failed, "Lines");
+    assert_eq!(lines.plots[0].legend.len(), 4);
+    assert!(html(&failed).unwrap().contains("no match"));
+    let gains = exhibit(&failed, "Gains");
+    assert!(gains.plots.is_empty() && gains.notes.iter().any(|note| note.contains("No cell can be compared with two")));
+}
+
+/// A look as it is drawn.
+fn look_of(look: crate::page::chart::Look) -> String {
+    crate::page::chart::key(look, true)
+}
+
+#[test]
+fn forty_systems_are_all_drawn_and_told_apart() {
+    let many = of_systems(40);
+    let bars = exhibit(&many, "Bars");
+    assert_eq!(bars.plots[0].svg.matches("opacity=\"0.75\"").count(), 120);
+    let lines = exhibit(&many, "Lines");
+    assert_eq!(lines.plots.iter().map(|plot| plot.legend.len()).collect::<Vec<_>>(), [10; 8]);
+    for plot in &lines.plots {
+        let looks: std::collections::BTreeSet<String> = plot.legend.iter().map(|(look, _)| look_of(*look)).collect();
+        assert_eq!(looks.len(), 10, "{}", plot.name);
+    }
+    let looks: std::collections::BTreeSet<String> =
+        exhibit(&many, "Ecdf").plots[0].legend.iter().map(|(look, _)| look_of(*look)).collect();
+    assert_eq!(looks.len(), 8);
+    let page = html(&many).unwrap();
+    assert!(page.len() < 8 << 20, "{}", page.len());
+}
+
+#[test]
+fn markdown_has_all_tables_and_no_page() {
+    let text = markdown(&results()).unwrap();
+    for part in ["# Round trips & streams \\<synthetic>", "### Percentiles", "| Two \\<2> |", "## rate", "| 147 us |"] {
+        assert!(text.contains(part), "{part}");
+    }
+    let columns = |line: &str| line.replace("\\|", "").matches('|').count();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if let Some(next) = lines.peek().filter(|next| line.starts_with('|') && next.starts_with('|')) {
+            assert_eq!(columns(line), columns(next), "{line}\n{next}");
+        }
+    }
+    assert!(!text.contains("<svg"));
+}
+
+#[test]
+fn csv_has_a_row_for_each_measurement_and_for_each_cell() {
+    let mut odd = results();
+    odd.measurements[1].outcome = Outcome::Failed { why: "a, \"b\"".into() };
+    let files = csv(&odd);
+    assert_eq!(files.measurements.lines().count(), 1 + odd.measurements.len());
+    assert!(files.measurements.starts_with("workload,system,reliability,size,round,turn,at,outcome,why,disturbed"));
+    assert!(files.measurements.contains("failed,\"a, \"\"b\"\"\",false"), "{}", files.measurements);
+    assert_eq!(files.percentiles.lines().count(), 1 + 18);
+    let first: Vec<&str> = files.percentiles.lines().nth(1).unwrap().split(',').collect();
+    assert_eq!(first.last(), Some(&""), "no p99.9999 of 4,000 samples");
+}
+
+#[test]
+fn json_has_values_with_rounds_and_intervals() {
+    let text = json(&results()).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let cells = value["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 21);
+    assert_eq!(cells[0]["cell"], "rtt/one/reliability=reliable,size=16");
+    assert_eq!(cells[0]["statistics"]["mean_us"]["rounds"].as_array().unwrap().len(), 3);
+    assert!(cells[0]["statistics"]["mean_us"]["interval"]["low"].is_number());
+    assert!(cells[0]["statistics"].get("p99.9999_us").is_none());
+}
+
+#[test]
+fn sample_has_each_form() {
+    let campaign = results().header.campaign;
+    let forms: Vec<Form> = campaign.workloads.iter().flat_map(|one| one.figures.iter().map(|one| one.form)).collect();
+    let all = [
+        Form::Lines,
+        Form::Bars,
+        Form::Series,
+        Form::Histogram,
+        Form::Ecdf,
+        Form::HeatMap,
+        Form::Gains,
+        Form::Statistics,
+        Form::TTest,
+        Form::Percentiles,
+        Form::Table,
+    ];
+    assert!(all.iter().all(|form| forms.contains(form)));
+}
