@@ -1,7 +1,10 @@
 //! `takt bench`: campaigns, and experiments that make their own network.
 
+mod compare;
 mod executor;
+mod explain;
 mod isolation;
+mod report;
 mod run;
 mod sdn_overload;
 mod systems;
@@ -30,6 +33,12 @@ enum Experiment {
     Executor(Box<executor::Executor>),
     /// Measure what an overload does to a pair, with and without the OpenFlow controller (root, Open vSwitch)
     SdnOverload(Box<sdn_overload::SdnOverload>),
+    /// Write the results of a campaign as a page with plots, as tables, CSV or JSON
+    Report(report::Report),
+    /// Compare two results of a campaign: what became slower
+    Compare(compare::Compare),
+    /// Show how one cell of a campaign was measured, and how to measure it again
+    Explain(explain::Explain),
     /// Play a role of an experiment, for the process that measures
     #[command(hide = true)]
     Side {
@@ -60,6 +69,9 @@ impl Bench {
             Experiment::Isolation(isolation) => isolation.run(),
             Experiment::Executor(executor) => executor.run(),
             Experiment::SdnOverload(overload) => overload.run(),
+            Experiment::Report(report) => report.run(),
+            Experiment::Compare(compare) => compare.run(),
+            Experiment::Explain(explain) => explain.run(),
             Experiment::Side { role, plan, .. } => {
                 let out = &mut std::io::stdout();
                 takt_bench::sdn_overload::side::run(role, plan, out).unwrap_or_else(|| side::run(role, plan, out))
@@ -71,6 +83,13 @@ impl Bench {
 /// This program's command line, for reports.
 fn command_line() -> String {
     std::iter::once("takt".to_owned()).chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ")
+}
+
+/// Writes a file of a report, and says so.
+fn write_file(path: &std::path::Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).map_err(|e| Error::os(format!("write {}", path.display()), e))?;
+    crate::output::note!("{}", path.display());
+    Ok(())
 }
 
 /// The two cores of `--cpu`; unless given the first two, or the only one.

@@ -1,0 +1,37 @@
+//! `takt bench explain`: how a cell of a campaign was measured, and how to measure it again.
+
+use crate::output::out;
+use clap::Args;
+use std::path::PathBuf;
+use takt_bench::Result;
+use takt_bench::study::directory::Results;
+use takt_bench::study::explain::explain;
+
+const EXAMPLES: &str = "\
+A cell is named by workload, system and parameters. The beginning of the name suffices if no other cell begins so.
+
+Examples:
+  takt bench explain results/paper-b latency-rtt/takt-udp/reliability=reliable,size=16
+  takt bench explain results/paper-b idle/takt";
+
+/// `takt bench explain`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Explain {
+    /// Results directory of takt bench run
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+    /// Name of the cell, or its beginning
+    #[arg(value_name = "CELL")]
+    cell: String,
+}
+
+impl Explain {
+    /// Explains.
+    ///
+    /// # Errors
+    /// There are no results, or not exactly one such cell.
+    pub fn run(&self) -> Result<()> {
+        out!("{}", explain(&Results::read(&self.directory)?, &self.cell)?)
+    }
+}
