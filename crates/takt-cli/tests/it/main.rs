@@ -22,6 +22,7 @@ mod measured;
 mod network;
 mod overload;
 mod process;
+mod results;
 mod round_trips;
 mod rust_types;
 mod sdn;
