@@ -88,7 +88,7 @@ fn plots(scene: &Scene<'_>, title: &str, curve: impl Fn(&Pool<'_>, f64, (f64, f6
     for (number_of_plot, shown) in pools.chunks(LINES_MAX).enumerate() {
         let (mut marks, mut legend) = (Vec::new(), Vec::new());
         for (index, pool) in shown.iter().enumerate() {
-            let look = Look { colour: index, dash: index / 6, shape: index };
+            let look = Look { colour: index, dash: index, shape: index };
             let (pieces, end) = curve(pool, factor, (low, high * 1.001));
             marks.extend(pieces.into_iter().map(|piece| Mark::Line(piece, look)));
             marks.push(Mark::Points(vec![end], look));
