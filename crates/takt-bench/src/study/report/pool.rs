@@ -32,6 +32,9 @@ pub struct Pool<'a> {
     resamples: Resamples,
 }
 
+/// A value as a function of how often each round counts.
+type Statistic<'a> = Box<dyn Fn(&[u32]) -> f64 + 'a>;
+
 /// A value over rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
@@ -182,7 +185,7 @@ impl<'a> Pool<'a> {
     }
 
     /// The value as a function of how often each round counts.
-    fn statistic<'b>(&'b self, value: &Value) -> Option<Box<dyn Fn(&[u32]) -> f64 + 'b>> {
+    fn statistic<'b>(&'b self, value: &Value) -> Option<Statistic<'b>> {
         if let Value::Figure(_) = value {
             let of_rounds: Vec<f64> =
                 self.measured.iter().map(|measured| value.of_round(measured).unwrap_or(f64::NAN)).collect();
@@ -192,7 +195,7 @@ impl<'a> Pool<'a> {
                 let (values, weights): (Vec<f64>, Vec<u32>) = there.unzip();
                 weighted_median(&values, &weights)
             };
-            return is_any.then(|| Box::new(median) as Box<dyn Fn(&[u32]) -> f64>);
+            return is_any.then(|| Box::new(median) as Statistic<'_>);
         }
         let count = self.distribution.count();
         if count == 0 {
@@ -207,11 +210,11 @@ impl<'a> Pool<'a> {
         let quantile = |p: f64, weights: &[u32]| self.distribution.weighted_quantile(p, weights) / 1e3;
         match *value {
             Value::Quantile(p) => {
-                is_supported(count, p).then(|| Box::new(move |w: &[u32]| quantile(p, w)) as Box<dyn Fn(&[u32]) -> f64>)
+                is_supported(count, p).then(|| Box::new(move |w: &[u32]| quantile(p, w)) as Statistic<'_>)
             }
             Value::Variation => is_supported(count, VARIATION).then(|| {
                 let variation = move |w: &[u32]| (quantile(VARIATION, w) - least(&summaries, w)).max(0.0);
-                Box::new(variation) as Box<dyn Fn(&[u32]) -> f64>
+                Box::new(variation) as Statistic<'_>
             }),
             Value::Min => Some(Box::new(move |w| least(&summaries, w))),
             Value::Max => Some(Box::new(move |weights| {
