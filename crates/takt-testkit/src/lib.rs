@@ -5,6 +5,7 @@
 //! runner (`cargo xtask test`) counts it as skipped and lists its reason. The checks in [`require`] ask the kernel itself and
 //! use no code of Takt: an error of the code under test is never a reason to skip.
 
+pub mod browser;
 pub mod counting_calls;
 pub mod directory;
 pub mod domain;

@@ -27,7 +27,7 @@ const TESTKIT: &str = "takt-testkit";
 
 /// The allowed edges, from the ground floor up.
 const CRATES: &[Crate] = &[
-    Crate { name: TESTKIT, internal: &[], internal_in_tests: &[], external: Some(&["libc"]) },
+    Crate { name: TESTKIT, internal: &[], internal_in_tests: &[], external: Some(&["libc", "serde_json"]) },
     Crate { name: "takt-wire", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-packet", internal: &[], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-openflow", internal: &[], internal_in_tests: &[], external: Some(&[]) },
