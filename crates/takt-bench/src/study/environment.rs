@@ -2,6 +2,7 @@
 //!
 //! What the kernel does not tell is `null`. Nothing is measured: this reads `/proc` and `/sys`.
 
+use super::system::{Agent, System};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -58,6 +59,22 @@ pub fn capture() -> Value {
         "settings": settings(),
         "limits": { "real_time_priority": limit("Max realtime priority"), "locked_memory": limit("Max locked memory") },
     })
+}
+
+/// What the agents of systems say of their versions, by system: text of their `info`, and digest of the program.
+#[must_use]
+pub fn versions(systems: &[System]) -> Value {
+    let one = |system: &System| {
+        let Agent::Program { path, prefix } = system.agent() else { return None };
+        let output = Command::new(&path).args(&prefix).arg("info").args(&system.arguments).output();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let info =
+            text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find(|line| line["ev"] == "info"); // tidy-allow(dropped-cause): other lines are not of the contract
+        let version = info.and_then(|info| info["version"].as_str().map(ToOwned::to_owned));
+        let version = version.unwrap_or_else(|| "not told".into());
+        Some((system.name.clone(), Value::from(format!("{version} (sha256 {})", digest_of(&path)))))
+    };
+    systems.iter().filter_map(one).collect::<Map<_, _>>().into()
 }
 
 /// This program: version, profile, commit if it runs in its own checkout, and digest.

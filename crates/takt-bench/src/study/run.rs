@@ -154,7 +154,9 @@ fn open(request: &Request, campaign: &Campaign, systems: Vec<System>, missing: &
         command: request.command.clone(),
     };
     if !request.resumes {
-        return Directory::create(&request.directory, &header, &environment::capture());
+        let mut environment = environment::capture();
+        environment["versions"] = environment::versions(&header.systems);
+        return Directory::create(&request.directory, &header, &environment);
     }
     let before = Results::read(&request.directory)?.header;
     if before.build != header.build {

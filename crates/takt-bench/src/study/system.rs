@@ -265,9 +265,10 @@ fn in_directory(directory: &Path, program: &str) -> Agent {
     if path.is_file() {
         return Agent::Program { path, prefix: Vec::new() };
     }
-    let why = std::fs::read_to_string(directory.join(format!("{program}.missing"))).ok();
-    let why = why.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty());
-    Agent::Missing(why.unwrap_or_else(|| format!("{} is not built: make -C lab/peers", path.display())))
+    let text = std::fs::read_to_string(directory.join(format!("{program}.missing"))).unwrap_or_default();
+    let why = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let not_built = || format!("{} is not built: make -C lab/peers", path.display());
+    Agent::Missing(if why.is_empty() { not_built() } else { why })
 }
 
 /// The directory that `make -C lab/peers` filled: named by `TAKT_BENCH_AGENTS`, or asked of the Makefile.

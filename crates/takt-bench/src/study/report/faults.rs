@@ -31,7 +31,7 @@ pub fn table(results: &Results, workload: &Workload) -> Table {
             if pools.iter().any(|pool| *pool.cell == cell) {
                 continue;
             }
-            match system.refusal(workload.kind, &cell.values) {
+            match system.refusal(&results.header.campaign.site, workload.kind, &cell.values) {
                 Some(why) => add(1, "refused", why, &cell, ""),
                 None => add(2, "not measured", why_missing(results, &system.name), &cell, ""),
             }

@@ -37,16 +37,7 @@ pub fn facts(results: &Results) -> Vec<(&'static str, String)> {
 fn site(site: &Site) -> String {
     match site {
         Site::Loopback => "one host, loopback of a network namespace".into(),
-        Site::Link { rate: None } => "two hosts at the ends of one virtual link".into(),
-        Site::Link { rate: Some(rate) } => format!("two hosts at the ends of one virtual link of {rate}"),
-        Site::Lab { file, hosts } => format!("hosts {} and {} of the lab {file}", hosts[0], hosts[1]),
-        Site::Ssh { hosts } => {
-            let [one, other] = hosts.each_ref().map(|host| {
-                let name = if host.target.is_empty() { "this machine" } else { host.target.as_str() };
-                format!("{name} ({}, {})", host.interface, host.address)
-            });
-            format!("two machines: {one} and {other}")
-        }
+        Site::Link => "two hosts at the ends of one virtual link".into(),
     }
 }
 

@@ -86,8 +86,6 @@ pub(super) fn description(workload: &Workload) -> String {
         Kind::Stream => "stream",
         Kind::BothWays => "streams in both directions",
         Kind::Idle => "idle processes",
-        Kind::SdnOverload => "overload of a network with and without a controller",
-        Kind::Isolation => "interference of other traffic",
     };
     let mut parts = vec![kind.to_owned()];
     for (name, values) in &workload.parameters.0 {
