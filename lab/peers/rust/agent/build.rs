@@ -7,8 +7,8 @@ fn main() {
     for name in ["agent", "idle", "options", "pingpong", "process", "stream"] {
         build.file(kit.join(name).with_extension("c"));
     }
-    build.file("src/sizes.c").include(kit).define("_GNU_SOURCE", None).std("gnu17").opt_level(2);
+    build.file("src/host.c").include(kit).define("_GNU_SOURCE", None).std("gnu17").opt_level(2);
     build.compile("kit");
     println!("cargo::rerun-if-changed=../../kit");
-    println!("cargo::rerun-if-changed=src/sizes.c");
+    println!("cargo::rerun-if-changed=src/host.c");
 }

@@ -84,5 +84,6 @@ unsafe extern "C" {
     pub fn agent_main(argc: c_int, argv: *mut *mut c_char, adapter: *const Adapter) -> c_int;
     pub fn agent_fail(format: *const c_char, ...) -> !;
     pub fn _exit(code: c_int) -> !;
+    pub fn agent_has_multicast(interface: *const c_char) -> bool;
     pub fn agent_item_name(name: *mut c_char, index: u32, length: u32);
 }

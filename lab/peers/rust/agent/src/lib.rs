@@ -58,11 +58,8 @@ impl Options {
 
     /// An error unless discovery by multicast is possible on the interface.
     pub fn require_multicast(&self) -> Result<(), String> {
-        const IFF_MULTICAST: u32 = 0x1000;
-        let path = format!("/sys/class/net/{}/flags", self.iface);
-        let flags = std::fs::read_to_string(&path).map_err(|_| format!("no iface={}", self.iface))?;
-        let flags = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).unwrap_or(0);
-        if flags & IFF_MULTICAST != 0 {
+        let interface = std::ffi::CString::new(self.iface.as_str()).unwrap_or_default();
+        if unsafe { ffi::agent_has_multicast(interface.as_ptr()) } {
             return Ok(());
         }
         let name = &self.iface;
