@@ -97,7 +97,7 @@ mod tests {
     fn system(name: &str, fixed_size: bool, except: &[&str]) -> System {
         let value = serde_json::json!({
             "name": name, "title": name, "program": name, "class": "dds", "profile": "default", "transport": "udp",
-            "fixed-size": fixed_size, "except": except,
+            "fixed_size": fixed_size, "except": except,
         });
         serde_json::from_value(value).unwrap()
     }

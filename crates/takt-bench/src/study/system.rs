@@ -1,4 +1,4 @@
-//! Systems that can be measured (`lab/peers/systems.toml`), and where their agents are.
+//! Systems that can be measured (`lab/peers/systems.toml`, `lab/peers/takt.toml`), and where their agents are.
 //!
 //! `make -C lab/peers` leaves an executable for each program that it can build, and for each other one a text `NAME.missing` that says what
 //! is missing and how to install it.
@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The systems of the tree.
-const TREE: &str = include_str!("../../../../lab/peers/systems.toml");
+const TREE: [(&str, &str); 2] = [
+    ("lab/peers/takt.toml", include_str!("../../../../lab/peers/takt.toml")),
+    ("lab/peers/systems.toml", include_str!("../../../../lab/peers/systems.toml")),
+];
 /// Program name of Takt's own agent.
 const TAKT: &str = "takt";
 /// Directory of the agents, in place of the one that `make -C lab/peers` made.
@@ -18,7 +21,7 @@ const AGENTS: &str = "TAKT_BENCH_AGENTS";
 
 /// One system in one configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct System {
     /// Name in campaign files.
     pub name: String,
@@ -113,7 +116,10 @@ pub enum Agent {
 /// # Errors
 /// A file cannot be read or breaks a rule, or two systems have one name.
 pub fn systems(further: &[PathBuf]) -> Result<Vec<System>> {
-    let mut systems = parse(TREE).map_err(|why| Error::Usage(format!("lab/peers/systems.toml: {why}")))?;
+    let mut systems = Vec::new();
+    for (name, text) in TREE {
+        systems.extend(parse(text).map_err(|why| Error::Usage(format!("{name}: {why}")))?);
+    }
     for path in further {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| Error::os(&name, e))?;
