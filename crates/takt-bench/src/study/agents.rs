@@ -277,7 +277,7 @@ impl<'a> Measurement<'a> {
             process.child.wait_for("ready", READY_LIMIT)?;
             readers.push(process);
         }
-        let mut writers = vec![self.start("pub", 0, &[])?, self.start("pub", 1, &[other])?];
+        let mut writers = [self.start("pub", 0, &[])?, self.start("pub", 1, &[other])?];
         commands.extend(writers.iter().chain(&readers).map(|process| self.command(process)));
         let mut figures: BTreeMap<String, f64> = BTreeMap::new();
         for (writer, reader) in writers.iter_mut().zip(&mut readers) {

@@ -302,7 +302,7 @@ fn frames_of_a_packet_socket_are_counted_by_the_dscp_behind_one_tag() {
             let before = frames();
             socket.send(&ip_frame(is_tagged, ether_type, first)).expect("the interface is up");
             let counted = frames() - before;
-            assert_eq!(counted, u32::from(is_classed).into(), "tag: {is_tagged}, {ether_type:#06x}, {first:x?}");
+            assert_eq!(counted, u64::from(is_classed), "tag: {is_tagged}, {ether_type:#06x}, {first:x?}");
         }
     });
 }

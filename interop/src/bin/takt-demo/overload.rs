@@ -241,7 +241,7 @@ fn picture(programs: &[Program; 2], acts: [&Act; 2], refusal: &str) -> Result<St
     );
     for (place, program) in programs.iter().enumerate() {
         let cells = cells(place);
-        body.push_str(&format!("<h2>{}</h2>\n", html::escape(program.name())));
+        body.push_str(&format!("<h2>{}</h2>\n", takt_bench::page::escape(program.name())));
         let updates = Axes { x: "time (s)", y: "updates received" };
         let latency = Axes { x: "sequence number", y: "normalised latency (ms)" };
         let lines: Vec<_> = cells.iter().map(|cell| cumulative(name(cell), cell)).collect();
@@ -254,7 +254,7 @@ fn picture(programs: &[Program; 2], acts: [&Act; 2], refusal: &str) -> Result<St
     body.push_str(&format!(
         "<h2>A third pair</h2>\n<p>It asked for {:.1} ms and was refused: it {}</p>\n",
         STRICT.as_secs_f64() * 1e3,
-        html::escape(refusal)
+        takt_bench::page::escape(refusal)
     ));
-    Ok(html::page("The network keeps the promise", &body))
+    Ok(takt_bench::page::page("The network keeps the promise", &body))
 }
