@@ -3,14 +3,18 @@
 //! Every queue keeps a budget that is at least its bound. A flow is admitted if the queues on its way keep theirs, or may raise them: a
 //! budget is raised by a quarter more than is needed, so that the next flows fit without raising it, and only as far as every flow through
 //! the queue keeps its limit. If a flow would be late, the budgets on its way fall to what is needed, once. A changed budget changes the
-//! jitter of the flows that leave the queue; the ports after it are bounded again. A decision touches the ports on the flow's way and those
+//! jitter of the flows that leave the queue; the ports after it are bounded again. A decision stops as soon as a flow is late and no budget is still to
+//! fall, since bounds only grow from then on. A decision touches the ports on the flow's way and those
 //! that changed budgets lead to, [`PORTS_MAX`] at most; a flow that would need more is refused. Several flows may be admitted in one
 //! decision: then each port is bounded once for all of them.
 //!
 //! Budgets fall only while [`Admission::hold_budgets`] allows it: a frame that was delayed under the larger budget may still be at a later port.
 
+mod draft;
 mod drain;
 mod removal;
+#[cfg(test)]
+mod tests;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -18,6 +22,7 @@ use core::fmt;
 use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::Relaxed;
 
+use self::draft::Draft;
 use super::journal::{Change, Journal, Set};
 use super::load::{Load, Loads};
 use super::queue::PortView;
@@ -44,7 +49,7 @@ pub enum Refused {
     Late {
         /// The flow that would be late: the new one, or an admitted one.
         flow: FlowId,
-        /// Its bound with the new one.
+        /// Its bound with the new one, at least: the analysis stops here.
         bound_ns: u64,
         /// What it may take.
         limit_ns: u64,
@@ -116,29 +121,6 @@ impl Eq for Work {}
 
 /// The flows that a decision is about, by ascending name.
 type New<'a> = &'a [(FlowId, &'a Flow)];
-
-/// What a decision would change.
-#[derive(Debug, Default)]
-struct Draft {
-    /// Budgets that change.
-    budgets: BTreeMap<Hop, u64>,
-    /// Queues whose budgets are to fall to what is needed, once.
-    tighten: BTreeSet<Hop>,
-    /// Claims that are bounded again.
-    claims: BTreeMap<Hop, QueueClaim>,
-    loads: BTreeMap<usize, Loads>,
-    /// The flows whose bounds were looked at, and whether they keep their limits by separated-flow analysis only.
-    by_separated: BTreeMap<FlowId, bool>,
-    /// Ports that are to be bounded, with the most urgent class whose flows changed there.
-    todo: BTreeMap<usize, usize>,
-}
-
-impl Draft {
-    fn mark(&mut self, hop: Hop) {
-        let first = self.todo.entry(hop.port).or_insert(hop.class);
-        *first = hop.class.min(*first);
-    }
-}
 
 /// The next port that is to be bounded: the last one of `own` that is, and when there is none the first of all.
 fn next_port(own: &mut Vec<usize>, todo: &mut BTreeMap<usize, usize>) -> Option<(usize, usize)> {
@@ -342,21 +324,11 @@ impl Admission {
     }
 
     fn budget(&self, hop: Hop, draft: &Draft) -> u64 {
-        draft.budgets.get(&hop).copied().unwrap_or_else(|| self.queues[hop.port][hop.class].delay_ns)
-    }
-
-    /// The longest window that the claims of this class and those below it look at.
-    fn longest_busy_ns(&self, hop: Hop, draft: &Draft) -> u64 {
-        let claims = self.queues[hop.port].iter().enumerate().skip(hop.class);
-        let windows = claims.map(|(class, claim)| {
-            let claim = draft.claims.get(&Hop { class, ..hop }).unwrap_or(claim);
-            claim.intervals.last().map_or(0, |last| last.start_ns.max(claim.busy_ns))
-        });
-        windows.max().unwrap_or_default()
+        draft.budget(hop).unwrap_or_else(|| self.queues[hop.port][hop.class].delay_ns)
     }
 
     fn loads<'a>(&'a self, port: usize, draft: &'a Draft) -> &'a Loads {
-        draft.loads.get(&port).unwrap_or(&self.loads[port])
+        draft.port(port).map_or(&self.loads[port], |draft| draft.loads(&self.loads[port]))
     }
 
     fn view<'a>(&'a self, port: usize, draft: &'a Draft) -> PortView<'a> {
@@ -365,26 +337,29 @@ impl Admission {
 
     fn draft(&self, new: New<'_>) -> Result<Draft, Refused> {
         new.iter().try_for_each(|(_, flow)| flow.check(&self.ports)).map_err(Refused::Nonsense)?;
-        let mut draft = self.bound_all(new, BTreeSet::new());
+        let mut draft = self.bound_all(new, &[], true);
         if let (Err(Refused::Late { flow: late, .. }), false) = (&draft, self.is_held) {
-            let late = *late;
-            let tighten = self.known(late, new).map(|flow| flow.hops.iter().copied().collect());
-            draft = self.bound_all(new, tighten.unwrap_or_default());
+            let tighten = self.known(*late, new).map_or(&[][..], |flow| &flow.hops);
+            draft = self.bound_all(new, tighten, true);
         }
         draft
     }
 
-    /// The network with new flows. The budgets of some queues fall to what is needed.
-    fn bound_all(&self, new: New<'_>, tighten: BTreeSet<Hop>) -> Result<Draft, Refused> {
-        let mut draft = Draft { tighten: tighten.clone(), ..Draft::default() };
-        tighten.into_iter().for_each(|hop| draft.mark(hop));
+    /// The network with new flows. The budgets of some queues fall to what is needed. If it `stops_early`, it refuses as soon as a flow is late,
+    /// and not only when all ports are bounded.
+    fn bound_all(&self, new: New<'_>, tighten: &[Hop], stops_early: bool) -> Result<Draft, Refused> {
+        let mut draft = Draft::default();
+        for hop in tighten {
+            draft.let_fall(*hop);
+            draft.mark(*hop);
+        }
         new.iter().try_for_each(|(id, flow)| self.route(*id, flow, None, &mut draft))?;
-        self.bound_marked(new, &mut draft)?;
+        self.bound_marked(new, &mut draft, stops_early)?;
         Ok(draft)
     }
 
     /// Bounds the ports that are to be bounded, and those that changed budgets lead to.
-    fn bound_marked(&self, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
+    fn bound_marked(&self, new: New<'_>, draft: &mut Draft, stops_early: bool) -> Result<(), Refused> {
         let mut done = 0;
         let mut own = self.busiest_last(new);
         while let Some((port, first)) = next_port(&mut own, &mut draft.todo) {
@@ -393,6 +368,11 @@ impl Admission {
                 return Err(Refused::TooFar);
             }
             self.bound_port(port, first, new, draft)?;
+            // From then on bounds only grow.
+            if stops_early && !draft.has_falls() {
+                let fresh = core::mem::take(&mut draft.fresh);
+                fresh.into_iter().try_for_each(|id| self.check_limit(id, new, draft).map(drop))?;
+            }
         }
         self.check_limits(new, draft)
     }
@@ -407,45 +387,72 @@ impl Admission {
         ports
     }
 
-    /// Gives the loads of a flow behind the hop `after`, or all of a new one, the arrivals that follow from the budgets, and marks the ports
+    /// Gives the loads of a flow behind the load `after`, or all of a new one, the arrivals that follow from the budgets, and marks the ports
     /// whose loads changed.
-    fn route(&self, id: FlowId, flow: &Flow, after: Option<usize>, draft: &mut Draft) -> Result<(), Refused> {
+    fn route(&self, id: FlowId, flow: &Flow, after: Option<Load>, draft: &mut Draft) -> Result<(), Refused> {
         let overload = |hop: Hop| Refused::Queue { hop, fault: QueueFault::Unbounded(Unbounded::Overload) };
         // One bit for each hop behind which events come otherwise.
-        let mut moved = after.map_or(0, |after| 1_u64 << after);
-        for (n, hop) in flow.hops.iter().enumerate().skip(after.map_or(0, |after| after + 1)) {
-            let arrivals = match flow.before(n) {
+        let mut moved = after.map_or(0, |after| 1_u64 << after.hop);
+        let first = after.map_or(0, |after| after.hop + 1);
+        // The load that changed last, mostly that of the hop before.
+        let mut last = after;
+        for (n, hop) in flow.hops.iter().enumerate().skip(first) {
+            let before = flow.before(n);
+            let arrivals = match before {
                 None => flow.arrivals,
                 Some(before) if moved & (1 << before) == 0 => continue,
                 Some(before) => {
                     let from = flow.hops[before];
-                    let input = flow.before(before).map(|before| flow.hops[before].port);
-                    let load = self.loads(from.port, draft).get(input, id.0);
+                    let load = last.filter(|load| load.hop == before).or_else(|| {
+                        let input = flow.before(before).map(|before| flow.hops[before].port);
+                        let loads = &self.loads[from.port];
+                        match draft.port(from.port) {
+                            Some(port) => port.find(loads, input, id.0).1,
+                            None => loads.get(input, id.0).copied(),
+                        }
+                    });
                     let left = load.and_then(|load| load.leave(&self.ports[from.port], self.budget(from, draft)));
                     left.ok_or_else(|| overload(from))?
                 }
             };
-            let load = Load::new(&self.ports, id.0, flow, n, arrivals).ok_or_else(|| overload(*hop))?;
-            let before = self.loads(hop.port, draft).get(load.input, id.0).copied();
+            let (before_all, claims) = (&self.loads[hop.port], &self.queues[hop.port]);
+            let port = draft.port_mut(hop.port);
+            let (place, known) = port.find(before_all, before.map(|before| flow.hops[before].port), id.0);
+            let load = known.map(|known| known.with(arrivals));
+            let load =
+                load.or_else(|| Load::new(&self.ports, id.0, flow, n, arrivals)).ok_or_else(|| overload(*hop))?;
             // What comes as before changes nothing behind it.
-            if before == Some(load) {
+            if known == Some(load) {
                 continue;
             }
             moved |= 1 << n;
-            draft.loads.entry(hop.port).or_insert_with(|| self.loads[hop.port].clone()).set(load);
-            if before.is_none_or(|before| !before.brings_as_much(&load, self.longest_busy_ns(*hop, draft))) {
+            last = Some(load);
+            port.set_load(before_all, place, load);
+            if known.is_none_or(|known| !known.brings_as_much(&load, port.longest_busy_ns(hop.class, claims))) {
                 draft.mark(*hop);
             }
         }
         Ok(())
     }
 
-    /// Gives the flows through a queue the arrivals behind it that follow from its budget.
-    fn route_behind(&self, hop: Hop, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
+    /// A queue gets another budget: flows through it have the arrivals behind it that follow, and may exceed their limits, unless their sums of budgets
+    /// are known to be `within` these.
+    fn change_budget(
+        &self,
+        hop: Hop,
+        (budget_ns, within): (u64, bool),
+        new: New<'_>,
+        draft: &mut Draft,
+    ) -> Result<(), Refused> {
+        draft.set_budget(hop, budget_ns);
         let through = self.loads(hop.port, draft).iter().filter(|load| load.class == hop.class);
         for load in through.copied().collect::<Vec<Load>>() {
             let id = FlowId(load.flow);
-            self.known(id, new).map_or(Ok(()), |flow| self.route(id, flow, Some(load.hop), draft))?;
+            let Some(flow) = self.known(id, new) else { continue };
+            if self.by_separated.contains(&id) || !within && self.total(flow, draft) > flow.limit_ns {
+                draft.suspect(id);
+            }
+            self.route(id, flow, Some(load), draft)?;
         }
         Ok(())
     }
@@ -461,17 +468,16 @@ impl Admission {
             self.count_queue();
             let mut claim = self.view(port, draft).bound(class).map_err(|fault| Refused::Queue { hop, fault })?;
             let (needed_ns, budget_ns) = (claim.delay_ns, self.budget(hop, draft));
-            let falls = draft.tighten.remove(&hop) && needed_ns < budget_ns;
+            let falls = draft.take_fall(hop) && needed_ns < budget_ns;
             if needed_ns > budget_ns || falls {
-                let changed_ns = if falls { needed_ns } else { self.raise(hop, needed_ns, new, draft) };
-                draft.budgets.insert(hop, changed_ns);
-                self.route_behind(hop, new, draft)?;
+                let changed = if falls { (needed_ns, false) } else { self.raise(hop, needed_ns, new, draft) };
+                self.change_budget(hop, changed, new, draft)?;
             }
             claim.delay_ns = self.budget(hop, draft);
             if claim.intervals.is_empty() {
                 claim.delay_ns = 0;
             }
-            draft.claims.insert(hop, claim);
+            draft.set_claim(hop, claim);
         }
         Ok(())
     }
@@ -483,8 +489,8 @@ impl Admission {
         }
     }
 
-    /// A budget of a quarter more than is needed, as far as the flows through the queue keep their limits by the sum of budgets.
-    fn raise(&self, hop: Hop, needed_ns: u64, new: New<'_>, draft: &Draft) -> u64 {
+    /// A budget of a quarter more than is needed, as far as the flows through the queue keep their limits by the sum of budgets, and whether they do.
+    fn raise(&self, hop: Hop, needed_ns: u64, new: New<'_>, draft: &Draft) -> (u64, bool) {
         let through = self.loads(hop.port, draft).iter().filter(|load| load.class == hop.class);
         let spare = through.filter_map(|load| self.known(FlowId(load.flow), new)).map(|flow| {
             let time = |other: &Hop| {
@@ -494,7 +500,8 @@ impl Admission {
             flow.limit_ns.saturating_sub(flow.longest_way(time))
         });
         let most_ns = spare.min().unwrap_or(u64::MAX);
-        needed_ns.saturating_add(needed_ns / 4).min(most_ns).max(needed_ns)
+        let budget_ns = needed_ns.saturating_add(needed_ns / 4).min(most_ns).max(needed_ns);
+        (budget_ns, budget_ns <= most_ns)
     }
 
     fn total(&self, flow: &Flow, draft: &Draft) -> u64 {
@@ -506,51 +513,56 @@ impl Admission {
         FlowBound { total_ns: self.total(flow, draft), separated_ns }
     }
 
-    /// The flows whose bounds may have grown: the new one, those through queues with other budgets, and those at ports with other loads that
-    /// keep their limits by separated-flow analysis only.
+    /// The flows that may exceed their limits: new ones, those that do so by the sum of budgets, and those at ports with other loads that
+    /// keep their limits by separated-flow analysis only. All others keep theirs by the sum, since it was looked at with each budget that changed.
     fn concerned(&self, new: New<'_>, draft: &Draft) -> BTreeSet<FlowId> {
-        let through = |hop: &Hop| {
-            let class = hop.class;
-            self.loads(hop.port, draft).iter().filter(move |load| load.class == class).map(|load| FlowId(load.flow))
-        };
         let is_touched = |id: &&FlowId| {
             let flow = self.flows[id.0].as_ref();
-            flow.is_some_and(|flow| flow.hops.iter().any(|hop| draft.loads.contains_key(&hop.port)))
+            flow.is_some_and(|flow| flow.hops.iter().any(|hop| draft.has_loads(hop.port)))
         };
         let by_separated = self.by_separated.iter().filter(is_touched).copied();
-        draft.budgets.keys().flat_map(through).chain(by_separated).chain(new.iter().map(|(id, _)| *id)).collect()
+        by_separated.chain(draft.over.iter().copied()).chain(new.iter().map(|(id, _)| *id)).collect()
     }
 
     /// Every flow whose bound may have grown keeps its limit.
     fn check_limits(&self, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
         for id in self.concerned(new, draft) {
-            let Some(flow) = self.known(id, new) else { continue };
-            // The sum is cheap, and mostly enough.
-            let is_over = self.total(flow, draft) > flow.limit_ns;
+            let is_over = self.check_limit(id, new, draft)?;
             draft.by_separated.insert(id, is_over);
-            if !is_over {
-                continue;
-            }
-            let bound_ns = self.bound_of(id, flow, draft).bound_ns();
-            if bound_ns > flow.limit_ns {
-                let most = flow.hops.iter().max_by_key(|hop| self.budget(**hop, draft));
-                let hop = *most.unwrap_or(&flow.hops[0]);
-                return Err(Refused::Late { flow: id, bound_ns, limit_ns: flow.limit_ns, hop });
-            }
         }
         Ok(())
     }
 
+    /// Whether a flow that keeps its limit does so by separated-flow analysis only.
+    fn check_limit(&self, id: FlowId, new: New<'_>, draft: &Draft) -> Result<bool, Refused> {
+        let Some(flow) = self.known(id, new) else { return Ok(false) };
+        // The sum is cheap, and mostly enough.
+        if self.total(flow, draft) <= flow.limit_ns {
+            return Ok(false);
+        }
+        let bound_ns = self.bound_of(id, flow, draft).bound_ns();
+        if bound_ns <= flow.limit_ns {
+            return Ok(true);
+        }
+        let most = flow.hops.iter().max_by_key(|hop| self.budget(**hop, draft));
+        let hop = *most.unwrap_or(&flow.hops[0]);
+        Err(Refused::Late { flow: id, bound_ns, limit_ns: flow.limit_ns, hop })
+    }
+
     fn apply(&mut self, draft: Draft) {
-        for (port, loads) in draft.loads {
-            let before = core::mem::replace(&mut self.loads[port], loads);
-            self.journal.note(|| Change::Loads(port, before));
+        let (ports, by_separated) = draft.into_ports();
+        for (port, changed) in ports {
+            let (loads, claims) = changed.into_parts(&self.loads[port]);
+            if let Some(loads) = loads {
+                let before = core::mem::replace(&mut self.loads[port], loads);
+                self.journal.note(|| Change::Loads(port, before));
+            }
+            for (class, claim) in claims {
+                let before = core::mem::replace(&mut self.queues[port][class], claim);
+                self.journal.note(|| Change::Claim(Hop { port, class }, before));
+            }
         }
-        for (hop, claim) in draft.claims {
-            let before = core::mem::replace(&mut self.queues[hop.port][hop.class], claim);
-            self.journal.note(|| Change::Claim(hop, before));
-        }
-        for (id, is_over) in draft.by_separated {
+        for (id, is_over) in by_separated {
             self.put(Set::BySeparated, id, is_over);
         }
     }

@@ -28,6 +28,9 @@ pub(super) struct Load {
     pub(super) share_ppm: u64,
     /// The port whose link it comes by; `None` for the source.
     pub(super) input: Option<usize>,
+    /// Events that can come at once, and when the next one after these comes at the earliest.
+    pub(super) at_once: u64,
+    pub(super) next_ns: u64,
 }
 
 impl Load {
@@ -47,27 +50,37 @@ impl Load {
         }
         let share = (u128::from(event_ns) * 1_000_000).div_ceil(arrivals.period_ns.into());
         let input = flow.before(hop).map(|before| flow.hops[before].port);
-        Some(Self {
-            flow: number,
-            hop,
-            class: at.class,
-            arrivals,
-            event_ns,
-            frames,
-            longest_ns,
-            shortest_ns,
-            longest_len,
-            share_ppm: u64::try_from(share).unwrap_or(u64::MAX),
-            input,
-        })
+        Some(
+            Self {
+                flow: number,
+                hop,
+                class: at.class,
+                arrivals,
+                event_ns,
+                frames,
+                longest_ns,
+                shortest_ns,
+                longest_len,
+                share_ppm: u64::try_from(share).unwrap_or(u64::MAX),
+                input,
+                at_once: 0,
+                next_ns: 0,
+            }
+            .with(arrivals),
+        )
+    }
+
+    /// The same load, whose events come otherwise, with the same period.
+    pub(super) fn with(self, arrivals: Arrivals) -> Self {
+        let at_once = arrivals.at_once();
+        Self { arrivals, at_once, next_ns: arrivals.span(at_once), ..self }
     }
 
     /// Whether it brings the same work as the other in each window up to `window_ns`: what comes at once, and nothing later. Then all that
     /// was proven with such windows of the one holds for the other.
     pub(super) fn brings_as_much(&self, other: &Self, window_ns: u64) -> bool {
-        let only = |load: &Self| load.arrivals.count(window_ns) == load.arrivals.at_once();
-        let same = Self { arrivals: other.arrivals, ..*self } == *other;
-        same && self.arrivals.at_once() == other.arrivals.at_once() && only(self) && only(other)
+        let only = |load: &Self| load.next_ns > window_ns;
+        self.at_once == other.at_once && only(self) && only(other) && self.with(other.arrivals) == *other
     }
 
     /// How events come to the next hop from a queue with this budget. `None` beyond `u64`.
@@ -87,7 +100,12 @@ impl Load {
 pub(super) struct Loads {
     /// By input link, then by flow.
     sorted: Vec<Load>,
+    /// What they are sorted by.
+    keys: Vec<Key>,
 }
+
+/// Input link and flow of a load.
+type Key = (Option<usize>, usize);
 
 /// How much comes by an input link at most.
 #[derive(Debug, Clone, Copy)]
@@ -118,8 +136,9 @@ impl InputLink {
 }
 
 impl Loads {
-    fn place(&self, input: Option<usize>, flow: usize) -> Result<usize, usize> {
-        self.sorted.binary_search_by_key(&(input, flow), |load| (load.input, load.flow))
+    /// The place of a flow that comes by this input, or where it would be.
+    pub(super) fn place(&self, input: Option<usize>, flow: usize) -> Result<usize, usize> {
+        self.keys.binary_search(&(input, flow))
     }
 
     /// The load of a flow that comes by this input.
@@ -127,16 +146,26 @@ impl Loads {
         Some(&self.sorted[self.place(input, flow).ok()?]) // tidy-allow(dropped-cause): it does not come by it.
     }
 
-    /// Puts a load at its place, in place of the flow's load there.
-    pub(super) fn set(&mut self, load: Load) {
-        match self.place(load.input, load.flow) {
+    /// Puts a load at its [`place`](Self::place), in place of the flow's load there.
+    pub(super) fn set_at(&mut self, place: Result<usize, usize>, load: Load) {
+        match place {
             Ok(at) => self.sorted[at] = load,
-            Err(at) => self.sorted.insert(at, load),
+            Err(at) => {
+                self.sorted.insert(at, load);
+                self.keys.insert(at, (load.input, load.flow));
+            }
         }
     }
 
+    /// Puts a load at its place, in place of the flow's load there.
+    #[cfg(test)]
+    pub(super) fn set(&mut self, load: Load) {
+        self.set_at(self.place(load.input, load.flow), load);
+    }
+
     pub(super) fn remove(&mut self, flow: usize) -> Option<Load> {
-        let at = self.sorted.iter().position(|load| load.flow == flow)?;
+        let at = self.keys.iter().position(|(_, own)| *own == flow)?;
+        self.keys.remove(at);
         Some(self.sorted.remove(at))
     }
 

@@ -153,6 +153,9 @@ impl Flow {
 
     /// The longest way from the source to a receiver, if each hop takes so long.
     fn longest_way(&self, time: impl Fn(&Hop) -> u64) -> u64 {
+        if self.branches.is_empty() {
+            return self.hops.iter().map(time).fold(0, u64::saturating_add);
+        }
         let mut until = [0_u64; HOPS_MAX];
         for (n, hop) in self.hops.iter().enumerate() {
             until[n] = self.before(n).map_or(0, |before| until[before]).saturating_add(time(hop));

@@ -59,12 +59,11 @@ impl<'a> Sweep<'a> {
                 inputs.push(Input { line, work_ns: 0, longest_ns: 0 });
             }
             let input = inputs.last_mut()?;
-            let counted = load.arrivals.at_once();
+            let counted = load.at_once;
             input.work_ns = input.work_ns.checked_add(counted.checked_mul(load.event_ns)?)?;
             input.longest_ns = input.longest_ns.max(load.longest_ns);
             frames = frames.saturating_add(counted.saturating_mul(load.frames));
-            let at_ns = load.arrivals.span(counted);
-            next.push(Reverse(Next { at_ns, load: n, input: inputs.len() - 1, counted }));
+            next.push(Reverse(Next { at_ns: load.next_ns, load: n, input: inputs.len() - 1, counted }));
         }
         Some(Self { loads, inputs, next: next.into(), frames })
     }

@@ -92,7 +92,11 @@ fn ways(snapshot: &Snapshot, route: &Route) -> BTreeMap<HostId, Vec<(Egress, usi
 impl SharedFlow {
     /// Whether nothing of what the switches shall have, or shall have no more, is still to be confirmed. A switch without a connection is waited for
     /// only if `is_connected` says so.
-    fn is_confirmed(&self, presence: &impl Fn(&Entry) -> Presence, is_awaited: impl Fn(u64) -> bool) -> bool {
+    pub(super) fn is_confirmed(
+        &self,
+        presence: &impl Fn(&Entry) -> Presence,
+        is_awaited: impl Fn(u64) -> bool,
+    ) -> bool {
         self.placed.iter().all(|entry| presence(entry) == Presence::Same || !is_awaited(entry.dpid))
             && self.leaving.iter().all(|entry| is_gone(presence(entry)) || !is_awaited(entry.dpid))
     }

@@ -17,6 +17,8 @@ pub(super) struct Flows {
     moving: BTreeSet<Selector>,
     /// Those that may have changed since [`take_changed`](Self::take_changed), and those that are gone since.
     changed: BTreeSet<Selector>,
+    /// Whether one may have changed since [`take_touched`](Self::take_touched), or is gone.
+    is_touched: bool,
 }
 
 impl Deref for Flows {
@@ -32,6 +34,8 @@ impl Flows {
         let flow = self.all.get_mut(selector)?;
         self.moving.insert(*selector);
         self.changed.insert(*selector);
+        self.is_touched = true;
+        flow.looked_at = None;
         Some(flow)
     }
 
@@ -42,12 +46,16 @@ impl Flows {
     ) -> &mut SharedFlow {
         self.moving.insert(selector);
         self.changed.insert(selector);
-        self.all.entry(selector).or_insert_with(new)
+        self.is_touched = true;
+        let flow = self.all.entry(selector).or_insert_with(new);
+        flow.looked_at = None;
+        flow
     }
 
     pub(super) fn remove(&mut self, selector: &Selector) -> Option<SharedFlow> {
         self.moving.remove(selector);
         self.changed.insert(*selector);
+        self.is_touched = true;
         self.all.remove(selector)
     }
 
@@ -56,11 +64,13 @@ impl Flows {
         &mut self,
         mut is_chosen: impl FnMut(&Selector, &SharedFlow) -> bool,
     ) -> impl Iterator<Item = (&Selector, &mut SharedFlow)> {
-        let Self { all, moving, changed } = self;
+        let Self { all, moving, changed, is_touched } = self;
         all.iter_mut().filter_map(move |(selector, flow)| {
             is_chosen(selector, flow).then(|| {
                 moving.insert(*selector);
                 changed.insert(*selector);
+                *is_touched = true;
+                flow.looked_at = None;
                 (selector, flow)
             })
         })
@@ -75,6 +85,18 @@ impl Flows {
     pub(super) fn settle(&mut self) {
         let Self { all, moving, .. } = self;
         moving.retain(|selector| all.get(selector).is_some_and(|flow| !flow.is_at_rest()));
+    }
+
+    /// Whether one may have changed since the last call, or is gone.
+    pub(super) fn take_touched(&mut self) -> bool {
+        std::mem::take(&mut self.is_touched)
+    }
+
+    /// A flow waits for its switches, of which these versions were looked at. It has not changed.
+    pub(super) fn look_at(&mut self, selector: &Selector, versions: Vec<u64>) {
+        if let Some(flow) = self.all.get_mut(selector) {
+            flow.looked_at = Some(versions);
+        }
     }
 
     /// Those that may have changed since the last call, and those that are gone since.
@@ -111,5 +133,18 @@ mod tests {
         assert_eq!(moving(&flows), [1, 2], "flows without a pair are leaving, so they wait for switches");
         assert_eq!(flows.iter_mut_of(|selector, _| selector.port == 1).count(), 1);
         assert_eq!(flows.take_changed(), [selector(1)].into());
+    }
+
+    #[test]
+    fn flow_is_looked_at_again_after_a_change_and_is_not_touched_by_a_look() {
+        let mut flows = Flows::default();
+        flows.get_or_insert_with(selector(1), || SharedFlow::new(RequestId(1), 1));
+        assert!(flows.take_touched() && !flows.take_touched());
+        flows.take_changed();
+        flows.look_at(&selector(1), vec![7]);
+        assert_eq!(flows[&selector(1)].looked_at, Some(vec![7]));
+        assert!(!flows.take_touched() && flows.take_changed().is_empty());
+        assert!(flows.get_mut(&selector(1)).is_some_and(|flow| flow.looked_at.is_none()));
+        assert!(flows.take_touched());
     }
 }

@@ -203,6 +203,10 @@ impl Admission {
         presence: &impl Fn(&Entry) -> Presence,
         is_connected: &impl Fn(u64) -> bool,
     ) {
+        let has_branches = |flow: &SharedFlow| flow.placed.iter().any(|entry| entry.is_branch);
+        if !self.flows.get(&selector).is_some_and(has_branches) {
+            return;
+        }
         let Some(flow) = self.flows.get_mut(&selector) else { return };
         let SharedFlow { placed, leaving, refusing, unreachable, .. } = flow;
         let is_out = |entry: &mut Entry| {

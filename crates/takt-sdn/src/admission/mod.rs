@@ -431,12 +431,14 @@ impl Admission {
     }
 
     /// Goes on with the entries, as far as the switches have them and their meters, and frames of before have drained. Whether other entries are wanted
-    /// now. It is to be called again at the [deadline](Self::deadline).
+    /// now. It is to be called again at the [deadline](Self::deadline). `version` of a switch changes whenever the presence of an entry there may have:
+    /// flows that wait for switches with the versions of before are passed over.
     pub fn advance(
         &mut self,
         now: Instant,
         presence: impl Fn(&Entry) -> Presence,
         is_connected: impl Fn(u64) -> bool,
+        version: impl Fn(u64) -> u64,
     ) -> bool {
         self.reach_branches(&is_connected);
         self.free_gone(now, &presence);
@@ -444,13 +446,25 @@ impl Admission {
         if let Some(selector) = self.next_unprotected() {
             self.search_second_ways(selector);
         }
-        while self.advance_flows(now, &presence, &is_connected) {}
+        while self.advance_flows(now, &presence, &is_connected, &version) {}
         // Their waits begin when no change of a class is under way.
         self.free_gone(now, &presence);
         self.free_shares(now);
         self.free_second_ways(now, &presence);
         self.forget_past(now);
         self.deadline = self.next_deadline(now);
+        // Pairs are ready for no other reason.
+        if self.flows.take_touched() {
+            self.release_ready();
+        }
+        self.free_companions();
+        self.tell_protection();
+        self.flows.settle();
+        std::mem::take(&mut self.is_changed)
+    }
+
+    /// Releases the pairs whose flows are in force.
+    fn release_ready(&mut self) {
         let is_in_force = |selector: &Selector| self.flows.get(selector).is_some_and(|flow| flow.is_in_force);
         // A flow that is no more keeps nothing from matching.
         let is_held_up = |selector: &Selector| self.flows.contains_key(selector) && !is_in_force(selector);
@@ -466,10 +480,6 @@ impl Admission {
                 self.flows.get_mut(selector).into_iter().for_each(|flow| flow.is_served = true);
             }
         }
-        self.free_companions();
-        self.tell_protection();
-        self.flows.settle();
-        std::mem::take(&mut self.is_changed)
     }
 
     /// All flows go on as far as they can. Whether others may go on for that.
@@ -478,6 +488,7 @@ impl Admission {
         now: Instant,
         presence: &impl Fn(&Entry) -> Presence,
         is_connected: &impl Fn(u64) -> bool,
+        version: &impl Fn(u64) -> u64,
     ) -> bool {
         if !self.leave_ways(now, presence, is_connected) {
             return false;
@@ -487,15 +498,25 @@ impl Admission {
         let open: Vec<Selector> = open.map(|(selector, _)| *selector).collect();
         for selector in open {
             self.leave_branches_out(selector, presence, is_connected);
-            is_further |= self.advance_flow(selector, now, presence);
+            is_further |= self.advance_flow(selector, now, presence, version);
         }
         is_further
     }
 
     /// A flow goes on as far as it can. Whether others may go on for that.
-    fn advance_flow(&mut self, selector: Selector, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
+    fn advance_flow(
+        &mut self,
+        selector: Selector,
+        now: Instant,
+        presence: &impl Fn(&Entry) -> Presence,
+        version: &impl Fn(u64) -> u64,
+    ) -> bool {
         let has = |entry: &Entry, wanted| presence(entry) == wanted;
         let Some(flow) = self.flows.get(&selector) else { return false };
+        let versions = || flow.known().map(|entry| version(entry.dpid));
+        if flow.looked_at.as_ref().is_some_and(|known| known.iter().copied().eq(versions())) {
+            return false;
+        }
         let refused = flow.placed.iter().find(|entry| has(entry, Presence::Refused));
         if let Some(dpid) = refused.map(|entry| entry.dpid) {
             if self.go_without_protection(selector, dpid) {
@@ -509,6 +530,11 @@ impl Admission {
                 self.refused.entry(pair).and_modify(|refusal| refusal.is_by_switch = true);
             }
             return true;
+        }
+        if !flow.placed.iter().all(|entry| has(entry, Presence::Same)) {
+            let versions = versions().collect();
+            self.flows.look_at(&selector, versions);
+            return false;
         }
         let is_free = flow.after.iter().all(|other| self.flows.get(other).is_none_or(|flow| flow.is_in_force))
             && (flow.is_served || flow.after_change.is_none());

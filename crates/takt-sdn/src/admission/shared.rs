@@ -74,6 +74,8 @@ pub(super) struct SharedFlow {
     pub(super) protection: Protection,
     /// Why its second ways, which it gives back, are not searched again.
     pub(super) unprotectable: Option<String>,
+    /// The versions of the switches of its entries when these were looked at last and not confirmed. `None` if the flow has changed since.
+    pub(super) looked_at: Option<Vec<u64>>,
 }
 
 impl SharedFlow {
@@ -103,6 +105,7 @@ impl SharedFlow {
             is_served: false,
             protection: Protection::Unasked,
             unprotectable: None,
+            looked_at: None,
         }
     }
 

@@ -350,7 +350,8 @@ impl Controller {
                 switches.get(&entry.dpid).map_or(Presence::Absent, |switch| switch.sync.presence(entry))
             };
             let is_connected = |dpid| switches.get(&dpid).is_some_and(|switch| switch.connection.is_some());
-            let is_changed = admission.advance(now, presence, is_connected) | self.is_restored;
+            let version = |dpid| switches.get(&dpid).map_or(0, |switch| switch.sync.version());
+            let is_changed = admission.advance(now, presence, is_connected, version) | self.is_restored;
             let outcomes = admission.take_outcomes();
             self.retry_at = (self.restoration.is_none() && admission.has_retries()).then_some(now);
             self.admission = Some(admission);

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use takt_openflow::flow::{FlowCommand, FlowMod, FlowRemoved};
 use takt_openflow::flow_match::Match;
@@ -187,11 +188,16 @@ pub struct Sync {
     refused: BTreeSet<Target>,
     /// While this holds, nothing that is in the switch is changed or deleted, and nothing is added that follows from the topology.
     pub is_held: bool,
+    version: u64,
 }
+
+/// The last version of any switch: a switch that is gone and comes again has another one than before.
+static LAST_VERSION: AtomicU64 = AtomicU64::new(0);
 
 impl Sync {
     /// The switch has these tables.
     pub fn read(&mut self, actual: Tables) {
+        self.change_version();
         self.actual = actual;
         self.under_way.clear();
         self.dirty.extend(self.wanted.targets());
@@ -326,13 +332,24 @@ impl Sync {
         }
     }
 
+    /// Changes whenever [`presence`](Self::presence) of an entry may have.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn change_version(&mut self) {
+        self.version = LAST_VERSION.fetch_add(1, Ordering::Relaxed) + 1;
+    }
+
     fn touch(&mut self, target: Target) {
+        self.change_version();
         self.refused.remove(&target);
         self.dirty.insert(target);
     }
 
     /// The switch removed a rule by itself. Whether it was wanted; then it comes back unless it is dropped.
     pub fn removed(&mut self, key: &FlowKey) -> Option<FlowMod> {
+        self.change_version();
         self.actual.flows.remove(key);
         let wanted = self.wanted.flows.get(key)?.clone();
         self.dirty.insert(Target::Flow(key.clone()));
@@ -341,6 +358,7 @@ impl Sync {
 
     /// The switch refused this.
     pub fn refuse(&mut self, target: Target) {
+        self.change_version();
         self.dirty.remove(&target);
         self.refused.insert(target);
     }
@@ -386,6 +404,7 @@ impl Sync {
         if ordered.is_empty() {
             return None;
         }
+        self.change_version();
         ordered.sort_by_key(|(order, ..)| *order);
         let mut change = Change::default();
         for (_, message, target) in ordered {
@@ -463,6 +482,7 @@ impl Sync {
 
     /// The switch has executed a change.
     pub fn applied(&mut self, change: Change) {
+        self.change_version();
         for target in &change.targets {
             self.under_way.remove(target);
             self.actual.copy(&change.after, target);

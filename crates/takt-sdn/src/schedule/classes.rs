@@ -20,6 +20,13 @@ pub(super) struct Placed {
     pub(super) moved: Vec<Moved>,
 }
 
+impl Placed {
+    /// No other flow moved.
+    pub(super) fn alone(ids: Vec<FlowId>) -> Self {
+        Self { ids, moved: Vec::new() }
+    }
+}
+
 /// The flows of an entry that changed their classes: their names before and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Moved {
@@ -90,21 +97,26 @@ fn in_classes(flows: &[Flow], class: impl Fn(&Hop) -> usize) -> Vec<Flow> {
     flows
 }
 
-/// Admits flows that go by the same hops, in their classes or more urgent ones; others move up for them only if `peers` are given. `Err`
-/// changes nothing.
-pub(super) fn place(
-    network: &mut Admission,
-    mut flows: Vec<Flow>,
-    peers: Option<Peers<'_>>,
-    trials: &mut Trials,
-) -> Result<Placed, NotPlaced> {
+/// Flows that are not placed as long as no other flow moves for them.
+#[derive(Debug)]
+pub(super) struct Stuck {
+    /// In the classes that were tried last.
+    flows: Vec<Flow>,
+    pub(super) why: NotPlaced,
+    /// Whether the classes between the lowest and the most urgent one were not tried.
+    has_untried: bool,
+}
+
+/// Admits flows that go by the same hops, in their classes or more urgent ones. `Err` changes nothing.
+pub(super) fn place(network: &mut Admission, mut flows: Vec<Flow>, trials: &mut Trials) -> Result<Vec<FlowId>, Stuck> {
+    let stuck = |flows, why, has_untried| Err(Stuck { flows, why, has_untried });
     let refused = match trials.admit(network, &flows) {
-        Some(Ok(ids)) => return Ok(Placed { ids, moved: Vec::new() }),
+        Some(Ok(ids)) => return Ok(ids),
         Some(Err(refused)) => refused,
-        None => return Err(NotPlaced::Other(Refused::TooFar)),
+        None => return stuck(flows, NotPlaced::Other(Refused::TooFar), false),
     };
     if trials.are_spent() {
-        return Err(NotPlaced::Other(refused));
+        return stuck(flows, NotPlaced::Other(refused), false);
     }
     trials.0 -= 1;
     // In the most urgent class: at the port that has no room, or everywhere if they are late.
@@ -113,36 +125,60 @@ pub(super) fn place(
     match (network.what_if_all(&urgent), &refused) {
         // What is late in the most urgent classes is late in all.
         (Err(late @ Refused::Late { flow, .. }), Refused::Late { .. }) if network.flow(flow).is_none() => {
-            return Err(NotPlaced::Other(late));
+            return stuck(flows, NotPlaced::Other(late), false);
         }
         // A port that is too full for these and the most urgent class has no room in between, as it is.
-        (Err(Refused::Queue { hop, .. }), Refused::Queue { hop: before, .. })
-            if hop.port == before.port && peers.is_none() =>
-        {
-            return Err(NotPlaced::Full { port: hop.port, refused });
+        (Err(Refused::Queue { hop, .. }), Refused::Queue { hop: before, .. }) if hop.port == before.port => {
+            return stuck(flows, NotPlaced::Full { port: hop.port, refused }, true);
         }
-        (Err(Refused::Nonsense(what)), _) => return Err(NotPlaced::Other(Refused::Nonsense(what))),
+        (Err(Refused::Nonsense(what)), _) => return stuck(flows, NotPlaced::Other(Refused::Nonsense(what)), false),
         _ => {}
     }
+    match raise(network, &mut flows, Some(refused), trials) {
+        Ok(ids) => Ok(ids),
+        Err(why) => stuck(flows, why, false),
+    }
+}
+
+/// Goes on with flows that are not placed: flows that they would make late move up for them. `Err` changes nothing.
+pub(super) fn place_with(
+    network: &mut Admission,
+    stuck: Stuck,
+    peers: Peers<'_>,
+    trials: &mut Trials,
+) -> Result<Placed, NotPlaced> {
+    let Stuck { mut flows, mut why, has_untried } = stuck;
     network.attempt(|network| {
-        let (mut victims, mut known) = (Vec::new(), Some(refused));
+        if has_untried {
+            match raise(network, &mut flows, Some(why.into_refused()), trials) {
+                Ok(ids) => return Ok(Placed::alone(ids)),
+                Err(not_placed) => why = not_placed,
+            }
+        }
+        let mut victims = Vec::new();
         let ids = loop {
-            let not_placed = match raise(network, &mut flows, known.take(), trials) {
-                Ok(ids) => break ids,
-                Err(not_placed) => not_placed,
-            };
-            let victim = victim(network, &not_placed).filter(|_| victims.len() < VICTIMS_MAX);
-            let Some((victim, peers)) = victim.zip(peers) else { return Err(not_placed) };
+            let victim = victim(network, &why).filter(|_| victims.len() < VICTIMS_MAX);
+            let Some((victim, late_at)) = victim else { return Err(why) };
             let before = peers(victim);
             if before.is_empty() {
-                return Err(not_placed);
+                return Err(why);
             }
-            let flows = network.remove_all(&before);
-            victims.push((before, flows));
+            victims.push((before.clone(), network.remove_all(&before), late_at));
+            match raise(network, &mut flows, None, trials) {
+                Ok(ids) => break ids,
+                Err(not_placed) => why = not_placed,
+            }
         };
+        let is_single = victims.len() == 1;
         let mut moved = Vec::new();
-        for (before, mut raised) in victims {
-            let flows = raised.clone();
+        for (before, flows, late_at) in victims {
+            let mut raised = flows.clone();
+            // A single one was late in its classes with all that is admitted now.
+            if is_single {
+                let hops = raised.first().map_or(&[][..], |flow| &flow.hops);
+                let at = nearest(network, hops, late_at).ok_or_else(|| NotPlaced::Other(why.clone().into_refused()))?;
+                raised.iter_mut().for_each(|flow| flow.hops[at].class -= 1);
+            }
             let after = raise(network, &mut raised, None, trials);
             let after = after.map_err(|not_placed| NotPlaced::Other(not_placed.into_refused()))?;
             moved.push(Moved { flows, before, after });
@@ -151,10 +187,10 @@ pub(super) fn place(
     })
 }
 
-/// The admitted flow that a new one would make late.
-fn victim(network: &Admission, not_placed: &NotPlaced) -> Option<FlowId> {
-    let NotPlaced::Other(Refused::Late { flow, .. }) = not_placed else { return None };
-    network.flow(*flow).map(|_| *flow)
+/// The admitted flow that a new one would make late, and the hop where it spends most of its bound.
+fn victim(network: &Admission, not_placed: &NotPlaced) -> Option<(FlowId, Hop)> {
+    let NotPlaced::Other(Refused::Late { flow, hop, .. }) = not_placed else { return None };
+    network.flow(*flow).map(|_| (*flow, *hop))
 }
 
 /// Admits flows in their classes or more urgent ones; leaves them in the last ones that were tried. `known` is the refusal in their classes, if
@@ -199,6 +235,11 @@ fn hop_to_raise(network: &Admission, hops: &[Hop], refused: &Refused) -> Option<
         Refused::Queue { hop, fault: QueueFault::Overflow { .. } | QueueFault::Unbounded(_) } => hop,
         _ => return None,
     };
+    nearest(network, hops, wanted)
+}
+
+/// The wanted hop, if it has a more urgent class, or else the one that has moved least.
+fn nearest(network: &Admission, hops: &[Hop], wanted: Hop) -> Option<usize> {
     let ports = network.ports();
     let room = |hop: &Hop| ports[hop.port].classes.len() - 1 - hop.class;
     let named = hops.iter().position(|hop| *hop == wanted && hop.class > 0);
@@ -248,13 +289,13 @@ mod tests {
         let mut place = |hops: &[(usize, usize)]| {
             let mut trials = Trials::new(TRIALS_MAX);
             let placed = network
-                .attempt(|network| Err::<(), _>(place(network, vec![flow(1_000_000_000, 2, hops)], None, &mut trials)));
+                .attempt(|network| Err::<(), _>(place(network, vec![flow(1_000_000_000, 2, hops)], &mut trials)));
             (placed.expect_err("nothing stays"), TRIALS_MAX - trials.left())
         };
         let (first, _) = place(&[(0, 1)]);
         assert!(first.is_ok(), "it moves up: {first:?}");
         let (both, trials) = place(&[(0, 1), (1, 1)]);
-        assert!(matches!(both, Err(NotPlaced::Full { port: 1, .. })), "{both:?}");
+        assert!(matches!(&both, Err(Stuck { why: NotPlaced::Full { port: 1, .. }, .. })), "{both:?}");
         assert_eq!(trials, 4, "the first port, its upper class, and both classes of the second one");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use takt_calculus::network::{Admission, Flow, FlowId, Refused as Fault};
 
-use super::classes::{self, Moved, NotPlaced, Placed, Trials};
+use super::classes::{self, Moved, NotPlaced, Placed, Stuck, Trials};
 use super::decision::{Hop, Reason, Refused, Route};
 use super::full::FullPorts;
 use super::rooms::{self, Rooms};
@@ -101,9 +101,11 @@ fn place_one(
     let name = bundle.name();
     // The refusal that is returned: that of the least loaded way.
     let mut first = None;
-    // Others move for it on that way only, and if no way is free.
-    let tries = ways.iter().map(|way| (way, false)).chain(ways.first().map(|way| (way, true)));
-    for ((tree, flows), moves) in tries {
+    // What the least loaded way came to. Others move for it on that way only, and if no way is free.
+    let mut stuck: Option<Stuck> = None;
+    let again = ways.first().map(|way| (ways.len(), way));
+    for (n, (tree, flows)) in ways.iter().enumerate().chain(again) {
+        let moves = if n == ways.len() { stuck.take() } else { None };
         if desk.trials.are_spent() {
             first.get_or_insert(Reason::TooFar);
             break;
@@ -119,7 +121,14 @@ fn place_one(
         }
         let Desk { shared, fresh, trials, .. } = &mut *desk;
         let peers = |flow: FlowId| peers(*shared, fresh, flow);
-        let placed = classes::place(network, flows.clone(), moves.then_some(&peers), trials);
+        let placed = match moves {
+            Some(moves) => classes::place_with(network, moves, &peers, trials),
+            None => classes::place(network, flows.clone(), trials).map(Placed::alone).map_err(|refused| {
+                let why = refused.why.clone();
+                stuck = stuck.take().or((n == 0).then_some(refused));
+                why
+            }),
+        };
         let refused = match placed {
             Ok(placed) => {
                 desk.note(&placed);
@@ -177,19 +186,17 @@ fn extend(
     }
     let (shared, fresh) = (desk.shared, desk.fresh.clone());
     let peers = |flow: FlowId| peers(shared, &fresh, flow);
-    let peers: classes::Peers<'_> = &peers;
-    for peers in [None, Some(peers)] {
-        let placed = network.attempt(|network| {
-            network.remove_all(&before.ids);
-            classes::place(network, flows.clone(), peers, &mut desk.trials)
-        });
-        if let Ok(placed) = placed {
-            desk.note(&placed);
-            let Placed { ids, moved } = placed;
-            return Ok((PlacedBundle { ids, streams: bundle.streams, ..before }, moved));
-        }
-    }
-    Err(Refused { flow: name, reason: refused })
+    let placed = network.attempt(|network| {
+        network.remove_all(&before.ids);
+        classes::place(network, flows, &mut desk.trials)
+            .map(Placed::alone)
+            .or_else(|stuck| classes::place_with(network, stuck, &peers, &mut desk.trials))
+    });
+    // The first refusal says more.
+    let Ok(placed) = placed else { return Err(Refused { flow: name, reason: refused }) };
+    desk.note(&placed);
+    let Placed { ids, moved } = placed;
+    Ok((PlacedBundle { ids, streams: bundle.streams, ..before }, moved))
 }
 
 pub(super) fn reason(network: &Admission, ports: &[Egress], own: &str, refused: Fault) -> Reason {

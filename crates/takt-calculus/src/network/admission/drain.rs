@@ -46,17 +46,16 @@ impl Admission {
     /// The queue or the flow that is not proven with larger budgets.
     pub fn raise_budgets(&mut self, least: &[(Hop, u64)]) -> Result<(), Refused> {
         let mut draft = Draft::default();
-        for (hop, budget_ns) in least {
-            let is_raised =
-                self.queue(*hop).is_some_and(|claim| !claim.intervals.is_empty() && claim.delay_ns < *budget_ns);
-            if is_raised {
-                draft.budgets.insert(*hop, *budget_ns);
-                draft.mark(*hop);
-            }
-        }
-        let raised: Vec<Hop> = draft.budgets.keys().copied().collect();
-        raised.into_iter().try_for_each(|hop| self.route_behind(hop, &[], &mut draft))?;
-        self.bound_marked(&[], &mut draft)?;
+        let is_raised = |hop: Hop, budget_ns| {
+            self.queue(hop).is_some_and(|claim| !claim.intervals.is_empty() && claim.delay_ns < budget_ns)
+        };
+        let raised: Vec<(Hop, u64)> =
+            least.iter().copied().filter(|(hop, budget_ns)| is_raised(*hop, *budget_ns)).collect();
+        raised.iter().for_each(|(hop, _)| draft.mark(*hop));
+        raised
+            .iter()
+            .try_for_each(|(hop, budget_ns)| self.change_budget(*hop, (*budget_ns, false), &[], &mut draft))?;
+        self.bound_marked(&[], &mut draft, true)?;
         self.apply(draft);
         Ok(())
     }

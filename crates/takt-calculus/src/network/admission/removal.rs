@@ -51,7 +51,8 @@ impl Admission {
         let mut draft = Draft::default();
         for id in ids {
             for hop in &self.flows[id.0].as_ref()?.hops {
-                draft.loads.entry(hop.port).or_insert_with(|| self.loads[hop.port].clone()).remove(id.0);
+                let loads = &self.loads[hop.port];
+                draft.port_mut(hop.port).change_loads(loads, |all| _ = all.remove(id.0));
                 draft.mark(*hop);
             }
         }
@@ -69,7 +70,7 @@ impl Admission {
                 if !claim.intervals.is_empty() {
                     claim.delay_ns = queue.delay_ns;
                 }
-                draft.claims.insert(Hop { port, class }, claim);
+                draft.set_claim(Hop { port, class }, claim);
             }
         }
         Some(draft)

@@ -1,5 +1,6 @@
 //! Switches whose tables follow admission operation by operation.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -99,6 +100,10 @@ pub struct World {
     is_up: Vec<bool>,
     executed: BTreeMap<u64, Tables>,
     confirmed: BTreeMap<u64, Tables>,
+    /// How often each switch has executed or confirmed something.
+    versions: BTreeMap<u64, u64>,
+    /// Versions of switches that are never the same again.
+    looks: Cell<u64>,
     applications: BTreeMap<Pair, Application>,
     released: BTreeSet<Pair>,
     /// With which the writer begins to send by multicast.
@@ -163,6 +168,8 @@ impl World {
             cables,
             executed: tables.clone(),
             confirmed: tables,
+            versions: BTreeMap::new(),
+            looks: Cell::new(0),
             applications: BTreeMap::new(),
             released: BTreeSet::new(),
             joined: BTreeSet::new(),
@@ -382,6 +389,7 @@ impl World {
                     let dpid = open[random.below(open.len())];
                     let executed = self.executed[&dpid].clone();
                     self.confirmed.insert(dpid, executed);
+                    *self.versions.entry(dpid).or_default() += 1;
                     continue;
                 }
             }
@@ -423,7 +431,12 @@ impl World {
         let count = self.admission.scheduler().requests().count();
         loop {
             self.tell(order);
-            let Self { admission, executed, confirmed, told, .. } = self;
+            let Self { admission, executed, confirmed, versions, looks, told, .. } = self;
+            // Whatever is wanted counts as confirmed at once.
+            let version = |dpid: u64| match order.is_confirmed() {
+                true => versions.get(&dpid).copied().unwrap_or_default(),
+                false => looks.replace(looks.get() + 1),
+            };
             let wanted: BTreeMap<u64, Tables> = executed.keys().map(|dpid| (*dpid, wanted(admission, *dpid))).collect();
             let tables = if order.is_confirmed() { &*confirmed } else { &wanted };
             let is_changed = admission.advance(
@@ -450,6 +463,7 @@ impl World {
                     }
                 },
                 |_| true,
+                version,
             );
             for outcome in admission.take_outcomes() {
                 match outcome {
@@ -513,6 +527,7 @@ impl World {
         let chosen = if first.is_empty() { operations } else { first };
         let (dpid, operation) = chosen[random.below(chosen.len())];
         let wants = wanted(&self.admission, dpid);
+        *self.versions.entry(dpid).or_default() += 1;
         let has = self.executed.get_mut(&dpid).expect("it is there");
         match operation {
             Operation::Meter(id) => match wants.meters.get(&id) {

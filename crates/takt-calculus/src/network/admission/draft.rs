@@ -1,0 +1,185 @@
+//! What a decision would change, by port.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::cell::OnceCell;
+
+use super::{FlowId, Hop};
+use crate::network::load::{Load, Loads};
+use crate::network::{CLASSES_MAX, QueueClaim};
+
+/// What a decision would change.
+#[derive(Debug, Default)]
+pub(super) struct Draft {
+    ports: BTreeMap<usize, Box<PortDraft>>,
+    /// Ports that are to be bounded, with the most urgent class whose flows changed there.
+    pub(super) todo: BTreeMap<usize, usize>,
+    /// Queues whose budgets are still to fall.
+    falls: usize,
+    /// Flows that may exceed their limits by the sum of budgets, or did so before.
+    pub(super) over: BTreeSet<FlowId>,
+    /// Those of them that were not looked at since they were found.
+    pub(super) fresh: Vec<FlowId>,
+    /// The flows whose bounds were looked at, and whether they keep their limits by separated-flow analysis only.
+    pub(super) by_separated: BTreeMap<FlowId, bool>,
+}
+
+/// What a decision would change at a port. Mostly it is a few loads of a port that need not be bounded: all loads are copied when they are looked at.
+#[derive(Debug, Default)]
+pub(super) struct PortDraft {
+    /// All loads, once they are needed.
+    all: OnceCell<Loads>,
+    /// Until then those that change, by their places.
+    changed: Vec<(usize, Load)>,
+    /// Budgets that change.
+    budgets: [Option<u64>; CLASSES_MAX],
+    /// Claims that are bounded again.
+    claims: [Option<QueueClaim>; CLASSES_MAX],
+    /// The longest window that each claim looks at, if it was asked for.
+    windows: Option<[u64; CLASSES_MAX]>,
+    /// Whether the budget is to fall to what is needed, once.
+    falls: [bool; CLASSES_MAX],
+}
+
+/// The longest window that a claim looks at.
+fn window_ns(claim: &QueueClaim) -> u64 {
+    claim.intervals.last().map_or(0, |last| last.start_ns.max(claim.busy_ns))
+}
+
+impl PortDraft {
+    fn has_loads(&self) -> bool {
+        self.all.get().is_some() || !self.changed.is_empty()
+    }
+
+    /// All loads, given those of before.
+    pub(super) fn loads<'a>(&'a self, before: &'a Loads) -> &'a Loads {
+        if !self.has_loads() {
+            return before;
+        }
+        self.all.get_or_init(|| self.copied(before))
+    }
+
+    fn copied(&self, before: &Loads) -> Loads {
+        let mut all = before.clone();
+        self.changed.iter().for_each(|(at, load)| all.set_at(Ok(*at), *load));
+        all
+    }
+
+    /// Changes all loads, given those of before.
+    pub(super) fn change_loads(&mut self, before: &Loads, change: impl FnOnce(&mut Loads)) {
+        let mut all = self.all.take().unwrap_or_else(|| self.copied(before));
+        change(&mut all);
+        self.changed.clear();
+        self.all = OnceCell::from(all);
+    }
+
+    /// The place of a flow that comes by an input, and its load there.
+    pub(super) fn find(
+        &self,
+        before: &Loads,
+        input: Option<usize>,
+        flow: usize,
+    ) -> (Result<usize, usize>, Option<Load>) {
+        let loads = self.all.get().unwrap_or(before);
+        let place = loads.place(input, flow);
+        let Ok(at) = place else { return (place, None) };
+        // A copy of all has those that change, too.
+        let changed = self.changed.binary_search_by_key(&at, |(at, _)| *at);
+        (place, Some(changed.map_or(loads.as_slice()[at], |n| self.changed[n].1)))
+    }
+
+    /// Puts a load at its place.
+    pub(super) fn set_load(&mut self, before: &Loads, place: Result<usize, usize>, load: Load) {
+        match (place, self.all.get()) {
+            (Ok(at), None) => match self.changed.binary_search_by_key(&at, |(at, _)| *at) {
+                Ok(n) => self.changed[n].1 = load,
+                Err(n) => self.changed.insert(n, (at, load)),
+            },
+            _ => self.change_loads(before, |all| all.set_at(place, load)),
+        }
+    }
+
+    /// The longest window that the claims of this class and those below it look at, given the claims of before.
+    pub(super) fn longest_busy_ns(&mut self, class: usize, before: &[QueueClaim]) -> u64 {
+        let windows = self.windows.get_or_insert_with(|| {
+            let mut windows = [0; CLASSES_MAX];
+            before.iter().zip(&mut windows).for_each(|(claim, own)| *own = window_ns(claim));
+            let drafted = self.claims.iter().zip(&mut windows);
+            drafted.for_each(|(claim, own)| *own = claim.as_ref().map_or(*own, window_ns));
+            windows
+        });
+        windows[class..].iter().copied().max().unwrap_or_default()
+    }
+
+    /// All loads if some change, and the claims that are bounded again with their classes.
+    pub(super) fn into_parts(mut self, before: &Loads) -> (Option<Loads>, Vec<(usize, QueueClaim)>) {
+        let loads = self.has_loads().then(|| self.all.take().unwrap_or_else(|| self.copied(before)));
+        let claims = self.claims.into_iter().enumerate();
+        (loads, claims.filter_map(|(class, claim)| Some((class, claim?))).collect())
+    }
+}
+
+impl Draft {
+    pub(super) fn port(&self, port: usize) -> Option<&PortDraft> {
+        self.ports.get(&port).map(|port| &**port)
+    }
+
+    pub(super) fn port_mut(&mut self, port: usize) -> &mut PortDraft {
+        self.ports.entry(port).or_default()
+    }
+
+    pub(super) fn into_ports(self) -> (impl Iterator<Item = (usize, PortDraft)>, BTreeMap<FlowId, bool>) {
+        (self.ports.into_iter().map(|(at, port)| (at, *port)), self.by_separated)
+    }
+
+    pub(super) fn mark(&mut self, hop: Hop) {
+        let first = self.todo.entry(hop.port).or_insert(hop.class);
+        *first = hop.class.min(*first);
+    }
+
+    /// The budget of a queue, if it changes.
+    pub(super) fn budget(&self, hop: Hop) -> Option<u64> {
+        self.port(hop.port)?.budgets[hop.class]
+    }
+
+    pub(super) fn set_budget(&mut self, hop: Hop, budget_ns: u64) {
+        self.port_mut(hop.port).budgets[hop.class] = Some(budget_ns);
+    }
+
+    pub(super) fn set_claim(&mut self, hop: Hop, claim: QueueClaim) {
+        let port = self.port_mut(hop.port);
+        port.windows.iter_mut().for_each(|windows| windows[hop.class] = window_ns(&claim));
+        port.claims[hop.class] = Some(claim);
+    }
+
+    /// The budget of a queue is to fall.
+    pub(super) fn let_fall(&mut self, hop: Hop) {
+        let was_to_fall = core::mem::replace(&mut self.port_mut(hop.port).falls[hop.class], true);
+        self.falls += usize::from(!was_to_fall);
+    }
+
+    /// Whether the budget of a queue is to fall; it is not any more.
+    pub(super) fn take_fall(&mut self, hop: Hop) -> bool {
+        let falls = self.falls > 0 && core::mem::take(&mut self.port_mut(hop.port).falls[hop.class]);
+        self.falls -= usize::from(falls);
+        falls
+    }
+
+    /// Whether budgets are still to fall. If not, budgets and arrivals only grow.
+    pub(super) fn has_falls(&self) -> bool {
+        self.falls > 0
+    }
+
+    /// A flow may exceed its limit by the sum of budgets, or did so before.
+    pub(super) fn suspect(&mut self, id: FlowId) {
+        if self.over.insert(id) {
+            self.fresh.push(id);
+        }
+    }
+
+    /// Whether the loads of a port change.
+    pub(super) fn has_loads(&self, port: usize) -> bool {
+        self.port(port).is_some_and(PortDraft::has_loads)
+    }
+}
