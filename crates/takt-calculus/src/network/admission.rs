@@ -3,8 +3,7 @@
 //! Every queue keeps a budget that is at least its bound. A flow is admitted if the queues on its way keep theirs, or may raise them: a
 //! budget is raised by a quarter more than is needed, so that the next flows fit without raising it, and only as far as every flow through
 //! the queue keeps its limit. If a flow would be late, the budgets on its way fall to what is needed, once. A changed budget changes the
-//! jitter of the flows that leave the queue; the ports after it are bounded again. A decision stops as soon as a flow is late and no budget is still to
-//! fall, since bounds only grow from then on. A decision touches the ports on the flow's way and those
+//! jitter of the flows that leave the queue; the ports after it are bounded again. A decision touches the ports on the flow's way and those
 //! that changed budgets lead to, [`PORTS_MAX`] at most; a flow that would need more is refused. Several flows may be admitted in one
 //! decision: then each port is bounded once for all of them.
 //!
@@ -13,8 +12,6 @@
 mod draft;
 mod drain;
 mod removal;
-#[cfg(test)]
-mod tests;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -49,7 +46,7 @@ pub enum Refused {
     Late {
         /// The flow that would be late: the new one, or an admitted one.
         flow: FlowId,
-        /// Its bound with the new one, at least: the analysis stops here.
+        /// Its bound with the new one.
         bound_ns: u64,
         /// What it may take.
         limit_ns: u64,
@@ -337,29 +334,28 @@ impl Admission {
 
     fn draft(&self, new: New<'_>) -> Result<Draft, Refused> {
         new.iter().try_for_each(|(_, flow)| flow.check(&self.ports)).map_err(Refused::Nonsense)?;
-        let mut draft = self.bound_all(new, &[], true);
+        let mut draft = self.bound_all(new, &[]);
         if let (Err(Refused::Late { flow: late, .. }), false) = (&draft, self.is_held) {
             let tighten = self.known(*late, new).map_or(&[][..], |flow| &flow.hops);
-            draft = self.bound_all(new, tighten, true);
+            draft = self.bound_all(new, tighten);
         }
         draft
     }
 
-    /// The network with new flows. The budgets of some queues fall to what is needed. If it `stops_early`, it refuses as soon as a flow is late,
-    /// and not only when all ports are bounded.
-    fn bound_all(&self, new: New<'_>, tighten: &[Hop], stops_early: bool) -> Result<Draft, Refused> {
+    /// The network with new flows. The budgets of some queues fall to what is needed.
+    fn bound_all(&self, new: New<'_>, tighten: &[Hop]) -> Result<Draft, Refused> {
         let mut draft = Draft::default();
         for hop in tighten {
             draft.let_fall(*hop);
             draft.mark(*hop);
         }
         new.iter().try_for_each(|(id, flow)| self.route(*id, flow, None, &mut draft))?;
-        self.bound_marked(new, &mut draft, stops_early)?;
+        self.bound_marked(new, &mut draft)?;
         Ok(draft)
     }
 
     /// Bounds the ports that are to be bounded, and those that changed budgets lead to.
-    fn bound_marked(&self, new: New<'_>, draft: &mut Draft, stops_early: bool) -> Result<(), Refused> {
+    fn bound_marked(&self, new: New<'_>, draft: &mut Draft) -> Result<(), Refused> {
         let mut done = 0;
         let mut own = self.busiest_last(new);
         while let Some((port, first)) = next_port(&mut own, &mut draft.todo) {
@@ -368,11 +364,6 @@ impl Admission {
                 return Err(Refused::TooFar);
             }
             self.bound_port(port, first, new, draft)?;
-            // From then on bounds only grow.
-            if stops_early && !draft.has_falls() {
-                let fresh = core::mem::take(&mut draft.fresh);
-                fresh.into_iter().try_for_each(|id| self.check_limit(id, new, draft).map(drop))?;
-            }
         }
         self.check_limits(new, draft)
     }
@@ -450,7 +441,7 @@ impl Admission {
             let id = FlowId(load.flow);
             let Some(flow) = self.known(id, new) else { continue };
             if self.by_separated.contains(&id) || !within && self.total(flow, draft) > flow.limit_ns {
-                draft.suspect(id);
+                draft.over.insert(id);
             }
             self.route(id, flow, Some(load), draft)?;
         }

@@ -158,27 +158,21 @@ pub(super) fn place_with(
         let mut victims = Vec::new();
         let ids = loop {
             let victim = victim(network, &why).filter(|_| victims.len() < VICTIMS_MAX);
-            let Some((victim, late_at)) = victim else { return Err(why) };
+            let Some(victim) = victim else { return Err(why) };
             let before = peers(victim);
             if before.is_empty() {
                 return Err(why);
             }
-            victims.push((before.clone(), network.remove_all(&before), late_at));
+            let removed = network.remove_all(&before);
+            victims.push((before, removed));
             match raise(network, &mut flows, None, trials) {
                 Ok(ids) => break ids,
                 Err(not_placed) => why = not_placed,
             }
         };
-        let is_single = victims.len() == 1;
         let mut moved = Vec::new();
-        for (before, flows, late_at) in victims {
-            let mut raised = flows.clone();
-            // A single one was late in its classes with all that is admitted now.
-            if is_single {
-                let hops = raised.first().map_or(&[][..], |flow| &flow.hops);
-                let at = nearest(network, hops, late_at).ok_or_else(|| NotPlaced::Other(why.clone().into_refused()))?;
-                raised.iter_mut().for_each(|flow| flow.hops[at].class -= 1);
-            }
+        for (before, mut raised) in victims {
+            let flows = raised.clone();
             let after = raise(network, &mut raised, None, trials);
             let after = after.map_err(|not_placed| NotPlaced::Other(not_placed.into_refused()))?;
             moved.push(Moved { flows, before, after });
@@ -187,10 +181,10 @@ pub(super) fn place_with(
     })
 }
 
-/// The admitted flow that a new one would make late, and the hop where it spends most of its bound.
-fn victim(network: &Admission, not_placed: &NotPlaced) -> Option<(FlowId, Hop)> {
-    let NotPlaced::Other(Refused::Late { flow, hop, .. }) = not_placed else { return None };
-    network.flow(*flow).map(|_| (*flow, *hop))
+/// The admitted flow that a new one would make late.
+fn victim(network: &Admission, not_placed: &NotPlaced) -> Option<FlowId> {
+    let NotPlaced::Other(Refused::Late { flow, .. }) = not_placed else { return None };
+    network.flow(*flow).map(|_| *flow)
 }
 
 /// Admits flows in their classes or more urgent ones; leaves them in the last ones that were tried. `known` is the refusal in their classes, if
@@ -235,11 +229,6 @@ fn hop_to_raise(network: &Admission, hops: &[Hop], refused: &Refused) -> Option<
         Refused::Queue { hop, fault: QueueFault::Overflow { .. } | QueueFault::Unbounded(_) } => hop,
         _ => return None,
     };
-    nearest(network, hops, wanted)
-}
-
-/// The wanted hop, if it has a more urgent class, or else the one that has moved least.
-fn nearest(network: &Admission, hops: &[Hop], wanted: Hop) -> Option<usize> {
     let ports = network.ports();
     let room = |hop: &Hop| ports[hop.port].classes.len() - 1 - hop.class;
     let named = hops.iter().position(|hop| *hop == wanted && hop.class > 0);

@@ -15,12 +15,8 @@ pub(super) struct Draft {
     ports: BTreeMap<usize, Box<PortDraft>>,
     /// Ports that are to be bounded, with the most urgent class whose flows changed there.
     pub(super) todo: BTreeMap<usize, usize>,
-    /// Queues whose budgets are still to fall.
-    falls: usize,
     /// Flows that may exceed their limits by the sum of budgets, or did so before.
     pub(super) over: BTreeSet<FlowId>,
-    /// Those of them that were not looked at since they were found.
-    pub(super) fresh: Vec<FlowId>,
     /// The flows whose bounds were looked at, and whether they keep their limits by separated-flow analysis only.
     pub(super) by_separated: BTreeMap<FlowId, bool>,
 }
@@ -155,27 +151,12 @@ impl Draft {
 
     /// The budget of a queue is to fall.
     pub(super) fn let_fall(&mut self, hop: Hop) {
-        let was_to_fall = core::mem::replace(&mut self.port_mut(hop.port).falls[hop.class], true);
-        self.falls += usize::from(!was_to_fall);
+        self.port_mut(hop.port).falls[hop.class] = true;
     }
 
     /// Whether the budget of a queue is to fall; it is not any more.
     pub(super) fn take_fall(&mut self, hop: Hop) -> bool {
-        let falls = self.falls > 0 && core::mem::take(&mut self.port_mut(hop.port).falls[hop.class]);
-        self.falls -= usize::from(falls);
-        falls
-    }
-
-    /// Whether budgets are still to fall. If not, budgets and arrivals only grow.
-    pub(super) fn has_falls(&self) -> bool {
-        self.falls > 0
-    }
-
-    /// A flow may exceed its limit by the sum of budgets, or did so before.
-    pub(super) fn suspect(&mut self, id: FlowId) {
-        if self.over.insert(id) {
-            self.fresh.push(id);
-        }
+        core::mem::take(&mut self.port_mut(hop.port).falls[hop.class])
     }
 
     /// Whether the loads of a port change.

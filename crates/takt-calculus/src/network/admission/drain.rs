@@ -55,7 +55,7 @@ impl Admission {
         raised
             .iter()
             .try_for_each(|(hop, budget_ns)| self.change_budget(*hop, (*budget_ns, false), &[], &mut draft))?;
-        self.bound_marked(&[], &mut draft, true)?;
+        self.bound_marked(&[], &mut draft)?;
         self.apply(draft);
         Ok(())
     }
