@@ -11,7 +11,7 @@ use takt_calculus::network::{Admission, Flow, FlowId, Hop, QueueFault, Refused};
 /// Admitted flows that may change their classes for a new one.
 pub const VICTIMS_MAX: usize = 3;
 /// Placements of flows, in given classes on a given way, that a decision tries for each of its entries.
-pub const TRIALS_MAX: usize = 48;
+pub const TRIALS_MAX: usize = 12;
 
 /// Flows that were placed, and those that changed their classes for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
