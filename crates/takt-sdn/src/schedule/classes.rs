@@ -4,14 +4,17 @@
 //! everywhere. As long as one would be late, they move up by one class at the hop where it spends most of its bound. If an admitted flow would be late then, that one is placed again behind the new one, with the
 //! flows of its entry, and moves up in turn; [`VICTIMS_MAX`] of them at most. A queue that would overflow moves no other flow: what is above it adds to its backlog, too.
 //!
-//! A decision makes [`TRIALS_MAX`] trials for each entry at most: so a full network refuses in bounded time, and may refuse what a longer search would place.
+//! A decision makes [`TRIALS_MAX`] trials for each entry at most, of which [`FURTHER_TRIALS_MAX`] are for other ways than the least loaded one and while
+//! admitted flows move: so a full network refuses in bounded time, and may refuse what a longer search would place.
 
 use takt_calculus::network::{Admission, Flow, FlowId, Hop, QueueFault, Refused};
 
 /// Admitted flows that may change their classes for a new one.
 pub const VICTIMS_MAX: usize = 3;
 /// Placements of flows, in given classes on a given way, that a decision tries for each of its entries.
-pub const TRIALS_MAX: usize = 12;
+pub const TRIALS_MAX: usize = 48;
+/// Those of them for other ways than the least loaded one, and while admitted flows move.
+pub const FURTHER_TRIALS_MAX: usize = 8;
 
 /// Flows that were placed, and those that changed their classes for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,31 +62,49 @@ impl NotPlaced {
 pub(super) type Peers<'a> = &'a dyn Fn(FlowId) -> Vec<FlowId>;
 
 /// The trials that are left to a decision.
-#[derive(Debug)]
-pub(super) struct Trials(usize);
+#[derive(Debug, Default)]
+pub(super) struct Trials {
+    left: usize,
+    /// How many of them may be for other ways than the least loaded one, or while admitted flows move.
+    further: usize,
+}
 
 impl Trials {
-    pub(super) fn new(most: usize) -> Self {
-        Self(most)
+    /// Those of a decision with so many entries.
+    pub(super) fn of_entries(entries: usize) -> Self {
+        Self { left: TRIALS_MAX.saturating_mul(entries), further: FURTHER_TRIALS_MAX.saturating_mul(entries) }
     }
 
     /// Takes all that are left.
     pub(super) fn take(&mut self) -> Self {
-        Self(std::mem::take(&mut self.0))
+        std::mem::take(self)
+    }
+
+    /// Takes those for other ways than the least loaded one.
+    pub(super) fn take_further(&mut self) -> Self {
+        let left = self.left.min(std::mem::take(&mut self.further));
+        self.left -= left;
+        Self { left, further: 0 }
+    }
+
+    /// Gives back what [`take_further`](Self::take_further) took and was not spent.
+    pub(super) fn give_back(&mut self, further: &Self) {
+        self.left += further.left;
+        self.further += further.left;
     }
 
     pub(super) fn are_spent(&self) -> bool {
-        self.0 == 0
+        self.left == 0
     }
 
     /// How many are left.
     pub(super) fn left(&self) -> usize {
-        self.0
+        self.left
     }
 
     /// `None` if none is left.
     pub(super) fn admit(&mut self, network: &mut Admission, flows: &[Flow]) -> Option<Result<Vec<FlowId>, Refused>> {
-        self.0 = self.0.checked_sub(1)?;
+        self.left = self.left.checked_sub(1)?;
         let admitted = network.admit_all(flows.to_vec());
         Some(admitted.map(|admitted| admitted.into_iter().map(|(id, _)| id).collect()))
     }
@@ -118,7 +139,7 @@ pub(super) fn place(network: &mut Admission, mut flows: Vec<Flow>, trials: &mut 
     if trials.are_spent() {
         return stuck(flows, NotPlaced::Other(refused), false);
     }
-    trials.0 -= 1;
+    trials.left -= 1;
     // In the most urgent class: at the port that has no room, or everywhere if they are late.
     let is_raised = |hop: &Hop| !matches!(&refused, Refused::Queue { hop: full, .. } if full.port != hop.port);
     let urgent = in_classes(&flows, |hop| if is_raised(hop) { 0 } else { hop.class });
@@ -276,7 +297,7 @@ mod tests {
             network.admit(flow(period_ns, count, &[hop])).expect("there is room");
         }
         let mut place = |hops: &[(usize, usize)]| {
-            let mut trials = Trials::new(TRIALS_MAX);
+            let mut trials = Trials::of_entries(1);
             let placed = network
                 .attempt(|network| Err::<(), _>(place(network, vec![flow(1_000_000_000, 2, hops)], &mut trials)));
             (placed.expect_err("nothing stays"), TRIALS_MAX - trials.left())

@@ -121,14 +121,20 @@ fn place_one(
         }
         let Desk { shared, fresh, trials, .. } = &mut *desk;
         let peers = |flow: FlowId| peers(*shared, fresh, flow);
+        let mut further = if n > 0 { trials.take_further() } else { trials.take() };
         let placed = match moves {
-            Some(moves) => classes::place_with(network, moves, &peers, trials),
-            None => classes::place(network, flows.clone(), trials).map(Placed::alone).map_err(|refused| {
+            Some(moves) => classes::place_with(network, moves, &peers, &mut further),
+            None => classes::place(network, flows.clone(), &mut further).map(Placed::alone).map_err(|refused| {
                 let why = refused.why.clone();
                 stuck = stuck.take().or((n == 0).then_some(refused));
                 why
             }),
         };
+        if n > 0 {
+            trials.give_back(&further);
+        } else {
+            *trials = further;
+        }
         let refused = match placed {
             Ok(placed) => {
                 desk.note(&placed);

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use takt_calculus::network::{self as calculus, Admission, Flow, FlowId, NetworkCertificate};
 
 use self::protection::name_seconds;
-use super::classes::{Moved, TRIALS_MAX, Trials};
+use super::classes::{Moved, Trials};
 use super::decision::{Admitted, ClassChange, Reason, Refused, RequestId, Rerouted, Route};
 use super::full::FullPorts;
 use super::placement::{Candidates, Desk, PlacedBundle, Settled, place_all, reason, routes_of};
@@ -705,11 +705,11 @@ fn flows(snapshot: &Snapshot, streams: &[Stream], tree: &Tree, hops: &[calculus:
     streams.iter().map(flow).collect()
 }
 
-/// The trials of a decision: [`TRIALS_MAX`] for the entry of samples, and for those of the ACKNACKs of each destination.
+/// The trials of a decision: those of an entry for the entry of samples, and for those of the ACKNACKs of each destination.
 pub(super) fn trials_of(requests: &[Request]) -> Trials {
     let answers = requests.iter().filter(|request| request.contract.reliability.is_some());
     let entries = answers.map(|request| request.destinations.len()).max().unwrap_or_default().saturating_add(1);
-    Trials::new(TRIALS_MAX.saturating_mul(entries))
+    Trials::of_entries(entries)
 }
 
 /// The reason why a request is invalid.
