@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use takt_interop::event::{InstanceState, Sample};
+use takt_interop::network::Network;
 use takt_interop::peer::{Batch, Endpoint, Kind, Options, Peer, Representation};
 use takt_interop::programs::Program;
 
@@ -28,6 +29,8 @@ struct Group {
     /// Which publisher a writer belongs to, and its name.
     writers: Vec<(usize, String)>,
     written: u64,
+    /// Its end ends the programs on its hosts.
+    network: Network,
 }
 
 impl Group {
@@ -146,12 +149,13 @@ fn group(kind: Kind, subscriber: Program, publishers: &[Program]) -> Option<Grou
         publishers: Vec::new(),
         writers: Vec::new(),
         written: 0,
+        network,
     };
     let endpoint = |id: &str, representation| Endpoint { representation, ..Endpoint::new(id, "T", kind) };
     let read = Endpoint { keep_last: 1, on_demand: true, ..endpoint("r", Representation::Any) };
     group.reader.reader(&read).expect("created");
     for publisher in publishers.iter().copied().filter(|publisher| has_type(*publisher, kind)) {
-        let mut peer = start(publisher, &network.left, Options::default())?;
+        let mut peer = start(publisher, &group.network.left, Options::default())?;
         for representation in REPRESENTATIONS {
             // INTEROP(Fast DDS 2.9.1): its reader announces XCDR1 alone.
             if subscriber == Program::FastDds2 && representation == Representation::Xcdr2 {

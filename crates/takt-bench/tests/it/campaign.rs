@@ -72,9 +72,10 @@ impl Scene {
         self.directory.file("results")
     }
 
-    fn pings(&self, name: &str) -> usize {
+    /// How often the agent of this name was started in a role.
+    fn starts(&self, name: &str, role: &str) -> usize {
         let text = self.directory.read(&format!("{name}.runs"));
-        text.lines().filter(|line| *line == "ping").count()
+        text.lines().filter(|line| *line == role).count()
     }
 }
 
@@ -94,7 +95,7 @@ fn every_cell_is_measured_once_in_each_round_and_its_times_are_kept() {
     let cells = ["reliability=best-effort,size=16", "reliability=best-effort,size=64"];
     let expected = cells.iter().flat_map(|cell| [0, 1].map(|round| format!("rtt/good/{cell} {round}")));
     assert_eq!(texts(&results.measurements), expected.collect());
-    assert_eq!((refused, scene.pings("good")), (2, 2), "both sizes share a start; reliable ones are refused");
+    assert_eq!((refused, scene.starts("good", "ping")), (2, 2), "both sizes share a start; reliable ones are refused");
     for measurement in &results.measurements {
         let Outcome::Measured(measured) = &measurement.outcome else { panic!("{measurement:?}") };
         let latency = measured.latency.as_ref().expect("there are round trips");
@@ -130,9 +131,8 @@ fn failing_system_is_left_out_after_two_rounds_and_a_missing_one_is_named() {
         .collect();
     assert_eq!(failures.len(), 8, "two sizes in four rounds");
     assert!(failures.iter().all(|why| why.contains("no licence")), "{failures:?}");
-    let starts = scene.directory.read("broken.runs").lines().count();
-    assert_eq!(starts, 2, "it is started in two rounds alone");
-    assert_eq!(scene.pings("good"), 4);
+    assert_eq!(scene.starts("broken", "pong"), 2, "it is started in two rounds alone");
+    assert_eq!(scene.starts("good", "ping"), 4);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn resumed_campaign_measures_what_is_left_and_nothing_twice() {
     run(&scene.request(2, "['good']", true), &mut |_| {}).expect("it resumes");
     let results = Results::read(&scene.results()).expect("they are there");
     assert_eq!((results.measurements.len(), texts(&results.measurements).len()), (4, 4));
-    assert_eq!(scene.pings("good"), 3, "one start of four cells was left");
+    assert_eq!(scene.starts("good", "ping"), 3, "one start of four cells was left");
     let other = run(&scene.request(3, "['good']", true), &mut |_| {}).expect_err("another campaign");
     assert!(other.to_string().contains("another campaign"), "{other}");
 }
