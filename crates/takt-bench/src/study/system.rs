@@ -17,7 +17,7 @@ const TREE: [(&str, &str); 2] = [
 /// Program name of Takt's own agent.
 const TAKT: &str = "takt";
 /// Directory of the agents, in place of the one that `make -C lab/peers` made.
-const AGENTS: &str = "TAKT_BENCH_AGENTS";
+const AGENTS: &str = "BENCH_AGENTS";
 
 /// One system in one configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -277,7 +277,7 @@ fn in_directory(directory: &Path, program: &str) -> Agent {
     Agent::Missing(if why.is_empty() { not_built() } else { why })
 }
 
-/// The directory that `make -C lab/peers` filled: named by `TAKT_BENCH_AGENTS`, or asked of the Makefile.
+/// The directory that `make -C lab/peers` filled: named by `BENCH_AGENTS`, or asked of the Makefile.
 fn agents_directory() -> Option<PathBuf> {
     static DIRECTORY: std::sync::OnceLock<Option<PathBuf>> = std::sync::OnceLock::new();
     DIRECTORY.get_or_init(find_agents_directory).clone()
