@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const READY_LIMIT: Duration = Duration::from_secs(20);
-/// Time for a job beside that of what it measures: matching, warm-up, repairs.
+/// Time for matching, warm-up and repairs of a job, in addition to what it measures.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
 /// Slowest round trip that is waited for, on average.
 const ROUND_TRIP_LIMIT: Duration = Duration::from_millis(10);

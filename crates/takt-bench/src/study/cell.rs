@@ -141,7 +141,7 @@ const fn unit(name: &'static str, title: &'static str, unit: &'static str, bette
     Unit { name, title, unit, better }
 }
 
-/// All figures beside latencies.
+/// All figures other than latencies.
 pub const UNITS: [Unit; 19] = [
     unit("lost", "samples lost", "samples", Better::Lower),
     unit("cpu_us", "CPU time of the pinging process per round trip", "us", Better::Lower),

@@ -170,7 +170,7 @@ pub struct Figure {
     /// Round trips are shown as half, as an estimate of one way.
     #[serde(default)]
     pub halved: bool,
-    /// Figures of the publication that stand beside ours.
+    /// Figures of the publication, shown next to ours.
     #[serde(default, rename = "paper", skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
     /// A sentence below it.
@@ -186,7 +186,7 @@ pub enum Form {
     Lines,
     /// `value` by system, a bar for each; `by` groups them.
     Bars,
-    /// Latencies in the order of samples with a vertical histogram beside, for each system.
+    /// Latencies in the order of samples, with a vertical histogram, for each system.
     Series,
     /// Distributions of latencies, logarithmic.
     Histogram,

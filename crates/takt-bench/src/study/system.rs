@@ -250,7 +250,7 @@ fn is_above(word: &str, size: u64) -> bool {
     limit.is_some_and(|limit: u64| size > limit)
 }
 
-/// Words of `except` beside `above N`.
+/// Words of `except` other than `above N`.
 const EXCEPTIONS: [&str; 9] =
     ["reliable", "besteffort", "complex", "ack", "open-loop", "fan-out", "stream", "idle", "disc"];
 
