@@ -38,6 +38,8 @@ demo: ## two minutes: an overloaded network, without and with the controller; ne
 
 test: setup ## everything that must pass: format, clippy, house rules, all tests, peers included; says what did not run
 	@$(MAKE) --no-print-directory lint
+	$(call say,release build of the data path: a test counts its instructions)
+	@cargo build --locked --release -p takt-instructions
 	$(call say,tests of all crates ($(DPDK_TOLD)))
 	@cargo xtask test --workspace $(if $(HAS_DPDK),--features '$(DPDK_FEATURE)')
 

@@ -8,7 +8,7 @@
 # peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 and Fast DDS 3.2 (pip, in a virtual environment below
 #        ~/.cache/takt), the packet vectors of os-ken (pip), the programs of interop/peers, DiscoDNC with a JDK
 #        and Maven (Maven Central), tshark, iperf3,
-#        Open vSwitch, the tools for network namespaces, DPDK
+#        Open vSwitch, the tools for network namespaces, DPDK, Valgrind
 # bench-peers  the systems that `takt bench` compares Takt with (lab/peers): CycloneDDS 0.10 with iceoryx, Fast DDS 2.9 and
 #        ZeroMQ (apt), CycloneDDS 11 and Fast DDS 3.2 (pip), and the agents of lab/peers
 # nightly  the nightly compiler of `make fuzz`, `fuzz-coverage` and `sanitize`, with Miri, llvm-tools and
@@ -28,6 +28,7 @@ readonly PEER_PACKAGES=(
     openvswitch-common openvswitch-switch
     etcd-server etcd-client
     chromium chromium-driver
+    valgrind
 )
 readonly BENCH_PEER_PACKAGES=(
     build-essential python3 python3-venv

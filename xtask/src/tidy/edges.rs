@@ -146,6 +146,7 @@ const CRATES: &[Crate] = &[
         internal_in_tests: &["takt-openflow", "takt-sdn", "takt-sim"],
         external: None,
     },
+    Crate { name: "takt-instructions", internal: &["takt"], internal_in_tests: &[], external: Some(&[]) },
     Crate { name: "takt-examples", internal: &["takt"], internal_in_tests: &[], external: Some(&["tracing"]) },
     Crate { name: "xtask", internal: &[], internal_in_tests: &[], external: Some(&["serde_json", "toml"]) },
 ];

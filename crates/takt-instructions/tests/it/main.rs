@@ -1,0 +1,26 @@
+//! The recorded counts hold for the code that ships: the check runs in a release build.
+
+use std::path::Path;
+use std::process::Command;
+
+use takt_testkit::not_run;
+
+#[test]
+fn the_data_path_takes_as_many_instructions_as_recorded() {
+    if !cfg!(target_arch = "x86_64") {
+        return not_run("the recorded counts are of x86-64");
+    }
+    if let Err(error) = Command::new("valgrind").arg("--version").output() {
+        return not_run(format!("no valgrind: {error}"));
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .current_dir(root)
+        .args(["run", "--release", "--locked", "--quiet", "-p", "takt-instructions", "--", "check"])
+        .output()
+        .expect("cargo runs");
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    print!("{said}");
+    assert!(output.status.success(), "{said}");
+}
