@@ -38,8 +38,8 @@ TABLE = {
 }
 OPTIONAL = {"document", "history", "except", "broker"}
 CLASSES = {"dds", "middleware", "platform", "limit"}
-EXCEPTIONS = {"reliable", "besteffort", "complex", "stream", "open-loop", "ack", "fan-out", "idle",
-              "disc"}
+EXCEPTIONS = {"reliable", "besteffort", "complex", "stream", "open-loop", "ack", "fan-out",
+              "multicast", "broadcast", "idle", "disc"}
 WRONG = ["rel=maybe", "hist=-1", "hist=some", "notify=loudly", "type=blob", "sizes=64,",
          "sizes=abc", "delivery=pigeon", "transport=nonsense", "touch=2", "batch=0", "count=ten",
          "domain=900"]
@@ -353,7 +353,7 @@ def isolate():
             subprocess.run(trial, capture_output=True, check=False).returncode == 0:
         os.environ[ISOLATED] = "1"
         os.execvp("unshare", ["unshare", *spaces, "sh", "-c", f'{prepare} && exec "$@"', "sh",
-                              sys.executable, __file__, *sys.argv[1:]])
+                              sys.executable, *sys.argv])
     print("no namespaces here: the agents share this host's loopback", flush=True)
 
 

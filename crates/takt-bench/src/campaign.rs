@@ -258,7 +258,7 @@ fn cells(plan: &Plan, column: &Column, results: &[Value], recorded: &[u8], forei
         if values.len() as u64 != got {
             return Err(column.failure(format!("recorded {} of the {got} round trips that it reports", values.len())));
         }
-        let trips = (got + plan.warmup).max(1) as f64;
+        let trips = got.max(1) as f64;
         cells.push(Cell {
             column: column.name.clone(),
             round: 0,

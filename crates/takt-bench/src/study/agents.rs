@@ -206,7 +206,7 @@ impl<'a> Measurement<'a> {
                 let text = format!("ping reports {got} round trips and recorded {}", times_ns.len());
                 return Err(self.failure(text));
             }
-            let trips = (got + warmup).max(1) as f64;
+            let trips = got.max(1) as f64;
             let figures = BTreeMap::from([
                 ("lost".to_owned(), whole(result, "lost") as f64),
                 ("cpu_us".to_owned(), number(result, "cpu_s") * 1e6 / trips),

@@ -69,6 +69,9 @@ pub struct Scale {
     /// Other number of rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
+    /// Other number of tries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
 }
 
 /// Where the processes run.
@@ -164,7 +167,7 @@ pub struct Figure {
     /// Second parameter, of a heat map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub across: Option<String>,
-    /// System that gains are relative to.
+    /// System that gains are relative to; of a t-test, the first of each pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
     /// Round trips are shown as half, as an estimate of one way.
@@ -212,6 +215,9 @@ pub enum Form {
 pub struct Published {
     /// System as the publication names it.
     pub system: String,
+    /// Systems of the campaign that stand for it; none: those whose name or title begins with its name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub here: Vec<String>,
     /// What its value belongs to, such as `16 B, reliable`.
     #[serde(default)]
     pub at: String,
@@ -266,6 +272,9 @@ impl Campaign {
         };
         if let Some(rounds) = scale.and_then(|scale| scale.rounds) {
             self.rounds = rounds;
+        }
+        if let Some(tries) = scale.and_then(|scale| scale.tries) {
+            self.tries = tries;
         }
         for workload in &mut self.workloads {
             let change = match length {
@@ -337,6 +346,7 @@ mod tests {
         rounds = 5
         [quick]
         rounds = 1
+        tries = 2
         [[workload]]
         name = "latency-rtt"
         kind = "round-trip"
@@ -357,6 +367,7 @@ mod tests {
         let normal = Campaign::parse(FILE, Length::Normal).unwrap();
         let quick = Campaign::parse(FILE, Length::Quick).unwrap();
         assert_eq!((normal.rounds, quick.rounds), (5, 1));
+        assert_eq!((normal.tries, quick.tries), (3, 2));
         assert_eq!(normal.workloads[0].parameters.0["size"].len(), 2);
         assert_eq!(quick.workloads[0].parameters.0["size"], [Value::Number(16)]);
         assert_eq!(quick.workloads[0].measure["count"], Value::Number(100));

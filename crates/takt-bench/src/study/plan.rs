@@ -134,4 +134,45 @@ mod tests {
         assert_ne!(first, order(20, 7, 1));
         assert_ne!(first, order(20, 8, 0));
     }
+
+    /// Campaign files below `lab/campaigns`.
+    fn files_of_the_tree() -> Vec<std::path::PathBuf> {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/campaigns");
+        let files: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert!(files.len() >= 5, "{files:?}");
+        files
+    }
+
+    #[test]
+    fn campaigns_of_the_tree_have_jobs_in_each_length() {
+        let systems = super::super::system::systems(&[]).unwrap();
+        for file in files_of_the_tree() {
+            for length in [Length::Quick, Length::Normal, Length::Paper] {
+                let campaign = Campaign::read(&file, length).unwrap();
+                assert!(!jobs(&campaign, &systems).unwrap().0.is_empty(), "{}", file.display());
+            }
+        }
+    }
+
+    #[test]
+    fn every_system_has_a_round_trip_of_two_sizes_in_some_quick_campaign() {
+        let systems = super::super::system::systems(&[]).unwrap();
+        let mut measured = std::collections::BTreeSet::new();
+        for file in files_of_the_tree() {
+            let campaign = Campaign::read(&file, Length::Quick).unwrap();
+            for job in jobs(&campaign, &systems).unwrap().0 {
+                let is_round_trip = campaign.workloads[job.workload].kind == Kind::RoundTrip;
+                let sizes = job.cells.iter().filter(|_| is_round_trip).map(|cell| cell.values["size"].to_string());
+                measured.extend(sizes.map(|size| (job.system.name.clone(), size)));
+            }
+        }
+        for system in systems {
+            for size in [64, 16_384] {
+                let limit = |word: &String| word.strip_prefix("above ")?.split(':').next()?.parse::<u64>().ok();
+                let is_possible = system.except.iter().filter_map(limit).all(|limit| size <= limit);
+                let has_cell = measured.contains(&(system.name.clone(), size.to_string()));
+                assert!(has_cell || !is_possible, "{}, {size} B", system.name);
+            }
+        }
+    }
 }

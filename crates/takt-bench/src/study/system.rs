@@ -198,6 +198,7 @@ impl System {
                 "ack" => text("reply").is_some_and(|value| value == "ack"),
                 "open-loop" => number("period-us") > 0,
                 "fan-out" => number("readers") > 1,
+                "multicast" | "broadcast" => text("delivery").is_some_and(|value| value == word.trim()),
                 "stream" => matches!(kind, Kind::Stream | Kind::BothWays),
                 "idle" | "disc" => kind == Kind::Idle,
                 word => is_above(word, number("size")),
@@ -251,8 +252,19 @@ fn is_above(word: &str, size: u64) -> bool {
 }
 
 /// Words of `except` other than `above N`.
-const EXCEPTIONS: [&str; 9] =
-    ["reliable", "besteffort", "complex", "ack", "open-loop", "fan-out", "stream", "idle", "disc"];
+const EXCEPTIONS: [&str; 11] = [
+    "reliable",
+    "besteffort",
+    "complex",
+    "ack",
+    "open-loop",
+    "fan-out",
+    "multicast",
+    "broadcast",
+    "stream",
+    "idle",
+    "disc",
+];
 
 fn check(system: &System) -> Result<()> {
     let word = |exception: &String| exception.split(':').next().unwrap_or_default().trim().to_owned();
@@ -305,7 +317,7 @@ mod tests {
         let text = "[[system]]\nname = 'x'\ntitle = 'X'\nprogram = 'x'\nclass = 'dds'\nprofile = 'default'\n\
                     transport = 'udp'\nnotify = ['listener']\n\
                     except = ['complex: no such type', 'idle: it has no idle state', 'above 64: too long',\n\
-                    'reliable: it loses']";
+                    'reliable: it loses', 'broadcast: it has none']";
         parse(text).unwrap().remove(0)
     }
 
@@ -342,6 +354,9 @@ mod tests {
         let best_effort = values("reliability", "best-effort");
         assert_eq!(refusal(Kind::RoundTrip, &best_effort), None);
         assert_eq!(refusal(Kind::RoundTrip, &values("type", "octets")).unwrap(), "it loses", "reliable is the default");
+        let delivered = |by: &str| best_effort.clone().into_iter().chain(values("delivery", by)).collect();
+        assert_eq!(refusal(Kind::Stream, &delivered("multicast")), None);
+        assert_eq!(refusal(Kind::Stream, &delivered("broadcast")).unwrap(), "it has none");
         let sized = |size| Values::from([("size".into(), Value::Number(size))]);
         let of_size = |size| refusal(Kind::Stream, &best_effort.clone().into_iter().chain(sized(size)).collect());
         assert_eq!((of_size(64), of_size(65).unwrap().as_str()), (None, "too long"));

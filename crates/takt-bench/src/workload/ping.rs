@@ -47,9 +47,9 @@ pub struct Outcome {
     pub counts: Counts,
     /// Pings without an answer, those of the warm-up too.
     pub timeouts: u64,
-    /// CPU used by this process, warm-up included.
+    /// CPU used by this process since the first measured ping.
     pub usage: Usage,
-    /// Duration, warm-up included.
+    /// Duration since the first measured ping.
     pub wall_seconds: f64,
 }
 
@@ -63,6 +63,8 @@ struct Pinger {
     timeouts: u64,
     latencies_ns: Vec<u64>,
     tracker: SequenceTracker,
+    /// At the first measured ping: CPU used, and time.
+    measured_from: Option<(Usage, u64)>,
     done: bool,
     failure: Option<Error>,
 }
@@ -78,6 +80,7 @@ impl Pinger {
             timeouts: 0,
             latencies_ns: Vec::with_capacity(plan.count as usize),
             tracker: SequenceTracker::new(),
+            measured_from: None,
             done: false,
             failure: None,
         }
@@ -96,6 +99,9 @@ impl Pinger {
     /// Makes `sample` the next ping.
     fn next_ping(&mut self, now_ns: u64) {
         self.sequence += 1;
+        if self.sequence == self.plan.warmup + 1 {
+            self.measured_from = Some((Usage::now(), monotonic_ns()));
+        }
         self.sent_at_ns = now_ns;
         self.sample.mark(self.sequence, now_ns);
     }
@@ -194,16 +200,15 @@ impl<'a> Ping<'a> {
     /// The middleware failed.
     pub fn run(&mut self, plan: Plan) -> Result<Outcome> {
         *lock(&self.state) = Pinger::new(plan);
-        let usage = Usage::now();
-        let started_ns = monotonic_ns();
         match plan.period {
             Some(period) => self.open_loop(period, plan.rests)?,
             None if self.listening => self.closed_loop_listening()?,
             None => self.closed_loop()?,
         }
-        let wall_ns = monotonic_ns() - started_ns;
+        let (ended, ended_ns) = (Usage::now(), monotonic_ns());
         let mut pinger = lock(&self.state);
         pinger.done = true;
+        let (started, started_ns) = pinger.measured_from.unwrap_or((ended, ended_ns));
         if let Some(error) = pinger.failure.take() {
             return Err(error);
         }
@@ -211,8 +216,8 @@ impl<'a> Ping<'a> {
             latencies_ns: std::mem::take(&mut pinger.latencies_ns),
             counts: pinger.counts(),
             timeouts: pinger.timeouts,
-            usage: Usage::now().since(&usage),
-            wall_seconds: wall_ns as f64 * 1e-9,
+            usage: ended.since(&started),
+            wall_seconds: (ended_ns - started_ns) as f64 * 1e-9,
         })
     }
 
@@ -318,6 +323,7 @@ mod tests {
         for i in 1..=5 {
             pinger.next_ping(i * 100);
             let pong = pinger.sample.clone();
+            assert_eq!(pinger.measured_from.is_some(), i > 2, "CPU time counts from the first measured ping");
             assert!(pinger.on_pong(i * 100 + i, &pong));
         }
         assert!(pinger.done);

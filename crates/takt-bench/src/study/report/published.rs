@@ -1,9 +1,10 @@
 //! Figures of the publication, and ours where names and parameters agree.
 
 use super::exhibit::{Scene, Table};
+use super::forms::gain_of;
 use super::pool::Pool;
-use super::value::number;
-use crate::study::file::Published;
+use super::value::{Value as Estimated, optional};
+use crate::study::file::{Form, Published};
 use crate::study::parameter::Value;
 
 /// Cells that a row has at most.
@@ -16,31 +17,65 @@ pub fn table(scene: &Scene<'_>) -> Option<Table> {
     if published.is_empty() {
         return None;
     }
-    let mut table = Table::new(&["publication", "at", "published", &format!("here: {}", scene.title(&scene.value))]);
+    let mut table = Table::new(&["publication", "at", "published"]);
+    // The pairs of a t-test are in its own table.
+    let has_here = scene.figure.form != Form::TTest;
+    if has_here {
+        table.head.push(title(scene));
+    }
     for one in published {
-        let here: Vec<String> = scene
-            .pools
-            .iter()
-            .filter(|pool| is_meant(scene, one, pool))
-            .filter_map(|pool| {
-                let value = pool.estimate(&scene.value)?.value * scene.factor(&scene.value);
-                Some(format!("{}: {}", scene.full_name(pool), number(value)))
-            })
-            .collect();
-        let text = match here.len() {
-            0 => "no cell of this name".to_owned(),
-            few if few <= HERE_MAX => here.join("; "),
-            many => format!("{}; and {} more", here[..HERE_MAX].join("; "), many - HERE_MAX),
-        };
-        table.rows.push(vec![one.system.clone(), one.at.clone(), one.value.clone(), text]);
+        let mut row = vec![one.system.clone(), one.at.clone(), one.value.clone()];
+        if has_here {
+            row.push(here(scene, one));
+        }
+        table.rows.push(row);
     }
     Some(table)
+}
+
+/// Title of the column of our values.
+fn title(scene: &Scene<'_>) -> String {
+    match scene.figure.form {
+        Form::Statistics if scene.is_halved() => "here: half of the round trip".into(),
+        Form::Statistics => "here: latency".into(),
+        Form::Gains => format!("here: gain of {}", scene.title(&scene.value)),
+        _ => format!("here: {}", scene.title(&scene.value)),
+    }
+}
+
+/// Our cells that stand for a figure of the publication.
+fn here(scene: &Scene<'_>, one: &Published) -> String {
+    let cells: Vec<_> = scene.pools.iter().filter(|pool| is_meant(scene, one, pool)).collect();
+    let text = |pool: &&&Pool<'_>| format!("{}: {}", scene.name(pool), value(scene, pool));
+    let texts: Vec<String> = cells.iter().take(HERE_MAX).map(text).collect();
+    match cells.len() {
+        0 => "not measured".into(),
+        few if few <= HERE_MAX => texts.join("; "),
+        many => format!("{}; and {} more", texts.join("; "), many - HERE_MAX),
+    }
+}
+
+/// The value of a cell in the form of the figure.
+fn value(scene: &Scene<'_>, pool: &Pool<'_>) -> String {
+    let of = |value: &Estimated| optional(pool.estimate(value).map(|one| one.value * scene.factor(value)));
+    match scene.figure.form {
+        Form::Statistics => {
+            let [min, max, mean, stdev] =
+                [Estimated::Min, Estimated::Max, Estimated::Mean, Estimated::Deviation].map(|value| of(&value));
+            format!("min {min}, max {max}, mean {mean}, stdev {stdev} us")
+        }
+        Form::Gains => gain_of(scene, pool).unwrap_or_else(|| "n/a".into()),
+        _ => of(&scene.value),
+    }
 }
 
 /// Whether a cell is what the publication names: its system, and each part of `at` that is a value of a parameter.
 fn is_meant(scene: &Scene<'_>, one: &Published, pool: &Pool<'_>) -> bool {
     let (name, title) = (letters(&one.system), letters(&pool.title()));
-    let is_system = !name.is_empty() && (title.starts_with(&name) || letters(&pool.cell.system).starts_with(&name));
+    let is_system = match one.here.as_slice() {
+        [] => !name.is_empty() && (title.starts_with(&name) || letters(&pool.cell.system).starts_with(&name)),
+        names => names.contains(&pool.cell.system),
+    };
     is_system && one.at.split(',').all(|part| is_at(scene, part.trim(), pool))
 }
 

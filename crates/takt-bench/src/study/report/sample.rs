@@ -56,10 +56,12 @@ form = "gains"
 title = "Gains"
 baseline = "two"
 where = { reliability = "reliable", size = 16 }
+paper = [{ system = "Old product", here = ["one"], value = "+30 %" }, { system = "Old product", here = ["five"], value = "+3 %" }]
 [[workload.figure]]
 form = "statistics"
 title = "Statistics"
 where = { reliability = "reliable" }
+paper = [{ system = "One", at = "16 B", value = "min 1, max 9, mean 3, stdev 2 us" }]
 [[workload.figure]]
 form = "t-test"
 title = "Tests"

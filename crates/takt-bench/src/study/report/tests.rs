@@ -3,7 +3,7 @@
 use super::exhibit::{Exhibit, Scene};
 use super::pool::pools;
 use super::sample::{empty, latencies, measurement, of_systems, results};
-use super::{csv::csv, forms, html::html, json::json, markdown::markdown};
+use super::{csv::csv, forms, html::html, json::json, markdown::markdown, published};
 use crate::study::cell::{Measured, Outcome};
 use crate::study::directory::Results;
 use crate::study::file::Form;
@@ -112,9 +112,42 @@ fn tests_are_of_samples_and_of_rounds_for_each_pair() {
     assert_eq!(column(&tests, "unit of observation")[..2], ["samples (means)", "rounds"]);
     assert_eq!(column(&tests, "n")[..2], ["6000 / 6000", "3 / 3"]);
     assert_eq!(column(&tests, "p")[0], "< 2.2e-16");
+    assert_eq!((column(&tests, "at")[0], column(&tests, "first")[0]), ("size 16", "One"));
     let remarks = column(&tests, "remarks");
-    assert_eq!(remarks[0], "size 16");
     assert!(remarks[2].contains("† batching differs") && remarks[2].contains("* Three disturbed"), "{remarks:?}");
+}
+
+#[test]
+fn tests_with_a_baseline_have_the_pairs_of_the_baseline_alone() {
+    let mut results = results();
+    let figures = &mut results.header.campaign.workloads[0].figures;
+    figures.iter_mut().find(|figure| figure.title == "Tests").unwrap().baseline = Some("two".into());
+    let tests = exhibit(&results, "Tests");
+    assert_eq!(tests.table.rows.len(), 2 * 3 * 2);
+    assert!(column(&tests, "first").iter().all(|name| *name == "Two <2>"));
+    assert_eq!(column(&tests, "second")[0], "One");
+}
+
+/// Our column beside the figures of a publication.
+fn beside(results: &Results, title: &str) -> Vec<String> {
+    let workloads = &results.header.campaign.workloads;
+    let has_it = |workload: &&crate::study::file::Workload| workload.figures.iter().any(|one| one.title == title);
+    let workload = workloads.iter().find(has_it).unwrap();
+    let figure = workload.figures.iter().find(|figure| figure.title == title).unwrap();
+    let pools = pools(results, workload);
+    let table = published::table(&Scene::new(results, workload, figure, &pools)).unwrap();
+    table.rows.into_iter().map(|row| row[3].clone()).collect()
+}
+
+#[test]
+fn values_beside_a_publication_have_the_form_of_its_figure() {
+    let results = results();
+    let gains = beside(&results, "Gains");
+    assert!(gains[0].starts_with("One: +") && gains[0].ends_with(" %"), "{gains:?}");
+    assert_eq!(gains[1], "not measured");
+    let statistics = beside(&results, "Statistics");
+    let parts = ["One: min ", ", max ", ", mean ", ", stdev ", " us"];
+    assert!(parts.iter().all(|part| statistics[0].contains(part)), "{statistics:?}");
 }
 
 #[test]

@@ -76,6 +76,14 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
     Ok(Exhibit { plots: plot.into_iter().collect(), table, notes })
 }
 
+/// The gain of a cell relative to the baseline of the figure, as text. `None` if it has none.
+#[must_use]
+pub fn gain_of(scene: &Scene<'_>, pool: &Pool<'_>) -> Option<String> {
+    let baseline = scene.figure.baseline.as_deref()?;
+    let base = scene.pools.iter().find(|base| is_base(base, pool, baseline))?;
+    gain(pool, base, &scene.value).map(|(gain, _)| format!("{gain:+.1} %"))
+}
+
 fn row(
     scene: &Scene<'_>,
     pool: &Pool<'_>,

@@ -13,6 +13,7 @@ mod table;
 use super::exhibit::{Exhibit, Scene};
 use crate::error::Result;
 use crate::study::file::{Figure, Form, Workload};
+pub use gains::gain_of;
 
 /// The figures of a workload. One that has none gets a table of all figures.
 #[must_use]

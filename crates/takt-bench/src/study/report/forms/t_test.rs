@@ -11,6 +11,7 @@ const P_MIN: f64 = 2.2e-16;
 
 pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
     let mut table = Table::new(&[
+        "at",
         "first",
         "second",
         "unit of observation",
@@ -25,10 +26,8 @@ pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
         "remarks",
     ]);
     for (group, pools) in groups(scene) {
-        for (index, first) in pools.iter().enumerate() {
-            for second in pools[index + 1..].iter().filter(|second| scene.rest(second) == scene.rest(first)) {
-                table.rows.extend(rows(scene, group.as_deref(), first, second));
-            }
+        for (first, second) in pairs(scene, &pools) {
+            table.rows.extend(rows(scene, group.as_deref(), first, second));
         }
     }
     let mut notes = vec![
@@ -43,6 +42,20 @@ pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
     Exhibit { table, notes, ..Exhibit::default() }
 }
 
+/// Each pair of systems, or with a baseline each pair that it is in.
+fn pairs<'a>(scene: &Scene<'_>, pools: &[&'a Pool<'a>]) -> Vec<(&'a Pool<'a>, &'a Pool<'a>)> {
+    let baseline = scene.figure.baseline.as_deref();
+    let is_first = |pool: &Pool<'_>| baseline.is_none_or(|name| pool.cell.system == name);
+    let mut pairs = Vec::new();
+    for (index, first) in pools.iter().enumerate().filter(|(_, pool)| is_first(pool)) {
+        let others = if baseline.is_some() { pools } else { &pools[index + 1..] };
+        let is_second =
+            |other: &&&Pool<'_>| other.cell.system != first.cell.system && scene.rest(other) == scene.rest(first);
+        pairs.extend(others.iter().filter(is_second).map(|second| (*first, *second)));
+    }
+    pairs
+}
+
 /// Whether one of two systems batches by itself and the other does not.
 pub fn differs_in_batching(first: &Pool<'_>, second: &Pool<'_>) -> bool {
     first.batches() != second.batches()
@@ -50,7 +63,7 @@ pub fn differs_in_batching(first: &Pool<'_>, second: &Pool<'_>) -> bool {
 
 fn rows(scene: &Scene<'_>, group: Option<&str>, first: &Pool<'_>, second: &Pool<'_>) -> Vec<Vec<String>> {
     let factor = scene.factor(&scene.value);
-    let mut remarks: Vec<String> = group.map(ToOwned::to_owned).into_iter().collect();
+    let mut remarks: Vec<String> = Vec::new();
     if differs_in_batching(first, second) {
         remarks.push("† batching differs".into());
     }
@@ -58,9 +71,15 @@ fn rows(scene: &Scene<'_>, group: Option<&str>, first: &Pool<'_>, second: &Pool<
         remarks.push(format!("* {} disturbed", pool.title()));
     }
     let remarks = remarks.join("; ");
+    let name = |pool: &Pool<'_>| format!("{}{}", scene.name(pool), if pool.disturbed() > 0 { " *" } else { "" });
     let row = |unit: &str, n: [f64; 2], test: Option<Welch>| {
-        let mut row =
-            vec![scene.full_name(first), scene.full_name(second), unit.to_owned(), format!("{} / {}", n[0], n[1])];
+        let mut row = vec![
+            group.unwrap_or_default().to_owned(),
+            name(first),
+            name(second),
+            unit.to_owned(),
+            format!("{} / {}", n[0], n[1]),
+        ];
         match test {
             Some(test) => row.extend(fields(&test, factor)),
             None => row.extend(
@@ -77,7 +96,10 @@ fn rows(scene: &Scene<'_>, group: Option<&str>, first: &Pool<'_>, second: &Pool<
     {
         rows.push(row("samples (means)", [one.count, other.count], welch(&one, &other)));
     }
-    if let (Some(one), Some(other)) = (first.moments_of_rounds(&scene.value), second.moments_of_rounds(&scene.value)) {
+    if first.rounds.len().max(second.rounds.len()) > 1
+        && let (Some(one), Some(other)) =
+            (first.moments_of_rounds(&scene.value), second.moments_of_rounds(&scene.value))
+    {
         rows.push(row("rounds", [one.count, other.count], welch(&one, &other)));
     }
     rows

@@ -62,8 +62,11 @@ pub fn row_of_cell(scene: &Scene<'_>, pool: &Pool<'_>) -> Vec<String> {
     row
 }
 
+/// Parameters that tell the cells of the figure apart.
 fn parameters<'a>(scene: &Scene<'a>) -> Vec<&'a String> {
-    scene.workload.parameters.0.keys().collect()
+    let is_fixed = |name: &String| scene.figure.filter.contains_key(name);
+    let all = scene.workload.parameters.0.iter();
+    all.filter(|(name, values)| values.len() > 1 && !is_fixed(name)).map(|(name, _)| name).collect()
 }
 
 /// Columns of one value with its rounds.
