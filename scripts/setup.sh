@@ -7,7 +7,7 @@
 # demo   what `make demo` needs: Open vSwitch, CycloneDDS 11
 # peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 and Fast DDS 3.2 (pip, in a virtual environment below
 #        ~/.cache/takt), the packet vectors of os-ken (pip), the programs of interop/peers, DiscoDNC with a JDK
-#        and Maven (Maven Central), tshark, iperf3,
+#        and Maven (Maven Central), tshark, iperf3, sshd (not started),
 #        Open vSwitch, the tools for network namespaces, DPDK, Valgrind
 # bench-peers  the systems that `takt bench` compares Takt with (lab/peers): CycloneDDS 0.10 with iceoryx, Fast DDS 2.9 and
 #        ZeroMQ (apt), CycloneDDS 11 and Fast DDS 3.2 (pip), and the agents of lab/peers
@@ -27,6 +27,7 @@ readonly PEER_PACKAGES=(
     dpdk-dev pkg-config ethtool iputils-ping
     openvswitch-common openvswitch-switch
     etcd-server etcd-client
+    openssh-server openssh-client
     chromium chromium-driver
     valgrind
 )
@@ -108,7 +109,7 @@ apt_install() {
     [ -z "$own_policy" ] || "${as_root[@]}" rm -f "$own_policy"
     [ -z "$failed" ] || die "apt-get cannot install: ${missing[*]}"
     local unit service
-    for unit in openvswitch-switch:openvswitch-switch etcd-server:etcd; do
+    for unit in openvswitch-switch:openvswitch-switch etcd-server:etcd openssh-server:ssh; do
         service=${unit#*:}
         if [[ " ${missing[*]} " == *" ${unit%:*} "* ]] && command -v systemctl >/dev/null; then
             "${as_root[@]}" systemctl disable --quiet "$service" 2>/dev/null ||

@@ -1,6 +1,7 @@
 //! `takt bench`: campaigns, and experiments that make their own network.
 
 mod compare;
+mod environment;
 mod executor;
 mod explain;
 mod isolation;
@@ -27,6 +28,8 @@ enum Experiment {
     Run(Box<run::Run>),
     /// List the systems that campaigns can measure, and say what is missing
     Systems(systems::Systems),
+    /// Print what campaigns record of this machine: processor, kernel, settings, limits
+    Environment(environment::Environment),
     /// Measure what other traffic does to real-time traffic, with and without each measure against it (root, iperf3)
     Isolation(Box<isolation::Isolation>),
     /// Measure response times under load within a process, beside the bound that is computed beforehand
@@ -66,6 +69,7 @@ impl Bench {
         match &self.experiment {
             Experiment::Run(run) => run.run(),
             Experiment::Systems(systems) => systems.run(),
+            Experiment::Environment(environment) => environment.run(),
             Experiment::Isolation(isolation) => isolation.run(),
             Experiment::Executor(executor) => executor.run(),
             Experiment::SdnOverload(overload) => overload.run(),

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// Time that an agent has between SIGTERM and SIGKILL.
 const STOP_LIMIT: Duration = Duration::from_secs(3);
+/// The same for one on another machine, which has to be reached.
+const FAR_STOP_LIMIT: Duration = Duration::from_secs(8);
 const STOP_STEP: Duration = Duration::from_millis(5);
 /// Between two looks at whether a signal has asked this process to stop.
 pub(crate) const LOOK_STEP: Duration = Duration::from_millis(50);
@@ -134,8 +136,7 @@ impl<'a> Child<'a> {
                 let words = self.last_words.recv_timeout(LAST_WORDS_LIMIT).unwrap_or_default();
                 // Its output has ended, so it has ended or is about to.
                 let status = self.stop()?;
-                let words = if words.is_empty() { words } else { format!(": {words}") };
-                format!("ended without \"{awaited}\", {status}{words}")
+                self.column.why_ended(awaited, status, &words)
             }
         };
         Err(self.column.failure(format!("{}: {what}", self.role)))
@@ -144,8 +145,14 @@ impl<'a> Child<'a> {
     /// Asks it to end, waits, and kills it if it does not, at once if this process is to stop itself.
     pub fn stop(&mut self) -> Result<ExitStatus> {
         let failure = |e| Error::os("wait for an agent", e);
-        self.signal(libc::SIGTERM);
-        let deadline = Instant::now() + STOP_LIMIT;
+        let limit = if self.column.host.is_some() {
+            drop(self.process.stdin.take());
+            FAR_STOP_LIMIT
+        } else {
+            self.signal(libc::SIGTERM);
+            STOP_LIMIT
+        };
+        let deadline = Instant::now() + limit;
         while Instant::now() < deadline && !stopped() {
             if let Some(status) = self.process.try_wait().map_err(failure)? {
                 return Ok(status);

@@ -1,9 +1,11 @@
 //! A column of a campaign: an agent and how to call it.
 
 use crate::error::{Error, Result};
+use crate::study::ssh;
 use serde::Serialize;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 
 /// One thing that is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -22,6 +24,9 @@ pub struct Column {
     /// Both processes are on the first host, where a plan has two.
     #[serde(skip)]
     pub on_one_host: bool,
+    /// The machine that ssh starts it on; `None`: this one.
+    #[serde(skip)]
+    pub host: Option<String>,
     /// Name of the column that it is compared with; its own name for a baseline.
     pub baseline: String,
 }
@@ -50,6 +55,19 @@ impl Column {
     pub fn compared_with(mut self, baseline: &str) -> Self {
         self.baseline = baseline.into();
         self
+    }
+
+    /// Why an agent ended before it said what was awaited.
+    pub(super) fn why_ended(&self, awaited: &str, status: ExitStatus, words: &str) -> String {
+        match (&self.host, status.code()) {
+            (Some(host), Some(ssh::FAILED)) => ssh::explained(host, words),
+            (Some(host), Some(ssh::NOT_FOUND)) => format!("{host} has no such program: {words}"),
+            _ => {
+                let place = self.host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
+                let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+                format!("ended without \"{awaited}\"{place}, {status}{words}")
+            }
+        }
     }
 
     pub(super) fn failure(&self, what: impl Into<String>) -> Error {

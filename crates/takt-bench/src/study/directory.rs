@@ -11,6 +11,7 @@
 
 use super::cell::{Cell, Measurement};
 use super::file::{Campaign, Length};
+use super::support::Roles;
 use super::system::System;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,9 @@ pub struct Header {
     pub systems: Vec<System>,
     /// Systems that were not, and why.
     pub missing: Vec<Missing>,
+    /// Roles that agents name.
+    #[serde(default, skip_serializing_if = "Roles::is_empty")]
+    pub roles: Roles,
     /// `takt` by version, commit and profile.
     pub build: String,
     /// Words of the command line.
@@ -203,6 +207,7 @@ mod tests {
             length: Length::Normal,
             systems: Vec::new(),
             missing: Vec::new(),
+            roles: Roles::new(),
             build: "0".into(),
             command: Vec::new(),
         }

@@ -2,7 +2,6 @@
 //!
 //! What the kernel does not tell is `null`. Nothing is measured: this reads `/proc` and `/sys`.
 
-use super::system::{Agent, System};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -61,20 +60,11 @@ pub fn capture() -> Value {
     })
 }
 
-/// What the agents of systems say of their versions, by system: text of their `info`, and digest of the program.
+/// The line `info` of an agent.
 #[must_use]
-pub fn versions(systems: &[System]) -> Value {
-    let one = |system: &System| {
-        let Agent::Program { path, prefix } = system.agent() else { return None };
-        let output = Command::new(&path).args(&prefix).arg("info").args(&system.arguments).output();
-        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-        let info =
-            text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).find(|line| line["ev"] == "info"); // tidy-allow(dropped-cause): other lines are not of the contract
-        let version = info.and_then(|info| info["version"].as_str().map(ToOwned::to_owned));
-        let version = version.unwrap_or_else(|| "not told".into());
-        Some((system.name.clone(), Value::from(format!("{version} (sha256 {})", digest_of(&path)))))
-    };
-    systems.iter().filter_map(one).collect::<Map<_, _>>().into()
+pub fn info(text: &str) -> Option<Value> {
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()); // tidy-allow(dropped-cause): other lines are not of the contract
+    lines.into_iter().find(|line| line["ev"] == "info")
 }
 
 /// This program: version, profile, commit if it runs in its own checkout, and digest.

@@ -140,7 +140,7 @@ fn again(campaign: &Campaign, pool: &Pool<'_>) -> String {
 
 /// The site as a table of TOML; JSON has the same form for its keys and values.
 fn site(campaign: &Campaign) -> String {
-    let value = serde_json::to_value(campaign.site).unwrap_or_default();
+    let value = serde_json::to_value(&campaign.site).unwrap_or_default();
     format!("site = {}\n", inline(&value))
 }
 

@@ -2,11 +2,17 @@
 //!
 //! Unknown keys are errors. Durations are text with a unit: `250us`, `1ms`, `2s`.
 
+mod figure;
+pub mod site;
+
 use super::parameter::{Parameters, Value};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+pub use figure::{Figure, Form, Published};
+pub use site::Site;
 
 /// Longest file that is read, octets.
 pub const LEN_MAX: u64 = 1 << 20;
@@ -74,17 +80,6 @@ pub struct Scale {
     pub tries: Option<u32>,
 }
 
-/// Where the processes run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", tag = "kind")]
-pub enum Site {
-    /// Loopback of a network namespace, one host.
-    #[default]
-    Loopback,
-    /// Two hosts at the ends of one link, which is as fast as the kernel copies.
-    Link,
-}
-
 /// One workload.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -126,6 +121,18 @@ pub enum Kind {
     Idle,
 }
 
+impl Kind {
+    /// Roles of the agent contract that it needs.
+    #[must_use]
+    pub fn roles(self) -> &'static [&'static str] {
+        match self {
+            Self::RoundTrip => &["ping", "pong"],
+            Self::Stream | Self::BothWays => &["pub", "sub"],
+            Self::Idle => &["idle"],
+        }
+    }
+}
+
 /// Replaced parameters and keys.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -145,84 +152,6 @@ impl Change {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
-}
-
-/// A figure or table of the report.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Figure {
-    /// Its form.
-    pub form: Form,
-    /// Title, with the number in the publication, if it reproduces one.
-    pub title: String,
-    /// Cells that it shows: those with all these values.
-    #[serde(rename = "where", default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub filter: BTreeMap<String, Value>,
-    /// A statistic of latencies (`mean`, `p50`, `p99.9`, `max`, `stdev`) or a figure of [`cell`](super::cell).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<String>,
-    /// Parameter of the x axis, or of the rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// Second parameter, of a heat map.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub across: Option<String>,
-    /// System that gains are relative to; of a t-test, the first of each pair.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub baseline: Option<String>,
-    /// Round trips are shown as half, as an estimate of one way.
-    #[serde(default)]
-    pub halved: bool,
-    /// Figures of the publication, shown next to ours.
-    #[serde(default, rename = "paper", skip_serializing_if = "Vec::is_empty")]
-    pub published: Vec<Published>,
-    /// A sentence below it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub caption: Option<String>,
-}
-
-/// Forms of figures and tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Form {
-    /// `value` against `by`, a line for each system, with the spread of rounds.
-    Lines,
-    /// `value` by system, a bar for each; `by` groups them.
-    Bars,
-    /// Latencies in the order of samples, with a vertical histogram, for each system.
-    Series,
-    /// Distributions of latencies, logarithmic.
-    Histogram,
-    /// Empirical distribution function with a logarithmic tail (1 - F).
-    Ecdf,
-    /// `value` by `by` and `across`, for each system.
-    HeatMap,
-    /// Gains of `value` relative to `baseline`.
-    Gains,
-    /// Minimum, mean, maximum, standard deviation by system and `by`.
-    Statistics,
-    /// Welch's t-test for each pair of systems, by `by`.
-    TTest,
-    /// All percentiles up to 99.9999, with confidence intervals.
-    Percentiles,
-    /// All figures that a workload has, by system and parameters.
-    Table,
-}
-
-/// A figure of the publication.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Published {
-    /// System as the publication names it.
-    pub system: String,
-    /// Systems of the campaign that stand for it; none: those whose name or title begins with its name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub here: Vec<String>,
-    /// What its value belongs to, such as `16 B, reliable`.
-    #[serde(default)]
-    pub at: String,
-    /// The value with its unit.
-    pub value: String,
 }
 
 /// How much is measured.
@@ -250,7 +179,10 @@ impl Campaign {
             return Err(Error::Usage(format!("{}: {len} octets; at most {LEN_MAX} are read", path.display())));
         }
         let text = std::fs::read_to_string(path).map_err(failure)?;
-        Self::parse(&text, length).map_err(|why| Error::Usage(format!("{}: {why}", path.display())))
+        let named = |why: Error| Error::Usage(format!("{}: {why}", path.display()));
+        let mut campaign = Self::parse(&text, length).map_err(named)?;
+        campaign.site.read(path.parent().unwrap_or(Path::new(""))).map_err(named)?;
+        Ok(campaign)
     }
 
     /// Reads the text of a file.
@@ -311,9 +243,10 @@ impl Campaign {
             if !names.insert(workload.name.as_str()) {
                 return usage(format!("two workloads are called {}", workload.name));
             }
-            workload.check().map_err(|why| Error::Usage(format!("workload {}: {why}", workload.name)))?;
+            let check = workload.check().and_then(|()| self.site.check_workload(workload));
+            check.map_err(|why| Error::Usage(format!("workload {}: {why}", workload.name)))?;
         }
-        Ok(())
+        self.site.check()
     }
 }
 

@@ -7,7 +7,10 @@
 //! | [`system`] | systems that can be measured, and where their agents are |
 //! | [`cell`] | what is measured, and one measurement of it |
 //! | [`plan`] | jobs of a campaign, in the randomised order of their rounds |
+//! | [`support`] | which cells a system can be measured in |
+//! | [`survey`] | which agents there are, and what they say of themselves |
 //! | [`site`] | where the processes run |
+//! | [`ssh`] | two machines that ssh reaches |
 //! | [`environment`] | the machine, as JSON |
 //! | [`agents`] | one job: agents, their results, figures |
 //! | [`run`] | the rounds of a campaign |
@@ -28,4 +31,7 @@ pub mod plan;
 pub mod report;
 pub mod run;
 pub mod site;
+pub mod ssh;
+pub mod support;
+pub mod survey;
 pub mod system;

@@ -6,6 +6,7 @@
 use super::cell::Cell;
 use super::file::{CELLS_MAX, Campaign, Kind, Workload};
 use super::parameter::{Value, Values, WITHIN_A_JOB};
+use super::support::{self, Roles};
 use super::system::{System, selected};
 use crate::error::{Error, Result};
 
@@ -22,19 +23,35 @@ pub struct Job {
 
 /// A cell that its system cannot do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Refused {
     /// The cell.
     pub cell: Cell,
     /// Why.
     pub why: String,
 }
 
+/// The systems that any workload names, each once.
+///
+/// # Errors
+/// A system is not known.
+pub fn wanted(campaign: &Campaign, systems: &[System]) -> Result<Vec<System>> {
+    let mut wanted: Vec<System> = Vec::new();
+    for workload in &campaign.workloads {
+        for system in selected(&workload.systems, systems)? {
+            if wanted.iter().all(|one| one.name != system.name) {
+                wanted.push(system.clone());
+            }
+        }
+    }
+    Ok(wanted)
+}
+
 /// All jobs of a round in the order of the file, and the cells that no job has.
 ///
 /// # Errors
 /// A system is not known, or there are too many cells.
-pub fn jobs(campaign: &Campaign, systems: &[System]) -> Result<(Vec<Job>, Vec<Refusal>)> {
-    let (mut jobs, mut refusals): (Vec<Job>, Vec<Refusal>) = (Vec::new(), Vec::new());
+pub fn jobs(campaign: &Campaign, systems: &[System], roles: &Roles) -> Result<(Vec<Job>, Vec<Refused>)> {
+    let (mut jobs, mut refused): (Vec<Job>, Vec<Refused>) = (Vec::new(), Vec::new());
     let mut count = 0;
     for (index, workload) in campaign.workloads.iter().enumerate() {
         for system in selected(&workload.systems, systems)? {
@@ -43,16 +60,16 @@ pub fn jobs(campaign: &Campaign, systems: &[System]) -> Result<(Vec<Job>, Vec<Re
                 if count > CELLS_MAX {
                     return Err(Error::Usage(format!("the campaign has more than {CELLS_MAX} cells")));
                 }
-                let refusal = system.refusal(&campaign.site, workload.kind, &values);
+                let refusal = support::refusal(&campaign.site, workload.kind, system, &values, roles);
                 let cell = Cell { workload: workload.name.clone(), system: system.name.clone(), values };
                 match refusal {
-                    Some(why) => refusals.push(Refusal { cell, why }),
+                    Some(refusal) => refused.push(Refused { cell, why: refusal.why().to_owned() }),
                     None => add(&mut jobs, index, workload, system, cell),
                 }
             }
         }
     }
-    Ok((jobs, refusals))
+    Ok((jobs, refused))
 }
 
 fn add(jobs: &mut Vec<Job>, index: usize, workload: &Workload, system: &System, cell: Cell) {
@@ -105,7 +122,7 @@ mod tests {
     #[test]
     fn sizes_of_a_round_trip_share_a_job_unless_the_size_is_fixed() {
         let systems = [system("a", false, &[]), system("b", true, &[])];
-        let (jobs, refusals) = jobs(&campaign(), &systems).unwrap();
+        let (jobs, refusals) = jobs(&campaign(), &systems, &Roles::new()).unwrap();
         let of = |workload: usize, name: &str| {
             let of = jobs.iter().filter(|job| job.workload == workload && job.system.name == name);
             of.map(|job| job.cells.len()).collect::<Vec<_>>()
@@ -118,7 +135,7 @@ mod tests {
     #[test]
     fn what_a_system_cannot_do_is_listed_and_not_run() {
         let systems = [system("a", false, &["stream: it has no topics"]), system("b", false, &[])];
-        let (jobs, refusals) = jobs(&campaign(), &systems).unwrap();
+        let (jobs, refusals) = jobs(&campaign(), &systems, &Roles::new()).unwrap();
         assert!(jobs.iter().all(|job| job.workload == 0));
         assert_eq!(refusals.len(), 2);
         assert_eq!(refusals[0].why, "it has no topics");

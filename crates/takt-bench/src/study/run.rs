@@ -5,9 +5,10 @@ use super::cell::{Disturbance, Measurement, Outcome};
 use super::directory::{Directory, Header, Missing, Results};
 use super::environment;
 use super::file::{Campaign, Length};
-use super::plan::{self, Job, Refusal};
+use super::plan::{self, Job, Refused};
 use super::site::Place;
-use super::system::{self, Agent, System};
+use super::survey::Survey;
+use super::system::{self, System};
 use crate::campaign::wait_until_alone;
 use crate::error::{Error, Result};
 use crate::machine::{Times, Usage, available_cpus, monotonic_ns};
@@ -50,7 +51,7 @@ pub enum Progress<'a> {
     /// A system is not measured.
     Missing(&'a Missing),
     /// A cell is not measured, since its system cannot do it.
-    Refused(&'a Refusal),
+    Refused(&'a Refused),
     /// The machine is not as it was asked for.
     Place(&'a str),
     /// A job begins.
@@ -78,18 +79,19 @@ pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
     let _alone = wait_until_alone()?;
     let all = system::systems(&request.systems)?;
     let campaign = only(&request.campaign, &request.only, &all)?;
-    let (jobs, refusals) = plan::jobs(&campaign, &all)?;
-    let (missing, systems) = present(&jobs);
-    let mut directory = open(request, &campaign, systems, &missing)?;
-    let done = if request.resumes { Results::read(&request.directory)?.done() } else { BTreeSet::new() };
-    missing.iter().for_each(|missing| say(Progress::Missing(missing)));
-    refusals.iter().for_each(|refusal| say(Progress::Refused(refusal)));
+    let wanted = plan::wanted(&campaign, &all)?;
     let place = Place::make(&campaign.site)?;
     if let Some(why) = &place.missing {
         say(Progress::Place(why));
     }
-    let jobs =
-        jobs.into_iter().filter(|job| !missing.iter().any(|missing| missing.system == job.system.name)).collect();
+    let survey = Survey::of(&wanted, &place);
+    let (jobs, refused) = plan::jobs(&campaign, &all, &survey.roles)?;
+    let mut directory = open(request, &campaign, &survey, &place)?;
+    let done = if request.resumes { Results::read(&request.directory)?.done() } else { BTreeSet::new() };
+    survey.missing.iter().for_each(|missing| say(Progress::Missing(missing)));
+    refused.iter().for_each(|refused| say(Progress::Refused(refused)));
+    let is_there = |job: &Job| survey.missing.iter().all(|missing| missing.system != job.system.name);
+    let jobs = jobs.into_iter().filter(is_there).collect();
     let mut driver = Driver {
         campaign: &campaign,
         jobs,
@@ -123,39 +125,22 @@ fn only(campaign: &Campaign, names: &[String], systems: &[System]) -> Result<Cam
     Ok(campaign)
 }
 
-/// Systems of the jobs without an agent, and those with one, each once.
-fn present(jobs: &[Job]) -> (Vec<Missing>, Vec<System>) {
-    let (mut missing, mut systems): (Vec<Missing>, Vec<System>) = (Vec::new(), Vec::new());
-    for Job { system, .. } in jobs {
-        let is_known = systems.iter().any(|one| one.name == system.name);
-        if is_known || missing.iter().any(|one| one.system == system.name) {
-            continue;
-        }
-        let agents = [Some(system.agent()), system.broker_agent()];
-        let why = agents.into_iter().flatten().find_map(|agent| match agent {
-            Agent::Missing(why) => Some(why),
-            Agent::Program { .. } => None,
-        });
-        match why {
-            Some(why) => missing.push(Missing { system: system.name.clone(), why }),
-            None => systems.push(system.clone()),
-        }
-    }
-    (missing, systems)
-}
-
-fn open(request: &Request, campaign: &Campaign, systems: Vec<System>, missing: &[Missing]) -> Result<Directory> {
+fn open(request: &Request, campaign: &Campaign, survey: &Survey, place: &Place) -> Result<Directory> {
     let header = Header {
         campaign: campaign.clone(),
         length: request.length,
-        systems,
-        missing: missing.to_vec(),
+        systems: survey.systems.clone(),
+        missing: survey.missing.clone(),
+        roles: survey.roles.clone(),
         build: environment::build(),
         command: request.command.clone(),
     };
     if !request.resumes {
         let mut environment = environment::capture();
-        environment["versions"] = environment::versions(&header.systems);
+        environment["versions"] = survey.versions.clone().into();
+        if let Some(ssh) = &place.ssh {
+            environment["hosts"] = ssh.environments();
+        }
         return Directory::create(&request.directory, &header, &environment);
     }
     let before = Results::read(&request.directory)?.header;
@@ -280,12 +265,15 @@ impl Driver<'_> {
             let own = own_cpu_seconds();
             let measured = self.once(job);
             let after = Times::now()?;
-            let span = after.since(&before);
             disturbance.tries += 1;
-            disturbance.foreign = span.share((span.busy_seconds - (own_cpu_seconds() - own)).max(0.0));
-            disturbance.steal = span.share(span.stolen_seconds);
-            disturbance.load = load();
-            disturbance.disturbed = disturbance.foreign.max(disturbance.steal) > self.campaign.foreign_max;
+            // Over ssh the processes are not on this machine.
+            if self.place.ssh.is_none() {
+                let span = after.since(&before);
+                disturbance.foreign = span.share((span.busy_seconds - (own_cpu_seconds() - own)).max(0.0));
+                disturbance.steal = span.share(span.stolen_seconds);
+                disturbance.load = load();
+                disturbance.disturbed = disturbance.foreign.max(disturbance.steal) > self.campaign.foreign_max;
+            }
             match measured {
                 Err(Error::Stopped) => return Err(Error::Stopped),
                 _ if stopped() => return Err(Error::Stopped),

@@ -1,16 +1,20 @@
-//! Where the processes of a campaign run: two ends, on one host or on two.
+//! Where the processes of a campaign run: two ends, on one host, on two hosts of a lab, or on two machines.
 //!
 //! On loopback the campaign moves to a network namespace of its own, whose loopback interface has multicast, and to a mount namespace with an empty
 //! `/dev/shm`. So neither other DDS participants of the machine nor what earlier runs left in shared memory takes part. Both vanish with the
 //! process. Without root the machine's own loopback interface is used, and the environment says so.
 
 use super::file::Site;
+use super::file::site::LabSite;
+use super::ssh::Ssh;
+use super::system::{Agent, System};
 use crate::campaign;
 use crate::error::{Error, Result};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use std::ffi::CString;
 use std::net::Ipv4Addr;
+use takt_lab::{Lab, namespace};
 use takt_netlink::{Netlink, interface_index};
 
 /// Multicast addresses of IPv4.
@@ -23,7 +27,7 @@ pub struct End {
     pub address: Ipv4Addr,
     /// Name of its interface.
     pub interface: String,
-    /// Path of its network namespace; `None`: that of the calling thread.
+    /// Path of its network namespace; `None`: that of the calling thread, or another machine.
     pub namespace: Option<CString>,
 }
 
@@ -36,6 +40,10 @@ pub struct Place {
     pub are_two: bool,
     /// What could not be had, and why.
     pub missing: Option<String>,
+    /// The machines, if ssh reaches them.
+    pub ssh: Option<Ssh>,
+    /// The network, if the campaign describes one.
+    pub lab: Option<Lab>,
     _link: Option<campaign::Site>,
 }
 
@@ -43,14 +51,14 @@ impl Place {
     /// Makes what a campaign asks for. Processes that the calling thread starts from now on are in it.
     ///
     /// # Errors
-    /// It needs root, or the machine cannot.
+    /// It needs root, or the machine cannot; a host is not reached.
     pub fn make(site: &Site) -> Result<Self> {
         match site {
             Site::Loopback => {
                 let missing =
                     own_loopback().err().map(|why| format!("loopback of the machine, shared with others: {why}"));
                 let end = End { address: Ipv4Addr::LOCALHOST, interface: "lo".into(), namespace: None };
-                Ok(Self { ends: [end.clone(), end], are_two: false, missing, _link: None })
+                Ok(Self { are_two: false, missing, ..Self::of([end.clone(), end]) })
             }
             Site::Link => {
                 let link = campaign::Site::new()?;
@@ -60,9 +68,66 @@ impl Place {
                     namespace: Some(end.namespace),
                 };
                 let ends = link.ends().map(end);
-                Ok(Self { ends, are_two: true, missing: None, _link: Some(link) })
+                Ok(Self { _link: Some(link), ..Self::of(ends) })
+            }
+            Site::Lab(site) => Self::in_lab(site),
+            Site::Ssh(site) => {
+                let end = |side: usize| End {
+                    address: site.addresses[side],
+                    interface: site.interfaces[side].clone(),
+                    namespace: None,
+                };
+                Ok(Self { ssh: Some(Ssh::connect(site)?), ..Self::of([end(0), end(1)]) })
             }
         }
+    }
+
+    /// Where the agent of a system is.
+    #[must_use]
+    pub fn agent(&self, system: &System) -> Agent {
+        self.ssh.as_ref().map_or_else(|| system.agent(), |ssh| ssh.agent(&system.program))
+    }
+
+    /// Where the broker of a system is, if it has one.
+    #[must_use]
+    pub fn broker_agent(&self, system: &System) -> Option<Agent> {
+        match (&self.ssh, &system.broker) {
+            (Some(ssh), Some(broker)) => Some(ssh.agent(broker)),
+            _ => system.broker_agent(),
+        }
+    }
+
+    /// How an agent is called at one of the ends.
+    #[must_use]
+    pub fn column(&self, side: usize, column: &campaign::Column) -> campaign::Column {
+        self.ssh.as_ref().map_or_else(|| column.clone(), |ssh| ssh.column(side, column))
+    }
+
+    /// Arguments as the ends take them: ssh hands them to a shell.
+    #[must_use]
+    pub fn words(&self, arguments: &[String]) -> Vec<String> {
+        match self.ssh {
+            Some(_) => arguments.iter().map(|word| super::ssh::quoted(word)).collect(),
+            None => arguments.to_vec(),
+        }
+    }
+
+    /// Two hosts.
+    fn of(ends: [End; 2]) -> Self {
+        Self { ends, are_two: true, missing: None, ssh: None, lab: None, _link: None }
+    }
+
+    fn in_lab(site: &LabSite) -> Result<Self> {
+        let lab = Lab::up(&site.network(&format!("bench-{}", std::process::id()))?)?;
+        let end = |(host, interface, address): (String, String, Ipv4Addr)| -> Result<End> {
+            let path = format!("{}/{}", namespace::DIRECTORY, lab.namespace_name(&host)?);
+            let namespace =
+                CString::new(path).map_err(|why| Error::Usage(format!("the namespace of {host}: {why}")))?;
+            Ok(End { address, interface, namespace: Some(namespace) })
+        };
+        let [one, other] = site.ends()?;
+        let ends = [end(one)?, end(other)?];
+        Ok(Self { lab: Some(lab), ..Self::of(ends) })
     }
 }
 

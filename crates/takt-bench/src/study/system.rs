@@ -14,8 +14,6 @@ const TREE: [(&str, &str); 2] = [
     ("lab/peers/takt.toml", include_str!("../../../../lab/peers/takt.toml")),
     ("lab/peers/systems.toml", include_str!("../../../../lab/peers/systems.toml")),
 ];
-/// Program name of Takt's own agent.
-const TAKT: &str = "takt";
 /// Directory of the agents, in place of the one that `make -C lab/peers` made.
 const AGENTS: &str = "BENCH_AGENTS";
 
@@ -160,6 +158,9 @@ pub fn selected<'a>(names: &[String], systems: &'a [System]) -> Result<Vec<&'a S
 }
 
 impl System {
+    /// Program name of Takt's own agent.
+    pub const TAKT: &str = "takt";
+
     fn is_called(&self, name: &str) -> bool {
         let class = match self.class {
             Class::Dds => "@dds",
@@ -173,8 +174,8 @@ impl System {
     /// Why it cannot do a workload with these values; `None`: it can.
     #[must_use]
     pub fn refusal(&self, site: &Site, kind: Kind, values: &Values) -> Option<String> {
-        if self.link && *site == Site::Loopback {
-            return Some("it needs a link between two hosts".into());
+        if self.link && !site.has_ethernet() {
+            return Some("it needs a link between two hosts, with interfaces called eth0".into());
         }
         let text = |key: &str| values.get(key).map(ToString::to_string);
         let number = |key: &str| match values.get(key) {
@@ -227,7 +228,7 @@ impl System {
     }
 
     fn program(&self, program: &str) -> Agent {
-        if program == TAKT {
+        if program == System::TAKT {
             return match std::env::current_exe() {
                 Ok(path) => Agent::Program { path, prefix: vec!["perf".into(), "agent".into()] },
                 Err(why) => Agent::Missing(format!("the path of this program is not known: {why}")),
@@ -324,11 +325,11 @@ mod tests {
     #[test]
     fn systems_of_the_tree_have_names_of_their_own() {
         let systems = systems(&[]).unwrap();
-        assert!(systems.iter().any(|system| system.program == TAKT));
+        assert!(systems.iter().any(|system| system.program == System::TAKT));
         for system in &systems {
             let document =
                 system.document.is_some() || system.profile == Profile::Default || system.class == Class::Limit;
-            assert!(document || system.program == TAKT, "{}: tuned by which document?", system.name);
+            assert!(document || system.program == System::TAKT, "{}: tuned by which document?", system.name);
         }
     }
 

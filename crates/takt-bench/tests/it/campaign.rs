@@ -1,16 +1,13 @@
 //! Campaigns with agents that are shell scripts: rounds, repetition, failures and resumption.
 
+use crate::scene::Scene;
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use takt_bench::study::cell::{Measurement, Outcome};
 use takt_bench::study::directory::Results;
-use takt_bench::study::file::{Campaign, Length};
 use takt_bench::study::run::{Progress, Request, run};
-use takt_testkit::directory::Directory;
 
 /// Follows the contract for round trips of two sizes: 3 values each, of 1, 2 and 3 us. Its runs are counted in a file beside it.
-const AGENT: &str = r#"#!/bin/sh
+pub const AGENT: &str = r#"#!/bin/sh
 echo "$1" >> "$0.runs"
 for argument in "$@"; do case "$argument" in out=*) out=${argument#out=} ;; sizes=*) sizes=${argument#sizes=} ;; esac; done
 case "$1" in
@@ -28,55 +25,27 @@ esac
 const BROKEN: &str =
     "#!/bin/sh\necho \"$1\" >> \"$0.runs\"\necho '{\"ev\":\"error\",\"what\":\"no licence\"}'\nexit 1\n";
 
-struct Scene {
-    directory: Directory,
+/// Two agents, and a system without one.
+fn scene() -> Scene {
+    let scene = Scene::new(&[("good", AGENT), ("broken", BROKEN)]);
+    scene.add_system("absent", &scene.directory.text("absent"));
+    scene
 }
 
-impl Scene {
-    fn new() -> Self {
-        let directory = Directory::with("campaign", &[("good", AGENT), ("broken", BROKEN)]);
-        for name in ["good", "broken"] {
-            std::fs::set_permissions(directory.file(name), PermissionsExt::from_mode(0o755)).expect("it is ours");
-        }
-        let system = |name: &str| {
-            let path = directory.text(name);
-            format!(
-                "[[system]]\nname = '{name}'\ntitle = '{name}'\nprogram = '{path}'\nclass = 'dds'\n\
-                 profile = 'default'\ntransport = 'udp'\nexcept = ['reliable: never reliable']\n"
-            )
-        };
-        directory.write("systems.toml", &["good", "broken", "absent"].map(system).concat());
-        Self { directory }
-    }
+fn request(scene: &Scene, rounds: u32, systems: &str, resumes: bool) -> Request {
+    let text = format!(
+        "name = 'x'\ntitle = 'x'\nrounds = {rounds}\nforeign-max = 1.0\n[[workload]]\nname = 'rtt'\n\
+         kind = 'round-trip'\nsystems = {systems}\n\
+         parameters = {{ size = [16, 64], reliability = ['best-effort', 'reliable'] }}\n\
+         measure = {{ warmup = 0, count = 3 }}"
+    );
+    Request { resumes, ..scene.request(&text) }
+}
 
-    fn request(&self, rounds: u32, systems: &str, resumes: bool) -> Request {
-        let text = format!(
-            "name = 'x'\ntitle = 'x'\nrounds = {rounds}\nforeign-max = 1.0\n[[workload]]\nname = 'rtt'\n\
-             kind = 'round-trip'\nsystems = {systems}\n\
-             parameters = {{ size = [16, 64], reliability = ['best-effort', 'reliable'] }}\n\
-             measure = {{ warmup = 0, count = 3 }}"
-        );
-        Request {
-            campaign: Campaign::parse(&text, Length::Normal).expect("it is a campaign"),
-            length: Length::Normal,
-            directory: self.results(),
-            resumes,
-            keeps_raw: true,
-            only: Vec::new(),
-            systems: vec![self.directory.file("systems.toml")],
-            command: vec!["takt".into()],
-        }
-    }
-
-    fn results(&self) -> PathBuf {
-        self.directory.file("results")
-    }
-
-    /// How often the agent of this name was started in a role.
-    fn starts(&self, name: &str, role: &str) -> usize {
-        let text = self.directory.read(&format!("{name}.runs"));
-        text.lines().filter(|line| *line == role).count()
-    }
+/// How often the agent of this name was started in a role.
+fn starts(scene: &Scene, name: &str, role: &str) -> usize {
+    let text = scene.directory.read(&format!("{name}.runs"));
+    text.lines().filter(|line| *line == role).count()
 }
 
 fn texts(measurements: &[Measurement]) -> BTreeSet<String> {
@@ -85,9 +54,9 @@ fn texts(measurements: &[Measurement]) -> BTreeSet<String> {
 
 #[test]
 fn every_cell_is_measured_once_in_each_round_and_its_times_are_kept() {
-    let scene = Scene::new();
+    let scene = scene();
     let mut refused = 0;
-    run(&scene.request(2, "['good']", false), &mut |progress| {
+    run(&request(&scene, 2, "['good']", false), &mut |progress| {
         refused += usize::from(matches!(progress, Progress::Refused(_)));
     })
     .expect("it runs");
@@ -95,7 +64,11 @@ fn every_cell_is_measured_once_in_each_round_and_its_times_are_kept() {
     let cells = ["reliability=best-effort,size=16", "reliability=best-effort,size=64"];
     let expected = cells.iter().flat_map(|cell| [0, 1].map(|round| format!("rtt/good/{cell} {round}")));
     assert_eq!(texts(&results.measurements), expected.collect());
-    assert_eq!((refused, scene.starts("good", "ping")), (2, 2), "both sizes share a start; reliable ones are refused");
+    assert_eq!(
+        (refused, starts(&scene, "good", "ping")),
+        (2, 2),
+        "both sizes share a start; reliable ones are refused"
+    );
     for measurement in &results.measurements {
         let Outcome::Measured(measured) = &measurement.outcome else { panic!("{measurement:?}") };
         let latency = measured.latency.as_ref().expect("there are round trips");
@@ -109,9 +82,9 @@ fn every_cell_is_measured_once_in_each_round_and_its_times_are_kept() {
 
 #[test]
 fn failing_system_is_left_out_after_two_rounds_and_a_missing_one_is_named() {
-    let scene = Scene::new();
+    let scene = scene();
     let mut missing = Vec::new();
-    run(&scene.request(4, "['good', 'broken', 'absent']", false), &mut |progress| {
+    run(&request(&scene, 4, "['good', 'broken', 'absent']", false), &mut |progress| {
         if let Progress::Missing(one) = progress {
             missing.push(one.clone());
         }
@@ -131,22 +104,22 @@ fn failing_system_is_left_out_after_two_rounds_and_a_missing_one_is_named() {
         .collect();
     assert_eq!(failures.len(), 8, "two sizes in four rounds");
     assert!(failures.iter().all(|why| why.contains("no licence")), "{failures:?}");
-    assert_eq!(scene.starts("broken", "pong"), 2, "it is started in two rounds alone");
-    assert_eq!(scene.starts("good", "ping"), 4);
+    assert_eq!(starts(&scene, "broken", "pong"), 2, "it is started in two rounds alone");
+    assert_eq!(starts(&scene, "good", "ping"), 4);
 }
 
 #[test]
 fn resumed_campaign_measures_what_is_left_and_nothing_twice() {
-    let scene = Scene::new();
-    run(&scene.request(2, "['good']", false), &mut |_| {}).expect("it runs");
+    let scene = scene();
+    run(&request(&scene, 2, "['good']", false), &mut |_| {}).expect("it runs");
     let name = scene.results().join("measurements.jsonl");
     let text = std::fs::read_to_string(&name).expect("it is there");
     let kept: Vec<&str> = text.lines().take(2).collect();
     std::fs::write(&name, format!("{}\n{{\"cell\":", kept.join("\n"))).expect("it is ours");
-    run(&scene.request(2, "['good']", true), &mut |_| {}).expect("it resumes");
+    run(&request(&scene, 2, "['good']", true), &mut |_| {}).expect("it resumes");
     let results = Results::read(&scene.results()).expect("they are there");
     assert_eq!((results.measurements.len(), texts(&results.measurements).len()), (4, 4));
-    assert_eq!(scene.starts("good", "ping"), 3, "one start of four cells was left");
-    let other = run(&scene.request(3, "['good']", true), &mut |_| {}).expect_err("another campaign");
+    assert_eq!(starts(&scene, "good", "ping"), 3, "one start of four cells was left");
+    let other = run(&request(&scene, 3, "['good']", true), &mut |_| {}).expect_err("another campaign");
     assert!(other.to_string().contains("another campaign"), "{other}");
 }

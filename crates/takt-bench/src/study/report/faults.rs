@@ -5,6 +5,7 @@ use super::pool::pools;
 use crate::study::cell::Cell;
 use crate::study::directory::Results;
 use crate::study::file::Workload;
+use crate::study::support::{Refusal, refusal};
 use crate::study::system::{System, selected};
 use std::collections::BTreeMap;
 
@@ -31,8 +32,10 @@ pub fn table(results: &Results, workload: &Workload) -> Table {
             if pools.iter().any(|pool| *pool.cell == cell) {
                 continue;
             }
-            match system.refusal(&results.header.campaign.site, workload.kind, &cell.values) {
-                Some(why) => add(1, "refused", why, &cell, ""),
+            let header = &results.header;
+            match refusal(&header.campaign.site, workload.kind, system, &cell.values, &header.roles) {
+                Some(Refusal::Excluded(why)) => add(1, "refused", why, &cell, ""),
+                Some(Refusal::Unsupported(why)) => add(1, "unsupported", why, &cell, ""),
                 None => add(2, "not measured", why_missing(results, &system.name), &cell, ""),
             }
         }

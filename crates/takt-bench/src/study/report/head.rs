@@ -2,6 +2,7 @@
 
 use super::exhibit::Table;
 use crate::study::directory::Results;
+use crate::study::file::site::Switch;
 use crate::study::file::{Length, Site};
 use crate::study::system::{Class, Profile};
 use serde_json::Value;
@@ -38,6 +39,24 @@ fn site(site: &Site) -> String {
     match site {
         Site::Loopback => "one host, loopback of a network namespace".into(),
         Site::Link => "two hosts at the ends of one virtual link".into(),
+        Site::Lab(lab) => {
+            let parts = [
+                lab.file.as_ref().map(|file| format!("takt lab, {}", file.display())),
+                lab.rate.as_ref().map(|rate| format!("link of {rate}")),
+                lab.queue.map(|frames| format!("queue of {frames} frames")),
+                lab.switch.map(|switch| match switch {
+                    Switch::Bridge => "switch: a bridge of the kernel".to_owned(),
+                    Switch::OpenVswitch => "switch: Open vSwitch".to_owned(),
+                }),
+            ];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            format!("two hosts of a network on one machine; {}", parts.join(", "))
+        }
+        Site::Ssh(ssh) => {
+            let [one, other] = &ssh.hosts;
+            let clocks = if ssh.clock.is_some() { "one clock" } else { "two clocks" };
+            format!("two machines over ssh, {one} measures and {other} answers; {clocks}")
+        }
     }
 }
 

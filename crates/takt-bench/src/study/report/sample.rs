@@ -134,6 +134,7 @@ pub fn empty(systems: &[(&str, &str, bool)]) -> Results {
             length: Length::Normal,
             systems: systems.iter().map(|(name, title, batches)| system(name, title, *batches)).collect(),
             missing: vec![Missing { system: "four".into(), why: "it is not built: make <all>".into() }],
+            roles: Default::default(),
             build: "0.1.0 (abc), release".into(),
             command: ["takt", "bench", "run", "sample.toml"].map(str::to_owned).to_vec(),
         },

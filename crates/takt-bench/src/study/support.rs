@@ -1,0 +1,52 @@
+//! Which cells a system can be measured in: what its entry excludes, and the roles that its agent has.
+
+use super::file::{Kind, Site};
+use super::parameter::Values;
+use super::system::System;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Roles that an agent has if its `info` names none.
+const ROLES: [&str; 7] = ["info", "ping", "pong", "pub", "sub", "idle", "disc"];
+
+/// Roles of agents by system, of those whose `info` names them.
+pub type Roles = BTreeMap<String, Vec<String>>;
+
+/// Why a cell is not measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The entry of the system excludes it.
+    Excluded(String),
+    /// Its agent lacks a role.
+    Unsupported(String),
+}
+
+impl Refusal {
+    /// The reason.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        let (Self::Excluded(why) | Self::Unsupported(why)) = self;
+        why
+    }
+}
+
+/// The roles that an `info` names, a list with commas.
+#[must_use]
+pub fn roles_of(info: &Value) -> Option<Vec<String>> {
+    Some(info["roles"].as_str()?.split(',').map(|role| role.trim().to_owned()).collect())
+}
+
+/// Why a system is not measured in a cell; `None`: it is.
+#[must_use]
+pub fn refusal(site: &Site, kind: Kind, system: &System, values: &Values, roles: &Roles) -> Option<Refusal> {
+    if let Some(why) = system.refusal(site, kind, values) {
+        return Some(Refusal::Excluded(why));
+    }
+    let has = |role: &&str| match roles.get(&system.name) {
+        Some(roles) => roles.iter().any(|one| one == role),
+        None => ROLES.contains(role),
+    };
+    let missing: Vec<&str> = kind.roles().iter().filter(|role| !has(role)).copied().collect();
+    let why = || format!("unsupported: its agent has no role {}", missing.join(", "));
+    (!missing.is_empty()).then(|| Refusal::Unsupported(why()))
+}

@@ -1,0 +1,203 @@
+//! Campaigns on two machines that ssh reaches: network namespaces with an sshd each.
+
+use crate::campaign::AGENT;
+use crate::scene::{Scene, measured};
+use crate::sites::tells_its_namespace;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use takt_bench::study::directory::Results;
+use takt_bench::study::run::{Progress, run};
+use takt_lab::{Lab, LabFile};
+use takt_testkit::{not_run, require};
+
+const SSHD: &str = "/usr/sbin/sshd";
+const PORT: u16 = 2222;
+/// A third host is that of the campaign.
+const NETWORK: &str = "[hosts.driver]\neth0 = ['10.83.0.1/24']\n[hosts.a]\neth0 = ['10.83.0.2/24']\n\
+                       [hosts.b]\neth0 = ['10.83.0.3/24']\n[switches.s]\nkind = 'bridge'\n\
+                       [[links]]\nends = ['driver:eth0', 's']\n[[links]]\nends = ['a:eth0', 's']\n\
+                       [[links]]\nends = ['b:eth0', 's']\n";
+
+/// A role `info` with a version, and the environment as `takt` prints it. `@` is the version.
+fn with_info(agent: &str, version: &str) -> String {
+    let info = format!(
+        "case \"$1\" in info) echo '{{\"ev\":\"info\",\"peer\":\"shell\",\"version\":\"{version}\"}}'; exit ;; \
+         bench) echo '{{\"kernel\":\"of the shell\"}}'; exit ;; esac"
+    );
+    agent.replacen('\n', &format!("\n{info}\n"), 1)
+}
+
+/// Two hosts with an sshd each, and keys.
+struct Machines {
+    lab: Lab,
+    daemons: Vec<Child>,
+}
+
+impl Machines {
+    fn new(scene: &Scene, name: &str) -> Self {
+        let file: LabFile = format!("name = '{name}'\n{NETWORK}").parse().expect("it is one");
+        let lab = Lab::up(&file).expect("root");
+        for key in ["host", "user"] {
+            let status = Command::new("ssh-keygen")
+                .args(["-q", "-t", "ed25519", "-N", "", "-f", &scene.directory.text(key)])
+                .status();
+            assert!(status.expect("it is installed").success());
+        }
+        std::fs::create_dir_all("/run/sshd").expect("root");
+        let config = format!(
+            "Port {PORT}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\nStrictModes no\n\
+             PermitRootLogin prohibit-password\nPasswordAuthentication no\n",
+            scene.directory.text("host"),
+            scene.directory.text("user.pub")
+        );
+        scene.directory.write("sshd_config", &config);
+        let mut daemons = Vec::new();
+        for host in ["a", "b"] {
+            let start = || {
+                let mut command = Command::new(SSHD);
+                command.args(["-D", "-e", "-f", &scene.directory.text("sshd_config")]);
+                command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().expect("it is installed")
+            };
+            daemons.push(lab.namespace(host).expect("it is there").run(start).expect("root"));
+        }
+        let machines = Self { lab, daemons };
+        for address in ["10.83.0.2", "10.83.0.3"] {
+            machines.wait_for(address);
+        }
+        machines
+    }
+
+    fn wait_for(&self, address: &str) {
+        let begin = Instant::now();
+        let connect = || std::net::TcpStream::connect((address, PORT)).is_ok();
+        while !self.on_driver(connect) {
+            assert!(begin.elapsed() < Duration::from_secs(20), "no sshd at {address}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn on_driver<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        self.lab.namespace("driver").expect("it is there").run(f).expect("root")
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        for daemon in &mut self.daemons {
+            // One that has ended already is as good.
+            drop(daemon.kill());
+            drop(daemon.wait());
+        }
+    }
+}
+
+fn campaign(scene: &Scene, hosts: [&str; 2], program: &str, key: &str, systems: &str) -> String {
+    let key = scene.directory.text(key);
+    format!(
+        "name = 'x'\ntitle = 'x'\nrounds = 1\n[site]\nkind = 'ssh'\nhosts = ['root@{}', 'root@{}']\n\
+         addresses = ['10.83.0.2', '10.83.0.3']\ninterfaces = ['eth0', 'eth0']\nprogram = '{program}'\n\
+         processors = [0, 0]\nagents = '{}'\noptions = ['-p', '{PORT}', '-i', '{key}', '-o', 'StrictHostKeyChecking=no', \
+         '-o', 'UserKnownHostsFile=/dev/null', '-o', 'IdentitiesOnly=yes', '-o', 'LogLevel=ERROR']\n\
+         [[workload]]\nname = 'rtt'\nkind = 'round-trip'\nsystems = {systems}\n\
+         parameters = {{ size = [16, 64], reliability = ['best-effort'] }}\nmeasure = {{ warmup = 0, count = 3 }}",
+        hosts[0],
+        hosts[1],
+        scene.directory.path().display()
+    )
+}
+
+const HOSTS: [&str; 2] = ["10.83.0.2", "10.83.0.3"];
+
+fn missing() -> Option<String> {
+    let installed = |program: &str| match std::path::Path::new(program).is_file() {
+        true => Ok(()),
+        false => Err(format!("{program} is not installed: scripts/setup.sh peers")),
+    };
+    let needs = [
+        require::network_namespaces(),
+        require::root(),
+        installed(SSHD),
+        require::program("ssh"),
+        require::program("taskset"),
+    ];
+    needs.into_iter().find_map(Result::err)
+}
+
+#[test]
+fn agents_run_on_both_machines_and_their_times_come_back() {
+    if let Some(why) = missing() {
+        return not_run(why);
+    }
+    let scene = Scene::new(&[("good", &with_info(&tells_its_namespace(), "1"))]);
+    let gone = scene.directory.text("gone");
+    scene.add_system("gone", &gone);
+    let machines = Machines::new(&scene, "takt-it-ssh");
+    let text = campaign(&scene, HOSTS, &scene.directory.text("good"), "user", "['good', 'gone']");
+    machines.on_driver(|| run(&scene.request(&text), &mut |_| {})).expect("it runs");
+    let results = Results::read(&scene.results()).expect("they are there");
+    assert_eq!(results.measurements.len(), 2);
+    for measurement in &results.measurements {
+        let latency = measured(measurement).latency.as_ref().expect("there are round trips");
+        assert_eq!((latency.summary.count, latency.summary.max), (3, 3.0));
+        assert!(measurement.commands[0].contains("root@10.83.0.2"), "{:?}", measurement.commands);
+    }
+    let places = scene.directory.read("good.places");
+    let of = |role: &str| places.lines().find(|line| line.starts_with(role)).and_then(|line| line.split(' ').nth(1));
+    let namespace = |host: &str| {
+        let read = || std::fs::read_link("/proc/thread-self/ns/net").expect("it is there").display().to_string();
+        machines.lab.namespace(host).expect("it is there").run(read).expect("root")
+    };
+    assert_eq!((of("ping"), of("pong")), (Some(namespace("a").as_str()), Some(namespace("b").as_str())));
+    let environment = &results.environment;
+    assert_eq!(environment["hosts"]["root@10.83.0.2 (measuring)"]["kernel"], "of the shell");
+    assert_eq!(environment["versions"]["good"], "1");
+    assert_eq!(results.header.missing[0].why, format!("{gone} is not on root@10.83.0.2"));
+}
+
+#[test]
+fn failures_of_ssh_name_the_host_and_the_reason() {
+    if let Some(why) = missing() {
+        return not_run(why);
+    }
+    let scene = Scene::new(&[("good", AGENT), ("one", &with_info(AGENT, "1"))]);
+    let machines = Machines::new(&scene, "takt-it-ssh-fail");
+    let program = scene.directory.text("one");
+    let fails =
+        |text: &str| machines.on_driver(|| run(&scene.request(text), &mut |_| {})).expect_err("it fails").to_string();
+    let unreachable = fails(&campaign(&scene, ["10.83.0.2", "10.83.0.77"], &program, "user", "['one']"));
+    assert!(
+        unreachable.contains("ssh root@10.83.0.77: ") && unreachable.contains("the host is not reached"),
+        "{unreachable}"
+    );
+    // Not the key that sshd knows.
+    let refused = fails(&campaign(&scene, HOSTS, &program, "host", "['one']"));
+    assert!(refused.contains("ssh root@10.83.0.2: ") && refused.contains("the key was refused"), "{refused}");
+    assert!(!scene.results().exists(), "nothing was measured");
+}
+
+#[test]
+fn machines_with_two_versions_of_an_agent_do_not_measure_it() {
+    if let Some(why) = missing() {
+        return not_run(why);
+    }
+    // One file on one disk, and another version in each namespace.
+    let version = "$(case $(readlink /proc/self/ns/net) in \"$(cat \"$0.first\")\") echo 1 ;; *) echo 2 ;; esac)";
+    let info = format!(
+        "#!/bin/sh\n[ \"$1\" = info ] && [ -f \"$0.first\" ] || readlink /proc/self/ns/net > \"$0.first\"\n\
+         [ \"$1\" = info ] && echo \"{{\\\"ev\\\":\\\"info\\\",\\\"peer\\\":\\\"p\\\",\\\"version\\\":\\\"{version}\\\"}}\"\n"
+    );
+    let scene = Scene::new(&[("two", &info)]);
+    let machines = Machines::new(&scene, "takt-it-ssh-two");
+    let text = campaign(&scene, HOSTS, &scene.directory.text("two"), "user", "['two']");
+    let mut why = Vec::new();
+    machines
+        .on_driver(|| {
+            run(&scene.request(&text), &mut |progress| {
+                if let Progress::Missing(missing) = progress {
+                    why.push(missing.why.clone());
+                }
+            })
+        })
+        .expect("it runs");
+    assert_eq!(why, ["two versions: p 1 on root@10.83.0.2, p 2 on root@10.83.0.3"]);
+}

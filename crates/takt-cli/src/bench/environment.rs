@@ -1,0 +1,28 @@
+//! `takt bench environment`: the machine as campaigns record it.
+
+use crate::output::outln;
+use clap::Args;
+use takt_bench::Result;
+use takt_bench::study::environment::capture;
+
+/// `takt bench environment`
+#[derive(Args)]
+pub struct Environment {
+    /// As one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Environment {
+    /// Prints it.
+    ///
+    /// # Errors
+    /// Standard output is closed.
+    pub fn run(&self) -> Result<()> {
+        let environment = capture();
+        if self.json {
+            return outln!("{environment}");
+        }
+        outln!("{environment:#}")
+    }
+}
