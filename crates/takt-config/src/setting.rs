@@ -325,6 +325,11 @@ const NETWORK: &[Setting] = settings! {
             let value = *value;
             plan.build(move |builder| builder.shared_memory(value));
         }, "shared memory with participants of the same user on this host";
+    network.daemon, "TAKT_DAEMON": Kind::Text, "0",
+        (plan, Value::Text(value)) => {
+            let value = value.clone();
+            plan.build(move |builder| builder.daemon(value));
+        }, "the daemon that has the network: 1 for the default one, its name, 0 for none; see docs/daemon.md";
 };
 
 /// Which transports carry what, by name.

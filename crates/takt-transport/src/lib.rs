@@ -11,6 +11,7 @@
 //! * [`udp`]: UDPv4 and UDPv6, the platform specific model of RTPS 2.5 §9,
 //! * [`tcp`]: TCP, with or without TLS,
 //! * [`shm`]: shared memory between the processes of one user,
+//! * [`daemon`]: one process of a host that has the network, and the way to it,
 //! * [`ethernet`]: what moves Ethernet frames without IP,
 //! * [`choice`]: transports by name, for those who configure them,
 //! * [`ahead`]: datagrams that wait while what is urgent is looked for behind them,
@@ -18,7 +19,8 @@
 //! * [`readiness`]: waiting for descriptors, and waking such a wait,
 //! * `conformance` (feature of that name): the suite that every backend passes.
 //!
-//! What does not: any knowledge of RTPS messages, but for their header, which frames them in a stream. Bytes are bytes here.
+//! What does not: any knowledge of RTPS messages, but for their header, which frames them in a stream, and for the submessages
+//! by which a daemon routes them. Bytes are bytes elsewhere.
 
 #![deny(unsafe_code)]
 
@@ -26,6 +28,7 @@ pub mod ahead;
 pub mod choice;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod daemon;
 mod error;
 pub mod ethernet;
 mod fault;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::factory::{Opened, Request, TransportFactory};
 use super::probe::{Finding, Needs, capabilities_finding, interface_finding};
 use crate::TransportError;
+use crate::daemon::DaemonTransport;
 use crate::ethernet::{EthernetConfig, EthernetTransport, PacketConfig, PacketPort};
 use crate::shm::ShmTransport;
 use crate::tcp::{TcpConfig, TcpTransport};
@@ -12,7 +13,7 @@ use crate::udp::UdpTransport;
 
 /// All of them.
 pub(super) fn all() -> Vec<Arc<dyn TransportFactory>> {
-    vec![Arc::new(Udp), Arc::new(Tcp), Arc::new(Shm), Arc::new(Packet)]
+    vec![Arc::new(Udp), Arc::new(Tcp), Arc::new(Shm), Arc::new(Daemon), Arc::new(Packet)]
 }
 
 struct Udp;
@@ -95,6 +96,33 @@ impl TransportFactory for Shm {
             return Err(request.refused(&format!("shared memory has no interface, and so no {target}")));
         }
         ShmTransport::open(request.shm).map(Opened::plain)
+    }
+}
+
+/// The daemon of the host.
+struct Daemon;
+
+impl TransportFactory for Daemon {
+    fn name(&self) -> &'static str {
+        "daemon"
+    }
+
+    fn summary(&self) -> &'static str {
+        "the daemon of this host, which has the network"
+    }
+
+    fn needs(&self) -> &'static str {
+        "takt daemon run, by the same user; Linux 5.14"
+    }
+
+    fn form(&self) -> &'static str {
+        "daemon or daemon:NAME"
+    }
+
+    fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError> {
+        request.options(&[])?;
+        let (name, domain) = (request.spec.target.as_deref(), request.udp.domain_id);
+        DaemonTransport::open(name, domain, request.udp.multicast).map(Opened::plain)
     }
 }
 

@@ -24,4 +24,5 @@ pub use link::{Link, XdpFeatures};
 pub use spec::{Malformed, TransportChoice, TransportSpec};
 
 /// The names that mean something, whether or not a program has the transport: a configuration may be for several.
-pub const KNOWN_NAMES: [&str; 8] = ["udp", "tcp", "shm", "packet", "xdp", "xdp-ethernet", "dpdk", "dpdk-ethernet"];
+pub const KNOWN_NAMES: [&str; 9] =
+    ["udp", "tcp", "shm", "daemon", "packet", "xdp", "xdp-ethernet", "dpdk", "dpdk-ethernet"];

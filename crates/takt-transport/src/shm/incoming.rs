@@ -354,7 +354,7 @@ impl Incoming {
                     .map(|count| usize::try_from(count).unwrap_or(usize::MAX));
                 let lane = Mapping::adopt(lane.as_fd(), [common, urgent], slots).ok()?;
                 let segment = Mapping::adopt_segment(segment.as_fd(), segment_words, slots).ok()?;
-                let is_here = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process);
+                let is_here = syscall::peer(socket.as_fd()).is_ok_and(|peer| peer.is_this_process());
                 let handovers = if is_here { handover::accept(hello.name, self.own_name) } else { None };
                 let lender = Arc::new(Lender::new(lane, segment));
                 Some(Lane { from: hello.name, lender, handovers, heads: [Head::default(), Head::choosing()] })

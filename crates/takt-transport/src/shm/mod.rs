@@ -79,6 +79,7 @@ use outgoing::{OUTGOING, Outgoing};
 use ports::{LENDS, METATRAFFIC, Ports, USER};
 use ring::RECORD_LEN_MAX;
 pub use segment::Loan;
+pub(crate) use syscall::{own_user, peer};
 
 use crate::ahead::URGENT_IN_ROW_MAX;
 use crate::readiness::Waker;

@@ -231,7 +231,7 @@ impl Outgoing {
         let (memory, file) = Mapping::create(rings, segment.slots())?;
         let (words, slots) = (rings.map(|words| words as u64), segment.slots() as u64);
         let hello = Hello { tag, name: own_name, words, segment: segment.words() as u64, slots };
-        let handovers = peer.is_this_process.then(|| handover::offer(own_name, name));
+        let handovers = peer.is_this_process().then(|| handover::offer(own_name, name));
         syscall::send(socket.as_fd(), &hello.to_bytes(), &[file.as_fd(), segment.file()])?;
         let token = self.next_token;
         epoll_add(epoll, socket.as_fd(), token)?;

@@ -98,23 +98,30 @@ pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 
 /// Who connected, or listened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Peer {
-    pub(super) user: u32,
-    pub(super) is_this_process: bool,
+pub(crate) struct Peer {
+    pub(crate) user: u32,
+    /// Its process; 0 if that is not visible here.
+    pub(crate) process: u32,
+}
+
+impl Peer {
+    pub(super) fn is_this_process(&self) -> bool {
+        self.process == std::process::id()
+    }
 }
 
 /// Who is at the other end, as the kernel knows it.
-pub(super) fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
+pub(crate) fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     let at = ptr::from_mut(&mut peer).cast();
     // SAFETY: `peer` has room for `len` bytes; any bytes are valid in it.
     check(unsafe { libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, at, &mut len) })?;
-    Ok(Peer { user: peer.uid, is_this_process: u32::try_from(peer.pid) == Ok(std::process::id()) })
+    Ok(Peer { user: peer.uid, process: u32::try_from(peer.pid).unwrap_or(0) })
 }
 
 /// The user that this process acts as.
-pub(super) fn own_user() -> u32 {
+pub(crate) fn own_user() -> u32 {
     // SAFETY: no pointers; it cannot fail.
     unsafe { libc::geteuid() }
 }
@@ -278,7 +285,7 @@ mod tests {
     #[test]
     fn both_ends_know_each_others_user() {
         let (_listener, caller, answerer) = pair();
-        let us = Peer { user: own_user(), is_this_process: true };
+        let us = Peer { user: own_user(), process: std::process::id() };
         assert_eq!(peer(caller.as_fd()).expect("connected"), us);
         assert_eq!(peer(answerer.as_fd()).expect("connected"), us);
     }

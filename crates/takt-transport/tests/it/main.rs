@@ -1,6 +1,7 @@
 //! Tests of the transports, over loopback alone or in network namespaces of
 //! their own.
 
+mod daemon_conforms;
 mod faults;
 mod kernel_limits;
 mod multicast_routes;
@@ -17,6 +18,7 @@ mod udp_conforms;
 mod udp_interfaces;
 mod udp_trains;
 mod urgent_first;
+mod with_header;
 mod wrappers_conform;
 
 use takt_testkit::waiting::{until, until_some};

@@ -55,6 +55,7 @@ type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 /// | `TAKT_IPV6` | `0` or `1`: UDPv6 beside UDPv4 | `0` |
 /// | `TAKT_UDP` | `0` or `1`, see [`udp`](Self::udp) | `1` |
 /// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `1` |
+/// | `TAKT_DAEMON` | `0`, `1` or a name, see [`daemon`](Self::daemon) | `0` |
 /// | `TAKT_TRANSPORT_USER_DATA` | see [`user_data_transports`](Self::user_data_transports), separated by commas | UDP |
 /// | `TAKT_TRANSPORT_DISCOVERY` | see [`discovery_transports`](Self::discovery_transports), separated by commas | as user data, else UDP |
 /// | `TAKT_TRANSPORT_TOPICS` | `PATTERN=TRANSPORTS`, see [`topic_transports`](Self::topic_transports), separated by commas | as user data |
@@ -231,6 +232,18 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// Has the daemon of this host carry all: `"1"` for the one without a name of its own, else its name; `"0"` for none, as is
+    /// the default. The participant is reached at the daemon's addresses, has no socket of the network and no shared memory
+    /// with others unless [`shared_memory`](Self::shared_memory) is asked for. It lives on when the daemon dies, and finds the next
+    /// one. [`user_data_transports`](Self::user_data_transports) go before it: `["daemon", "udp"]` is a daemon, or UDP where none
+    /// runs. See `docs/daemon.md`.
+    ///
+    /// [`build`](Self::build) fails with [`Error::Transport`](crate::Error::Transport) if no such daemon runs.
+    pub fn daemon(mut self, daemon: impl Into<String>) -> Self {
+        self.network.daemon = Some(daemon.into());
+        self
+    }
+
     /// Uses TCP too, and changes what it is opened with: where to listen, the certificates of TLS, bounds. A peer of the form
     /// `tcp/HOST:PORT` is enough to connect to others. See `docs/tcp.md`.
     pub fn configure_tcp(mut self, change: impl FnOnce(&mut TcpConfig) + 'static) -> Self {
@@ -365,7 +378,8 @@ impl DomainParticipantBuilder {
         }
         let executor_name = self.executor_name();
         let timing_plan = self.timing_plan.take().map(|plan| plan.on(&executor_name)).transpose()?;
-        let network = std::mem::take(&mut self.network).or_environment(|name| std::env::var(name).ok())?;
+        let mut network = std::mem::take(&mut self.network).or_environment(|name| std::env::var(name).ok())?;
+        network.choose_daemon();
         let held = self.process_settings.apply()?;
         let mut udp = UdpConfig { participant_index: self.participant_index, ..network.udp(self.domain_id) };
         for change in std::mem::take(&mut self.udp_changes) {
@@ -495,7 +509,8 @@ impl DomainParticipantBuilder {
         // Who is to introduce others, and who has transports already, chooses none.
         let is_chosen = network.transports.is_set() && self.transports.is_empty() && !self.is_server;
         let is_plain = self.transports.is_empty() && self.wrappers.is_empty() && network.udp != Some(false);
-        let beside = Beside { tcp: has_tcp, shm: network.shared_memory.unwrap_or(is_plain) };
+        let has_daemon = is_chosen && network.has_daemon();
+        let beside = Beside { tcp: has_tcp, shm: network.shared_memory.unwrap_or(is_plain && !has_daemon) };
         if beside.shm || is_chosen {
             shm.check().map_err(|what| Error::BadParameter { what })?;
         }

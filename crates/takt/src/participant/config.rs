@@ -27,6 +27,8 @@ pub(super) const TAKT_IPV6: &str = "TAKT_IPV6";
 pub(super) const TAKT_UDP: &str = "TAKT_UDP";
 /// `0` or `1`: whether to use shared memory.
 pub(super) const TAKT_SHARED_MEMORY: &str = "TAKT_SHARED_MEMORY";
+/// `0`, `1`, or the name of the daemon that has the network.
+pub(super) const TAKT_DAEMON: &str = "TAKT_DAEMON";
 
 /// Whether the source addresses of datagrams are checked: `1` or `0`.
 const TAKT_CHECK_SOURCES: &str = "TAKT_CHECK_SOURCES";
@@ -38,6 +40,9 @@ const TAKT_TRANSPORT_DISCOVERY: &str = "TAKT_TRANSPORT_DISCOVERY";
 const TAKT_TRANSPORT_TOPICS: &str = "TAKT_TRANSPORT_TOPICS";
 /// What is opened besides, for endpoints that ask for it, separated by commas.
 const TAKT_TRANSPORT_EXTRA: &str = "TAKT_TRANSPORT_EXTRA";
+
+/// The name of the transport to a daemon.
+const DAEMON: &str = "daemon";
 
 /// What is to be decided about the network. `None` is left open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,6 +56,8 @@ pub(super) struct NetworkConfig {
     pub(super) ipv6: Option<bool>,
     pub(super) shared_memory: Option<bool>,
     pub(super) udp: Option<bool>,
+    /// `0` for none, `1` for the default one, else its name.
+    pub(super) daemon: Option<String>,
     pub(super) transports: TransportConfig,
 }
 
@@ -78,8 +85,25 @@ impl NetworkConfig {
             ipv6: self.ipv6.map_or_else(|| switch(TAKT_IPV6), |value| Ok(Some(value)))?,
             shared_memory: self.shared_memory.map_or_else(|| switch(TAKT_SHARED_MEMORY), |value| Ok(Some(value)))?,
             udp: self.udp.map_or_else(|| switch(TAKT_UDP), |value| Ok(Some(value)))?,
+            daemon: self.daemon.or_else(|| variable(TAKT_DAEMON)),
             transports: self.transports.or(transports),
         })
+    }
+
+    /// What carries user data, unless that is said by name: the daemon, if there is one.
+    pub(super) fn choose_daemon(&mut self) {
+        let transport = match self.daemon.as_deref().map(str::trim) {
+            None | Some("" | "0" | "false" | "off" | "no") => return,
+            Some("1" | "true" | "on" | "yes") => DAEMON.to_owned(),
+            Some(name) => format!("{DAEMON}:{name}"),
+        };
+        self.transports.user_data.get_or_insert_with(|| vec![transport]);
+    }
+
+    /// Whether a daemon is asked for first.
+    pub(super) fn has_daemon(&self) -> bool {
+        let first = self.transports.user_data.iter().flatten().next();
+        first.is_some_and(|first| first.split(':').next().is_some_and(|name| name.trim() == DAEMON))
     }
 
     /// What the UDP transport is asked to be.

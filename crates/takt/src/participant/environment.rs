@@ -11,6 +11,7 @@ use crate::log::{self, Level, TAKT_LOG};
 /// Those that every participant heeds.
 const HEEDED: &[&str] = &[
     "TAKT_CHECK_SOURCES",
+    "TAKT_DAEMON",
     "TAKT_DISCOVERY_SERVERS",
     "TAKT_INTERFACES",
     "TAKT_IPV6",

@@ -9,6 +9,7 @@ mod coherent_access;
 mod content_filter;
 mod contracts;
 mod critical_path;
+mod daemon;
 mod directed_write;
 mod discovery_server;
 mod durations;

@@ -1,0 +1,142 @@
+//! Announcements (SPDP, RTPS 2.5 §8.5.3) that a daemon keeps: those of its applications, which
+//! leave together, and those of other hosts, which an application hears when it joins.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use takt_wire::{GuidPrefix, Locator, SequenceNumber};
+
+use super::frame::Inbound;
+
+/// Announcements of other hosts that are kept; the oldest makes room.
+pub(super) const HEARD_MAX: usize = 1024;
+/// Octets of an announcement that is kept.
+pub(super) const LEN_MAX: usize = 8192;
+/// How long an announcement of another host is repeated to applications that join.
+const HEARD_TIME: Duration = Duration::from_secs(30);
+
+/// The last announcement of an application.
+#[derive(Debug)]
+pub(super) struct Own {
+    pub(super) message: Vec<u8>,
+    pub(super) sn: SequenceNumber,
+    /// Where the application sends it: groups, and peers.
+    pub(super) destinations: Vec<Locator>,
+    /// When it came, and between that and the time before.
+    arrived: Duration,
+    period: Duration,
+    /// When it left for the network.
+    sent: Duration,
+}
+
+impl Own {
+    /// The first announcement, or one with new content, which leaves now.
+    pub(super) fn new(now: Duration, message: &[u8], sn: SequenceNumber, destinations: &[Locator]) -> Self {
+        let (message, destinations) = (message.to_vec(), destinations.to_vec());
+        Self { message, sn, destinations, arrived: now, period: Duration::ZERO, sent: now }
+    }
+
+    /// The application repeats it. Says whether it is to leave for the network now: it has not left
+    /// with those of other applications for three quarters of its period.
+    pub(super) fn repeat(&mut self, now: Duration) -> bool {
+        self.period = now.saturating_sub(self.arrived);
+        self.arrived = now;
+        let is_due = now.saturating_sub(self.sent) >= self.period * 3 / 4;
+        if is_due {
+            self.sent = now;
+        }
+        is_due
+    }
+
+    /// Whether it leaves with that of another application: half of its period is over.
+    pub(super) fn joins(&mut self, now: Duration) -> bool {
+        let joins = !self.period.is_zero() && now.saturating_sub(self.sent) >= self.period / 2;
+        if joins {
+            self.sent = now;
+        }
+        joins
+    }
+}
+
+#[derive(Debug)]
+struct Heard {
+    header: Inbound,
+    message: Vec<u8>,
+    at: Duration,
+}
+
+/// The announcements of other hosts in one domain.
+#[derive(Debug, Default)]
+pub(super) struct HeardAll(BTreeMap<GuidPrefix, Heard>);
+
+impl HeardAll {
+    /// A participant of another host announces itself by this message.
+    pub(super) fn note(&mut self, now: Duration, prefix: GuidPrefix, header: Inbound, message: &[u8]) {
+        if message.len() > LEN_MAX {
+            return;
+        }
+        if let Some(known) = self.0.get_mut(&prefix) {
+            (known.header, known.at) = (header, now);
+            known.message.clear();
+            known.message.extend_from_slice(message);
+            return;
+        }
+        if self.0.len() == HEARD_MAX
+            && let Some(oldest) = self.0.iter().min_by_key(|(_, heard)| heard.at).map(|(prefix, _)| *prefix)
+        {
+            self.0.remove(&oldest);
+        }
+        self.0.insert(prefix, Heard { header, message: message.to_vec(), at: now });
+    }
+
+    /// It has left.
+    pub(super) fn forget(&mut self, prefix: &GuidPrefix) {
+        self.0.remove(prefix);
+    }
+
+    /// Those that are recent.
+    pub(super) fn recent(&self, now: Duration) -> impl Iterator<Item = (&Inbound, &[u8])> {
+        let recent = self.0.values().filter(move |heard| now.saturating_sub(heard.at) < HEARD_TIME);
+        recent.map(|heard| (&heard.header, &heard.message[..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn lone_application_announces_itself_at_its_own_times() {
+        let mut own = Own::new(Duration::ZERO, b"", SequenceNumber::FIRST, &[]);
+        let times = [100, 300, 700, 1500, 4500, 7500].map(Duration::from_millis);
+        assert!(times.into_iter().all(|now| own.repeat(now)));
+    }
+
+    #[test]
+    fn announcement_that_left_with_another_is_not_repeated() {
+        let mut own = Own::new(Duration::ZERO, b"", SequenceNumber::FIRST, &[]);
+        assert!(!own.joins(SECOND), "its period is not known");
+        assert!(own.repeat(3 * SECOND));
+        assert!(!own.joins(4 * SECOND) && own.joins(5 * SECOND));
+        assert!(!own.repeat(6 * SECOND), "a second ago");
+        assert!(own.repeat(9 * SECOND));
+    }
+
+    #[test]
+    fn announcements_of_others_are_bounded_and_expire() {
+        let nowhere = Inbound { source: Locator::INVALID, local: Locator::INVALID, is_multicast: true };
+        let prefix = |n: usize| GuidPrefix(std::array::from_fn(|at| (n >> (8 * at.min(3))) as u8));
+        let mut all = HeardAll::default();
+        for n in 0..=HEARD_MAX {
+            all.note(Duration::from_millis(n as u64), prefix(n), nowhere, b"data");
+        }
+        assert_eq!(all.recent(2 * SECOND).count(), HEARD_MAX);
+        all.note(2 * SECOND, prefix(5), nowhere, &[0; LEN_MAX + 1]);
+        all.note(20 * SECOND, prefix(6), nowhere, b"news");
+        assert_eq!(all.recent(40 * SECOND).count(), 1);
+        all.forget(&prefix(6));
+        assert_eq!(all.recent(40 * SECOND).count(), 0);
+    }
+}

@@ -1,0 +1,272 @@
+//! How an application and its daemon meet: one request and one reply on a Unix socket in the
+//! abstract namespace, as lines of text.
+//!
+//! ```text
+//! takt-daemon 1 join                    takt-daemon 1 welcome
+//! domain 0                              inbox 016b61540200000...
+//! shm 016b61540200000...                metatraffic-unicast 01000000f21c...
+//! prefix 011e0000...                    interface eth0 2 1500 0 1 192.0.2.1/24
+//! ```
+//!
+//! A request ends with an empty line; a reply with the end of the connection. The socket belongs to the
+//! network namespace, and both ends ask the kernel for the other's user (`SO_PEERCRED`).
+
+use std::fmt::Write as _;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::SocketAddr;
+
+use takt_wire::{Endianness, GuidPrefix, Locator};
+
+use crate::{Interface, Locators};
+
+/// First words of all that is said.
+const VERSION: &str = "takt-daemon 1";
+/// Octets of the longest request or reply.
+pub(super) const TEXT_LEN_MAX: usize = 64 << 10;
+/// The name of a daemon that has none of its own.
+const DEFAULT_NAME: &str = "default";
+
+/// Where the daemon of a name listens, of this user in this network namespace.
+pub(super) fn address(name: Option<&str>, user: u32) -> io::Result<SocketAddr> {
+    let name = name.unwrap_or(DEFAULT_NAME);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(is_plain) {
+        let why = format!("{name:?} is no name of a daemon: 1 to 64 letters, digits, '-', '_' and '.'");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    SocketAddr::from_abstract_name(format!("takt-daemon/{user}/{name}"))
+}
+
+/// What an application asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// To be served.
+    Join {
+        domain: u32,
+        /// Where it is reached.
+        shm: Locator,
+        /// Of its participant, if that has had a daemon before.
+        prefix: Option<GuidPrefix>,
+    },
+    /// What the daemon does.
+    Status,
+}
+
+/// What a daemon tells an application that joins, and again when interfaces change.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Welcome {
+    /// Where the daemon takes frames.
+    pub(super) inbox: Option<Locator>,
+    pub(super) locators: Locators,
+    pub(super) interfaces: Vec<Interface>,
+}
+
+impl Request {
+    pub(super) fn to_text(&self) -> String {
+        match self {
+            Self::Status => format!("{VERSION} status\n\n"),
+            Self::Join { domain, shm, prefix } => {
+                let mut text = format!("{VERSION} join\ndomain {domain}\nshm {}\n", hex_of(shm));
+                if let Some(prefix) = prefix {
+                    text += &format!("prefix {}\n", hex(&prefix.0));
+                }
+                text + "\n"
+            }
+        }
+    }
+
+    /// An error says what is wrong with it, in words.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let mut lines = text.lines();
+        let what = lines.next().and_then(|line| line.strip_prefix(VERSION)).map(str::trim);
+        match what {
+            Some("status") => Ok(Self::Status),
+            Some("join") => {
+                let (mut domain, mut shm, mut prefix) = (None, None, None);
+                for (key, value) in lines.filter_map(|line| line.split_once(' ')) {
+                    match key {
+                        "domain" => domain = value.parse().ok(),
+                        "shm" => shm = locator(value),
+                        "prefix" => prefix = bytes(value).map(GuidPrefix),
+                        // Of a later version.
+                        _ => {}
+                    }
+                }
+                let missing = |what: &str| format!("the request has no {what}");
+                let domain = domain.ok_or_else(|| missing("domain"))?;
+                Ok(Self::Join { domain, shm: shm.ok_or_else(|| missing("shm"))?, prefix })
+            }
+            _ => Err(format!("the request is not one of {VERSION}")),
+        }
+    }
+}
+
+impl Welcome {
+    pub(super) fn to_text(&self) -> String {
+        let mut text = format!("{VERSION} welcome\n");
+        if let Some(inbox) = &self.inbox {
+            text += &format!("inbox {}\n", hex_of(inbox));
+        }
+        for (key, list) in self.lists() {
+            for locator in list {
+                text += &format!("{key} {}\n", hex_of(locator));
+            }
+        }
+        for it in &self.interfaces {
+            let addresses: Vec<String> = it.addresses.iter().map(|(ip, len)| format!("{ip}/{len}")).collect();
+            let (loopback, multicast) = (u8::from(it.loopback), u8::from(it.multicast));
+            let Interface { name, index, mtu, .. } = it;
+            text += &format!("interface {name} {index} {mtu} {loopback} {multicast} {}\n", addresses.join(","));
+        }
+        text
+    }
+
+    fn lists(&self) -> [(&'static str, &Vec<Locator>); 4] {
+        let Locators { metatraffic_unicast, metatraffic_multicast, default_unicast, default_multicast } =
+            &self.locators;
+        [
+            ("metatraffic-unicast", metatraffic_unicast),
+            ("metatraffic-multicast", metatraffic_multicast),
+            ("default-unicast", default_unicast),
+            ("default-multicast", default_multicast),
+        ]
+    }
+
+    /// An error is what the daemon refuses, or what is wrong with its reply, in words.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+        if let Some(why) = first.strip_prefix("refused ") {
+            return Err(why.to_owned());
+        }
+        if first.strip_prefix(VERSION).map(str::trim) != Some("welcome") {
+            return Err(format!("its reply is not one of {VERSION}"));
+        }
+        let mut welcome = Self::default();
+        for (key, value) in rest.lines().filter_map(|line| line.split_once(' ')) {
+            let wrong = || format!("its reply has a {key} that is {value:?}");
+            let Locators { metatraffic_unicast, metatraffic_multicast, default_unicast, default_multicast } =
+                &mut welcome.locators;
+            let list = match key {
+                "inbox" => {
+                    welcome.inbox = Some(locator(value).ok_or_else(wrong)?);
+                    continue;
+                }
+                "interface" => {
+                    welcome.interfaces.push(interface(value).ok_or_else(wrong)?);
+                    continue;
+                }
+                "metatraffic-unicast" => metatraffic_unicast,
+                "metatraffic-multicast" => metatraffic_multicast,
+                "default-unicast" => default_unicast,
+                "default-multicast" => default_multicast,
+                _ => continue,
+            };
+            list.push(locator(value).ok_or_else(wrong)?);
+        }
+        Ok(welcome)
+    }
+}
+
+/// The reply that refuses a request.
+pub(super) fn refusal(why: &str) -> String {
+    format!("refused {}\n", why.replace('\n', " "))
+}
+
+fn interface(text: &str) -> Option<Interface> {
+    let mut words = text.split(' ');
+    let (name, index, mtu) = (words.next()?.to_owned(), words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let (loopback, multicast) = (words.next()? == "1", words.next()? == "1");
+    let addresses = words.next()?.split(',').filter(|address| !address.is_empty());
+    let addresses = addresses.map(|address| {
+        let (ip, len) = address.split_once('/')?;
+        Some((ip.parse().ok()?, len.parse().ok()?))
+    });
+    Some(Interface { name, index, addresses: addresses.collect::<Option<_>>()?, mtu, loopback, multicast })
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let written = write!(text, "{byte:02x}");
+        debug_assert!(written.is_ok(), "a String takes all");
+        text
+    })
+}
+
+fn hex_of(locator: &Locator) -> String {
+    hex(&locator.to_bytes(Endianness::Little))
+}
+
+fn bytes<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut all = [0; N];
+    if text.len() != 2 * N || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in all.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(all)
+}
+
+fn locator(text: &str) -> Option<Locator> {
+    bytes::<24>(text).map(|bytes| super::frame::locator(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+
+    #[test]
+    fn requests_round_trip_and_wrong_ones_say_why() {
+        let shm = Locator { kind: Locator::KIND_TAKT_SHM, port: 2, address: [0xa5; 16] };
+        for prefix in [None, Some(GuidPrefix([7; 12]))] {
+            let request = Request::Join { domain: 12, shm, prefix };
+            assert_eq!(Request::parse(&request.to_text()), Ok(request));
+        }
+        assert_eq!(Request::parse(&Request::Status.to_text()), Ok(Request::Status));
+        for (wrong, why) in [
+            ("GET / HTTP/1.1\n\n", "not one of"),
+            ("takt-daemon 2 join\n\n", "not one of"),
+            ("takt-daemon 1 join\ndomain 1\nshm 00\n\n", "no shm"),
+            ("takt-daemon 1 join\ndomain x\n\n", "no domain"),
+        ] {
+            let error = Request::parse(wrong).expect_err(wrong);
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn welcome_round_trips_and_refusal_is_an_error() {
+        let udp = |host, port| Locator::udp_v4(Ipv4Addr::new(192, 0, 2, host), port);
+        let interface = Interface {
+            name: "eth0".into(),
+            index: 2,
+            addresses: vec![(Ipv4Addr::new(192, 0, 2, 1).into(), 24), ("fe80::1".parse().expect("an address"), 64)],
+            mtu: 1500,
+            loopback: false,
+            multicast: true,
+        };
+        let welcome = Welcome {
+            inbox: Some(udp(9, 2)),
+            locators: Locators {
+                metatraffic_unicast: vec![udp(1, 7410), udp(2, 7410)],
+                metatraffic_multicast: vec![udp(3, 7400)],
+                default_unicast: vec![udp(1, 7411)],
+                default_multicast: vec![udp(3, 7401)],
+            },
+            interfaces: vec![interface.clone(), Interface { addresses: Vec::new(), ..interface }],
+        };
+        assert_eq!(Welcome::parse(&welcome.to_text()), Ok(welcome));
+        assert_eq!(Welcome::parse(&refusal("domain 5\nis not served")), Err("domain 5 is not served".to_owned()));
+        assert!(Welcome::parse("takt-daemon 1 welcome\ninbox zz\n").is_err() && Welcome::parse("").is_err());
+    }
+
+    #[test]
+    fn names_are_plain_words() {
+        assert!(address(None, 0).is_ok() && address(Some("robot-1"), 1000).is_ok());
+        for wrong in ["", "a b", "a/b", &"x".repeat(65)] {
+            assert!(address(Some(wrong), 0).is_err(), "{wrong:?}");
+        }
+    }
+}

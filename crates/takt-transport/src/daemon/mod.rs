@@ -1,0 +1,338 @@
+//! The federated architecture: one daemon of a host has the network and discovery, and
+//! applications reach it through shared memory. `docs/daemon.md` has the whole.
+//!
+//! A participant keeps the protocol engine. [`DaemonTransport`] is its transport: it announces the
+//! daemon's UDP locators, hands messages with their destinations to the daemon, and receives the messages
+//! that the daemon routes to it. [`Daemon`] is the other end.
+//!
+//! * [`handshake`]: how the two meet,
+//! * [`frame`]: what stands before a message between them,
+//! * [`link`]: the application's connection, and how it is made again,
+//! * [`message`], [`bundle`], [`announcements`], [`router`]: the daemon's decisions, sans-IO,
+//! * [`server`]: the daemon's sockets and rings.
+//!
+//! Two [`ShmTransport`]s make the way from an application to the daemon and back, so rings, wake-ups and the
+//! notice of a process that ends are those of [`shm`](crate::shm).
+//!
+//! # When the daemon dies
+//! The kernel closes its connections. The transport then counts what it is to send as `network_unreachable`, and asks
+//! for a daemon of the same name again and again: at once, and then with pauses that double from 50 ms to 1 s.
+//!
+//! Deliberately not here: ports for flows of their own, and payloads by reference.
+
+mod announcements;
+mod bundle;
+mod frame;
+mod handshake;
+mod link;
+mod message;
+mod router;
+mod server;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::os::fd::RawFd;
+
+use takt_wire::message::{HEADER_LEN, MessageView};
+use takt_wire::{GuidPrefix, Locator};
+
+use crate::shm::{ShmConfig, ShmTransport};
+use crate::{
+    FlowId, FlowSpec, Interface, Locators, Lost, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
+};
+use frame::{DESTINATIONS_MAX, IN_LEN, Inbound, MESSAGE_LEN_MAX, NEWS, OUT_LEN, Outbound};
+use handshake::{Request, Welcome};
+use link::{Link, Question};
+
+pub use router::{ApplicationCounters, Bundling, DomainCounters};
+pub use server::{Daemon, DaemonConfig, DaemonEvent};
+
+/// What a ring of a daemon holds, in each direction.
+const LANE_BYTES: usize = 8 << 20;
+/// Rings of an application: to its daemon and from it, and those of daemons that have gone.
+const APPLICATION_LANES: usize = 8;
+
+/// A message without submessages, in place of a frame that is for the transport alone.
+const EMPTY: [u8; HEADER_LEN] = {
+    let mut header = [0; HEADER_LEN];
+    let start = *b"RTPS\x02\x05";
+    let mut at = 0;
+    while at < start.len() {
+        header[at] = start[at];
+        at += 1;
+    }
+    header
+};
+
+/// Shared memory between an application and its daemon.
+fn shm_config(lanes_max: usize) -> ShmConfig {
+    let (segment_bytes, segment_slots) = (*ShmConfig::SEGMENT_BYTES.start(), *ShmConfig::SEGMENT_SLOTS.start());
+    ShmConfig { lane_bytes: LANE_BYTES, lanes_max, segment_bytes, segment_slots }
+}
+
+/// What a daemon says of itself, as lines of text: first the daemon, then its domains and applications.
+///
+/// # Errors
+/// No daemon of this name runs, or it does not answer.
+pub fn status(name: Option<&str>) -> Result<String, TransportError> {
+    let text = link::converse(name, &Request::Status);
+    text.map_err(|source| {
+        TransportError::new("ask", format_args!("the daemon {:?}", name.unwrap_or("default")), source)
+    })
+}
+
+/// A participant's way to the daemon of its host. See the [module](self).
+#[derive(Debug)]
+pub struct DaemonTransport {
+    question: Question,
+    multicast: bool,
+    shm: ShmTransport,
+    link: Link,
+    locators: Locators,
+    interfaces: Vec<Interface>,
+    /// Of the participant, once it has sent something.
+    prefix: Option<GuidPrefix>,
+    /// Priorities of flows, and how often each was opened; the first is the default flow.
+    flows: Vec<(i32, usize)>,
+    is_loaned: bool,
+    /// What the daemon has told and [`Transport::refresh`] has not followed.
+    news: Option<Welcome>,
+    stats: TransportStats,
+}
+
+impl DaemonTransport {
+    /// Connects to the daemon of a name, or the default one, for a domain. Without `multicast` no group is announced or sent to.
+    ///
+    /// # Errors
+    /// No such daemon runs, it does not answer within a second, or it refuses, with its reason.
+    pub fn open(name: Option<&str>, domain: u32, multicast: bool) -> Result<Self, TransportError> {
+        let shm = ShmTransport::open(&shm_config(APPLICATION_LANES))?;
+        let target = format!("the daemon {:?}", name.unwrap_or("default"));
+        let failed = |source| TransportError::new("connect to", &target, source);
+        let [own, ..] = shm.locators().default_unicast[..] else {
+            return Err(failed(io::ErrorKind::AddrNotAvailable.into()));
+        };
+        let question = Question { name: name.map(str::to_owned), domain, shm: own };
+        let (link, welcome) = Link::open(&question).map_err(failed)?;
+        let mut transport = Self {
+            question,
+            multicast,
+            shm,
+            link,
+            locators: Locators::default(),
+            interfaces: Vec::new(),
+            prefix: None,
+            flows: vec![(0, 1)],
+            is_loaned: false,
+            news: None,
+            stats: TransportStats::default(),
+        };
+        transport.adopt(welcome);
+        if !transport.reach_daemon() {
+            return Err(failed(io::Error::other("its shared memory cannot be reached")));
+        }
+        transport.stats.connections.opened = 1;
+        Ok(transport)
+    }
+
+    /// Whether the daemon is there.
+    pub fn is_connected(&self) -> bool {
+        self.link.is_up()
+    }
+
+    fn adopt(&mut self, welcome: Welcome) {
+        self.locators = welcome.locators;
+        self.interfaces = welcome.interfaces;
+        if !self.multicast {
+            self.locators.metatraffic_multicast.clear();
+            self.locators.default_multicast.clear();
+        }
+    }
+
+    /// Opens the ring to the daemon.
+    fn reach_daemon(&mut self) -> bool {
+        let Link::Up { inbox } = self.link else { return false };
+        let is_reached = self.shm.reach(&inbox);
+        if !is_reached {
+            self.link.lose();
+        }
+        is_reached
+    }
+
+    fn priority(&self, flow: FlowId) -> Result<i32, TransportError> {
+        match self.flows.get(usize::from(flow.0)) {
+            Some((priority, users)) if *users > 0 => Ok(*priority),
+            _ => {
+                let what = format_args!("flow {}", flow.0);
+                Err(TransportError::new("commit to", what, io::ErrorKind::NotFound.into()))
+            }
+        }
+    }
+
+    /// Hands the loaned message to the daemon, for up to [`DESTINATIONS_MAX`] destinations.
+    fn hand_over(&mut self, len: usize, priority: i32, to: &[Locator]) -> Result<(), TransportError> {
+        let count = to.len() as u64;
+        let Link::Up { inbox } = self.link else {
+            self.stats.send_errors.network_unreachable += count;
+            return Ok(());
+        };
+        let before = self.shm.stats().datagrams_out;
+        // The frame keeps its content: it is the ring's one frame.
+        Outbound::write(self.shm.loan()?, priority, to);
+        self.shm.commit(OUT_LEN + len, FlowId::DEFAULT, &[inbox])?;
+        if self.shm.stats().datagrams_out > before {
+            self.stats.datagrams_out += count;
+            self.stats.bytes_out += len as u64 * count;
+        } else {
+            self.stats.send_errors.would_block += count;
+        }
+        Ok(())
+    }
+
+    /// What a frame of the daemon is to the participant.
+    fn open_frame<'a>(frame: &RxFrame<'a>, news: &mut Option<Welcome>, stats: &mut TransportStats) -> RxFrame<'a> {
+        let bytes = frame.bytes();
+        if let Some((meta, message)) = Inbound::parse(bytes) {
+            stats.datagrams_in += 1;
+            stats.bytes_in += message.len() as u64;
+            return RxFrame::new(message, meta);
+        }
+        let text = bytes.get(IN_LEN..).and_then(|text| std::str::from_utf8(text).ok());
+        match text.filter(|_| bytes[0] == NEWS).map(Welcome::parse) {
+            Some(Ok(welcome)) => *news = Some(welcome),
+            _ => stats.receive_errors += 1,
+        }
+        let (source, local) = (Locator::INVALID, Locator::INVALID);
+        RxFrame::new(&EMPTY, RxMeta { source, local, flow: FlowId::DEFAULT, multicast: false })
+    }
+}
+
+impl Transport for DaemonTransport {
+    fn name(&self) -> &'static str {
+        "daemon"
+    }
+
+    fn serves(&self, locator: &Locator) -> bool {
+        let own = self.locators.default_unicast.iter().any(|own| own.kind == locator.kind);
+        own && locator.is_usable() && (self.multicast || !locator.is_multicast())
+    }
+
+    fn poll_lost(&mut self) -> Option<Lost> {
+        while let Some(lost) = self.shm.poll_lost() {
+            if matches!(self.link, Link::Up { inbox } if inbox == lost.locator) {
+                self.stats.connections.lost += 1;
+                self.link.lose();
+            }
+        }
+        None
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    fn locators(&self) -> &Locators {
+        &self.locators
+    }
+
+    fn may_have_moved(&self) -> bool {
+        self.news.is_some() || !self.link.is_up()
+    }
+
+    /// Beside what the trait says: takes the next step to a daemon that has gone.
+    fn refresh(&mut self) -> Result<(), TransportError> {
+        if let Some(news) = self.news.take() {
+            self.adopt(news);
+        }
+        if let Some(welcome) = self.link.advance(&self.question, self.prefix)
+            && self.reach_daemon()
+        {
+            self.adopt(welcome);
+            self.stats.connections.opened += 1;
+        }
+        Ok(())
+    }
+
+    /// A flow has the priority that is asked for, and no port of its own.
+    fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
+        let priority = spec.transport_priority.max(0);
+        let at = self.flows.iter().position(|(known, users)| *known == priority && *users > 0);
+        let at = at.or_else(|| self.flows.iter().position(|(_, users)| *users == 0)).unwrap_or(self.flows.len());
+        let exhausted = |_| TransportError::new("open", "a flow", io::Error::other("all 65536 flows are open"));
+        let id = FlowId(u16::try_from(at).map_err(exhausted)?);
+        if at == self.flows.len() {
+            self.flows.push((priority, 0));
+        }
+        let users = self.flows[at].1;
+        self.flows[at] = (priority, if at == 0 { users } else { users + 1 });
+        Ok((id, Vec::new()))
+    }
+
+    fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
+        self.flush()?;
+        self.priority(flow)?;
+        if flow != FlowId::DEFAULT {
+            self.flows[usize::from(flow.0)].1 -= 1;
+        }
+        Ok(())
+    }
+
+    fn scans_memory(&self) -> bool {
+        true
+    }
+
+    fn max_message_len(&self) -> usize {
+        MESSAGE_LEN_MAX
+    }
+
+    fn loan(&mut self) -> Result<&mut [u8], TransportError> {
+        self.is_loaned = true;
+        Ok(&mut self.shm.loan()?[OUT_LEN..OUT_LEN + MESSAGE_LEN_MAX])
+    }
+
+    fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
+        let priority = self.priority(flow)?;
+        if !self.is_loaned || len > MESSAGE_LEN_MAX {
+            return Err(TransportError::new("commit", "a message", io::ErrorKind::InvalidInput.into()));
+        }
+        self.is_loaned = false;
+        if self.prefix.is_none() {
+            let message = &self.shm.loan()?[OUT_LEN..OUT_LEN + len];
+            self.prefix = MessageView::parse(message).ok().map(|view| view.header().prefix);
+        }
+        let mut to = [Locator::INVALID; DESTINATIONS_MAX];
+        let mut count = 0;
+        for destination in destinations {
+            if !self.serves(destination) {
+                self.stats.send_errors.unserved += 1;
+                continue;
+            }
+            to[count] = *destination;
+            count += 1;
+            if count == DESTINATIONS_MAX {
+                self.hand_over(len, priority, &to)?;
+                count = 0;
+            }
+        }
+        if count > 0 { self.hand_over(len, priority, &to[..count]) } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), TransportError> {
+        self.shm.flush()
+    }
+
+    fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {
+        let Self { shm, news, stats, .. } = self;
+        Ok(shm.recv(scan)?.map(|frame| Self::open_frame(&frame, news, stats)))
+    }
+
+    fn descriptors(&self) -> &[RawFd] {
+        self.shm.descriptors()
+    }
+
+    fn stats(&self) -> TransportStats {
+        let receive_errors = self.stats.receive_errors + self.shm.stats().receive_errors;
+        TransportStats { receive_errors, ..self.stats }
+    }
+}

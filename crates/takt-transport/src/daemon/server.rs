@@ -1,0 +1,642 @@
+//! The daemon: its sockets, its rings, and the order in which it looks at them.
+//!
+//! One thread does all. A pass takes at most [`PASS_MAX`] frames of applications and as many datagrams of
+//! each domain, sends what they cause, and never waits for an application: a full ring loses messages of that
+//! application alone, which are counted.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
+
+use takt_wire::{GuidPrefix, Locator};
+
+use super::frame::{IN_LEN, Inbound, NEWS, Outbound};
+use super::handshake::{Request, TEXT_LEN_MAX, Welcome, address, refusal};
+use super::router::{ApplicationCounters, Bundling, Deliver, Network, Router};
+use super::shm_config;
+use crate::readiness::Standing;
+use crate::shm::{self, ShmTransport};
+use crate::udp::{UdpConfig, UdpTransport};
+use crate::{FlowId, FlowSpec, Scan, Transport, TransportError};
+
+/// Frames of applications, and datagrams of a domain, that one pass takes.
+const PASS_MAX: usize = 64;
+/// Passes that one call takes.
+const PASSES_PER_CALL: usize = 64;
+/// Connections that have not asked anything; one more closes the oldest.
+const SILENT_MAX: usize = 16;
+/// Connections that one look accepts.
+const ACCEPTED_MAX: usize = 64;
+/// Domains that a daemon serves.
+const DOMAINS_MAX: usize = 16;
+/// Priorities above 0 that are told apart in a domain; others are sent as the default.
+const PRIORITIES_MAX: usize = 16;
+/// A message of so many octets and more is sent from the ring, not copied.
+const GATHERED_MIN: usize = 16 << 10;
+/// Octets before what is not copied.
+const GATHERED_HEAD: usize = 64;
+/// Interfaces are followed at most this often.
+const REFRESH_PERIOD: Duration = Duration::from_millis(50);
+/// Events that wait to be asked for; the oldest makes room.
+const EVENTS_MAX: usize = 1024;
+/// The MTU of a machine that has no interface but loopback.
+const MTU_DEFAULT: usize = 1500;
+
+/// What a daemon is asked to be.
+#[derive(Clone, Debug)]
+pub struct DaemonConfig {
+    /// Its name; applications of the same user find it by that.
+    pub name: Option<String>,
+    /// The domains that it serves; `None` for each that an application asks for, up to 16.
+    pub domains: Option<Vec<u32>>,
+    /// How it uses UDP. The domain is that of the application.
+    pub udp: UdpConfig,
+    /// What shares a datagram.
+    pub bundling: Bundling,
+    /// How long it spins before it sleeps.
+    pub spin: Duration,
+    /// Applications that it serves at most. Each takes four descriptors of the daemon.
+    pub applications_max: usize,
+}
+
+impl Default for DaemonConfig {
+    fn default() -> Self {
+        Self {
+            name: None,
+            domains: None,
+            udp: UdpConfig::new(0),
+            bundling: Bundling::default(),
+            spin: Duration::ZERO,
+            applications_max: 128,
+        }
+    }
+}
+
+/// What has happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DaemonEvent {
+    /// The daemon takes part in a domain, and can be reached here.
+    Opened {
+        /// The domain.
+        domain: u32,
+        /// Where user data arrive.
+        locators: Vec<Locator>,
+    },
+    /// An application has come.
+    Joined(ApplicationStatus),
+    /// An application has gone.
+    Left(ApplicationStatus),
+    /// An application, or what pretended to be one, was turned away.
+    Refused {
+        /// Why.
+        why: String,
+    },
+}
+
+/// An application as the daemon knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApplicationStatus {
+    /// Its process; 0 if that is not visible here.
+    pub process: u32,
+    /// What runs there, without spaces.
+    pub command: String,
+    /// Its domain.
+    pub domain: u32,
+    /// Its participant, once that has sent something.
+    pub prefix: Option<GuidPrefix>,
+    /// What was done for it.
+    pub counters: ApplicationCounters,
+}
+
+impl std::fmt::Display for ApplicationStatus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { process, command, domain, prefix, counters } = self;
+        write!(f, "domain {domain} process {process} command {command}")?;
+        match prefix {
+            Some(prefix) => write!(f, " participant {prefix}")?,
+            None => write!(f, " participant -")?,
+        }
+        let ApplicationCounters { messages_in, messages_out, dropped, refused } = counters;
+        write!(f, " messages_in {messages_in} messages_out {messages_out} dropped {dropped} refused {refused}")
+    }
+}
+
+/// A connection that has not asked anything yet.
+#[derive(Debug)]
+struct Caller {
+    stream: UnixStream,
+    request: Vec<u8>,
+}
+
+/// What a caller has said.
+enum Heard {
+    Request,
+    Nothing,
+    End,
+}
+
+/// A domain's sockets.
+#[derive(Debug)]
+struct Sockets {
+    udp: UdpTransport,
+    flows: Vec<(i32, FlowId)>,
+    refresh_due: Instant,
+}
+
+impl Sockets {
+    fn flow(&mut self, priority: i32) -> FlowId {
+        if priority <= 0 {
+            return FlowId::DEFAULT;
+        }
+        if let Some((_, flow)) = self.flows.iter().find(|(known, _)| *known == priority) {
+            return *flow;
+        }
+        if self.flows.len() == PRIORITIES_MAX {
+            return FlowId::DEFAULT;
+        }
+        let spec = FlowSpec { own_port: false, transport_priority: priority };
+        // A machine that refuses another socket sends it as all else.
+        let flow = self.udp.open_flow(&spec).map_or(FlowId::DEFAULT, |(flow, _)| flow);
+        self.flows.push((priority, flow));
+        flow
+    }
+
+    fn send(&mut self, priority: i32, to: &Locator, pieces: &[&[u8]]) -> Result<(), TransportError> {
+        let flow = self.flow(priority);
+        if let [whole] = pieces
+            && let Some((head, rest)) = whole.split_at_checked(GATHERED_HEAD)
+            && whole.len() >= GATHERED_MIN
+        {
+            self.udp.loan()?[..GATHERED_HEAD].copy_from_slice(head);
+            return self.udp.commit_gathered(GATHERED_HEAD, rest, flow, &[*to]);
+        }
+        let len = write(self.udp.loan()?, pieces);
+        self.udp.commit(len, flow, &[*to])
+    }
+}
+
+/// Writes pieces one behind the other. Says how long they are.
+fn write(frame: &mut [u8], pieces: &[&[u8]]) -> usize {
+    let mut at = 0;
+    for piece in pieces {
+        if let Some(room) = frame.get_mut(at..at + piece.len()) {
+            room.copy_from_slice(piece);
+        }
+        at += piece.len();
+    }
+    at
+}
+
+/// The rings to applications.
+#[derive(Debug)]
+struct Outbox {
+    shm: ShmTransport,
+    /// Of the frame that is written.
+    frame_len: usize,
+}
+
+impl Deliver for Outbox {
+    fn prepare(&mut self, header: &Inbound, message: &[u8]) {
+        // A loan of shared memory always is the same frame, and keeps its content.
+        if let Ok(frame) = self.shm.loan() {
+            self.frame_len = write(frame, &[&header.to_bytes(), message]);
+        }
+    }
+
+    fn deliver(&mut self, application: &Locator) -> bool {
+        let before = self.shm.stats().datagrams_out;
+        let len = self.frame_len;
+        let is_committed = self.shm.loan().is_ok() && self.shm.commit(len, FlowId::DEFAULT, &[*application]).is_ok();
+        is_committed && self.shm.stats().datagrams_out > before
+    }
+}
+
+/// The ways out of the daemon.
+#[derive(Debug)]
+struct Outputs {
+    outbox: Outbox,
+    /// To the network, by domain.
+    sockets: BTreeMap<u32, Sockets>,
+    send_failures: u64,
+}
+
+impl Outputs {
+    /// Sends what was queued.
+    fn flush(&mut self) -> Result<(), TransportError> {
+        for sockets in self.sockets.values_mut() {
+            sockets.udp.flush()?;
+        }
+        self.outbox.shm.flush()
+    }
+}
+
+impl Deliver for Outputs {
+    fn prepare(&mut self, header: &Inbound, message: &[u8]) {
+        self.outbox.prepare(header, message);
+    }
+
+    fn deliver(&mut self, application: &Locator) -> bool {
+        self.outbox.deliver(application)
+    }
+}
+
+impl Network for Outputs {
+    fn send(&mut self, domain: u32, priority: i32, to: &Locator, pieces: &[&[u8]]) {
+        let sent = self.sockets.get_mut(&domain).map(|sockets| sockets.send(priority, to, pieces));
+        self.send_failures += u64::from(!matches!(sent, Some(Ok(()))));
+    }
+}
+
+/// A daemon. See the [module](super).
+#[derive(Debug)]
+pub struct Daemon {
+    config: DaemonConfig,
+    user: u32,
+    listener: UnixListener,
+    callers: VecDeque<Caller>,
+    /// From applications.
+    inbox: ShmTransport,
+    outputs: Outputs,
+    router: Router,
+    /// Processes and commands of applications.
+    known: BTreeMap<Locator, ApplicationStatus>,
+    started: Instant,
+    /// What is waited for; made again when that changes.
+    standing: Option<Standing>,
+    events: VecDeque<DaemonEvent>,
+}
+
+impl Daemon {
+    /// Takes the name. Sockets of a domain are opened for its first application.
+    ///
+    /// # Errors
+    /// Another daemon of this user has the name here, or the machine has no shared memory.
+    pub fn open(config: DaemonConfig) -> Result<Self, TransportError> {
+        let name = config.name.as_deref().unwrap_or("default");
+        let failed = |source| TransportError::new("listen as", format_args!("the daemon {name:?}"), source);
+        let user = shm::own_user();
+        let address = address(config.name.as_deref(), user).map_err(failed)?;
+        let listener = UnixListener::bind_addr(&address).map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                failed(io::Error::new(error.kind(), "one runs already in this network namespace"))
+            }
+            _ => failed(error),
+        })?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let lanes = shm_config(config.applications_max);
+        let outbox = ShmTransport::open(&lanes)?;
+        Ok(Self {
+            user,
+            listener,
+            callers: VecDeque::new(),
+            inbox: ShmTransport::open(&lanes)?,
+            outputs: Outputs {
+                outbox: Outbox { shm: outbox, frame_len: 0 },
+                sockets: BTreeMap::new(),
+                send_failures: 0,
+            },
+            router: Router::new(config.bundling),
+            known: BTreeMap::new(),
+            started: Instant::now(),
+            standing: None,
+            events: VecDeque::new(),
+            config,
+        })
+    }
+
+    /// What has happened since the last call.
+    pub fn poll_event(&mut self) -> Option<DaemonEvent> {
+        self.events.pop_front()
+    }
+
+    /// Applications that are served.
+    pub fn applications(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Does what there is to do, or waits up to `timeout` for something.
+    ///
+    /// # Errors
+    /// The machine refuses to wait.
+    pub fn run_once(&mut self, timeout: Duration) -> Result<(), TransportError> {
+        let is_busy = self.work()?;
+        let failed = |source| TransportError::new("wait for", "applications and the network", source);
+        let standing = match self.standing.take() {
+            Some(standing) => standing,
+            None => Standing::new(&self.descriptors()).map_err(failed)?,
+        };
+        let timeout = if is_busy { Duration::ZERO } else { timeout };
+        let ready = standing.wait(Some(timeout)).map_err(failed)?;
+        self.standing = Some(standing);
+        if ready & 1 != 0 {
+            // An application sends nothing to this end, so this is the end of one.
+            self.outputs.outbox.shm.recv(Scan::All)?;
+        }
+        self.note_departures()?;
+        let callers = (2_u64 << (self.callers.len() + 1)) - 2;
+        if ready & callers != 0 {
+            self.meet_callers();
+        }
+        self.follow_interfaces();
+        Ok(())
+    }
+
+    /// Takes frames and datagrams until there are none, or for [`PASSES_PER_CALL`] passes; says which. Spins as it is asked to.
+    fn work(&mut self) -> Result<bool, TransportError> {
+        let mut spins_until = None;
+        for _ in 0..PASSES_PER_CALL {
+            if self.pass(Scan::All)? {
+                continue;
+            }
+            if self.config.spin.is_zero() {
+                return Ok(false);
+            }
+            let until = *spins_until.get_or_insert_with(|| Instant::now() + self.config.spin);
+            loop {
+                if self.pass(Scan::Hot)? {
+                    spins_until = None;
+                    break;
+                }
+                if Instant::now() >= until {
+                    return self.pass(Scan::All);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// What is waited for: the ends of applications, callers, frames, datagrams.
+    fn descriptors(&self) -> Vec<RawFd> {
+        let mut all = self.outputs.outbox.shm.descriptors().to_vec();
+        all.push(self.listener.as_raw_fd());
+        all.extend(self.callers.iter().map(|caller| caller.stream.as_raw_fd()));
+        all.extend(self.inbox.descriptors());
+        all.extend(self.outputs.sockets.values().flat_map(|sockets| sockets.udp.descriptors()));
+        all
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Says whether anything came.
+    fn pass(&mut self, scan: Scan) -> Result<bool, TransportError> {
+        let now = self.now();
+        let Self { inbox, outputs, router, .. } = self;
+        let mut is_busy = false;
+        for _ in 0..PASS_MAX {
+            let Some(frame) = inbox.recv(scan)? else { break };
+            is_busy = true;
+            let from = frame.meta.source;
+            match Outbound::parse(frame.bytes()) {
+                Some((header, message)) => {
+                    router.from_application(now, &from, header.priority, header.destinations(), message, outputs);
+                }
+                None => router.refuse(&from),
+            }
+        }
+        for (domain, Sockets { udp, .. }) in &mut outputs.sockets {
+            for _ in 0..PASS_MAX {
+                let Some(frame) = udp.recv(scan)? else { break };
+                is_busy = true;
+                let meta = frame.meta;
+                let header = Inbound { source: meta.source, local: meta.local, is_multicast: meta.multicast };
+                router.from_network(now, *domain, &header, frame.bytes(), &mut outputs.outbox);
+            }
+        }
+        if is_busy {
+            router.flush(outputs);
+            outputs.flush()?;
+        }
+        Ok(is_busy)
+    }
+
+    /// Notices applications that have gone, once all that they sent was handled.
+    fn note_departures(&mut self) -> Result<(), TransportError> {
+        while let Some(lost) = self.outputs.outbox.shm.poll_lost() {
+            for _ in 0..PASSES_PER_CALL {
+                if !self.pass(Scan::All)? {
+                    break;
+                }
+            }
+            let Some(gone) = self.router.leave(&lost.locator, &mut self.outputs) else { continue };
+            self.outputs.flush()?;
+            let known = self.known.remove(&lost.locator).unwrap_or_default();
+            self.note(DaemonEvent::Left(ApplicationStatus { prefix: gone.prefix, counters: gone.counters, ..known }));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, event: DaemonEvent) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+
+    /// Accepts connections, and answers those that have asked.
+    fn meet_callers(&mut self) {
+        for _ in 0..ACCEPTED_MAX {
+            let Ok((stream, _)) = self.listener.accept() else { break };
+            if stream.set_nonblocking(true).is_err() {
+                continue;
+            }
+            if self.callers.len() == SILENT_MAX {
+                self.callers.pop_front();
+            }
+            self.callers.push_back(Caller { stream, request: Vec::new() });
+            self.standing = None;
+        }
+        for _ in 0..self.callers.len() {
+            let Some(mut caller) = self.callers.pop_front() else { break };
+            match caller.listen() {
+                Heard::Nothing => {
+                    self.callers.push_back(caller);
+                    continue;
+                }
+                Heard::Request => {
+                    let text = String::from_utf8_lossy(&caller.request).into_owned();
+                    let reply = self.answer(&caller.stream, &text);
+                    // A caller that has gone, or does not read, gets none.
+                    let _ = caller.stream.write(reply.as_bytes());
+                }
+                Heard::End => {}
+            }
+            self.standing = None;
+        }
+    }
+
+    fn answer(&mut self, stream: &UnixStream, text: &str) -> String {
+        let joined = match Request::parse(text) {
+            Ok(Request::Status) => return self.status(),
+            Ok(Request::Join { domain, shm, prefix }) => self.join(stream, domain, shm, prefix),
+            Err(why) => Err(why),
+        };
+        joined.unwrap_or_else(|why| {
+            self.note(DaemonEvent::Refused { why: why.clone() });
+            refusal(&why)
+        })
+    }
+
+    fn join(
+        &mut self,
+        stream: &UnixStream,
+        domain: u32,
+        at: Locator,
+        prefix: Option<GuidPrefix>,
+    ) -> Result<String, String> {
+        let peer = shm::peer(stream.as_fd()).map_err(|error| format!("the caller is unknown: {error}"))?;
+        if peer.user != self.user {
+            return Err(format!("user {} is not that of the daemon, {}", peer.user, self.user));
+        }
+        if let Some(domains) = self.config.domains.as_ref().filter(|domains| !domains.contains(&domain)) {
+            return Err(format!("domain {domain} is not one of those that the daemon serves: {domains:?}"));
+        }
+        if self.known.len() >= self.config.applications_max {
+            return Err(format!("the daemon serves {} applications already", self.known.len()));
+        }
+        if self.known.contains_key(&at) {
+            return Err("the application is served already".into());
+        }
+        self.open_domain(domain)?;
+        if !self.outputs.outbox.shm.reach(&at) {
+            return Err("the caller's shared memory cannot be reached, or the daemon has no descriptors left: \
+                        ulimit -n, four for each application"
+                .into());
+        }
+        let now = self.now();
+        self.router.join(now, at, domain, prefix, &mut self.outputs);
+        self.outputs.outbox.shm.flush().map_err(|error| error.to_string())?;
+        let command = std::fs::read_to_string(format!("/proc/{}/comm", peer.process)).unwrap_or_default();
+        // One word, for lines of words.
+        let command = command.split_whitespace().collect::<Vec<_>>().join("_");
+        let status = ApplicationStatus { process: peer.process, command, domain, prefix, ..Default::default() };
+        self.known.insert(at, status.clone());
+        self.note(DaemonEvent::Joined(status));
+        Ok(self.welcome(domain).to_text())
+    }
+
+    fn welcome(&self, domain: u32) -> Welcome {
+        let udp = self.outputs.sockets.get(&domain).map(|sockets| &sockets.udp);
+        Welcome {
+            inbox: self.inbox.locators().default_unicast.first().copied(),
+            locators: udp.map(|udp| udp.locators().clone()).unwrap_or_default(),
+            interfaces: udp.map(|udp| udp.interfaces().to_vec()).unwrap_or_default(),
+        }
+    }
+
+    fn open_domain(&mut self, domain: u32) -> Result<(), String> {
+        if self.outputs.sockets.contains_key(&domain) {
+            return Ok(());
+        }
+        if self.outputs.sockets.len() == DOMAINS_MAX {
+            return Err(format!("the daemon serves {DOMAINS_MAX} domains already"));
+        }
+        let config = UdpConfig { domain_id: domain, ..self.config.udp.clone() };
+        let mut udp = UdpTransport::open(&config).map_err(|error| error.to_string())?;
+        udp.name_sources();
+        let locators = udp.locators().default_unicast.clone();
+        let sockets = Sockets { udp, flows: Vec::new(), refresh_due: Instant::now() };
+        self.outputs.sockets.insert(domain, sockets);
+        self.tell_router(domain);
+        self.note(DaemonEvent::Opened { domain, locators });
+        self.standing = None;
+        Ok(())
+    }
+
+    fn tell_router(&mut self, domain: u32) {
+        let Some(Sockets { udp, .. }) = self.outputs.sockets.get(&domain) else { return };
+        let mtus = udp.interfaces().iter().filter(|interface| !interface.loopback).map(|interface| interface.mtu);
+        self.router.set_own(domain, udp.locators(), mtus.min().unwrap_or(MTU_DEFAULT));
+    }
+
+    /// Follows interfaces that have come, gone or changed, and tells applications.
+    fn follow_interfaces(&mut self) {
+        let now = Instant::now();
+        let mut moved = Vec::new();
+        for (domain, sockets) in &mut self.outputs.sockets {
+            if sockets.udp.may_have_moved() && now >= sockets.refresh_due {
+                sockets.refresh_due = now + REFRESH_PERIOD;
+                let former = (sockets.udp.locators().clone(), sockets.udp.interfaces().to_vec());
+                // An interface that cannot be used is tried again with its next change.
+                let _ = sockets.udp.refresh();
+                self.standing = None;
+                if former != (sockets.udp.locators().clone(), sockets.udp.interfaces().to_vec()) {
+                    moved.push(*domain);
+                }
+            }
+        }
+        for domain in moved {
+            self.tell_router(domain);
+            let text = self.welcome(domain).to_text();
+            let applications = self.known.iter().filter(|(_, known)| known.domain == domain).map(|(at, _)| *at);
+            for at in applications.collect::<Vec<_>>() {
+                let outbox = &mut self.outputs.outbox.shm;
+                let mut header = [0; IN_LEN];
+                header[0] = NEWS;
+                if let Ok(frame) = outbox.loan() {
+                    let len = write(frame, &[&header, text.as_bytes()]);
+                    // An application whose ring is full keeps the former addresses until the next change.
+                    let _ = outbox.commit(len, FlowId::DEFAULT, &[at]);
+                    let _ = outbox.flush();
+                }
+            }
+        }
+    }
+
+    /// What [`status`](super::status) shows.
+    pub fn status(&self) -> String {
+        let Self { outputs, router, .. } = self;
+        let (process, uptime, count) = (std::process::id(), self.started.elapsed().as_secs(), self.known.len());
+        let mut text = format!(
+            "daemon process {process} uptime_s {uptime} applications {count} strays {} send_failures {}\n",
+            router.strays, outputs.send_failures
+        );
+        for (domain, counters) in router.domain_counters() {
+            let at = outputs.sockets.get(&domain).map(|sockets| &sockets.udp.locators().default_unicast);
+            let at: Vec<String> = at.into_iter().flatten().map(ToString::to_string).collect();
+            let it = counters;
+            text += &format!(
+                "domain id {domain} at {} datagrams_out {} messages_out {} bundles_out {} datagrams_in {} \
+                 bundles_in {} absorbed {} unrouted {} malformed {}\n",
+                at.join(","),
+                it.datagrams_out,
+                it.messages_out,
+                it.bundles_out,
+                it.datagrams_in,
+                it.bundles_in,
+                it.absorbed,
+                it.unrouted,
+                it.malformed
+            );
+        }
+        for (at, known) in &self.known {
+            if let Some(application) = router.applications().get(at) {
+                let status =
+                    ApplicationStatus { prefix: application.prefix, counters: application.counters, ..known.clone() };
+                text += &format!("application {status}\n");
+            }
+        }
+        text
+    }
+}
+
+impl Caller {
+    /// Reads what has come.
+    fn listen(&mut self) -> Heard {
+        let mut portion = [0; 1024];
+        loop {
+            match self.stream.read(&mut portion) {
+                Ok(0) => return Heard::End,
+                Ok(len) => self.request.extend_from_slice(&portion[..len]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Heard::Nothing,
+                Err(_) => return Heard::End,
+            }
+            if self.request.ends_with(b"\n\n") || self.request.len() > TEXT_LEN_MAX {
+                return Heard::Request;
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The transport to a daemon passes the conformance suite as far as it can: without ports of flows, and with
+//! messages of RTPS. Each transport has a daemon of its own, on loopback.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use takt_testkit::domain;
+use takt_transport::daemon::{Bundling, Daemon, DaemonConfig, DaemonTransport};
+use takt_transport::udp::{InterfaceSelection, ParticipantIndex, UdpConfig};
+
+use super::with_header::WithHeader;
+
+/// Daemons that were started.
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// An application of a daemon of its own, which ends with it.
+fn open(realm: u32, bundling: Bundling) -> WithHeader<DaemonTransport> {
+    let (domain_id, number) = (160 + realm, COUNT.fetch_add(1, Ordering::Relaxed));
+    domain::claim(domain_id);
+    let name = format!("conforms-{}-{number}", std::process::id());
+    let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
+    // The well-known ports may have been those of a daemon that datagrams are under way to.
+    let udp = UdpConfig { interfaces, participant_index: ParticipantIndex::Ephemeral, ..UdpConfig::new(0) };
+    let config = DaemonConfig { name: Some(name.clone()), udp, bundling, ..DaemonConfig::default() };
+    let mut daemon = Daemon::open(config).expect("the name is free");
+    std::thread::spawn(move || {
+        let mut had_one = false;
+        while !had_one || daemon.applications() > 0 {
+            daemon.run_once(Duration::from_millis(10)).expect("it can wait");
+            had_one |= daemon.applications() > 0;
+        }
+    });
+    WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("it is served"))
+}
+
+mod by_default {
+    use super::*;
+
+    takt_transport::conformance_cases!(
+        streams[takt_transport::conformance_tests][|realm| open(realm, Bundling::Daemons)]
+    );
+}
+
+mod with_bundles_to_all {
+    use super::*;
+
+    takt_transport::conformance_cases!(
+        streams[takt_transport::conformance_tests][|realm| open(20 + realm, Bundling::All)]
+    );
+}
