@@ -166,7 +166,7 @@ mod tests {
         for file in files_of_the_tree() {
             for length in [Length::Quick, Length::Normal, Length::Paper] {
                 let campaign = Campaign::read(&file, length).unwrap();
-                assert!(!jobs(&campaign, &systems).unwrap().0.is_empty(), "{}", file.display());
+                assert!(!jobs(&campaign, &systems, &Roles::new()).unwrap().0.is_empty(), "{}", file.display());
             }
         }
     }
@@ -177,7 +177,7 @@ mod tests {
         let mut measured = std::collections::BTreeSet::new();
         for file in files_of_the_tree() {
             let campaign = Campaign::read(&file, Length::Quick).unwrap();
-            for job in jobs(&campaign, &systems).unwrap().0 {
+            for job in jobs(&campaign, &systems, &Roles::new()).unwrap().0 {
                 let is_round_trip = campaign.workloads[job.workload].kind == Kind::RoundTrip;
                 let sizes = job.cells.iter().filter(|_| is_round_trip).map(|cell| cell.values["size"].to_string());
                 measured.extend(sizes.map(|size| (job.system.name.clone(), size)));
