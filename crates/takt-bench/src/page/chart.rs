@@ -89,6 +89,16 @@ pub fn described(svg: &str, id: &str, name: &str, description: &str) -> String {
     }
 }
 
+/// A drawing as a file of its own: with a background, since it is also shown on dark pages.
+#[must_use]
+pub fn alone(svg: &str) -> String {
+    let background = "<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>";
+    match svg.split_once('>') {
+        Some((open, rest)) => format!("{open}>{background}{rest}"),
+        None => svg.to_owned(),
+    }
+}
+
 /// The key of a legend.
 #[must_use]
 pub fn key(look: Look, has_points: bool) -> String {

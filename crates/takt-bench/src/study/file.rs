@@ -4,6 +4,7 @@
 
 mod figure;
 pub mod site;
+mod summary;
 
 use super::parameter::{Parameters, Value};
 use crate::error::{Error, Result};
@@ -13,6 +14,7 @@ use std::path::Path;
 
 pub use figure::{Figure, Form, Published};
 pub use site::Site;
+pub use summary::SummaryRow;
 
 /// Longest file that is read, octets.
 pub const LEN_MAX: u64 = 1 << 20;
@@ -35,6 +37,9 @@ pub struct Campaign {
     /// What a reader must know of method and limits, one paragraph each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What a reader sees first: a few rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub summary: Vec<SummaryRow>,
     /// Repetitions. Each round measures every job once, in an order of its own.
     pub rounds: u32,
     /// Seed of the orders.
@@ -246,7 +251,19 @@ impl Campaign {
             let check = workload.check().and_then(|()| self.site.check_workload(workload));
             check.map_err(|why| Error::Usage(format!("workload {}: {why}", workload.name)))?;
         }
+        self.summary.iter().try_for_each(|row| self.check_row(row))?;
         self.site.check()
+    }
+
+    fn check_row(&self, row: &SummaryRow) -> Result<()> {
+        let usage = |text: String| Err(Error::Usage(format!("summary {:?}: {text}", row.what)));
+        let Some(workload) = self.workloads.iter().find(|workload| workload.name == row.workload) else {
+            return usage(format!("no workload is called {}", row.workload));
+        };
+        match row.filter.keys().find(|name| !workload.parameters.0.contains_key(*name)) {
+            Some(name) => usage(format!("no parameter of {} is called {name}", row.workload)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -306,6 +323,21 @@ mod tests {
         assert_eq!(quick.workloads[0].measure["count"], Value::Number(100));
         assert_eq!(quick.workloads[0].measure["warmup"], Value::Number(1000));
         assert_eq!(normal.workloads[0].measure["count"], Value::Number(10_000));
+    }
+
+    #[test]
+    fn rows_of_the_summary_name_workloads_and_parameters_that_there_are() {
+        let row = |workload: &str, name: &str| {
+            let row = format!(
+                "[[summary]]\nwhat = \"64 B\"\nworkload = \"{workload}\"\nwhere = {{ {name} = 64 }}\n\
+                 value = \"p50\"\nsystem = \"takt-udp\"\nbeside = [\"two\"]\n"
+            );
+            Campaign::parse(&FILE.replacen("[quick]", &format!("{row}[quick]"), 1), Length::Normal)
+        };
+        assert_eq!(row("latency-rtt", "size").unwrap().summary[0].beside, ["two"]);
+        assert!(row("latency", "size").unwrap_err().to_string().contains("no workload is called latency"));
+        let error = row("latency-rtt", "colour").unwrap_err().to_string();
+        assert!(error.contains("no parameter of latency-rtt is called colour"), "{error}");
     }
 
     #[test]

@@ -5,7 +5,12 @@ use crate::output::out;
 use clap::Args;
 use std::path::PathBuf;
 use takt_bench::study::directory::Results;
-use takt_bench::study::report::{csv::csv, html::html, json::json, markdown::markdown};
+use takt_bench::study::report::{
+    csv::csv,
+    html::html,
+    json::json,
+    markdown::{chart, markdown},
+};
 use takt_bench::{Error, Result};
 
 const EXAMPLES: &str = "\
@@ -15,6 +20,7 @@ Examples:
   takt bench report results/paper-b
   takt bench report results/paper-b --html report.html
   takt bench report results/paper-b --markdown report.md --csv tables --json report.json
+  takt bench report docs/results/performance --markdown docs/performance.md --chart docs/performance.svg
 docs/bench-report.md defines the statistics.";
 
 /// `takt bench report`
@@ -30,6 +36,9 @@ pub struct Report {
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Write the first plot as SVG, which the Markdown then shows first; in the same directory
+    #[arg(long, value_name = "FILE", requires = "markdown")]
+    chart: Option<PathBuf>,
     /// Write measurements.csv and percentiles.csv to this directory
     #[arg(long, value_name = "DIR")]
     csv: Option<PathBuf>,
@@ -49,7 +58,12 @@ impl Report {
             write_file(path, &html(&results)?)?;
         }
         if let Some(path) = &self.markdown {
-            write_file(path, &markdown(&results)?)?;
+            let name = self.chart.as_ref().and_then(|path| path.file_name()).map(|name| name.to_string_lossy());
+            write_file(path, &markdown(&results, name.as_deref())?)?;
+        }
+        if let Some(path) = &self.chart {
+            let chart = chart(&results)?.ok_or_else(|| Error::Usage("the first figure has no plot".into()))?;
+            write_file(path, &chart)?;
         }
         if let Some(directory) = &self.csv {
             std::fs::create_dir_all(directory).map_err(|e| Error::os(directory.display().to_string(), e))?;
@@ -61,6 +75,6 @@ impl Report {
             write_file(path, &json(&results)?)?;
         }
         let is_asked = self.html.is_some() || self.markdown.is_some() || self.csv.is_some() || self.json.is_some();
-        if is_asked { Ok(()) } else { out!("{}", markdown(&results)?) }
+        if is_asked { Ok(()) } else { out!("{}", markdown(&results, None)?) }
     }
 }

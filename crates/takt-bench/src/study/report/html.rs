@@ -2,7 +2,7 @@
 
 use super::exhibit::{Exhibit, Plot, Scene, Table};
 use super::pool::{Pool, pools};
-use super::{faults, forms, head, published};
+use super::{faults, forms, head, published, summary};
 use crate::error::Result;
 use crate::page::chart::{described, key};
 use crate::page::{self, escape};
@@ -23,6 +23,9 @@ pub fn html(results: &Results) -> Result<String> {
     }
     body.push_str("</dl>\n");
     body.extend(campaign.notes.iter().map(|note| format!("<p>{}</p>\n", escape(note))));
+    if let Some(summary) = summary::table(results) {
+        let _ = write!(body, "<h2>Summary</h2>\n{}", table(&summary));
+    }
     body.push_str(&contents(results));
     body.push_str("<h2 id=\"systems\">Systems</h2>\n");
     body.push_str(&table(&head::systems(results)));

@@ -3,20 +3,29 @@
 use super::exhibit::{Scene, Table};
 use super::html::description;
 use super::pool::pools;
-use super::{faults, forms, head, published};
+use super::{faults, forms, head, published, summary};
 use crate::error::Result;
+use crate::page::chart::{alone, described};
 use crate::study::directory::Results;
+use crate::study::file::{Figure, Workload};
 use std::fmt::Write;
 
-/// The tables of results.
+/// The tables of results. `chart` is the address of a picture, which stands first.
 ///
 /// # Errors
 /// A plot, which is made with its table, cannot be drawn.
-pub fn markdown(results: &Results) -> Result<String> {
+pub fn markdown(results: &Results, chart: Option<&str>) -> Result<String> {
     let campaign = &results.header.campaign;
     let mut text = format!("# {}\n\n", plain(&campaign.title));
-    for (name, fact) in head::facts(results) {
+    if let Some(chart) = chart {
+        let name = first_figure(results).map(|(_, figure)| figure.title).unwrap_or_default();
         // Writing to a String cannot fail.
+        let _ = write!(text, "![{}]({chart})\n\n", plain(&name));
+    }
+    if let Some(summary) = summary::table(results) {
+        text.push_str(&table(&summary));
+    }
+    for (name, fact) in head::facts(results) {
         let _ = writeln!(text, "- {name}: {}", plain(&fact));
     }
     text.push('\n');
@@ -48,6 +57,22 @@ pub fn markdown(results: &Results) -> Result<String> {
         }
     }
     Ok(format!("{}\n", text.trim_end()))
+}
+
+/// The first plot of results as a picture of its own. `None` if no figure has a plot.
+///
+/// # Errors
+/// It cannot be drawn.
+pub fn chart(results: &Results) -> Result<Option<String>> {
+    let Some((workload, figure)) = first_figure(results) else { return Ok(None) };
+    let pools = pools(results, workload);
+    let exhibit = forms::exhibit(&Scene::new(results, workload, &figure, &pools))?;
+    Ok(exhibit.plots.first().map(|plot| alone(&described(&plot.svg, "chart", &plot.name, &plot.description))))
+}
+
+fn first_figure(results: &Results) -> Option<(&Workload, Figure)> {
+    let workload = results.header.campaign.workloads.first()?;
+    forms::figures(workload).into_iter().next().map(|figure| (workload, figure))
 }
 
 fn table(table: &Table) -> String {

@@ -26,6 +26,7 @@ pub mod pool;
 pub mod published;
 #[cfg(test)]
 pub mod sample;
+pub mod summary;
 #[cfg(test)]
 mod tests;
 pub mod value;

@@ -13,6 +13,20 @@ title = "Round trips & streams <synthetic>"
 source = "No publication: synthetic values"
 notes = ["Values are made from a formula. They say nothing of any system."]
 rounds = 3
+[[summary]]
+what = "Round trip of 16 B"
+workload = "rtt"
+where = { size = 16, reliability = "reliable" }
+value = "p50"
+system = "two"
+beside = ["three", "one", "four"]
+limit = "one"
+[[summary]]
+what = "Rate"
+workload = "rate"
+value = "received_hz"
+system = "one"
+beside = ["two", "three"]
 [[workload]]
 name = "rtt"
 kind = "round-trip"

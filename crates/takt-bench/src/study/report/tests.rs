@@ -1,9 +1,10 @@
 //! Reports of synthetic results.
 
 use super::exhibit::{Exhibit, Scene};
+use super::markdown::{chart, markdown};
 use super::pool::pools;
 use super::sample::{empty, latencies, measurement, of_systems, results};
-use super::{csv::csv, forms, html::html, json::json, markdown::markdown, published};
+use super::{csv::csv, forms, html::html, json::json, published, summary};
 use crate::study::cell::{Measured, Outcome};
 use crate::study::directory::Results;
 use crate::study::file::Form;
@@ -194,7 +195,7 @@ fn results_without_measurements_say_so_in_each_figure() {
     let page = html(&empty).unwrap();
     assert_eq!(page.matches("No cell of this figure was measured.").count(), 13);
     assert!(page.contains("not measured") && !page.contains("role=\"img\""));
-    assert!(markdown(&empty).unwrap().contains("No cell of this figure was measured."));
+    assert!(markdown(&empty, None).unwrap().contains("No cell of this figure was measured."));
     assert_eq!(csv(&empty).measurements.lines().count(), 1);
 }
 
@@ -203,7 +204,7 @@ fn workload_without_figures_has_a_table_of_all() {
     let mut plain = results();
     plain.header.campaign.workloads[1].figures.clear();
     assert!(html(&plain).unwrap().contains(">All figures</h3>"));
-    assert!(markdown(&plain).unwrap().contains("### All figures"));
+    assert!(markdown(&plain, None).unwrap().contains("### All figures"));
 }
 
 #[test]
@@ -279,7 +280,7 @@ fn forty_systems_are_all_drawn_and_told_apart() {
 
 #[test]
 fn markdown_has_all_tables_and_no_page() {
-    let text = markdown(&results()).unwrap();
+    let text = markdown(&results(), Some("chart.svg")).unwrap();
     for part in ["# Round trips & streams \\<synthetic>", "### Percentiles", "| Two \\<2> |", "## rate", "| 147 us |"] {
         assert!(text.contains(part), "{part}");
     }
@@ -291,6 +292,39 @@ fn markdown_has_all_tables_and_no_page() {
         }
     }
     assert!(!text.contains("<svg"));
+}
+
+#[test]
+fn markdown_begins_with_the_chart_and_the_summary() {
+    let text = markdown(&results(), Some("chart.svg")).unwrap();
+    let mut lines = text.lines().filter(|line| !line.is_empty()).skip(1);
+    assert_eq!(lines.next(), Some("![Lines](chart.svg)"));
+    assert!(lines.next().is_some_and(|line| line.starts_with("| what | value | measured | best of the others |")));
+    lines.next();
+    let row = |line: Option<&str>| -> Vec<String> {
+        line.unwrap_or_default().split(" | ").map(|field| field.trim_matches(['|', ' ']).to_owned()).collect()
+    };
+    let trip = row(lines.next());
+    assert_eq!(trip[..2], ["Round trip of 16 B", "p50 latency, us"]);
+    // The lower latency is the better one, the higher rate is.
+    assert!(trip[2].ends_with(", Two \\<2>") && trip[3].ends_with(", One") && trip[5].ends_with(", One"), "{trip:?}");
+    let rate = row(lines.next());
+    assert!(rate[3].ends_with(", Three") && rate[4].starts_with("0.33"), "{rate:?}");
+}
+
+#[test]
+fn a_row_of_the_summary_says_what_was_not_measured() {
+    let mut none = results();
+    none.measurements.clear();
+    let table = summary::table(&none).unwrap();
+    assert_eq!(table.rows[0][2..], ["not measured", "not measured", "not measured", "not measured"]);
+}
+
+#[test]
+fn the_chart_is_a_picture_of_its_own() {
+    let chart = chart(&results()).unwrap().unwrap();
+    assert!(chart.starts_with("<svg") && chart.contains("xmlns=") && chart.ends_with("</svg>\n"), "{chart}");
+    assert!(chart.contains("<title id=\"chart-t\">"));
 }
 
 #[test]

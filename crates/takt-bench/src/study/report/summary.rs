@@ -1,0 +1,74 @@
+//! The summary of a campaign: a few rows that a reader sees first.
+
+use super::exhibit::Table;
+use super::pool::{Pool, pools};
+use super::value::{Value, number};
+use crate::statistics::Interval;
+use crate::study::cell::Better;
+use crate::study::directory::Results;
+use crate::study::file::SummaryRow;
+
+/// The rows of the summary. `None` if the campaign has none.
+#[must_use]
+pub fn table(results: &Results) -> Option<Table> {
+    let campaign = &results.header.campaign;
+    if campaign.summary.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(&["what", "value", "measured", "best of the others", "ratio to it", "limit"]);
+    for row in &campaign.summary {
+        let workload = campaign.workloads.iter().find(|workload| workload.name == row.workload);
+        let pools = workload.map(|workload| pools(results, workload)).unwrap_or_default();
+        table.rows.push(fields(row, &pools));
+    }
+    Some(table)
+}
+
+fn fields(row: &SummaryRow, pools: &[Pool<'_>]) -> Vec<String> {
+    let value = Value::named(&row.value);
+    let of_system = |name: &str| pools.iter().find(|pool| pool.cell.system == name && is_meant(row, pool));
+    let measured = of_system(&row.system);
+    let beside = row.beside.iter().filter_map(|name| of_system(name));
+    let best = beside.filter(|pool| pool.estimate(&value).is_some()).reduce(|best, pool| {
+        let at = |pool: &Pool<'_>| pool.estimate(&value).map_or(f64::NAN, |estimate| estimate.value);
+        let is_better = match value.better() {
+            Better::Higher => at(pool) > at(best),
+            Better::Lower => at(pool) < at(best),
+        };
+        if is_better { pool } else { best }
+    });
+    let ratio = measured.zip(best).and_then(|(measured, best)| measured.ratio(best, &value));
+    let text = |pool: Option<&Pool<'_>>, value: &Value| pool.map_or_else(|| NONE.into(), |pool| estimate(pool, value));
+    vec![
+        row.what.clone(),
+        value.title(false),
+        text(measured, &value),
+        text(best, &value),
+        ratio.map_or_else(|| NONE.into(), |(ratio, interval)| spread(ratio, interval)),
+        match &row.limit {
+            Some(limit) => text(of_system(limit), &value),
+            None => String::new(),
+        },
+    ]
+}
+
+/// What stands where nothing was measured.
+const NONE: &str = "not measured";
+
+fn is_meant(row: &SummaryRow, pool: &Pool<'_>) -> bool {
+    row.filter.iter().all(|(name, value)| pool.cell.values.get(name) == Some(value))
+}
+
+/// A value with its interval, its system and the mark of a disturbed cell.
+fn estimate(pool: &Pool<'_>, value: &Value) -> String {
+    let Some(estimate) = pool.estimate(value) else { return NONE.into() };
+    let mark = if pool.disturbed() > 0 { " *" } else { "" };
+    format!("{}, {}{mark}", spread(estimate.value, estimate.interval), pool.title())
+}
+
+fn spread(value: f64, interval: Option<Interval>) -> String {
+    match interval {
+        Some(interval) => format!("{} ({} to {})", number(value), number(interval.low), number(interval.high)),
+        None => number(value),
+    }
+}
