@@ -189,7 +189,6 @@ impl System for RustDds {
     }
 
     fn wait_acknowledged(&self, timeout: Duration) {
-        let timeout = rustdds::Duration::from_nanos(timeout.as_nanos() as i64);
         // A timeout is not an error of the agent: the reader may have gone.
         match &self.writer {
             None => {}
