@@ -77,7 +77,7 @@ impl Starter<'_> {
         let columns = [0, 1].map(|side| self.place.column(side, &column));
         let broker_column = self.place.broker_agent(&job.system).map(|agent| column_of(&job.system.name, agent));
         let broker_column = broker_column.transpose()?.map(|column| self.place.column(1, &column));
-        let broker = broker_column.as_ref().map(|column| self.broker(column)).transpose()?;
+        let broker = broker_column.as_ref().map(|column| self.broker(column, &job.system.arguments)).transpose()?;
         let measurement = Measurement { starter: self, job, workload, columns };
         let report = match workload.kind {
             Kind::RoundTrip => measurement.round_trip(),
@@ -91,9 +91,10 @@ impl Starter<'_> {
         report
     }
 
-    fn broker<'a>(&self, column: &'a Column) -> Result<Child<'a>> {
+    fn broker<'a>(&self, column: &'a Column, of_system: &[String]) -> Result<Child<'a>> {
         let end = &self.place.ends[1];
-        let arguments = [format!("broker={}:{BROKER_PORT}", end.address), format!("domain={}", self.domain)];
+        let mut arguments = vec![format!("broker={}:{BROKER_PORT}", end.address), format!("domain={}", self.domain)];
+        arguments.extend(of_system.iter().cloned());
         let arguments = self.place.words(&arguments);
         let mut broker = Child::start(column, "broker", &arguments, self.placement(1))?;
         broker.wait_for("ready", RUN_LIMIT)?;
