@@ -203,6 +203,8 @@ pub struct Options {
     pub tcp: Option<Tcp>,
     /// AF_XDP, where the peer is Takt.
     pub xdp: Option<Xdp>,
+    /// The daemon of the host, where the peer is Takt.
+    pub daemon: bool,
 }
 
 /// Where the kernel runs the filter of AF_XDP.
@@ -257,6 +259,9 @@ impl Peer {
             None => {}
             Some(Xdp::Native) => drop(command.arg("xdp=native")),
             Some(Xdp::Generic) => drop(command.arg("xdp=generic")),
+        }
+        if options.daemon && program == Program::Takt {
+            command.env("TAKT_DAEMON", "1");
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Error::io(format!("start {}", executable.display())))?;

@@ -1,10 +1,11 @@
 //! An agent: a process that runs one workload for a driver.
 //!
 //! Called as `<program> <role> [key=value ...]`, it prints one JSON object per line and ends at SIGTERM.
-//! Roles: `info`, `ping`, `pong`, `sub`, `pub`, `idle`, `disc`. Keys that it does not know it ignores, so that one
+//! Roles: `info`, `ping`, `pong`, `sub`, `pub`, `idle`, `disc`, and `broker`, which is a discovery server. Keys that it does not know it ignores, so that one
 //! command line fits the agents of all middleware. Durations are seconds, `t0` and `period_ns` nanoseconds. A
 //! `ping` appends its round-trip times to the file `out`: u64 nanoseconds, little endian.
 
+mod architecture;
 pub mod options;
 mod roles;
 
@@ -50,7 +51,12 @@ pub fn run(role: &str, arguments: &[String], out: &mut dyn Write) -> Result<()> 
 }
 
 fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
-    let options = Options::parse(arguments)?;
+    let mut options = Options::parse(arguments)?;
+    let measures = !matches!(role, "info" | "broker");
+    if options.starts_daemon && measures {
+        architecture::start_daemon(&options)?;
+        options.use_daemon(&architecture::daemon_name(options.link.domain));
+    }
     match role {
         "info" => lines.say(&json!({
             "ev": "info", "peer": PEER, "version": env!("CARGO_PKG_VERSION"),
@@ -63,7 +69,8 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
         "sub" => roles::subscribe(&options, lines),
         "idle" => roles::discover(&options, lines, true),
         "disc" => roles::discover(&options, lines, false),
-        _ => Err(Error::Usage(format!("no role {role}: there are info, ping, pong, pub, sub, idle and disc"))),
+        "broker" => architecture::serve_discovery(&options, lines),
+        _ => Err(Error::Usage(format!("no role {role}: there are info, ping, pong, pub, sub, idle, disc and broker"))),
     }
 }
 

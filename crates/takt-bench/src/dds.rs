@@ -142,7 +142,9 @@ impl<T: Carrier> DdsLink<T> {
             Some(preparation) => (preparation.builder)()?,
             None => DomainParticipant::builder(spec.domain),
         };
-        if !spec.preparation.as_ref().is_some_and(|preparation| preparation.has_peers) {
+        if let Some(server) = &spec.discovery_server {
+            builder = builder.discovery_servers([server.as_str()]);
+        } else if !spec.preparation.as_ref().is_some_and(|preparation| preparation.has_peers) {
             builder = builder.peers([peer.to_string()]);
         }
         if let Transport::Named(transports) = &spec.transport {

@@ -123,6 +123,8 @@ pub struct LinkSpec {
     pub interface: String,
     /// Address of the other end, where that is another host.
     pub peer: Option<Ipv4Addr>,
+    /// The discovery server by which participants meet, in place of multicast and of looking for the other end.
+    pub discovery_server: Option<String>,
     /// Pauses now and then ([`rest`](crate::rest)), for who spins in real time.
     pub rests: bool,
     /// RELIABLE, or BEST_EFFORT.
@@ -159,6 +161,7 @@ impl Default for LinkSpec {
             domain: 0,
             interface: "lo".into(),
             peer: None,
+            discovery_server: None,
             rests: false,
             reliable: true,
             history: History::default(),

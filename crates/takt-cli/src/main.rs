@@ -6,6 +6,7 @@
 mod analyze;
 mod bench;
 mod config;
+mod daemon;
 mod discovery_server;
 #[cfg(test)]
 mod documents;
@@ -64,6 +65,8 @@ enum Command {
     Ls(ls::Ls),
     /// Introduce participants to each other on a network without multicast
     DiscoveryServer(discovery_server::DiscoveryServer),
+    /// Have one process of a host own the network and discovery, for applications that reach it by shared memory
+    Daemon(daemon::Daemon),
     /// Keep samples of TRANSIENT and PERSISTENT writers, and serve them to late joiners
     Durability(durability::Durability),
     /// List transports, and say what an interface is good for
@@ -142,6 +145,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => bench.run(),
         Command::Ls(ls) => ls.run(),
         Command::DiscoveryServer(server) => server.run(),
+        Command::Daemon(daemon) => daemon.run(),
         Command::Durability(durability) => durability.run(),
         Command::Transport(transport) => transport.run(),
         Command::Config(config) => config.run(),

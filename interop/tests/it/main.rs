@@ -4,6 +4,7 @@
 //! needed; `TAKT_TEST_LONG=1` runs the loss tests at full length.
 
 mod captures;
+mod daemon;
 mod durability;
 mod exchange;
 mod fan_out;

@@ -54,7 +54,7 @@ fn exchange(listens: Program, connects: Program) {
         left.write("w", &batch).expect("running");
         right.write("w", &batch).expect("running");
         for peer in [&mut left, &mut right] {
-            expect(peer, &batch);
+            expect(peer, "r", &batch);
         }
         for peer in [&mut left, &mut right] {
             peer.written("w", PATIENCE).expect("written");
@@ -66,9 +66,10 @@ fn exchange(listens: Program, connects: Program) {
     right.quit().expect("it ends");
 }
 
-fn expect(peer: &mut Peer, batch: &Batch) {
+/// All of a batch arrives at a reader.
+pub fn expect(peer: &mut Peer, reader: &str, batch: &Batch) {
     for seq in batch.first..batch.first + batch.count {
-        let sample = peer.sample_within("r", PATIENCE).unwrap_or_else(|error| panic!("{batch:?}: {seq}: {error}"));
+        let sample = peer.sample_within(reader, PATIENCE).unwrap_or_else(|error| panic!("{batch:?}: {seq}: {error}"));
         let hash = content::expected_hash(batch.size, 0, seq);
         assert_eq!((sample.seq, sample.len, sample.hash), (seq, batch.size, format!("{hash:016x}")));
     }

@@ -5,6 +5,7 @@ use crate::link::{Idle, Notify};
 use crate::machine::interface_ipv4;
 use crate::payload::{Form, MARKS_LEN, SEQUENCE_LEN};
 use crate::spec::{History, LinkSpec, Runtime, Touch, Transport};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -61,6 +62,12 @@ pub struct Options {
     pub started_at_ns: Option<u64>,
     /// File for the round-trip times.
     pub out: Option<PathBuf>,
+    /// The agent sees to it that a daemon runs, and is its application.
+    pub starts_daemon: bool,
+    /// Where the discovery server of a centralised system is.
+    pub broker: Option<SocketAddr>,
+    /// Participants meet by that server.
+    pub has_server: bool,
 }
 
 impl Default for Options {
@@ -79,6 +86,9 @@ impl Default for Options {
             short_reply: false,
             started_at_ns: None,
             out: None,
+            starts_daemon: false,
+            broker: None,
+            has_server: false,
         }
     }
 }
@@ -104,7 +114,17 @@ impl Options {
             }
         }
         options.link.size_max = options.size_max();
+        if options.has_server {
+            let broker =
+                options.broker.ok_or_else(|| Error::Usage("discovery=server takes broker=ADDRESS:PORT".into()))?;
+            options.link.discovery_server = Some(broker.to_string());
+        }
         Ok(options)
+    }
+
+    /// Has the daemon of this name carry all, in whatever way the transport was to wait.
+    pub(super) fn use_daemon(&mut self, name: &str) {
+        self.link.transport = Transport::Named(format!("daemon:{name}"));
     }
 
     /// Biggest payload.
@@ -185,6 +205,19 @@ impl Options {
                     _ => return Err(unknown(key, value, "unicast or multicast; RTPS has no broadcast")),
                 }
             }
+            "daemon" => {
+                self.starts_daemon = match value {
+                    "start" => true,
+                    _ => return Err(unknown(key, value, "start")),
+                }
+            }
+            "discovery" => {
+                self.has_server = match value {
+                    "server" => true,
+                    _ => return Err(unknown(key, value, "server")),
+                }
+            }
+            "broker" => self.broker = Some(number(key, value)?),
             "t0" => self.started_at_ns = positive(number(key, value)?),
             "out" => self.out = Some(value.into()),
             _ => {}

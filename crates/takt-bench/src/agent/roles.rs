@@ -141,7 +141,9 @@ pub(super) fn discover(options: &Options, lines: &mut Lines<'_>, idle: bool) -> 
     let init_ns = monotonic_ns();
     lines.ready()?;
     if !idle || options.peers > 0 {
-        wait_matched(&mut *link, ONE_PAIR, MATCH_LIMIT, DISCOVERY_STEP)?;
+        // An idle participant that has peers waits for one of them.
+        let pairs = if idle { 1 } else { options.peers.max(1) };
+        wait_matched(&mut *link, Matched { readers: pairs, writers: pairs }, MATCH_LIMIT, DISCOVERY_STEP)?;
         let started_ns = options.started_at_ns.unwrap_or(main_ns);
         let since_start = |ns: u64| ns.saturating_sub(started_ns) as f64 * 1e-6;
         lines.say(&json!({

@@ -8,6 +8,7 @@ mod analyze;
 mod command_line;
 mod compare;
 mod config;
+mod daemon;
 mod discovery_server;
 mod durability;
 mod executor_bound;

@@ -45,8 +45,9 @@ pub(super) struct Bundler {
 impl Open {
     /// Whether one more message may follow without another meaning.
     ///
-    /// INTEROP(Fast DDS 2.9): INFO_DST of an unknown prefix does not undo an earlier INFO_DST, so an
-    /// undirected message never follows a directed one.
+    /// INTEROP(Fast DDS 2.9.1): INFO_DST of an unknown prefix does not undo an earlier INFO_DST, so an
+    /// undirected message never follows a directed one. INFO_SRC does not undo INFO_TS; samples of Takt have
+    /// one each.
     fn takes(&self, summary: &Summary, len: usize, limit: usize) -> bool {
         let has_room = self.bytes.len() + INFO_SRC_LEN + len - HEADER_LEN <= limit;
         has_room && (self.target.is_daemon || !self.ends_directed || !summary.begins_undirected)

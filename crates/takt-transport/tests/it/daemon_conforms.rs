@@ -37,7 +37,7 @@ mod by_default {
     use super::*;
 
     takt_transport::conformance_cases!(
-        streams[takt_transport::conformance_tests][|realm| open(realm, Bundling::Daemons)]
+        streams[takt_transport::conformance_tests][|realm: u32| open(realm, Bundling::Daemons)]
     );
 }
 
@@ -45,6 +45,6 @@ mod with_bundles_to_all {
     use super::*;
 
     takt_transport::conformance_cases!(
-        streams[takt_transport::conformance_tests][|realm| open(20 + realm, Bundling::All)]
+        streams[takt_transport::conformance_tests][|realm: u32| open(20 + realm, Bundling::All)]
     );
 }

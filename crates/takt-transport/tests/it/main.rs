@@ -2,6 +2,7 @@
 //! their own.
 
 mod daemon_conforms;
+mod daemon_strangers;
 mod faults;
 mod kernel_limits;
 mod multicast_routes;

@@ -1,0 +1,57 @@
+//! What an agent has beside its participant: a daemon of its host (federated), or a discovery server (centralised).
+
+use super::Lines;
+use super::options::Options;
+use crate::error::{Error, Result};
+use crate::signal::stopped;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use takt::transport::daemon;
+use takt::{DiscoveryServer, DomainParticipant};
+
+/// How long a daemon may take to start.
+const START_LIMIT: Duration = Duration::from_secs(10);
+/// Between two looks.
+const STEP: Duration = Duration::from_millis(10);
+
+/// The name of the daemon of all agents of a domain on one host.
+pub(super) fn daemon_name(domain: u32) -> String {
+    format!("bench-{domain}")
+}
+
+/// Has a daemon run for the agents of this domain and host: another agent may have started it. It ends when the last of them has gone.
+pub(super) fn start_daemon(options: &Options) -> Result<()> {
+    let name = daemon_name(options.link.domain);
+    if daemon::status(Some(&name)).is_ok() {
+        return Ok(());
+    }
+    let program = std::env::current_exe().map_err(|e| Error::os("find the program", e))?;
+    let mut command = Command::new(program);
+    command.args(["daemon", "run", "--until-idle", "--name", &name, "--interface", &options.link.interface]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // It outlives this agent if others use it; one that finds the name taken ends at once.
+    let mut child = command.spawn().map_err(|e| Error::os("start the daemon", e))?;
+    std::thread::spawn(move || child.wait());
+    let begun = Instant::now();
+    while begun.elapsed() < START_LIMIT && !stopped() {
+        match daemon::status(Some(&name)) {
+            Ok(_) => return Ok(()),
+            Err(_) => std::thread::sleep(STEP),
+        }
+    }
+    Err(Error::NoAnswer { what: format!("the daemon {name} did not start within {START_LIMIT:?}") })
+}
+
+/// Is the discovery server of a domain until a signal comes.
+pub(super) fn serve_discovery(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
+    let Some(address) = options.broker else {
+        return Err(Error::Usage("the role broker takes broker=ADDRESS:PORT".into()));
+    };
+    let participant = DomainParticipant::builder(options.link.domain);
+    let server = DiscoveryServer::on(participant, address).build()?;
+    lines.ready()?;
+    while !stopped() {
+        std::thread::sleep(STEP);
+    }
+    server.close().map_err(Error::Dds)
+}

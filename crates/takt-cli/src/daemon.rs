@@ -1,0 +1,185 @@
+//! `takt daemon`: one process of a host that has the network and discovery for its applications.
+//!
+//! `run` writes a line when it is ready, and one for each domain and application that comes or goes. `status` shows what a daemon
+//! that runs has done. A line is a word and then pairs of a key and a value; with `--json` it is an object.
+
+use crate::output::{EventLog, outln};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Map, Value};
+use std::time::{Duration, Instant};
+use takt::transport::daemon::{self, Bundling, DaemonConfig, DaemonEvent};
+use takt::transport::udp::{InterfaceSelection, UdpConfig};
+use takt_bench::signal::stopped;
+use takt_bench::{Error, Result};
+
+/// How long a daemon with `--until-idle` waits for its first application.
+const FIRST_TIME: Duration = Duration::from_secs(30);
+/// How long the daemon waits before it looks whether it shall stop.
+const STEP: Duration = Duration::from_millis(100);
+
+const EXAMPLES: &str = "\
+Examples:
+  takt daemon run                                  for all domains, on all interfaces but loopback
+  takt daemon run --domain 0 --interface eth0      for one domain, on one interface
+  TAKT_DAEMON=1 my-program                         how an application uses it
+  takt daemon status                               what it has done";
+
+/// `takt daemon`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Daemon {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Command {
+    /// Serve the applications of this user in this network namespace until a signal comes
+    Run(Run),
+    /// Show what a daemon has done, for each domain and application
+    Status(Status),
+}
+
+#[derive(Args, Clone, Debug)]
+struct Run {
+    /// Its name, if several daemons run; applications use it by TAKT_DAEMON=NAME
+    #[arg(long)]
+    name: Option<String>,
+    /// A domain that it serves; may be repeated [default: each that an application asks for]
+    #[arg(long)]
+    domain: Vec<u32>,
+    /// A network interface, by name or address; may be repeated [default: all but loopback]
+    #[arg(long, value_name = "IFACE")]
+    interface: Vec<String>,
+    /// Use UDPv6 beside UDPv4
+    #[arg(long)]
+    ipv6: bool,
+    /// Which messages of several applications share a datagram
+    #[arg(long, value_enum, default_value_t = Bundle::Daemons)]
+    bundle: Bundle,
+    /// Microseconds to spin before it sleeps
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    spin: u64,
+    /// Applications that it serves at most
+    #[arg(long, value_name = "COUNT", default_value_t = 128, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    applications: u32,
+    /// Write the status every so many seconds
+    #[arg(long, value_name = "SECONDS")]
+    stats: Option<u64>,
+    /// End when the last application has gone, or none has come within 30 s
+    #[arg(long)]
+    until_idle: bool,
+    /// One JSON object a line instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Bundle {
+    /// None
+    Off,
+    /// Those to other daemons, and announcements
+    Daemons,
+    /// All to one address; its participants have to follow INFO_SRC
+    All,
+}
+
+#[derive(Args, Clone, Debug)]
+struct Status {
+    /// The name of the daemon
+    #[arg(long)]
+    name: Option<String>,
+    /// One JSON object a line instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Daemon {
+    /// Serves, or shows.
+    ///
+    /// # Errors
+    /// The name is taken, the machine refuses shared memory or sockets; no daemon runs.
+    pub fn run(&self) -> Result<()> {
+        match &self.command {
+            Command::Run(run) => run.run(),
+            Command::Status(Status { name, json }) => {
+                let text = daemon::status(name.as_deref()).map_err(takt::Error::from)?;
+                text.lines().try_for_each(|line| outln!("{}", shown(line, *json)))
+            }
+        }
+    }
+}
+
+/// A line as it is, or as an object.
+fn shown(line: &str, json: bool) -> String {
+    if !json {
+        return line.to_owned();
+    }
+    let mut words = line.split(' ');
+    let mut object = Map::from_iter([("ev".to_owned(), Value::from(words.next().unwrap_or_default()))]);
+    while let Some((key, value)) = words.next().zip(words.next()) {
+        let value = value.parse::<u64>().map_or_else(|_| Value::from(value), Value::from);
+        object.insert(key.to_owned(), value);
+    }
+    Value::from(object).to_string()
+}
+
+fn line_of(event: &DaemonEvent) -> String {
+    match event {
+        DaemonEvent::Opened { domain, locators } => {
+            let locators: Vec<String> = locators.iter().map(ToString::to_string).collect();
+            format!("opened domain {domain} at {}", locators.join(","))
+        }
+        DaemonEvent::Joined(application) => format!("joined {application}"),
+        DaemonEvent::Left(application) => format!("left {application}"),
+        DaemonEvent::Refused { why } => format!("refused why {}", why.replace(' ', "_")),
+    }
+}
+
+impl Run {
+    fn config(&self) -> DaemonConfig {
+        let interfaces = match self.interface.is_empty() {
+            true => InterfaceSelection::All,
+            false => InterfaceSelection::Named(self.interface.clone()),
+        };
+        DaemonConfig {
+            name: self.name.clone(),
+            domains: (!self.domain.is_empty()).then(|| self.domain.clone()),
+            udp: UdpConfig { interfaces, ipv6: self.ipv6, ..UdpConfig::new(0) },
+            bundling: match self.bundle {
+                Bundle::Off => Bundling::Off,
+                Bundle::Daemons => Bundling::Daemons,
+                Bundle::All => Bundling::All,
+            },
+            spin: Duration::from_micros(self.spin),
+            applications_max: self.applications as usize,
+        }
+    }
+
+    fn run(&self) -> Result<()> {
+        let failed = |error| Error::Dds(takt::Error::from(error));
+        let mut daemon = daemon::Daemon::open(self.config()).map_err(failed)?;
+        let mut output = EventLog::default();
+        let mut show = |line: &str| output.line(format_args!("{}", shown(line, self.json)));
+        let name = self.name.as_deref().unwrap_or("default");
+        show(&format!("ready name {name} process {}", std::process::id()));
+        let (started, mut had_some) = (Instant::now(), false);
+        let mut shown_at = started;
+        while !stopped() {
+            daemon.run_once(STEP).map_err(failed)?;
+            while let Some(event) = daemon.poll_event() {
+                show(&line_of(&event));
+            }
+            if self.stats.is_some_and(|period| shown_at.elapsed().as_secs() >= period.max(1)) {
+                shown_at = Instant::now();
+                daemon.status().lines().for_each(&mut show);
+            }
+            had_some |= daemon.applications() > 0;
+            let is_over = had_some || started.elapsed() >= FIRST_TIME;
+            if self.until_idle && is_over && daemon.applications() == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
