@@ -35,29 +35,47 @@ pub fn wait_each(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result
 
 /// Waits for the same descriptors again and again. The kernel keeps the list, so a wait costs less than one that names them.
 ///
+/// Several threads may wait for one descriptor, each by a list of its own. What arrives at a descriptor of
+/// [`exclusive`](Self::exclusive) wakes one of them alone: of those that wait at that moment, the one whose list is oldest. If none waits,
+/// each of them finds it with its next wait.
+///
 /// A descriptor that is closed is waited for no longer, also if another one gets its number: make a new list then.
 #[derive(Debug)]
-pub struct Standing(OwnedFd);
+pub struct Standing {
+    epoll: OwnedFd,
+    exclusive: u64,
+}
 
 impl Standing {
     /// Of these descriptors, each of them once. Those from the 64th on share the last bit. An error where the kernel cannot do it
     /// (before Linux 5.11, or in a sandbox).
     pub fn new(descriptors: &[RawFd]) -> io::Result<Self> {
         let epoll = syscall::epoll()?;
+        let mut exclusive = 0;
         for (descriptor, token) in descriptors.iter().zip(0_u64..) {
-            syscall::epoll_add_raw(epoll.as_fd(), *descriptor, token.min(63))?;
+            let token = token.min(63);
+            match syscall::epoll_add_exclusive(epoll.as_fd(), *descriptor, token) {
+                Ok(()) => exclusive |= 1 << token,
+                // An epoll instance, whose events wake all that wait for it.
+                Err(_) => syscall::epoll_add_raw(epoll.as_fd(), *descriptor, token)?,
+            }
         }
         // Whether the kernel knows the call at all.
         syscall::epoll_wait_bits(epoll.as_fd(), Some(Duration::ZERO))?;
-        Ok(Self(epoll))
+        Ok(Self { epoll, exclusive })
     }
 
     /// As [`wait_each`] for the descriptors of the list.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<u64> {
-        match syscall::epoll_wait_bits(self.0.as_fd(), timeout) {
+        match syscall::epoll_wait_bits(self.epoll.as_fd(), timeout) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
             result => result,
         }
+    }
+
+    /// The descriptors whose events wake one thread alone, a bit for each: sockets, but not epoll instances.
+    pub fn exclusive(&self) -> u64 {
+        self.exclusive
     }
 }
 
@@ -142,6 +160,58 @@ mod tests {
         many[66].wake().expect("woken");
         many[1].wake().expect("woken");
         assert_eq!(standing.wait(None).expect("waiting works"), 1 << 63 | 1 << 1);
+    }
+
+    /// Waits in a thread of its own until the kernel has it in the queue of the list.
+    fn sleep_on<'scope>(
+        scope: &'scope std::thread::Scope<'scope, '_>,
+        standing: &'scope Standing,
+    ) -> std::thread::ScopedJoinHandle<'scope, u64> {
+        let (tell, told) = std::sync::mpsc::channel();
+        let sleeper = scope.spawn(move || {
+            // SAFETY: takes no arguments and cannot fail.
+            tell.send(unsafe { libc::gettid() }).expect("the test waits");
+            standing.wait(Some(Duration::from_secs(30))).expect("waiting works")
+        });
+        let thread = told.recv().expect("the thread tells");
+        let is_asleep = || {
+            let state = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).expect("it lives");
+            state.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
+        };
+        while !is_asleep() {
+            std::thread::yield_now();
+        }
+        sleeper
+    }
+
+    #[test]
+    fn an_event_wakes_the_oldest_list_that_is_waited_for_and_no_other() {
+        let event = Waker::new().expect("an eventfd");
+        let [Ok(older), Ok(younger)] = std::array::from_fn(|_| Standing::new(&[event.as_raw_fd()])) else { return };
+        assert_eq!(older.exclusive(), 1);
+        std::thread::scope(|scope| {
+            let (second, first) = (sleep_on(scope, &younger), sleep_on(scope, &older));
+            event.wake().expect("woken");
+            assert_eq!(first.join().expect("no panic"), 1);
+            assert!(event.reset().expect("reset"));
+            assert!(!second.is_finished());
+            event.wake().expect("woken");
+            assert_eq!(second.join().expect("no panic"), 1, "the older list is not waited for");
+        });
+    }
+
+    #[test]
+    fn an_epoll_instance_in_a_list_wakes_all_that_wait() {
+        let event = Waker::new().expect("an eventfd");
+        let Ok(inner) = Standing::new(&[event.as_raw_fd()]) else { return };
+        let inner = [inner.epoll.as_raw_fd()];
+        let [Ok(older), Ok(younger)] = std::array::from_fn(|_| Standing::new(&inner)) else { return };
+        assert_eq!(older.exclusive(), 0);
+        std::thread::scope(|scope| {
+            let sleepers = [sleep_on(scope, &older), sleep_on(scope, &younger)];
+            event.wake().expect("woken");
+            sleepers.into_iter().for_each(|sleeper| assert_eq!(sleeper.join().expect("no panic"), 1));
+        });
     }
 
     #[test]

@@ -400,7 +400,17 @@ pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -
 
 /// As [`epoll_add`]; what is no descriptor, or none that can be waited for, is an error.
 pub(crate) fn epoll_add_raw(epoll: BorrowedFd<'_>, fd: RawFd, token: u64) -> io::Result<()> {
-    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
+    epoll_add_for(epoll, fd, token, libc::EPOLLIN)
+}
+
+/// As [`epoll_add_raw`], for one sleeper alone: of the epoll instances that are watched this way, what arrives wakes the first one, in
+/// the order of their calls, that a thread waits for at that moment. An error for another epoll instance.
+pub(crate) fn epoll_add_exclusive(epoll: BorrowedFd<'_>, fd: RawFd, token: u64) -> io::Result<()> {
+    epoll_add_for(epoll, fd, token, libc::EPOLLIN | libc::EPOLLEXCLUSIVE)
+}
+
+fn epoll_add_for(epoll: BorrowedFd<'_>, fd: RawFd, token: u64, events: libc::c_int) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: events as u32, u64: token };
     // SAFETY: `event` is alive during the call. The kernel checks the descriptor.
     check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })?;
     Ok(())
