@@ -7,8 +7,9 @@ use takt_core::Instant;
 use crate::runtime::clock;
 use crate::runtime::drive::{Driving, drive};
 use crate::runtime::engine::Engine;
+use crate::runtime::leading::Leading;
 use crate::runtime::pi_mutex::PiMutex;
-use crate::runtime::poll::{PollSet, Waker};
+use crate::runtime::poll::Waker;
 use crate::runtime::scheduler::Scheduler;
 use crate::{Condition, Duration, Error, Idle, Result, Runtime};
 
@@ -18,7 +19,8 @@ const SPINS_PER_DEADLINE_CHECK: u32 = 64;
 /// Lets one thread wait for any of the conditions attached to it.
 ///
 /// Conditions may come from several participants. Those under [`Runtime::Inline`] are driven by the wait, so they
-/// must belong to the waiting thread. If a participant idles by spinning, so does the wait.
+/// must belong to the waiting thread. If a participant idles by spinning, so does the wait. Those under [`Runtime::Shared`] are received for by the
+/// waiting thread meanwhile, unless they have an [`Executor`](crate::Executor) or thread settings; their listeners are called elsewhere.
 ///
 /// # Examples
 /// ```no_run
@@ -70,10 +72,13 @@ struct Wait {
     version: u64,
     /// Participants that the waiting thread drives.
     inline: Vec<Arc<Engine>>,
+    /// Participants with threads of their own.
+    shared: Vec<Arc<Engine>>,
     idle: Idle,
-    set: PollSet,
     /// Of what it drives.
     driving: Driving,
+    /// Of `shared`.
+    leading: Leading,
 }
 
 impl std::fmt::Debug for Wait {
@@ -177,9 +182,9 @@ impl WaitSet {
             if wait.look()? {
                 return Ok(true);
             }
-            let Wait { inline, driving, set, idle, .. } = &mut wait.state;
+            let Wait { inline, driving, .. } = &mut wait.state;
             let in_time = match inline.as_slice() {
-                [] => self.sleep(set, *idle, now, deadline)?,
+                [] => self.sleep(&mut wait.state, now, deadline)?,
                 engines => drive(&Scheduler { engines, agenda: None }, &self.waker, driving, now, deadline, |_| {
                     self.waker.is_signalled()
                 })?,
@@ -205,14 +210,14 @@ impl WaitSet {
         Ok(())
     }
 
-    /// Waits for the participants' own threads to say something. False if the time is over.
-    fn sleep(&self, set: &mut PollSet, idle: Idle, mut now: Instant, deadline: Option<Instant>) -> Result<bool> {
+    /// Waits for the participants' own threads to say something, or leads. False if the time is over.
+    fn sleep(&self, wait: &mut Wait, mut now: Instant, deadline: Option<Instant>) -> Result<bool> {
         let is_over = |now: Instant| deadline.is_some_and(|deadline| now >= deadline);
         if is_over(now) {
             return Ok(false);
         }
         self.check_thread()?;
-        let spins_until = idle.spins_until(now);
+        let spins_until = wait.idle.spins_until(now);
         while now < spins_until {
             for _ in 0..SPINS_PER_DEADLINE_CHECK {
                 if self.waker.is_signalled() {
@@ -225,8 +230,7 @@ impl WaitSet {
                 return Ok(false);
             }
         }
-        set.clear();
-        self.waker.sleep(set, now, deadline)?;
+        wait.leading.sleep(&wait.shared, &self.waker, now, deadline)?;
         Ok(true)
     }
 }
@@ -245,15 +249,28 @@ impl Wait {
             return;
         }
         self.version = attached.version;
+        self.leave_nothing_behind();
         self.inline.clear();
+        self.shared.clear();
         self.idle = Idle::Block;
         for engine in attached.conditions.iter().filter_map(Condition::engine) {
             self.idle = self.idle.and(engine.idle);
-            let is_new = !self.inline.iter().any(|known| Arc::ptr_eq(known, engine));
-            if engine.runtime == Runtime::Inline && is_new {
-                self.inline.push(Arc::clone(engine));
+            let engines = match engine.runtime {
+                Runtime::Inline => &mut self.inline,
+                Runtime::Shared => &mut self.shared,
+            };
+            if !engines.iter().any(|known| Arc::ptr_eq(known, engine)) {
+                engines.push(Arc::clone(engine));
             }
         }
+    }
+}
+
+impl Wait {
+    /// What this thread has not received is for the participants' own threads.
+    fn leave_nothing_behind(&mut self) {
+        let settled = self.leading.settle(&self.shared);
+        debug_assert!(settled.is_ok(), "this thread holds no lock: {settled:?}");
     }
 }
 
@@ -280,6 +297,7 @@ impl<'a> Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
+        self.state.leave_nothing_behind();
         *self.waitset.wait.lock().expect(UNDISTURBED) = Some(std::mem::take(&mut self.state));
     }
 }

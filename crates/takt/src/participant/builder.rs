@@ -605,6 +605,10 @@ fn start_thread(engine: &Arc<Engine>, settings: ThreadSettings) -> Result<std::t
     let run = move || {
         let applied = settings.apply();
         let is_ready = applied.is_ok();
+        // A thread with settings of its own is to do the work itself.
+        if settings == ThreadSettings::default() && engine.idle == Idle::Block {
+            engine.leadership.open();
+        }
         if tell.send(applied).is_ok() && is_ready {
             engine.run();
         }

@@ -1,7 +1,9 @@
 //! Receiving in a thread that waits: [`DataReader::recv_timeout`], and [`DataReader::iter`] for a loop. Not part of DDS 1.4.
 //!
-//! Under [`Runtime::Inline`](crate::Runtime::Inline) the waiting thread drives the participant meanwhile, if it owns it.
+//! Under [`Runtime::Inline`](crate::Runtime::Inline) the waiting thread drives the participant meanwhile, if it owns it; under
+//! [`Runtime::Shared`](crate::Runtime::Shared) it [leads](crate::runtime::leading).
 
+use std::cell::Cell;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::sync::Arc;
@@ -9,20 +11,41 @@ use std::task::{Poll, Wake, Waker};
 
 use super::DataReader;
 use crate::runtime::clock;
-use crate::runtime::event_count::EventCount;
+use crate::runtime::leading::Leading;
+use crate::runtime::poll;
 use crate::runtime::tasks::TaskKey;
 use crate::{Duration, Error, Readable, Result, Sample};
 
 /// Wakes a thread that waits for a sample.
-struct Alarm(EventCount);
+struct Alarm(poll::Waker);
 
 impl Wake for Alarm {
     fn wake(self: Arc<Self>) {
-        self.0.notify();
+        self.0.wake();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.0.notify();
+        self.0.wake();
+    }
+}
+
+/// What a thread waits by. Each thread keeps one, so that waiting again costs little.
+struct Sleeper {
+    alarm: Arc<Alarm>,
+    leading: Leading,
+}
+
+thread_local! {
+    static SLEEPER: Cell<Option<Sleeper>> = const { Cell::new(None) };
+}
+
+impl Sleeper {
+    /// The thread's own, or a new one in a wait within a wait.
+    fn take() -> Result<Self> {
+        match SLEEPER.try_with(Cell::take).ok().flatten() {
+            Some(sleeper) => Ok(sleeper),
+            None => Ok(Self { alarm: Arc::new(Alarm(poll::Waker::new()?)), leading: Leading::default() }),
+        }
     }
 }
 
@@ -30,16 +53,18 @@ impl Wake for Alarm {
 struct Waiting<'a, T: Readable> {
     reader: &'a DataReader<T>,
     task: Option<TaskKey>,
+    /// `None` until it has to wait.
+    sleeper: Option<Sleeper>,
 }
 
 impl<T: Readable> Waiting<'_, T> {
     fn wait(&mut self, timeout: Duration) -> Result<Sample<T>> {
-        let alarm = Arc::new(Alarm(EventCount::new()));
-        let waker = Waker::from(Arc::clone(&alarm));
         let engine = &self.reader.core.engine;
         let deadline = clock::deadline(clock::now(), timeout);
+        let Sleeper { alarm, leading } = self.sleeper.insert(Sleeper::take()?);
+        let waker = Waker::from(Arc::clone(alarm));
         loop {
-            let ticket = alarm.0.ticket();
+            alarm.0.reset();
             if let Poll::Ready(result) = self.reader.poll_sample(&mut self.task, &waker) {
                 return result;
             }
@@ -50,7 +75,7 @@ impl<T: Readable> Waiting<'_, T> {
             if engine.is_pump_thread() {
                 engine.pump(now, deadline)?;
             } else {
-                alarm.0.wait(ticket, now, deadline);
+                leading.sleep(std::slice::from_ref(engine), &alarm.0, now, deadline)?;
             }
         }
     }
@@ -61,12 +86,18 @@ impl<T: Readable> Drop for Waiting<'_, T> {
         if let Some(task) = self.task {
             self.reader.remove_task(task);
         }
+        if let Some(mut sleeper) = self.sleeper.take() {
+            let settled = sleeper.leading.settle(std::slice::from_ref(&self.reader.core.engine));
+            debug_assert!(settled.is_ok(), "this thread holds no lock: {settled:?}");
+            // A thread that ends keeps none.
+            let _ = SLEEPER.try_with(|kept| kept.set(Some(sleeper)));
+        }
     }
 }
 
 impl<T: Readable> DataReader<T> {
     /// Takes the oldest sample; waits for one, at most `timeout`. Several threads may wait on one reader: each sample goes to one
-    /// of them. Allocates if it has to wait, and for the sample.
+    /// of them. Allocates for the sample, and with the first wait of a thread, which keeps two descriptors from then on.
     ///
     /// # Examples
     /// ```no_run
@@ -80,10 +111,10 @@ impl<T: Readable> DataReader<T> {
     ///
     /// # Errors
     /// [`Error::Timeout`] if none came in time; [`Error::BadParameter`] for a negative timeout; [`Error::AlreadyDeleted`] when the
-    /// reader or its participant is closed;
+    /// reader or its participant is closed; [`Error::Transport`] if the machine has no descriptor left;
     /// [`Error::IllegalOperation`] from another thread than the owner under [`Runtime::Inline`](crate::Runtime::Inline).
     pub fn recv_timeout(&self, timeout: impl Into<Duration>) -> Result<Sample<T>> {
-        Waiting { reader: self, task: None }.wait(clock::timeout(timeout)?)
+        Waiting { reader: self, task: None, sleeper: None }.wait(clock::timeout(timeout)?)
     }
 
     /// The samples of this reader, each taken; waits for the next one without end. The iteration ends when the reader or its

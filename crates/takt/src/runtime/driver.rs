@@ -491,19 +491,23 @@ impl Driver {
     /// Adds what to sleep on, and returns when to look again at the latest.
     pub(crate) fn prepare_sleep(&self, set: &mut PollSet, now: Instant) -> Option<Instant> {
         let mut until = self.poll_timeout();
-        set.add_edition(self.edition);
         if self.may_have_moved() {
             until = Some(until.map_or(self.refresh_due, |until| until.min(self.refresh_due)));
         }
-        for transport in &self.transports {
-            let descriptors = transport.descriptors();
-            if descriptors.is_empty() {
-                let soon = now.after(POLL_PERIOD);
-                until = Some(until.map_or(soon, |until| until.min(soon)));
-            }
-            descriptors.iter().for_each(|descriptor| set.add(*descriptor));
+        if self.transports.iter().any(|transport| transport.descriptors().is_empty()) {
+            let soon = now.after(POLL_PERIOD);
+            until = Some(until.map_or(soon, |until| until.min(soon)));
         }
+        self.add_descriptors(set);
         until
+    }
+
+    /// Adds the transports' descriptors.
+    pub(crate) fn add_descriptors(&self, set: &mut PollSet) {
+        set.add_edition(self.edition);
+        for transport in &self.transports {
+            transport.descriptors().iter().for_each(|descriptor| set.add(*descriptor));
+        }
     }
 
     /// The kinds of locators that these transports send to.

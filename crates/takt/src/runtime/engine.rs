@@ -19,10 +19,11 @@ use super::drive::{Driving, drive};
 use super::driver::Driver;
 use super::event_count::EventCount;
 use super::guarded::{Guard, Guarded};
+use super::leading::Leadership;
 use super::listeners::{Call, Entity, Listener};
-use super::poll::{Ready, Waker};
+use super::poll::{PollSet, Ready, Waker};
 use super::scheduler::Scheduler;
-use super::state::{Elsewhere, ParticipantEvent, Rank, State, Step, Target};
+use super::state::{Elsewhere, Led, ParticipantEvent, Rank, State, Step, Target};
 use super::tasks::TaskKey;
 use super::thread_cell::ThreadToken;
 use crate::{Error, Executor, Idle, Result, Runtime};
@@ -43,6 +44,7 @@ pub(crate) struct Engine {
     pub(crate) waker: Arc<Waker>,
     /// The thread that drives: the one that built it, or the receiving thread once it runs.
     pump_thread: AtomicU64,
+    pub(crate) leadership: Leadership,
 }
 
 impl Engine {
@@ -58,6 +60,7 @@ impl Engine {
             idle,
             waker,
             pump_thread: AtomicU64::new(pump_thread.to_bits()),
+            leadership: Leadership::new(),
         }
     }
 
@@ -242,6 +245,40 @@ impl Engine {
         }
         self.leave(state, false)?;
         Ok(Some(more))
+    }
+
+    /// Adds what a thread that leads sleeps on: nothing once the participant is closed.
+    pub(crate) fn prepare_lead(&self, set: &mut PollSet) -> Result<()> {
+        self.look_at_state(|state| {
+            state.prepare_lead(set);
+            Ok(())
+        })
+    }
+
+    /// See [`State::begin_leader_list`].
+    pub(crate) fn begin_leader_list(&self) -> Result<()> {
+        self.look_at_state(|state| {
+            state.begin_leader_list();
+            Ok(())
+        })
+    }
+
+    /// A pass of a thread that leads: see [`State::lead`]. Says whether there is more.
+    pub(crate) fn lead(&self, ready: Ready, now: Instant) -> Result<bool> {
+        let mut state = self.enter()?;
+        let Led { more, wake } = state.lead(ready, now)?;
+        self.leave(state, wake)?;
+        Ok(more)
+    }
+
+    /// Has the receiving thread look at all transports, since a thread that led has not.
+    pub(crate) fn leave_behind(&self) -> Result<()> {
+        self.look_at_state(|state| {
+            state.leave_behind();
+            Ok(())
+        })?;
+        self.waker.wake();
+        Ok(())
     }
 
     /// The priorities that a job of this participant may have, above the normal one or of what waits already.

@@ -9,6 +9,7 @@ pub(crate) mod driver;
 pub(crate) mod engine;
 pub(crate) mod event_count;
 pub(crate) mod guarded;
+pub(crate) mod leading;
 pub(crate) mod ledger;
 pub(crate) mod listeners;
 pub(crate) mod os;
@@ -40,6 +41,8 @@ pub enum Runtime {
     Inline,
     /// A thread of its own, `takt-rx`, which also calls the listeners. Any thread may call anything, listeners
     /// included; a `write` sends in the caller's context under a short lock with priority inheritance.
+    /// A thread that waits in [`WaitSet::wait`](crate::WaitSet::wait) or
+    /// [`DataReader::recv_timeout`](crate::DataReader::recv_timeout) receives in its place meanwhile, but calls no listener.
     #[default]
     Shared,
 }

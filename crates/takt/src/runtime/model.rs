@@ -4,6 +4,7 @@
 //! The code under test is the code that ships, on [`Model`] instead of [`Linux`](super::os::Linux). Atomics are
 //! sequentially consistent here: orders of memory are for ThreadSanitizer to judge.
 
+mod leading;
 mod shutdown;
 mod tests;
 

@@ -32,6 +32,38 @@ pub(crate) fn be_ordinary() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const parameter) };
 }
 
+/// How the kernel schedules a thread among others: the greater one goes first, or gets more of a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Urgency {
+    /// SCHED_DEADLINE 100, SCHED_FIFO and SCHED_RR their priority, SCHED_OTHER and SCHED_BATCH 0, SCHED_IDLE -1.
+    class: i32,
+    /// The nice value, negated.
+    weight: i32,
+}
+
+impl Urgency {
+    /// That of the calling thread. Three system calls at most.
+    pub(crate) fn of_this_thread() -> Self {
+        let mut parameter = libc::sched_param { sched_priority: 0 };
+        // SAFETY: 0 is the calling thread, and the parameter is live and writable.
+        let policy = unsafe {
+            libc::sched_getparam(0, &raw mut parameter);
+            libc::sched_getscheduler(0)
+        };
+        let ordinary = |class| Self {
+            class,
+            // SAFETY: takes no memory of ours; 0 is the calling thread.
+            weight: -unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) },
+        };
+        match policy {
+            libc::SCHED_DEADLINE => Self { class: 100, weight: 0 },
+            libc::SCHED_FIFO | libc::SCHED_RR => Self { class: parameter.sched_priority, weight: 0 },
+            libc::SCHED_IDLE => ordinary(-1),
+            _ => ordinary(0),
+        }
+    }
+}
+
 /// A futex: an atomic word, and threads that sleep until somebody says that it has changed.
 pub(crate) trait Word: Send + Sync {
     /// What is set besides the owner's id while others wait for it.

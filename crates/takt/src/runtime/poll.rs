@@ -34,6 +34,15 @@ impl Ready {
         Self(self.0 >> count.min(63))
     }
 
+    /// Those of these that are in a mask.
+    pub(crate) fn among(self, mask: u64) -> Self {
+        Self(self.0 & mask.cast_signed())
+    }
+
+    pub(crate) fn is_any(self) -> bool {
+        self.0 != 0
+    }
+
     /// Whether any of so many at the beginning is.
     pub(crate) fn is_any_of(self, count: usize) -> bool {
         self.0 & !(-1_i64).checked_shl(count as u32).unwrap_or(0) != 0
@@ -70,6 +79,8 @@ pub(crate) struct PollSet {
     sleeps: u32,
     /// The last list, where the kernel keeps it.
     standing: Option<Standing>,
+    /// See [`take_is_new`](Self::take_is_new).
+    is_new: bool,
     /// See [`is_busy`](Self::is_busy).
     busy: bool,
     /// See [`ready`](Self::ready).
@@ -103,12 +114,34 @@ impl PollSet {
             if self.sleeps == SLEEPS_UNTIL_KEPT {
                 // tidy-allow(dropped-cause): a kernel that refuses is told each time.
                 self.standing = Standing::new(&self.last.descriptors).ok();
+                self.is_new = true;
             }
         }
         match &self.standing {
             Some(standing) => standing.wait(timeout),
             None => readiness::wait_each(&self.last.descriptors, timeout),
         }
+    }
+
+    /// Whether the kernel was given the list since the last call of this: the lists of other threads are older then.
+    pub(crate) fn take_is_new(&mut self) -> bool {
+        std::mem::take(&mut self.is_new)
+    }
+
+    /// The descriptors whose events end the sleep of one thread alone: a mask of their places.
+    pub(crate) fn exclusive(&self) -> u64 {
+        self.standing.as_ref().map_or(0, Standing::exclusive)
+    }
+
+    /// Whether one of those is readable now. Without an answer of the kernel it may be.
+    pub(crate) fn is_any_exclusive_ready(&self) -> bool {
+        let Some(standing) = &self.standing else { return false };
+        standing.wait(Some(Duration::ZERO)).map_or(true, |ready| ready & standing.exclusive() != 0)
+    }
+
+    /// Which were readable at the end of the last sleep; none if there was none, since the waker was signalled before.
+    pub(crate) fn ready_after_sleep(&self) -> Ready {
+        self.ready.unwrap_or(Ready(0))
     }
 
     /// How many there are: the place of the next one.

@@ -2,6 +2,7 @@
 
 mod comings;
 mod endpoint;
+mod lead;
 mod turn;
 
 use std::collections::BTreeMap;
@@ -17,12 +18,14 @@ use super::driver::Driver;
 use super::event_count::EventCount;
 use super::ledger::Ledger;
 use super::listeners::{Call, EndpointRef, Level, Listener, ParentId, Parents, Place, Slot};
+use super::poll::Edition;
 use super::tasks::TaskKey;
 use crate::status::{Signal, StatusMask};
 use crate::timing::Timing;
 use comings::Comings;
 use endpoint::{Due, Endpoints};
 pub(crate) use endpoint::{Elsewhere, Endpoint, Identity, Target};
+pub(crate) use lead::Led;
 use turn::NormalJob;
 pub(crate) use turn::{Rank, Step};
 
@@ -84,6 +87,10 @@ pub(crate) struct State {
     /// Where the transports' descriptors begin among those that were last slept on.
     first_descriptor: usize,
     pub(crate) driving: Driving,
+    /// Of the list of the thread that leads: the receiving thread's has to be younger.
+    leader_list: Edition,
+    /// A thread that led has left something behind: the receiving thread looks at all transports.
+    has_left_behind: bool,
 }
 
 impl State {
@@ -109,6 +116,8 @@ impl State {
             },
             first_descriptor: 0,
             driving: Driving::default(),
+            leader_list: Edition::new(),
+            has_left_behind: false,
         }
     }
 

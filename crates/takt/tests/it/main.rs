@@ -28,6 +28,7 @@ mod interfaces;
 mod large_sample;
 mod last_samples;
 mod late_joiner;
+mod leading;
 mod lifecycle;
 mod listener;
 mod liveliness;

@@ -130,8 +130,12 @@ impl State {
 
     /// Does one job of normal priority: calls a listener if `calls`, sends, receives or runs timers, each in its turn. Without `calls` it
     /// is a job of the normal server, which leaves urgent datagrams alone.
-    pub(crate) fn run_normal(&mut self, scan: Scan, ready: Ready, calls: bool) -> Result<Step> {
+    pub(crate) fn run_normal(&mut self, mut scan: Scan, mut ready: Ready, calls: bool) -> Result<Step> {
         self.sleeps_until = Instant(0);
+        let has_left_behind = self.has_left_behind;
+        if has_left_behind {
+            (scan, ready) = (Scan::All, Ready::ALL);
+        }
         let now = self.driver()?.advance(clock::now());
         self.ledger.begin(now);
         for _ in 0..NormalJob::COUNT {
@@ -150,6 +154,7 @@ impl State {
                 return Ok(step);
             }
         }
+        self.has_left_behind &= !has_left_behind;
         Ok(Step::Idle)
     }
 
@@ -200,8 +205,11 @@ impl State {
     ///
     /// `now` is a moment ago; while spinning nobody looks at it, but at the clock where the time matters. `ready` says which of
     /// the descriptors that were slept on are readable; only those are asked.
-    pub(crate) fn turn(&mut self, scan: Scan, ready: Ready, now: Instant) -> Result<bool> {
+    pub(crate) fn turn(&mut self, mut scan: Scan, mut ready: Ready, now: Instant) -> Result<bool> {
         self.sleeps_until = Instant(0);
+        if std::mem::take(&mut self.has_left_behind) {
+            (scan, ready) = (Scan::All, Ready::ALL);
+        }
         let driver = self.driver()?;
         if scan != Scan::Hot {
             driver.advance(now);
@@ -250,7 +258,7 @@ impl State {
 
     /// Takes datagrams until one is news to the application, or something urgent is to be sent, or it was [`DATAGRAMS_PER_TURN`]. Says
     /// whether there was any datagram.
-    fn receive(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
+    pub(super) fn receive(&mut self, scan: Scan, ready: Ready) -> Result<bool> {
         if !self.receive_first(scan, ready)? {
             return Ok(false);
         }
@@ -344,7 +352,8 @@ impl State {
         let Some(driver) = &mut self.driver else { return Err(Error::AlreadyDeleted) };
         self.first_descriptor = set.len();
         let mut until = driver.prepare_sleep(set, now);
-        if driver.core.has_transmit() || has_calls {
+        set.add_edition(self.leader_list);
+        if driver.core.has_transmit() || has_calls || self.has_left_behind {
             until = Some(Instant(0));
         } else if self.active {
             until = [until, linger].into_iter().flatten().min();
