@@ -1,13 +1,15 @@
 //! An agent: a process that runs one workload for a driver.
 //!
 //! Called as `<program> <role> [key=value ...]`, it prints one JSON object per line and ends at SIGTERM.
-//! Roles: `info`, `ping`, `pong`, `sub`, `pub`, `idle`, `disc`, and `broker`, which is a discovery server. Keys that it does not know it ignores, so that one
+//! Roles: [`ROLES`]. Keys that it does not know it ignores, so that one
 //! command line fits the agents of all middleware. Durations are seconds, `t0` and `period_ns` nanoseconds. A
 //! `ping` appends its round-trip times to the file `out`: u64 nanoseconds, little endian.
 
 mod architecture;
+mod crowd;
+mod late;
 pub mod options;
-mod roles;
+pub(crate) mod roles;
 
 use crate::error::{Error, Result};
 use options::Options;
@@ -16,6 +18,10 @@ use std::io::Write;
 
 /// Name by which the agent introduces itself.
 const PEER: &str = "takt";
+
+/// What the agent can play.
+const ROLES: [&str; 13] =
+    ["info", "ping", "pong", "pub", "sub", "idle", "disc", "load", "crowd", "seek", "hold", "join", "broker"];
 
 /// Where the lines go.
 pub(crate) struct Lines<'a>(&'a mut dyn Write);
@@ -61,17 +67,29 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
         "info" => lines.say(&json!({
             "ev": "info", "peer": PEER, "version": env!("CARGO_PKG_VERSION"),
             "transports": options::TRANSPORTS.join(","), "notifies": "listener,waitset,poll", "types": "octets,complex",
-            "fixed_size": false,
+            "fixed_size": false, "roles": roles_of(&options).join(","),
         })),
         "ping" => roles::ping(&options, lines),
         "pong" => roles::pong(&options, lines),
-        "pub" => roles::publish(&options, lines),
+        "pub" => roles::publish(&options, lines, false),
+        "load" => roles::publish(&options, lines, true),
         "sub" => roles::subscribe(&options, lines),
         "idle" => roles::discover(&options, lines, true),
         "disc" => roles::discover(&options, lines, false),
+        "crowd" => crowd::crowd(&options, lines),
+        "seek" => crowd::seek(&options, lines),
+        "hold" => late::hold(options, lines),
+        "join" => late::join(options, lines),
         "broker" => architecture::serve_discovery(&options, lines),
-        _ => Err(Error::Usage(format!("no role {role}: there are info, ping, pong, pub, sub, idle, disc and broker"))),
+        _ => Err(Error::Usage(format!("no role {role}: there are {}", ROLES.join(", ")))),
     }
+}
+
+/// Without middleware there is nothing to discover and to hold.
+fn roles_of(options: &Options) -> Vec<&'static str> {
+    let needs_middleware = ["crowd", "seek", "hold", "join", "broker"];
+    let is_plain = options.link.is_plain();
+    ROLES.into_iter().filter(|role| !is_plain || !needs_middleware.contains(role)).collect()
 }
 
 #[cfg(test)]
@@ -96,6 +114,9 @@ mod tests {
         let transports = lines[0]["transports"].as_str().unwrap();
         assert!(transports.starts_with("default,"));
         assert_eq!(lines[0]["fixed_size"], json!(false));
+        assert!(lines[0]["roles"].as_str().unwrap().ends_with("load,crowd,seek,hold,join"));
+        let (_, lines) = lines_of("info", &["transport=raw"]);
+        assert!(lines[0]["roles"].as_str().unwrap().ends_with("disc,load"), "plain sockets discover nothing");
     }
 
     #[test]

@@ -3,28 +3,24 @@
 //! Under the Inline runtime the calling thread does everything, and waiting for a sample is driving the
 //! participant. Under the Shared runtime the participant has its receive thread, and this one only waits.
 
+pub(crate) mod setup;
+
 use crate::complex::Complex;
 use crate::error::{Error, Result};
-use crate::link::{Handler, Idle, Link, Matched, Notify};
+use crate::link::{Handler, Link, Matched, Notify};
 use crate::machine::monotonic_ns;
 use crate::payload::{Blob, Form, MARKS_LEN};
 use crate::signal::stopped;
-use crate::spec::{History, LinkSpec, Runtime, Touch, Transport};
+use crate::spec::{LinkSpec, Runtime, Touch};
 use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use takt::qos::{self, DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicQos};
+use takt::qos::{PublisherQos, SubscriberQos, TopicQos};
 use takt::status::LatencyExceededStatus;
 use takt::{
     BatchError, DataReader, DataReaderListener, DataWriter, DomainParticipant, Sample, Selector, TypeSupport, WaitSet,
 };
 
-/// Longest time that a reliable `write` waits for room.
-const BLOCKING_TIME_MAX: Duration = Duration::from_secs(10);
-/// Memory for the samples that a KEEP_ALL history holds.
-const HISTORY_BYTES_MAX: usize = 16 << 20;
-/// Fewest and most samples in a KEEP_ALL history.
-const HISTORY_SAMPLES: (usize, usize) = (8, 4096);
 /// Samples that a listener takes at once, at least.
 const SAMPLES_PER_TAKE: usize = 64;
 /// Length of the count before the octets of a serialised sample.
@@ -137,45 +133,14 @@ impl<T: Carrier> DdsLink<T> {
     /// # Errors
     /// No such interface, or Takt refused.
     pub fn new(spec: &LinkSpec, write_topic: Option<&str>, read_topic: Option<&str>) -> Result<Self> {
-        let peer = spec.peer.map_or_else(|| spec.address(), Ok)?;
-        let mut builder = match &spec.preparation {
-            Some(preparation) => (preparation.builder)()?,
-            None => DomainParticipant::builder(spec.domain),
-        };
-        if let Some(server) = &spec.discovery_server {
-            builder = builder.discovery_servers([server.as_str()]);
-        } else if !spec.preparation.as_ref().is_some_and(|preparation| preparation.has_peers) {
-            builder = builder.peers([peer.to_string()]);
-        }
-        if let Transport::Named(transports) = &spec.transport {
-            builder = builder.user_data_transports([transports.as_str()]);
-        }
-        if let Some(readers) = spec.multicast_readers_min {
-            builder = builder.multicast_readers_min(readers);
-        }
-        if let Some(plan) = &spec.timing_plan {
-            builder = builder.timing_plan(plan.clone());
-        }
-        let participant = builder
-            .name(&spec.name)
-            .interfaces([spec.interface.as_str()])
-            .shared_memory(spec.transport == Transport::Shm)
-            .runtime(match spec.runtime {
-                Runtime::Inline => takt::Runtime::Inline,
-                Runtime::Shared => takt::Runtime::Shared,
-            })
-            .idle(match spec.idle {
-                Idle::Block => takt::Idle::Block,
-                Idle::Spin => takt::Idle::Spin,
-            })
-            .build()?;
+        let participant = setup::participant(spec)?;
         // A closed standard error is no reason not to measure.
         let _ = write!(io::stderr(), "{}", participant.transport_report());
         let writer = match write_topic {
             Some(name) => {
                 let topic = participant.create_topic::<T>(name, TopicQos::default())?;
                 let publisher = participant.create_publisher(PublisherQos::default())?;
-                Some(publisher.create_datawriter(&topic, writer_qos(spec))?)
+                Some(publisher.create_datawriter(&topic, setup::writer_qos(spec))?)
             }
             None => None,
         };
@@ -183,7 +148,7 @@ impl<T: Carrier> DdsLink<T> {
             Some(name) => {
                 let topic = participant.create_topic::<T>(name, TopicQos::default())?;
                 let subscriber = participant.create_subscriber(SubscriberQos::default())?;
-                Some(subscriber.create_datareader(&topic, reader_qos(spec))?)
+                Some(subscriber.create_datareader(&topic, setup::reader_qos(spec))?)
             }
             None => None,
         };
@@ -447,54 +412,4 @@ fn no_writer() -> Error {
 
 fn no_reader() -> Error {
     Error::Usage("this link has no reader".into())
-}
-
-fn reliability(spec: &LinkSpec) -> qos::Reliability {
-    qos::Reliability {
-        kind: if spec.reliable { qos::ReliabilityKind::Reliable } else { qos::ReliabilityKind::BestEffort },
-        max_blocking_time: BLOCKING_TIME_MAX.into(),
-    }
-}
-
-fn history(spec: &LinkSpec) -> qos::History {
-    match spec.history {
-        History::KeepAll => qos::History::KeepAll,
-        History::KeepLast(depth) => qos::History::KeepLast(depth),
-    }
-}
-
-fn latency_budget(spec: &LinkSpec) -> qos::LatencyBudget {
-    qos::LatencyBudget { duration: spec.latency_budget.into() }
-}
-
-/// Limits of a KEEP_ALL history: as many samples as a fixed amount of memory holds.
-fn resource_limits(spec: &LinkSpec) -> qos::ResourceLimits {
-    let limit = match spec.history {
-        History::KeepAll => {
-            let samples = HISTORY_BYTES_MAX / spec.size_max.max(1);
-            Some(samples.clamp(HISTORY_SAMPLES.0, HISTORY_SAMPLES.1) as u32)
-        }
-        History::KeepLast(_) => None,
-    };
-    qos::ResourceLimits { max_samples: limit, max_instances: None, max_samples_per_instance: limit }
-}
-
-fn writer_qos(spec: &LinkSpec) -> DataWriterQos {
-    DataWriterQos {
-        latency_budget: latency_budget(spec),
-        reliability: reliability(spec),
-        history: history(spec),
-        resource_limits: resource_limits(spec),
-        ..DataWriterQos::default()
-    }
-}
-
-fn reader_qos(spec: &LinkSpec) -> DataReaderQos {
-    DataReaderQos {
-        latency_budget: latency_budget(spec),
-        reliability: reliability(spec),
-        history: history(spec),
-        resource_limits: resource_limits(spec),
-        ..DataReaderQos::default()
-    }
 }

@@ -111,10 +111,13 @@ impl Plan {
 
 /// What is to be measured for a cell.
 #[derive(Clone, Debug, PartialEq)]
-struct Task {
-    configuration: Configuration,
-    size: usize,
-    interfered: bool,
+pub struct Task {
+    /// The measures.
+    pub configuration: Configuration,
+    /// Payload, octets.
+    pub size: usize,
+    /// Beside iperf3.
+    pub interfered: bool,
 }
 
 /// Measures. `program` followed by `words`, a role and a plan plays that role ([`side::run`]); `progress` hears of every cell before it is
@@ -130,16 +133,12 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
     let _alone = wait_until_alone()?;
-    let prefix = words.iter().map(ToString::to_string).collect();
-    let column = Column { name: "isolation".into(), program, prefix, ..Column::default() };
-    let network = Network::new(&plan.link)?;
-    let mut bench = Bench { plan, column, network, is_reserved: false, domain: 0 };
-    let not_here = bench.missing()?;
+    let mut bench = Bench::new(plan.clone(), program, words)?;
+    let not_here = bench.not_here.clone();
     for NotHere { measure, why } in &not_here {
         progress(&format!("{measure} is not here: {why}"));
     }
-    let here: Measures =
-        Measure::ALL.into_iter().filter(|measure| not_here.iter().all(|missing| missing.measure != *measure)).collect();
+    let here = bench.here();
     let mut outcome = Outcome::new(plan.clone(), command, not_here);
     let mut random = Random::new(plan.seed);
     for round in 0..plan.rounds {
@@ -168,18 +167,46 @@ pub fn run(
     Ok(outcome)
 }
 
-/// What cells are measured with.
-struct Bench<'a> {
-    plan: &'a Plan,
+/// What cells are measured with: network and programs. The network goes with it.
+#[derive(Debug)]
+pub struct Bench {
+    plan: Plan,
     column: Column,
     network: Network,
+    not_here: Vec<NotHere>,
     is_reserved: bool,
     domain: u32,
 }
 
-impl Bench<'_> {
+impl Bench {
+    /// Makes the network, and tries which measures can be had. `program` followed by `words`, a role and a plan plays that role.
+    ///
+    /// # Errors
+    /// The machine cannot make the network, or the program cannot play the roles.
+    pub fn new(plan: Plan, program: PathBuf, words: &[&str]) -> Result<Self> {
+        let prefix = words.iter().map(ToString::to_string).collect();
+        let column = Column { name: "isolation".into(), program, prefix, ..Column::default() };
+        let network = Network::new(&plan.link)?;
+        let mut bench = Self { plan, column, network, not_here: Vec::new(), is_reserved: false, domain: 0 };
+        bench.not_here = bench.missing()?;
+        Ok(bench)
+    }
+
+    /// Measures that cannot be had.
+    #[must_use]
+    pub fn not_here(&self) -> &[NotHere] {
+        &self.not_here
+    }
+
+    /// Measures that can be had.
+    #[must_use]
+    pub fn here(&self) -> Measures {
+        let is_here = |measure: &Measure| self.not_here.iter().all(|missing| missing.measure != *measure);
+        Measure::ALL.into_iter().filter(is_here).collect()
+    }
+
     fn side(&self, task: &Task, side: usize) -> SidePlan {
-        let plan = self.plan;
+        let plan = &self.plan;
         let participant = ParticipantPlan {
             domain: DOMAIN_FIRST + self.domain,
             peer: self.network.ends()[1 - side].address,
@@ -219,14 +246,18 @@ impl Bench<'_> {
         Ok(missing)
     }
 
-    fn measure(&mut self, task: &Task, round: usize, place: usize) -> Result<Cell> {
-        let plan = self.plan;
+    /// Measures a cell.
+    ///
+    /// # Errors
+    /// A process failed, or a signal asks to stop.
+    pub fn measure(&mut self, task: &Task, round: usize, place: usize) -> Result<Cell> {
         let has = |measure| task.configuration.measures.has(measure);
         if self.is_reserved != has(Measure::ReservedQueue) {
             self.is_reserved = has(Measure::ReservedQueue);
             self.network.reserve(self.is_reserved)?;
         }
         self.domain = (self.domain + 1) % DOMAINS;
+        let plan = &self.plan;
         let others = if has(Measure::Affinity) { plan.other_cpus() } else { Vec::new() };
         let load_average = outcome::load_average();
 

@@ -165,6 +165,14 @@ impl Plan {
         self.megabits.min(u32::try_from(most).unwrap_or(u32::MAX)).max(1)
     }
 
+    /// Whether this user and this machine can make the network.
+    ///
+    /// # Errors
+    /// Not root, or no Open vSwitch.
+    pub fn check_possible(&self) -> Result<()> {
+        self.site(Condition::Idle).check_possible()
+    }
+
     /// The network of a run.
     fn site(&self, condition: Condition) -> SitePlan {
         let is_controlled =
@@ -202,14 +210,14 @@ pub fn run(
     command: String,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Outcome> {
-    plan.site(Condition::Idle).check_possible()?;
+    plan.check_possible()?;
     let _alone = wait_until_alone()?;
     let takt = (!plan.without_takt).then(|| Program::takt(program, words));
     let peers = plan.peers.iter().map(|(name, path)| Program::peer(name, path.clone()));
     let programs: Vec<_> = takt.into_iter().chain(peers).collect();
     let mut outcome = Outcome::new(plan.clone(), command);
     let tasks = plan.tasks(programs.len());
-    let (mut site, mut domain) = (None, 0);
+    let mut bench = Bench::new(plan.clone());
     for (place, task) in tasks.iter().enumerate() {
         if stopped() {
             return Err(Error::Stopped);
@@ -217,65 +225,92 @@ pub fn run(
         let Task { category, size, condition, .. } = task;
         let program = &programs[task.program];
         progress(&format!("{} of {}: {}, {category}, {size} B, {condition}", place + 1, tasks.len(), program.name()));
-        domain = (domain + 1) % DOMAINS;
         // A signal from the keyboard stops the children, too, and their ends are no failures then.
-        let stop = |why| if stopped() { Error::Stopped } else { why };
-        let up = at(&mut site, plan.site(*condition)).map_err(stop)?;
-        let cells = measure(plan, program, task, up, DOMAIN_FIRST + domain).map_err(stop)?;
+        let cells = bench.measure(program, *category, *size, *condition);
+        let cells = cells.map_err(|why| if stopped() { Error::Stopped } else { why })?;
         cells.into_iter().for_each(|cell| outcome.push(cell));
     }
     Ok(outcome)
 }
 
-/// The network of this plan: the one that is up, or another one in its place.
-fn at(site: &mut Option<Site>, plan: SitePlan) -> Result<&mut Site> {
-    if site.as_ref().is_some_and(|up| *up.plan() != plan) {
-        *site = None;
-    }
-    let up = match site.take() {
-        Some(up) => up,
-        None => Site::new(plan)?,
-    };
-    Ok(site.insert(up))
+/// What runs are measured with: the network of the last one, which the next one may use.
+#[derive(Debug)]
+pub struct Bench {
+    plan: Plan,
+    site: Option<Site>,
+    domain: u32,
 }
 
-/// One run; a cell for each reader.
-fn measure(plan: &Plan, program: &Program, task: &Task, site: &mut Site, domain: u32) -> Result<Vec<Cell>> {
-    let Task { category, size, condition, .. } = *task;
-    let (period_ns, count, readers) = (plan.period_ns, plan.samples(), plan.readers);
-    let side = SidePlan { domain, topic: TOPIC.to_owned(), category, size, period_ns, count, readers, limit_ns: None };
-    site.forget_verdicts();
-    let mut pair = Pair::start(program, site, side)?;
-    pair.wait_until_matched()?;
-    let bound_ns = site.wait_until_admitted(readers, VERDICT_LIMIT)?;
-    let flood = condition.frame_len().map(|frame_len| Flood::start(site, frame_len)).transpose()?;
-    let watch = Watch::start(site)?;
-    pair.begin()?;
-    let length = Duration::from_secs(plan.seconds);
-    if matches!(condition, Condition::Failed(_)) {
-        // The moment of the failure is part of the experiment.
-        std::thread::sleep(length / 2); // tidy-allow(sleep): see above
-        site.set_direct_link(false)?;
+impl Bench {
+    /// Without a network yet.
+    #[must_use]
+    pub fn new(plan: Plan) -> Self {
+        Self { plan, site: None, domain: 0 }
     }
-    let finished = pair.finish(RUN_LIMIT + 2 * length);
-    let transits = watch.stop()?;
-    let flooded = flood.map(Flood::stop);
-    if matches!(condition, Condition::Failed(_)) {
-        site.set_direct_link(true)?;
+
+    /// The network of this plan: the one that is up, or another one in its place.
+    fn at(&mut self, plan: SitePlan) -> Result<&mut Site> {
+        if self.site.as_ref().is_some_and(|up| *up.plan() != plan) {
+            self.site = None;
+        }
+        let up = match self.site.take() {
+            Some(up) => up,
+            None => Site::new(plan)?,
+        };
+        Ok(self.site.insert(up))
     }
-    let run = |reader| Run {
-        program: program.name().to_owned(),
-        category,
-        size,
-        condition,
-        reader,
-        megabits: plan.megabits_for(condition),
-        bound_ns,
-        flooded,
-    };
-    let all = |transits: BTreeMap<VendorId, Transits>| transits.into_values().next().unwrap_or_default();
-    let cell = |((series, transits), reader)| Cell::new(run(reader), series, &all(transits));
-    Ok(finished?.into_iter().zip(transits).zip(1..).map(cell).collect())
+
+    /// One run; a cell for each reader.
+    ///
+    /// # Errors
+    /// Not root, no Open vSwitch, the pair was not admitted, or a process failed.
+    pub fn measure(
+        &mut self,
+        program: &Program,
+        category: Category,
+        size: usize,
+        condition: Condition,
+    ) -> Result<Vec<Cell>> {
+        self.domain = (self.domain + 1) % DOMAINS;
+        let domain = DOMAIN_FIRST + self.domain;
+        let plan = self.plan.clone();
+        let site = self.at(plan.site(condition))?;
+        let (period_ns, count, readers) = (plan.period_ns, plan.samples(), plan.readers);
+        let side =
+            SidePlan { domain, topic: TOPIC.to_owned(), category, size, period_ns, count, readers, limit_ns: None };
+        site.forget_verdicts();
+        let mut pair = Pair::start(program, site, side)?;
+        pair.wait_until_matched()?;
+        let bound_ns = site.wait_until_admitted(readers, VERDICT_LIMIT)?;
+        let flood = condition.frame_len().map(|frame_len| Flood::start(site, frame_len)).transpose()?;
+        let watch = Watch::start(site)?;
+        pair.begin()?;
+        let length = Duration::from_secs(plan.seconds);
+        if matches!(condition, Condition::Failed(_)) {
+            // The moment of the failure is part of the experiment.
+            std::thread::sleep(length / 2); // tidy-allow(sleep): see above
+            site.set_direct_link(false)?;
+        }
+        let finished = pair.finish(RUN_LIMIT + 2 * length);
+        let transits = watch.stop()?;
+        let flooded = flood.map(Flood::stop);
+        if matches!(condition, Condition::Failed(_)) {
+            site.set_direct_link(true)?;
+        }
+        let run = |reader| Run {
+            program: program.name().to_owned(),
+            category,
+            size,
+            condition,
+            reader,
+            megabits: plan.megabits_for(condition),
+            bound_ns,
+            flooded,
+        };
+        let all = |transits: BTreeMap<VendorId, Transits>| transits.into_values().next().unwrap_or_default();
+        let cell = |((series, transits), reader)| Cell::new(run(reader), series, &all(transits));
+        Ok(finished?.into_iter().zip(transits).zip(1..).map(cell).collect())
+    }
 }
 
 impl std::fmt::Display for Condition {
@@ -286,6 +321,24 @@ impl std::fmt::Display for Condition {
             Self::Controlled(octets) => write!(f, "overload of {octets} B, controller"),
             Self::Failed(octets) => write!(f, "overload of {octets} B, failed link"),
         }
+    }
+}
+
+impl std::str::FromStr for Condition {
+    type Err = String;
+
+    /// `idle`, or `overload`, `controller` or `failed-link` with the octets of a frame behind `-`.
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let octets = |text: &str| text.parse().ok().filter(|octets| (60..=1514).contains(octets)); // tidy-allow(dropped-cause): the text is named
+        let condition = match (text, text.rsplit_once('-')) {
+            ("idle", _) => Some(Self::Idle),
+            (_, Some(("overload", text))) => octets(text).map(Self::Overload),
+            (_, Some(("controller", text))) => octets(text).map(Self::Controlled),
+            (_, Some(("failed-link", text))) => octets(text).map(Self::Failed),
+            _ => None,
+        };
+        let known = "idle, overload-OCTETS, controller-OCTETS and failed-link-OCTETS (60 to 1514)";
+        condition.ok_or_else(|| format!("{text:?} is none of {known}"))
     }
 }
 
@@ -320,6 +373,18 @@ mod tests {
         let changes = tasks.windows(2).filter(|two| plan.site(two[0].condition) != plan.site(two[1].condition));
         assert_eq!(changes.count(), 4, "a network is made for each condition");
         assert_eq!(plan.samples(), 5000);
+    }
+
+    #[test]
+    fn conditions_are_read_from_their_names_in_campaigns() {
+        let read = |text: &str| text.parse::<Condition>();
+        assert_eq!(read("idle"), Ok(Condition::Idle));
+        assert_eq!(read("overload-100"), Ok(Condition::Overload(100)));
+        assert_eq!(read("controller-1400"), Ok(Condition::Controlled(1400)));
+        assert_eq!(read("failed-link-1400"), Ok(Condition::Failed(1400)));
+        for wrong in ["", "busy", "overload", "overload-20", "overload-x", "idle-100"] {
+            read(wrong).unwrap_err();
+        }
     }
 
     #[test]

@@ -131,6 +131,8 @@ pub struct LinkSpec {
     pub reliable: bool,
     /// HISTORY.
     pub history: History,
+    /// DURABILITY is TRANSIENT_LOCAL.
+    pub transient_local: bool,
     /// LATENCY_BUDGET of both sides: so long a sample may wait at the writer for others to share a datagram with.
     pub latency_budget: Duration,
     /// The type that carries the payload.
@@ -165,6 +167,7 @@ impl Default for LinkSpec {
             rests: false,
             reliable: true,
             history: History::default(),
+            transient_local: false,
             latency_budget: Duration::ZERO,
             form: Form::default(),
             multicast_readers_min: None,
@@ -220,6 +223,12 @@ impl LinkSpec {
     pub fn address(&self) -> Result<Ipv4Addr> {
         interface_ipv4(&self.interface)
             .ok_or_else(|| Error::Usage(format!("no interface {} with an IPv4 address", self.interface)))
+    }
+
+    /// Whether samples go without middleware.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        matches!(self.transport, Transport::RawShm | Transport::RawUdp | Transport::RawNamed(_))
     }
 
     /// Whether a listener is wanted.

@@ -3,6 +3,7 @@
 //! Topics: `Ping` and `Pong` for round trips, `Data` for one-way streams. Times are nanoseconds of
 //! `CLOCK_MONOTONIC`. A workload ends early when a signal asks the process to stop.
 
+pub mod crowd;
 pub mod ping;
 pub mod pong;
 pub mod publish;

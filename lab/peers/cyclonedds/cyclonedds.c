@@ -139,7 +139,12 @@ static dds_entity_t create_topic(dds_entity_t participant, const char *name) {
 
 static dds_qos_t *create_qos(void) {
   dds_qos_t *qos = dds_create_qos();
-  dds_qset_durability(qos, DDS_DURABILITY_VOLATILE);
+  dds_qset_durability(
+      qos, options->transient_local ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
+  /* What a writer keeps for readers that come later. */
+  if (options->transient_local)
+    dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_LAST, options->depth,
+                                DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
   dds_qset_reliability(qos,
                        options->reliable ? DDS_RELIABILITY_RELIABLE : DDS_RELIABILITY_BEST_EFFORT,
                        AGENT_BLOCKING_NS);
@@ -309,6 +314,7 @@ int main(int argc, char **argv) {
       .types = "octets,complex",
       .deliveries = "unicast,multicast",
       .fixed_size = is_shared,
+      .durable = true,
       .batches = always,
       .check = check,
       .fastest = fastest,

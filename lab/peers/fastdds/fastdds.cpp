@@ -113,7 +113,8 @@ template <typename Qos>
 void set_common(Qos &qos) {
   qos.reliability().kind =
       options->reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
-  qos.durability().kind = VOLATILE_DURABILITY_QOS;
+  qos.durability().kind =
+      options->transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
   qos.history().kind = options->depth ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
   if (options->depth) qos.history().depth = options->depth;
   if (const int32_t samples = history_samples(); samples < kDefaultSamples) {
@@ -333,6 +334,7 @@ int main(int argc, char **argv) {
   adapter.types = "octets,complex";
   adapter.deliveries = "unicast,multicast";
   adapter.fixed_size = data_sharing;
+  adapter.durable = true;
   adapter.check = check;
   adapter.open = open_endpoints;
   adapter.close = close_all;

@@ -86,9 +86,10 @@ bool write_octets(const struct agent_adapter *adapter, const struct agent_option
 static void print_info(const struct agent_adapter *adapter, const struct agent_options *options) {
   const bool fixed = adapter->fixed_size && adapter->fixed_size(options);
   say("{\"ev\":\"info\",\"peer\":\"%s\",\"version\":\"%s\",\"transports\":\"%s\","
-      "\"notifies\":\"%s\",\"types\":\"%s\",\"fixed_size\":%s}",
+      "\"notifies\":\"%s\",\"types\":\"%s\",\"fixed_size\":%s,"
+      "\"roles\":\"info,ping,pong,pub,sub,idle,disc,load%s\"}",
       adapter->peer, adapter->version, adapter->transports, adapter->notifies, adapter->types,
-      fixed ? "true" : "false");
+      fixed ? "true" : "false", adapter->durable ? ",hold,join" : "");
 }
 
 int agent_main(int argc, char **argv, const struct agent_adapter *adapter) {
@@ -104,10 +105,12 @@ int agent_main(int argc, char **argv, const struct agent_adapter *adapter) {
   }
   if (!strcmp(role, "ping")) run_ping(adapter, &options);
   else if (!strcmp(role, "pong")) run_pong(adapter, &options);
-  else if (!strcmp(role, "pub")) run_pub(adapter, &options);
+  else if (!strcmp(role, "pub") || !strcmp(role, "load")) run_pub(adapter, &options);
   else if (!strcmp(role, "sub")) run_sub(adapter, &options);
   else if (!strcmp(role, "idle") || !strcmp(role, "disc")) run_idle(adapter, &options, main_ns);
-  else agent_fail("role %s is none of info, ping, pong, pub, sub, idle, disc", role);
+  else if (adapter->durable && !strcmp(role, "hold")) run_hold(adapter, &options);
+  else if (adapter->durable && !strcmp(role, "join")) run_join(adapter, &options, main_ns);
+  else agent_fail("this agent has no role %s", role);
   /* A listener may still be writing. */
   if (agent_stopping) agent_sleep_ns(50000000);
   /* A system that hangs while it closes must not keep the agent alive. */

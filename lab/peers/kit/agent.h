@@ -51,6 +51,7 @@ struct agent_options {
   const char *broker; /* NULL: none was named */
   uint64_t t0;
   const char *out; /* NULL: no file */
+  bool transient_local; /* DURABILITY; `depth` samples are kept for readers that come later */
 };
 
 /* A received sample, valid until the handler returns. */
@@ -78,6 +79,7 @@ struct agent_adapter {
   /* Lists with commas. The first transport is `default`. `auto` is not listed in `notifies`. */
   const char *transports, *notifies, *types, *deliveries;
   bool (*fixed_size)(const struct agent_options *); /* optional: false */
+  bool durable; /* whether `open` obeys `transient_local` */
   /* Optional: whether the writer of this transport takes `batch` samples until `flush`. */
   bool (*batches)(const struct agent_options *);
   /* Optional: an option that the system cannot honour. Called before `open`. */

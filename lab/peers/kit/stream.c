@@ -1,5 +1,6 @@
-/* One way: `pub` and `sub`. */
+/* One way: `pub`, `load` and `sub`. */
 #include <stdatomic.h>
+#include <string.h>
 
 #include "kit.h"
 
@@ -43,10 +44,14 @@ static void write_end(const struct agent_adapter *adapter, const struct agent_op
   if (options->reliable && adapter->wait_acknowledged) adapter->wait_acknowledged(ACKNOWLEDGE_NS);
 }
 
+/* `load` stamps each sample with the time that it is planned for, and `pub` with that of the call. */
 void run_pub(const struct agent_adapter *adapter, const struct agent_options *options) {
   const size_t size = options->sizes[0];
+  const bool planned = !strcmp(options->role, "load");
+  if (planned && options->rate <= 0) agent_fail("load needs a rate: rate=1000");
   open_endpoints(adapter, options, "Data", NULL, NULL, NULL);
   if (!wait_matched(adapter, options->n, 0)) return;
+  if (planned) say("{\"ev\":\"matched\"}");
   agent_sleep_ns(500000000);
   unsigned char *payload = octets_new(size);
   const double period_ns = options->rate > 0 ? 1e9 / options->rate : 0;
@@ -56,20 +61,20 @@ void run_pub(const struct agent_adapter *adapter, const struct agent_options *op
   struct window window = {0};
   uint64_t sequence = 0, written = 0, refused = 0, now_ns = start_ns;
   while (!agent_stopping && (now_ns < end_ns || !window.closed)) {
-    if (period_ns > 0 && sequence % (uint64_t)options->batch == 0)
-      sleep_until_ns(start_ns + (uint64_t)(period_ns * (double)sequence));
+    const uint64_t due_ns = start_ns + (uint64_t)(period_ns * (double)sequence);
+    if (period_ns > 0 && sequence % (uint64_t)options->batch == 0) sleep_until_ns(due_ns);
     now_ns = agent_now_ns();
     advance(&window, options, start_ns, now_ns, written);
-    octets_stamp(payload, size, ++sequence, now_ns);
+    octets_stamp(payload, size, ++sequence, planned ? due_ns : now_ns);
     if (write_octets(adapter, options, payload, size, options->reliable, &refused)) written++;
     if (options->batch > 1 && sequence % (uint64_t)options->batch == 0) adapter->flush();
   }
   if (agent_stopping) return;
   if (adapter->flush) adapter->flush();
   if (options->reliable && adapter->wait_acknowledged) adapter->wait_acknowledged(ACKNOWLEDGE_NS);
-  say("{\"ev\":\"result\",\"role\":\"pub\",\"n\":%llu,\"wall_s\":%.6f,\"cpu_s\":%.6f,"
+  say("{\"ev\":\"result\",\"role\":\"%s\",\"n\":%llu,\"wall_s\":%.6f,\"cpu_s\":%.6f,"
       "\"fails\":%llu,\"total\":%llu}",
-      (unsigned long long)window.samples, 1e-9 * (double)window.usage.at_ns, window.usage.cpu_s,
+      options->role, (unsigned long long)window.samples, 1e-9 * (double)window.usage.at_ns, window.usage.cpu_s,
       (unsigned long long)refused, (unsigned long long)written);
   write_end(adapter, options, payload, size);
   say("{\"ev\":\"done\"}");

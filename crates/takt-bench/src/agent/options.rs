@@ -30,6 +30,11 @@ pub const TRANSPORTS: [&str; 11] = [
 /// Most samples that are written at once.
 pub const BATCH_MAX: usize = 4096;
 
+/// Participants, endpoints of each, and instances of a crowd at most.
+const PARTICIPANTS_MAX: usize = 200;
+const ENDPOINTS_MAX: usize = 10_000;
+const INSTANCES_MAX: usize = 1_000_000;
+
 /// Interface that the drivers of the contract set up for their agents.
 const INTERFACE_OF_DRIVERS: &str = "v0";
 
@@ -68,6 +73,12 @@ pub struct Options {
     pub broker: Option<SocketAddr>,
     /// Participants meet by that server.
     pub has_server: bool,
+    /// Participants of a crowd.
+    pub participants: usize,
+    /// Endpoints of each.
+    pub endpoints: usize,
+    /// Instances that a crowd holds.
+    pub instances: usize,
 }
 
 impl Default for Options {
@@ -89,6 +100,9 @@ impl Default for Options {
             starts_daemon: false,
             broker: None,
             has_server: false,
+            participants: 1,
+            endpoints: 1,
+            instances: 0,
         }
     }
 }
@@ -219,6 +233,9 @@ impl Options {
             }
             "broker" => self.broker = Some(number(key, value)?),
             "t0" => self.started_at_ns = positive(number(key, value)?),
+            "participants" => self.participants = limited(key, value, 1..=PARTICIPANTS_MAX)?,
+            "endpoints" => self.endpoints = limited(key, value, 0..=ENDPOINTS_MAX)?,
+            "instances" => self.instances = limited(key, value, 0..=INSTANCES_MAX)?,
             "out" => self.out = Some(value.into()),
             _ => {}
         }
@@ -274,6 +291,14 @@ fn number<T: FromStr>(key: &str, value: &str) -> Result<T> {
     value.parse().map_err(|_| Error::Usage(format!("{key}={value}: not a number that fits")))
 }
 
+fn limited(key: &str, value: &str, limits: std::ops::RangeInclusive<usize>) -> Result<usize> {
+    let found = number(key, value)?;
+    match limits.contains(&found) {
+        true => Ok(found),
+        false => Err(Error::Usage(format!("{key}={value}: {} to {} are allowed", limits.start(), limits.end()))),
+    }
+}
+
 fn positive(value: u64) -> Option<u64> {
     (value > 0).then_some(value)
 }
@@ -317,7 +342,7 @@ mod tests {
         let options = parse(
             "transport=spin rel=besteffort hist=16 notify=poll sizes=16,1024 warmup=5 count=6 period_ns=1000 \
              warm_s=0.25 secs=3 rate=100 n=4 id=2 domain=11 iface=lo touch=all type=complex reply=ack delivery=multicast batch=32 t0=99 out=/x budget_us=250 \
-             addr=10.0.0.1 peer=10.0.0.2 rest=1",
+             addr=10.0.0.1 peer=10.0.0.2 rest=1 participants=3 endpoints=4 instances=5",
         )
         .unwrap();
         assert_eq!(options.link.idle, Idle::Spin);
@@ -338,6 +363,7 @@ mod tests {
         assert_eq!(options.link.batch, 32);
         assert_eq!((options.link.peer, options.link.rests), (Some([10, 0, 0, 2].into()), true));
         assert_eq!(options.started_at_ns, Some(99));
+        assert_eq!((options.participants, options.endpoints, options.instances), (3, 4, 5));
         assert_eq!(options.out, Some(PathBuf::from("/x")));
     }
 
@@ -376,6 +402,8 @@ mod tests {
             "secs=nan",
             "domain=1.5",
             "peer=nobody",
+            "participants=0",
+            "instances=1000001",
         ] {
             let error = parse(wrong).unwrap_err().to_string();
             let key = wrong.split('=').next().unwrap();

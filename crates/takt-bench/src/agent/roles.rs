@@ -14,15 +14,15 @@ use std::fs::File;
 use std::io::Write;
 use std::time::Duration;
 
-const MATCH_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const MATCH_LIMIT: Duration = Duration::from_secs(30);
 const MATCH_STEP: Duration = Duration::from_millis(1);
 /// Finer where the time to match is the result.
-const DISCOVERY_STEP: Duration = Duration::from_micros(200);
+pub(super) const DISCOVERY_STEP: Duration = Duration::from_micros(200);
 const PING_PAUSE: Duration = Duration::from_millis(300);
 const STREAM_PAUSE: Duration = Duration::from_millis(500);
 const STREAM_TAIL: Duration = Duration::from_millis(300);
 /// A stop is noticed as late as this while a participant is idle.
-const IDLE_STEP: Duration = Duration::from_secs(1);
+pub(super) const IDLE_STEP: Duration = Duration::from_secs(1);
 /// Time for repairs after the end of a stream.
 const STREAM_LINGER: Duration = Duration::from_secs(1);
 /// Most latencies of a stream that are kept.
@@ -106,11 +106,18 @@ pub(super) fn subscribe(options: &Options, lines: &mut Lines<'_>) -> Result<()> 
     subscription.linger()
 }
 
-pub(super) fn publish(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
+/// `pub`, and with `is_planned` the role `load`: each sample has the time that it was planned for, however late it is written.
+pub(super) fn publish(options: &Options, lines: &mut Lines<'_>, is_planned: bool) -> Result<()> {
+    if is_planned && options.rate_hz.is_none() {
+        return Err(Error::Usage("load needs a rate: rate=1000".into()));
+    }
     let mut link = options.link.open(Some(TOPIC_DATA), None)?;
     lines.ready()?;
     let wanted = Matched { readers: options.peers, writers: 0 };
     wait_matched(&mut *link, wanted, MATCH_LIMIT, MATCH_STEP)?;
+    if is_planned {
+        lines.say(&json!({"ev": "matched"}))?;
+    }
     settle(&mut *link, STREAM_PAUSE)?;
     let plan = publish::Plan {
         size: options.sizes[0],
@@ -119,10 +126,11 @@ pub(super) fn publish(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
         window: window(options),
         tail: STREAM_TAIL,
         retry_refused: options.link.reliable,
+        is_planned,
     };
     let outcome = publish::run(&mut *link, &plan)?;
     lines.say(&json!({
-        "ev": "result", "role": "pub", "n": outcome.written, "wall_s": outcome.wall_seconds,
+        "ev": "result", "role": if is_planned { "load" } else { "pub" }, "n": outcome.written, "wall_s": outcome.wall_seconds,
         "cpu_s": outcome.usage.cpu_seconds, "fails": outcome.refused, "total": outcome.written_total,
     }))?;
     publish::finish(&mut *link, plan.size, STREAM_LINGER)?;

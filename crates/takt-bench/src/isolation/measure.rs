@@ -125,6 +125,11 @@ pub struct Configuration {
 
 /// The name of the configuration without any measure.
 pub const BASELINE: &str = "baseline";
+/// The name of the one that Meszlenyi et al. (2025) compare with: plain sockets and the default stack, and like the isolated one the
+/// executor, SCHED_FIFO and a core of its own.
+pub const PAPER_BASELINE: &str = "paper-baseline";
+/// The measures of that.
+const OF_PAPER_BASELINE: [Measure; 3] = [Measure::ExecutorPriorities, Measure::Fifo, Measure::Affinity];
 /// The name of the one with all that can be had.
 pub const ISOLATED: &str = "isolated";
 
@@ -139,6 +144,22 @@ impl Configuration {
     #[must_use]
     pub fn isolated(here: Measures) -> Self {
         Self { name: ISOLATED.into(), measures: here }
+    }
+
+    /// That of the paper, as far as it can be had.
+    #[must_use]
+    pub fn paper_baseline(here: Measures) -> Self {
+        let measures = OF_PAPER_BASELINE.into_iter().filter(|measure| here.has(*measure)).collect();
+        Self { name: PAPER_BASELINE.into(), measures }
+    }
+
+    /// The configuration of a name; `None` if there is none.
+    #[must_use]
+    pub fn named(name: &str, here: Measures) -> Option<Self> {
+        let all = [Self::baseline(), Self::paper_baseline(here), Self::isolated(here)];
+        let ablation =
+            Measure::ALL.into_iter().flat_map(|measure| [Self::alone(measure), Self::without(here, measure)]);
+        all.into_iter().chain(ablation).find(|configuration| configuration.name == name)
     }
 
     /// One measure alone.
@@ -174,6 +195,17 @@ mod tests {
         assert_eq!(names, ["alone-af-xdp", "without-af-xdp", "alone-fifo", "without-fifo"]);
         assert_eq!(ablation[1].measures, ablation[2].measures, "of two, without one is the other alone");
         assert!(!ablation[0].measures.has(Measure::Fifo) && ablation[0].measures.has(Measure::AfXdp));
+    }
+
+    #[test]
+    fn baseline_of_the_paper_has_executor_fifo_and_affinity_and_no_other_stack() {
+        let all: Measures = Measure::ALL.into_iter().collect();
+        let baseline = Configuration::named("paper-baseline", all).unwrap().measures;
+        assert_eq!(baseline, [Measure::ExecutorPriorities, Measure::Fifo, Measure::Affinity].into_iter().collect());
+        let without_fifo = Configuration::named("paper-baseline", all.without(Measure::Fifo)).unwrap().measures;
+        assert!(!without_fifo.has(Measure::Fifo) && without_fifo.has(Measure::Affinity));
+        assert_eq!(Configuration::named("without-fifo", all).unwrap().measures, all.without(Measure::Fifo));
+        assert_eq!(Configuration::named("best", all), None);
     }
 
     #[test]

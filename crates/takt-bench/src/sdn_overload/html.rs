@@ -146,7 +146,8 @@ fn figures(cells: &[&Cell], octets: usize) -> Result<String> {
             of_others => colour(of_others),
         };
         let shown = of_kind.iter().filter(is_shown);
-        let lines: Vec<Line> = shown.map(|cell| cumulative((name(cell), colour(cell, &mut harmed)), cell)).collect();
+        let lines: Vec<Line> =
+            shown.map(|cell| cumulative((name(cell), colour(cell, &mut harmed)), &cell.series)).collect();
         if lines.is_empty() {
             continue;
         }
@@ -164,8 +165,10 @@ fn figures(cells: &[&Cell], octets: usize) -> Result<String> {
         let mut of_pair: Vec<_> = of_pair.collect();
         // The largest first, so that the others are drawn over it.
         of_pair.sort_by_key(|cell| !matches!(cell.run.condition, Condition::Overload(_)));
-        let lines: Vec<Line> =
-            of_pair.into_iter().map(|cell| normalised((name(cell), colour(cell.run.condition)), cell)).collect();
+        let lines: Vec<Line> = of_pair
+            .into_iter()
+            .map(|cell| normalised((name(cell), colour(cell.run.condition)), &cell.series))
+            .collect();
         let caption = format!("Normalised latency, {}, samples of {} B (figure 6 of the paper)", pair.0, pair.1);
         text.push_str(&figure(NORMALISED, &lines, &caption)?);
     }

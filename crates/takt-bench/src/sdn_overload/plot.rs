@@ -1,6 +1,6 @@
 //! Plots of runs, as figures 5 and 6 of the paper.
 
-use super::outcome::Cell;
+use super::series::Series;
 use crate::error::Result;
 use crate::page::axis::Axis;
 use crate::page::chart::{self, HEIGHT, Look, Mark, Panel};
@@ -32,9 +32,9 @@ pub struct Axes {
 
 /// The cumulative count of a run against seconds, as figure 5 of the paper.
 #[must_use]
-pub fn cumulative((name, colour): (String, usize), cell: &Cell) -> Line {
-    let steps = cell.series.span_seconds() * STEPS;
-    let counts = cell.series.cumulative(1_000_000_000 / STEPS, steps);
+pub fn cumulative((name, colour): (String, usize), series: &Series) -> Line {
+    let steps = series.span_seconds() * STEPS;
+    let counts = series.cumulative(1_000_000_000 / STEPS, steps);
     let point = |(count, step): (u64, u64)| (step as f64 / STEPS as f64, count as f64);
     let points = std::iter::once((0.0, 0.0)).chain(counts.into_iter().zip(1..).map(point)).collect();
     Line { name, colour, pieces: vec![points] }
@@ -43,11 +43,11 @@ pub fn cumulative((name, colour): (String, usize), cell: &Cell) -> Line {
 /// The normalised latency of a run in ms against the number of the sample, as figure 6. Of the samples that fall into one column, the smallest and
 /// the largest are drawn.
 #[must_use]
-pub fn normalised((name, colour): (String, usize), cell: &Cell) -> Line {
-    let column = |number: u64| number * POINTS_MAX / 2 / cell.series.sent.max(1);
+pub fn normalised((name, colour): (String, usize), series: &Series) -> Line {
+    let column = |number: u64| number * POINTS_MAX / 2 / series.sent.max(1);
     let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
     let mut last: Option<(u64, usize)> = None;
-    for (number, ns) in cell.series.normalised() {
+    for (number, ns) in series.normalised() {
         let point = (number as f64, ns as f64 / 1e6);
         match (last, pieces.last_mut()) {
             (Some((before, from)), Some(piece)) if before + 1 == number => {
@@ -109,7 +109,7 @@ mod tests {
         let mut cell = outcome().cells[0].clone();
         cell.series.arrivals.remove(100);
         cell.series.arrivals.remove(100);
-        let line = normalised(("one".into(), 0), &cell);
+        let line = normalised(("one".into(), 0), &cell.series);
         assert_eq!(line.pieces.len(), 2);
         assert_eq!((line.pieces[0].last(), line.pieces[1].first()), (Some(&(99.0, 0.0)), Some(&(102.0, 0.0))));
         let mut piece = vec![(0.0, 1.0), (1.0, 9.0), (2.0, 5.0), (3.0, 2.0)];
@@ -120,8 +120,12 @@ mod tests {
     #[test]
     fn drawing_is_an_svg_with_a_colour_for_each_line() {
         let outcome = outcome();
-        let lines: Vec<_> =
-            outcome.cells.iter().zip(0..).map(|(cell, colour)| cumulative(("one".into(), colour), cell)).collect();
+        let lines: Vec<_> = outcome
+            .cells
+            .iter()
+            .zip(0..)
+            .map(|(cell, colour)| cumulative(("one".into(), colour), &cell.series))
+            .collect();
         let svg = draw(Axes { x: "time (s)", y: "updates" }, &lines).expect("it can be drawn");
         assert!(svg.starts_with("<svg") && svg.contains("time (s)"), "{svg}");
         for colour in crate::page::style::COLOURS[..3].iter().chain(&["#33373D", "#E3E6EA"]) {

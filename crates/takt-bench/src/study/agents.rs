@@ -1,7 +1,10 @@
 //! One job: starts the agents, waits for their results, and turns these into figures.
 
+mod discovery;
 mod idle;
+mod late_join;
 mod out_file;
+mod partition;
 mod round_trip;
 mod stream;
 
@@ -53,6 +56,8 @@ pub struct Starter<'a> {
     pub place: &'a Place,
     /// Processors of the two ends.
     pub cpus: [usize; 2],
+    /// Whether both ends have one clock, so that one-way latencies can be had.
+    pub has_one_clock: bool,
     /// Domain of this job.
     pub domain: u32,
     /// File for latencies.
@@ -84,6 +89,12 @@ impl Starter<'_> {
             Kind::Stream => measurement.stream(),
             Kind::BothWays => measurement.both_ways(),
             Kind::Idle => measurement.idle(),
+            Kind::OpenLoop => measurement.open_loop(),
+            Kind::Discovery => measurement.discovery(),
+            Kind::Memory => measurement.memory(),
+            Kind::LateJoin => measurement.late_join(),
+            Kind::Partition => measurement.partition(),
+            Kind::Isolation | Kind::SdnOverload => Err(Error::Usage("an experiment has no agents".into())),
         };
         if let Some(mut broker) = broker {
             broker.stop()?;
@@ -144,7 +155,7 @@ impl Measurement<'_> {
         arguments.extend(self.workload.measure.iter().map(|(key, value)| format!("{key}={value}")));
         let mut values = self.job.cells[0].values.clone();
         if self.job.cells.len() > 1 {
-            values.remove(parameter::WITHIN_A_JOB);
+            values.remove(self.workload.kind.within_a_job().unwrap_or_default());
         }
         arguments.extend(parameter::arguments(&values)?);
         arguments.extend(further.iter().cloned());
@@ -202,7 +213,7 @@ impl Measurement<'_> {
 
     /// A job with one cell and without latencies.
     fn report(&self, figures: BTreeMap<String, f64>, commands: Vec<String>) -> Report {
-        let measured = Measured { figures, latency: None };
+        let measured = Measured { figures, latency: None, ..Measured::default() };
         Report { found: vec![Found { cell: self.job.cells[0].clone(), measured, times_ns: Vec::new() }], commands }
     }
 }

@@ -1,6 +1,7 @@
 //! What a campaign measures, and one measurement of it.
 
 use super::parameter::Values;
+use crate::sdn_overload::series::Series;
 use crate::stats::Summary;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -68,6 +69,9 @@ pub struct Measured {
     /// Latencies, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
+    /// Arrivals of single samples, of workloads that show them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Series>,
 }
 
 /// Latencies of a measurement. Round trips are whole, not halved.
@@ -142,7 +146,7 @@ const fn unit(name: &'static str, title: &'static str, unit: &'static str, bette
 }
 
 /// All figures other than latencies.
-pub const UNITS: [Unit; 19] = [
+pub const UNITS: &[Unit] = &[
     unit("lost", "samples lost", "samples", Better::Lower),
     unit("cpu_us", "CPU time of the pinging process per round trip", "us", Better::Lower),
     unit("switches", "context switches of the pinging process per round trip", "", Better::Lower),
@@ -161,6 +165,25 @@ pub const UNITS: [Unit; 19] = [
     unit("private_kib", "private memory of an idle process", "KiB", Better::Lower),
     unit("participant_kib", "resident memory that participant and endpoints add", "KiB", Better::Lower),
     unit("match_ms", "from the start of the process until both endpoints are matched", "ms", Better::Lower),
+    unit("link_megabits", "traffic on the link, slower direction", "Mbit/s", Better::Higher),
+    unit("late_max_us", "latest ping after it was due", "us", Better::Lower),
+    unit("bound_us", "latency bound that the controller proves", "us", Better::Lower),
+    unit("network_max_us", "longest time of a sample in the network", "us", Better::Lower),
+    unit("above_bound", "samples longer in the network than the bound", "samples", Better::Lower),
+    unit("longest_gap_ms", "longest time without a sample", "ms", Better::Lower),
+    unit("outage_ms", "from the last sample before the first loss to the first after the last", "ms", Better::Lower),
+    unit("overload_percent", "datagrams of the overload of those planned", "%", Better::Higher),
+    unit("newcomer_datagrams", "frames on the interface while a participant finds the others", "frames", Better::Lower),
+    unit("newcomer_kib", "traffic on the interface while a participant finds the others", "KiB", Better::Lower),
+    unit("all_datagrams", "frames on the interface from the first participant on", "frames", Better::Lower),
+    unit("all_kib", "traffic on the interface from the first participant on", "KiB", Better::Lower),
+    unit("each_participant_kib", "resident memory of a participant", "KiB", Better::Lower),
+    unit("each_endpoint_kib", "resident memory of an endpoint", "KiB", Better::Lower),
+    unit("each_instance_octets", "resident memory of an instance with one sample", "octets", Better::Lower),
+    unit("first_sample_ms", "from the start of the process until the first sample", "ms", Better::Lower),
+    unit("last_sample_ms", "from the start of the process until the last sample", "ms", Better::Lower),
+    unit("recovery_ms", "longest latency less the time that the link was down", "ms", Better::Lower),
+    unit("caught_up_ms", "from the end of the outage until samples are as fast as before", "ms", Better::Lower),
     unit("init_ms", "from the start of the process until its endpoints exist", "ms", Better::Lower),
 ];
 
@@ -171,6 +194,15 @@ pub fn unit_of(name: &str) -> Option<&'static Unit> {
 }
 
 impl Latency {
+    /// Latencies as pairs of ns and how often. `None` if there are none.
+    #[must_use]
+    pub fn of_buckets(buckets: &[(u64, u64)]) -> Option<Self> {
+        let mut histogram = crate::stats::Histogram::new();
+        histogram.add(buckets);
+        let summary = histogram.summary()?;
+        Some(Self { summary, buckets: histogram.buckets(), series: Vec::new(), raw: None })
+    }
+
     /// Latencies in the order of samples. `None` if there are none.
     #[must_use]
     pub fn of(mut values_ns: Vec<u64>) -> Option<Self> {

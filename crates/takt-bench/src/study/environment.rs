@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// Settings of the kernel that change figures.
 const SETTINGS: [&str; 20] = [
@@ -67,13 +68,17 @@ pub fn info(text: &str) -> Option<Value> {
     lines.into_iter().find(|line| line["ev"] == "info")
 }
 
-/// This program: version, profile, commit if it runs in its own checkout, and digest.
+/// This program: version, profile, commit if it runs in its own checkout, and digest. Found once for the process.
 #[must_use]
 pub fn build() -> String {
-    let profile = if cfg!(debug_assertions) { "with debug assertions" } else { "release" };
-    let digest = std::env::current_exe().map_or_else(|why| why.to_string(), |path| digest_of(&path));
-    let commit = commit().map_or_else(String::new, |commit| format!(", commit {commit}"));
-    format!("takt {} ({profile}{commit}, sha256 {digest})", env!("CARGO_PKG_VERSION"))
+    static BUILD: OnceLock<String> = OnceLock::new();
+    let find = || {
+        let profile = if cfg!(debug_assertions) { "with debug assertions" } else { "release" };
+        let digest = std::env::current_exe().map_or_else(|why| why.to_string(), |path| digest_of(&path));
+        let commit = commit().map_or_else(String::new, |commit| format!(", commit {commit}"));
+        format!("takt {} ({profile}{commit}, sha256 {digest})", env!("CARGO_PKG_VERSION"))
+    };
+    BUILD.get_or_init(find).clone()
 }
 
 /// First 12 hexadecimal digits of the SHA-256 of a file, or why it cannot be read.

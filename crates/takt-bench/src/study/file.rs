@@ -3,6 +3,7 @@
 //! Unknown keys are errors. Durations are text with a unit: `250us`, `1ms`, `2s`.
 
 mod figure;
+mod kind;
 pub mod site;
 mod summary;
 
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use figure::{Figure, Form, Published};
+pub use kind::Kind;
 pub use site::Site;
 pub use summary::SummaryRow;
 
@@ -110,32 +112,6 @@ pub struct Workload {
     /// Figures and tables of the report.
     #[serde(rename = "figure", default)]
     pub figures: Vec<Figure>,
-}
-
-/// What the processes of a workload do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// `ping` and `pong`.
-    RoundTrip,
-    /// `pub` and one or more `sub`.
-    Stream,
-    /// Two streams in opposite directions at once.
-    BothWays,
-    /// Two `idle` processes: CPU, memory and time to match.
-    Idle,
-}
-
-impl Kind {
-    /// Roles of the agent contract that it needs.
-    #[must_use]
-    pub fn roles(self) -> &'static [&'static str] {
-        match self {
-            Self::RoundTrip => &["ping", "pong"],
-            Self::Stream | Self::BothWays => &["pub", "sub"],
-            Self::Idle => &["idle"],
-        }
-    }
 }
 
 /// Replaced parameters and keys.
@@ -269,8 +245,8 @@ impl Campaign {
 
 impl Workload {
     fn check(&self) -> Result<()> {
-        self.parameters.check()?;
-        super::parameter::check_keys(&self.measure)?;
+        self.parameters.check(self.kind)?;
+        super::parameter::check_keys(self.kind, &self.measure)?;
         if self.systems.is_empty() {
             return Err(Error::Usage("no systems".into()));
         }

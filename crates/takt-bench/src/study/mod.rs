@@ -13,6 +13,7 @@
 //! | [`ssh`] | two machines that ssh reaches |
 //! | [`environment`] | the machine, as JSON |
 //! | [`agents`] | one job: agents, their results, figures |
+//! | [`experiments`] | workloads that make their own network and have their own processes |
 //! | [`run`] | the rounds of a campaign |
 //! | [`directory`] | results on disk: written after each job, read to resume, to report and to compare |
 //! | [`report`] | reports of results: HTML, Markdown, CSV, JSON |
@@ -24,6 +25,7 @@ pub mod cell;
 pub mod compare;
 pub mod directory;
 pub mod environment;
+pub mod experiments;
 pub mod explain;
 pub mod file;
 pub mod parameter;

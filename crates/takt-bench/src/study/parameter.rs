@@ -1,6 +1,10 @@
 //! Parameters of workloads, and the keys of the agent contract that they become (docs/bench-agents.md).
 
+use super::file::Kind;
 use crate::error::{Error, Result};
+use crate::isolation::measure::{Configuration, Measure};
+use crate::sdn_overload::Condition;
+use crate::sdn_overload::category::Category;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -35,70 +39,136 @@ pub struct Parameters(pub BTreeMap<String, Vec<Value>>);
 struct Known {
     /// Name in the file.
     name: &'static str,
-    /// Key of the agent contract.
+    /// Key of the agent contract; empty: no agent has it.
     key: &'static str,
-    /// Words that are allowed, and what they are in the contract; empty: a number.
-    words: &'static [(&'static str, &'static str)],
+    /// Values that are allowed.
+    allowed: Allowed,
 }
 
-const KNOWN: [Known; 13] = [
-    Known { name: "size", key: "size", words: &[] },
-    Known { name: "reliability", key: "rel", words: &[("reliable", "reliable"), ("best-effort", "besteffort")] },
-    Known { name: "history", key: "hist", words: &[("all", "all"), ("1", "1"), ("16", "16")] },
-    Known {
-        name: "notify",
-        key: "notify",
-        words: &[("auto", "auto"), ("listener", "listener"), ("waitset", "waitset"), ("poll", "poll")],
-    },
-    Known { name: "type", key: "type", words: &[("octets", "octets"), ("complex", "complex")] },
-    Known { name: "reply", key: "reply", words: &[("whole", "whole"), ("ack", "ack")] },
-    Known { name: "period-us", key: "period_ns", words: &[] },
-    Known { name: "rate", key: "rate", words: &[] },
-    Known { name: "batch", key: "batch", words: &[] },
-    Known { name: "readers", key: "n", words: &[] },
-    Known {
-        name: "delivery",
-        key: "delivery",
-        words: &[("unicast", "unicast"), ("multicast", "multicast"), ("broadcast", "broadcast")],
-    },
-    Known { name: "loan", key: "loan", words: &[] },
-    Known { name: "touch", key: "touch", words: &[("0", "0"), ("1", "1"), ("all", "all")] },
+/// Values of a parameter.
+enum Allowed {
+    /// Whole numbers.
+    Number,
+    /// Words, and what they are in the contract.
+    Words(&'static [(&'static str, &'static str)]),
+    /// A text, or what is expected instead.
+    Text(fn(&str) -> std::result::Result<(), String>),
+}
+
+const fn number(name: &'static str, key: &'static str) -> Known {
+    Known { name, key, allowed: Allowed::Number }
+}
+
+const fn words(name: &'static str, key: &'static str, words: &'static [(&'static str, &'static str)]) -> Known {
+    Known { name, key, allowed: Allowed::Words(words) }
+}
+
+const fn text(name: &'static str, check: fn(&str) -> std::result::Result<(), String>) -> Known {
+    Known { name, key: "", allowed: Allowed::Text(check) }
+}
+
+/// Both words of a switch.
+const OFF_ON: &[(&str, &str)] = &[("off", "0"), ("on", "1")];
+
+const KNOWN: &[Known] = &[
+    number("size", "size"),
+    words("reliability", "rel", &[("reliable", "reliable"), ("best-effort", "besteffort")]),
+    words("history", "hist", &[("all", "all"), ("1", "1"), ("16", "16")]),
+    words("notify", "notify", &[("auto", "auto"), ("listener", "listener"), ("waitset", "waitset"), ("poll", "poll")]),
+    words("type", "type", &[("octets", "octets"), ("complex", "complex")]),
+    words("reply", "reply", &[("whole", "whole"), ("ack", "ack")]),
+    number("period-us", "period_ns"),
+    number("rate", "rate"),
+    number("batch", "batch"),
+    number("readers", "n"),
+    words("delivery", "delivery", &[("unicast", "unicast"), ("multicast", "multicast"), ("broadcast", "broadcast")]),
+    number("loan", "loan"),
+    words("touch", "touch", &[("0", "0"), ("1", "1"), ("all", "all")]),
+    number("participants", "participants"),
+    number("endpoints", "endpoints"),
+    number("instances", "instances"),
+    number("samples", "count"),
+    number("outage-ms", "outage_ms"),
+    text("configuration", |text| {
+        let all = Measure::ALL.into_iter().collect();
+        let why = || {
+            let names = Measure::ALL.map(Measure::name).join(", ");
+            format!("baseline, paper-baseline, isolated, alone-X and without-X, X one of {names}")
+        };
+        Configuration::named(text, all).map(drop).ok_or_else(why)
+    }),
+    words("interference", "", OFF_ON),
+    words("way", "", &[("one-way", ""), ("round-trip", "")]),
+    text("category", |text| text.parse::<Category>().map(drop)),
+    text("condition", |text| text.parse::<Condition>().map(drop)),
 ];
 
-/// Keys of `measure`, as the agents have them.
-const KEYS: [&str; 8] = ["warmup", "count", "warm_s", "secs", "batch", "touch", "reply", "hist"];
+/// Parameters of workloads that agents measure: those with a key.
+fn is_of_agents(known: &&Known) -> bool {
+    !known.key.is_empty()
+}
 
-/// Parameters that one process measures one after the other.
-pub const WITHIN_A_JOB: &str = "size";
+/// Keys of `measure` of a kind: of agents, as they have them.
+fn keys(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Isolation => &["warmup", "count", "rate", "link-megabits", "queue", "flows", "flow-size", "fifo"],
+        Kind::SdnOverload => &["secs", "period-us", "link-megabits", "queue", "frame-rate", "switches"],
+        _ => &[
+            "warmup",
+            "count",
+            "warm_s",
+            "secs",
+            "batch",
+            "touch",
+            "reply",
+            "hist",
+            "participants",
+            "endpoints",
+            "instances",
+        ],
+    }
+}
 
 impl Known {
     fn argument(&self, value: &Value) -> Result<String> {
-        let text = match value {
-            Value::Number(us) if self.name == "period-us" => (us * 1000).to_string(),
-            Value::Number(number) if self.words.is_empty() => number.to_string(),
-            _ => {
+        let text = match (&self.allowed, value) {
+            (Allowed::Number, Value::Number(us)) if self.name == "period-us" => (us * 1000).to_string(),
+            (Allowed::Number, Value::Number(number)) => number.to_string(),
+            (Allowed::Number, Value::Text(_)) => return Err(self.unknown(value, "whole numbers")),
+            (Allowed::Words(words), value) => {
                 let text = value.to_string();
-                let known = self.words.iter().find(|(word, _)| *word == text);
-                known.map(|(_, argument)| (*argument).to_owned()).ok_or_else(|| self.unknown(value))?
+                let known = words.iter().find(|(word, _)| *word == text);
+                let names = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+                known.map(|(_, argument)| (*argument).to_owned()).ok_or_else(|| self.unknown(value, &names()))?
+            }
+            (Allowed::Text(check), value) => {
+                let text = value.to_string();
+                check(&text).map_err(|allowed| self.unknown(value, &allowed))?;
+                text
             }
         };
         Ok(format!("{}={text}", self.key))
     }
 
-    fn unknown(&self, value: &Value) -> Error {
-        let words: Vec<&str> = self.words.iter().map(|(word, _)| *word).collect();
-        let allowed = if words.is_empty() { "whole numbers".into() } else { words.join(", ") };
+    fn unknown(&self, value: &Value, allowed: &str) -> Error {
         Error::Usage(format!("{} = {value}: allowed are {allowed}", self.name))
     }
 }
 
 impl Parameters {
-    /// Whether names and values are known, and no list is empty.
+    /// Whether names and values are known to workloads of this kind, and no list is empty.
     ///
     /// # Errors
     /// The first that is not.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self, kind: Kind) -> Result<()> {
         for (name, values) in &self.0 {
+            let is_fit = match kind.parameters() {
+                Some(own) => own.contains(&name.as_str()),
+                None => is_of_agents(&known(name)?),
+            };
+            if !is_fit {
+                return Err(Error::Usage(format!("workloads of this kind have no parameter {name}")));
+            }
             if values.is_empty() {
                 return Err(Error::Usage(format!("{name} has no value")));
             }
@@ -129,7 +199,7 @@ impl Parameters {
 }
 
 fn known(name: &str) -> Result<&'static Known> {
-    let names = || KNOWN.map(|known| known.name).join(", ");
+    let names = || KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", ");
     KNOWN
         .iter()
         .find(|known| known.name == name)
@@ -144,13 +214,14 @@ pub fn arguments(values: &Values) -> Result<Vec<String>> {
     values.iter().map(|(name, value)| known(name)?.argument(value)).collect()
 }
 
-/// Whether each key of `measure` is known.
+/// Whether each key of `measure` is known to workloads of this kind.
 ///
 /// # Errors
 /// The first that is not.
-pub fn check_keys(measure: &BTreeMap<String, Value>) -> Result<()> {
-    match measure.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        Some(key) => Err(Error::Usage(format!("measure has no {key}; there are {}", KEYS.join(", ")))),
+pub fn check_keys(kind: Kind, measure: &BTreeMap<String, Value>) -> Result<()> {
+    let known = keys(kind);
+    match measure.keys().find(|key| !known.contains(&key.as_str())) {
+        Some(key) => Err(Error::Usage(format!("measure has no {key}; there are {}", known.join(", ")))),
         None => Ok(()),
     }
 }

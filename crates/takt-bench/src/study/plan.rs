@@ -4,8 +4,8 @@
 //! and the round decide. So no system always follows the same other, and a machine that drifts favours none.
 
 use super::cell::Cell;
-use super::file::{CELLS_MAX, Campaign, Kind, Workload};
-use super::parameter::{Value, Values, WITHIN_A_JOB};
+use super::file::{CELLS_MAX, Campaign, Workload};
+use super::parameter::{Value, Values};
 use super::support::{self, Roles};
 use super::system::{System, selected};
 use crate::error::{Error, Result};
@@ -73,12 +73,12 @@ pub fn jobs(campaign: &Campaign, systems: &[System], roles: &Roles) -> Result<(V
 }
 
 fn add(jobs: &mut Vec<Job>, index: usize, workload: &Workload, system: &System, cell: Cell) {
+    let within = workload.kind.within_a_job().filter(|name| *name != "size" || !system.fixed_size);
     let joins = |job: &&mut Job| {
-        job.workload == index
-            && job.system.name == system.name
-            && workload.kind == Kind::RoundTrip
-            && !system.fixed_size
-            && job.cells.iter().all(|other| without_size(&other.values) == without_size(&cell.values))
+        let is_of = job.workload == index && job.system.name == system.name;
+        let same =
+            |name: &str| job.cells.iter().all(|other| without(name, &other.values).eq(without(name, &cell.values)));
+        is_of && within.is_some_and(same)
     };
     match jobs.iter_mut().rev().find(joins) {
         Some(job) => job.cells.push(cell),
@@ -86,8 +86,8 @@ fn add(jobs: &mut Vec<Job>, index: usize, workload: &Workload, system: &System, 
     }
 }
 
-fn without_size(values: &Values) -> Vec<(&String, &Value)> {
-    values.iter().filter(|(name, _)| *name != WITHIN_A_JOB).collect()
+fn without<'a>(left_out: &'a str, values: &'a Values) -> impl Iterator<Item = (&'a String, &'a Value)> {
+    values.iter().filter(move |(name, _)| *name != left_out)
 }
 
 /// The order of jobs in a round: places in the list of jobs.

@@ -4,6 +4,7 @@ use super::agents::{Report, Starter};
 use super::cell::{Disturbance, Measurement, Outcome};
 use super::directory::{Directory, Header, Missing, Results};
 use super::environment;
+use super::experiments::Experiments;
 use super::file::{Campaign, Length};
 use super::plan::{self, Job, Refused};
 use super::site::Place;
@@ -80,7 +81,11 @@ pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
     let all = system::systems(&request.systems)?;
     let campaign = only(&request.campaign, &request.only, &all)?;
     let wanted = plan::wanted(&campaign, &all)?;
-    let place = Place::make(&campaign.site)?;
+    let place = match campaign.workloads.iter().all(|workload| workload.kind.is_experiment()) {
+        // They make networks of their own.
+        true => Place::none(),
+        false => Place::make(&campaign.site)?,
+    };
     if let Some(why) = &place.missing {
         say(Progress::Place(why));
     }
@@ -100,6 +105,7 @@ pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
         keeps_raw: request.keeps_raw,
         took: BTreeMap::new(),
         failures: BTreeMap::new(),
+        experiments: Experiments::default(),
         domain: 0,
         left: 0,
     };
@@ -169,6 +175,7 @@ struct Driver<'a> {
     /// What each job took last.
     took: BTreeMap<usize, Duration>,
     failures: BTreeMap<usize, Vec<String>>,
+    experiments: Experiments,
     domain: u32,
     left: usize,
 }
@@ -227,7 +234,7 @@ impl Driver<'_> {
         let mut disturbance = Disturbance::default();
         let report = match earlier.and_then(|failures| failures.last()) {
             Some(why) => Err(format!("left out after {FAILURES_MAX} failures: {why}")),
-            None => self.tries(job, &mut disturbance, say)?,
+            None => self.tries(job, (round, turn), &mut disturbance, say)?,
         };
         let measurement =
             |cell, commands, outcome| Measurement { cell, round, turn, at: started_at, disturbance, commands, outcome };
@@ -244,7 +251,8 @@ impl Driver<'_> {
         };
         let mut measurements = Vec::new();
         for mut found in report.found {
-            if let (true, Some(latency)) = (self.keeps_raw, &mut found.measured.latency) {
+            let keeps_raw = self.keeps_raw && !found.times_ns.is_empty();
+            if let (true, Some(latency)) = (keeps_raw, &mut found.measured.latency) {
                 latency.raw = Some(directory.write_raw(&found.cell, round, &found.times_ns)?);
             }
             let outcome = Outcome::Measured(Box::new(found.measured));
@@ -257,13 +265,14 @@ impl Driver<'_> {
     fn tries(
         &mut self,
         job: &Job,
+        (round, turn): (u32, u32),
         disturbance: &mut Disturbance,
         say: &mut dyn FnMut(Progress<'_>),
     ) -> Result<std::result::Result<Report, String>> {
         loop {
             let before = Times::now()?;
             let own = own_cpu_seconds();
-            let measured = self.once(job);
+            let measured = self.once(job, (round, turn));
             let after = Times::now()?;
             disturbance.tries += 1;
             // Over ssh the processes are not on this machine.
@@ -290,15 +299,20 @@ impl Driver<'_> {
         }
     }
 
-    fn once(&mut self, job: &Job) -> Result<Report> {
+    fn once(&mut self, job: &Job, place: (u32, u32)) -> Result<Report> {
+        let workload = &self.campaign.workloads[job.workload];
+        if workload.kind.is_experiment() {
+            return self.experiments.measure(job, workload, place);
+        }
         self.domain = (self.domain + 2) % DOMAINS.1;
         let starter = Starter {
             place: &self.place,
             cpus: self.cpus,
+            has_one_clock: self.campaign.site.has_one_clock(),
             domain: DOMAINS.0 + self.domain,
             out: std::env::temp_dir().join(format!("takt-bench-{}.bin", std::process::id())),
         };
-        starter.measure(job, &self.campaign.workloads[job.workload])
+        starter.measure(job, workload)
     }
 }
 

@@ -14,7 +14,8 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use std::ffi::CString;
 use std::net::Ipv4Addr;
-use takt_lab::{Lab, namespace};
+use takt_lab::file::SWITCHES;
+use takt_lab::{Lab, Namespace, namespace};
 use takt_netlink::{Netlink, interface_index};
 
 /// Multicast addresses of IPv4.
@@ -29,6 +30,33 @@ pub struct End {
     pub interface: String,
     /// Path of its network namespace; `None`: that of the calling thread, or another machine.
     pub namespace: Option<CString>,
+}
+
+/// What an interface has sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Frames.
+    pub frames: u64,
+    /// Octets.
+    pub octets: u64,
+}
+
+impl Traffic {
+    /// Of an interface in the text of `/proc/net/dev`. What the loopback interface sends it receives: that counts once.
+    fn parse(text: &str, interface: &str) -> Option<Self> {
+        let of = |line: &str| line.trim_start().strip_prefix(interface)?.strip_prefix(':').map(ToOwned::to_owned);
+        let line = text.lines().find_map(of)?;
+        let numbers: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        let (received, sent) = (numbers.get(..2)?, numbers.get(8..10)?);
+        let share = if interface == "lo" { [0, 0] } else { [received[1], received[0]] };
+        Some(Self { frames: share[0] + sent[1], octets: share[1] + sent[0] })
+    }
+
+    /// Since an earlier look.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self { frames: self.frames.saturating_sub(earlier.frames), octets: self.octets.saturating_sub(earlier.octets) }
+    }
 }
 
 /// Both ends; what was made for them goes with the value.
@@ -80,6 +108,51 @@ impl Place {
                 Ok(Self { ssh: Some(Ssh::connect(site)?), ..Self::of([end(0), end(1)]) })
             }
         }
+    }
+
+    /// Frames and octets that the interface of an end has sent and received.
+    ///
+    /// # Errors
+    /// The kernel, or the machine, does not tell.
+    pub fn traffic(&self, side: usize) -> Result<Traffic> {
+        const DEVICES: &str = "/proc/thread-self/net/dev";
+        let end = &self.ends[side];
+        let read = || std::fs::read_to_string(DEVICES).map_err(|e| Error::os(DEVICES, e));
+        let text = match (&self.ssh, &end.namespace) {
+            (Some(ssh), _) => ssh.interface_counters(side)?,
+            (None, Some(path)) => {
+                let path = path.to_string_lossy();
+                let name = path.rsplit('/').next().unwrap_or_default();
+                let namespace = Namespace::open(name).map_err(|e| Error::os(path.as_ref(), e))?;
+                namespace.run(read).map_err(|e| Error::os(path.as_ref(), e))??
+            }
+            (None, None) => read()?,
+        };
+        let missing = || Error::Usage(format!("the kernel counts nothing of {}", end.interface));
+        Traffic::parse(&text, &end.interface).ok_or_else(missing)
+    }
+
+    /// Takes down the link of the answering host at its switch, or up again.
+    ///
+    /// # Errors
+    /// The site has no switch, or the kernel refuses.
+    pub fn set_link(&self, is_up: bool) -> Result<()> {
+        let no_switch = || Error::Usage("the site has no switch whose link could be taken down".into());
+        let lab = self.lab.as_ref().ok_or_else(no_switch)?;
+        let own = &self.ends[1].address;
+        let is_own = |end: &&takt_lab::plan::Interface| end.addresses.iter().any(|address| address.ip == *own);
+        let cable = lab.plan().cables.iter().find(|cable| cable.ends.iter().any(|end| is_own(&end)));
+        let port = cable.and_then(|cable| cable.ends.iter().find(|end| end.place == SWITCHES)).ok_or_else(no_switch)?;
+        let failed = |e| Error::os(format!("set {} {}", port.name, if is_up { "up" } else { "down" }), e);
+        let set = || Netlink::route()?.set_up(interface_index(&port.name)?, is_up);
+        lab.namespace(SWITCHES)?.run(set).map_err(failed)?.map_err(failed)
+    }
+
+    /// Nothing, of a campaign whose workloads make their own networks.
+    #[must_use]
+    pub fn none() -> Self {
+        let end = End { address: Ipv4Addr::LOCALHOST, interface: "lo".into(), namespace: None };
+        Self { are_two: false, ..Self::of([end.clone(), end]) }
     }
 
     /// Where the agent of a system is.
@@ -151,6 +224,15 @@ mod tests {
     use super::*;
     use std::net::UdpSocket;
     use std::time::Duration;
+
+    #[test]
+    fn traffic_of_loopback_counts_once_and_of_other_interfaces_both_ways() {
+        let text = "Inter-|   Receive   |  Transmit\n face |bytes packets\n    lo:  1000      10    0    0    0     0          0         0  1000      10    0    0\n\
+                    \x20 eth0: 500 5 0 0 0 0 0 0 70 7 0 0 0 0 0 0\n";
+        assert_eq!(Traffic::parse(text, "lo"), Some(Traffic { frames: 10, octets: 1000 }));
+        assert_eq!(Traffic::parse(text, "eth0"), Some(Traffic { frames: 12, octets: 570 }));
+        assert_eq!(Traffic::parse(text, "eth1"), None);
+    }
 
     /// On a thread of its own, which takes the namespaces with it.
     #[test]

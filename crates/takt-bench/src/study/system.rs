@@ -36,6 +36,9 @@ pub struct System {
     /// It needs two hosts with an Ethernet interface called `eth0`: a site other than loopback.
     #[serde(default)]
     pub link: bool,
+    /// It plays the roles of workloads that make their own network, and no others; no class has it.
+    #[serde(default)]
+    pub experiment: bool,
     /// What it is.
     pub class: Class,
     /// How it is configured.
@@ -168,12 +171,20 @@ impl System {
             Class::Platform => "@platform",
             Class::Limit => "@limit",
         };
-        self.name == name || class == name
+        self.name == name || (class == name && !self.experiment)
     }
 
     /// Why it cannot do a workload with these values; `None`: it can.
     #[must_use]
     pub fn refusal(&self, site: &Site, kind: Kind, values: &Values) -> Option<String> {
+        if self.experiment != kind.is_experiment() {
+            let own = if self.experiment {
+                "it is for isolation and sdn-overload alone"
+            } else {
+                "it is not for isolation and sdn-overload"
+            };
+            return Some(own.into());
+        }
         if self.link && !site.has_ethernet() {
             return Some("it needs a link between two hosts, with interfaces called eth0".into());
         }

@@ -39,6 +39,8 @@ pub struct Plan {
     pub tail: Duration,
     /// A refused sample is tried again; if not, it is dropped and the next one sent.
     pub retry_refused: bool,
+    /// Samples carry the time that they are planned for, by the rate from the beginning on. Else that of the call.
+    pub is_planned: bool,
 }
 
 /// What the stream was, within the window.
@@ -104,7 +106,7 @@ pub fn run(link: &mut dyn Link, plan: &Plan) -> Result<Outcome> {
     let mut progress = Progress { started_ns: monotonic_ns(), ..Progress::default() };
     let period_ns = plan.rate_hz.map(|hz| (1e9 / hz) as u64);
     let mut next_ns = progress.started_ns;
-    let (mut now_ns, mut turns) = (next_ns, 0_u64);
+    let (mut now_ns, mut turns, mut refused_before) = (next_ns, 0_u64, 0);
     while !stopped() {
         if turns % TURNS_PER_LOOK == 0 || plan.size >= LARGE || period_ns.is_some() || samples.len() > 1 {
             now_ns = monotonic_ns();
@@ -114,15 +116,25 @@ pub fn run(link: &mut dyn Link, plan: &Plan) -> Result<Outcome> {
         if progress.is_over(plan.tail, now_ns) {
             break;
         }
+        let mut stamp_ns = now_ns;
         if let Some(period_ns) = period_ns {
-            next_ns += period_ns * samples.len() as u64;
+            // A sample that was refused keeps its time.
+            if refused_before == progress.outcome.refused || !plan.retry_refused {
+                next_ns += period_ns * samples.len() as u64;
+            }
+            refused_before = progress.outcome.refused;
             drive_until(link, next_ns)?;
+            if now_ns > next_ns && undriven >= SAMPLES_PER_DRIVE {
+                undriven = 0;
+                link.drive(Duration::ZERO)?;
+            }
             now_ns = monotonic_ns();
+            stamp_ns = if plan.is_planned { next_ns } else { now_ns };
         } else if undriven >= SAMPLES_PER_DRIVE {
             undriven = 0;
             link.drive(Duration::ZERO)?;
         }
-        let accepted = write(link, &mut samples, written, now_ns)?;
+        let accepted = write(link, &mut samples, written, stamp_ns)?;
         (written, undriven) = (written + accepted, undriven + accepted);
         if accepted < samples.len() as u64 {
             progress.outcome.refused += 1;
@@ -213,10 +225,72 @@ mod tests {
     fn a_batch_that_finds_too_little_room_goes_on_where_it_stopped() {
         let mut link = Narrow::default();
         let window = Window { samples_max: Some(10), ..Window::default() };
-        let plan = Plan { size: 16, batch: 5, rate_hz: None, window, tail: Duration::ZERO, retry_refused: true };
+        let plan = Plan {
+            size: 16,
+            batch: 5,
+            rate_hz: None,
+            window,
+            tail: Duration::ZERO,
+            retry_refused: true,
+            is_planned: false,
+        };
         let outcome = run(&mut link, &plan).unwrap();
         assert_eq!(link.numbers, (1..=outcome.written_total).collect::<Vec<_>>());
         assert!(outcome.written >= 10 && outcome.refused * 3 == outcome.written_total, "{outcome:?}");
+    }
+
+    /// Takes long for each sample, and refuses the second one once.
+    #[derive(Default)]
+    struct Slow {
+        marks: Vec<(u64, u64)>,
+        has_refused: bool,
+    }
+
+    impl Link for Slow {
+        fn write(&mut self, sample: &Blob) -> Result<bool> {
+            if self.marks.len() == 1 && !std::mem::replace(&mut self.has_refused, true) {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+            self.marks.extend(sample.marks());
+            Ok(true)
+        }
+
+        fn write_batch(&mut self, _: &[Blob]) -> Result<usize> {
+            Ok(0)
+        }
+
+        fn receive(&mut self, _: &mut Blob, _: Duration) -> Result<bool> {
+            Ok(false)
+        }
+
+        fn drive(&mut self, _: Duration) -> Result<()> {
+            Ok(())
+        }
+
+        fn matched(&mut self) -> Result<Matched> {
+            Ok(Matched::default())
+        }
+
+        fn listen(&mut self, _: Handler) -> Result<bool> {
+            Ok(false)
+        }
+
+        fn flush(&mut self, _: Duration) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn samples_of_a_plan_carry_its_times_however_late_they_are_written() {
+        let mut link = Slow::default();
+        let window = Window { samples_max: Some(5), ..Window::default() };
+        let tail = Duration::ZERO;
+        let plan = Plan { size: 16, batch: 1, rate_hz: Some(1e4), window, tail, retry_refused: true, is_planned: true };
+        run(&mut link, &plan).unwrap();
+        let steps: Vec<(u64, u64)> =
+            link.marks.windows(2).map(|pair| (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1)).collect();
+        assert!(steps.len() >= 4 && steps.iter().all(|step| *step == (1, 100_000)), "{:?}", link.marks);
     }
 
     #[test]

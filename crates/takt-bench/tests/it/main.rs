@@ -1,6 +1,8 @@
 //! Tests of the benchmark with agents of their own.
 
 mod campaign;
+mod experiments;
+mod roles;
 mod scene;
 mod sites;
 mod ssh;

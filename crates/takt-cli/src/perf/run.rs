@@ -99,6 +99,7 @@ pub fn publish(options: &Run) -> Result<()> {
         window: window(&configuration),
         tail: Duration::ZERO,
         retry_refused: configuration.link.reliable,
+        is_planned: false,
     };
     let outcome = publishing::run(&mut *link, &plan)?;
     publishing::finish(&mut *link, plan.size, LINGER)?;

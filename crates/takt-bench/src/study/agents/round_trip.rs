@@ -52,7 +52,11 @@ impl Measurement<'_> {
             if latency.is_none() {
                 return Err(self.failure(format!("no round trip of {cell} came back")));
             }
-            found.push(Found { cell: cell.clone(), measured: Measured { figures, latency }, times_ns });
+            found.push(Found {
+                cell: cell.clone(),
+                measured: Measured { figures, latency, ..Measured::default() },
+                times_ns,
+            });
         }
         Ok(Report { found, commands })
     }

@@ -1,6 +1,6 @@
 //! Streams: `pub` and `sub`.
 
-use super::{Found, Measurement, READY_LIMIT, Report, number, whole};
+use super::{Found, Measurement, READY_LIMIT, RUN_LIMIT, Report, number, whole};
 use crate::error::Result;
 use crate::study::cell::{Latency, Measured};
 use serde_json::Value as Line;
@@ -8,21 +8,35 @@ use std::collections::BTreeMap;
 
 impl Measurement<'_> {
     pub(super) fn stream(&self) -> Result<Report> {
+        self.one_way("pub", &mut || Ok(()))
+    }
+
+    /// A stream whose samples have the times that they are planned for.
+    pub(super) fn open_loop(&self) -> Result<Report> {
+        self.one_way("load", &mut || Ok(()))
+    }
+
+    /// A writer in a role, and its readers. `meanwhile` runs when the writer of an open loop has found them.
+    pub(super) fn one_way(&self, role: &'static str, meanwhile: &mut dyn FnMut() -> Result<()>) -> Result<Report> {
         let readers = self.number("readers", 1).max(1);
         let out = self.out_file(1);
         let mut subscribers = Vec::new();
         for id in 0..readers {
             // Of a stream as fast as possible, latencies say how long its queues are, and keeping them costs.
-            let has_times = id == 0 && self.number("rate", 0) > 0;
+            let has_times = id == 0 && self.number("rate", 0) > 0 && self.starter.has_one_clock;
             let further = if has_times { vec![out.argument()] } else { Vec::new() };
             let mut process = self.start("sub", 1, &[further, vec![format!("id={id}")]].concat())?;
             process.child.wait_for("ready", READY_LIMIT)?;
             subscribers.push(process);
         }
-        let mut publisher = self.start("pub", 0, &[format!("n={readers}")])?;
+        let mut publisher = self.start(role, 0, &[format!("n={readers}")])?;
         let mut commands = vec![self.command(&publisher)];
         commands.extend(subscribers.iter().map(|process| self.command(process)));
         let limit = self.stream_limit();
+        if role == "load" {
+            publisher.child.wait_for("matched", RUN_LIMIT)?;
+            meanwhile()?;
+        }
         let written = publisher.child.wait_for("result", limit)?;
         let mut received = Vec::new();
         for process in &mut subscribers {
@@ -34,7 +48,7 @@ impl Measurement<'_> {
         }
         let times_ns = out.read()?;
         let figures = stream_figures(&written, &received);
-        let measured = Measured { figures, latency: Latency::of(times_ns.clone()) };
+        let measured = Measured { figures, latency: Latency::of(times_ns.clone()), ..Measured::default() };
         Ok(Report { found: vec![Found { cell: self.job.cells[0].clone(), measured, times_ns }], commands })
     }
 

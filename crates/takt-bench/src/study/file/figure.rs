@@ -18,6 +18,12 @@ pub struct Figure {
     /// A statistic of latencies (`mean`, `p50`, `p99.9`, `max`, `stdev`) or a figure of [`cell`](crate::study::cell).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+    /// Columns of a table, in the place of all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+    /// Width of the bins of a histogram, us; bins are logarithmic without it.
+    #[serde(default, rename = "bin-us", skip_serializing_if = "Option::is_none")]
+    pub bin_us: Option<u32>,
     /// Parameter of the x axis, or of the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
@@ -64,6 +70,10 @@ pub enum Form {
     Percentiles,
     /// All figures that a workload has, by system and parameters.
     Table,
+    /// Samples that have arrived by a time, against that.
+    Cumulative,
+    /// Arrival of each sample after it was due, against its number.
+    Normalised,
 }
 
 /// A figure of the publication.

@@ -135,6 +135,10 @@ impl Site {
     /// # Errors
     /// It cannot, and what to change.
     pub fn check_workload(&self, workload: &Workload) -> Result<()> {
+        if workload.kind == Kind::Partition && !self.has_switch() {
+            let text = "a link can be taken down at a site of the kind lab with a switch alone";
+            return Err(Error::Usage(text.into()));
+        }
         if workload.kind == Kind::RoundTrip || self.has_one_clock() {
             return Ok(());
         }
@@ -149,6 +153,15 @@ impl Site {
                 figure.title
             ))),
             None => Ok(()),
+        }
+    }
+
+    /// Whether it is a network with a switch. That of a file is known when the file is read.
+    fn has_switch(&self) -> bool {
+        match self {
+            Self::Lab(lab) if lab.file.is_some() && lab.network.is_none() => true,
+            Self::Lab(lab) => lab.network("bench").is_ok_and(|network| !network.switches.is_empty()),
+            _ => false,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::page::chart::{described, key};
 use crate::page::{self, escape};
 use crate::study::directory::Results;
-use crate::study::file::{Kind, Workload};
+use crate::study::file::Workload;
 use std::fmt::Write;
 
 /// The page of results.
@@ -84,13 +84,7 @@ fn section(results: &Results, workload: &Workload, number: usize) -> Result<Stri
 
 /// Kind, parameters and keys of a workload.
 pub(super) fn description(workload: &Workload) -> String {
-    let kind = match workload.kind {
-        Kind::RoundTrip => "round trips",
-        Kind::Stream => "stream",
-        Kind::BothWays => "streams in both directions",
-        Kind::Idle => "idle processes",
-    };
-    let mut parts = vec![kind.to_owned()];
+    let mut parts = vec![workload.kind.title().to_owned()];
     for (name, values) in &workload.parameters.0 {
         parts.push(format!("{name} {}", values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")));
     }

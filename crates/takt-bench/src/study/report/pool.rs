@@ -1,6 +1,7 @@
 //! Measurements of a cell, over all rounds.
 
 use super::value::{VARIATION, Value};
+use crate::sdn_overload::series::Series;
 use crate::statistics::Interval;
 use crate::statistics::bootstrap::{Resamples, interval, weighted_median};
 use crate::statistics::distribution::{Distribution, is_supported};
@@ -138,6 +139,11 @@ impl<'a> Pool<'a> {
         self.measured.iter().filter_map(|measured| measured.latency.as_ref())
     }
 
+    /// Arrivals of each round that has them.
+    pub fn arrivals(&self) -> impl Iterator<Item = &'a Series> {
+        self.measured.iter().filter_map(|measured| measured.arrivals.as_ref())
+    }
+
     /// Latencies of all rounds.
     #[must_use]
     pub const fn distribution(&self) -> &Distribution {
@@ -221,15 +227,19 @@ impl<'a> Pool<'a> {
                 let drawn = summaries.iter().zip(weights).filter(|(_, weight)| **weight > 0);
                 drawn.filter_map(|(summary, _)| summary.map(|one| one.max)).fold(f64::NEG_INFINITY, f64::max)
             })),
-            Value::Mean | Value::Deviation => {
-                let is_mean = *value == Value::Mean;
+            Value::Mean | Value::Deviation | Value::Variance => {
+                let value = value.clone();
                 Some(Box::new(move |weights| {
                     let drawn = summaries.iter().zip(weights).filter_map(|(summary, weight)| {
                         let one = Moments::of_summary((*summary)?);
                         (0..*weight).map(|_| one).reduce(Moments::merged)
                     });
-                    let moments = drawn.reduce(Moments::merged).map(|all| [all.deviation(), all.mean]);
-                    moments.map_or(f64::NAN, |of| of[usize::from(is_mean)])
+                    let of = |all: Moments| match value {
+                        Value::Mean => all.mean,
+                        Value::Variance => all.deviation() * all.deviation(),
+                        _ => all.deviation(),
+                    };
+                    drawn.reduce(Moments::merged).map_or(f64::NAN, of)
                 }))
             }
             Value::Figure(_) => None,

@@ -73,6 +73,8 @@ fn value(scene: &Scene<'_>, pool: &Pool<'_>) -> String {
 fn is_meant(scene: &Scene<'_>, one: &Published, pool: &Pool<'_>) -> bool {
     let (name, title) = (letters(&one.system), letters(&pool.title()));
     let is_system = match one.here.as_slice() {
+        // An experiment has one system, and the publication names its configurations.
+        _ if scene.workload.kind.is_experiment() => true,
         [] => !name.is_empty() && (title.starts_with(&name) || letters(&pool.cell.system).starts_with(&name)),
         names => names.contains(&pool.cell.system),
     };

@@ -124,7 +124,7 @@ pub fn latencies(cell: &Cell, round: u32, mean_ns: u64, count: u64) -> Measureme
     };
     let latency = Latency::of((0..count).map(one).collect());
     let figures = BTreeMap::from([("cpu_us".to_owned(), mean_ns as f64 / 2e3), ("lost".to_owned(), 0.0)]);
-    measurement(cell, round, Outcome::Measured(Box::new(Measured { figures, latency })))
+    measurement(cell, round, Outcome::Measured(Box::new(Measured { figures, latency, ..Measured::default() })))
 }
 
 /// A measurement with an outcome.
@@ -171,9 +171,11 @@ pub fn results() -> Results {
                     let figures = BTreeMap::from([("received_hz".to_owned(), rate)]);
                     results.measurements.push(match workload.name.as_str() {
                         "rtt" => latencies(&cell, round, mean, 2000),
-                        _ => {
-                            measurement(&cell, round, Outcome::Measured(Box::new(Measured { figures, latency: None })))
-                        }
+                        _ => measurement(
+                            &cell,
+                            round,
+                            Outcome::Measured(Box::new(Measured { figures, latency: None, ..Measured::default() })),
+                        ),
                     });
                 }
             }

@@ -228,7 +228,7 @@ fn values_that_are_zero_or_no_numbers_are_drawn_without_them() {
             _ => f64::INFINITY,
         };
         let figures = [("received_hz".to_owned(), value)].into();
-        measurement.outcome = Outcome::Measured(Box::new(Measured { figures, latency: None }));
+        measurement.outcome = Outcome::Measured(Box::new(Measured { figures, latency: None, ..Measured::default() }));
     }
     let cell = odd.measurements[0].cell.clone();
     odd.measurements.push(latencies(&cell, 0, 0, 10));

@@ -18,6 +18,8 @@ pub enum Value {
     Max,
     /// Standard deviation of latencies.
     Deviation,
+    /// Variance of latencies, us².
+    Variance,
     /// Percentile of latencies.
     Quantile(f64),
     /// Packet delay variation: a high percentile less the smallest latency.
@@ -36,6 +38,7 @@ impl Value {
             ("min", _) => Self::Min,
             ("max", _) => Self::Max,
             ("stdev", _) => Self::Deviation,
+            ("variance", _) => Self::Variance,
             ("pdv", _) => Self::Variation,
             ("one-in-a-million", _) => Self::Quantile(0.999999),
             (_, Some(percent)) if percent > 0.0 && percent < 100.0 => Self::Quantile(percent / 100.0),
@@ -58,6 +61,7 @@ impl Value {
             Self::Min => format!("smallest {of}"),
             Self::Max => format!("biggest {of}"),
             Self::Deviation => format!("standard deviation of {of}"),
+            Self::Variance => format!("variance of {of}²"),
             Self::Quantile(p) => format!("p{} {of}", percent(*p)),
             Self::Variation => format!("delay variation of {of}"),
             Self::Figure(name) => match unit_of(name) {
@@ -94,6 +98,7 @@ impl Value {
             Self::Min => Some(summary.min),
             Self::Max => Some(summary.max),
             Self::Deviation => Some(summary.stdev),
+            Self::Variance => Some(summary.stdev * summary.stdev),
             Self::Quantile(p) => quantile(*p),
             Self::Variation => quantile(VARIATION).map(|value| (value - summary.min).max(0.0)),
             Self::Figure(_) => None,

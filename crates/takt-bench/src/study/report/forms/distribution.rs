@@ -10,6 +10,8 @@ use crate::page::chart::{HEIGHT, Look, Mark, Panel, draw};
 
 /// Bins for each decade.
 const BINS: f64 = 20.0;
+/// Bins of a fixed width at most.
+const BINS_MAX: usize = 100_000;
 /// Steps of a tail for each decade, of latencies and of shares.
 const STEPS: f64 = 60.0;
 /// Percentiles of the table.
@@ -20,8 +22,7 @@ type Curve = (Vec<Vec<(f64, f64)>>, (f64, f64));
 
 pub fn histogram(scene: &Scene<'_>) -> Result<Exhibit> {
     let curve = |pool: &Pool<'_>, factor: f64, (low, high): (f64, f64)| -> Curve {
-        let bins = ((high / low).log10() * BINS).ceil().max(1.0) as usize;
-        let edges: Vec<f64> = (0..=bins).map(|bin| low * 10f64.powf(bin as f64 / BINS)).collect();
+        let edges = edges(scene.figure.bin_us, low, high);
         let ns: Vec<f64> = edges.iter().map(|us| us / factor).collect();
         let least = 0.5 / pool.distribution().count().max(1) as f64;
         let mut pieces: Vec<Vec<(f64, f64)>> = Vec::new();
@@ -39,10 +40,29 @@ pub fn histogram(scene: &Scene<'_>) -> Result<Exhibit> {
         (pieces, (max, least))
     };
     let mut exhibit = plots(scene, "share of samples", curve)?;
-    exhibit.notes.push(format!(
-        "{BINS} bins for each decade; empty ones are left out. Points: the biggest latency of each cell."
-    ));
+    let bins =
+        scene.figure.bin_us.map_or_else(|| format!("{BINS} bins for each decade"), |us| format!("Bins of {us} us"));
+    exhibit.notes.push(format!("{bins}; empty ones are left out. Points: the biggest latency of each cell."));
     Ok(exhibit)
+}
+
+/// Edges of bins of a width, or of as many a decade. Latencies that would need more than [`BINS_MAX`] are in the last ones alone.
+fn edges(width_us: Option<u32>, low: f64, high: f64) -> Vec<f64> {
+    match width_us.map(|us| f64::from(us.max(1))) {
+        Some(width) => {
+            let first = (low / width).floor();
+            let bins = ((high / width).floor() - first + 1.0).min(BINS_MAX as f64) as usize;
+            let mut edges: Vec<f64> = (0..=bins).map(|bin| ((first + bin as f64) * width).max(low / 2.0)).collect();
+            if let Some(last) = edges.last_mut() {
+                *last = last.max(high);
+            }
+            edges
+        }
+        None => {
+            let bins = ((high / low).log10() * BINS).ceil().max(1.0) as usize;
+            (0..=bins).map(|bin| low * 10f64.powf(bin as f64 / BINS)).collect()
+        }
+    }
 }
 
 pub fn ecdf(scene: &Scene<'_>) -> Result<Exhibit> {
@@ -124,4 +144,17 @@ fn table(scene: &Scene<'_>, pools: &[&Pool<'_>]) -> Table {
         row
     };
     Table { head, rows: pools.iter().map(row).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::edges;
+
+    #[test]
+    fn bins_of_a_width_begin_at_its_multiples_and_cover_the_biggest_latency() {
+        assert_eq!(edges(Some(10), 73.0, 115.0), [70.0, 80.0, 90.0, 100.0, 110.0, 120.0]);
+        assert_eq!(edges(Some(10), 3.0, 15.0)[0], 1.5, "a logarithmic axis has no 0");
+        assert_eq!(edges(Some(1), 1.0, 1e9).last(), Some(&1e9));
+        assert_eq!(edges(None, 1.0, 10.0).len(), 21);
+    }
 }

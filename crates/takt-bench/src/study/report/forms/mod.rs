@@ -1,5 +1,6 @@
 //! Forms of figures and tables. Each makes plots and a table with their data.
 
+mod arrivals;
 mod bars;
 mod distribution;
 mod gains;
@@ -26,6 +27,8 @@ pub fn figures(workload: &Workload) -> Vec<Figure> {
         title: "All figures".into(),
         filter: Default::default(),
         value: None,
+        values: Vec::new(),
+        bin_us: None,
         by: None,
         across: None,
         baseline: None,
@@ -56,6 +59,8 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
         Form::TTest => t_test::exhibit(scene),
         Form::Percentiles => statistics::percentiles(scene),
         Form::Table => table::exhibit(scene),
+        Form::Cumulative => arrivals::cumulative(scene)?,
+        Form::Normalised => arrivals::normalised(scene)?,
     };
     exhibit.notes.extend(scene.notes());
     Ok(exhibit)

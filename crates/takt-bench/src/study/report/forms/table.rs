@@ -22,6 +22,9 @@ pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
     let has_latencies = scene.pools.iter().any(|pool| pool.distribution().count() > 0);
     let mut values: Vec<Value> = if has_latencies { LATENCIES.to_vec() } else { Vec::new() };
     values.extend(figures.into_iter().map(|name| Value::Figure(name.into())));
+    if !scene.figure.values.is_empty() {
+        values = scene.figure.values.iter().map(|name| Value::named(name)).collect();
+    }
     let mut table = Table::new(&head_of_cells(scene));
     table.head.push("rounds".into());
     table.head.extend(values.iter().map(|value| match value {

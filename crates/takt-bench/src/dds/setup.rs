@@ -1,0 +1,117 @@
+//! Participants and QoS as a [`LinkSpec`] describes them.
+
+use crate::error::Result;
+use crate::link::Idle;
+use crate::spec::{History, LinkSpec, Runtime, Transport};
+use std::time::Duration;
+use takt::qos::{self, DataReaderQos, DataWriterQos};
+use takt::{DomainParticipant, DomainParticipantBuilder};
+
+/// Longest time that a reliable `write` waits for room.
+const BLOCKING_TIME_MAX: Duration = Duration::from_secs(10);
+/// Memory for the samples that a KEEP_ALL history holds.
+const HISTORY_BYTES_MAX: usize = 16 << 20;
+/// Fewest and most samples in a KEEP_ALL history.
+const HISTORY_SAMPLES: (usize, usize) = (8, 4096);
+
+/// The participant.
+///
+/// # Errors
+/// No such interface, or Takt refused.
+pub(crate) fn participant(spec: &LinkSpec) -> Result<DomainParticipant> {
+    Ok(builder(spec)?.build()?)
+}
+
+/// What makes the participant.
+///
+/// # Errors
+/// No such interface, or the settings are refused.
+pub(crate) fn builder(spec: &LinkSpec) -> Result<DomainParticipantBuilder> {
+    let peer = spec.peer.map_or_else(|| spec.address(), Ok)?;
+    let mut builder = match &spec.preparation {
+        Some(preparation) => (preparation.builder)()?,
+        None => DomainParticipant::builder(spec.domain),
+    };
+    if let Some(server) = &spec.discovery_server {
+        builder = builder.discovery_servers([server.as_str()]);
+    } else if !spec.preparation.as_ref().is_some_and(|preparation| preparation.has_peers) {
+        builder = builder.peers([peer.to_string()]);
+    }
+    if let Transport::Named(transports) = &spec.transport {
+        builder = builder.user_data_transports([transports.as_str()]);
+    }
+    if let Some(readers) = spec.multicast_readers_min {
+        builder = builder.multicast_readers_min(readers);
+    }
+    if let Some(plan) = &spec.timing_plan {
+        builder = builder.timing_plan(plan.clone());
+    }
+    Ok(builder
+        .name(&spec.name)
+        .interfaces([spec.interface.as_str()])
+        .shared_memory(spec.transport == Transport::Shm)
+        .runtime(match spec.runtime {
+            Runtime::Inline => takt::Runtime::Inline,
+            Runtime::Shared => takt::Runtime::Shared,
+        })
+        .idle(match spec.idle {
+            Idle::Block => takt::Idle::Block,
+            Idle::Spin => takt::Idle::Spin,
+        }))
+}
+
+fn durability(spec: &LinkSpec) -> qos::Durability {
+    if spec.transient_local { qos::Durability::TransientLocal } else { qos::Durability::Volatile }
+}
+
+fn reliability(spec: &LinkSpec) -> qos::Reliability {
+    qos::Reliability {
+        kind: if spec.reliable { qos::ReliabilityKind::Reliable } else { qos::ReliabilityKind::BestEffort },
+        max_blocking_time: BLOCKING_TIME_MAX.into(),
+    }
+}
+
+fn history(spec: &LinkSpec) -> qos::History {
+    match spec.history {
+        History::KeepAll => qos::History::KeepAll,
+        History::KeepLast(depth) => qos::History::KeepLast(depth),
+    }
+}
+
+fn latency_budget(spec: &LinkSpec) -> qos::LatencyBudget {
+    qos::LatencyBudget { duration: spec.latency_budget.into() }
+}
+
+/// Limits of a KEEP_ALL history: as many samples as a fixed amount of memory holds.
+fn resource_limits(spec: &LinkSpec) -> qos::ResourceLimits {
+    let limit = match spec.history {
+        History::KeepAll => {
+            let samples = HISTORY_BYTES_MAX / spec.size_max.max(1);
+            Some(samples.clamp(HISTORY_SAMPLES.0, HISTORY_SAMPLES.1) as u32)
+        }
+        History::KeepLast(_) => None,
+    };
+    qos::ResourceLimits { max_samples: limit, max_instances: None, max_samples_per_instance: limit }
+}
+
+pub(crate) fn writer_qos(spec: &LinkSpec) -> DataWriterQos {
+    DataWriterQos {
+        latency_budget: latency_budget(spec),
+        reliability: reliability(spec),
+        history: history(spec),
+        resource_limits: resource_limits(spec),
+        durability: durability(spec),
+        ..DataWriterQos::default()
+    }
+}
+
+pub(crate) fn reader_qos(spec: &LinkSpec) -> DataReaderQos {
+    DataReaderQos {
+        latency_budget: latency_budget(spec),
+        reliability: reliability(spec),
+        history: history(spec),
+        resource_limits: resource_limits(spec),
+        durability: durability(spec),
+        ..DataReaderQos::default()
+    }
+}

@@ -1,0 +1,69 @@
+//! Arrivals of single samples: how many by a time, and how late each was. A plot for each system and pair, the first round of each cell.
+
+use super::super::exhibit::{Exhibit, Plot, Scene, Table};
+use super::table::{head_of_cells, row_of_cell};
+use crate::error::Result;
+use crate::page::chart::Look;
+use crate::sdn_overload::plot::{self, Axes, Line};
+use crate::sdn_overload::series::Series;
+
+const CUMULATIVE: Axes = Axes { x: "time (s)", y: "samples received" };
+const NORMALISED: Axes = Axes { x: "sequence number", y: "normalised latency (ms)" };
+
+pub fn cumulative(scene: &Scene<'_>) -> Result<Exhibit> {
+    exhibit(scene, CUMULATIVE, plot::cumulative)
+}
+
+pub fn normalised(scene: &Scene<'_>) -> Result<Exhibit> {
+    let mut exhibit = exhibit(scene, NORMALISED, plot::normalised)?;
+    exhibit.notes.push(
+        "Normalised latency: arrival less the time that the sample was due; lines break where samples were lost."
+            .into(),
+    );
+    Ok(exhibit)
+}
+
+fn exhibit(scene: &Scene<'_>, axes: Axes, line: fn((String, usize), &Series) -> Line) -> Result<Exhibit> {
+    let mut exhibit = Exhibit { table: table(scene), ..Exhibit::default() };
+    for pools in scene.lines() {
+        let mut lines = Vec::new();
+        for (colour, pool) in pools.iter().enumerate() {
+            let name = scene.by(pool).map_or_else(|| scene.name(pool), ToString::to_string);
+            lines.extend(pool.arrivals().next().map(|series| line((name, colour), series)));
+        }
+        if lines.is_empty() {
+            continue;
+        }
+        let name = scene.name(pools[0]);
+        exhibit.plots.push(Plot {
+            description: format!("{} against {}, {} lines. The table has the figures.", axes.y, axes.x, lines.len()),
+            svg: plot::draw(axes, &lines)?,
+            legend: lines
+                .iter()
+                .map(|line| (Look { colour: line.colour, ..Look::default() }, line.name.clone()))
+                .collect(),
+            has_points: false,
+            name,
+        });
+    }
+    if exhibit.plots.is_empty() {
+        exhibit.notes.push("No cell of this figure has arrivals of single samples.".into());
+    } else {
+        exhibit.notes.push("Of each cell the first round.".into());
+    }
+    Ok(exhibit)
+}
+
+fn table(scene: &Scene<'_>) -> Table {
+    let mut table = Table::new(&head_of_cells(scene));
+    table.head.extend(["sent", "received", "longest gap, ms", "remarks"].map(str::to_owned));
+    for pool in &scene.pools {
+        let Some(series) = pool.arrivals().next() else { continue };
+        let mut row = row_of_cell(scene, pool);
+        row.extend([series.sent.to_string(), series.received().to_string()]);
+        row.push(format!("{:.1}", series.longest_gap_ns() as f64 / 1e6));
+        row.push(pool.remarks().join("; "));
+        table.rows.push(row);
+    }
+    table
+}

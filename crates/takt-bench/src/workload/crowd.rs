@@ -1,0 +1,221 @@
+//! Many participants in one process, to be discovered and to be weighed.
+//!
+//! Each has writers of the topics `Data0`, `Data1` and so on. Inline participants are driven one after the other, each [`STEP`].
+
+use crate::dds::setup;
+use crate::error::Result;
+use crate::machine::Memory;
+use crate::payload::Blob;
+use crate::signal::stopped;
+use crate::spec::{LinkSpec, Runtime};
+use std::time::Duration;
+use takt::qos::{DataReaderQos, DataWriterQos, Durability, History, PublisherQos, SubscriberQos, TopicQos};
+use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Limits};
+
+/// Time between two turns of the participants.
+const STEP: Duration = Duration::from_millis(1);
+/// Memory of an instance besides its data that the limits allow, octets.
+const INSTANCE_ROOM: usize = 1024;
+/// Topic of the instances.
+const INSTANCES: &str = "Instances";
+
+/// A sample of an instance.
+#[derive(Clone, Debug, Default, PartialEq, DdsType)]
+#[dds(name = "Keyed", extensibility = "final")]
+struct Keyed {
+    #[dds(key)]
+    id: u32,
+    data: Vec<u8>,
+}
+
+/// What a crowd consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Participants.
+    pub participants: usize,
+    /// Writers of each.
+    pub endpoints: usize,
+    /// Instances that the first participant holds, one sample each.
+    pub instances: usize,
+    /// Data of each, octets.
+    pub size: usize,
+}
+
+/// Resident memory that each part added, KiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Added {
+    /// Before there was any participant.
+    pub bare: u64,
+    /// By participants.
+    pub participants: u64,
+    /// By endpoints.
+    pub endpoints: u64,
+    /// By instances.
+    pub instances: u64,
+}
+
+/// The participants, with what they hold.
+pub struct Crowd {
+    participants: Vec<DomainParticipant>,
+    _writers: Vec<DataWriter<Blob>>,
+    _instances: Option<DataWriter<Keyed>>,
+    /// Memory that it took to make it.
+    pub added: Added,
+    is_inline: bool,
+}
+
+/// The name of a topic.
+fn topic_of(endpoint: usize) -> String {
+    format!("Data{endpoint}")
+}
+
+impl Crowd {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// Takt refused.
+    pub fn new(spec: &LinkSpec, plan: &Plan) -> Result<Self> {
+        let resident = || -> Result<u64> { Ok(Memory::now()?.resident_kib) };
+        let bare = resident()?;
+        let defaults = Limits::default();
+        let room = plan.instances * (plan.size + INSTANCE_ROOM);
+        let limits = Limits {
+            endpoint_memory_bytes: defaults.endpoint_memory_bytes.max(room),
+            max_participants: defaults.max_participants.max(2 * plan.participants + 16),
+            max_participants_per_address: defaults.max_participants_per_address.max(2 * plan.participants + 16),
+            max_endpoints_per_participant: defaults.max_endpoints_per_participant.max(2 * plan.endpoints + 16),
+            ..defaults
+        };
+        let mut participants = Vec::new();
+        for _ in 0..plan.participants {
+            participants.push(setup::builder(spec)?.limits(limits.clone()).build()?);
+        }
+        let with_participants = resident()?;
+        let mut writers = Vec::new();
+        for participant in &participants {
+            let publisher = participant.create_publisher(PublisherQos::default())?;
+            for endpoint in 0..plan.endpoints {
+                let topic = participant.create_topic::<Blob>(&topic_of(endpoint), TopicQos::default())?;
+                writers.push(publisher.create_datawriter(&topic, setup::writer_qos(spec))?);
+            }
+        }
+        let with_endpoints = resident()?;
+        let instances = match plan.instances {
+            0 => None,
+            count => Some(hold_instances(&participants[0], count, plan.size)?),
+        };
+        let added = Added {
+            bare,
+            participants: with_participants.saturating_sub(bare),
+            endpoints: with_endpoints.saturating_sub(with_participants),
+            instances: resident()?.saturating_sub(with_endpoints),
+        };
+        let is_inline = spec.runtime == Runtime::Inline;
+        Ok(Self { participants, _writers: writers, _instances: instances, added, is_inline })
+    }
+
+    /// Lets them live for one turn.
+    ///
+    /// # Errors
+    /// Takt failed.
+    pub fn turn(&self) -> Result<()> {
+        if self.is_inline {
+            for participant in &self.participants {
+                participant.spin_once(Duration::ZERO)?;
+            }
+        }
+        std::thread::sleep(STEP);
+        Ok(())
+    }
+}
+
+/// A writer that keeps the last sample of each instance for readers that come later.
+fn hold_instances(participant: &DomainParticipant, count: usize, size: usize) -> Result<DataWriter<Keyed>> {
+    let topic = participant.create_topic::<Keyed>(INSTANCES, TopicQos::default())?;
+    let qos = DataWriterQos {
+        durability: Durability::TransientLocal,
+        history: History::KeepLast(1),
+        resource_limits: takt::qos::ResourceLimits {
+            max_samples: u32::try_from(count).ok(), // tidy-allow(dropped-cause): the options limit it
+            max_instances: u32::try_from(count).ok(), // tidy-allow(dropped-cause): as above
+            max_samples_per_instance: Some(1),
+        },
+        ..DataWriterQos::default()
+    };
+    let writer = participant.create_publisher(PublisherQos::default())?.create_datawriter(&topic, qos)?;
+    let mut sample = Keyed { id: 0, data: Blob::filled(size).data };
+    while (sample.id as usize) < count && !stopped() {
+        writer.write(&sample)?;
+        sample.id += 1;
+    }
+    Ok(writer)
+}
+
+/// A participant that looks for a crowd: a reader of each topic.
+pub struct Seeker {
+    participant: DomainParticipant,
+    readers: Vec<DataReader<Blob>>,
+}
+
+impl Seeker {
+    /// Makes it.
+    ///
+    /// # Errors
+    /// Takt refused.
+    pub fn new(spec: &LinkSpec, plan: &Plan) -> Result<Self> {
+        let participant = setup::participant(spec)?;
+        let subscriber = participant.create_subscriber(SubscriberQos::default())?;
+        let mut readers = Vec::new();
+        for endpoint in 0..plan.endpoints {
+            let topic = participant.create_topic::<Blob>(&topic_of(endpoint), TopicQos::default())?;
+            let qos = DataReaderQos { history: History::KeepLast(1), ..setup::reader_qos(spec) };
+            readers.push(subscriber.create_datareader(&topic, qos)?);
+        }
+        Ok(Self { participant, readers })
+    }
+
+    /// Writers that it has found of all topics together.
+    ///
+    /// # Errors
+    /// Takt failed.
+    pub fn found(&self) -> Result<usize> {
+        let mut found = 0;
+        for reader in &self.readers {
+            found += usize::try_from(reader.subscription_matched_status()?.current_count).unwrap_or(0);
+        }
+        Ok(found)
+    }
+
+    /// Lets it live for a time.
+    ///
+    /// # Errors
+    /// Takt failed.
+    pub fn drive(&self, time: Duration, runtime: Runtime) -> Result<()> {
+        match runtime {
+            Runtime::Inline => drop(self.participant.spin_once(time)?),
+            Runtime::Shared => std::thread::sleep(time),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn seeker_finds_each_writer_of_each_participant() {
+        let domain = 229;
+        let spec = LinkSpec { domain, runtime: Runtime::Shared, ..LinkSpec::default() };
+        let plan = Plan { participants: 3, endpoints: 2, instances: 10, size: 16 };
+        let crowd = Crowd::new(&spec, &plan).unwrap();
+        let seeker = Seeker::new(&spec, &plan).unwrap();
+        let begin = Instant::now();
+        while seeker.found().unwrap() < 6 {
+            crowd.turn().unwrap();
+            assert!(begin.elapsed() < Duration::from_secs(60), "{} of 6 found", seeker.found().unwrap());
+        }
+        assert!(crowd.added.bare > 0);
+    }
+}
