@@ -80,11 +80,13 @@ static const char *check(const struct agent_options *given) {
 static void configure(void) {
   const bool tuned = !strcmp(options->transport, "tuned");
   const bool has_multicast = interface_has_multicast(options->iface);
-  char peers[160] = "", uri[2048];
+  char peers[224] = "", uri[2048];
   if (!has_multicast || options->peer)
     snprintf(peers, sizeof peers,
              "<ParticipantIndex>auto</ParticipantIndex>"
+             "<MaxAutoParticipantIndex>%d</MaxAutoParticipantIndex>"
              "<Peers><Peer address=\"%s\"/><Peer address=\"%s\"/></Peers>",
+             options->n > 8 ? options->n + 1 : 9, /* by default as many as 9 */
              options->addr, options->peer ? options->peer : options->addr);
   snprintf(uri, sizeof uri,
            "<CycloneDDS><Domain><General>"

@@ -1,5 +1,6 @@
 //! One job: starts the agents, waits for their results, and turns these into figures.
 
+mod churn;
 mod discovery;
 mod idle;
 mod late_join;
@@ -17,17 +18,32 @@ use super::system::Agent;
 use crate::campaign::Column;
 use crate::campaign::child::{Child, Placement};
 use crate::error::{Error, Result};
+use crate::signal::stopped;
 use out_file::OutFile;
 use serde_json::Value as Line;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const READY_LIMIT: Duration = Duration::from_secs(20);
 /// Time for matching, warm-up and repairs of a job, in addition to what it measures.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
+/// Between two looks at whether this process is to stop.
+const WAIT_STEP: Duration = Duration::from_millis(5);
 /// Port of brokers.
 const BROKER_PORT: u16 = 17_400;
+
+/// Waits, or until this process is to stop.
+fn wait(time: Duration) -> Result<()> {
+    let end = Instant::now() + time;
+    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+        if stopped() {
+            return Err(Error::Stopped);
+        }
+        std::thread::sleep(left.min(WAIT_STEP));
+    }
+    Ok(())
+}
 
 /// The figures of a cell, and all its latencies in their order.
 #[derive(Debug)]
@@ -94,6 +110,7 @@ impl Starter<'_> {
             Kind::Memory => measurement.memory(),
             Kind::LateJoin => measurement.late_join(),
             Kind::Partition => measurement.partition(),
+            Kind::Churn => measurement.churn(),
             Kind::Isolation | Kind::SdnOverload => Err(Error::Usage("an experiment has no agents".into())),
         };
         if let Some(mut broker) = broker {

@@ -184,6 +184,7 @@ pub const UNITS: &[Unit] = &[
     unit("last_sample_ms", "from the start of the process until the last sample", "ms", Better::Lower),
     unit("recovery_ms", "longest latency less the time that the link was down", "ms", Better::Lower),
     unit("caught_up_ms", "from the end of the outage until samples are as fast as before", "ms", Better::Lower),
+    unit("comings", "participants that came and went", "participants", Better::Higher),
     unit("init_ms", "from the start of the process until its endpoints exist", "ms", Better::Lower),
 ];
 

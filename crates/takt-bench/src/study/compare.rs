@@ -215,8 +215,11 @@ mod tests {
                     let values = latency.buckets.iter().flat_map(|(ns, count)| (0..*count).map(move |_| ns * factor));
                     crate::study::cell::Latency::of(values.collect())
                 };
-                **measured =
-                    Measured { figures: figures.collect(), latency: measured.latency.as_ref().and_then(scaled) };
+                **measured = Measured {
+                    figures: figures.collect(),
+                    latency: measured.latency.as_ref().and_then(scaled),
+                    ..Measured::default()
+                };
             }
         }
         results

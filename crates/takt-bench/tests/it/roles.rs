@@ -69,6 +69,24 @@ fn discovery_has_time_and_traffic_and_memory_is_that_of_each_part() {
 }
 
 #[test]
+fn churn_has_crowds_that_come_and_go_while_samples_are_due() {
+    let (scene, results, _) = run("[[workload]]\nname = 'c'\nkind = 'churn'\nsystems = ['all']\n\
+         parameters = { participants = [0, 5], rate = [100], reliability = ['best-effort'] }\n\
+         measure = { warm_s = 0, secs = 2 }");
+    let calls = scene.directory.read("all.calls");
+    let visits = calls.lines().filter(|call| call.starts_with("crowd ")).count();
+    for measurement in &results.measurements {
+        let expected = if measurement.cell.values["participants"].to_string() == "0" { 0 } else { 5 * visits };
+        assert_eq!(measured(measurement).figures["comings"], expected as f64);
+        assert!(measured(measurement).latency.is_some());
+    }
+    assert!(
+        visits > 1 && !calls.lines().any(|call| call.starts_with("crowd ") && call.contains("participants=0")),
+        "{calls}"
+    );
+}
+
+#[test]
 fn late_join_counts_the_samples_that_did_not_come() {
     let (scene, results, _) = run("[[workload]]\nname = 'l'\nkind = 'late-join'\nsystems = ['all']\n\
          parameters = { samples = [100], reliability = ['best-effort'] }");

@@ -1,9 +1,8 @@
 //! Samples at planned times over a link that is down for a while.
 
-use super::{Measurement, Report};
-use crate::error::{Error, Result};
-use crate::signal::stopped;
-use std::time::{Duration, Instant};
+use super::{Measurement, Report, wait};
+use crate::error::Result;
+use std::time::Duration;
 
 /// From the match to the begin of an open loop, as the contract has it, and half a second of the window.
 const BEFORE: Duration = Duration::from_millis(1000);
@@ -13,7 +12,6 @@ const WINDOW_MORE: Duration = Duration::from_secs(2);
 const OUTAGE_MAX_MS: u64 = 2500;
 /// A sample is late if it took so many times the median of those before the outage.
 const LATE_FACTOR: u64 = 10;
-const STEP: Duration = Duration::from_millis(5);
 
 impl Measurement<'_> {
     pub(super) fn partition(&self) -> Result<Report> {
@@ -62,18 +60,6 @@ fn caught_up_ms(times_ns: &[u64], period_ms: f64, outage_ms: f64) -> Option<f64>
     let arrived = |at: usize| at as f64 * period_ms + times_ns[at] as f64 * 1e-6;
     // The first late sample was planned when the outage began.
     Some((arrived(last.max(first)) - (first as f64 * period_ms + outage_ms)).max(0.0))
-}
-
-/// Waits, or until this process is to stop.
-fn wait(time: Duration) -> Result<()> {
-    let end = Instant::now() + time;
-    while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-        if stopped() {
-            return Err(Error::Stopped);
-        }
-        std::thread::sleep(left.min(STEP));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

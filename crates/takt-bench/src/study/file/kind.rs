@@ -24,6 +24,8 @@ pub enum Kind {
     LateJoin,
     /// As an open loop, and the link is down for a while.
     Partition,
+    /// As an open loop, beside a `crowd` that comes and goes.
+    Churn,
     /// Pings beside other traffic, with sets of measures against it ([`isolation`](crate::isolation)).
     Isolation,
     /// A pair under an overload of its link, with and without the controller ([`sdn_overload`](crate::sdn_overload)).
@@ -39,6 +41,7 @@ impl Kind {
             Self::Stream | Self::BothWays => &["pub", "sub"],
             Self::Idle => &["idle"],
             Self::OpenLoop | Self::Partition => &["load", "sub"],
+            Self::Churn => &["load", "sub", "crowd"],
             Self::Discovery => &["crowd", "seek"],
             Self::Memory => &["crowd"],
             Self::LateJoin => &["hold", "join"],
@@ -85,6 +88,7 @@ impl Kind {
             Self::Memory => "participants, endpoints and instances in memory",
             Self::LateJoin => "a reader that comes after the samples",
             Self::Partition => "samples at planned times over a link that is down for a while",
+            Self::Churn => "samples at planned times beside participants that come and go",
             Self::Isolation => "pings beside other traffic on one link",
             Self::SdnOverload => "a pair under an overload of its link",
         }

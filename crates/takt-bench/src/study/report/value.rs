@@ -155,9 +155,12 @@ mod tests {
     #[test]
     fn percentile_of_too_few_samples_is_none() {
         let latency = Latency::of((1..=500).map(|us| us * 1000).collect());
-        let measured = Measured { figures: [("lost".to_owned(), f64::NAN)].into(), latency };
+        let figures = [("lost".to_owned(), f64::NAN)].into();
+        let measured = Measured { figures, latency, ..Measured::default() };
         assert_eq!(Value::named("p99.9").of_round(&measured), None);
         assert_eq!(Value::named("pdv").of_round(&measured), None);
+        let [stdev, variance] = ["stdev", "variance"].map(|name| Value::named(name).of_round(&measured).unwrap());
+        assert_eq!(stdev * stdev, variance);
         assert_eq!(Value::named("max").of_round(&measured), Some(500.0));
         assert_eq!(Value::named("lost").of_round(&measured), None);
         let p50 = Value::named("p50").of_round(&measured).unwrap();

@@ -1,0 +1,36 @@
+//! Samples at planned times beside participants that come and go.
+
+use super::{Measurement, RUN_LIMIT, Report, wait};
+use crate::error::Result;
+use std::time::{Duration, Instant};
+
+/// From the match to the begin of an open loop, as the contract has it.
+const BEFORE: Duration = Duration::from_millis(500);
+/// So long a crowd stays.
+const STAY: Duration = Duration::from_millis(500);
+
+impl Measurement<'_> {
+    pub(super) fn churn(&self) -> Result<Report> {
+        let participants = self.number("participants", 0);
+        let length = self.seconds("warm_s", 0.5) + self.seconds("secs", 2.0);
+        let mut visits = 0_u32;
+        let mut come_and_go = || {
+            wait(BEFORE)?;
+            let end = Instant::now() + length;
+            while participants > 0 && Instant::now() < end {
+                let mut crowd = self.start("crowd", 1, &[])?;
+                crowd.child.wait_for("ready", RUN_LIMIT)?;
+                wait(STAY)?;
+                crowd.child.stop()?;
+                visits += 1;
+            }
+            Ok(())
+        };
+        let mut report = self.one_way("load", &mut come_and_go)?;
+        let comings = f64::from(visits) * participants as f64;
+        for found in &mut report.found {
+            found.measured.figures.insert("comings".into(), comings);
+        }
+        Ok(report)
+    }
+}
