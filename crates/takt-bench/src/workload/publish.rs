@@ -251,7 +251,7 @@ mod tests {
             if self.marks.len() == 1 && !std::mem::replace(&mut self.has_refused, true) {
                 return Ok(false);
             }
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(2)); // tidy-allow(sleep): the link is slow
             self.marks.extend(sample.marks());
             Ok(true)
         }

@@ -4,10 +4,10 @@ use crate::campaign::AGENT;
 use crate::scene::{Scene, measured};
 use crate::sites::tells_its_namespace;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use takt_bench::study::directory::Results;
 use takt_bench::study::run::{Progress, run};
 use takt_lab::{Lab, LabFile};
+use takt_testkit::waiting::until;
 use takt_testkit::{not_run, require};
 
 const SSHD: &str = "/usr/sbin/sshd";
@@ -68,12 +68,8 @@ impl Machines {
     }
 
     fn wait_for(&self, address: &str) {
-        let begin = Instant::now();
         let connect = || std::net::TcpStream::connect((address, PORT)).is_ok();
-        while !self.on_driver(connect) {
-            assert!(begin.elapsed() < Duration::from_secs(20), "no sshd at {address}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        until(&format!("sshd at {address}"), || self.on_driver(connect));
     }
 
     fn on_driver<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {

@@ -5,8 +5,14 @@ use clap::Args;
 use takt_bench::Result;
 use takt_bench::study::environment::capture;
 
+const EXAMPLES: &str = "\
+Examples:
+  takt bench environment
+  takt bench environment --json";
+
 /// `takt bench environment`
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Environment {
     /// As one line of JSON
     #[arg(long)]

@@ -16,6 +16,7 @@ fn write_results(path: &Path, latency_us: u64) {
         length: Length::Normal,
         systems: Vec::new(),
         missing: Vec::new(),
+        roles: Default::default(),
         build: "0".into(),
         command: Vec::new(),
     };
@@ -31,6 +32,7 @@ fn write_results(path: &Path, latency_us: u64) {
         outcome: Outcome::Measured(Box::new(Measured {
             figures: Default::default(),
             latency: Latency::of((0..2000).map(|n| latency_us * 1000 + n + u64::from(round)).collect()),
+            arrivals: None,
         })),
     };
     let mut directory = Directory::create(path, &header, &serde_json::Value::Null).expect("it is new");

@@ -56,7 +56,9 @@ fn caught_up_ms(times_ns: &[u64], period_ms: f64, outage_ms: f64) -> Option<f64>
     let mut usual: Vec<u64> = times_ns[..first].to_vec();
     usual.sort_unstable();
     let late_ns = LATE_FACTOR * usual.get(usual.len() / 2)?;
-    let last = times_ns.iter().rposition(|ns| *ns > late_ns)?;
+    // Later ones are late for other reasons.
+    let late = times_ns[first..].iter().take_while(|ns| **ns > late_ns).count();
+    let last = (first + late).saturating_sub(1);
     let arrived = |at: usize| at as f64 * period_ms + times_ns[at] as f64 * 1e-6;
     // The first late sample was planned when the outage began.
     Some((arrived(last.max(first)) - (first as f64 * period_ms + outage_ms)).max(0.0))
@@ -72,7 +74,9 @@ mod tests {
         // One each 10 ms takes 1 ms; an outage of 100 ms delays ten of them, repaired 40 ms after its end.
         let mut times = vec![ms(1); 20];
         times.extend((0..14).map(|number| ms(140 - 10 * number)));
-        times.extend([ms(1); 20]);
+        times.extend([ms(1); 10]);
+        times.push(ms(30));
+        times.extend([ms(1); 9]);
         let found = caught_up_ms(&times, 10.0, 100.0).expect("some are late");
         assert!((found - 40.0).abs() < 1e-6, "{found}");
         assert_eq!(caught_up_ms(&[ms(1); 20], 10.0, 100.0), None);
