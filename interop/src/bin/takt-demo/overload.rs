@@ -244,9 +244,9 @@ fn picture(programs: &[Program; 2], acts: [&Act; 2], refusal: &str) -> Result<St
         body.push_str(&format!("<h2>{}</h2>\n", takt_bench::page::escape(program.name())));
         let updates = Axes { x: "time (s)", y: "updates received" };
         let latency = Axes { x: "sequence number", y: "normalised latency (ms)" };
-        let lines: Vec<_> = cells.iter().map(|cell| cumulative(name(cell), cell)).collect();
+        let lines: Vec<_> = cells.iter().map(|cell| cumulative(name(cell), &cell.series)).collect();
         body.push_str(&html::figure(updates, &lines, "Cumulative updates against time").map_err(of_bench)?);
-        let lines: Vec<_> = cells.iter().map(|cell| normalised(name(cell), cell)).collect();
+        let lines: Vec<_> = cells.iter().map(|cell| normalised(name(cell), &cell.series)).collect();
         let caption = "Normalised latency of each update; gaps are updates that were lost";
         body.push_str(&html::figure(latency, &lines, caption).map_err(of_bench)?);
         body.push_str(&html::runs(cells.iter()));
