@@ -121,6 +121,8 @@ impl AsRawFd for Waker {
 
 #[cfg(test)]
 mod tests {
+    use takt_testkit::waiting::{receive, until};
+
     use super::*;
 
     #[test]
@@ -169,18 +171,15 @@ mod tests {
     ) -> std::thread::ScopedJoinHandle<'scope, u64> {
         let (tell, told) = std::sync::mpsc::channel();
         let sleeper = scope.spawn(move || {
-            // SAFETY: takes no arguments and cannot fail.
-            tell.send(unsafe { libc::gettid() }).expect("the test waits");
+            tell.send(std::fs::read_link("/proc/thread-self").expect("Linux has it")).expect("the test waits");
             standing.wait(Some(Duration::from_secs(30))).expect("waiting works")
         });
-        let thread = told.recv().expect("the thread tells");
+        let status = std::path::Path::new("/proc").join(receive("a thread", &told)).join("stat");
         let is_asleep = || {
-            let state = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).expect("it lives");
+            let state = std::fs::read_to_string(&status).expect("it lives");
             state.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
         };
-        while !is_asleep() {
-            std::thread::yield_now();
-        }
+        until("the thread sleeps", is_asleep);
         sleeper
     }
 

@@ -11,7 +11,7 @@ use crate::support::*;
 use takt::qos::*;
 use takt::real_time::ThreadSettings;
 use takt::*;
-use takt_testkit::waiting::{join, receive, until};
+use takt_testkit::waiting::{OnDrop, join, receive, until};
 
 const LONG: takt::Duration = takt::Duration::from_secs(60);
 const SHORT: takt::Duration = takt::Duration::from_millis(5);
@@ -51,29 +51,35 @@ impl Wake for Witness {
     }
 }
 
-/// The threads that receive while this one waits for samples that another one writes.
-fn receiving_threads(pair: &Pair<Shape>) -> HashSet<ThreadId> {
+/// The threads that receive while this one waits for samples that another one writes: of all samples, or until this one has.
+fn receiving_threads(pair: &Pair<Shape>, samples: i32) -> HashSet<ThreadId> {
     let (waitset, witness) = (wait_set(&pair.reader), Arc::new(Witness::default()));
     let waker = Waker::from(Arc::clone(&witness));
     let mut stream = pair.reader.stream();
+    let threads = || witness.0.lock().expect("no panic").clone();
     let (ask, asked) = sync_channel::<i32>(0);
     std::thread::scope(|scope| {
         scope.spawn(|| asked.into_iter().for_each(|x| pair.writer.write(&Shape::new("RED", x)).expect("room")));
-        for x in 0..WAITS {
+        for x in 0..samples {
             assert!(pin!(stream.next()).poll(&mut Context::from_waker(&waker)).is_pending());
             ask.send(x).expect("the thread takes it");
             take_next(&waitset, &pair.reader, x);
+            if threads().contains(&current().id()) {
+                break;
+            }
         }
         drop(ask);
     });
-    let threads = witness.0.lock().expect("no panic").clone();
-    threads
+    threads()
 }
+
+/// More samples than it takes until one arrives while the thread that waits for it sleeps.
+const MANY: i32 = 10_000;
 
 #[test]
 fn a_thread_that_waits_receives_itself() {
     for shared_memory in [false, true] {
-        let threads = receiving_threads(&pair(shared_memory));
+        let threads = receiving_threads(&pair(shared_memory), MANY);
         assert!(threads.contains(&current().id()), "shared memory: {shared_memory}");
     }
 }
@@ -86,7 +92,7 @@ fn a_receiving_thread_with_settings_of_its_own_receives_alone() {
     let publisher = on_loopback(domain, Runtime::Shared).build().expect("participant");
     let subscriber = on_loopback(domain, Runtime::Shared).thread_settings(settings).build().expect("participant");
     let qos = (reliable_writer(History::KeepAll), reliable_reader(History::KeepAll));
-    let threads = receiving_threads(&Pair::between(publisher, subscriber, qos.0, qos.1));
+    let threads = receiving_threads(&Pair::between(publisher, subscriber, qos.0, qos.1), WAITS);
     assert!(threads.len() == 1 && !threads.contains(&current().id()), "{threads:?}");
 }
 
@@ -106,6 +112,8 @@ fn listeners_are_called_by_the_receiving_thread_while_another_one_waits() {
         let waitset = wait_set(&pair.reader);
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| (0..WAITS).for_each(|x| take_next(&waitset, &pair.reader, x)));
+            // The waiting thread ends with the participant if the calls are not as they should be.
+            let _ending = OnDrop(|| drop(pair.subscriber.close()));
             for x in 0..WAITS {
                 writer.write(&Shape::new("RED", x)).expect("room");
                 assert_eq!(receive("a call", &told), (Some("takt-rx".to_owned()), x));
@@ -167,10 +175,6 @@ fn two_threads_that_wait_for_one_participant_get_their_samples() {
             for x in 0..WAITS {
                 let order = if x % 2 == 0 { [&pair.writer, &writer] } else { [&writer, &pair.writer] };
                 order.into_iter().for_each(|writer| writer.write(&Shape::new("RED", x)).expect("room"));
-                // Now and then both wait.
-                if x % 5 == 0 {
-                    std::thread::sleep(std::time::Duration::from_millis(1));
-                }
             }
         });
     }
@@ -210,21 +214,13 @@ fn closing_a_participant_ends_the_wait_of_the_thread_that_leads_it() {
 }
 
 #[test]
-fn a_reader_for_urgent_samples_has_them_received_by_the_receiving_thread() {
+fn a_participant_with_an_urgent_reader_has_all_samples_received_by_its_own_thread() {
     let pair = pair(false);
-    let waitset = wait_set(&pair.reader);
-    for x in 0..WAITS {
-        pair.writer.write(&Shape::new("RED", x)).expect("room");
-        take_next(&waitset, &pair.reader, x);
-    }
-    let urgent = create_reader::<Shape>(&pair.subscriber, "Topic", reader_with(&[(PRIORITY_PROPERTY, "46")]));
-    pair.wait_until("match", || pair.writer.matched_subscriptions().expect("open").contains(&urgent.guid()));
-    let both = wait_set(&urgent);
-    for x in 0..WAITS {
-        pair.writer.write(&Shape::new("RED", x)).expect("room");
-        take_next(&both, &urgent, x);
-        take_next(&waitset, &pair.reader, x);
-    }
+    assert!(receiving_threads(&pair, MANY).contains(&current().id()));
+    let urgent = create_reader::<Shape>(&pair.subscriber, "Urgent", reader_with(&[(PRIORITY_PROPERTY, "46")]));
+    let threads = receiving_threads(&pair, WAITS);
+    assert!(threads.len() == 1 && !threads.contains(&current().id()), "{threads:?}");
+    drop(urgent);
 }
 
 #[test]
