@@ -9,7 +9,7 @@
 //! * [`frame`]: what stands before a message between them,
 //! * [`link`]: the application's connection, and how it is made again,
 //! * [`message`], [`bundle`], [`announcements`], [`router`]: the daemon's decisions, sans-IO,
-//! * [`server`]: the daemon's sockets and rings.
+//! * [`server`], [`outputs`]: the daemon's sockets and rings.
 //!
 //! Two [`ShmTransport`]s make the way from an application to the daemon and back, so rings, wake-ups and the
 //! notice of a process that ends are those of [`shm`](crate::shm).
@@ -26,6 +26,7 @@ mod frame;
 mod handshake;
 mod link;
 mod message;
+mod outputs;
 mod router;
 mod server;
 #[cfg(test)]

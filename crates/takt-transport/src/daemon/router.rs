@@ -313,9 +313,8 @@ impl Router {
             return None;
         };
         let domain = self.domains.get_mut(&sender.domain)?;
-        let view = MessageView::parse(message).ok();
-        let summary = view.as_ref().and_then(|view| Summary::of(view, message).ok());
-        let Some((view, summary)) = view.zip(summary) else {
+        let view = MessageView::parse(message);
+        let Ok((view, summary)) = view.and_then(|view| Ok((view, Summary::of(&view, message)?))) else {
             sender.counters.refused += 1;
             return None;
         };

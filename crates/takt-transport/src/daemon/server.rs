@@ -14,12 +14,13 @@ use takt_wire::{GuidPrefix, Locator};
 
 use super::frame::{IN_LEN, Inbound, NEWS, Outbound};
 use super::handshake::{Request, TEXT_LEN_MAX, Welcome, address, refusal};
-use super::router::{ApplicationCounters, Bundling, Deliver, Network, Router};
+use super::outputs::{Outputs, Sockets, write};
+use super::router::{ApplicationCounters, Bundling, Router};
 use super::shm_config;
 use crate::readiness::Standing;
 use crate::shm::{self, ShmTransport};
 use crate::udp::{UdpConfig, UdpTransport};
-use crate::{FlowId, FlowSpec, Scan, Transport, TransportError};
+use crate::{FlowId, Scan, Transport, TransportError};
 
 /// Frames of applications, and datagrams of a domain, that one pass takes.
 const PASS_MAX: usize = 64;
@@ -31,12 +32,6 @@ const SILENT_MAX: usize = 16;
 const ACCEPTED_MAX: usize = 64;
 /// Domains that a daemon serves.
 const DOMAINS_MAX: usize = 16;
-/// Priorities above 0 that are told apart in a domain; others are sent as the default.
-const PRIORITIES_MAX: usize = 16;
-/// A message of so many octets and more is sent from the ring, not copied.
-const GATHERED_MIN: usize = 16 << 10;
-/// Octets before what is not copied.
-const GATHERED_HEAD: usize = 64;
 /// Interfaces are followed at most this often.
 const REFRESH_PERIOD: Duration = Duration::from_millis(50);
 /// Events that wait to be asked for; the oldest makes room.
@@ -137,118 +132,6 @@ enum Heard {
     End,
 }
 
-/// A domain's sockets.
-#[derive(Debug)]
-struct Sockets {
-    udp: UdpTransport,
-    flows: Vec<(i32, FlowId)>,
-    refresh_due: Instant,
-}
-
-impl Sockets {
-    fn flow(&mut self, priority: i32) -> FlowId {
-        if priority <= 0 {
-            return FlowId::DEFAULT;
-        }
-        if let Some((_, flow)) = self.flows.iter().find(|(known, _)| *known == priority) {
-            return *flow;
-        }
-        if self.flows.len() == PRIORITIES_MAX {
-            return FlowId::DEFAULT;
-        }
-        let spec = FlowSpec { own_port: false, transport_priority: priority };
-        // A machine that refuses another socket sends it as all else.
-        let flow = self.udp.open_flow(&spec).map_or(FlowId::DEFAULT, |(flow, _)| flow);
-        self.flows.push((priority, flow));
-        flow
-    }
-
-    fn send(&mut self, priority: i32, to: &Locator, pieces: &[&[u8]]) -> Result<(), TransportError> {
-        let flow = self.flow(priority);
-        if let [whole] = pieces
-            && let Some((head, rest)) = whole.split_at_checked(GATHERED_HEAD)
-            && whole.len() >= GATHERED_MIN
-        {
-            self.udp.loan()?[..GATHERED_HEAD].copy_from_slice(head);
-            return self.udp.commit_gathered(GATHERED_HEAD, rest, flow, &[*to]);
-        }
-        let len = write(self.udp.loan()?, pieces);
-        self.udp.commit(len, flow, &[*to])
-    }
-}
-
-/// Writes pieces one behind the other. Says how long they are.
-fn write(frame: &mut [u8], pieces: &[&[u8]]) -> usize {
-    let mut at = 0;
-    for piece in pieces {
-        if let Some(room) = frame.get_mut(at..at + piece.len()) {
-            room.copy_from_slice(piece);
-        }
-        at += piece.len();
-    }
-    at
-}
-
-/// The rings to applications.
-#[derive(Debug)]
-struct Outbox {
-    shm: ShmTransport,
-    /// Of the frame that is written.
-    frame_len: usize,
-}
-
-impl Deliver for Outbox {
-    fn prepare(&mut self, header: &Inbound, message: &[u8]) {
-        // A loan of shared memory always is the same frame, and keeps its content.
-        if let Ok(frame) = self.shm.loan() {
-            self.frame_len = write(frame, &[&header.to_bytes(), message]);
-        }
-    }
-
-    fn deliver(&mut self, application: &Locator) -> bool {
-        let before = self.shm.stats().datagrams_out;
-        let len = self.frame_len;
-        let is_committed = self.shm.loan().is_ok() && self.shm.commit(len, FlowId::DEFAULT, &[*application]).is_ok();
-        is_committed && self.shm.stats().datagrams_out > before
-    }
-}
-
-/// The ways out of the daemon.
-#[derive(Debug)]
-struct Outputs {
-    outbox: Outbox,
-    /// To the network, by domain.
-    sockets: BTreeMap<u32, Sockets>,
-    send_failures: u64,
-}
-
-impl Outputs {
-    /// Sends what was queued.
-    fn flush(&mut self) -> Result<(), TransportError> {
-        for sockets in self.sockets.values_mut() {
-            sockets.udp.flush()?;
-        }
-        self.outbox.shm.flush()
-    }
-}
-
-impl Deliver for Outputs {
-    fn prepare(&mut self, header: &Inbound, message: &[u8]) {
-        self.outbox.prepare(header, message);
-    }
-
-    fn deliver(&mut self, application: &Locator) -> bool {
-        self.outbox.deliver(application)
-    }
-}
-
-impl Network for Outputs {
-    fn send(&mut self, domain: u32, priority: i32, to: &Locator, pieces: &[&[u8]]) {
-        let sent = self.sockets.get_mut(&domain).map(|sockets| sockets.send(priority, to, pieces));
-        self.send_failures += u64::from(!matches!(sent, Some(Ok(()))));
-    }
-}
-
 /// A daemon. See the [module](super).
 #[derive(Debug)]
 pub struct Daemon {
@@ -292,11 +175,7 @@ impl Daemon {
             listener,
             callers: VecDeque::new(),
             inbox: ShmTransport::open(&lanes)?,
-            outputs: Outputs {
-                outbox: Outbox { shm: outbox, frame_len: 0 },
-                sockets: BTreeMap::new(),
-                send_failures: 0,
-            },
+            outputs: Outputs::new(outbox),
             router: Router::new(config.bundling),
             known: BTreeMap::new(),
             started: Instant::now(),
@@ -538,8 +417,7 @@ impl Daemon {
         let mut udp = UdpTransport::open(&config).map_err(|error| error.to_string())?;
         udp.name_sources();
         let locators = udp.locators().default_unicast.clone();
-        let sockets = Sockets { udp, flows: Vec::new(), refresh_due: Instant::now() };
-        self.outputs.sockets.insert(domain, sockets);
+        self.outputs.sockets.insert(domain, Sockets::new(udp));
         self.tell_router(domain);
         self.note(DaemonEvent::Opened { domain, locators });
         self.standing = None;

@@ -1,0 +1,140 @@
+//! A daemon's ways out: rings to applications, and sockets of each domain.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use takt_wire::Locator;
+
+use super::frame::Inbound;
+use super::router::{Deliver, Network};
+use crate::shm::ShmTransport;
+use crate::udp::UdpTransport;
+use crate::{FlowId, FlowSpec, Transport, TransportError};
+
+/// Priorities above 0 that are told apart in a domain; others are sent as the default.
+const PRIORITIES_MAX: usize = 16;
+/// A message of so many octets and more is sent from the ring, not copied.
+const GATHERED_MIN: usize = 16 << 10;
+/// Octets before what is not copied.
+const GATHERED_HEAD: usize = 64;
+
+/// A domain's sockets.
+#[derive(Debug)]
+pub(super) struct Sockets {
+    pub(super) udp: UdpTransport,
+    flows: Vec<(i32, FlowId)>,
+    pub(super) refresh_due: Instant,
+}
+
+impl Sockets {
+    pub(super) fn new(udp: UdpTransport) -> Self {
+        Self { udp, flows: Vec::new(), refresh_due: Instant::now() }
+    }
+
+    fn flow(&mut self, priority: i32) -> FlowId {
+        if priority <= 0 {
+            return FlowId::DEFAULT;
+        }
+        if let Some((_, flow)) = self.flows.iter().find(|(known, _)| *known == priority) {
+            return *flow;
+        }
+        if self.flows.len() == PRIORITIES_MAX {
+            return FlowId::DEFAULT;
+        }
+        let spec = FlowSpec { own_port: false, transport_priority: priority };
+        // A machine that refuses another socket sends it as all else.
+        let flow = self.udp.open_flow(&spec).map_or(FlowId::DEFAULT, |(flow, _)| flow);
+        self.flows.push((priority, flow));
+        flow
+    }
+
+    fn send(&mut self, priority: i32, to: &Locator, pieces: &[&[u8]]) -> Result<(), TransportError> {
+        let flow = self.flow(priority);
+        if let [whole] = pieces
+            && let Some((head, rest)) = whole.split_at_checked(GATHERED_HEAD)
+            && whole.len() >= GATHERED_MIN
+        {
+            self.udp.loan()?[..GATHERED_HEAD].copy_from_slice(head);
+            return self.udp.commit_gathered(GATHERED_HEAD, rest, flow, &[*to]);
+        }
+        let len = write(self.udp.loan()?, pieces);
+        self.udp.commit(len, flow, &[*to])
+    }
+}
+
+/// Writes pieces one behind the other. Says how long they are.
+pub(super) fn write(frame: &mut [u8], pieces: &[&[u8]]) -> usize {
+    let mut at = 0;
+    for piece in pieces {
+        if let Some(room) = frame.get_mut(at..at + piece.len()) {
+            room.copy_from_slice(piece);
+        }
+        at += piece.len();
+    }
+    at
+}
+
+/// The rings to applications.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    pub(super) shm: ShmTransport,
+    /// Of the frame that is written.
+    frame_len: usize,
+}
+
+impl Deliver for Outbox {
+    fn prepare(&mut self, header: &Inbound, message: &[u8]) {
+        // A loan of shared memory always is the same frame, and keeps its content.
+        if let Ok(frame) = self.shm.loan() {
+            self.frame_len = write(frame, &[&header.to_bytes(), message]);
+        }
+    }
+
+    fn deliver(&mut self, application: &Locator) -> bool {
+        let before = self.shm.stats().datagrams_out;
+        let len = self.frame_len;
+        let is_committed = self.shm.loan().is_ok() && self.shm.commit(len, FlowId::DEFAULT, &[*application]).is_ok();
+        is_committed && self.shm.stats().datagrams_out > before
+    }
+}
+
+/// The ways out of the daemon.
+#[derive(Debug)]
+pub(super) struct Outputs {
+    pub(super) outbox: Outbox,
+    /// To the network, by domain.
+    pub(super) sockets: BTreeMap<u32, Sockets>,
+    /// Datagrams that the machine refused.
+    pub(super) send_failures: u64,
+}
+
+impl Outputs {
+    pub(super) fn new(shm: ShmTransport) -> Self {
+        Self { outbox: Outbox { shm, frame_len: 0 }, sockets: BTreeMap::new(), send_failures: 0 }
+    }
+
+    /// Sends what was queued.
+    pub(super) fn flush(&mut self) -> Result<(), TransportError> {
+        for sockets in self.sockets.values_mut() {
+            sockets.udp.flush()?;
+        }
+        self.outbox.shm.flush()
+    }
+}
+
+impl Deliver for Outputs {
+    fn prepare(&mut self, header: &Inbound, message: &[u8]) {
+        self.outbox.prepare(header, message);
+    }
+
+    fn deliver(&mut self, application: &Locator) -> bool {
+        self.outbox.deliver(application)
+    }
+}
+
+impl Network for Outputs {
+    fn send(&mut self, domain: u32, priority: i32, to: &Locator, pieces: &[&[u8]]) {
+        let sent = self.sockets.get_mut(&domain).map(|sockets| sockets.send(priority, to, pieces));
+        self.send_failures += u64::from(!matches!(sent, Some(Ok(()))));
+    }
+}
