@@ -103,6 +103,7 @@ pub fn order(jobs: usize, seed: u64, round: u32) -> Vec<usize> {
 mod tests {
     use super::super::file::Length;
     use super::*;
+    use crate::study::file::Kind;
 
     fn campaign() -> Campaign {
         let text = "name = 'x'\ntitle = 'x'\nrounds = 1\n[[workload]]\nname = 'rtt'\nkind = 'round-trip'\n\
