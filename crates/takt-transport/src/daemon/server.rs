@@ -322,29 +322,33 @@ impl Daemon {
             if stream.set_nonblocking(true).is_err() {
                 continue;
             }
-            if self.callers.len() == SILENT_MAX {
+            // Most have asked already, and so are not among those that are silent.
+            self.hear(Caller { stream, request: Vec::new() });
+            if self.callers.len() > SILENT_MAX {
                 self.callers.pop_front();
             }
-            self.callers.push_back(Caller { stream, request: Vec::new() });
             self.standing = None;
         }
         for _ in 0..self.callers.len() {
-            let Some(mut caller) = self.callers.pop_front() else { break };
-            match caller.listen() {
-                Heard::Nothing => {
-                    self.callers.push_back(caller);
-                    continue;
-                }
-                Heard::Request => {
-                    let text = String::from_utf8_lossy(&caller.request).into_owned();
-                    let reply = self.answer(&caller.stream, &text);
-                    // A caller that has gone, or does not read, gets none.
-                    let _ = caller.stream.write(reply.as_bytes());
-                }
-                Heard::End => {}
+            if let Some(caller) = self.callers.pop_front() {
+                self.hear(caller);
             }
-            self.standing = None;
         }
+    }
+
+    /// Answers a caller that has asked; keeps one that has not.
+    fn hear(&mut self, mut caller: Caller) {
+        match caller.listen() {
+            Heard::Nothing => return self.callers.push_back(caller),
+            Heard::Request => {
+                let text = String::from_utf8_lossy(&caller.request).into_owned();
+                let reply = self.answer(&caller.stream, &text);
+                // A caller that has gone, or does not read, gets none.
+                let _ = caller.stream.write(reply.as_bytes());
+            }
+            Heard::End => {}
+        }
+        self.standing = None;
     }
 
     fn answer(&mut self, stream: &UnixStream, text: &str) -> String {
