@@ -276,7 +276,7 @@ impl Router {
     }
 
     /// An application sends a message.
-    pub(super) fn from_application(
+    pub(super) fn handle_message(
         &mut self,
         now: Duration,
         at: &Locator,
@@ -389,7 +389,7 @@ impl Router {
     }
 
     /// A datagram has come from the network.
-    pub(super) fn from_network(
+    pub(super) fn handle_datagram(
         &mut self,
         now: Duration,
         domain_id: u32,

@@ -271,7 +271,7 @@ impl Daemon {
             let from = frame.meta.source;
             match Outbound::parse(frame.bytes()) {
                 Some((header, message)) => {
-                    router.from_application(now, &from, header.priority, header.destinations(), message, outputs);
+                    router.handle_message(now, &from, header.priority, header.destinations(), message, outputs);
                 }
                 None => router.refuse(&from),
             }
@@ -282,7 +282,7 @@ impl Daemon {
                 is_busy = true;
                 let meta = frame.meta;
                 let header = Inbound { source: meta.source, local: meta.local, is_multicast: meta.multicast };
-                router.from_network(now, *domain, &header, frame.bytes(), &mut outputs.outbox);
+                router.handle_datagram(now, *domain, &header, frame.bytes(), &mut outputs.outbox);
             }
         }
         if is_busy {

@@ -105,7 +105,7 @@ fn router(bundling: Bundling, count: u8) -> (Router, Recorder) {
     router.set_own(DOMAIN, &own(1), 1500);
     for n in 1..=count {
         router.join(Duration::ZERO, application(n), DOMAIN, None, &mut out);
-        router.from_application(Duration::ZERO, &application(n), 0, &[group()], &announcement(n), &mut out);
+        router.handle_message(Duration::ZERO, &application(n), 0, &[group()], &announcement(n), &mut out);
     }
     router.flush(&mut out);
     (router, Recorder::default())
@@ -114,7 +114,7 @@ fn router(bundling: Bundling, count: u8) -> (Router, Recorder) {
 fn from_network(router: &mut Router, out: &mut Recorder, datagram: &[u8], is_multicast: bool) {
     let local = if is_multicast { group() } else { udp(1, 7411) };
     let header = Inbound { source: udp(2, 7411), local, is_multicast };
-    router.from_network(SECOND, DOMAIN, &header, datagram, out);
+    router.handle_datagram(SECOND, DOMAIN, &header, datagram, out);
 }
 
 #[test]
@@ -132,10 +132,10 @@ fn directed_message_reaches_its_application_and_undirected_one_all() {
 #[test]
 fn message_between_applications_of_the_host_does_not_leave() {
     let (mut router, mut out) = router(Bundling::Daemons, 3);
-    router.from_application(SECOND, &application(1), 0, &[udp(1, 7411)], &message(1, Some(3)), &mut out);
+    router.handle_message(SECOND, &application(1), 0, &[udp(1, 7411)], &message(1, Some(3)), &mut out);
     router.flush(&mut out);
     assert_eq!((out.receivers(), out.sent.len()), (vec![application(3)], 0));
-    router.from_application(SECOND, &application(1), 0, &[udp(1, 7411), udp(2, 7411)], &message(1, None), &mut out);
+    router.handle_message(SECOND, &application(1), 0, &[udp(1, 7411), udp(2, 7411)], &message(1, None), &mut out);
     router.flush(&mut out);
     assert_eq!(out.receivers(), [1, 2, 3].map(application));
     assert_eq!(out.sent, [(udp(2, 7411), message(1, None))]);
@@ -164,13 +164,13 @@ fn malformed_and_foreign_messages_are_refused_and_counted() {
     let mut long = message(1, None);
     long[22] = 0xff;
     for wrong in [&b"GET / HTTP/1.1"[..], &[], &long, &message(2, None), &message(7, None)] {
-        router.from_application(SECOND, &application(1), 0, &[udp(1, 7411), udp(2, 7411)], wrong, &mut out);
+        router.handle_message(SECOND, &application(1), 0, &[udp(1, 7411), udp(2, 7411)], wrong, &mut out);
     }
     router.refuse(&application(1));
     router.flush(&mut out);
     assert_eq!((out.receivers(), out.sent.len()), (vec![], 0));
     assert_eq!(router.applications()[&application(1)].counters.refused, 6);
-    router.from_application(SECOND, &application(9), 0, &[udp(2, 7411)], &message(9, None), &mut out);
+    router.handle_message(SECOND, &application(9), 0, &[udp(2, 7411)], &message(9, None), &mut out);
     assert_eq!(router.strays, 1);
     from_network(&mut router, &mut out, b"RTP", false);
     from_network(&mut router, &mut out, &long, false);
@@ -185,7 +185,7 @@ fn messages_to_a_daemon_share_a_datagram_and_others_do_not() {
     let marked = [&heard[..20], &mark.to_bytes(), &heard[20..]].concat();
     let all = |router: &mut Router, out: &mut Recorder| {
         for n in 1..=3 {
-            router.from_application(SECOND, &application(n), 0, &[udp(2, 7411)], &message(n, Some(9)), out);
+            router.handle_message(SECOND, &application(n), 0, &[udp(2, 7411)], &message(n, Some(9)), out);
         }
         router.flush(out);
         out.sent.drain(..).count()
@@ -200,7 +200,7 @@ fn messages_to_a_daemon_share_a_datagram_and_others_do_not() {
 fn bundle_of_a_daemon_is_taken_apart_by_the_other_one() {
     let (mut here, mut out) = router(Bundling::All, 2);
     for (n, to) in [(1, 3), (2, 4), (1, 4)] {
-        here.from_application(SECOND, &application(n), 0, &[udp(2, 7411)], &message(n, Some(to)), &mut out);
+        here.handle_message(SECOND, &application(n), 0, &[udp(2, 7411)], &message(n, Some(to)), &mut out);
     }
     here.flush(&mut out);
     assert_eq!(out.sent.len(), 1);
@@ -232,7 +232,7 @@ fn announcements_of_all_applications_leave_in_one_datagram_a_period() {
     for round in 1..=4 {
         for n in 1..=3 {
             let now = 3 * round * SECOND + u32::from(n) * SECOND / 4;
-            router.from_application(now, &application(n), 0, &[group()], &announcement(n), &mut out);
+            router.handle_message(now, &application(n), 0, &[group()], &announcement(n), &mut out);
             router.flush(&mut out);
         }
     }
@@ -251,7 +251,7 @@ fn application_that_dies_is_said_to_have_left() {
     // One that has said farewell itself, in its own words.
     let farewell = out.sent.remove(0).1;
     let farewell = [&farewell[..8], &prefix(2).0, &farewell[20..]].concat();
-    router.from_application(SECOND, &application(2), 0, &[group()], &farewell, &mut out);
+    router.handle_message(SECOND, &application(2), 0, &[group()], &farewell, &mut out);
     router.flush(&mut out);
     out.sent.clear();
     router.leave(&application(2), &mut out);
