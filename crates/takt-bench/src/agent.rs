@@ -114,7 +114,7 @@ mod tests {
         let transports = lines[0]["transports"].as_str().unwrap();
         assert!(transports.starts_with("default,"));
         assert_eq!(lines[0]["fixed_size"], json!(false));
-        assert!(lines[0]["roles"].as_str().unwrap().ends_with("load,crowd,seek,hold,join"));
+        assert!(lines[0]["roles"].as_str().unwrap().ends_with("load,crowd,seek,hold,join,broker"));
         let (_, lines) = lines_of("info", &["transport=raw"]);
         assert!(lines[0]["roles"].as_str().unwrap().ends_with("disc,load"), "plain sockets discover nothing");
     }

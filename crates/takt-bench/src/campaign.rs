@@ -369,7 +369,7 @@ mod tests {
         assert_eq!((first.min, first.max, first.p50), (1.0, 3.0, 1.0));
         assert_eq!(cells[1].latency_us.as_ref().unwrap().p50, 50.0);
         assert_eq!((cells[1].size, cells[1].lost), (64, 1));
-        assert_eq!((cells[0].cpu_us, cells[0].switches), (100.0, 2.0));
+        assert_eq!((cells[0].cpu_us, cells[0].switches), (200.0, 4.0));
         assert_eq!(cells[0].foreign, 0.25);
     }
 

@@ -82,5 +82,5 @@ fn an_open_loop_sends_at_its_rate() {
     check(&report);
     assert_eq!(report["configuration"]["rate_hz"], json!(1000.0));
     let wall = report["wall_seconds"].as_f64().unwrap();
-    assert!(wall >= (SAMPLES + 19) as f64 * 1e-3, "{wall} s is faster than the rate");
+    assert!(wall >= (SAMPLES - 1) as f64 * 1e-3, "{wall} s is faster than the rate");
 }

@@ -52,7 +52,7 @@ fn all_transports_are_listed_with_what_they_take() {
     let json = Takt::start("transport ls --json").json();
     let names: Vec<&str> =
         json["transports"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
-    assert!(names.starts_with(&["udp", "tcp", "shm", "packet", "xdp", "xdp-ethernet"]), "{names:?}");
+    assert!(names.starts_with(&["udp", "tcp", "shm", "daemon", "packet", "xdp", "xdp-ethernet"]), "{names:?}");
     let has_dpdk = cfg!(feature = "dpdk");
     assert_eq!(names.contains(&"dpdk"), has_dpdk);
     assert_eq!(lines.last() == Some(&"not in this program: dpdk, dpdk-ethernet"), !has_dpdk, "{text}");
