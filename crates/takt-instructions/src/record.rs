@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// How far a count may be from the recorded one. Counts of one build differ by less than 1 % from run to run.
-pub const TOLERANCE_PERCENT: u64 = 3;
+/// How far a count may be from the recorded one. Counts of one build differ by up to 3.2 %, with the load of the machine.
+pub const TOLERANCE_PERCENT: u64 = 5;
 
 /// What a new count says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +90,10 @@ mod tests {
 
     #[test]
     fn a_count_beyond_the_tolerance_fails_either_way() {
-        assert_eq!(judge(Some(1000), 1030), Verdict::Same);
-        assert_eq!(judge(Some(1000), 1031), Verdict::Worse);
-        assert_eq!(judge(Some(1000), 970), Verdict::Same);
-        assert_eq!(judge(Some(1000), 969), Verdict::Better);
+        assert_eq!(judge(Some(1000), 1050), Verdict::Same);
+        assert_eq!(judge(Some(1000), 1051), Verdict::Worse);
+        assert_eq!(judge(Some(1000), 950), Verdict::Same);
+        assert_eq!(judge(Some(1000), 949), Verdict::Better);
         assert_eq!(judge(None, 1000), Verdict::Unrecorded);
         assert!(Verdict::Worse.fails() && Verdict::Better.fails() && Verdict::Unrecorded.fails());
     }
