@@ -124,24 +124,41 @@ fn application_that_is_killed_is_gone_and_others_go_on() {
 }
 
 #[test]
-fn hosts_with_daemons_exchange_over_a_network() {
+fn hosts_with_daemons_and_without_exchange_over_a_network() {
     let Some(net) = Network::new() else { return };
-    let [one, two]: [Host; 2] = std::array::from_fn(|_| net.host(false));
+    let [one, two, three]: [Host; 3] = std::array::from_fn(|_| net.host(false));
     let start = |host: &Host| host.run(|| daemon("net", ""));
     let _daemons = [start(&one), start(&two)];
-    let build = |host: &Host| host.run(|| application(0, "net").build().expect("participant"));
-    let from: Vec<DomainParticipant> = (0..3).map(|_| build(&one)).collect();
-    let to: Vec<DomainParticipant> = (0..3).map(|_| build(&two)).collect();
+    let build = |host: &Host, by_daemon: bool| {
+        host.run(|| {
+            let builder = match by_daemon {
+                true => application(0, "net"),
+                false => DomainParticipant::builder(0).runtime(Runtime::Shared),
+            };
+            builder.build().expect("participant")
+        })
+    };
+    let from: Vec<DomainParticipant> = (0..3).map(|_| build(&one, true)).collect();
+    let to: Vec<DomainParticipant> = (0..3).map(|_| build(&two, true)).collect();
+    let ordinary = build(&three, false);
+    // What the ordinary one sends, it may send by a socket that the calling thread opens. Applications of daemons have no sockets.
+    let _inside = three.enter();
     for (n, from) in from.iter().enumerate() {
         let topic = format!("Topic{n}");
         let writer = writer(from, &topic);
-        let readers: Vec<DataReader<Number>> = to.iter().map(|participant| reader(participant, &topic)).collect();
-        until_matched(&writer, 3);
+        let readers: Vec<DataReader<Number>> =
+            to.iter().chain([&ordinary]).map(|participant| reader(participant, &topic)).collect();
+        until_matched(&writer, 4);
         for number in 0..100 {
             writer.write(&Number { number }).expect("open");
         }
         readers.iter().for_each(|reader| assert_arrive(reader, 0..100));
     }
+    let back = writer(&ordinary, "Back");
+    let readers: Vec<DataReader<Number>> = to.iter().map(|participant| reader(participant, "Back")).collect();
+    until_matched(&back, 3);
+    back.write(&Number { number: 0 }).expect("open");
+    readers.iter().for_each(|reader| assert_arrive(reader, 0..1));
 }
 
 #[test]
