@@ -4,7 +4,7 @@ use crate::study::parameter::Value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A row of the summary: the value of one system beside the best of others and beside a limit.
+/// A row of the summary: the value of one system, the best value of others, and a limit.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SummaryRow {
