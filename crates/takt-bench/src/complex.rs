@@ -50,6 +50,12 @@ impl Complex {
         Self { groups: items.chunks(ITEMS_PER_GROUP).map(|items| Group { items: items.to_vec() }).collect() }
     }
 
+    /// Octets of the payload that a sample for `size` octets stands for: items are whole, and the smallest one has no name.
+    #[must_use]
+    pub fn size_for(size: usize) -> usize {
+        if size < ITEM_LEN { size.max(SMALL_ITEM_LEN) } else { size / ITEM_LEN * ITEM_LEN }
+    }
+
     /// Sets the sequence number.
     pub fn set_sequence(&mut self, sequence: u64) {
         if let Some(item) = self.groups.first_mut().and_then(|group| group.items.first_mut()) {
@@ -97,12 +103,11 @@ mod tests {
 
     #[test]
     fn sequence_number_and_size_can_be_read() {
-        for size in [9, 16, 32, 320, 4096] {
+        for (size, whole) in [(4, 9), (9, 9), (16, 16), (32, 32), (48, 32), (320, 320), (4096, 4096)] {
             let mut complex = Complex::filled(size);
             complex.set_sequence(77);
-            assert_eq!((complex.sequence(), complex.size()), (77, size));
+            assert_eq!((complex.sequence(), complex.size(), Complex::size_for(size)), (77, whole, whole));
         }
         assert_eq!((Complex::default().sequence(), Complex::default().size()), (0, 0));
-        assert_eq!(Complex::filled(4).size(), 9, "the smallest item");
     }
 }

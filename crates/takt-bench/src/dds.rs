@@ -36,6 +36,11 @@ pub trait Carrier: TypeSupport + Clone {
     /// The payload as a value of the type. `kept` is the value of the last call, with the same size of the payload.
     fn carry<'a>(payload: &'a Blob, kept: &'a mut Self) -> &'a Self;
 
+    /// Octets of the payload that arrives for one of `len` octets.
+    fn carried_len(len: usize) -> usize {
+        len
+    }
+
     /// Writes payloads at once. How many there was room for.
     ///
     /// # Errors
@@ -78,11 +83,15 @@ impl Carrier for Blob {
 
 impl Carrier for Complex {
     fn carry<'a>(payload: &'a Blob, kept: &'a mut Self) -> &'a Self {
-        if kept.size() != payload.data.len() {
+        if kept.size() != Self::size_for(payload.data.len()) {
             *kept = Self::filled(payload.data.len());
         }
         kept.set_sequence(payload.marks().map_or(0, |(sequence, _)| sequence));
         kept
+    }
+
+    fn carried_len(len: usize) -> usize {
+        Self::size_for(len)
     }
 
     fn write_batch(writer: &DataWriter<Self>, payloads: &[Blob], kept: &mut Self) -> Result<usize> {
@@ -201,6 +210,10 @@ impl<T: Carrier> DdsLink<T> {
 }
 
 impl<T: Carrier> Link for DdsLink<T> {
+    fn carried_len(&self, len: usize) -> usize {
+        T::carried_len(len)
+    }
+
     fn write(&mut self, sample: &Blob) -> Result<bool> {
         let writer = self.writer.as_ref().ok_or_else(no_writer)?;
         write(writer, sample, &mut self.kept[0], self.loan.then_some(self.touch))

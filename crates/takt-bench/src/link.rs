@@ -38,6 +38,11 @@ pub trait Link {
     /// Anything but a lack of room.
     fn write(&mut self, sample: &Blob) -> Result<bool>;
 
+    /// Octets of the sample that arrives for one of `len` octets. Others than `len` if the type cannot carry each length.
+    fn carried_len(&self, len: usize) -> usize {
+        len
+    }
+
     /// Writes samples in their order, at once if the link can. Returns how many there was room for.
     ///
     /// # Errors

@@ -55,6 +55,10 @@ impl Resting {
 }
 
 impl Link for Resting {
+    fn carried_len(&self, len: usize) -> usize {
+        self.0.carried_len(len)
+    }
+
     fn write(&mut self, sample: &Blob) -> Result<bool> {
         self.0.write(sample)
     }

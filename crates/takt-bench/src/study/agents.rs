@@ -188,7 +188,7 @@ impl Measurement<'_> {
 
     fn command(&self, process: &Process<'_>) -> String {
         let column = &self.columns[process.side];
-        let program = column.program.display().to_string();
+        let program = super::system::portable(&column.program);
         let words = std::iter::once(program.as_str()).chain(column.prefix.iter().map(String::as_str));
         let words = words.chain([process.role]).chain(process.arguments.iter().map(String::as_str));
         words.collect::<Vec<_>>().join(" ")

@@ -33,6 +33,32 @@ const SETTINGS: [&str; 20] = [
     "vm.overcommit_memory",
 ];
 
+/// Parameters of the kernel that change figures; a name that ends with `.` or `_` begins several.
+const PARAMETERS: [&str; 22] = [
+    "amd_pstate",
+    "clocksource",
+    "cpufreq.",
+    "default_hugepagesz",
+    "hugepages",
+    "hugepagesz",
+    "idle",
+    "intel_",
+    "iommu",
+    "irqaffinity",
+    "isolcpus",
+    "mitigations",
+    "nohz",
+    "nohz_full",
+    "nosmt",
+    "preempt",
+    "processor.",
+    "rcu_nocbs",
+    "skew_tick",
+    "threadirqs",
+    "transparent_hugepage",
+    "tsc",
+];
+
 /// The environment now.
 #[must_use]
 pub fn capture() -> Value {
@@ -40,7 +66,7 @@ pub fn capture() -> Value {
         "kernel": read("/proc/sys/kernel/osrelease"),
         "kernel_build": read("/proc/sys/kernel/version"),
         "preemption": preemption(),
-        "command_line": read("/proc/cmdline"),
+        "kernel_parameters": read("/proc/cmdline").map(|line| parameters(&line)),
         "distribution": distribution(),
         "processor": cpuinfo("model name"),
         "microcode": cpuinfo("microcode"),
@@ -59,6 +85,17 @@ pub fn capture() -> Value {
         "settings": settings(),
         "limits": { "real_time_priority": limit("Max realtime priority"), "locked_memory": limit("Max locked memory") },
     })
+}
+
+/// Those of [`PARAMETERS`] in a command line of the kernel.
+fn parameters(line: &str) -> String {
+    let of_the_kernel = line.split_whitespace().take_while(|word| *word != "--");
+    let changes_figures = |word: &&str| {
+        let name = word.split('=').next().unwrap_or(word);
+        let begins = |known: &&str| known.ends_with(['.', '_']) && name.starts_with(*known);
+        PARAMETERS.iter().any(|known| name == *known || begins(known))
+    };
+    of_the_kernel.filter(changes_figures).collect::<Vec<_>>().join(" ")
 }
 
 /// The line `info` of an agent.
@@ -164,6 +201,12 @@ fn settings() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_that_change_no_figure_are_left_out() {
+        let line = "console=ttyS0 isolcpus=2,3 processor.max_cstate=1 root=/dev/vda quiet nosmt -- idle=poll";
+        assert_eq!(parameters(line), "isolcpus=2,3 processor.max_cstate=1 nosmt");
+    }
 
     #[test]
     fn this_machine_has_kernel_processors_and_memory() {

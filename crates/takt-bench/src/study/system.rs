@@ -301,6 +301,15 @@ fn in_directory(directory: &Path, program: &str) -> Agent {
     Agent::Missing(if why.is_empty() { not_built() } else { why })
 }
 
+/// The name of a program in a command that another machine can run: `takt`, and `$BENCH_AGENTS/NAME`.
+pub(super) fn portable(program: &Path) -> String {
+    if std::env::current_exe().is_ok_and(|own| own == program) {
+        return System::TAKT.to_owned();
+    }
+    let of_agents = agents_directory().and_then(|agents| Some(program.strip_prefix(agents).ok()?.to_owned()));
+    of_agents.map_or_else(|| program.display().to_string(), |name| format!("${AGENTS}/{}", name.display()))
+}
+
 /// The directory that `make -C lab/peers` filled: named by `BENCH_AGENTS`, or asked of the Makefile.
 fn agents_directory() -> Option<PathBuf> {
     static DIRECTORY: std::sync::OnceLock<Option<PathBuf>> = std::sync::OnceLock::new();

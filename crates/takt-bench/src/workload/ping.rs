@@ -56,6 +56,8 @@ pub struct Outcome {
 /// The state of a run: pure, so that it can be tested without a link.
 struct Pinger {
     plan: Plan,
+    /// Octets of the pongs of this run.
+    pong_len: usize,
     sample: Blob,
     sequence: u64,
     sent_at_ns: u64,
@@ -70,9 +72,10 @@ struct Pinger {
 }
 
 impl Pinger {
-    fn new(plan: Plan) -> Self {
+    fn new(plan: Plan, pong_len: usize) -> Self {
         Self {
             plan,
+            pong_len,
             sample: Blob::filled(plan.size),
             sequence: 0,
             sent_at_ns: 0,
@@ -89,7 +92,7 @@ impl Pinger {
     /// A run that is over before it begins, for a listener between two runs.
     fn finished() -> Self {
         let plan = Plan { size: 0, warmup: 0, count: 0, period: None, rests: false, short_reply: false };
-        Self { done: true, ..Self::new(plan) }
+        Self { done: true, ..Self::new(plan, 0) }
     }
 
     fn last(&self) -> u64 {
@@ -113,8 +116,7 @@ impl Pinger {
         };
         // Of a closed loop the outstanding ping alone is answered.
         let sent_at_ns = if self.plan.period.is_some() { marked_ns } else { self.sent_at_ns };
-        let len = if self.plan.short_reply { SEQUENCE_LEN } else { self.plan.size.max(SEQUENCE_LEN) };
-        let is_ours = pong.data.len() == len && sequence <= self.sequence;
+        let is_ours = pong.data.len() == self.pong_len && sequence <= self.sequence;
         if self.done || !is_ours || sequence == 0 {
             return false;
         }
@@ -199,7 +201,8 @@ impl<'a> Ping<'a> {
     /// # Errors
     /// The middleware failed.
     pub fn run(&mut self, plan: Plan) -> Result<Outcome> {
-        *lock(&self.state) = Pinger::new(plan);
+        let reply_len = if plan.short_reply { SEQUENCE_LEN } else { plan.size.max(SEQUENCE_LEN) };
+        *lock(&self.state) = Pinger::new(plan, self.link.carried_len(reply_len));
         match plan.period {
             Some(period) => self.open_loop(period, plan.rests)?,
             None if self.listening => self.closed_loop_listening()?,
@@ -314,7 +317,7 @@ mod tests {
     use super::*;
 
     fn pinger(warmup: u64, count: u64, period: Option<Duration>) -> Pinger {
-        Pinger::new(Plan { size: 32, warmup, count, period, rests: false, short_reply: false })
+        Pinger::new(Plan { size: 32, warmup, count, period, rests: false, short_reply: false }, 32)
     }
 
     #[test]

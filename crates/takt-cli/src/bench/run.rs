@@ -73,7 +73,7 @@ impl Run {
             keeps_raw: self.keep_raw,
             only: self.only.clone(),
             systems: self.systems.clone(),
-            command: std::env::args().collect(),
+            command: std::iter::once("takt".to_owned()).chain(std::env::args().skip(1)).collect(),
         };
         if let Some(directory) = &self.resume {
             let header = Results::read(directory)?.header;

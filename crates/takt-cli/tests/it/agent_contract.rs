@@ -76,6 +76,11 @@ fn round_trips_spinning() {
 }
 
 #[test]
+fn round_trips_of_nested_samples_with_short_replies() {
+    round_trips("domain=127 type=complex reply=ack");
+}
+
+#[test]
 fn round_trips_best_effort_with_a_receive_thread() {
     round_trips("domain=123 transport=shared rel=besteffort hist=1");
 }

@@ -34,6 +34,7 @@ pub struct Options {
     pub broker: *const c_char,
     pub t0: u64,
     pub out: *const c_char,
+    pub transient_local: bool,
 }
 
 #[repr(C)]
@@ -60,6 +61,7 @@ pub struct Adapter {
     pub types: *const c_char,
     pub deliveries: *const c_char,
     pub fixed_size: Option<unsafe extern "C" fn(*const Options) -> bool>,
+    pub durable: bool,
     pub batches: Option<unsafe extern "C" fn(*const Options) -> bool>,
     pub check: Option<unsafe extern "C" fn(*const Options) -> *const c_char>,
     pub fastest: Option<unsafe extern "C" fn(*const Options) -> c_int>,

@@ -135,6 +135,7 @@ pub fn run<S: System>() -> ! {
         types: S::TYPES.as_ptr(),
         deliveries: c"unicast".as_ptr(),
         fixed_size: None,
+        durable: false,
         batches: None,
         check: Some(check::<S>),
         fastest: Some(fastest::<S>),
