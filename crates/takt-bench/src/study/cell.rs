@@ -81,7 +81,7 @@ pub struct Latency {
     pub summary: Summary,
     /// Histogram: latency in ns to three digits, and how often; ascending.
     pub buckets: Vec<(u64, u64)>,
-    /// Samples in their order, in at most [`SPANS_MAX`] spans of equal length.
+    /// Samples in their order, in at most [`SPANS_MAX`] spans of equal length; empty if no figure of the workload shows it.
     pub series: Vec<Span>,
     /// File with all of them, ns, u64, little endian, below the results directory; none if it was not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,13 +7,14 @@
 //! | `measurements.jsonl` | one measurement a line, appended when its job is done |
 //! | `raw/` | all latencies of each measurement |
 //!
-//! A line that a crash cut off is ignored, and its job is measured again.
+//! A line that a crash cut off is ignored, and its job is measured again. Results that are kept may have `measurements.jsonl.gz` instead.
 
 use super::cell::{Cell, Measurement};
 use super::file::{Campaign, Length};
 use super::support::Roles;
 use super::system::System;
 use crate::error::{Error, Result};
+use flate2::read::GzDecoder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 const CAMPAIGN: &str = "campaign.json";
 const ENVIRONMENT: &str = "environment.json";
 const MEASUREMENTS: &str = "measurements.jsonl";
+const COMPRESSED: &str = "measurements.jsonl.gz";
 const RAW: &str = "raw";
 
 /// What a campaign was.
@@ -94,6 +96,9 @@ impl Directory {
     /// It cannot be written.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.join(MEASUREMENTS);
+        if path.join(COMPRESSED).exists() {
+            return Err(Error::Usage(format!("{}: to go on, decompress {COMPRESSED} first", path.display())));
+        }
         cut_off_half_a_line(&name)?;
         let measurements = File::options().create(true).append(true).open(&name).map_err(|e| failure(&name, e))?;
         Ok(Self { path: path.into(), measurements })
@@ -135,27 +140,14 @@ impl Results {
     pub fn read(path: &Path) -> Result<Self> {
         let header = read_json(&path.join(CAMPAIGN))?;
         let environment = read_json(&path.join(ENVIRONMENT))?;
-        let name = path.join(MEASUREMENTS);
-        let mut measurements = Vec::new();
-        match File::open(&name) {
-            Err(e) if e.kind() == ErrorKind::NotFound => {}
-            Err(e) => return Err(failure(&name, e)),
-            Ok(file) => {
-                let mut lines = BufReader::new(file).split(b'\n').enumerate().peekable();
-                while let Some((index, line)) = lines.next() {
-                    let line = line.map_err(|e| failure(&name, e))?;
-                    match serde_json::from_slice(&line) {
-                        Ok(measurement) => measurements.push(measurement),
-                        // The last line may be half a line.
-                        Err(_) if lines.peek().is_none() => {}
-                        Err(why) => {
-                            let text = format!("{}, line {}: {why}", name.display(), index + 1);
-                            return Err(Error::Usage(text));
-                        }
-                    }
-                }
-            }
-        }
+        let (plain, compressed) = (path.join(MEASUREMENTS), path.join(COMPRESSED));
+        let measurements = if let Some(file) = opened(&plain)? {
+            read_lines(BufReader::new(file), &plain)?
+        } else if let Some(file) = opened(&compressed)? {
+            read_lines(BufReader::new(GzDecoder::new(file)), &compressed)?
+        } else {
+            Vec::new()
+        };
         Ok(Self { header, environment, measurements })
     }
 
@@ -164,6 +156,30 @@ impl Results {
     pub fn done(&self) -> BTreeSet<(Cell, u32)> {
         self.measurements.iter().map(|measurement| (measurement.cell.clone(), measurement.round)).collect()
     }
+}
+
+/// The file, if there is one.
+fn opened(name: &Path) -> Result<Option<File>> {
+    match File::open(name) {
+        Ok(file) => Ok(Some(file)),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(failure(name, e)),
+    }
+}
+
+fn read_lines(from: impl BufRead, name: &Path) -> Result<Vec<Measurement>> {
+    let mut measurements = Vec::new();
+    let mut lines = from.split(b'\n').enumerate().peekable();
+    while let Some((index, line)) = lines.next() {
+        let line = line.map_err(|e| failure(name, e))?;
+        match serde_json::from_slice(&line) {
+            Ok(measurement) => measurements.push(measurement),
+            // The last line may be half a line.
+            Err(_) if lines.peek().is_none() => {}
+            Err(why) => return Err(Error::Usage(format!("{}, line {}: {why}", name.display(), index + 1))),
+        }
+    }
+    Ok(measurements)
 }
 
 fn cut_off_half_a_line(name: &Path) -> Result<()> {
@@ -236,6 +252,23 @@ mod tests {
         assert_eq!(results.measurements, [measurement(0), measurement(1)]);
         let again = Directory::create(scratch.path(), &header(), &serde_json::Value::Null).unwrap_err();
         assert!(again.to_string().contains("has results"));
+    }
+
+    #[test]
+    fn compressed_results_are_read_and_not_gone_on_with() {
+        let scratch = takt_testkit::directory::Directory::new("compressed");
+        let mut directory = Directory::create(scratch.path(), &header(), &serde_json::Value::Null).unwrap();
+        directory.append(&[measurement(0), measurement(1)]).unwrap();
+        let name = scratch.path().join(MEASUREMENTS);
+        let compressed = File::create(scratch.path().join(COMPRESSED)).unwrap();
+        let mut encoder = flate2::write::GzEncoder::new(compressed, flate2::Compression::best());
+        encoder.write_all(&fs::read(&name).unwrap()).unwrap();
+        encoder.finish().unwrap();
+        fs::remove_file(&name).unwrap();
+        assert_eq!(Results::read(scratch.path()).unwrap().measurements, [measurement(0), measurement(1)]);
+        assert!(Directory::open(scratch.path()).err().unwrap().to_string().contains("decompress"));
+        fs::write(scratch.path().join(COMPRESSED), b"no gzip").unwrap();
+        assert!(Results::read(scratch.path()).unwrap_err().to_string().contains(COMPRESSED));
     }
 
     #[test]

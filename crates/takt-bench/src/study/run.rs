@@ -5,7 +5,7 @@ use super::cell::{Disturbance, Measurement, Outcome};
 use super::directory::{Directory, Header, Missing, Results};
 use super::environment;
 use super::experiments::Experiments;
-use super::file::{Campaign, Length};
+use super::file::{Campaign, Form, Length};
 use super::plan::{self, Job, Refused};
 use super::site::Place;
 use super::survey::Survey;
@@ -250,10 +250,15 @@ impl Driver<'_> {
             }
         };
         let mut measurements = Vec::new();
+        let shows_series =
+            self.campaign.workloads[job.workload].figures.iter().any(|figure| figure.form == Form::Series);
         for mut found in report.found {
             let keeps_raw = self.keeps_raw && !found.times_ns.is_empty();
             if let (true, Some(latency)) = (keeps_raw, &mut found.measured.latency) {
                 latency.raw = Some(directory.write_raw(&found.cell, round, &found.times_ns)?);
+            }
+            if let (false, Some(latency)) = (shows_series, &mut found.measured.latency) {
+                latency.series = Vec::new();
             }
             let outcome = Outcome::Measured(Box::new(found.measured));
             measurements.push(measurement(found.cell, report.commands.clone(), outcome));
