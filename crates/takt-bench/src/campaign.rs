@@ -212,7 +212,7 @@ fn placement(plan: &Plan, column: &Column, side: usize) -> Placement {
     let cpu = Some([plan.cpus.0, plan.cpus.1][side]);
     let host = if column.on_one_host { 0 } else { side };
     let namespace = plan.ends.as_ref().map(|ends| ends[host].namespace.clone());
-    Placement { cpu, fifo: plan.fifo, namespace }
+    Placement { cpu, fifo: plan.fifo, namespace, ..Placement::default() }
 }
 
 /// CPU time of this process and of its children that have ended.

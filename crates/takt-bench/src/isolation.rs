@@ -229,7 +229,7 @@ impl Bench {
     fn start(&self, role: &'static str, side: usize, plan: &impl Serialize, cpu: Option<usize>) -> Result<Child<'_>> {
         let text = serde_json::to_string(plan).map_err(|e| Error::os("JSON", e.into()))?;
         let namespace = Some(self.network.ends()[side].namespace.clone());
-        Child::start(&self.column, role, &[text], Placement { cpu, fifo: None, namespace })
+        Child::start(&self.column, role, &[text], Placement { cpu, fifo: None, namespace, ..Placement::default() })
     }
 
     /// The measures that cannot be had, by trying them.

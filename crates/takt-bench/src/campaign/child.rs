@@ -23,7 +23,7 @@ pub(crate) const LOOK_STEP: Duration = Duration::from_millis(50);
 const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
 
 /// Where and how a process runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Placement {
     /// Core that it is bound to; `None`: any.
     pub cpu: Option<usize>,
@@ -31,6 +31,8 @@ pub(crate) struct Placement {
     pub fifo: Option<u8>,
     /// Path of its network namespace; `None`: that of this process.
     pub namespace: Option<CString>,
+    /// Files and directories that it sees in place of others: what stands there, and where.
+    pub mounts: Vec<(CString, CString)>,
 }
 
 /// A running agent. Dropping it kills it.
@@ -207,6 +209,7 @@ fn prepare(placement: &Placement) -> std::io::Result<()> {
     if let Some(path) = &placement.namespace {
         enter(path)?;
     }
+    bind_mounts(&placement.mounts)?;
     placement.cpu.map_or(Ok(()), bind_to_cpu)?;
     placement.fifo.map_or(Ok(()), set_fifo)
 }
@@ -222,11 +225,27 @@ fn enter(path: &CStr) -> std::io::Result<()> {
     }
 }
 
+/// Moves this process to a mount namespace of its own, if it is to see anything else than others. Only system calls.
+fn bind_mounts(mounts: &[(CString, CString)]) -> std::io::Result<()> {
+    let checked = |code: libc::c_int| if code == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
+    let mount = |from: *const libc::c_char, to: &CStr, flags| {
+        // SAFETY: each text ends with a NUL, or is null where the kernel reads none.
+        checked(unsafe { libc::mount(from, to.as_ptr(), std::ptr::null(), flags, std::ptr::null()) })
+    };
+    if mounts.is_empty() {
+        return Ok(());
+    }
+    // SAFETY: no pointers.
+    checked(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    mount(std::ptr::null(), c"/", libc::MS_REC | libc::MS_PRIVATE)?;
+    mounts.iter().try_for_each(|(from, to)| mount(from.as_ptr(), to, libc::MS_BIND))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HERE: Placement = Placement { cpu: Some(0), fifo: None, namespace: None };
+    const HERE: Placement = Placement { cpu: Some(0), fifo: None, namespace: None, mounts: Vec::new() };
     const LIMIT: Duration = Duration::from_secs(20);
 
     /// An agent written in shell.

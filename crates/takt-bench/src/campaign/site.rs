@@ -78,7 +78,7 @@ impl Site {
     pub fn command(&self, side: usize, program: &str) -> Command {
         let mut command = Command::new(program);
         let namespace = Some(self.ends[side].namespace.clone());
-        place(&mut command, Placement { cpu: None, fifo: None, namespace });
+        place(&mut command, Placement { cpu: None, fifo: None, namespace, ..Placement::default() });
         command
     }
 }

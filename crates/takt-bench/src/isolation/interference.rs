@@ -72,7 +72,7 @@ impl Interference {
         command.args(words).args(["-p", &port]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let namespace = Some(network.ends()[side].namespace.clone());
-        place(&mut command, Placement { cpu: None, fifo: None, namespace });
+        place(&mut command, Placement { cpu: None, fifo: None, namespace, ..Placement::default() });
         let process = command.spawn().map_err(|e| Error::os("start iperf3 (is it installed?)", e))?;
         let id = process.id();
         self.processes.push(process);

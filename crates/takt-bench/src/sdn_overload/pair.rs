@@ -63,7 +63,7 @@ impl Program {
             vec![serde_json::to_string(plan).map_err(|why| Error::os("JSON", why.into()))?]
         };
         let namespace = CString::new(site.namespace(host)).map_err(|why| Error::Usage(why.to_string()))?;
-        let place = Placement { cpu: None, fifo: Some(FIFO), namespace: Some(namespace) };
+        let place = Placement { fifo: Some(FIFO), namespace: Some(namespace), ..Placement::default() };
         let mut child = Child::start(&self.column, role, &arguments, place)?;
         child.wait_for("ready", READY_LIMIT)?;
         Ok(child)

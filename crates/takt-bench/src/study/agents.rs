@@ -133,7 +133,7 @@ impl Starter<'_> {
         let End { namespace, .. } = &self.place.ends[side];
         // On another machine the agent is bound there.
         let cpu = self.place.ssh.is_none().then_some(self.cpus[side]);
-        Placement { cpu, fifo: None, namespace: namespace.clone() }
+        Placement { cpu, fifo: None, namespace: namespace.clone(), mounts: self.place.mounts(side) }
     }
 }
 

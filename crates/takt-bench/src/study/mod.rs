@@ -28,6 +28,7 @@ pub mod environment;
 pub mod experiments;
 pub mod explain;
 pub mod file;
+mod own_files;
 pub mod parameter;
 pub mod plan;
 pub mod report;

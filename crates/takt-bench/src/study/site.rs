@@ -2,10 +2,12 @@
 //!
 //! On loopback the campaign moves to a network namespace of its own, whose loopback interface has multicast, and to a mount namespace with an empty
 //! `/dev/shm`. So neither other DDS participants of the machine nor what earlier runs left in shared memory takes part. Both vanish with the
-//! process. Without root the machine's own loopback interface is used, and the environment says so.
+//! process. Two hosts of one machine have a `/dev/shm` and a machine id each: shared memory is no way around their network, and systems that look
+//! at the machine id take them for two. Without root the machine's own loopback interface is used, and the environment says so.
 
 use super::file::Site;
 use super::file::site::LabSite;
+use super::own_files::OwnFiles;
 use super::ssh::Ssh;
 use super::system::{Agent, System};
 use crate::campaign;
@@ -72,6 +74,7 @@ pub struct Place {
     pub ssh: Option<Ssh>,
     /// The network, if the campaign describes one.
     pub lab: Option<Lab>,
+    own_files: Option<[OwnFiles; 2]>,
     _link: Option<campaign::Site>,
 }
 
@@ -96,7 +99,7 @@ impl Place {
                     namespace: Some(end.namespace),
                 };
                 let ends = link.ends().map(end);
-                Ok(Self { _link: Some(link), ..Self::of(ends) })
+                Ok(Self { own_files: Some(OwnFiles::of_two_hosts()?), _link: Some(link), ..Self::of(ends) })
             }
             Site::Lab(site) => Self::in_lab(site),
             Site::Ssh(site) => {
@@ -155,6 +158,11 @@ impl Place {
         Self { are_two: false, ..Self::of([end.clone(), end]) }
     }
 
+    /// What the processes of an end see in place of the machine's own.
+    pub(super) fn mounts(&self, side: usize) -> Vec<(CString, CString)> {
+        self.own_files.as_ref().map_or_else(Vec::new, |own| own[side].mounts())
+    }
+
     /// Where the agent of a system is.
     #[must_use]
     pub fn agent(&self, system: &System) -> Agent {
@@ -187,7 +195,7 @@ impl Place {
 
     /// Two hosts.
     fn of(ends: [End; 2]) -> Self {
-        Self { ends, are_two: true, missing: None, ssh: None, lab: None, _link: None }
+        Self { ends, are_two: true, missing: None, ssh: None, lab: None, own_files: None, _link: None }
     }
 
     fn in_lab(site: &LabSite) -> Result<Self> {
@@ -200,7 +208,7 @@ impl Place {
         };
         let [one, other] = site.ends()?;
         let ends = [end(one)?, end(other)?];
-        Ok(Self { lab: Some(lab), ..Self::of(ends) })
+        Ok(Self { own_files: Some(OwnFiles::of_two_hosts()?), lab: Some(lab), ..Self::of(ends) })
     }
 }
 

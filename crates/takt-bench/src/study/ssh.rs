@@ -57,7 +57,7 @@ impl Ssh {
             let mut command = ssh.command(side);
             command.args(["-M", "-N", "--", &site.hosts[side]]);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-            place(&mut command, Placement { cpu: None, fifo: None, namespace: None });
+            place(&mut command, Placement::default());
             let master = command.spawn().map_err(|e| Error::os("start ssh (is openssh-client installed?)", e))?;
             ssh.masters.push(master);
             ssh.wait_until_connected(side)?;

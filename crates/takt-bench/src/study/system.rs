@@ -212,6 +212,7 @@ impl System {
                 "fan-out" => number("readers") > 1,
                 "multicast" | "broadcast" => text("delivery").is_some_and(|value| value == word.trim()),
                 "stream" => matches!(kind, Kind::Stream | Kind::BothWays),
+                "both-ways" => kind == Kind::BothWays,
                 "idle" | "disc" => kind == Kind::Idle,
                 word => is_above(word, number("size")),
             };
@@ -229,6 +230,11 @@ impl System {
     /// Where its agent is.
     #[must_use]
     pub fn agent(&self) -> Agent {
+        if self.program == Self::TAKT && self.transport == DPDK && !has_transport(DPDK) {
+            let how =
+                "this build has no DPDK: apt-get install dpdk-dev, cargo build --release -p takt-cli --features dpdk";
+            return Agent::Missing(how.into());
+        }
         self.program(&self.program)
     }
 
@@ -257,14 +263,22 @@ impl System {
     }
 }
 
+/// Whether this program can open such a transport.
+fn has_transport(name: &str) -> bool {
+    takt::transport::choice::factories().iter().any(|factory| factory.name() == name)
+}
+
 /// `above N`, and the size is.
 fn is_above(word: &str, size: u64) -> bool {
     let limit = word.strip_prefix("above ").and_then(|number| number.parse().ok());
     limit.is_some_and(|limit: u64| size > limit)
 }
 
+/// The transport that not every build has.
+const DPDK: &str = "dpdk";
+
 /// Words of `except` other than `above N`.
-const EXCEPTIONS: [&str; 11] = [
+const EXCEPTIONS: [&str; 12] = [
     "reliable",
     "besteffort",
     "complex",
@@ -274,6 +288,7 @@ const EXCEPTIONS: [&str; 11] = [
     "multicast",
     "broadcast",
     "stream",
+    "both-ways",
     "idle",
     "disc",
 ];

@@ -8,7 +8,12 @@ use takt_testkit::{not_run, require};
 
 /// As the agent of round trips; leaves the namespace and the role of each of its processes.
 pub fn tells_its_namespace() -> String {
-    AGENT.replacen('\n', "\n[ \"$1\" = info ] || echo \"$1 $(readlink /proc/self/ns/net) $*\" >> \"$0.places\"\n", 1)
+    AGENT.replacen(
+        '\n',
+        "\n[ \"$1\" = info ] || echo \"$1 $(readlink /proc/self/ns/net) $*\" >> \"$0.places\"\n\
+         [ \"$1\" = info ] || echo \"$(cat /etc/machine-id) $(ls /dev/shm | wc -l)\" >> \"$0.hosts\"\n",
+        1,
+    )
 }
 
 #[test]
@@ -29,6 +34,11 @@ fn agents_run_on_the_hosts_of_a_lab_with_a_rate_and_a_switch() {
     let own = std::fs::read_link("/proc/self/ns/net").expect("it is there").display().to_string();
     assert_eq!((namespaces.len(), namespaces.contains(own.as_str())), (2, false), "{places}");
     assert!(places.contains("iface=eth0 addr=10.79.0.1 peer=10.79.0.2"), "{places}");
+    if std::path::Path::new("/etc/machine-id").exists() {
+        let hosts = scene.directory.read("good.hosts");
+        let seen: BTreeSet<&str> = hosts.lines().collect();
+        assert!(seen.len() == 2 && seen.iter().all(|host| host.ends_with(" 0")), "{hosts}");
+    }
 }
 
 #[test]
