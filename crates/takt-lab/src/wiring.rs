@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd;
 
-use takt_netlink::feature::TX_CHECKSUM;
+use takt_netlink::feature::{SEGMENTATION, TX_CHECKSUM};
 use takt_netlink::link::VethEnd;
 use takt_netlink::strict_priority::{HANDLE, StrictPriority};
 use takt_netlink::{Netlink, interface_index};
@@ -14,10 +14,6 @@ use crate::error::{Error, Result};
 use crate::file::{Class, LabFile, Offload, SWITCHES};
 use crate::namespace::Namespace;
 use crate::plan::{Cable, Interface, Plan};
-
-/// What is sent in segments must not leave the stack as one frame: Open vSwitch would cut it.
-const SEGMENTATION: [&str; 4] =
-    ["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-udp-segmentation"];
 
 /// Namespaces by place.
 pub type Namespaces = BTreeMap<String, Namespace>;
@@ -123,6 +119,7 @@ fn keep_offloads(namespaces: &Namespaces, end: &Interface, kept: &[Offload]) -> 
         set_features(namespaces, end, &[TX_CHECKSUM], false)?;
     }
     if !kept.contains(&Offload::Segmentation) {
+        // Open vSwitch would cut a frame of several segments.
         set_features(namespaces, end, &SEGMENTATION, false)?;
     }
     Ok(())

@@ -19,6 +19,10 @@ const BIT_VALUE: u16 = 3;
 /// Checksums of TCP and UDP that the kernel leaves to the interface, for every protocol: `tx-checksum-ip-generic`.
 pub const TX_CHECKSUM: &str = "tx-checksum-ip-generic";
 
+/// Segments of TCP and UDP that the kernel leaves to the interface to cut.
+pub const SEGMENTATION: [&str; 4] =
+    ["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-tcp-ecn-segmentation", "tx-udp-segmentation"];
+
 impl Netlink {
     /// Names of the features that an interface has switched on. For a socket of generic netlink.
     ///

@@ -12,6 +12,7 @@
 //! | [`neighbour`] | static neighbours |
 //! | [`feature`] | features of an interface, such as checksum offload |
 //! | [`traffic`] | HTB, FIFOs, filters by DSCP |
+//! | [`loss`] | random loss of frames |
 //! | [`strict_priority`] | classes of an interface that are served by strict priority |
 //! | [`frame_socket`] | Ethernet frames, sent and received with their time |
 //! | [`packet_socket`] | packet sockets and their memory |
@@ -22,6 +23,7 @@ pub mod bridge;
 pub mod feature;
 pub mod frame_socket;
 pub mod link;
+pub mod loss;
 pub mod neighbour;
 pub mod packet_socket;
 pub mod strict_priority;

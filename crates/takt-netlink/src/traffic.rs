@@ -6,12 +6,12 @@ use std::io;
 
 use crate::{NEW, Netlink, find, number, put, put_nested, put_text, text};
 
-const NEW_QDISC: u16 = 36;
-const DELETE_QDISC: u16 = 37;
+pub(crate) const NEW_QDISC: u16 = 36;
+pub(crate) const DELETE_QDISC: u16 = 37;
 const GET_QDISC: u16 = 38;
 const NEW_CLASS: u16 = 40;
 const GET_CLASS: u16 = 42;
-const NEW_FILTER: u16 = 44;
+pub(crate) const NEW_FILTER: u16 = 44;
 const DELETE_FILTER: u16 = 45;
 const GET_FILTER: u16 = 46;
 
@@ -316,7 +316,7 @@ impl Netlink {
 }
 
 /// `tcmsg`.
-fn message(index: i32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
+pub(crate) fn message(index: i32, handle: u32, parent: u32, info: u32) -> Vec<u8> {
     let mut body = vec![0; 4];
     body.extend(index.to_ne_bytes());
     [handle, parent, info].iter().for_each(|number| body.extend(number.to_ne_bytes()));

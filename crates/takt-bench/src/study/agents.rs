@@ -4,6 +4,7 @@ mod churn;
 mod discovery;
 mod idle;
 mod late_join;
+mod loss;
 mod out_file;
 mod partition;
 mod round_trip;
@@ -110,6 +111,7 @@ impl Starter<'_> {
             Kind::Memory => measurement.memory(),
             Kind::LateJoin => measurement.late_join(),
             Kind::Partition => measurement.partition(),
+            Kind::Loss => measurement.loss(),
             Kind::Churn => measurement.churn(),
             Kind::Isolation | Kind::SdnOverload => Err(Error::Usage("an experiment has no agents".into())),
         };

@@ -184,6 +184,9 @@ pub const UNITS: &[Unit] = &[
     unit("last_sample_ms", "from the start of the process until the last sample", "ms", Better::Lower),
     unit("recovery_ms", "longest latency less the time that the link was down", "ms", Better::Lower),
     unit("caught_up_ms", "from the end of the outage until samples are as fast as before", "ms", Better::Lower),
+    unit("dropped_percent", "frames that the link dropped on the way to the reader", "%", Better::Lower),
+    unit("repaired_percent", "dropped samples that were repaired, if each has a frame of its own", "%", Better::Higher),
+    unit("late_percent", "samples that took more than ten times the median", "%", Better::Lower),
     unit("comings", "participants that came and went", "participants", Better::Higher),
     unit("init_ms", "from the start of the process until its endpoints exist", "ms", Better::Lower),
 ];

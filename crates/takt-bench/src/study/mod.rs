@@ -10,6 +10,7 @@
 //! | [`support`] | which cells a system can be measured in |
 //! | [`survey`] | which agents there are, and what they say of themselves |
 //! | [`site`] | where the processes run |
+//! | [`losing`] | links that lose frames |
 //! | [`ssh`] | two machines that ssh reaches |
 //! | [`environment`] | the machine, as JSON |
 //! | [`agents`] | one job: agents, their results, figures |
@@ -28,6 +29,7 @@ pub mod environment;
 pub mod experiments;
 pub mod explain;
 pub mod file;
+pub mod losing;
 mod own_files;
 pub mod parameter;
 pub mod plan;

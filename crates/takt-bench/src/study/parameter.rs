@@ -63,9 +63,12 @@ const fn words(name: &'static str, key: &'static str, words: &'static [(&'static
     Known { name, key, allowed: Allowed::Words(words) }
 }
 
-const fn text(name: &'static str, check: fn(&str) -> std::result::Result<(), String>) -> Known {
-    Known { name, key: "", allowed: Allowed::Text(check) }
+const fn text(name: &'static str, key: &'static str, check: fn(&str) -> std::result::Result<(), String>) -> Known {
+    Known { name, key, allowed: Allowed::Text(check) }
 }
+
+/// Most of the frames of a link that may be lost, percent.
+const LOSS_PERCENT_MAX: f64 = 50.0;
 
 /// Both words of a switch.
 const OFF_ON: &[(&str, &str)] = &[("off", "0"), ("on", "1")];
@@ -89,7 +92,11 @@ const KNOWN: &[Known] = &[
     number("instances", "instances"),
     number("samples", "count"),
     number("outage-ms", "outage_ms"),
-    text("configuration", |text| {
+    text("loss-percent", "loss_percent", |text| {
+        let is_share = text.parse::<f64>().is_ok_and(|percent| (0.0..=LOSS_PERCENT_MAX).contains(&percent));
+        if is_share { Ok(()) } else { Err(format!("0 to {LOSS_PERCENT_MAX}, such as 5 or \"0.1\"")) }
+    }),
+    text("configuration", "", |text| {
         let all = Measure::ALL.into_iter().collect();
         let why = || {
             let names = Measure::ALL.map(Measure::name).join(", ");
@@ -99,8 +106,8 @@ const KNOWN: &[Known] = &[
     }),
     words("interference", "", OFF_ON),
     words("way", "", &[("one-way", ""), ("round-trip", "")]),
-    text("category", |text| text.parse::<Category>().map(drop)),
-    text("condition", |text| text.parse::<Condition>().map(drop)),
+    text("category", "", |text| text.parse::<Category>().map(drop)),
+    text("condition", "", |text| text.parse::<Condition>().map(drop)),
 ];
 
 /// Parameters of workloads that agents measure: those with a key.

@@ -17,6 +17,7 @@ use nix::sched::{CloneFlags, unshare};
 use std::ffi::CString;
 use std::net::Ipv4Addr;
 use takt_lab::file::SWITCHES;
+use takt_lab::plan::{Cable, Interface};
 use takt_lab::{Lab, Namespace, namespace};
 use takt_netlink::{Netlink, interface_index};
 
@@ -140,15 +141,23 @@ impl Place {
     /// # Errors
     /// The site has no switch, or the kernel refuses.
     pub fn set_link(&self, is_up: bool) -> Result<()> {
-        let no_switch = || Error::Usage("the site has no switch whose link could be taken down".into());
-        let lab = self.lab.as_ref().ok_or_else(no_switch)?;
-        let own = &self.ends[1].address;
-        let is_own = |end: &&takt_lab::plan::Interface| end.addresses.iter().any(|address| address.ip == *own);
-        let cable = lab.plan().cables.iter().find(|cable| cable.ends.iter().any(|end| is_own(&end)));
-        let port = cable.and_then(|cable| cable.ends.iter().find(|end| end.place == SWITCHES)).ok_or_else(no_switch)?;
+        let (lab, cable) = self.cable(1)?;
+        let port = at_switch(cable)?;
         let failed = |e| Error::os(format!("set {} {}", port.name, if is_up { "up" } else { "down" }), e);
         let set = || Netlink::route()?.set_up(interface_index(&port.name)?, is_up);
         lab.namespace(SWITCHES)?.run(set).map_err(failed)?.map_err(failed)
+    }
+
+    /// The network, and the link of an end.
+    ///
+    /// # Errors
+    /// The site has no switch.
+    pub fn cable(&self, side: usize) -> Result<(&Lab, &Cable)> {
+        let lab = self.lab.as_ref().ok_or_else(no_switch)?;
+        let own = &self.ends[side].address;
+        let is_own = |end: &&Interface| end.addresses.iter().any(|address| address.ip == *own);
+        let cable = lab.plan().cables.iter().find(|cable| cable.ends.iter().any(|end| is_own(&end)));
+        Ok((lab, cable.ok_or_else(no_switch)?))
     }
 
     /// Nothing, of a campaign whose workloads make their own networks.
@@ -210,6 +219,18 @@ impl Place {
         let ends = [end(one)?, end(other)?];
         Ok(Self { own_files: Some(OwnFiles::of_two_hosts()?), lab: Some(lab), ..Self::of(ends) })
     }
+}
+
+/// The port of a switch that a link has.
+///
+/// # Errors
+/// The link has none.
+pub fn at_switch(cable: &Cable) -> Result<&Interface> {
+    cable.ends.iter().find(|end| end.place == SWITCHES).ok_or_else(no_switch)
+}
+
+fn no_switch() -> Error {
+    Error::Usage("the site has no switch whose link could be taken down, or lose frames".into())
 }
 
 fn own_loopback() -> Result<()> {

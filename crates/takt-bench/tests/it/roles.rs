@@ -128,3 +128,53 @@ fn partition_without_a_switch_is_refused() {
     let parse = |text: &str| takt_bench::study::file::Campaign::parse(text, takt_bench::study::file::Length::Normal);
     assert!(parse(text).expect_err("loopback").to_string().contains("with a switch"));
 }
+
+#[test]
+fn loss_drops_frames_of_the_link_while_samples_are_due() {
+    for missing in [require::network_namespaces(), require::root()] {
+        if let Err(why) = missing {
+            return not_run(why);
+        }
+    }
+    let pinging = |name: &str| {
+        format!("ping -q -c 1000 -i 0.002 -W 1 10.79.0.2 | sed -n 's/.* \\([0-9]*\\) received.*/\\1/p' > \"$0.{name}\"")
+    };
+    let wait = "sleep ${LOAD_SECONDS:-0}";
+    let watching = AGENT_OF_ALL
+        .replace("load) echo", &format!("load) {}; echo", pinging("before")))
+        .replace(wait, &pinging("meanwhile"));
+    let scene = Scene::new(&[("all", &watching)]);
+    let (results, _) = scene.run(
+        "name = 'x'\ntitle = 'x'\nrounds = 1\nforeign-max = 1.0\n[site]\nkind = 'lab'\nswitch = 'bridge'\n[[workload]]\n\
+         name = 'p'\nkind = 'loss'\nsystems = ['all']\n\
+         parameters = { rate = [100], loss-percent = [10], reliability = ['best-effort'] }\nmeasure = { warm_s = 0, secs = 4 }",
+    );
+    let figures = &measured(&results.measurements[0]).figures;
+    let received = |name: &str| scene.directory.read(&format!("all.{name}")).trim().parse::<u32>().expect("a number");
+    assert_eq!(received("before"), 1000);
+    // Each way loses a tenth: of 1,000 round trips 810 are left, with a standard deviation of 12.
+    let meanwhile = received("meanwhile");
+    assert!((700..900).contains(&meanwhile), "{meanwhile}");
+    assert!((5.0..15.0).contains(&figures["dropped_percent"]), "{figures:?}");
+    // The agent says that 10 of 1,000 samples are lost.
+    let repaired = 100.0 * (1.0 - 1.0 / figures["dropped_percent"]);
+    assert!((figures["repaired_percent"] - repaired).abs() < 1e-6, "{figures:?}");
+    assert_eq!(figures["late_percent"], 100.0 / 3.0, "700 ms of 1, 2 and 700");
+}
+
+#[test]
+fn loss_above_its_limit_or_without_a_switch_is_refused() {
+    let parse = |site: &str, percent: &str| {
+        let text = format!(
+            "name = 'x'\ntitle = 'x'\nrounds = 1\n{site}[[workload]]\nname = 'p'\nkind = 'loss'\nsystems = ['a']\n\
+             parameters = {{ loss-percent = [{percent}] }}"
+        );
+        takt_bench::study::file::Campaign::parse(&text, takt_bench::study::file::Length::Normal)
+    };
+    let site = "[site]\nkind = 'lab'\nswitch = 'bridge'\n";
+    assert!(parse(site, "1, '0.1', 50").is_ok());
+    assert!(parse("", "1").expect_err("loopback").to_string().contains("with a switch"));
+    for percent in ["51", "'all'", "'-1'"] {
+        assert!(parse(site, percent).expect_err(percent).to_string().contains("0 to 50"), "{percent}");
+    }
+}

@@ -17,6 +17,7 @@ use takt_testkit::waiting::until;
 use takt_testkit::{not_run, require};
 
 mod bridge;
+mod loss;
 
 const HTB: u32 = 0x0001_0000;
 

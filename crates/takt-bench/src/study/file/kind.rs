@@ -24,6 +24,8 @@ pub enum Kind {
     LateJoin,
     /// As an open loop, and the link is down for a while.
     Partition,
+    /// As an open loop, and the link loses frames.
+    Loss,
     /// As an open loop, beside a `crowd` that comes and goes.
     Churn,
     /// Pings beside other traffic, with sets of measures against it ([`isolation`](crate::isolation)).
@@ -40,7 +42,7 @@ impl Kind {
             Self::RoundTrip => &["ping", "pong"],
             Self::Stream | Self::BothWays => &["pub", "sub"],
             Self::Idle => &["idle"],
-            Self::OpenLoop | Self::Partition => &["load", "sub"],
+            Self::OpenLoop | Self::Partition | Self::Loss => &["load", "sub"],
             Self::Churn => &["load", "sub", "crowd"],
             Self::Discovery => &["crowd", "seek"],
             Self::Memory => &["crowd"],
@@ -53,6 +55,12 @@ impl Kind {
     #[must_use]
     pub fn is_experiment(self) -> bool {
         matches!(self, Self::Isolation | Self::SdnOverload)
+    }
+
+    /// Whether it needs a site `lab` with a switch, for what it does to links.
+    #[must_use]
+    pub fn needs_switch(self) -> bool {
+        matches!(self, Self::Partition | Self::Loss)
     }
 
     /// The parameters of an experiment; `None`: those that agents have.
@@ -88,6 +96,7 @@ impl Kind {
             Self::Memory => "participants, endpoints and instances in memory",
             Self::LateJoin => "a reader that comes after the samples",
             Self::Partition => "samples at planned times over a link that is down for a while",
+            Self::Loss => "samples at planned times over a link that loses frames",
             Self::Churn => "samples at planned times beside participants that come and go",
             Self::Isolation => "pings beside other traffic on one link",
             Self::SdnOverload => "a pair under an overload of its link",

@@ -135,8 +135,8 @@ impl Site {
     /// # Errors
     /// It cannot, and what to change.
     pub fn check_workload(&self, workload: &Workload) -> Result<()> {
-        if workload.kind == Kind::Partition && !self.has_switch() {
-            let text = "a link can be taken down at a site of the kind lab with a switch alone";
+        if workload.kind.needs_switch() && !self.has_switch() {
+            let text = "a link can be taken down, or lose frames, at a site of the kind lab with a switch alone";
             return Err(Error::Usage(text.into()));
         }
         if workload.kind == Kind::RoundTrip || self.has_one_clock() {

@@ -1,0 +1,80 @@
+//! Links of a site that lose frames at random, each way, while the value lives.
+//!
+//! The ports of the switch drop what they are to send to a host. So it holds for transports that bypass the stack of a host, too. A segment that
+//! the stack leaves to the interface would be lost as a whole: meanwhile the interfaces of the hosts cut nothing.
+
+use super::site::{Place, at_switch};
+use crate::error::{Error, Result};
+use takt_lab::Lab;
+use takt_lab::file::{Offload, SWITCHES};
+use takt_lab::plan::Interface;
+use takt_netlink::feature::SEGMENTATION;
+use takt_netlink::loss::Lost;
+use takt_netlink::{Netlink, interface_index};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct LosingLinks<'a> {
+    lab: &'a Lab,
+    /// Of each end: its port at the switch, and its interface if it left segments uncut.
+    ends: Vec<(&'a Interface, Option<&'a Interface>)>,
+}
+
+impl<'a> LosingLinks<'a> {
+    /// Has the links of both ends lose frames with this probability.
+    ///
+    /// # Errors
+    /// The site has no switch, or the kernel refuses.
+    pub fn new(place: &'a Place, probability: f64) -> Result<Self> {
+        let mut losing = Self { lab: place.cable(0)?.0, ends: Vec::new() };
+        for side in [0, 1] {
+            let (_, cable) = place.cable(side)?;
+            let host = cable.ends.iter().find(|end| end.place != SWITCHES);
+            let host = host.filter(|_| cable.offloads.contains(&Offload::Segmentation));
+            let port = at_switch(cable)?;
+            losing.at(port, |netlink, index| netlink.add_loss(index, probability))?;
+            // From here on the drop of the value undoes it.
+            losing.ends.push((port, host));
+            if let Some(host) = host {
+                losing.set_segmentation(host, false)?;
+            }
+        }
+        Ok(losing)
+    }
+
+    /// Frames so far on the way to an end.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn lost(&self, side: usize) -> Result<Lost> {
+        self.at(self.ends[side].0, Netlink::lost)
+    }
+
+    fn at<R: Send>(
+        &self,
+        port: &Interface,
+        f: impl FnOnce(&mut Netlink, i32) -> std::io::Result<R> + Send,
+    ) -> Result<R> {
+        let failed = |e| Error::os(format!("loss at {}", port.name), e);
+        let run = || f(&mut Netlink::route()?, interface_index(&port.name)?);
+        self.lab.namespace(&port.place)?.run(run).map_err(failed)?.map_err(failed)
+    }
+
+    fn set_segmentation(&self, host: &Interface, is_on: bool) -> Result<()> {
+        let failed = |e| Error::os(format!("segmentation of {} of {}", host.name, host.place), e);
+        let set = || Netlink::generic()?.set_features(interface_index(&host.name)?, &SEGMENTATION, is_on);
+        self.lab.namespace(&host.place)?.run(set).map_err(failed)?.map_err(failed)
+    }
+}
+
+impl Drop for LosingLinks<'_> {
+    fn drop(&mut self) {
+        for (port, host) in &self.ends {
+            // What remains ends with the lab.
+            drop(self.at(port, Netlink::remove_loss));
+            if let Some(host) = host {
+                drop(self.set_segmentation(host, true));
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Random loss of frames, with datagrams between two namespaces.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use takt_netlink::code;
+use takt_netlink::loss::Lost;
+
+use crate::in_namespace;
+
+#[test]
+fn interface_loses_its_share_of_frames_counts_them_and_stops_when_told() {
+    /// Of the other end of the wire.
+    const PEER: &str = "10.77.0.2";
+    const DATAGRAMS: u32 = 4000;
+    /// Fits the buffer of a socket.
+    const BURST: u32 = 20;
+    in_namespace(|netlink, index, peer| {
+        let receiver = peer.run(|| UdpSocket::bind("0.0.0.0:7400").expect("the port is free"));
+        receiver.set_read_timeout(Some(Duration::from_millis(200))).expect("a socket");
+        let sender = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        let received = || {
+            let mut count = 0;
+            for _ in 0..DATAGRAMS / BURST {
+                for _ in 0..BURST {
+                    sender.send_to(&[7; 100], (PEER, 7400)).expect("the link is up");
+                }
+                receiver.set_nonblocking(true).expect("a socket");
+                while receiver.recv(&mut [0; 200]).is_ok() {
+                    count += 1;
+                }
+            }
+            receiver.set_nonblocking(false).expect("a socket");
+            while receiver.recv(&mut [0; 200]).is_ok() {
+                count += 1;
+            }
+            count
+        };
+        assert_eq!(received(), DATAGRAMS);
+        netlink.add_loss(index, 0.2).expect("root may");
+        let error = netlink.add_loss(index, 0.2).expect_err("there is some");
+        assert_eq!(code(&error), Some(libc::EEXIST), "{error}");
+        let arrived = received();
+        let Lost { frames, dropped } = netlink.lost(index).expect("it is here");
+        assert!(frames >= u64::from(DATAGRAMS) && dropped >= u64::from(DATAGRAMS - arrived), "{frames} {dropped}");
+        // Of 4,000 at 20 %, the standard deviation is 25.
+        assert!((3000..3400).contains(&arrived), "{arrived}");
+        netlink.remove_loss(index).expect("root may");
+        assert_eq!(netlink.lost(index).expect("it is here"), Lost::default());
+        assert_eq!(received(), DATAGRAMS);
+    });
+}
