@@ -61,8 +61,9 @@ void run_pub(const struct agent_adapter *adapter, const struct agent_options *op
   struct window window = {0};
   uint64_t sequence = 0, written = 0, refused = 0, now_ns = start_ns;
   while (!agent_stopping && (now_ns < end_ns || !window.closed)) {
-    const uint64_t due_ns = start_ns + (uint64_t)(period_ns * (double)sequence);
-    if (period_ns > 0 && sequence % (uint64_t)options->batch == 0) sleep_until_ns(due_ns);
+    const uint64_t within_batch = sequence % (uint64_t)options->batch;
+    const uint64_t due_ns = start_ns + (uint64_t)(period_ns * (double)(sequence - within_batch));
+    if (period_ns > 0 && within_batch == 0) sleep_until_ns(due_ns);
     now_ns = agent_now_ns();
     advance(&window, options, start_ns, now_ns, written);
     octets_stamp(payload, size, ++sequence, planned ? due_ns : now_ns);

@@ -5,6 +5,7 @@ mod discovery;
 mod idle;
 mod late_join;
 mod loss;
+mod mix;
 mod out_file;
 mod partition;
 mod round_trip;
@@ -112,6 +113,7 @@ impl Starter<'_> {
             Kind::LateJoin => measurement.late_join(),
             Kind::Partition => measurement.partition(),
             Kind::Loss => measurement.loss(),
+            Kind::Mix => measurement.mix(),
             Kind::Churn => measurement.churn(),
             Kind::Isolation | Kind::SdnOverload => Err(Error::Usage("an experiment has no agents".into())),
         };
@@ -228,6 +230,12 @@ impl Measurement<'_> {
     /// A file for latencies at one of the ends.
     fn out_file(&self, side: usize) -> OutFile<'_> {
         OutFile::new(&self.starter.out, self.starter.place.ssh.as_ref().map(|ssh| (ssh, side)))
+    }
+
+    /// The same of one process of several.
+    fn numbered_out_file(&self, side: usize, number: u32) -> OutFile<'_> {
+        let path = self.starter.out.with_extension(format!("{number}.bin"));
+        OutFile::new(&path, self.starter.place.ssh.as_ref().map(|ssh| (ssh, side)))
     }
 
     /// A job with one cell and without latencies.

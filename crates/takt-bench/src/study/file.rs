@@ -3,17 +3,19 @@
 //! Unknown keys are errors. Durations are text with a unit: `250us`, `1ms`, `2s`.
 
 mod figure;
+mod flow;
 mod kind;
 pub mod site;
 mod summary;
 
-use super::parameter::{Parameters, Value};
+use super::parameter::{Parameters, Value, Values};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use figure::{Figure, Form, Published};
+pub use flow::{FLOWS_MAX, Flow};
 pub use kind::Kind;
 pub use site::Site;
 pub use summary::SummaryRow;
@@ -22,6 +24,9 @@ pub use summary::SummaryRow;
 pub const LEN_MAX: u64 = 1 << 20;
 /// Most rounds.
 pub const ROUNDS_MAX: u32 = 1000;
+/// Parameters of a mix; that of flows follows from its machines.
+const MACHINE: &str = "machine";
+const FLOW: &str = "flow";
 /// Most cells of one campaign.
 pub const CELLS_MAX: usize = 100_000;
 
@@ -109,6 +114,9 @@ pub struct Workload {
     /// What `--paper` replaces.
     #[serde(default, skip_serializing_if = "Change::is_empty")]
     pub paper: Change,
+    /// Flows by machine, of a `mix`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub machines: BTreeMap<String, Vec<Flow>>,
     /// Figures and tables of the report.
     #[serde(rename = "figure", default)]
     pub figures: Vec<Figure>,
@@ -173,6 +181,7 @@ impl Campaign {
     pub fn parse(text: &str, length: Length) -> Result<Self> {
         let mut campaign: Self = toml::from_str(text).map_err(|e| Error::Usage(e.to_string()))?;
         campaign.scale(length);
+        campaign.workloads.iter_mut().for_each(Workload::add_flows);
         campaign.check()?;
         Ok(campaign)
     }
@@ -244,7 +253,69 @@ impl Campaign {
 }
 
 impl Workload {
+    /// Makes the flows of all machines a parameter.
+    fn add_flows(&mut self) {
+        if self.kind != Kind::Mix {
+            return;
+        }
+        let mut names = Vec::new();
+        for flow in self.machines.values().flatten().map(|flow| Value::Text(flow.flow.clone())) {
+            if !names.contains(&flow) {
+                names.push(flow);
+            }
+        }
+        if !names.is_empty() {
+            self.parameters.0.insert(FLOW.into(), names);
+        }
+    }
+
+    /// The flows of the machine that a cell names.
+    #[must_use]
+    pub fn flows_of(&self, values: &Values) -> &[Flow] {
+        let machine = values.get(MACHINE).and_then(|name| self.machines.get(&name.to_string()));
+        machine.map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether there is what a cell names: a machine may have other flows than the next.
+    #[must_use]
+    pub fn has_cell(&self, values: &Values) -> bool {
+        let flow = values.get(FLOW).map(ToString::to_string);
+        self.kind != Kind::Mix || self.flows_of(values).iter().any(|one| Some(&one.flow) == flow.as_ref())
+    }
+
+    /// What a system must be capable of in the job of a cell: its values, and of a mix those of each flow beside them.
+    #[must_use]
+    pub fn demands(&self, values: &Values) -> Vec<Values> {
+        if self.kind != Kind::Mix {
+            return vec![values.clone()];
+        }
+        let of_flow = |flow: &Flow| {
+            let mut demanded = values.clone();
+            flow.add_to(&mut demanded);
+            demanded
+        };
+        self.flows_of(values).iter().map(of_flow).collect()
+    }
+
+    fn check_machines(&self) -> Result<()> {
+        if self.kind != Kind::Mix {
+            return match self.machines.is_empty() {
+                true => Ok(()),
+                false => Err(Error::Usage("machines are those of the kind mix alone".into())),
+            };
+        }
+        self.machines.iter().try_for_each(|(name, flows)| flow::check(name, flows))?;
+        let named = self.parameters.0.get(MACHINE).map(Vec::as_slice).unwrap_or_default();
+        let known = || self.machines.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        match named.iter().find(|name| !self.machines.contains_key(&name.to_string())) {
+            Some(name) => Err(Error::Usage(format!("machines has no {name}; there are {}", known()))),
+            None if named.is_empty() => Err(Error::Usage(format!("parameters need machine, of {}", known()))),
+            None => Ok(()),
+        }
+    }
+
     fn check(&self) -> Result<()> {
+        self.check_machines()?;
         self.parameters.check(self.kind)?;
         super::parameter::check_keys(self.kind, &self.measure)?;
         if self.systems.is_empty() {

@@ -96,6 +96,8 @@ const KNOWN: &[Known] = &[
         let is_share = text.parse::<f64>().is_ok_and(|percent| (0.0..=LOSS_PERCENT_MAX).contains(&percent));
         if is_share { Ok(()) } else { Err(format!("0 to {LOSS_PERCENT_MAX}, such as 5 or \"0.1\"")) }
     }),
+    text("machine", "machine", |_| Ok(())),
+    text("flow", "flow", |_| Ok(())),
     text("configuration", "", |text| {
         let all = Measure::ALL.into_iter().collect();
         let why = || {

@@ -18,7 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// First DDS domain of jobs, and how many are used in turn: a late datagram of one job reaches none of the next ones. Each takes two.
+/// First DDS domain of jobs, and how many are used in turn: a late datagram of one job reaches none of the next ones. A job
+/// takes as many as its kind says, the last ones beyond the second number.
 const DOMAINS: (u32, u32) = (60, 32);
 /// Failures of a job after which further rounds leave it out.
 const FAILURES_MAX: usize = 2;
@@ -309,12 +310,13 @@ impl Driver<'_> {
         if workload.kind.is_experiment() {
             return self.experiments.measure(job, workload, place);
         }
-        self.domain = (self.domain + 2) % DOMAINS.1;
+        let first = self.domain;
+        self.domain = (first + workload.kind.domains()) % DOMAINS.1;
         let starter = Starter {
             place: &self.place,
             cpus: self.cpus,
             has_one_clock: self.campaign.site.has_one_clock(),
-            domain: DOMAINS.0 + self.domain,
+            domain: DOMAINS.0 + first,
             out: std::env::temp_dir().join(format!("takt-bench-{}.bin", std::process::id())),
         };
         starter.measure(job, workload)

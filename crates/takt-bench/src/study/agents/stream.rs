@@ -82,7 +82,7 @@ impl Measurement<'_> {
     }
 }
 
-fn stream_figures(written: &Line, received: &[Line]) -> BTreeMap<String, f64> {
+pub(super) fn stream_figures(written: &Line, received: &[Line]) -> BTreeMap<String, f64> {
     let rate = |line: &Line, key: &str| {
         let seconds = number(line, "wall_s");
         if seconds > 0.0 { number(line, key) / seconds } else { 0.0 }

@@ -1,5 +1,6 @@
 //! Kinds of workloads.
 
+use super::flow::FLOWS_MAX;
 use serde::{Deserialize, Serialize};
 
 /// What the processes of a workload do.
@@ -26,6 +27,8 @@ pub enum Kind {
     Partition,
     /// As an open loop, and the link loses frames.
     Loss,
+    /// All flows of a machine at once, each as an open loop.
+    Mix,
     /// As an open loop, beside a `crowd` that comes and goes.
     Churn,
     /// Pings beside other traffic, with sets of measures against it ([`isolation`](crate::isolation)).
@@ -42,7 +45,7 @@ impl Kind {
             Self::RoundTrip => &["ping", "pong"],
             Self::Stream | Self::BothWays => &["pub", "sub"],
             Self::Idle => &["idle"],
-            Self::OpenLoop | Self::Partition | Self::Loss => &["load", "sub"],
+            Self::OpenLoop | Self::Partition | Self::Loss | Self::Mix => &["load", "sub"],
             Self::Churn => &["load", "sub", "crowd"],
             Self::Discovery => &["crowd", "seek"],
             Self::Memory => &["crowd"],
@@ -63,11 +66,12 @@ impl Kind {
         matches!(self, Self::Partition | Self::Loss)
     }
 
-    /// The parameters of an experiment; `None`: those that agents have.
+    /// Its parameters; `None`: those that agents have.
     #[must_use]
     pub fn parameters(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Isolation => Some(&["configuration", "size", "interference", "way"]),
+            Self::Mix => Some(&["machine", "flow", "history", "notify", "delivery"]),
             Self::SdnOverload => Some(&["category", "size", "condition"]),
             _ => None,
         }
@@ -79,8 +83,15 @@ impl Kind {
         match self {
             Self::RoundTrip => Some("size"),
             Self::Isolation => Some("way"),
+            Self::Mix => Some("flow"),
             _ => None,
         }
+    }
+
+    /// DDS domains that a job takes.
+    #[must_use]
+    pub fn domains(self) -> u32 {
+        if self == Self::Mix { FLOWS_MAX as u32 } else { 2 }
     }
 
     /// For people.
@@ -97,6 +108,7 @@ impl Kind {
             Self::LateJoin => "a reader that comes after the samples",
             Self::Partition => "samples at planned times over a link that is down for a while",
             Self::Loss => "samples at planned times over a link that loses frames",
+            Self::Mix => "all flows of a machine at once",
             Self::Churn => "samples at planned times beside participants that come and go",
             Self::Isolation => "pings beside other traffic on one link",
             Self::SdnOverload => "a pair under an overload of its link",
