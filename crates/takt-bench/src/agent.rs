@@ -20,8 +20,8 @@ use std::io::Write;
 const PEER: &str = "takt";
 
 /// What the agent can play.
-const ROLES: [&str; 13] =
-    ["info", "ping", "pong", "pub", "sub", "idle", "disc", "load", "crowd", "seek", "hold", "join", "broker"];
+const ROLES: [&str; 14] =
+    ["info", "ping", "pong", "pub", "sub", "idle", "disc", "load", "crowd", "seek", "hold", "join", "pick", "broker"];
 
 /// Where the lines go.
 pub(crate) struct Lines<'a>(&'a mut dyn Write);
@@ -66,7 +66,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
     match role {
         "info" => lines.say(&json!({
             "ev": "info", "peer": PEER, "version": env!("CARGO_PKG_VERSION"),
-            "transports": options::TRANSPORTS.join(","), "notifies": "listener,waitset,poll", "types": "octets,complex",
+            "transports": options::TRANSPORTS.join(","), "notifies": "listener,waitset,poll", "types": "octets,complex,numbered",
             "fixed_size": false, "roles": roles_of(&options).join(","),
         })),
         "ping" => roles::ping(&options, lines),
@@ -74,6 +74,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
         "pub" => roles::publish(&options, lines, false),
         "load" => roles::publish(&options, lines, true),
         "sub" => roles::subscribe(&options, lines),
+        "pick" => roles::pick(&options, lines),
         "idle" => roles::discover(&options, lines, true),
         "disc" => roles::discover(&options, lines, false),
         "crowd" => crowd::crowd(&options, lines),
@@ -87,7 +88,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
 
 /// Without middleware there is nothing to discover and to hold.
 fn roles_of(options: &Options) -> Vec<&'static str> {
-    let needs_middleware = ["crowd", "seek", "hold", "join", "broker"];
+    let needs_middleware = ["crowd", "seek", "hold", "join", "pick", "broker"];
     let is_plain = options.link.is_plain();
     ROLES.into_iter().filter(|role| !is_plain || !needs_middleware.contains(role)).collect()
 }
@@ -114,7 +115,7 @@ mod tests {
         let transports = lines[0]["transports"].as_str().unwrap();
         assert!(transports.starts_with("default,"));
         assert_eq!(lines[0]["fixed_size"], json!(false));
-        assert!(lines[0]["roles"].as_str().unwrap().ends_with("load,crowd,seek,hold,join,broker"));
+        assert!(lines[0]["roles"].as_str().unwrap().ends_with("load,crowd,seek,hold,join,pick,broker"));
         let (_, lines) = lines_of("info", &["transport=raw"]);
         assert!(lines[0]["roles"].as_str().unwrap().ends_with("disc,load"), "plain sockets discover nothing");
     }

@@ -9,6 +9,7 @@ use crate::complex::Complex;
 use crate::error::{Error, Result};
 use crate::link::{Handler, Link, Matched, Notify};
 use crate::machine::monotonic_ns;
+use crate::numbered::EXPRESSION;
 use crate::payload::{Blob, Form, MARKS_LEN};
 use crate::signal::stopped;
 use crate::spec::{LinkSpec, Runtime, Touch};
@@ -95,12 +96,7 @@ impl Carrier for Complex {
     }
 
     fn write_batch(writer: &DataWriter<Self>, payloads: &[Blob], kept: &mut Self) -> Result<usize> {
-        for (written, payload) in payloads.iter().enumerate() {
-            if !write(writer, payload, kept, None)? {
-                return Ok(written);
-            }
-        }
-        Ok(payloads.len())
+        write_each(writer, payloads, kept)
     }
 
     fn payload<'a>(&'a self, room: &'a mut Blob) -> &'a Blob {
@@ -157,7 +153,16 @@ impl<T: Carrier> DdsLink<T> {
             Some(name) => {
                 let topic = participant.create_topic::<T>(name, TopicQos::default())?;
                 let subscriber = participant.create_subscriber(SubscriberQos::default())?;
-                Some(subscriber.create_datareader(&topic, setup::reader_qos(spec))?)
+                let qos = setup::reader_qos(spec);
+                Some(match spec.pass_percent {
+                    None => subscriber.create_datareader(&topic, qos)?,
+                    Some(percent) => {
+                        let (name, percent) = (format!("{name}Passing"), percent.to_string());
+                        let passing =
+                            participant.create_contentfilteredtopic(&name, &topic, EXPRESSION, &[percent.as_str()])?;
+                        subscriber.create_datareader(&passing, qos)?
+                    }
+                })
             }
             None => None,
         };
@@ -173,7 +178,7 @@ impl<T: Carrier> DdsLink<T> {
             reader.borrow_samples(true)?;
         }
         if spec.loan && spec.form != Form::Octets {
-            return Err(Error::Usage("complex samples are not lent: loan=0".into()));
+            return Err(Error::Usage("samples of octets alone are lent: loan=0".into()));
         }
         let (runtime, loan, batch) = (spec.runtime, spec.loan, spec.batch.max(1));
         let kept = [T::default(), T::default()];
@@ -404,6 +409,16 @@ fn write_loaned<T: Carrier>(writer: &DataWriter<T>, payload: &Blob, touch: Touch
         }
     }
     writer.write_loaned(loan)
+}
+
+/// Writes payloads one by one. How many there was room for.
+pub(crate) fn write_each<T: Carrier>(writer: &DataWriter<T>, payloads: &[Blob], kept: &mut T) -> Result<usize> {
+    for (written, payload) in payloads.iter().enumerate() {
+        if !write(writer, payload, kept, None)? {
+            return Ok(written);
+        }
+    }
+    Ok(payloads.len())
 }
 
 /// Writes a payload; with `loan` where it is lent from.

@@ -22,6 +22,7 @@ pub mod executor_bound;
 pub mod isolation;
 pub mod link;
 pub mod machine;
+pub mod numbered;
 pub mod page;
 pub mod payload;
 pub mod raw_shm;

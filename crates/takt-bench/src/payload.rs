@@ -18,6 +18,8 @@ pub enum Form {
     Octets,
     /// [`Complex`](crate::complex::Complex).
     Complex,
+    /// [`Numbered`](crate::numbered::Numbered).
+    Numbered,
 }
 
 /// Bytes that the marks take.

@@ -5,6 +5,7 @@ use crate::dds::DdsLink;
 use crate::error::{Error, Result};
 use crate::link::{Idle, Link, Notify};
 use crate::machine::interface_ipv4;
+use crate::numbered::Numbered;
 use crate::payload::{Blob, Form};
 use crate::raw_shm::RawShm;
 use crate::raw_udp::RawUdp;
@@ -137,6 +138,8 @@ pub struct LinkSpec {
     pub latency_budget: Duration,
     /// The type that carries the payload.
     pub form: Form,
+    /// A reader has a content filter that lets so many percent of the samples pass, of [`Form::Numbered`] alone.
+    pub pass_percent: Option<u8>,
     /// From how many readers on samples go to a multicast group; `None`: what Takt does by default.
     pub multicast_readers_min: Option<usize>,
     /// Of a sample that is lent, how much is written and read.
@@ -170,6 +173,7 @@ impl Default for LinkSpec {
             transient_local: false,
             latency_budget: Duration::ZERO,
             form: Form::default(),
+            pass_percent: None,
             multicast_readers_min: None,
             touch: Touch::default(),
             size_max: 64,
@@ -194,9 +198,10 @@ impl LinkSpec {
             Transport::Udp | Transport::Shm | Transport::Named(_) => match self.form {
                 Form::Octets => Ok(Box::new(DdsLink::<Blob>::new(self, write, read)?)),
                 Form::Complex => Ok(Box::new(DdsLink::<Complex>::new(self, write, read)?)),
+                Form::Numbered => Ok(Box::new(DdsLink::<Numbered>::new(self, write, read)?)),
             },
-            _ if self.form == Form::Complex => {
-                Err(Error::Usage("plain datagrams and plain memory have no complex type: type=octets".into()))
+            _ if self.form != Form::Octets => {
+                Err(Error::Usage("plain datagrams and plain memory have octets alone: type=octets".into()))
             }
             Transport::RawNamed(name) => Ok(Box::new(RawWire::new(self, name, write.is_some(), read.is_some())?)),
             Transport::RawShm => Ok(Box::new(RawShm::new(self.domain, self.idle, write, read)?)),

@@ -209,9 +209,11 @@ impl Options {
                 self.link.form = match value {
                     "octets" => Form::Octets,
                     "complex" => Form::Complex,
-                    _ => return Err(unknown(key, value, "octets or complex")),
+                    "numbered" => Form::Numbered,
+                    _ => return Err(unknown(key, value, "octets, complex or numbered")),
                 }
             }
+            "pass_percent" => self.link.pass_percent = Some(limited(key, value, 1..=100)? as u8),
             "delivery" => {
                 self.link.multicast_readers_min = match value {
                     "unicast" => Some(0),

@@ -5,6 +5,7 @@ use super::options::Options;
 use crate::error::{Error, Result};
 use crate::link::{Link, Matched};
 use crate::machine::{Memory, Usage, monotonic_ns};
+use crate::payload::Form;
 use crate::signal::stopped;
 use crate::workload::ping::Ping;
 use crate::workload::subscribe::{self, Subscription};
@@ -104,6 +105,14 @@ pub(super) fn subscribe(options: &Options, lines: &mut Lines<'_>) -> Result<()> 
         }))?;
     }
     subscription.linger()
+}
+
+/// A `sub` with a content filter.
+pub(super) fn pick(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
+    if options.link.pass_percent.is_none() || options.link.form != Form::Numbered {
+        return Err(Error::Usage("pick needs a share and numbers: pass_percent=10 type=numbered".into()));
+    }
+    subscribe(options, lines)
 }
 
 /// `pub`, and with `is_planned` the role `load`: each sample has the time that it was planned for, however late it is written.

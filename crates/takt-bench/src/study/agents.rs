@@ -2,6 +2,7 @@
 
 mod churn;
 mod discovery;
+mod filter;
 mod idle;
 mod late_join;
 mod loss;
@@ -114,6 +115,7 @@ impl Starter<'_> {
             Kind::Partition => measurement.partition(),
             Kind::Loss => measurement.loss(),
             Kind::Mix => measurement.mix(),
+            Kind::Filter => measurement.filter(),
             Kind::Churn => measurement.churn(),
             Kind::Isolation | Kind::SdnOverload => Err(Error::Usage("an experiment has no agents".into())),
         };

@@ -187,6 +187,7 @@ pub const UNITS: &[Unit] = &[
     unit("dropped_percent", "frames that the link dropped on the way to the reader", "%", Better::Lower),
     unit("repaired_percent", "dropped samples that were repaired, if each has a frame of its own", "%", Better::Higher),
     unit("late_percent", "samples that took more than ten times the median", "%", Better::Lower),
+    unit("wire_octets", "octets on the interface of the writer for each sample written", "octets", Better::Lower),
     unit("comings", "participants that came and went", "participants", Better::Higher),
     unit("init_ms", "from the start of the process until its endpoints exist", "ms", Better::Lower),
 ];

@@ -96,6 +96,7 @@ const KNOWN: &[Known] = &[
         let is_share = text.parse::<f64>().is_ok_and(|percent| (0.0..=LOSS_PERCENT_MAX).contains(&percent));
         if is_share { Ok(()) } else { Err(format!("0 to {LOSS_PERCENT_MAX}, such as 5 or \"0.1\"")) }
     }),
+    words("pass-percent", "pass_percent", &[("1", "1"), ("10", "10"), ("100", "100")]),
     text("machine", "machine", |_| Ok(())),
     text("flow", "flow", |_| Ok(())),
     text("configuration", "", |text| {

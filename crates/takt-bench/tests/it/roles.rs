@@ -9,12 +9,14 @@ const AGENT_OF_ALL: &str = r#"#!/bin/sh
 echo "$*" >> "$0.calls"
 for argument in "$@"; do case "$argument" in out=*) out=${argument#out=} ;; esac; done
 case "$1" in
-info) echo '{"ev":"info","peer":"shell","version":"1","roles":"load,sub,crowd,seek,hold,join"}'; exit ;;
+info) echo '{"ev":"info","peer":"shell","version":"1","roles":"load,sub,pick,crowd,seek,hold,join"}'; exit ;;
 load) echo '{"ev":"ready"}'; echo '{"ev":"matched"}'; sleep ${LOAD_SECONDS:-0}
   echo '{"ev":"result","role":"load","n":1000,"wall_s":1,"cpu_s":0.5,"fails":0,"total":1000}' ;;
 sub) echo '{"ev":"ready"}'
   [ -z "$out" ] || printf '\100\102\017\0\0\0\0\0\200\204\036\0\0\0\0\0\0\047\271\051\0\0\0\0' > "$out"
   echo '{"ev":"result","role":"sub","id":0,"n":990,"bytes":15840,"wall_s":1,"cpu_s":0.25,"span":1000,"total":990}' ;;
+pick) echo '{"ev":"ready"}'
+  echo '{"ev":"result","role":"sub","id":0,"n":99,"bytes":1584,"wall_s":1,"cpu_s":0.25,"span":1000,"total":99}' ;;
 crowd) echo '{"ev":"ready"}'
   echo '{"ev":"result","role":"crowd","bare_kib":100,"participants_kib":400,"endpoints_kib":80,"instances_kib":1000,"resident_kib":2000,"private_kib":1500}' ;;
 seek) echo '{"ev":"ready"}'; echo '{"ev":"matched","main_ms":1,"init_ms":3,"match_ms":9}' ;;
@@ -250,5 +252,22 @@ fn mix_with_a_broken_machine_names_the_rule() {
             .expect_err(new)
             .to_string();
         assert!(error.contains(expected), "{new}: {error}");
+    }
+}
+
+#[test]
+fn filter_counts_what_passes_and_an_agent_without_filters_is_unsupported() {
+    let (scene, results, refused) = run("[[workload]]\nname = 'f'\nkind = 'filter'\nsystems = ['all', 'few']\n\
+         parameters = { pass-percent = [10], rate = [1000], reliability = ['best-effort'] }\nmeasure = { warm_s = 0 }");
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert!(refused[0].ends_with("unsupported: its agent has no role load, pick"), "{refused:?}");
+    let figures = &measured(&results.measurements[0]).figures;
+    assert_eq!((figures["received_hz"], figures["lost"], figures["delivered_percent"]), (99.0, 1.0, 99.0));
+    assert_eq!((figures["writer_cpu_percent"], figures["reader_cpu_percent"]), (50.0, 25.0));
+    assert!(figures.contains_key("wire_octets"), "{figures:?}");
+    let calls = scene.directory.read("all.calls");
+    for role in ["load ", "pick "] {
+        let call = calls.lines().find(|call| call.starts_with(role)).expect(role);
+        assert!(call.contains("pass_percent=10") && call.contains("type=numbered"), "{call}");
     }
 }

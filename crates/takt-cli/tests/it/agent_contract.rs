@@ -134,3 +134,21 @@ fn idle_alone_and_matched() {
     end(first);
     end(second);
 }
+
+#[test]
+fn reader_with_a_content_filter_takes_its_share_of_a_stream() {
+    let keys = "domain=128 type=numbered pass_percent=10 size=100 warm_s=0.1 secs=0.5";
+    let pick = agent("pick", keys);
+    pick.event("ready");
+    let load = agent("load", &format!("{keys} n=1 rate=2000"));
+    let sent = load.event("result");
+    let received = pick.event("result");
+    let [taken, span] = ["n", "span"].map(|key| received[key].as_u64().expect("a number"));
+    assert!(taken > 0 && sent["n"].as_u64() > Some(taken), "{sent} {received}");
+    assert_eq!(10 * taken, span, "each tenth sample passes, and none is lost: {received}");
+    load.event("done");
+    assert!(load.finish().1.success());
+    end(pick);
+    let (text, status) = agent("pick", "domain=128 type=octets").finish();
+    assert!(!status.success() && text.contains("pass_percent=10 type=numbered"), "{text}");
+}

@@ -18,6 +18,16 @@ impl Measurement<'_> {
 
     /// A writer in a role, and its readers. `meanwhile` runs when the writer of an open loop has found them.
     pub(super) fn one_way(&self, role: &'static str, meanwhile: &mut dyn FnMut() -> Result<()>) -> Result<Report> {
+        self.one_way_as([role, "sub"], &[], meanwhile).map(|(report, ..)| report)
+    }
+
+    /// The same with a role of the readers and further arguments of all, and the results of writer and readers.
+    pub(super) fn one_way_as(
+        &self,
+        [role, reader]: [&'static str; 2],
+        of_all: &[String],
+        meanwhile: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<(Report, Line, Vec<Line>)> {
         let readers = self.number("readers", 1).max(1);
         let out = self.out_file(1);
         let mut subscribers = Vec::new();
@@ -25,11 +35,12 @@ impl Measurement<'_> {
             // Of a stream as fast as possible, latencies say how long its queues are, and keeping them costs.
             let has_times = id == 0 && self.number("rate", 0) > 0 && self.starter.has_one_clock;
             let further = if has_times { vec![out.argument()] } else { Vec::new() };
-            let mut process = self.start("sub", 1, &[further, vec![format!("id={id}")]].concat())?;
+            let further = [of_all, &further, &[format!("id={id}")]].concat();
+            let mut process = self.start(reader, 1, &further)?;
             process.child.wait_for("ready", READY_LIMIT)?;
             subscribers.push(process);
         }
-        let mut publisher = self.start(role, 0, &[format!("n={readers}")])?;
+        let mut publisher = self.start(role, 0, &[of_all, &[format!("n={readers}")]].concat())?;
         let mut commands = vec![self.command(&publisher)];
         commands.extend(subscribers.iter().map(|process| self.command(process)));
         let limit = self.stream_limit();
@@ -49,7 +60,8 @@ impl Measurement<'_> {
         let times_ns = out.read()?;
         let figures = stream_figures(&written, &received);
         let measured = Measured { figures, latency: Latency::of(times_ns.clone()), ..Measured::default() };
-        Ok(Report { found: vec![Found { cell: self.job.cells[0].clone(), measured, times_ns }], commands })
+        let found = vec![Found { cell: self.job.cells[0].clone(), measured, times_ns }];
+        Ok((Report { found, commands }, written, received))
     }
 
     /// A stream each way, in domains of their own.

@@ -29,6 +29,8 @@ pub enum Kind {
     Loss,
     /// All flows of a machine at once, each as an open loop.
     Mix,
+    /// `load`, and a `pick` that takes a share of the samples by a content filter.
+    Filter,
     /// As an open loop, beside a `crowd` that comes and goes.
     Churn,
     /// Pings beside other traffic, with sets of measures against it ([`isolation`](crate::isolation)).
@@ -46,6 +48,7 @@ impl Kind {
             Self::Stream | Self::BothWays => &["pub", "sub"],
             Self::Idle => &["idle"],
             Self::OpenLoop | Self::Partition | Self::Loss | Self::Mix => &["load", "sub"],
+            Self::Filter => &["load", "pick"],
             Self::Churn => &["load", "sub", "crowd"],
             Self::Discovery => &["crowd", "seek"],
             Self::Memory => &["crowd"],
@@ -109,6 +112,7 @@ impl Kind {
             Self::Partition => "samples at planned times over a link that is down for a while",
             Self::Loss => "samples at planned times over a link that loses frames",
             Self::Mix => "all flows of a machine at once",
+            Self::Filter => "samples of which a content filter passes a share",
             Self::Churn => "samples at planned times beside participants that come and go",
             Self::Isolation => "pings beside other traffic on one link",
             Self::SdnOverload => "a pair under an overload of its link",
