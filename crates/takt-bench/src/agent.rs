@@ -7,6 +7,7 @@
 
 mod architecture;
 mod crowd;
+mod keep;
 mod late;
 pub mod options;
 pub(crate) mod roles;
@@ -20,8 +21,10 @@ use std::io::Write;
 const PEER: &str = "takt";
 
 /// What the agent can play.
-const ROLES: [&str; 14] =
-    ["info", "ping", "pong", "pub", "sub", "idle", "disc", "load", "crowd", "seek", "hold", "join", "pick", "broker"];
+const ROLES: [&str; 15] = [
+    "info", "ping", "pong", "pub", "sub", "idle", "disc", "load", "crowd", "seek", "hold", "join", "pick", "keep",
+    "broker",
+];
 
 /// Where the lines go.
 pub(crate) struct Lines<'a>(&'a mut dyn Write);
@@ -81,6 +84,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
         "seek" => crowd::seek(&options, lines),
         "hold" => late::hold(options, lines),
         "join" => late::join(options, lines),
+        "keep" => keep::keep(&options, lines),
         "broker" => architecture::serve_discovery(&options, lines),
         _ => Err(Error::Usage(format!("no role {role}: there are {}", ROLES.join(", ")))),
     }
@@ -88,7 +92,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
 
 /// Without middleware there is nothing to discover and to hold.
 fn roles_of(options: &Options) -> Vec<&'static str> {
-    let needs_middleware = ["crowd", "seek", "hold", "join", "pick", "broker"];
+    let needs_middleware = ["crowd", "seek", "hold", "join", "pick", "keep", "broker"];
     let is_plain = options.link.is_plain();
     ROLES.into_iter().filter(|role| !is_plain || !needs_middleware.contains(role)).collect()
 }
@@ -115,7 +119,7 @@ mod tests {
         let transports = lines[0]["transports"].as_str().unwrap();
         assert!(transports.starts_with("default,"));
         assert_eq!(lines[0]["fixed_size"], json!(false));
-        assert!(lines[0]["roles"].as_str().unwrap().ends_with("load,crowd,seek,hold,join,pick,broker"));
+        assert!(lines[0]["roles"].as_str().unwrap().ends_with("load,crowd,seek,hold,join,pick,keep,broker"));
         let (_, lines) = lines_of("info", &["transport=raw"]);
         assert!(lines[0]["roles"].as_str().unwrap().ends_with("disc,load"), "plain sockets discover nothing");
     }

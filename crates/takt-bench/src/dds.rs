@@ -287,6 +287,11 @@ impl<T: Carrier> Link for DdsLink<T> {
         Ok(true)
     }
 
+    fn make_durable(&mut self, timeout: Duration) -> Result<()> {
+        let writer = self.writer.as_ref().ok_or_else(no_writer)?;
+        Ok(writer.wait_for_durability(timeout)?)
+    }
+
     fn write_job_accounts(&self, out: &mut dyn io::Write) -> Result<()> {
         self.participant.write_job_accounts(out).map_err(|error| Error::os("write accounts of jobs", error))
     }

@@ -89,6 +89,14 @@ pub trait Link {
     /// The middleware failed.
     fn flush(&mut self, timeout: Duration) -> Result<()>;
 
+    /// Waits up to `timeout` until a durability service has made safe what was written.
+    ///
+    /// # Errors
+    /// It has not, or the middleware failed.
+    fn make_durable(&mut self, _timeout: Duration) -> Result<()> {
+        Err(Error::Usage("without middleware there is no durability service".into()))
+    }
+
     /// Writes what the jobs of its participant took, as JSON.
     ///
     /// # Errors

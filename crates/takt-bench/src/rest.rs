@@ -93,6 +93,10 @@ impl Link for Resting {
         self.0.flush(timeout)
     }
 
+    fn make_durable(&mut self, timeout: Duration) -> Result<()> {
+        self.0.make_durable(timeout)
+    }
+
     fn write_job_accounts(&self, out: &mut dyn io::Write) -> Result<()> {
         self.0.write_job_accounts(out)
     }

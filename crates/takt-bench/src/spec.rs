@@ -60,6 +60,21 @@ pub enum History {
     KeepLast(u32),
 }
 
+/// DURABILITY of writer and reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// Samples are for readers that are there.
+    #[default]
+    Volatile,
+    /// The writer keeps them.
+    TransientLocal,
+    /// A service keeps them in memory.
+    Transient,
+    /// A service keeps them on disk.
+    Persistent,
+}
+
 /// How much of a sample a program writes and reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -132,8 +147,8 @@ pub struct LinkSpec {
     pub reliable: bool,
     /// HISTORY.
     pub history: History,
-    /// DURABILITY is TRANSIENT_LOCAL.
-    pub transient_local: bool,
+    /// DURABILITY.
+    pub durability: Durability,
     /// LATENCY_BUDGET of both sides: so long a sample may wait at the writer for others to share a datagram with.
     pub latency_budget: Duration,
     /// The type that carries the payload.
@@ -170,7 +185,7 @@ impl Default for LinkSpec {
             rests: false,
             reliable: true,
             history: History::default(),
-            transient_local: false,
+            durability: Durability::default(),
             latency_budget: Duration::ZERO,
             form: Form::default(),
             pass_percent: None,

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::machine::monotonic_ns;
 use crate::payload::Blob;
 use crate::signal::stopped;
-use crate::spec::History;
+use crate::spec::{Durability, History};
 use crate::workload::TOPIC_DATA;
 use serde_json::json;
 use std::time::Duration;
@@ -18,8 +18,10 @@ const STEP: Duration = Duration::from_millis(10);
 fn durable(mut options: Options) -> Result<Options> {
     let depth =
         u32::try_from(options.count.max(1)).map_err(|e| Error::Usage(format!("count={}: {e}", options.count)))?;
-    (options.link.history, options.link.transient_local, options.link.reliable) =
-        (History::KeepLast(depth), true, true);
+    (options.link.history, options.link.reliable) = (History::KeepLast(depth), true);
+    if options.link.durability == Durability::Volatile {
+        options.link.durability = Durability::TransientLocal;
+    }
     Ok(options)
 }
 
@@ -34,6 +36,9 @@ pub(super) fn hold(options: Options, lines: &mut Lines<'_>) -> Result<()> {
             true => written += 1,
             false => link.drive(STEP)?,
         }
+    }
+    if matches!(options.link.durability, Durability::Transient | Durability::Persistent) {
+        link.make_durable(MATCH_LIMIT)?;
     }
     lines.ready()?;
     while !stopped() {

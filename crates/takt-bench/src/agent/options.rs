@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::link::{Idle, Notify};
 use crate::machine::interface_ipv4;
 use crate::payload::{Form, MARKS_LEN, SEQUENCE_LEN};
-use crate::spec::{History, LinkSpec, Runtime, Touch, Transport};
+use crate::spec::{Durability, History, LinkSpec, Runtime, Touch, Transport};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -214,6 +214,14 @@ impl Options {
                 }
             }
             "pass_percent" => self.link.pass_percent = Some(limited(key, value, 1..=100)? as u8),
+            "durability" => {
+                self.link.durability = match value {
+                    "transient-local" => Durability::TransientLocal,
+                    "transient" => Durability::Transient,
+                    "persistent" => Durability::Persistent,
+                    _ => return Err(unknown(key, value, "transient-local, transient or persistent")),
+                }
+            }
             "delivery" => {
                 self.link.multicast_readers_min = match value {
                     "unicast" => Some(0),

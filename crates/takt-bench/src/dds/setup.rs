@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::link::Idle;
-use crate::spec::{History, LinkSpec, Runtime, Transport};
+use crate::spec::{Durability, History, LinkSpec, Runtime, Transport};
 use std::time::Duration;
 use takt::qos::{self, DataReaderQos, DataWriterQos};
 use takt::{DomainParticipant, DomainParticipantBuilder};
@@ -61,7 +61,22 @@ pub(crate) fn builder(spec: &LinkSpec) -> Result<DomainParticipantBuilder> {
 }
 
 fn durability(spec: &LinkSpec) -> qos::Durability {
-    if spec.transient_local { qos::Durability::TransientLocal } else { qos::Durability::Volatile }
+    match spec.durability {
+        Durability::Volatile => qos::Durability::Volatile,
+        Durability::TransientLocal => qos::Durability::TransientLocal,
+        Durability::Transient => qos::Durability::Transient,
+        Durability::Persistent => qos::Durability::Persistent,
+    }
+}
+
+/// A service keeps as much as the writer.
+fn durability_service(spec: &LinkSpec) -> qos::DurabilityService {
+    match spec.durability {
+        Durability::Volatile | Durability::TransientLocal => qos::DurabilityService::default(),
+        Durability::Transient | Durability::Persistent => {
+            qos::DurabilityService { history: history(spec), ..qos::DurabilityService::default() }
+        }
+    }
 }
 
 fn reliability(spec: &LinkSpec) -> qos::Reliability {
@@ -101,6 +116,7 @@ pub(crate) fn writer_qos(spec: &LinkSpec) -> DataWriterQos {
         history: history(spec),
         resource_limits: resource_limits(spec),
         durability: durability(spec),
+        durability_service: durability_service(spec),
         ..DataWriterQos::default()
     }
 }

@@ -97,6 +97,11 @@ const KNOWN: &[Known] = &[
         if is_share { Ok(()) } else { Err(format!("0 to {LOSS_PERCENT_MAX}, such as 5 or \"0.1\"")) }
     }),
     words("pass-percent", "pass_percent", &[("1", "1"), ("10", "10"), ("100", "100")]),
+    words(
+        "durability",
+        "durability",
+        &[("transient-local", "transient-local"), ("transient", "transient"), ("persistent", "persistent")],
+    ),
     text("machine", "machine", |_| Ok(())),
     text("flow", "flow", |_| Ok(())),
     text("configuration", "", |text| {

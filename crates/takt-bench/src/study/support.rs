@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// Roles that an agent has if its `info` names none.
 const ROLES: [&str; 7] = ["info", "ping", "pong", "pub", "sub", "idle", "disc"];
 
+/// The role that keeps samples without their writer.
+pub const SERVICE: &str = "keep";
+
 /// Roles of agents by system, of those whose `info` names them.
 pub type Roles = BTreeMap<String, Vec<String>>;
 
@@ -36,6 +39,12 @@ pub fn roles_of(info: &Value) -> Option<Vec<String>> {
     Some(info["roles"].as_str()?.split(',').map(|role| role.trim().to_owned()).collect())
 }
 
+/// Whether samples are to outlive their writer.
+#[must_use]
+pub fn needs_service(values: &Values) -> bool {
+    values.get("durability").is_some_and(|value| ["transient", "persistent"].contains(&value.to_string().as_str()))
+}
+
 /// Why a system is not measured in a cell; `None`: it is.
 #[must_use]
 pub fn refusal(site: &Site, kind: Kind, system: &System, values: &Values, roles: &Roles) -> Option<Refusal> {
@@ -46,7 +55,8 @@ pub fn refusal(site: &Site, kind: Kind, system: &System, values: &Values, roles:
         Some(roles) => roles.iter().any(|one| one == role),
         None => ROLES.contains(role),
     };
-    let missing: Vec<&str> = kind.roles().iter().filter(|role| !has(role)).copied().collect();
+    let needed = kind.roles().iter().chain(needs_service(values).then_some(&SERVICE));
+    let missing: Vec<&str> = needed.filter(|role| !has(role)).copied().collect();
     let why = || format!("unsupported: its agent has no role {}", missing.join(", "));
     (!missing.is_empty()).then(|| Refusal::Unsupported(why()))
 }

@@ -9,7 +9,7 @@ const AGENT_OF_ALL: &str = r#"#!/bin/sh
 echo "$*" >> "$0.calls"
 for argument in "$@"; do case "$argument" in out=*) out=${argument#out=} ;; esac; done
 case "$1" in
-info) echo '{"ev":"info","peer":"shell","version":"1","roles":"load,sub,pick,crowd,seek,hold,join"}'; exit ;;
+info) echo '{"ev":"info","peer":"shell","version":"1","roles":"load,sub,pick,crowd,seek,hold,join,keep"}'; exit ;;
 load) echo '{"ev":"ready"}'; echo '{"ev":"matched"}'; sleep ${LOAD_SECONDS:-0}
   echo '{"ev":"result","role":"load","n":1000,"wall_s":1,"cpu_s":0.5,"fails":0,"total":1000}' ;;
 sub) echo '{"ev":"ready"}'
@@ -20,7 +20,7 @@ pick) echo '{"ev":"ready"}'
 crowd) echo '{"ev":"ready"}'
   echo '{"ev":"result","role":"crowd","bare_kib":100,"participants_kib":400,"endpoints_kib":80,"instances_kib":1000,"resident_kib":2000,"private_kib":1500}' ;;
 seek) echo '{"ev":"ready"}'; echo '{"ev":"matched","main_ms":1,"init_ms":3,"match_ms":9}' ;;
-hold) echo '{"ev":"ready"}' ;;
+keep|hold) echo '{"ev":"ready"}'; trap 'echo "end of $1" >> "$0.calls"; exit' TERM; sleep 60 & wait ;;
 join) echo '{"ev":"ready"}'; echo '{"ev":"result","role":"join","n":99,"first_ms":4.5,"last_ms":7.5}' ;;
 esac
 exec sleep 60
@@ -270,4 +270,29 @@ fn filter_counts_what_passes_and_an_agent_without_filters_is_unsupported() {
         let call = calls.lines().find(|call| call.starts_with(role)).expect(role);
         assert!(call.contains("pass_percent=10") && call.contains("type=numbered"), "{call}");
     }
+}
+
+#[test]
+fn durability_of_a_service_ends_the_writer_before_the_reader_comes() {
+    let text = "[[workload]]\nname = 'd'\nkind = 'late-join'\nsystems = ['SYSTEM']\n\
+                parameters = { samples = [100], durability = ['KIND'], reliability = ['best-effort'] }";
+    let order = |kind: &str| {
+        let (scene, results, _) = run(&text.replace("SYSTEM", "all").replace("KIND", kind));
+        assert_eq!(measured(&results.measurements[0]).figures["lost"], 1.0);
+        let calls = scene.directory.read("all.calls");
+        let is_told = |call: &&str| !call.starts_with("end") && !call.starts_with("info");
+        assert!(calls.lines().filter(is_told).all(|call| call.contains(&format!("durability={kind}"))), "{calls}");
+        let roles = calls.lines().map(|call| call.split(" domain").next().unwrap_or_default().to_owned());
+        roles.filter(|role| role != "info").collect::<Vec<_>>()
+    };
+    assert_eq!(order("persistent"), ["keep", "hold", "end of hold", "join", "end of keep"]);
+    assert_eq!(order("transient-local"), ["hold", "join", "end of hold"]);
+    let keepless = AGENT_OF_ALL.replace(",keep\"", "\"");
+    assert_ne!(keepless, AGENT_OF_ALL);
+    let scene = Scene::new(&[("none", &keepless)]);
+    let head = "name = 'x'\ntitle = 'x'\nrounds = 1\nforeign-max = 1.0\n";
+    let text = text.replace("SYSTEM", "none").replace("'KIND'", "'transient-local', 'transient'");
+    let (results, refused) = scene.run(&format!("{head}{text}"));
+    assert_eq!((results.measurements.len(), refused.len()), (1, 1), "{refused:?}");
+    assert!(refused[0].ends_with("unsupported: its agent has no role keep"), "{refused:?}");
 }

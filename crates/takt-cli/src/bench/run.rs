@@ -117,7 +117,7 @@ fn tell(progress: Progress<'_>) {
 fn title(job: &Job) -> String {
     match job.cells.as_slice() {
         [cell] => cell.to_string(),
-        cells => format!("{} and {} other sizes", cells[0], cells.len() - 1),
+        cells => format!("{} and {} other cells", cells[0], cells.len() - 1),
     }
 }
 

@@ -141,6 +141,8 @@ fn reader_with_a_content_filter_takes_its_share_of_a_stream() {
     let pick = agent("pick", keys);
     pick.event("ready");
     let load = agent("load", &format!("{keys} n=1 rate=2000"));
+    load.event("ready");
+    load.event("matched");
     let sent = load.event("result");
     let received = pick.event("result");
     let [taken, span] = ["n", "span"].map(|key| received[key].as_u64().expect("a number"));
@@ -151,4 +153,23 @@ fn reader_with_a_content_filter_takes_its_share_of_a_stream() {
     end(pick);
     let (text, status) = agent("pick", "domain=128 type=octets").finish();
     assert!(!status.success() && text.contains("pass_percent=10 type=numbered"), "{text}");
+}
+
+#[test]
+fn samples_of_a_writer_that_is_gone_come_from_the_service() {
+    for (domain, kind) in [(129, "transient"), (130, "persistent")] {
+        let keys = format!("domain={domain} durability={kind} count=50 size=100");
+        let keep = agent("keep", &keys);
+        keep.event("ready");
+        let hold = agent("hold", &keys);
+        hold.event("ready");
+        end(hold);
+        let join = agent("join", &keys);
+        join.event("ready");
+        let result = join.event("result");
+        assert_eq!(result["n"], 50, "{kind}: {result}");
+        join.terminate();
+        assert!(join.finish().1.success());
+        end(keep);
+    }
 }

@@ -1,0 +1,49 @@
+//! `keep`: the durability service of a domain, so that samples outlive their writer.
+
+use super::Lines;
+use super::options::Options;
+use crate::dds::setup;
+use crate::error::{Error, Result};
+use crate::signal::stopped;
+use crate::spec::Durability;
+use std::path::PathBuf;
+use takt::{DomainParticipantBuilder, INTEREST_PROPERTY};
+use takt_durability::Service;
+
+/// The directory of the store, which goes with the value.
+struct Store(PathBuf);
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // It is below the directory for temporary files.
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Serves until a signal comes. Samples of `durability=persistent` are in a store below the directory for temporary files.
+pub(super) fn keep(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
+    let name = || std::env::temp_dir().join(format!("takt-agent-keep-{}", std::process::id()));
+    let store = (options.link.durability == Durability::Persistent).then(|| Store(name()));
+    let settings =
+        takt_durability::Options { store: store.as_ref().map(|store| store.0.clone()), ..Default::default() };
+    let mut service = Service::on(builder(options)?, builder(options)?, settings).map_err(failure)?;
+    lines.ready()?;
+    while !stopped() {
+        service.step().map_err(failure)?;
+    }
+    Ok(())
+}
+
+/// Announcements of all endpoints come to it, also by a discovery server.
+fn builder(options: &Options) -> Result<DomainParticipantBuilder> {
+    let mut qos = takt::qos::DomainParticipantQos::default();
+    qos.property.0.push((INTEREST_PROPERTY.to_owned(), "all".to_owned(), true));
+    Ok(setup::builder(&options.link)?.qos(qos))
+}
+
+fn failure(error: takt_durability::Error) -> Error {
+    match error {
+        takt_durability::Error::Dds(error) => Error::Dds(error),
+        error => Error::os("durability", std::io::Error::other(error)),
+    }
+}
