@@ -8,7 +8,7 @@ mod kind;
 pub mod site;
 mod summary;
 
-use super::parameter::{Parameters, Value, Values};
+use super::parameter::{Parameters, Value};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -24,9 +24,6 @@ pub use summary::SummaryRow;
 pub const LEN_MAX: u64 = 1 << 20;
 /// Most rounds.
 pub const ROUNDS_MAX: u32 = 1000;
-/// Parameters of a mix; that of flows follows from its machines.
-const MACHINE: &str = "machine";
-const FLOW: &str = "flow";
 /// Most cells of one campaign.
 pub const CELLS_MAX: usize = 100_000;
 
@@ -253,67 +250,6 @@ impl Campaign {
 }
 
 impl Workload {
-    /// Makes the flows of all machines a parameter.
-    fn add_flows(&mut self) {
-        if self.kind != Kind::Mix {
-            return;
-        }
-        let mut names = Vec::new();
-        for flow in self.machines.values().flatten().map(|flow| Value::Text(flow.flow.clone())) {
-            if !names.contains(&flow) {
-                names.push(flow);
-            }
-        }
-        if !names.is_empty() {
-            self.parameters.0.insert(FLOW.into(), names);
-        }
-    }
-
-    /// The flows of the machine that a cell names.
-    #[must_use]
-    pub fn flows_of(&self, values: &Values) -> &[Flow] {
-        let machine = values.get(MACHINE).and_then(|name| self.machines.get(&name.to_string()));
-        machine.map_or(&[], Vec::as_slice)
-    }
-
-    /// Whether there is what a cell names: a machine may have other flows than the next.
-    #[must_use]
-    pub fn has_cell(&self, values: &Values) -> bool {
-        let flow = values.get(FLOW).map(ToString::to_string);
-        self.kind != Kind::Mix || self.flows_of(values).iter().any(|one| Some(&one.flow) == flow.as_ref())
-    }
-
-    /// What a system must be capable of in the job of a cell: its values, and of a mix those of each flow beside them.
-    #[must_use]
-    pub fn demands(&self, values: &Values) -> Vec<Values> {
-        if self.kind != Kind::Mix {
-            return vec![values.clone()];
-        }
-        let of_flow = |flow: &Flow| {
-            let mut demanded = values.clone();
-            flow.add_to(&mut demanded);
-            demanded
-        };
-        self.flows_of(values).iter().map(of_flow).collect()
-    }
-
-    fn check_machines(&self) -> Result<()> {
-        if self.kind != Kind::Mix {
-            return match self.machines.is_empty() {
-                true => Ok(()),
-                false => Err(Error::Usage("machines are those of the kind mix alone".into())),
-            };
-        }
-        self.machines.iter().try_for_each(|(name, flows)| flow::check(name, flows))?;
-        let named = self.parameters.0.get(MACHINE).map(Vec::as_slice).unwrap_or_default();
-        let known = || self.machines.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        match named.iter().find(|name| !self.machines.contains_key(&name.to_string())) {
-            Some(name) => Err(Error::Usage(format!("machines has no {name}; there are {}", known()))),
-            None if named.is_empty() => Err(Error::Usage(format!("parameters need machine, of {}", known()))),
-            None => Ok(()),
-        }
-    }
-
     fn check(&self) -> Result<()> {
         self.check_machines()?;
         self.parameters.check(self.kind)?;

@@ -55,18 +55,12 @@ pub fn jobs(campaign: &Campaign, systems: &[System], roles: &Roles) -> Result<(V
     let mut count = 0;
     for (index, workload) in campaign.workloads.iter().enumerate() {
         for system in selected(&workload.systems, systems)? {
-            for values in workload.parameters.combinations() {
-                if !workload.has_cell(&values) {
-                    continue;
-                }
+            for values in workload.combinations() {
                 count += 1;
                 if count > CELLS_MAX {
                     return Err(Error::Usage(format!("the campaign has more than {CELLS_MAX} cells")));
                 }
-                let refusal = workload
-                    .demands(&values)
-                    .iter()
-                    .find_map(|demand| support::refusal(&campaign.site, workload.kind, system, demand, roles));
+                let refusal = support::refusal(&campaign.site, workload, system, &values, roles);
                 let cell = Cell { workload: workload.name.clone(), system: system.name.clone(), values };
                 match refusal {
                     Some(refusal) => refused.push(Refused { cell, why: refusal.why().to_owned() }),

@@ -1,6 +1,6 @@
 //! Which cells a system can be measured in: what its entry excludes, and the roles that its agent has.
 
-use super::file::{Kind, Site};
+use super::file::{Kind, Site, Workload};
 use super::parameter::Values;
 use super::system::System;
 use serde_json::Value;
@@ -47,7 +47,11 @@ pub fn needs_service(values: &Values) -> bool {
 
 /// Why a system is not measured in a cell; `None`: it is.
 #[must_use]
-pub fn refusal(site: &Site, kind: Kind, system: &System, values: &Values, roles: &Roles) -> Option<Refusal> {
+pub fn refusal(site: &Site, workload: &Workload, system: &System, values: &Values, roles: &Roles) -> Option<Refusal> {
+    workload.demands(values).iter().find_map(|values| refusal_of(site, workload.kind, system, values, roles))
+}
+
+fn refusal_of(site: &Site, kind: Kind, system: &System, values: &Values, roles: &Roles) -> Option<Refusal> {
     if let Some(why) = system.refusal(site, kind, values) {
         return Some(Refusal::Excluded(why));
     }

@@ -2,6 +2,7 @@
 
 mod campaign;
 mod experiments;
+mod machines;
 mod roles;
 mod scene;
 mod sites;

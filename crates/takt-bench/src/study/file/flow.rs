@@ -1,11 +1,15 @@
 //! Flows of the machines of a `mix`.
 
+use super::{Kind, Workload};
 use crate::error::{Error, Result};
 use crate::study::parameter::{Value, Values};
 use serde::{Deserialize, Serialize};
 
 /// Flows of a machine at most: each has two processes.
 pub const FLOWS_MAX: usize = 6;
+/// Parameters of a mix; that of flows follows from its machines.
+const MACHINE: &str = "machine";
+const FLOW: &str = "flow";
 /// Samples a second of a flow at most.
 const RATE_MAX: u64 = 1_000_000;
 /// Octets of a sample: the marks of the contract at least.
@@ -80,11 +84,77 @@ impl Flow {
     }
 }
 
+impl Workload {
+    /// Makes the flows of all machines a parameter.
+    pub(super) fn add_flows(&mut self) {
+        if self.kind != Kind::Mix {
+            return;
+        }
+        let mut names = Vec::new();
+        for flow in self.machines.values().flatten().map(|flow| Value::Text(flow.flow.clone())) {
+            if !names.contains(&flow) {
+                names.push(flow);
+            }
+        }
+        if !names.is_empty() {
+            self.parameters.0.insert(FLOW.into(), names);
+        }
+    }
+
+    /// The flows of the machine that a cell names.
+    #[must_use]
+    pub fn flows_of(&self, values: &Values) -> &[Flow] {
+        let machine = values.get(MACHINE).and_then(|name| self.machines.get(&name.to_string()));
+        machine.map_or(&[], Vec::as_slice)
+    }
+
+    /// Values of its cells. A machine may have other flows than the next.
+    #[must_use]
+    pub fn combinations(&self) -> Vec<Values> {
+        let is_there = |values: &Values| {
+            let flow = values.get(FLOW).map(ToString::to_string);
+            self.kind != Kind::Mix || self.flows_of(values).iter().any(|one| Some(&one.flow) == flow.as_ref())
+        };
+        self.parameters.combinations().into_iter().filter(is_there).collect()
+    }
+
+    /// What a system must be capable of in the job of a cell: its values, and of a mix those of each flow beside them.
+    #[must_use]
+    pub fn demands(&self, values: &Values) -> Vec<Values> {
+        if self.kind != Kind::Mix {
+            return vec![values.clone()];
+        }
+        let of_flow = |flow: &Flow| {
+            let mut demanded = values.clone();
+            flow.add_to(&mut demanded);
+            demanded
+        };
+        self.flows_of(values).iter().map(of_flow).collect()
+    }
+
+    pub(super) fn check_machines(&self) -> Result<()> {
+        if self.kind != Kind::Mix {
+            return match self.machines.is_empty() {
+                true => Ok(()),
+                false => Err(Error::Usage("machines are those of the kind mix alone".into())),
+            };
+        }
+        self.machines.iter().try_for_each(|(name, flows)| check(name, flows))?;
+        let named = self.parameters.0.get(MACHINE).map(Vec::as_slice).unwrap_or_default();
+        let known = || self.machines.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        match named.iter().find(|name| !self.machines.contains_key(&name.to_string())) {
+            Some(name) => Err(Error::Usage(format!("machines has no {name}; there are {}", known()))),
+            None if named.is_empty() => Err(Error::Usage(format!("parameters need machine, of {}", known()))),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Whether a machine can be measured.
 ///
 /// # Errors
 /// It has no flow, too many, two of one name, or one that breaks a rule.
-pub fn check(machine: &str, flows: &[Flow]) -> Result<()> {
+fn check(machine: &str, flows: &[Flow]) -> Result<()> {
     if !(1..=FLOWS_MAX).contains(&flows.len()) {
         return Err(Error::Usage(format!("machine {machine} has {} flows; 1 to {FLOWS_MAX} are allowed", flows.len())));
     }

@@ -27,13 +27,13 @@ pub fn table(results: &Results, workload: &Workload) -> Table {
         }
     }
     for system in systems(results, workload) {
-        for values in workload.parameters.combinations() {
+        for values in workload.combinations() {
             let cell = Cell { workload: workload.name.clone(), system: system.name.clone(), values };
             if pools.iter().any(|pool| *pool.cell == cell) {
                 continue;
             }
             let header = &results.header;
-            match refusal(&header.campaign.site, workload.kind, system, &cell.values, &header.roles) {
+            match refusal(&header.campaign.site, workload, system, &cell.values, &header.roles) {
                 Some(Refusal::Excluded(why)) => add(1, "refused", why, &cell, ""),
                 Some(Refusal::Unsupported(why)) => add(1, "unsupported", why, &cell, ""),
                 None => add(2, "not measured", why_missing(results, &system.name), &cell, ""),

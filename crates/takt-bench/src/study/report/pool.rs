@@ -63,7 +63,7 @@ pub fn pools<'a>(results: &'a Results, workload: &Workload) -> Vec<Pool<'a>> {
         // A round that was measured again replaces the one before.
         groups.entry(&measurement.cell).or_default().insert(measurement.round, measurement);
     }
-    let order: BTreeMap<Values, usize> = workload.parameters.combinations().into_iter().zip(0..).collect();
+    let order: BTreeMap<Values, usize> = workload.combinations().into_iter().zip(0..).collect();
     let mut pools: Vec<Pool> = groups.into_iter().map(|(cell, rounds)| Pool::of(results, cell, rounds)).collect();
     pools.sort_by_key(|pool| (pool.place(), order.get(&pool.cell.values).copied().unwrap_or(usize::MAX)));
     pools
