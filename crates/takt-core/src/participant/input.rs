@@ -69,13 +69,23 @@ impl Participant {
         };
         let mut submessages = message.submessages();
         while let Some(envelope) = submessages.next_envelope() {
-            // DATA are what there are many of: they do without the room that any submessage takes.
-            let handled = envelope.and_then(|envelope| match envelope.data() {
-                Some(data) => data.map(|data| self.handle_data(now, &from, &mut interpreter, &data, beside)),
-                None => envelope.open().map(|other| self.handle_submessage(now, &from, &mut interpreter, &other)),
+            // DATA and their INFO_TS are what there are many of: they do without the room that any submessage takes.
+            let handled = envelope.and_then(|envelope| {
+                if let Some(data) = envelope.data() {
+                    data.map(|data| self.handle_data(now, &from, &mut interpreter, &data, beside))
+                } else if let Some(timestamp) = envelope.timestamp() {
+                    timestamp.map(|timestamp| self.handle_timestamp(&mut interpreter, timestamp))
+                } else {
+                    envelope.open().map(|other| self.handle_submessage(now, &from, &mut interpreter, &other))
+                }
             });
             self.ctx.counters.malformed_submessages += u64::from(handled.is_err());
         }
+    }
+
+    fn handle_timestamp(&mut self, interpreter: &mut Interpreter, timestamp: Option<Timestamp>) {
+        self.ctx.work.unit();
+        interpreter.timestamp = timestamp.unwrap_or(Timestamp::INVALID);
     }
 
     fn handle_data(
@@ -121,7 +131,6 @@ impl Participant {
     ) {
         self.ctx.work.unit();
         match submessage {
-            Submessage::InfoTimestamp(timestamp) => interpreter.timestamp = timestamp.unwrap_or(Timestamp::INVALID),
             Submessage::InfoSource(info) => {
                 interpreter.source = info.prefix;
                 interpreter.is_authentic = self.is_authentic(from, info.prefix);
@@ -150,7 +159,7 @@ impl Participant {
             }
             _ if !interpreter.is_authentic => {}
             // Opened as such.
-            Submessage::Data(_) => {}
+            Submessage::Data(_) | Submessage::InfoTimestamp(_) => {}
             Submessage::DataFrag(data) => {
                 let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
                 let stamp = Stamp { now, source_timestamp: interpreter.timestamp };

@@ -171,6 +171,12 @@ impl<'a> Envelope<'a> {
         (self.id == id::DATA).then(|| Data::parse(*self))
     }
 
+    /// Reads an INFO_TS, which precedes most DATA; `None` if it is another submessage.
+    #[inline]
+    pub fn timestamp(&self) -> Option<Result<Option<Timestamp>, Malformed>> {
+        (self.id == id::INFO_TS).then(|| info::parse_timestamp(*self))
+    }
+
     /// Its number (RTPS 2.5 §9.4.5.1.1).
     pub const fn id(&self) -> u8 {
         self.id
