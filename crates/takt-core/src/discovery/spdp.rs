@@ -536,14 +536,18 @@ impl Participant {
     /// Anything that a participant sends shows that it lives: announcements may be lost where data abound. Says how
     /// many of the octets are on nobody's account.
     pub(crate) fn heard_from(&mut self, now: Instant, prefix: GuidPrefix, octets: usize) -> usize {
-        // Mostly it is the one that was heard last.
-        if self.remotes.get(self.last_heard).is_none_or(|remote| remote.prefix != prefix) {
-            let Some(&index) = self.remote_by_prefix.get(&prefix) else { return octets };
-            self.last_heard = index;
-        }
-        let Some(remote) = self.remotes.get_mut(self.last_heard) else { return octets };
+        let Some(remote) = self.speaker(prefix) else { return octets };
         remote.heard = now;
         if remote.receive_octets(octets) { 0 } else { octets }
+    }
+
+    /// The participant that a datagram came from: mostly the one that was heard last.
+    #[inline]
+    pub(super) fn speaker(&mut self, prefix: GuidPrefix) -> Option<&mut Remote> {
+        if self.remotes.get(self.last_heard).is_none_or(|remote| remote.prefix != prefix) {
+            self.last_heard = *self.remote_by_prefix.get(&prefix)?;
+        }
+        self.remotes.get_mut(self.last_heard)
     }
 
     /// Whether one more participant may be remembered. The oldest that never proved itself gives way, and if there is no place

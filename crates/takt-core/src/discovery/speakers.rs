@@ -56,21 +56,26 @@ impl Participant {
         if !self.checks_sources || *source == Locator::INVALID {
             return true;
         }
-        let is_from_here = self.reachability.is_here(source);
+        let host = Host::of(source);
         if prefix == self.header.prefix {
-            return is_from_here || Host::of(source).is_none();
+            return host.is_none() || self.reachability.is_here(source);
         }
-        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return true };
-        let Some(remote) = self.remotes.get_mut(index).filter(|remote| !remote.is_on_probation()) else { return true };
-        let Some(host) = Host::of(source) else {
-            return remote.shortcut.is_some() || self.reachability.is_here(&remote.metatraffic.locator);
-        };
-        if remote.voices.last == Some(host) {
+        let Some(remote) = self.speaker(prefix).filter(|remote| !remote.is_on_probation()) else { return true };
+        if host.is_some() && remote.voices.last == host {
             return true;
         }
+        self.may_speak_from(source, host, prefix)
+    }
+
+    /// As [`may_speak`](Self::may_speak), of a participant that has proven its address and spoke from elsewhere last.
+    fn may_speak_from(&mut self, source: &Locator, host: Option<Host>, prefix: GuidPrefix) -> bool {
+        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return true };
+        let Some(remote) = self.remotes.get_mut(index) else { return true };
+        let is_neighbour = self.reachability.is_here(&remote.metatraffic.locator);
+        let Some(host) = host else { return remote.shortcut.is_some() || is_neighbour };
         let is_good = remote.announces(host)
             || remote.voices.proven.contains(&Some(host))
-            || (is_from_here && self.reachability.is_here(&remote.metatraffic.locator))
+            || (is_neighbour && self.reachability.is_here(source))
             || endpoint_announces(&self.publications, &self.subscriptions, prefix, host);
         if is_good {
             remote.voices.last = Some(host);
