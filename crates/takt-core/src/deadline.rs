@@ -97,6 +97,17 @@ impl DeadlineMonitor {
 
     /// The instance was updated.
     pub(crate) fn updated(&mut self, now: Instant, ctx: &mut Context, handle: InstanceHandle) {
+        match self.entries.get_mut(self.newest as usize) {
+            // It is where it belongs already, as the one instance of a topic without keys always is.
+            Some(newest) if newest.handle == handle => newest.since = now,
+            _ => self.move_to_end(now, handle),
+        }
+        if !ctx.timers.is_armed(self.timer) {
+            self.arm(ctx);
+        }
+    }
+
+    fn move_to_end(&mut self, now: Instant, handle: InstanceHandle) {
         let index = match self.by_handle.get(&handle) {
             Some(&index) => {
                 self.unlink(index);
@@ -106,9 +117,6 @@ impl DeadlineMonitor {
         };
         self.entries[index as usize].since = now;
         self.append(index);
-        if !ctx.timers.is_armed(self.timer) {
-            self.arm(ctx);
-        }
     }
 
     /// The instance need not be updated any more.
