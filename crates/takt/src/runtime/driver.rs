@@ -164,6 +164,14 @@ impl Driver {
     ///
     /// While a departure waits all are asked: what had arrived before is received first.
     pub(crate) fn receive(&mut self, scan: Scan, ready: Ready) -> bool {
+        match self.core.has_departures() {
+            true => self.receive_before_departure(scan, ready),
+            false => self.take_of_each(scan, ready),
+        }
+    }
+
+    #[cold]
+    fn receive_before_departure(&mut self, scan: Scan, ready: Ready) -> bool {
         let (scan, ready) = self.scan_before_departure(scan, ready);
         let received = self.take_of_each(scan, ready);
         self.conclude_departure(received)
