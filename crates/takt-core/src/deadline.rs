@@ -280,6 +280,15 @@ mod tests {
     }
 
     #[test]
+    fn newest_instance_begins_a_new_period_when_it_is_updated_again() {
+        let (mut monitor, mut ctx) = setup(100);
+        for at in [0, 6, 9] {
+            monitor.updated(Instant(at * MS), &mut ctx, handle(1));
+        }
+        assert_eq!(run(&mut monitor, &mut ctx, 20), [(1, 1, 19)]);
+    }
+
+    #[test]
     fn periods_that_passed_in_one_are_counted() {
         let (mut monitor, mut ctx) = setup(100);
         monitor.updated(Instant(0), &mut ctx, handle(1));
