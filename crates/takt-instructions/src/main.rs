@@ -2,7 +2,7 @@
 //!
 //! A count is that of Valgrind's callgrind: user-space instructions, without those of the kernel. It does not depend on the load of the
 //! machine, so a regression of a few percent shows where times would differ by more from run to run. It says nothing of system
-//! calls, caches and waiting; docs/performance.md has times.
+//! calls, caches and waiting; docs/performance-guide.md has times.
 //!
 //! The program runs itself under callgrind, once for each [case](case::CASES). The counts of record are in `counts.txt`.
 #![forbid(unsafe_code)]

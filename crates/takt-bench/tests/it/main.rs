@@ -3,6 +3,7 @@
 mod campaign;
 mod experiments;
 mod machines;
+mod performance_page;
 mod roles;
 mod scene;
 mod sites;
