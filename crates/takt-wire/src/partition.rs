@@ -30,6 +30,12 @@ pub fn is_pattern(name: &str) -> bool {
     name.bytes().any(|byte| matches!(byte, b'*' | b'?' | b'['))
 }
 
+/// Does the text match the pattern of POSIX `fnmatch`, with no flags set? Unlike [`partitions_match`] it takes the
+/// text as it is, also if the text is a pattern itself.
+pub fn fnmatch(pattern: &str, text: &str) -> bool {
+    pattern_matches(pattern.as_bytes(), text.as_bytes())
+}
+
 /// Matches by octets. Goes back only to the last star, so the octets looked at are at most the product
 /// of the two lengths. Many brackets that are never closed would take more: such a pattern matches nothing.
 fn pattern_matches(pattern: &[u8], text: &[u8]) -> bool {

@@ -105,3 +105,9 @@ fn brackets_that_are_never_closed_take_the_product_of_the_lengths_at_most() {
     assert!(!pattern_matches(pattern.as_bytes(), name.as_bytes()));
     assert!(pattern_matches(b"*[[x", b"aaa[[x"), "few of them are ordinary characters");
 }
+
+#[test]
+fn fnmatch_takes_a_text_that_is_a_pattern_as_it_is() {
+    assert!(fnmatch("rt/*", "rt/chatter") && fnmatch("*", "*") && fnmatch("a?[b-d]", "a*c") && fnmatch("", ""));
+    assert!(!fnmatch("rt/*", "rs/chatter") && !fnmatch("a", "*") && !fnmatch("", "a"));
+}
