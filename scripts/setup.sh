@@ -3,7 +3,7 @@
 #
 #   scripts/setup.sh [build|demo|peers|bench-peers|nightly|all]      (default: all, without bench-peers and nightly)
 #
-# build  a C compiler and Rust (by rustup, only if there is no cargo)
+# build  a C compiler, OpenSSL (DDS Security) and Rust (by rustup, only if there is no cargo)
 # demo   what `make demo` needs: Open vSwitch, CycloneDDS 11
 # peers  CycloneDDS 0.10 and Fast DDS 2.9 (apt), CycloneDDS 11 and Fast DDS 3.2 (pip, in a virtual environment below
 #        ~/.cache/takt), the packet vectors of os-ken (pip), the programs of interop/peers, DiscoDNC with a JDK
@@ -19,7 +19,7 @@
 # not install packages is told what is missing and goes on.
 set -euo pipefail
 
-readonly BUILD_PACKAGES=(build-essential curl ca-certificates)
+readonly BUILD_PACKAGES=(build-essential curl ca-certificates libssl-dev pkg-config openssl)
 readonly PEER_PACKAGES=(
     cyclonedds-dev cyclonedds-tools
     libfastrtps-dev libfastcdr-dev

@@ -68,6 +68,12 @@ const CRATES: &[Crate] = &[
     },
     Crate { name: "takt-core", internal: &["takt-wire", "takt-exec"], internal_in_tests: &[], external: Some(&[]) },
     Crate {
+        name: "takt-security",
+        internal: &["takt-wire"],
+        internal_in_tests: &[],
+        external: Some(&["openssl", "roxmltree"]),
+    },
+    Crate {
         name: "takt-transport",
         internal: &["takt-wire", "takt-packet", "takt-netlink", "takt-exec"],
         internal_in_tests: &[],

@@ -1,0 +1,101 @@
+//! Identity certificates in PEM, with the certificates that lead to their authority.
+
+use openssl::asn1::Asn1Time;
+use openssl::hash::MessageDigest;
+use openssl::x509::{X509, X509Ref};
+
+use super::{KeyAlgorithm, SubjectName, UnixSeconds};
+use crate::error::{ErrorKind, Result, SecurityError, failed};
+
+/// Octets of the PEM text of a certificate and its chain.
+pub const CERTIFICATE_PEM_LEN_MAX: usize = 16_384;
+/// Certificates in that text, the first being the identity's own.
+pub const CHAIN_LEN_MAX: usize = 8;
+
+/// A certificate that was parsed; only an [`super::Authority`] can vouch for it.
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    pem: Vec<u8>,
+    leaf: X509,
+    intermediates: Vec<X509>,
+    subject: SubjectName,
+    algorithm: KeyAlgorithm,
+}
+
+impl Certificate {
+    /// Reads a PEM text: the certificate itself, then those that lead to the authority.
+    ///
+    /// # Errors
+    /// It is too long, has no or too many certificates, or a key that is not accepted.
+    pub fn from_pem(pem: &[u8]) -> Result<Self> {
+        let mut all = parse_stack(pem, CERTIFICATE_PEM_LEN_MAX, CHAIN_LEN_MAX)?.into_iter();
+        let none = || SecurityError::new(ErrorKind::Certificate, "PEM text without a certificate");
+        let leaf = all.next().ok_or_else(none)?;
+        let subject = SubjectName::of(leaf.subject_name())?;
+        let key = leaf.public_key().map_err(failed(ErrorKind::Certificate, "public key"))?;
+        let algorithm = KeyAlgorithm::of(&key).map_err(|error| error.context(&subject.to_string()))?;
+        Ok(Self { pem: pem.to_vec(), leaf, intermediates: all.collect(), subject, algorithm })
+    }
+
+    /// The PEM text as it was read; handshakes send it unchanged.
+    pub fn pem(&self) -> &[u8] {
+        &self.pem
+    }
+
+    /// The subject name.
+    pub const fn subject(&self) -> &SubjectName {
+        &self.subject
+    }
+
+    /// The algorithm of the key.
+    pub const fn algorithm(&self) -> KeyAlgorithm {
+        self.algorithm
+    }
+
+    /// The second at which the certificate expires.
+    pub fn not_after(&self) -> UnixSeconds {
+        unix_seconds(self.leaf.not_after())
+    }
+
+    /// The second from which the certificate is valid.
+    pub fn not_before(&self) -> UnixSeconds {
+        unix_seconds(self.leaf.not_before())
+    }
+
+    /// SHA-256 of the DER form, to recognise a certificate.
+    ///
+    /// # Errors
+    /// The library fails.
+    pub fn fingerprint(&self) -> Result<[u8; 32]> {
+        let digest = self.leaf.digest(MessageDigest::sha256())?;
+        Ok(<[u8; 32]>::try_from(&*digest).expect("SHA-256 has 32 octets"))
+    }
+
+    pub(crate) fn leaf(&self) -> &X509Ref {
+        &self.leaf
+    }
+
+    pub(super) fn intermediates(&self) -> &[X509] {
+        &self.intermediates
+    }
+}
+
+/// Reads up to `count_max` certificates.
+pub(super) fn parse_stack(pem: &[u8], len_max: usize, count_max: usize) -> Result<Vec<X509>> {
+    if pem.len() > len_max {
+        let reason = format!("certificates of {} octets, at most {len_max}", pem.len());
+        return Err(SecurityError::new(ErrorKind::Limit, reason));
+    }
+    let all = X509::stack_from_pem(pem).map_err(failed(ErrorKind::Certificate, "certificate"))?;
+    if all.len() > count_max {
+        let reason = format!("{} certificates in one PEM text, at most {count_max}", all.len());
+        return Err(SecurityError::new(ErrorKind::Limit, reason));
+    }
+    Ok(all)
+}
+
+pub(super) fn unix_seconds(time: &openssl::asn1::Asn1TimeRef) -> UnixSeconds {
+    let epoch = Asn1Time::from_unix(0).expect("the epoch is a time");
+    let since = epoch.diff(time).expect("a certificate that was parsed has times");
+    i64::from(since.days) * 86_400 + i64::from(since.secs)
+}

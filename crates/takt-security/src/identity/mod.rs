@@ -1,0 +1,75 @@
+//! Identities: certificates, private keys, their authorities, and what follows from a subject name
+//! (DDS-SEC 1.1 §9.3.1, §9.3.2.1, §9.3.3).
+//!
+//! Accepted are RSA keys of 2,048 to 4,096 bits and EC keys on P-256. Time is handed in as seconds
+//! since 1970-01-01 UTC. A certificate is parsed once; every check may be repeated at a later time,
+//! so that expiry and revocation end a running session.
+
+mod authority;
+mod certificate;
+mod guid;
+mod key;
+mod subject;
+
+pub use authority::{AUTHORITY_CERTIFICATES_MAX, Authority, REVOCATION_LISTS_MAX};
+pub use certificate::{CERTIFICATE_PEM_LEN_MAX, CHAIN_LEN_MAX, Certificate};
+pub use guid::{check_guid_prefix, secure_guid_prefix};
+pub use key::{KeyAlgorithm, PrivateKey};
+pub use subject::SubjectName;
+
+/// Seconds since 1970-01-01 00:00:00 UTC, as certificates and permissions count validity.
+pub type UnixSeconds = i64;
+
+use crate::error::{ErrorKind, Result, SecurityError};
+use crate::token::Token;
+
+/// Class id of identity tokens.
+pub const IDENTITY_TOKEN_CLASS: &str = "DDS:Auth:PKI-DH:1.0";
+
+/// A certificate with its private key.
+#[derive(Debug)]
+pub struct Identity {
+    certificate: Certificate,
+    key: PrivateKey,
+}
+
+impl Identity {
+    /// Joins a certificate and its key.
+    ///
+    /// # Errors
+    /// The key belongs to another certificate.
+    pub fn new(certificate: Certificate, key: PrivateKey) -> Result<Self> {
+        if !key.belongs_to(&certificate)? {
+            let reason = format!("the private key does not belong to the certificate of \"{}\"", certificate.subject());
+            return Err(SecurityError::new(ErrorKind::Certificate, reason));
+        }
+        Ok(Self { certificate, key })
+    }
+
+    /// The certificate.
+    pub const fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// The private key.
+    pub const fn key(&self) -> &PrivateKey {
+        &self.key
+    }
+
+    /// The identity token that SPDP announces (PID 0x1001).
+    ///
+    /// INTEROP(CycloneDDS 0.10, Fast DDS 2.9): the first sends no properties, the second other
+    /// names of algorithms. Receivers treat them as hints.
+    pub fn token(&self, authority: &Authority) -> Token<'static> {
+        let mut token = Token::new(IDENTITY_TOKEN_CLASS)
+            .with("dds.cert.sn", self.certificate.subject().to_string())
+            .with("dds.cert.algo", self.certificate.algorithm().name());
+        if let Some(first) = authority.certificates().first() {
+            token = token.with("dds.ca.sn", first.subject().to_string()).with("dds.ca.algo", first.algorithm().name());
+        }
+        token
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! The plugins of DDS Security 1.1, without input, output, clock or thread.
+//!
+//! - [`identity`]: certificates, keys, authorities, revocation, GUID prefixes.
+//! - [`documents`]: signed governance and permissions, and what they decide.
+//! - [`token`], [`message`]: the wire forms of tokens and of the messages that carry them.
+//! - [`tools`]: makers of authorities, identities and signed documents.
+//!
+//! Invariants:
+//! - time is an argument: seconds since 1970 for validity, a monotonic duration for time-outs;
+//! - every size and count that a sender chooses is bounded before memory is taken;
+//! - bad octets end in an error with its reason, never in a panic.
+//!
+//! # Cryptographic library
+//!
+//! Every primitive is OpenSSL's, by the crate `openssl`. Of the libraries for Rust it alone has
+//! X.509 path checks at a given time, PKCS#7 with S/MIME, ECDH on P-256, the MODP-2048-256 group
+//! of RFC 5114, RSA-PSS, ECDSA and AES-GCM with GMAC. CycloneDDS and Fast DDS use it as well. It is
+//! the library of the system: security updates reach Takt without a new build.
+#![forbid(unsafe_code)]
+
+mod cdr;
+pub mod documents;
+pub mod error;
+pub mod identity;
+pub mod message;
+pub mod token;
+pub mod tools;
+
+pub use error::{ErrorKind, Result, SecurityError};
