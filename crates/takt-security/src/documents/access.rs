@@ -1,0 +1,94 @@
+//! Access control of one participant: the rule of its domain, and grants of local and remote subjects.
+
+use super::{Action, Decision, DomainRule, Governance, Permissions, Query, TopicRule, verify};
+use crate::error::{ErrorKind, Result, SecurityError};
+use crate::identity::{Authority, SubjectName, UnixSeconds};
+
+/// The verified governance of a domain. Permissions are checked by the same authority.
+#[derive(Debug)]
+pub struct AccessControl {
+    authority: Authority,
+    domain_id: u32,
+    rule: DomainRule,
+}
+
+impl AccessControl {
+    /// Verifies and reads a governance document.
+    ///
+    /// # Errors
+    /// The signature is not of the authority, the text is no governance, or has no rule for the domain.
+    pub fn new(authority: Authority, governance: &[u8], domain_id: u32, now: UnixSeconds) -> Result<Self> {
+        let text = verify(governance, &authority, now).map_err(|error| error.context("governance"))?;
+        let rule = Governance::parse(&text)?.domain_rule(domain_id)?.clone();
+        Ok(Self { authority, domain_id, rule })
+    }
+
+    /// The rule of the domain.
+    pub const fn domain_rule(&self) -> &DomainRule {
+        &self.rule
+    }
+
+    /// The permissions authority.
+    pub const fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// Verifies and reads the permissions of a participant, local or remote.
+    ///
+    /// # Errors
+    /// The signature is not of the authority, or the text is no permissions document.
+    pub fn permissions(&self, document: &[u8], now: UnixSeconds) -> Result<Permissions> {
+        let text = verify(document, &self.authority, now).map_err(|error| error.context("permissions"))?;
+        Permissions::parse(&text)
+    }
+
+    /// May the subject join the domain?
+    ///
+    /// # Errors
+    /// It has no grant that is valid now, or none for this domain.
+    pub fn check_participant(&self, permissions: &Permissions, subject: &SubjectName, now: UnixSeconds) -> Result<()> {
+        if !self.rule.enable_join_access_control {
+            return Ok(());
+        }
+        let grant = permissions.grant(subject, now)?;
+        if !grant.joins(self.domain_id) {
+            let reason =
+                format!("grant \"{}\" of \"{subject}\" has no allow_rule for domain {}", grant.name, self.domain_id);
+            return Err(SecurityError::new(ErrorKind::Document, reason));
+        }
+        Ok(())
+    }
+
+    /// May the subject have this endpoint? The domain of the query is that of the participant.
+    ///
+    /// # Errors
+    /// No rule of the governance has the topic, or access is controlled and there is no valid grant.
+    pub fn decide(
+        &self,
+        permissions: &Permissions,
+        subject: &SubjectName,
+        query: Query<'_>,
+        now: UnixSeconds,
+    ) -> Result<Decision> {
+        let topic = self.rule.topic_rule(query.topic_name)?;
+        if !is_controlled(topic, query.action) {
+            let reason = format!(
+                "governance does not control {} of topic \"{}\" (topic_rule \"{}\")",
+                query.action.name(),
+                query.topic_name,
+                topic.topic_expression
+            );
+            return Ok(Decision { is_allowed: true, reason });
+        }
+        let grant = permissions.grant(subject, now)?;
+        Ok(grant.decide(&Query { domain_id: self.domain_id, ..query }))
+    }
+}
+
+const fn is_controlled(rule: &TopicRule, action: Action) -> bool {
+    match action {
+        Action::Publish => rule.enable_write_access_control,
+        Action::Subscribe => rule.enable_read_access_control,
+        Action::Relay => rule.enable_write_access_control || rule.enable_read_access_control,
+    }
+}

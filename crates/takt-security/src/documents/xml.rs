@@ -1,0 +1,128 @@
+//! Strict reading of small XML documents: known elements only, each with its line in errors.
+
+use roxmltree::{Document, Node, ParsingOptions};
+
+use crate::error::{ErrorKind, Result, SecurityError};
+
+/// Octets of a document.
+pub const DOCUMENT_LEN_MAX: usize = 1 << 18;
+/// Nodes of a document, texts and comments included.
+pub const NODES_MAX: u32 = 20_000;
+/// Octets of an expression for topics or partitions.
+pub const EXPRESSION_LEN_MAX: usize = 256;
+
+/// An element with the document that it is part of.
+#[derive(Clone, Copy)]
+pub(super) struct Element<'a> {
+    document: &'a Document<'a>,
+    node: Node<'a, 'a>,
+}
+
+/// Parses a text and calls `read` with its root element.
+pub(super) fn read<T>(text: &str, read: impl FnOnce(Element<'_>) -> Result<T>) -> Result<T> {
+    if text.len() > DOCUMENT_LEN_MAX {
+        let reason = format!("document of {} octets, at most {DOCUMENT_LEN_MAX}", text.len());
+        return Err(SecurityError::new(ErrorKind::Limit, reason));
+    }
+    let options = ParsingOptions { allow_dtd: false, nodes_limit: NODES_MAX, ..ParsingOptions::default() };
+    let document = Document::parse_with_options(text, options)
+        .map_err(|error| SecurityError::new(ErrorKind::Malformed, format!("XML: {error}")))?;
+    read(Element { document: &document, node: document.root_element() })
+}
+
+impl<'a> Element<'a> {
+    pub(super) fn name(self) -> &'a str {
+        self.node.tag_name().name()
+    }
+
+    pub(super) fn line(self) -> u32 {
+        self.document.text_pos_at(self.node.range().start).row
+    }
+
+    pub(super) fn error(self, what: &str) -> SecurityError {
+        SecurityError::new(ErrorKind::Malformed, format!("line {}: <{}> {what}", self.line(), self.name()))
+    }
+
+    pub(super) fn attribute(self, name: &str) -> Option<&'a str> {
+        self.node.attribute(name)
+    }
+
+    /// The child elements; text between them and names that are not `known` are errors.
+    pub(super) fn children(self, known: &[&str]) -> Result<Vec<Self>> {
+        let mut children = Vec::new();
+        for node in self.node.children() {
+            let child = Self { document: self.document, node };
+            if node.is_element() {
+                if !known.contains(&child.name()) {
+                    return Err(child.error(&format!(
+                        "is not known in <{}>; expected {}",
+                        self.name(),
+                        known.join(", ")
+                    )));
+                }
+                children.push(child);
+            } else if node.is_text() && !node.text().unwrap_or_default().trim().is_empty() {
+                return Err(self.error("has text between its elements"));
+            }
+        }
+        Ok(children)
+    }
+
+    /// The text of an element without children, trimmed.
+    pub(super) fn text(self) -> Result<&'a str> {
+        if self.node.children().any(|child| child.is_element()) {
+            return Err(self.error("has elements, expected text"));
+        }
+        let mut texts = self.node.children().filter(|child| child.is_text());
+        let first = texts.next().and_then(|text| text.text()).unwrap_or_default();
+        // A comment cuts a text in two; a signed document that hides a cut is refused.
+        if texts.next().is_some() {
+            return Err(self.error("has text in several pieces"));
+        }
+        Ok(first.trim())
+    }
+
+    pub(super) fn expression(self) -> Result<String> {
+        let text = self.text()?;
+        if text.len() > EXPRESSION_LEN_MAX {
+            return Err(self.error(&format!("has {} octets, at most {EXPRESSION_LEN_MAX}", text.len())));
+        }
+        Ok(text.to_owned())
+    }
+
+    pub(super) fn boolean(self) -> Result<bool> {
+        match self.text()? {
+            "1" => Ok(true),
+            "0" => Ok(false),
+            text if text.eq_ignore_ascii_case("true") => Ok(true),
+            text if text.eq_ignore_ascii_case("false") => Ok(false),
+            text => Err(self.error(&format!("is \"{text}\", expected true or false"))),
+        }
+    }
+}
+
+/// The children of an element by their names, each at most once.
+pub(super) struct Fields<'a> {
+    parent: Element<'a>,
+    children: Vec<Element<'a>>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(parent: Element<'a>, known: &[&str]) -> Result<Self> {
+        let children = parent.children(known)?;
+        for (index, child) in children.iter().enumerate() {
+            if children[..index].iter().any(|other| other.name() == child.name()) {
+                return Err(child.error("occurs twice"));
+            }
+        }
+        Ok(Self { parent, children })
+    }
+
+    pub(super) fn optional(&self, name: &str) -> Option<Element<'a>> {
+        self.children.iter().copied().find(|child| child.name() == name)
+    }
+
+    pub(super) fn required(&self, name: &str) -> Result<Element<'a>> {
+        self.optional(name).ok_or_else(|| self.parent.error(&format!("has no <{name}>")))
+    }
+}
