@@ -22,8 +22,10 @@ mod cdr;
 pub mod documents;
 pub mod error;
 pub mod identity;
+pub mod keys;
 pub mod message;
 pub mod token;
 pub mod tools;
+pub mod transform;
 
 pub use error::{ErrorKind, Result, SecurityError};

@@ -1,0 +1,78 @@
+//! Protected RTPS messages (DDS-SEC 1.1 §9.5.3.3.4.7): RTPS header, SRTPS_PREFIX, content,
+//! SRTPS_POSTFIX.
+//!
+//! The content begins with an INFO_SRC that repeats the RTPS header, which itself is not protected.
+
+use std::ops::Range;
+
+use super::layout::{
+    Form, INFO_SRC_LEN, RTPS_HEADER_LEN, SMID_INFO_SRC, SMID_SRTPS_POSTFIX, SMID_SRTPS_PREFIX, SUBMESSAGE_HEADER_LEN,
+    length, put_submessage_header,
+};
+use super::{Opener, Receivers, Result, Sealer, TransformError};
+
+const PROTOCOL: &[u8; 4] = b"RTPS";
+const IDS: (u8, u8) = (SMID_SRTPS_PREFIX, SMID_SRTPS_POSTFIX);
+/// Unused octets of an INFO_SRC in front of version, vendor and GUID prefix.
+const INFO_SRC_UNUSED: usize = 4;
+
+impl Sealer {
+    /// Protects the message in `frame[plain]`, RTPS header included, whose length is a multiple of
+    /// four. Returns where the protected message stands.
+    ///
+    /// # Errors
+    /// It is no message, there is no room, or the key is used up.
+    pub fn seal_message(
+        &mut self,
+        frame: &mut [u8],
+        plain: Range<usize>,
+        receivers: Receivers,
+    ) -> Result<Range<usize>> {
+        let header = message_header(frame.get(plain.clone()).ok_or(TransformError::NoRoom)?)?;
+        let headroom = Form::Message.headroom(self.material().kind());
+        let start = plain.start.checked_sub(headroom).ok_or(TransformError::NoRoom)?;
+        // Larger than the RTPS header that it takes the place of.
+        let info_src = plain.start + RTPS_HEADER_LEN - INFO_SRC_LEN;
+        put_submessage_header(&mut frame[info_src..], SMID_INFO_SRC, INFO_SRC_LEN - SUBMESSAGE_HEADER_LEN);
+        let body = &mut frame[info_src + SUBMESSAGE_HEADER_LEN..];
+        body[..INFO_SRC_UNUSED].fill(0);
+        body[INFO_SRC_UNUSED..INFO_SRC_LEN - SUBMESSAGE_HEADER_LEN].copy_from_slice(&header[PROTOCOL.len()..]);
+        let sealed = self.seal_between(frame, info_src..plain.end, IDS, receivers)?;
+        frame[start..start + RTPS_HEADER_LEN].copy_from_slice(&header);
+        Ok(start..sealed.end)
+    }
+}
+
+impl Opener {
+    /// Opens a protected message. Returns where the plain one stands, RTPS header included.
+    ///
+    /// # Errors
+    /// It is malformed, of another key, not authentic, seen before, or its RTPS header is not the
+    /// one that was protected.
+    pub fn open_message(&mut self, message: &mut [u8]) -> Result<Range<usize>> {
+        let header = message_header(message)?;
+        let len = message.len();
+        let opened = self.open_between(&mut message[RTPS_HEADER_LEN..], IDS)?;
+        if RTPS_HEADER_LEN + opened.end != len {
+            return Err(TransformError::Malformed("octets behind the postfix"));
+        }
+        let start = RTPS_HEADER_LEN + opened.plain.start;
+        let end = RTPS_HEADER_LEN + opened.plain.end;
+        let info_src: &[u8; INFO_SRC_LEN] =
+            message[start..end].first_chunk().ok_or(TransformError::Malformed("no INFO_SRC"))?;
+        let is_info_src = info_src[0] == SMID_INFO_SRC
+            && usize::from(length(info_src, info_src[1])) == INFO_SRC_LEN - SUBMESSAGE_HEADER_LEN;
+        let protected = &info_src[SUBMESSAGE_HEADER_LEN + INFO_SRC_UNUSED..];
+        if !is_info_src || *protected != header[PROTOCOL.len()..] {
+            return Err(TransformError::Malformed("RTPS header differs from the protected INFO_SRC"));
+        }
+        let plain = start + INFO_SRC_LEN - RTPS_HEADER_LEN;
+        message[plain..plain + RTPS_HEADER_LEN].copy_from_slice(&header);
+        Ok(plain..end)
+    }
+}
+
+fn message_header(message: &[u8]) -> Result<[u8; RTPS_HEADER_LEN]> {
+    let header = message.first_chunk().filter(|header| header.starts_with(PROTOCOL));
+    header.copied().ok_or(TransformError::Malformed("no RTPS header"))
+}
