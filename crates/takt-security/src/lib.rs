@@ -21,6 +21,7 @@
 mod cdr;
 pub mod documents;
 pub mod error;
+pub mod handshake;
 pub mod identity;
 pub mod keys;
 pub mod message;

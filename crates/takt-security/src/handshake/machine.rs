@@ -1,0 +1,357 @@
+//! The state machine of one handshake with one remote participant.
+
+use std::time::Duration;
+
+use openssl::rand::rand_bytes;
+use takt_wire::Guid;
+
+use super::exchange::{Answer, Initiation};
+use super::wire::{self, Challenge};
+use super::{Authenticated, Credentials};
+use crate::error::{ErrorKind, Result, SecurityError};
+use crate::identity::UnixSeconds;
+use crate::message::{CLASS_AUTH, CLASS_AUTH_REQUEST, GenericMessage, MessageIdentity};
+use crate::token::Token;
+
+/// Octets sent for each octet received, until the remote participant is authenticated.
+pub const AMPLIFICATION_MAX: usize = 3;
+
+/// Who sends the Request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The participant with the lower GUID.
+    Initiator,
+    /// The other one.
+    Replier,
+}
+
+/// Where a handshake stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Messages are missing.
+    Pending,
+    /// The remote participant is authenticated.
+    Authenticated,
+    /// The time-out has passed.
+    Failed,
+}
+
+/// What a handshake came to.
+#[derive(Debug)]
+pub enum Event {
+    /// The remote participant proved its identity. Its permissions are to be checked next.
+    Authenticated(Box<Authenticated>),
+    /// The time-out passed; with the last refusal, if there was one.
+    TimedOut(SecurityError),
+}
+
+enum State {
+    Initiating(Box<Initiation>),
+    AwaitingRequest,
+    AwaitingFinal(Box<Answer>),
+    /// An initiator keeps the signature of the Reply, to recognise its repetitions.
+    Authenticated(Option<Vec<u8>>),
+    Failed,
+}
+
+/// A message that is sent at a time, and again.
+struct Outgoing {
+    payload: Vec<u8>,
+    next: Option<Duration>,
+    repeats: bool,
+}
+
+/// A handshake with one remote participant.
+pub struct Handshake {
+    remote: Guid,
+    role: Role,
+    state: State,
+    own_challenge: Challenge,
+    /// The last two that the remote participant announced: a forged one does not displace the other.
+    remote_challenges: [Option<Challenge>; 2],
+    announcement: Option<Outgoing>,
+    outgoing: Option<Outgoing>,
+    resend_period: Duration,
+    deadline: Duration,
+    /// From when on another Request, or a repeated one, is answered.
+    next_answer: Duration,
+    credit: usize,
+    last_refusal: Option<SecurityError>,
+}
+
+impl Handshake {
+    /// A handshake with a participant that was discovered at `now`, a time of any origin.
+    ///
+    /// # Errors
+    /// The GUID is that of the local participant, or the library fails.
+    pub fn new(local: &Credentials, remote: Guid, now: Duration) -> Result<Self> {
+        let remote = remote.participant();
+        if remote == local.guid {
+            return Err(wire::malformed(format!("participant {remote} is the local one")));
+        }
+        let role = if local.guid < remote { Role::Initiator } else { Role::Replier };
+        let mut own_challenge = [0; 32];
+        rand_bytes(&mut own_challenge)?;
+        let token = wire::auth_request(&own_challenge);
+        let announcement = message(local, remote, MessageIdentity::default(), CLASS_AUTH_REQUEST, token);
+        let announcement = Outgoing { payload: announcement, next: Some(now), repeats: role == Role::Replier };
+        let (state, outgoing) = match role {
+            Role::Replier => (State::AwaitingRequest, None),
+            Role::Initiator => {
+                let initiation = Initiation::begin(local, own_challenge)?;
+                let request = initiation.request(local)?;
+                let payload = message(local, remote, MessageIdentity::default(), CLASS_AUTH, request);
+                (State::Initiating(Box::new(initiation)), Some(Outgoing { payload, next: Some(now), repeats: true }))
+            }
+        };
+        Ok(Self {
+            remote,
+            role,
+            state,
+            own_challenge,
+            remote_challenges: [None; 2],
+            announcement: Some(announcement),
+            outgoing,
+            resend_period: local.options.resend_period,
+            deadline: now + local.options.timeout,
+            next_answer: now,
+            credit: local.options.unsolicited_len_max,
+            last_refusal: None,
+        })
+    }
+
+    /// The remote participant.
+    pub const fn remote(&self) -> Guid {
+        self.remote
+    }
+
+    /// The role of the local participant.
+    pub const fn role(&self) -> Role {
+        self.role
+    }
+
+    /// Where it stands.
+    pub const fn progress(&self) -> Progress {
+        match self.state {
+            State::Authenticated(_) => Progress::Authenticated,
+            State::Failed => Progress::Failed,
+            _ => Progress::Pending,
+        }
+    }
+
+    /// The last message that was refused, and why.
+    pub const fn last_refusal(&self) -> Option<&SecurityError> {
+        self.last_refusal.as_ref()
+    }
+
+    /// Counts octets that the remote participant sent outside of the handshake: its announcements.
+    pub fn credit(&mut self, len: usize) {
+        self.credit = self.credit.saturating_add(len.saturating_mul(AMPLIFICATION_MAX));
+    }
+
+    /// Takes a message of the stateless channel whose payload had `len` octets. `clock` has the
+    /// origin of [`Handshake::new`], `now` is the time that certificates are checked at.
+    ///
+    /// # Errors
+    /// The message is refused; the handshake goes on.
+    pub fn handle(
+        &mut self,
+        local: &Credentials,
+        message: &GenericMessage<'_>,
+        len: usize,
+        clock: Duration,
+        now: UnixSeconds,
+    ) -> Result<Option<Event>> {
+        self.credit(len);
+        let handled = self.handle_message(local, message, clock, now);
+        if let Err(error) = &handled {
+            self.last_refusal = Some(error.clone());
+        }
+        handled
+    }
+
+    fn handle_message(
+        &mut self,
+        local: &Credentials,
+        message: &GenericMessage<'_>,
+        clock: Duration,
+        now: UnixSeconds,
+    ) -> Result<Option<Event>> {
+        let destination = message.destination_participant;
+        if message.identity.source.prefix != self.remote.prefix {
+            return Err(wire::malformed(format!("message of {}, expected {}", message.identity.source, self.remote)));
+        }
+        if destination != local.guid && destination != Guid::UNKNOWN {
+            return Err(wire::malformed(format!("message for {destination}, the participant is {}", local.guid)));
+        }
+        let [token] = message.tokens.as_slice() else {
+            return Err(wire::malformed(format!("{} tokens in a message, expected 1", message.tokens.len())));
+        };
+        match (message.class_id, token.class_id.as_ref(), self.role) {
+            (CLASS_AUTH_REQUEST, wire::AUTH_REQUEST, _) => self.handle_auth_request(token).map(|()| None),
+            (CLASS_AUTH, wire::REQUEST, Role::Replier) => {
+                self.handle_request(local, message.identity, token, clock, now).map(|()| None)
+            }
+            (CLASS_AUTH, wire::REPLY, Role::Initiator) => self.handle_reply(local, message.identity, token, clock, now),
+            (CLASS_AUTH, wire::FINAL, Role::Replier) => self.handle_final(token),
+            (class, token, role) => Err(wire::malformed(format!("{class} with {token} for the {role:?}"))),
+        }
+    }
+
+    fn handle_auth_request(&mut self, token: &Token<'_>) -> Result<()> {
+        let challenge = wire::challenge(token, "future_challenge")?;
+        if !self.remote_challenges.contains(&Some(challenge)) {
+            self.remote_challenges.swap(0, 1);
+            self.remote_challenges[0] = Some(challenge);
+        }
+        if self.role == Role::Initiator {
+            // It is known to listen.
+            self.announcement = None;
+        }
+        Ok(())
+    }
+
+    fn handle_request(
+        &mut self,
+        local: &Credentials,
+        identity: MessageIdentity,
+        token: &Token<'_>,
+        clock: Duration,
+        now: UnixSeconds,
+    ) -> Result<()> {
+        match &self.state {
+            State::AwaitingRequest => {}
+            State::AwaitingFinal(_) if clock < self.next_answer => return Ok(()),
+            State::AwaitingFinal(answer) => {
+                if answer.answers(token) {
+                    self.send_again(clock);
+                    return Ok(());
+                }
+            }
+            _ => return Ok(()),
+        }
+        self.check_announced(token, "challenge1")?;
+        let remote = self.remote;
+        let (answer, payload) = Answer::to_request(local, remote, token, self.own_challenge, now, |reply| {
+            message(local, remote, identity, CLASS_AUTH, reply)
+        })?;
+        self.state = State::AwaitingFinal(Box::new(answer));
+        self.announcement = None;
+        self.outgoing = Some(Outgoing { payload, next: Some(clock), repeats: true });
+        self.next_answer = clock + self.resend_period;
+        Ok(())
+    }
+
+    fn handle_reply(
+        &mut self,
+        local: &Credentials,
+        identity: MessageIdentity,
+        token: &Token<'_>,
+        clock: Duration,
+        now: UnixSeconds,
+    ) -> Result<Option<Event>> {
+        let initiation = match &self.state {
+            State::Initiating(initiation) => initiation,
+            State::Authenticated(Some(signature)) => {
+                let is_same = token.octets("signature") == Some(signature);
+                // The Final was lost.
+                if is_same && clock >= self.next_answer {
+                    self.send_again(clock);
+                }
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        };
+        self.check_announced(token, "challenge2")?;
+        let remote = self.remote;
+        let (authenticated, payload) =
+            initiation.finish(local, remote, token, now, |last| message(local, remote, identity, CLASS_AUTH, last))?;
+        self.state = State::Authenticated(Some(wire::signature_of(token)?.to_vec()));
+        self.announcement = None;
+        self.outgoing = Some(Outgoing { payload, next: Some(clock), repeats: false });
+        self.next_answer = clock + self.resend_period / 2;
+        Ok(Some(Event::Authenticated(Box::new(authenticated))))
+    }
+
+    fn handle_final(&mut self, token: &Token<'_>) -> Result<Option<Event>> {
+        let State::AwaitingFinal(answer) = &self.state else { return Ok(None) };
+        answer.check(token)?;
+        self.outgoing = None;
+        match std::mem::replace(&mut self.state, State::Authenticated(None)) {
+            State::AwaitingFinal(answer) => Ok(Some(Event::Authenticated(Box::new(answer.into_authenticated())))),
+            _ => Ok(None),
+        }
+    }
+
+    /// A challenge must be one that was announced, if any was.
+    fn check_announced(&self, token: &Token<'_>, name: &str) -> Result<()> {
+        let challenge = wire::challenge(token, name)?;
+        let has_announced = self.remote_challenges.iter().any(Option::is_some);
+        if has_announced && !self.remote_challenges.contains(&Some(challenge)) {
+            return Err(wire::malformed(format!("{name} of {} is not the one announced", token.class_id)));
+        }
+        Ok(())
+    }
+
+    fn send_again(&mut self, clock: Duration) {
+        self.next_answer = clock + self.resend_period / 2;
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.next = Some(clock);
+        }
+    }
+
+    /// A payload for the stateless channel that is due, if the remote participant has sent enough.
+    pub fn poll_transmit(&mut self, clock: Duration) -> Option<&[u8]> {
+        let is_free = matches!(self.state, State::Authenticated(_));
+        let all = [self.announcement.as_mut(), self.outgoing.as_mut()];
+        let due = all.into_iter().flatten().find(|outgoing| {
+            outgoing.next.is_some_and(|next| next <= clock) && (is_free || outgoing.payload.len() <= self.credit)
+        })?;
+        self.credit = self.credit.saturating_sub(due.payload.len());
+        due.next = due.repeats.then(|| clock + self.resend_period);
+        Some(&due.payload)
+    }
+
+    /// When to call [`Handshake::poll_transmit`] or [`Handshake::handle_timeout`] next, if no
+    /// message comes before.
+    pub fn next_timeout(&self) -> Option<Duration> {
+        let is_authenticated = matches!(self.state, State::Authenticated(_));
+        let all = [self.announcement.as_ref(), self.outgoing.as_ref()];
+        let sendable = all.into_iter().flatten().filter(|one| is_authenticated || one.payload.len() <= self.credit);
+        let deadline = (self.progress() == Progress::Pending).then_some(self.deadline);
+        sendable.filter_map(|outgoing| outgoing.next).chain(deadline).min()
+    }
+
+    /// Fails the handshake if its time is over.
+    pub fn handle_timeout(&mut self, clock: Duration) -> Option<Event> {
+        if self.progress() != Progress::Pending || clock < self.deadline {
+            return None;
+        }
+        let waits_for = match self.state {
+            State::Initiating(_) => "Reply",
+            State::AwaitingRequest => "Request",
+            _ => "Final",
+        };
+        self.state = State::Failed;
+        self.announcement = None;
+        self.outgoing = None;
+        let context = format!("participant {} sent no valid {waits_for} in time", self.remote);
+        Some(Event::TimedOut(match self.last_refusal.take() {
+            Some(refusal) => refusal.context(&context),
+            None => SecurityError::new(ErrorKind::Handshake, context),
+        }))
+    }
+}
+
+/// A payload for the stateless channel.
+fn message(local: &Credentials, remote: Guid, related: MessageIdentity, class_id: &str, token: Token<'_>) -> Vec<u8> {
+    let message = GenericMessage {
+        identity: local.next_message_identity(),
+        related,
+        destination_participant: remote,
+        class_id,
+        tokens: vec![token],
+        ..GenericMessage::default()
+    };
+    message.to_payload()
+}
