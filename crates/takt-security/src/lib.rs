@@ -2,22 +2,31 @@
 //!
 //! - [`identity`]: certificates, keys, authorities, revocation, GUID prefixes.
 //! - [`documents`]: signed governance and permissions, and what they decide.
+//! - [`attributes`]: the masks of participants and endpoints, and why two differ.
+//! - [`handshake`]: authentication of two participants.
+//! - [`keys`]: key material, session keys, key tokens.
+//! - [`transform`]: protection of payloads, submessages and messages, in place.
 //! - [`token`], [`message`]: the wire forms of tokens and of the messages that carry them.
 //! - [`tools`]: makers of authorities, identities and signed documents.
 //!
 //! Invariants:
 //! - time is an argument: seconds since 1970 for validity, a monotonic duration for time-outs;
 //! - every size and count that a sender chooses is bounded before memory is taken;
-//! - bad octets end in an error with its reason, never in a panic.
+//! - bad octets end in an error with its reason, never in a panic;
+//! - sealing and opening take no memory while a session lasts.
+//!
+//! Not here: PKCS#11, OCSP, and what DDS Security 1.2 added.
 //!
 //! # Cryptographic library
 //!
 //! Every primitive is OpenSSL's, by the crate `openssl`. Of the libraries for Rust it alone has
 //! X.509 path checks at a given time, PKCS#7 with S/MIME, ECDH on P-256, the MODP-2048-256 group
 //! of RFC 5114, RSA-PSS, ECDSA and AES-GCM with GMAC. CycloneDDS and Fast DDS use it as well. It is
-//! the library of the system: security updates reach Takt without a new build.
+//! the library of the system: security updates reach Takt without a new build. Random numbers are
+//! its own, too: the one input of this crate that is no argument.
 #![forbid(unsafe_code)]
 
+pub mod attributes;
 mod cdr;
 pub mod documents;
 pub mod error;

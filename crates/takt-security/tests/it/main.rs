@@ -1,0 +1,7 @@
+//! Tests of the crate against the program `openssl`, and counts of allocations.
+
+mod allocations;
+mod command_line;
+
+#[global_allocator]
+static ALLOCATOR: takt_testkit::memory::Counting = takt_testkit::memory::Counting;
