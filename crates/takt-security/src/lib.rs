@@ -15,6 +15,20 @@
 //! - bad octets end in an error with its reason, never in a panic;
 //! - sealing and opening take no memory while a session lasts.
 //!
+//! # Order of a session
+//!
+//! What a participant does with a remote one, and the module that knows how:
+//!
+//! 1. It compares the masks of both ([`attributes::SecurityInfo::check_participants`]).
+//! 2. It runs a [`handshake::Handshake`] on the stateless channel.
+//! 3. It checks the permissions that the handshake brought ([`documents::AccessControl`]).
+//! 4. It derives the key of the volatile channel ([`keys::SharedSecret`]), and sends key tokens
+//!    there. An initiator sends them behind its Final: a replier drops what comes before.
+//! 5. It opens what the remote participant protects with the key that the crypto header names
+//!    ([`transform::peek_message`], [`transform::peek_submessage`]), once its token has come.
+//!
+//! Certificates and permissions expire during a session: steps 1 and 3 may be repeated at any time.
+//!
 //! Not here: PKCS#11, OCSP, and what DDS Security 1.2 added.
 //!
 //! # Cryptographic library

@@ -108,6 +108,7 @@ const CRATES: &[Crate] = &[
         name: "takt-bench",
         internal: &[
             "takt",
+            "takt-durability",
             "takt-calculus",
             "takt-host",
             "takt-core",

@@ -6,6 +6,8 @@ use super::xml::{Element, Fields};
 use crate::error::Result;
 
 /// The largest domain id that RTPS has ports for.
+///
+/// INTEROP(CycloneDDS 0.10): refuses documents with domain ids above 230.
 pub const DOMAIN_ID_MAX: u32 = 232;
 
 /// Ranges of domain ids, both ends included.

@@ -4,7 +4,7 @@ use super::DomainSet;
 use super::time::parse_date_time;
 use super::xml::{Element, Fields, read};
 use crate::error::{ErrorKind, Result, SecurityError};
-use crate::identity::{Authority, SubjectName, UnixSeconds};
+use crate::identity::{SubjectName, UnixSeconds};
 use crate::token::Token;
 
 /// Grants, at most one of which is for a given subject at a given time.
@@ -121,15 +121,13 @@ impl Grant {
     }
 }
 
-/// The permissions token that SPDP announces (PID 0x1002).
-pub fn permissions_token(authority: &Authority) -> Token<'static> {
-    let token = Token::new("DDS:Access:Permissions:1.0");
-    match authority.certificates().first() {
-        Some(first) => {
-            token.with("dds.perm_ca.sn", first.subject().to_string()).with("dds.perm_ca.algo", first.algorithm().name())
-        }
-        None => token,
-    }
+/// The permissions token that SPDP announces (PID 0x1002). It has no properties.
+///
+/// INTEROP(Fast DDS 2.9): compares `dds.perm_ca.sn` octet by octet with its own spelling
+/// (`/CN=a/O=b`) and refuses the participant if they differ; without the property it does not.
+/// INTEROP(CycloneDDS 0.10): sends none, too.
+pub fn permissions_token() -> Token<'static> {
+    Token::new("DDS:Access:Permissions:1.0")
 }
 
 fn grant(element: Element<'_>) -> Result<Grant> {

@@ -16,7 +16,7 @@ use crate::error::{ErrorKind, Result, SecurityError, failed};
 const MODP_LEN: usize = 256;
 /// Octets of an uncompressed point.
 const POINT_LEN: usize = 65;
-/// Its first octet (SEC 1 §2.3.3).
+/// Its first octet.
 const POINT_UNCOMPRESSED: u8 = 4;
 
 /// How two participants agree on a secret.
@@ -26,6 +26,9 @@ pub enum AgreementAlgorithm {
     #[default]
     EcdhP256,
     /// Diffie-Hellman of 2,048 bits.
+    ///
+    /// INTEROP(CycloneDDS 0.10): a replier reads ASN.1 only, so an initiator that proposes this does
+    /// not authenticate with it. INTEROP(Fast DDS 2.9): an initiator proposes this.
     Modp2048,
 }
 

@@ -19,15 +19,18 @@ const STATELESS_WRITER: EntityId = EntityId([0x00, 0x02, 0x01, 0xc3]);
 pub struct Options {
     /// The algorithm that an initiator proposes; a replier takes that of the initiator.
     pub agreement: AgreementAlgorithm,
-    /// Are hashes and keys sent that the other side knows already? Fast DDS does, CycloneDDS does
-    /// not; both accept both.
+    /// Are hashes and keys sent that the other side knows already?
+    ///
+    /// INTEROP(Fast DDS 2.9): sends them, and refuses a Reply without `hash_c2`.
+    /// INTEROP(CycloneDDS 0.10): does not send them, and accepts both.
     pub sends_optional_properties: bool,
     /// Time after which a message that was not answered is sent again.
     pub resend_period: Duration,
     /// Time after which a handshake fails.
     pub timeout: Duration,
     /// Octets that may be sent to a participant before it has sent enough. 0 keeps the promise of
-    /// [`super::AMPLIFICATION_MAX`]; more lets the Request leave on the first announcement.
+    /// [`super::AMPLIFICATION_MAX`], and the Request waits for some four announcements; 8,192 lets
+    /// it leave on the first one.
     pub unsolicited_len_max: usize,
 }
 
@@ -35,7 +38,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             agreement: AgreementAlgorithm::EcdhP256,
-            sends_optional_properties: false,
+            sends_optional_properties: true,
             resend_period: Duration::from_secs(1),
             timeout: Duration::from_secs(60),
             unsolicited_len_max: 0,

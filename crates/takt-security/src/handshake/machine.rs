@@ -149,6 +149,12 @@ impl Handshake {
         self.credit = self.credit.saturating_add(len.saturating_mul(AMPLIFICATION_MAX));
     }
 
+    /// Lifts the limit on what is sent: the address of the remote participant was validated, for
+    /// instance by a reliable exchange.
+    pub const fn handle_validated_address(&mut self) {
+        self.credit = usize::MAX;
+    }
+
     /// Takes a message of the stateless channel whose payload had `len` octets. `clock` has the
     /// origin of [`Handshake::new`], `now` is the time that certificates are checked at.
     ///

@@ -52,14 +52,23 @@ fn credentials(identity: Identity, options: Options) -> Credentials {
     Credentials::new(guid, identity, authority(issuer()), permissions, participant_data(guid), options).expect("fits")
 }
 
+struct Known {
+    name: &'static str,
+    algorithm: KeyAlgorithm,
+    pem: Vec<u8>,
+    key: Vec<u8>,
+}
+
 /// An identity that is made once: keys of RSA take time.
 fn known(name: &'static str, algorithm: KeyAlgorithm) -> Identity {
-    static KNOWN: Mutex<Vec<((&str, KeyAlgorithm), (Vec<u8>, Vec<u8>))>> = Mutex::new(Vec::new());
+    static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().expect("no test panics with it");
-    if !known.iter().any(|(key, _)| *key == (name, algorithm)) {
-        known.push(((name, algorithm), issuer().issue(name, algorithm, VALID).expect("an identity")));
+    let is_it = |one: &Known| (one.name, one.algorithm) == (name, algorithm);
+    if !known.iter().any(is_it) {
+        let (pem, key) = issuer().issue(name, algorithm, VALID).expect("an identity");
+        known.push(Known { name, algorithm, pem, key });
     }
-    let (_, (pem, key)) = known.iter().find(|(key, _)| *key == (name, algorithm)).expect("it was made");
+    let Known { pem, key, .. } = known.iter().find(|one| is_it(one)).expect("it was made");
     let key = PrivateKey::from_pem(key, None).expect("a key");
     Identity::new(Certificate::from_pem(pem).expect("a certificate"), key).expect("an identity")
 }
@@ -72,8 +81,13 @@ fn pair(algorithms: [KeyAlgorithm; 2], options: [Options; 2]) -> [Credentials; 2
     [credentials(first, options[0]), credentials(second, options[1])]
 }
 
+/// Without hashes that the messages repeat, so that tests can change what these cover.
+fn sparse(agreement: AgreementAlgorithm) -> Options {
+    Options { agreement, sends_optional_properties: false, ..Options::default() }
+}
+
 fn ec_pair() -> [Credentials; 2] {
-    pair([KeyAlgorithm::EcP256; 2], [Options::default(); 2])
+    pair([KeyAlgorithm::EcP256; 2], [sparse(AgreementAlgorithm::EcdhP256); 2])
 }
 
 fn machines(locals: &[Credentials; 2]) -> [Handshake; 2] {
@@ -192,7 +206,7 @@ fn participants_authenticate_with_every_pair_of_algorithms() {
         for agreement in AgreementAlgorithm::ALL {
             for sends_optional_properties in [false, true] {
                 let options = Options { agreement, sends_optional_properties, ..Options::default() };
-                let world = World::new(pair(algorithms, [options, Options::default()]), 1, 0).run();
+                let world = World::new(pair(algorithms, [options; 2]), 1, 0).run();
                 world.check();
                 assert_eq!(world.refused_count, 0);
             }
@@ -241,6 +255,10 @@ fn unauthenticated_sender_gets_at_most_three_octets_for_each_of_its_own() {
         }
         assert!(sent > 0, "{:?}", machine.role());
     }
+    // A validated address has no limit.
+    let mut initiator = Handshake::new(&locals[0], locals[1].guid(), Duration::ZERO).expect("new");
+    initiator.handle_validated_address();
+    assert!(sent(&mut initiator, wire::REQUEST).len() > 1_000);
     // The Reply is an answer, too.
     let mut replier = Handshake::new(&locals[1], locals[0].guid(), Duration::ZERO).expect("new");
     let request = requests(&locals, |token| token);
@@ -546,8 +564,7 @@ fn lost_final_is_sent_again_when_the_reply_comes_again() {
 
 #[test]
 fn replier_accepts_algorithms_with_nul_and_answers_in_the_form_of_the_initiator() {
-    let options = Options { agreement: AgreementAlgorithm::Modp2048, ..Options::default() };
-    let locals = pair([KeyAlgorithm::EcP256; 2], [options; 2]);
+    let locals = pair([KeyAlgorithm::EcP256; 2], [sparse(AgreementAlgorithm::Modp2048); 2]);
     let request = requests(&locals, |token| token);
     let pair = agreement::KeyPair::generate(AgreementAlgorithm::Modp2048).expect("a key pair");
     for form in [agreement::ModpForm::Raw, agreement::ModpForm::Der] {

@@ -234,6 +234,17 @@ fn rtps_header_of_another_participant_is_refused() {
 }
 
 #[test]
+fn submessages_behind_the_postfix_of_a_message_are_left_out() {
+    for kind in KINDS {
+        let own = material(kind);
+        let octets = plain(Form::Message, 8);
+        let mut sealed = seal(&mut sealer(&own), Form::Message, &octets, Receivers::All);
+        sealed.extend_from_slice(&[0x80, 1, 4, 0, 1, 2, 3, 4]);
+        assert_eq!(open(&mut opener(&own), Form::Message, &sealed), Ok(octets));
+    }
+}
+
+#[test]
 fn octets_of_another_key_are_refused() {
     let (own, other) = (material(TransformKind::Aes256Gcm), material(TransformKind::Aes256Gcm));
     for form in FORMS {
