@@ -13,6 +13,7 @@ mod access;
 mod domains;
 mod evaluate;
 mod governance;
+mod mime;
 mod permissions;
 mod smime;
 mod time;

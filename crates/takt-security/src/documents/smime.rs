@@ -8,6 +8,7 @@ use openssl::pkcs7::{Pkcs7, Pkcs7Flags};
 use openssl::stack::Stack;
 use openssl::x509::store::X509StoreBuilder;
 
+use super::mime::{Signed, parse};
 use super::xml::DOCUMENT_LEN_MAX;
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 use crate::identity::{Authority, UnixSeconds};
@@ -23,7 +24,8 @@ pub fn verify(document: &[u8], authority: &Authority, now: UnixSeconds) -> Resul
     }
     // INTEROP(CycloneDDS 0.10): sends a trailing NUL with its permissions.
     let document = document.strip_suffix(&[0]).unwrap_or(document);
-    let (signature, content) = Pkcs7::from_smime(document).map_err(failed(ErrorKind::Malformed, "S/MIME"))?;
+    let Signed { signature, content } = parse(document)?;
+    let signature = Pkcs7::from_der(&signature).map_err(failed(ErrorKind::Malformed, "S/MIME"))?;
     if signature.signed().is_none() {
         return Err(SecurityError::new(ErrorKind::Malformed, "S/MIME document without signature"));
     }

@@ -1,6 +1,6 @@
 //! Identity certificates in PEM, with the certificates that lead to their authority.
 
-use openssl::asn1::Asn1Time;
+use openssl::asn1::{Asn1Time, Asn1TimeRef};
 use openssl::hash::MessageDigest;
 use openssl::x509::{X509, X509Ref};
 
@@ -54,12 +54,12 @@ impl Certificate {
 
     /// The second at which the certificate expires.
     pub fn not_after(&self) -> UnixSeconds {
-        unix_seconds(self.leaf.not_after())
+        unix_seconds(self.leaf.not_after()).unwrap_or(UnixSeconds::MIN)
     }
 
     /// The second from which the certificate is valid.
     pub fn not_before(&self) -> UnixSeconds {
-        unix_seconds(self.leaf.not_before())
+        unix_seconds(self.leaf.not_before()).unwrap_or(UnixSeconds::MAX)
     }
 
     /// SHA-256 of the DER form, to recognise a certificate.
@@ -94,8 +94,9 @@ pub(super) fn parse_stack(pem: &[u8], len_max: usize, count_max: usize) -> Resul
     Ok(all)
 }
 
-pub(super) fn unix_seconds(time: &openssl::asn1::Asn1TimeRef) -> UnixSeconds {
-    let epoch = Asn1Time::from_unix(0).expect("the epoch is a time");
-    let since = epoch.diff(time).expect("a certificate that was parsed has times");
-    i64::from(since.days) * 86_400 + i64::from(since.secs)
+/// `None` if a certificate has no time where one should be: it is never valid.
+fn unix_seconds(time: &Asn1TimeRef) -> Option<UnixSeconds> {
+    // tidy-allow(dropped-cause): there is one way to be no time
+    let since = Asn1Time::from_unix(0).and_then(|epoch| epoch.diff(time)).ok()?;
+    Some(i64::from(since.days) * 86_400 + i64::from(since.secs))
 }

@@ -223,6 +223,24 @@ fn payload_of_odd_length_with_padding_behind_its_code_is_opened() {
 }
 
 #[test]
+fn padding_of_a_body_must_be_zero() {
+    let own = material(TransformKind::Aes256Gcm);
+    let header = CryptoHeader { kind: own.kind(), key_id: own.sender_key_id(), session_id: [1, 2, 3, 4], counter: 9 };
+    let key = session_key(&own, header.session_id).expect("a key");
+    let mut code = [0; 16];
+    let (cipher, key) = (openssl::symm::Cipher::aes_256_gcm(), key.octets(own.kind()));
+    let content = openssl::symm::encrypt_aead(cipher, key, Some(&header.nonce()), &[], b"12345", &mut code);
+    let content = content.expect("a cipher");
+    for (padding, is_accepted) in [([0; 3], true), ([0, 0, 1], false), ([1, 0, 0], false)] {
+        let head = [&[0x31, 1, 20, 0][..], &header.to_octets(), &[0x30, 1, 12, 0, 0, 0, 0, 5]].concat();
+        let sealed = [&head[..], &content, &padding, &[0x32, 1, 20, 0], &code, &[0; 4]].concat();
+        let opened = open(&mut opener(&own), Form::Submessage, &sealed);
+        assert_eq!(opened.is_ok(), is_accepted, "{padding:?}");
+        assert!(!is_accepted || opened == Ok(b"12345".to_vec()));
+    }
+}
+
+#[test]
 fn rtps_header_of_another_participant_is_refused() {
     for kind in KINDS {
         let own = material(kind);

@@ -2,6 +2,7 @@
 
 mod allocations;
 mod command_line;
+mod damage;
 
 #[global_allocator]
 static ALLOCATOR: takt_testkit::memory::Counting = takt_testkit::memory::Counting;
