@@ -16,7 +16,7 @@ use crate::token::Token;
 /// Octets sent for each octet received, until the remote participant is authenticated.
 pub const AMPLIFICATION_MAX: usize = 3;
 
-/// Who sends the Request.
+/// The participant that sends the Request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The participant with the lower GUID.

@@ -16,7 +16,7 @@ impl Measurement<'_> {
         let percent = self.job.cells[0].values.get("loss-percent").and_then(|value| value.to_string().parse().ok());
         let probability = percent.unwrap_or(0.0) / 100.0;
         let mut losing = None;
-        // Discovery is over: what is lost are samples, and what repairs them.
+        // Discovery is over: the link loses samples, heartbeats and acknowledgements.
         let mut begin = || {
             losing = Some(LosingLinks::new(self.starter.place, probability)?);
             Ok(())

@@ -118,7 +118,7 @@ impl Workload {
         self.parameters.combinations().into_iter().filter(is_there).collect()
     }
 
-    /// What a system must be capable of in the job of a cell: its values, and of a mix those of each flow beside them.
+    /// The values that a system must support in the job of a cell. A mix has one set for each flow.
     #[must_use]
     pub fn demands(&self, values: &Values) -> Vec<Values> {
         if self.kind != Kind::Mix {
