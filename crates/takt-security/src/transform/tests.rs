@@ -203,15 +203,21 @@ fn lengths_in_big_endian_order_are_read() {
     assert_eq!(open(&mut opener(&own), Form::Submessage, &sealed), Ok(octets));
 }
 
-#[test]
-fn payload_of_odd_length_with_padding_behind_its_code_is_opened() {
-    let own = material(TransformKind::Aes256Gcm);
+/// The header, the ciphertext of `12345` and its authentication code, made without the code under test.
+fn sealed_by_openssl(own: &KeyMaterial) -> (CryptoHeader, Vec<u8>, [u8; 16]) {
     let header = CryptoHeader { kind: own.kind(), key_id: own.sender_key_id(), session_id: [1, 2, 3, 4], counter: 9 };
-    let key = session_key(&own, header.session_id).expect("a key");
+    let key = session_key(own, header.session_id).expect("a key");
     let mut code = [0; 16];
     let (cipher, key) = (openssl::symm::Cipher::aes_256_gcm(), key.octets(own.kind()));
     let content = openssl::symm::encrypt_aead(cipher, key, Some(&header.nonce()), &[], b"12345", &mut code);
-    let start = [&header.to_octets()[..], &[0, 0, 0, 5], &content.expect("a cipher"), &code].concat();
+    (header, content.expect("a cipher"), code)
+}
+
+#[test]
+fn payload_of_odd_length_with_padding_behind_its_code_is_opened() {
+    let own = material(TransformKind::Aes256Gcm);
+    let (header, content, code) = sealed_by_openssl(&own);
+    let start = [&header.to_octets()[..], &[0, 0, 0, 5], &content, &code].concat();
     for padding in [4, 7, 10] {
         let sealed = [&start[..], &vec![0; padding]].concat();
         assert_eq!(open(&mut opener(&own), Form::Payload, &sealed), Ok(b"12345".to_vec()), "{padding}");
@@ -225,12 +231,7 @@ fn payload_of_odd_length_with_padding_behind_its_code_is_opened() {
 #[test]
 fn padding_of_a_body_must_be_zero() {
     let own = material(TransformKind::Aes256Gcm);
-    let header = CryptoHeader { kind: own.kind(), key_id: own.sender_key_id(), session_id: [1, 2, 3, 4], counter: 9 };
-    let key = session_key(&own, header.session_id).expect("a key");
-    let mut code = [0; 16];
-    let (cipher, key) = (openssl::symm::Cipher::aes_256_gcm(), key.octets(own.kind()));
-    let content = openssl::symm::encrypt_aead(cipher, key, Some(&header.nonce()), &[], b"12345", &mut code);
-    let content = content.expect("a cipher");
+    let (header, content, code) = sealed_by_openssl(&own);
     for (padding, is_accepted) in [([0; 3], true), ([0, 0, 1], false), ([1, 0, 0], false)] {
         let head = [&[0x31, 1, 20, 0][..], &header.to_octets(), &[0x30, 1, 12, 0, 0, 0, 0, 5]].concat();
         let sealed = [&head[..], &content, &padding, &[0x32, 1, 20, 0], &code, &[0; 4]].concat();
