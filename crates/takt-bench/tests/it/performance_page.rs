@@ -13,3 +13,22 @@ fn the_page_and_the_chart_are_those_of_the_committed_results() {
     assert_eq!(read("performance.md"), markdown(&results, Some("performance.svg")).expect("a page"), "{how}");
     assert_eq!(Some(read("performance.svg")), chart(&results).expect("a chart"), "{how}");
 }
+
+#[test]
+fn reports_beside_committed_results_show_them_and_nothing_else() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    let mut reports = 0;
+    for entry in std::fs::read_dir(&directory).expect("a directory") {
+        let results = entry.expect("an entry").path();
+        let report = results.join("report.md");
+        if !report.exists() {
+            continue;
+        }
+        let text = std::fs::read_to_string(&report).expect("a report");
+        let found = Results::read(&results).expect("results");
+        let how = format!("takt bench report {} --markdown {}", results.display(), report.display());
+        assert!(text == markdown(&found, None).expect("a report"), "{} is not of its results: {how}", report.display());
+        reports += 1;
+    }
+    assert!(reports > 0, "no report in {}", directory.display());
+}
