@@ -131,8 +131,27 @@ static void on_data_available(dds_entity_t reader, void *arg) {
 
 /* ---- entities -------------------------------------------------------------------------------------------------- */
 
+/* The configuration of DDS Security; the plugins are beside the library. */
+static const char *secure(const char *enclave, char *text, size_t size) {
+#ifdef SECURITY_LIBRARIES
+#define LIBRARY(plugin, name) "<Library path=\"" SECURITY_LIBRARIES "/libdds_security_" plugin ".so\" initFunction=\"init_" name "\" finalizeFunction=\"finalize_" name "\"/>"
+  const char *form = "<Security><Authentication>" LIBRARY("auth", "authentication")
+                     "<IdentityCA>file:%1$s/identity_ca.cert.pem</IdentityCA><IdentityCertificate>file:%1$s/cert.pem</IdentityCertificate>"
+                     "<PrivateKey>file:%1$s/key.pem</PrivateKey></Authentication><AccessControl>" LIBRARY("ac", "access_control")
+                     "<PermissionsCA>file:%1$s/permissions_ca.cert.pem</PermissionsCA><Governance>file:%1$s/governance.p7s</Governance>"
+                     "<Permissions>file:%1$s/permissions.p7s</Permissions></AccessControl><Cryptographic>" LIBRARY("crypto", "crypto")
+                     "</Cryptographic></Security>";
+  return snprintf(text, size, form, enclave) < (int)size ? NULL : "enclave is too long";
+#else
+  (void)enclave, (void)text, (void)size;
+  return "built without DDS Security";
+#endif
+}
+
 const char *adapter_open(const struct options *options) {
-  char interface[128] = "", discovery[256] = "", size[64] = "", tcp[64] = "", configuration[1024];
+  char interface[128] = "", discovery[256] = "", size[64] = "", tcp[64] = "", security[4096] = "", configuration[6144];
+  const char *why = *options->enclave ? secure(options->enclave, security, sizeof security) : NULL;
+  if (why) return why;
   if (*options->interface_name)
     snprintf(interface, sizeof interface, "<Interfaces><NetworkInterface name=\"%s\"/></Interfaces>", options->interface_name);
   if (options->max_message_bytes)
@@ -151,7 +170,8 @@ const char *adapter_open(const struct options *options) {
     snprintf(discovery, sizeof discovery, "<Discovery><Peers><Peer address=\"%s\"/></Peers></Discovery>", options->tcp_connect);
   /* A sample of 4 MiB fits into it whole: nothing is lost while other tests keep this process from the processor. */
   const char *receives = "<Internal><SocketReceiveBufferSize min=\"default\" max=\"8MiB\"/></Internal>";
-  snprintf(configuration, sizeof configuration, "<General>%s%s%s</General>%s%s%s", interface, size, transport, discovery, tcp, receives);
+  snprintf(configuration, sizeof configuration, "<General>%s%s%s</General>%s%s%s%s", interface, size, transport, discovery, tcp, receives,
+           security);
   dds_entity_t domain = dds_create_domain(options->domain, configuration);
   if (domain < 0) return dds_strretcode(-domain);
   participant = dds_create_participant(options->domain, NULL, NULL);

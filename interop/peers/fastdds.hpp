@@ -173,6 +173,19 @@ const char *adapter_open(const struct options *options) {
     IPLocator::setIPv4(peer, options->peer);
     qos.wire_protocol().builtin.initialPeersList.push_back(peer);
   }
+  if (*options->enclave) {
+    const std::string files = std::string("file://") + options->enclave + "/";
+    auto set = [&qos](const char *name, const std::string &value) { qos.properties().properties().emplace_back(name, value); };
+    const std::string auth = "builtin.PKI-DH", access = "builtin.Access-Permissions";
+    set("dds.sec.auth.plugin", auth);
+    set("dds.sec.access.plugin", access);
+    set("dds.sec.crypto.plugin", "builtin.AES-GCM-GMAC");
+    for (auto [name, file] : {std::pair{"identity_ca", "identity_ca.cert.pem"}, {"identity_certificate", "cert.pem"}, {"private_key", "key.pem"}})
+      set(("dds.sec.auth." + auth + "." + name).c_str(), files + file);
+    for (auto [name, file] :
+         {std::pair{"permissions_ca", "permissions_ca.cert.pem"}, {"governance", "governance.p7s"}, {"permissions", "permissions.p7s"}})
+      set(("dds.sec.access." + access + "." + name).c_str(), files + file);
+  }
   participant = DomainParticipantFactory::get_instance()->create_participant(options->domain, qos);
   if (!participant) return "create_participant failed";
   publisher = participant->create_publisher(PUBLISHER_QOS_DEFAULT);

@@ -262,6 +262,7 @@ int main(int argc, char **argv) {
       .own_ports = !strcmp(text(&arguments, "ports", ""), "own"),
       .tcp_listen = (unsigned)number(&arguments, "tcp_listen", 0),
       .tcp_connect = text(&arguments, "tcp_connect", ""),
+      .enclave = text(&arguments, "enclave", ""),
   };
   const char *why = adapter_open(&options);
   if (why) {

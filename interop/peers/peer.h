@@ -32,6 +32,7 @@ struct options {
   bool own_ports;             /* discovery and samples come in at ports of their own, where the product has one for both by default */
   unsigned tcp_listen;        /* TCP alone: the port to listen at; 0 = nowhere */
   const char *tcp_connect;    /* TCP alone: ADDRESS:PORT to connect to; "" = nobody */
+  const char *enclave;        /* directory with the files of DDS Security, named as SROS2 does; "" = no security */
 };
 
 struct endpoint_spec {

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -240,8 +241,16 @@ pub struct Peer {
 impl Peer {
     /// Starts `program` on `host` and waits until its participant exists.
     pub fn start(program: Program, host: &Host, options: Options) -> Result<Self> {
+        Self::start_in(program, host, options, None)
+    }
+
+    /// As [`Self::start`], with the files of DDS Security in a directory, named as SROS2 does.
+    pub fn start_in(program: Program, host: &Host, options: Options, enclave: Option<&Path>) -> Result<Self> {
         let executable = program.executable()?;
         let mut command = host.command(&executable);
+        if let Some(enclave) = enclave {
+            command.arg(format!("enclave={}", enclave.display()));
+        }
         command.arg(format!("domain={}", options.domain));
         command.arg(format!("interface={}", host.interface())).arg(format!("address={}", host.address()));
         if host.is_loopback() {

@@ -20,6 +20,8 @@ mod network;
 mod output;
 mod perf;
 mod sdn;
+#[cfg(feature = "security")]
+mod security;
 mod topic;
 mod transport;
 
@@ -79,6 +81,9 @@ enum Command {
     Doctor(host::Doctor),
     /// Control the switches of a network by OpenFlow
     Sdn(sdn::Sdn),
+    /// Make certificates, keys and signed documents of DDS Security, check and explain them
+    #[cfg(feature = "security")]
+    Security(security::Security),
     /// Networks of hosts and OpenFlow switches on this machine
     Lab(lab::LabCommand),
     /// Bound what flows take over executors and links, before any of them flows
@@ -99,6 +104,8 @@ impl Command {
     fn is_question(&self) -> bool {
         match self {
             Self::Sdn(sdn) => sdn.is_question(),
+            #[cfg(feature = "security")]
+            Self::Security(security) => security.is_question(),
             Self::Config(_) | Self::Analyze(_) => true,
             _ => false,
         }
@@ -151,6 +158,8 @@ fn main() -> ExitCode {
         Command::Config(config) => config.run(),
         Command::Analyze(analyze) => analyze.run(),
         Command::Sdn(sdn) => sdn.run(),
+        #[cfg(feature = "security")]
+        Command::Security(security) => security.run(),
         Command::Lab(lab) => lab.run(),
         Command::Host(host) => host.run(),
         Command::Doctor(doctor) => doctor.run(),

@@ -263,6 +263,11 @@ const PARTICIPANT: &[Setting] = settings! {
             plan.build(move |builder| builder.announcement_period(period));
         },
         "the time between two announcements of the participant; 1 ms to a quarter of the lease";
+    participant.security, "TAKT_SECURITY": Kind::Text, "none",
+        (plan, Value::Text(value)) => {
+            let value = value.clone();
+            plan.build(move |builder| builder.security_directory(value));
+        }, "a directory with the certificates and documents of DDS Security; empty for none; see docs/security.md";
     participant.runtime, "TAKT_RUNTIME": RUNTIME, "shared",
         (plan, Value::Word(word)) => {
             let runtime = if *word == "inline" { Runtime::Inline } else { Runtime::Shared };

@@ -6,10 +6,12 @@ use crate::config::Limits;
 use crate::counters::Counters;
 use crate::event::Event;
 use crate::lifespan::Expiry;
+use crate::security::Security;
 use crate::standstill::Standstills;
 use crate::time::{Clocks, Instant};
 use crate::timer::{TimerId, TimerKind, TimerQueue};
 use crate::work::Work;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::cell::Cell;
 use core::ops::Range;
@@ -82,6 +84,9 @@ pub(crate) struct Context {
     pub(crate) arrivals: u64,
     /// Multicast of user data.
     pub(crate) channels: Channels,
+    /// The plugins of DDS Security, if the participant has them, and their timer.
+    pub(crate) security: Option<Box<dyn Security>>,
+    pub(crate) security_timer: Option<TimerId>,
 }
 
 /// Less than this is a clock that is kept, not one that is set.
@@ -123,6 +128,8 @@ impl Context {
             ahead: None,
             arrivals: 0,
             channels: Channels::default(),
+            security: None,
+            security_timer: None,
         }
     }
 
@@ -142,6 +149,12 @@ impl Context {
         let wall = Timestamp::from_nanos(now.0.wrapping_add(self.wall_offset_ns) as i64);
         self.wall.set((now, wall));
         wall
+    }
+
+    /// The last moment that the wall clock was asked for.
+    pub(crate) fn last_clocks(&self) -> Clocks {
+        let (at, wall) = self.wall.get();
+        Clocks { at, wall }
     }
 
     /// A moment by both clocks.
@@ -165,6 +178,11 @@ impl Context {
     /// Makes room for the jobs of all owners, if they were of this priority.
     pub(crate) fn make_room(&mut self, priority: Priority) {
         self.jobs.reserve(priority, self.owners * JOBS_PER_OWNER);
+    }
+
+    /// Octets that protection adds to each submessage of a protected endpoint at most.
+    pub(crate) fn submessage_overhead(&self) -> usize {
+        self.security.as_ref().map_or(0, |security| security.submessage_overhead())
     }
 
     /// Endpoints and matches that exist.

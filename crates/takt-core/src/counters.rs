@@ -123,6 +123,24 @@ pub struct Counters {
     /// Changes of a route between unicast and a multicast group that not all best-effort readers had confirmed after 2 s: they may miss
     /// samples that were under way.
     pub unconfirmed_route_changes: u64,
+    /// Remote participants that have proven who they are (DDS Security).
+    pub participants_authenticated: u64,
+    /// Remote participants that did not, or may not take part.
+    pub participants_refused: u64,
+    /// Protected messages without a key, with a wrong code, or that were repeated.
+    pub unauthentic_messages: u64,
+    /// Protected submessages without a key, with a wrong code, or that were repeated.
+    pub unauthentic_submessages: u64,
+    /// Protected payloads without a key or with a wrong code.
+    pub unauthentic_payloads: u64,
+    /// Submessages that were less protected than the governance wants.
+    pub unprotected_submessages: u64,
+    /// Announcements in the name of a participant or endpoint whose announcements have to be protected, and that were not.
+    pub unprotected_announcements: u64,
+    /// Messages and payloads that could not be protected, and were not sent.
+    pub unprotectable_messages: u64,
+    /// Messages of the security plugins that found no room.
+    pub refused_security_messages: u64,
     /// Remote participants whose lease ran out.
     pub leases_expired: u64,
     /// Remote participants on this host whose process ended without a farewell.

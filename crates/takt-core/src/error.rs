@@ -23,6 +23,11 @@ pub enum Error {
         /// The contradiction in words.
         what: String,
     },
+    /// Governance or permissions do not allow the entity (DDS-SEC 1.1 §7.2.1).
+    NotAllowedBySecurity {
+        /// Which rule forbids it.
+        what: String,
+    },
     /// The call is right, but not now.
     PreconditionNotMet {
         /// What is in the way.
@@ -45,6 +50,7 @@ impl fmt::Display for Error {
             Self::NotEnabled => f.write_str("the entity is not enabled"),
             Self::ImmutablePolicy(policy) => write!(f, "{policy} cannot change once the entity is enabled"),
             Self::InconsistentPolicy { what } => write!(f, "inconsistent policies: {what}"),
+            Self::NotAllowedBySecurity { what } => write!(f, "not allowed by security: {what}"),
             Self::PreconditionNotMet { what } => write!(f, "precondition not met: {what}"),
             Self::OutOfResources { limit, value } => write!(f, "out of resources: {limit} is {value}"),
         }

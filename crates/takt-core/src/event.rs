@@ -63,6 +63,10 @@ pub enum Event {
     /// A participant on this host that something is to be exchanged with announces a locator that no network leads to; see
     /// [`crate::Participant::handle_neighbour`].
     NeighbourAnnounced(Locator),
+    /// A participant may not take part, or not in what is protected; see [`crate::Participant::refused_participants`].
+    ParticipantRefused(Guid),
+    /// The security plugins have something to tell; see [`crate::Participant::poll_security_log`].
+    SecurityLogged,
     /// A remote participant appeared.
     ParticipantDiscovered(Guid),
     /// A remote participant left, its lease ran out, or its process on this host ended.

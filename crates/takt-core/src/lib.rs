@@ -14,7 +14,8 @@
 //!   an endpoint is created or matched. Discovery may allocate, within [`Limits`].
 //! - **Bad bytes are no error.** They are counted in [`Counters`] and dropped.
 //!
-//! Deliberately absent: content filters, durability beyond `TRANSIENT_LOCAL`, security.
+//! Deliberately absent: content filters, durability beyond `TRANSIENT_LOCAL`, and the plugins of DDS Security, which
+//! [`Participant::with_security`] is given.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -39,6 +40,7 @@ mod presentation;
 pub mod ranks;
 mod reader;
 mod schedule;
+pub mod security;
 mod slots;
 mod standstill;
 mod status;
@@ -72,7 +74,7 @@ pub use status::{
     LivelinessLostStatus, MatchedStatus, SampleLostStatus, SampleRejectedReason, SampleRejectedStatus,
 };
 pub use takt_exec::Priority;
-pub use time::Instant;
+pub use time::{Clocks, Instant};
 pub use work::{Kept, Work};
 
 /// Tells the driver which socket a datagram should leave by; `0` is the participant's own.

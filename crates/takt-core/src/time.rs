@@ -24,7 +24,9 @@ impl Instant {
 
 /// One moment by both clocks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clocks {
-    pub(crate) at: Instant,
-    pub(crate) wall: Timestamp,
+pub struct Clocks {
+    /// Monotonic.
+    pub at: Instant,
+    /// The wall clock.
+    pub wall: Timestamp,
 }

@@ -51,6 +51,8 @@ pub(crate) enum TimerKind {
     Groups,
     /// A reader has waited long enough for the history of services.
     ServiceWait { reader: u32 },
+    /// The plugins of DDS Security have something to do.
+    Security,
     /// A reader misses samples of a writer, or has not heard of it.
     AckNack { reader: u32, proxy: u32 },
 }

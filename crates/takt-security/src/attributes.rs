@@ -100,6 +100,18 @@ impl SecurityInfo {
     }
 }
 
+impl From<takt_wire::discovery::SecurityInfo> for SecurityInfo {
+    fn from(info: takt_wire::discovery::SecurityInfo) -> Self {
+        Self { attributes: info.attributes, plugin_attributes: info.plugin_attributes }
+    }
+}
+
+impl From<SecurityInfo> for takt_wire::discovery::SecurityInfo {
+    fn from(info: SecurityInfo) -> Self {
+        Self { attributes: info.attributes, plugin_attributes: info.plugin_attributes }
+    }
+}
+
 /// Bits that only one side has.
 #[derive(Default)]
 struct Differences(Vec<(String, &'static str)>);

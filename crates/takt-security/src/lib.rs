@@ -6,6 +6,7 @@
 //! - [`handshake`]: authentication of two participants.
 //! - [`keys`]: key material, session keys, key tokens.
 //! - [`transform`]: protection of payloads, submessages and messages, in place.
+//! - [`plugin`]: all of these as the one object that a participant of `takt-core` is given.
 //! - [`token`], [`message`]: the wire forms of tokens and of the messages that carry them.
 //! - [`tools`]: makers of authorities, identities and signed documents.
 //!
@@ -48,8 +49,10 @@ pub mod handshake;
 pub mod identity;
 pub mod keys;
 pub mod message;
+pub mod plugin;
 pub mod token;
 pub mod tools;
 pub mod transform;
 
 pub use error::{ErrorKind, Result, SecurityError};
+pub use plugin::{Plugin, Settings};

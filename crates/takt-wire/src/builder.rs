@@ -106,6 +106,10 @@ pub struct MessageBuilder<'a> {
     endianness: Endianness,
     /// Nothing can follow the last submessage: it has no length of its own, or its payload follows.
     is_closed: bool,
+    /// Octets to be left free for each submessage of an endpoint.
+    reserve: usize,
+    /// Octets that are left free so far.
+    reserved: usize,
 }
 
 impl<'a> MessageBuilder<'a> {
@@ -119,7 +123,23 @@ impl<'a> MessageBuilder<'a> {
         emitter.bytes(&[header.version.major, header.version.minor]);
         emitter.bytes(&header.vendor.0);
         emitter.bytes(&header.prefix.0);
-        Ok(Self { frame, len: HEADER_LEN, submessage_count: 0, endianness: Endianness::Little, is_closed: false })
+        Ok(Self {
+            frame,
+            len: HEADER_LEN,
+            submessage_count: 0,
+            endianness: Endianness::Little,
+            is_closed: false,
+            reserve: 0,
+            reserved: 0,
+        })
+    }
+
+    /// Leaves so many octets of the frame free for each submessage of an endpoint: what protection
+    /// adds to it later.
+    #[must_use]
+    pub fn with_reserve(mut self, octets: usize) -> Self {
+        self.reserve = octets;
+        self
     }
 
     /// The byte order of the submessages that follow.
@@ -136,7 +156,7 @@ impl<'a> MessageBuilder<'a> {
 
     /// Octets that are left.
     pub const fn remaining(&self) -> usize {
-        if self.is_closed { 0 } else { self.frame.len() - self.len }
+        if self.is_closed { 0 } else { self.frame.len() - self.len - self.reserved }
     }
 
     /// Submessages written so far.
@@ -327,9 +347,12 @@ impl<'a> MessageBuilder<'a> {
     /// Writes the header of a submessage, and returns its `len` octets to be filled.
     #[inline]
     fn submessage(&mut self, id: u8, flags: u8, len: usize) -> Result<Emitter<'_>, Full> {
-        if self.remaining() < SUBMESSAGE_HEADER_LEN || self.remaining() - SUBMESSAGE_HEADER_LEN < len {
+        let reserve = if is_of_endpoint(id) { self.reserve } else { 0 };
+        let taken = SUBMESSAGE_HEADER_LEN + reserve;
+        if self.remaining() < taken || self.remaining() - taken < len {
             return Err(Full);
         }
+        self.reserved += reserve;
         let start = self.len;
         let end = start + SUBMESSAGE_HEADER_LEN + len;
         let octets_to_next_header = u16::try_from(len).unwrap_or_else(|_| {
@@ -343,6 +366,11 @@ impl<'a> MessageBuilder<'a> {
         emitter.u16(octets_to_next_header);
         Ok(emitter)
     }
+}
+
+/// Whether a submessage comes from an endpoint: the others tell of the message.
+const fn is_of_endpoint(id: u8) -> bool {
+    matches!(id, id::DATA | id::DATA_FRAG | id::HEARTBEAT | id::HEARTBEAT_FRAG | id::GAP | id::ACKNACK | id::NACK_FRAG)
 }
 
 const fn flag(is_set: bool, mask: u8) -> u8 {

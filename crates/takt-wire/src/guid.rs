@@ -95,6 +95,31 @@ impl EntityId {
     /// Reader of type look-up replies.
     pub const TYPE_LOOKUP_REPLY_READER: Self = Self([0x00, 0x03, 0x01, 0xc4]);
 
+    /// Writer of handshake messages (DDS-SEC 1.1 §7.4.3).
+    pub const STATELESS_MESSAGE_WRITER: Self = Self([0x00, 0x02, 0x01, 0xc3]);
+    /// Reader of handshake messages.
+    pub const STATELESS_MESSAGE_READER: Self = Self([0x00, 0x02, 0x01, 0xc4]);
+    /// Writer of key tokens (DDS-SEC 1.1 §7.4.4).
+    pub const VOLATILE_MESSAGE_WRITER: Self = Self([0xff, 0x02, 0x02, 0xc3]);
+    /// Reader of key tokens.
+    pub const VOLATILE_MESSAGE_READER: Self = Self([0xff, 0x02, 0x02, 0xc4]);
+    /// Writer of protected publication data (DDS-SEC 1.1 §7.4.5).
+    pub const SEDP_PUB_SECURE_WRITER: Self = Self([0xff, 0x00, 0x03, 0xc2]);
+    /// Reader of protected publication data.
+    pub const SEDP_PUB_SECURE_READER: Self = Self([0xff, 0x00, 0x03, 0xc7]);
+    /// Writer of protected subscription data.
+    pub const SEDP_SUB_SECURE_WRITER: Self = Self([0xff, 0x00, 0x04, 0xc2]);
+    /// Reader of protected subscription data.
+    pub const SEDP_SUB_SECURE_READER: Self = Self([0xff, 0x00, 0x04, 0xc7]);
+    /// Writer of protected liveliness assertions.
+    pub const P2P_MESSAGE_SECURE_WRITER: Self = Self([0xff, 0x02, 0x00, 0xc2]);
+    /// Reader of protected liveliness assertions.
+    pub const P2P_MESSAGE_SECURE_READER: Self = Self([0xff, 0x02, 0x00, 0xc7]);
+    /// Writer of protected participant announcements.
+    pub const SPDP_SECURE_WRITER: Self = Self([0xff, 0x01, 0x01, 0xc2]);
+    /// Reader of protected participant announcements.
+    pub const SPDP_SECURE_READER: Self = Self([0xff, 0x01, 0x01, 0xc7]);
+
     /// The id of an application's writer. Only the lower 24 bits of `key` are used.
     pub const fn user_writer(key: u32, keyed: bool) -> Self {
         let kind = if keyed { kind::WRITER_WITH_KEY } else { kind::WRITER_NO_KEY };

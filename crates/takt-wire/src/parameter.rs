@@ -77,7 +77,11 @@ pub mod pid {
     pub const PID_TYPE_INFORMATION: u16 = 0x0075;
     pub const PID_BUILTIN_ENDPOINT_QOS: u16 = 0x0077;
     pub const PID_RELATED_SAMPLE_IDENTITY: u16 = 0x0083;
+    pub const PID_IDENTITY_TOKEN: u16 = 0x1001;
+    pub const PID_PERMISSIONS_TOKEN: u16 = 0x1002;
     pub const PID_DATA_TAGS: u16 = 0x1003;
+    pub const PID_ENDPOINT_SECURITY_INFO: u16 = 0x1004;
+    pub const PID_PARTICIPANT_SECURITY_INFO: u16 = 0x1005;
     pub const PID_DOMAIN_TAG: u16 = 0x4014;
 
     /// Set in an id: whoever does not know the parameter must not use the list. Whoever knows it

@@ -71,6 +71,11 @@ pub enum Error {
         /// Why not.
         what: &'static str,
     },
+    /// `RETCODE_NOT_ALLOWED_BY_SECURITY`: governance, permissions or a certificate do not allow it (DDS-SEC 1.1 §7.2.1).
+    NotAllowedBySecurity {
+        /// Which of them, and why.
+        what: String,
+    },
     /// `RETCODE_UNSUPPORTED`: an optional part of the specification that Takt leaves out.
     Unsupported {
         /// Which one.
@@ -122,6 +127,7 @@ impl fmt::Display for Error {
             Self::InconsistentPolicy { what } => write!(f, "inconsistent policies: {what}"),
             Self::AlreadyDeleted => f.write_str("the entity was deleted"),
             Self::IllegalOperation { what } => write!(f, "illegal operation: {what}"),
+            Self::NotAllowedBySecurity { what } => write!(f, "not allowed by security: {what}"),
             Self::Unsupported { what } => write!(f, "unsupported: {what}"),
             Self::TypeUnavailable(reason) => write!(f, "the type is not available: {reason}"),
             Self::Encode(error) => write!(f, "the sample cannot be serialised: {error}"),
@@ -181,6 +187,7 @@ impl From<takt_core::Error> for Error {
             takt_core::Error::BadParameter { what } => Self::BadParameter { what },
             takt_core::Error::InconsistentPolicy { what } => Self::InconsistentPolicy { what },
             takt_core::Error::NotEnabled => Self::NotEnabled,
+            takt_core::Error::NotAllowedBySecurity { what } => Self::NotAllowedBySecurity { what },
             takt_core::Error::ImmutablePolicy(policy) => Self::ImmutablePolicy { policy },
             takt_core::Error::OutOfResources { limit, value } => Self::OutOfResources { limit, value },
             other => Self::PreconditionNotMet { what: other.to_string() },

@@ -65,6 +65,7 @@ mod reader;
 pub mod relay;
 mod runtime;
 mod sample;
+mod security;
 pub mod status;
 mod stream;
 mod subscriber;
@@ -98,6 +99,7 @@ pub use reader::{AnyDataReader, DataReader, LoanedSample, SampleIter, SharedSamp
 pub use runtime::driver::DriverCounters;
 pub use runtime::{Idle, Runtime};
 pub use sample::Sample;
+pub use security::SecurityConfig;
 pub use status::StatusMask;
 pub use stream::SampleStream;
 pub use subscriber::Subscriber;

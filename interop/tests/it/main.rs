@@ -18,6 +18,8 @@ mod peers;
 mod policies;
 mod refusals;
 mod scene;
+mod secure;
+mod security;
 mod shape_main;
 mod simulation;
 mod tcp;

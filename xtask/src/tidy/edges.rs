@@ -69,7 +69,7 @@ const CRATES: &[Crate] = &[
     Crate { name: "takt-core", internal: &["takt-wire", "takt-exec"], internal_in_tests: &[], external: Some(&[]) },
     Crate {
         name: "takt-security",
-        internal: &["takt-wire"],
+        internal: &["takt-wire", "takt-core"],
         internal_in_tests: &[],
         external: Some(&["openssl", "roxmltree"]),
     },
@@ -93,7 +93,15 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "takt",
-        internal: &["takt-wire", "takt-xtypes", "takt-derive", "takt-core", "takt-transport", "takt-exec"],
+        internal: &[
+            "takt-wire",
+            "takt-xtypes",
+            "takt-derive",
+            "takt-core",
+            "takt-transport",
+            "takt-exec",
+            "takt-security",
+        ],
         internal_in_tests: &["takt-calculus", "takt-sdn"],
         external: None,
     },
@@ -136,6 +144,7 @@ const CRATES: &[Crate] = &[
             "takt-netlink",
             "takt-ovsdb",
             "takt-sdn",
+            "takt-security",
             "takt-xdp",
         ],
         internal_in_tests: &[],
@@ -150,7 +159,7 @@ const CRATES: &[Crate] = &[
     Crate {
         name: "takt-interop",
         internal: &["takt", "takt-bench", "takt-lab", "takt-xdp"],
-        internal_in_tests: &["takt-openflow", "takt-sdn", "takt-sim"],
+        internal_in_tests: &["takt-openflow", "takt-sdn", "takt-sim", "takt-security"],
         external: None,
     },
     Crate { name: "takt-instructions", internal: &["takt"], internal_in_tests: &[], external: Some(&[]) },

@@ -31,6 +31,8 @@ mod sdn_isolation;
 mod sdn_queues;
 mod sdn_site;
 mod sdn_tutorial;
+#[cfg(feature = "security")]
+mod security;
 mod signals;
 mod soak;
 mod streams;

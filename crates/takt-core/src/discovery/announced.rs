@@ -14,7 +14,7 @@
 //!
 //! Bounds: one entry for each match of the last [`CONFIRMATION_TIME`].
 
-use super::SEDP_PUBLICATIONS;
+use super::SEDP_PUBLICATIONS_SECURE;
 use crate::context::Context;
 use crate::participant::Participant;
 use crate::time::Instant;
@@ -55,8 +55,8 @@ impl Participant {
     /// A writer was matched with a reader: counts the match, now or once the reader's participant knows the writer.
     pub(super) fn count_match_once_known(&mut self, now: Instant, index: u32, reader: Guid) {
         let Some(writer) = self.writers.get_mut(index) else { return };
-        let (writer_id, announced) = (writer.entity_id, writer.announced);
-        if self.is_announcement_known(reader.prefix, announced) {
+        let (writer_id, announced, topic_name) = (writer.entity_id, writer.announced, writer.data.topic_name.clone());
+        if self.is_announcement_known(reader.prefix, &topic_name, announced) {
             if let Some(writer) = self.writers.get_mut(index) {
                 writer.count_match(&mut self.ctx, reader);
             }
@@ -68,12 +68,17 @@ impl Participant {
     }
 
     /// Whether a participant has acknowledged our announcement of a writer, or will never acknowledge one.
-    fn is_announcement_known(&self, prefix: GuidPrefix, announced: SequenceNumber) -> bool {
+    fn is_announcement_known(&self, prefix: GuidPrefix, topic_name: &str, announced: SequenceNumber) -> bool {
         if prefix == self.header.prefix || self.static_endpoints.is_some() {
             return true;
         }
-        let reader = Guid { prefix, entity_id: EntityId::SEDP_PUB_READER };
-        let Some(sedp) = self.writers.get(SEDP_PUBLICATIONS) else { return true };
+        let sedp = self.sedp_of_publications(topic_name);
+        let entity_id = match sedp {
+            SEDP_PUBLICATIONS_SECURE => EntityId::SEDP_PUB_SECURE_READER,
+            _ => EntityId::SEDP_PUB_READER,
+        };
+        let reader = Guid { prefix, entity_id };
+        let Some(sedp) = self.writers.get(sedp) else { return true };
         let proxy = sedp.proxy_index(reader).and_then(|index| sedp.proxies.get(index));
         proxy.is_none_or(|proxy| proxy.acked >= announced)
     }
@@ -83,13 +88,15 @@ impl Participant {
         if self.unconfirmed.waiting.is_empty() {
             return;
         }
-        if writer == EntityId::SEDP_PUB_WRITER {
+        if matches!(writer, EntityId::SEDP_PUB_WRITER | EntityId::SEDP_PUB_SECURE_WRITER) {
             let pairs: Vec<_> = self.unconfirmed.of(reader.prefix).collect();
             for (reader, writer) in pairs {
                 self.ctx.work.steps(1);
-                let announced = self.writer_ids.get(&writer).and_then(|&index| self.writers.get(index));
-                let announced = announced.map_or(SequenceNumber::ZERO, |writer| writer.announced);
-                if self.is_announcement_known(reader.prefix, announced) {
+                let found = self.writer_ids.get(&writer).and_then(|&index| self.writers.get(index));
+                let is_known = found.is_none_or(|writer| {
+                    self.is_announcement_known(reader.prefix, &writer.data.topic_name, writer.announced)
+                });
+                if is_known {
                     self.confirm_match(reader, writer);
                 }
             }

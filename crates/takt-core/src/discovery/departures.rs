@@ -7,7 +7,7 @@
 //!
 //! Invariant: at most [`WAITING_MAX`] wait, each endpoint or participant once, the oldest first.
 
-use super::{Departure, SEDP_PUBLICATIONS};
+use super::Departure;
 use crate::cache::InstanceHandle;
 use crate::participant::Participant;
 use crate::time::Instant;
@@ -76,7 +76,9 @@ impl Participant {
         if guid.entity_id == EntityId::PARTICIPANT {
             return self.remove_participant(now, guid.prefix, departure);
         }
+        let topic_name = self.publications.get(&guid).map(|data| data.topic_name.clone());
         self.lose_publication(now, guid);
-        self.abandon(SEDP_PUBLICATIONS, InstanceHandle(guid.to_bytes()));
+        let sedp = self.sedp_of_publications(topic_name.as_deref().unwrap_or_default());
+        self.abandon(sedp, InstanceHandle(guid.to_bytes()));
     }
 }

@@ -46,6 +46,11 @@ impl Footprint for ParticipantData {
             + self.user_data.0.len()
             + self.entity_name.0.len()
             + properties(&self.properties)
+            + [&self.identity_token, &self.permissions_token]
+                .into_iter()
+                .flatten()
+                .map(|it| it.octets.len())
+                .sum::<usize>()
     }
 }
 

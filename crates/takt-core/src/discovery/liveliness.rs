@@ -8,7 +8,7 @@
 //! A participant with several `MANUAL_BY_PARTICIPANT` writers asserts all of them soon after one was written
 //! (DDS 1.4 §2.2.3.11). With one such writer it does so if the change is not sent to every matched reader.
 
-use super::PARTICIPANT_MESSAGES;
+use super::{PARTICIPANT_MESSAGES, PARTICIPANT_MESSAGES_SECURE};
 use crate::cache::{ChangeKind, ReadCursor, Selector};
 use crate::context::Context;
 use crate::participant::Participant;
@@ -120,14 +120,27 @@ impl Participant {
         let mut key_hash = [0; 16];
         key_hash[..12].copy_from_slice(&prefix.0);
         key_hash[12..].copy_from_slice(&wire_kind);
-        self.write_builtin(now, PARTICIPANT_MESSAGES, ChangeKind::Alive, key_hash, &payload);
-        self.assert_writers_of(now, prefix, kind);
+        self.ctx.work.steps(self.writers.len());
+        let of_kind = |writer: &&Writer| !writer.entity_id.is_builtin() && writer.data.qos.liveliness.kind == kind;
+        let (mut is_secure, mut is_bare) = (false, self.ctx.security.is_none());
+        for writer in self.writers.iter().map(|(_, writer)| writer).filter(of_kind) {
+            is_secure |= writer.protection.liveliness;
+            is_bare |= !writer.protection.liveliness;
+        }
+        for (_, index) in [(is_bare, PARTICIPANT_MESSAGES), (is_secure, PARTICIPANT_MESSAGES_SECURE)]
+            .into_iter()
+            .filter(|(is_due, _)| *is_due)
+        {
+            self.write_builtin(now, index, ChangeKind::Alive, key_hash, &payload);
+        }
+        self.assert_writers_of(now, prefix, kind, None);
     }
 
     /// Assertions of other participants arrived.
-    pub(super) fn take_assertions(&mut self, now: Instant) {
+    pub(super) fn take_assertions(&mut self, now: Instant, reader: u32) {
+        let is_secure = reader == PARTICIPANT_MESSAGES_SECURE;
         loop {
-            let Some(reader) = self.readers.get_mut(PARTICIPANT_MESSAGES) else { return };
+            let Some(reader) = self.readers.get_mut(reader) else { return };
             let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
             self.ctx.work.unit();
             let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
@@ -147,17 +160,20 @@ impl Participant {
             // Whoever makes up kinds of assertions must not use up the instances that others need.
             reader.cache.abandon(instance);
             if let Some(kind) = kind {
-                self.assert_writers_of(now, from, kind);
+                self.assert_writers_of(now, from, kind, Some(is_secure));
             }
         }
     }
 
-    fn assert_writers_of(&mut self, now: Instant, prefix: GuidPrefix, kind: LivelinessKind) {
+    /// Asserts the writers of a participant: all, or those whose liveliness is protected, or is not.
+    fn assert_writers_of(&mut self, now: Instant, prefix: GuidPrefix, kind: LivelinessKind, is_secure: Option<bool>) {
         let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
         for (_, listeners) in self.sources.range(first..).take_while(|(writer, _)| writer.prefix == prefix) {
             self.ctx.work.steps(listeners.len());
             for (reader, proxy) in listeners {
-                if let Some(reader) = self.readers.get_mut(*reader) {
+                if let Some(reader) = self.readers.get_mut(*reader)
+                    && is_secure.is_none_or(|is_secure| reader.protection.liveliness == is_secure)
+                {
                     reader.handle_assertion(now, &mut self.ctx, *proxy, kind);
                 }
             }

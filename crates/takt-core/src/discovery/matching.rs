@@ -2,6 +2,7 @@
 
 use super::channels::has_own_locators;
 use super::neighbours::is_memory;
+use super::reachability::MAX_MESSAGE;
 use super::type_checks::Fit;
 use crate::channel::Hearing;
 use crate::event::Event;
@@ -61,6 +62,11 @@ pub enum RefusalReason {
     Network {
         /// What the controller says: 200 octets at most, without control characters.
         reason: String,
+    },
+    /// DDS Security does not allow the pair.
+    Security {
+        /// Certificate, permissions, governance or masks, and on which side.
+        why: String,
     },
     /// No locator of the other endpoint can be reached.
     Unreachable,
@@ -143,6 +149,7 @@ impl fmt::Display for RefusalReason {
                 write!(f, "the writer is in partitions {writer:?}, the reader in {reader:?}")
             }
             RefusalReason::Network { reason } => write!(f, "the network's controller refuses the pair: {reason}"),
+            RefusalReason::Security { why } => write!(f, "security: {why}"),
             RefusalReason::Unreachable => f.write_str("no announced locator of the other endpoint can be reached"),
             RefusalReason::Qos(list) => {
                 for (i, incompatibility) in list.iter().enumerate() {
@@ -184,6 +191,7 @@ impl Participant {
     /// It is of one of the kinds that our own endpoint uses.
     pub(super) fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator], kinds: LocatorKinds) -> Option<Path> {
         let mut refused = 0;
+        let memory_max = self.reachability.message_max(MAX_MESSAGE);
         let of_kinds = |announced: &[Locator]| -> Vec<Locator> {
             announced.iter().filter(|locator| kinds.has(locator)).copied().collect()
         };
@@ -193,7 +201,7 @@ impl Participant {
             let source = default.first().copied().unwrap_or(Locator::INVALID);
             let all = if unicast.is_empty() { default } else { unicast };
             let announced = &of_kinds(all)[..];
-            if let Some(path) = shortcut.and_then(|shortcut| shortcut.path(announced)) {
+            if let Some(path) = shortcut.and_then(|shortcut| shortcut.path(announced, memory_max)) {
                 return Some(path);
             }
             if announced.is_empty() && !all.is_empty() {
@@ -205,7 +213,7 @@ impl Participant {
         } else {
             let remote = self.remotes.get(*self.remote_by_prefix.get(&prefix)?)?;
             let announced = &of_kinds(if unicast.is_empty() { &remote.data.default_unicast } else { unicast })[..];
-            if let Some(path) = remote.shortcut.and_then(|shortcut| shortcut.path(announced)) {
+            if let Some(path) = remote.shortcut.and_then(|shortcut| shortcut.path(announced, memory_max)) {
                 return Some(path);
             }
             if remote.metatraffic.locator.is_tcp() {
@@ -300,11 +308,16 @@ impl Participant {
     pub(super) fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
         self.ctx.work.steps(1);
         let Some(writer) = self.writers.get(index).filter(|writer| writer.is_enabled) else { return };
-        if writer.data.topic_name != subscription.topic_name || subscription.guid.entity_id.is_builtin() {
+        let is_builtin = writer.entity_id.is_builtin() || subscription.guid.entity_id.is_builtin();
+        if writer.data.topic_name != subscription.topic_name || is_builtin {
             return;
         }
-        let is_matched = writer.proxy_index(subscription.guid).is_some();
+        let (is_matched, entity_id) = (writer.proxy_index(subscription.guid).is_some(), writer.entity_id);
         let mut reason = refusal_of(&writer.data, subscription);
+        if reason.is_none() {
+            reason = self.security_refusal_of_reader(now, entity_id, subscription);
+        }
+        let Some(writer) = self.writers.get(index) else { return };
         if reason.is_none() {
             reason = match self.type_checks.fit(&mut self.ctx, &writer.data, subscription) {
                 Fit::Yes => None,
@@ -339,10 +352,14 @@ impl Participant {
                 self.count_match_once_known(now, index, subscription.guid);
                 self.lift_refusal(local, subscription.guid);
                 self.begin_exchange(subscription.guid.prefix);
+                self.secure_pair(now, entity_id, subscription.guid);
             }
             (reason, _) => {
                 if is_matched {
                     writer.remove_proxy(&mut self.ctx, subscription.guid);
+                    if let Some(security) = self.ctx.security.as_mut() {
+                        security.pair_parted(entity_id, subscription.guid);
+                    }
                 }
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
                 match &reason {
@@ -359,7 +376,7 @@ impl Participant {
                         writer.inconsistent_topic.total_count_change += 1;
                         self.ctx.notify(Event::WriterInconsistentTopic(writer.handle));
                     }
-                    RefusalReason::Partition { .. } | RefusalReason::Unreachable => {}
+                    RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
                 }
                 self.remember_refusal(local, subscription.guid, &subscription.topic_name, reason);
             }
@@ -374,8 +391,12 @@ impl Participant {
         if reader.data.topic_name != publication.topic_name || reader.entity_id.is_builtin() {
             return;
         }
-        let matched = self.matched_proxy(publication.guid, index);
+        let (matched, entity_id) = (self.matched_proxy(publication.guid, index), reader.entity_id);
         let mut reason = refusal_of(publication, &reader.data);
+        if reason.is_none() {
+            reason = self.security_refusal_of_writer(now, entity_id, publication);
+        }
+        let Some(reader) = self.readers.get(index) else { return };
         if reason.is_none() {
             reason = match self.type_checks.fit(&mut self.ctx, publication, &reader.data) {
                 Fit::Yes => None,
@@ -413,6 +434,7 @@ impl Participant {
                 self.join_group(index, proxy, publication.guid, publisher);
                 self.lift_refusal(local, publication.guid);
                 self.begin_exchange(publication.guid.prefix);
+                self.secure_pair(now, entity_id, publication.guid);
             }
             (reason, _) => {
                 let reason = reason.unwrap_or(RefusalReason::Unreachable);
@@ -430,9 +452,10 @@ impl Participant {
                         reader.inconsistent_topic.total_count_change += 1;
                         self.ctx.notify(Event::ReaderInconsistentTopic(reader.handle));
                     }
-                    RefusalReason::Partition { .. } | RefusalReason::Unreachable => {}
+                    RefusalReason::Partition { .. } | RefusalReason::Unreachable | RefusalReason::Security { .. } => {}
                 }
                 if let Some(proxy) = matched {
+                    self.part_secure_pair(entity_id, publication.guid);
                     self.part_reader(now, publication.guid, index, proxy);
                 }
                 self.remember_refusal(local, publication.guid, &publication.topic_name, reason);
@@ -515,6 +538,8 @@ impl Participant {
         for (reader, proxy) in self.sources.remove(&guid).unwrap_or_default() {
             if let Some(reader) = self.readers.get_mut(reader) {
                 reader.remove_proxy(now, &mut self.ctx, proxy);
+                let entity_id = reader.entity_id;
+                self.part_secure_pair(entity_id, guid);
             }
         }
     }
@@ -523,7 +548,12 @@ impl Participant {
     pub(crate) fn unmatch_reader(&mut self, guid: Guid) {
         for (_, writer) in self.writers.iter_mut() {
             self.ctx.work.steps(1);
-            writer.remove_proxy(&mut self.ctx, guid);
+            if writer.proxy_index(guid).is_some() {
+                writer.remove_proxy(&mut self.ctx, guid);
+                if let Some(security) = self.ctx.security.as_mut() {
+                    security.pair_parted(writer.entity_id, guid);
+                }
+            }
         }
     }
 

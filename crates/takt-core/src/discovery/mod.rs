@@ -42,7 +42,7 @@ pub(crate) use reachability::Reachability;
 pub(crate) use review::Reviews;
 pub use server::{INTEREST_PROPERTY, SERVER_PROPERTY};
 pub(crate) use server::{Introducer, Lost};
-pub(crate) use spdp::{Announcer, Remote};
+pub(crate) use spdp::{Announcer, Remote, for_handshakes};
 pub(crate) use static_endpoints::StaticEndpoints;
 pub use static_endpoints::StaticParticipant;
 pub(crate) use type_checks::TypeChecks;
@@ -57,7 +57,7 @@ use crate::participant::Participant;
 use crate::time::Instant;
 use alloc::vec::Vec;
 use takt_wire::discovery::{PublicationData, builtin_endpoints as set};
-use takt_wire::{EntityId, Guid};
+use takt_wire::{EntityId, Guid, GuidPrefix};
 
 /// The builtin endpoints, created first: their indices are fixed.
 pub(crate) const SEDP_PUBLICATIONS: u32 = 0;
@@ -67,6 +67,16 @@ pub(crate) const TYPE_REQUESTS: u32 = 3;
 pub(crate) const TYPE_REPLIES: u32 = 4;
 /// Writers and readers with an index below this are builtin.
 pub(crate) const BUILTIN_ENDPOINTS: u32 = 5;
+/// Those of a participant with DDS Security begin there.
+pub(crate) const SEDP_PUBLICATIONS_SECURE: u32 = 5;
+pub(crate) const SEDP_SUBSCRIPTIONS_SECURE: u32 = 6;
+pub(crate) const PARTICIPANT_MESSAGES_SECURE: u32 = 7;
+pub(crate) const PARTICIPANTS_SECURE: u32 = 8;
+/// Of these there are readers alone: each remote participant has writers of its own.
+pub(crate) const STATELESS_MESSAGES: u32 = 9;
+pub(crate) const VOLATILE_MESSAGES: u32 = 10;
+/// Readers with an index below this are builtin, if the participant has DDS Security.
+pub(crate) const SECURE_READERS: u32 = 11;
 
 /// `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2): what this implementation has.
 const OWN_ENDPOINT_SET: u32 = set::STANDARD
@@ -93,16 +103,22 @@ impl KeyExtractor for EndpointKey {
 }
 
 impl Participant {
-    /// Something arrived for a builtin reader, or left it: takes all that there is.
+    /// Something arrived for a builtin reader, or left it: takes all that there is. Messages of security plugins wait for their timer.
     pub(crate) fn handle_builtin_data(&mut self, now: Instant) {
         loop {
-            self.take_publications(now);
-            self.take_subscriptions(now);
-            self.take_assertions(now);
+            self.take_publications(now, SEDP_PUBLICATIONS);
+            self.take_subscriptions(now, SEDP_SUBSCRIPTIONS);
+            self.take_assertions(now, PARTICIPANT_MESSAGES);
             self.take_type_requests(now);
             self.take_type_replies();
+            if self.ctx.security.is_some() {
+                self.take_publications(now, SEDP_PUBLICATIONS_SECURE);
+                self.take_subscriptions(now, SEDP_SUBSCRIPTIONS_SECURE);
+                self.take_assertions(now, PARTICIPANT_MESSAGES_SECURE);
+                self.take_secure_announcements(now);
+            }
             let mut was_full = false;
-            for index in 0..BUILTIN_ENDPOINTS {
+            for index in 0..self.builtin_readers() {
                 if let Some(reader) = self.readers.get_mut(index) {
                     reader.cache.release_taken();
                     was_full |= reader.unblock(now, &mut self.ctx);
@@ -112,6 +128,11 @@ impl Participant {
                 return;
             }
         }
+    }
+
+    /// The readers with an index below this are emptied as they are filled; those of the security plugins are not.
+    fn builtin_readers(&self) -> u32 {
+        if self.ctx.security.is_some() { STATELESS_MESSAGES } else { BUILTIN_ENDPOINTS }
     }
 
     /// Pairs up our builtin endpoints with those of a participant that has just proven its address.
@@ -140,6 +161,49 @@ impl Participant {
         ] {
             if available & bit != 0 {
                 self.add_builtin_writer(now, reader, guid(writer), index);
+            }
+        }
+        if self.remotes.get(index).is_some_and(|remote| remote.security.is_authenticated()) {
+            self.match_secure_endpoints(now, index, prefix, available);
+        }
+    }
+
+    /// The same of those that DDS Security adds (DDS-SEC 1.1 §7.4.5), for a participant that has proven who it is.
+    fn match_secure_endpoints(&mut self, now: Instant, index: u32, prefix: GuidPrefix, available: u32) {
+        for (bits, at, writer, reader) in [
+            (
+                [set::PARTICIPANT_SECURE_ANNOUNCER, set::PARTICIPANT_SECURE_DETECTOR],
+                PARTICIPANTS_SECURE,
+                EntityId::SPDP_SECURE_WRITER,
+                EntityId::SPDP_SECURE_READER,
+            ),
+            (
+                [set::PUBLICATIONS_SECURE_ANNOUNCER, set::PUBLICATIONS_SECURE_DETECTOR],
+                SEDP_PUBLICATIONS_SECURE,
+                EntityId::SEDP_PUB_SECURE_WRITER,
+                EntityId::SEDP_PUB_SECURE_READER,
+            ),
+            (
+                [set::SUBSCRIPTIONS_SECURE_ANNOUNCER, set::SUBSCRIPTIONS_SECURE_DETECTOR],
+                SEDP_SUBSCRIPTIONS_SECURE,
+                EntityId::SEDP_SUB_SECURE_WRITER,
+                EntityId::SEDP_SUB_SECURE_READER,
+            ),
+            (
+                [set::PARTICIPANT_MESSAGE_SECURE_WRITER, set::PARTICIPANT_MESSAGE_SECURE_READER],
+                PARTICIPANT_MESSAGES_SECURE,
+                EntityId::P2P_MESSAGE_SECURE_WRITER,
+                EntityId::P2P_MESSAGE_SECURE_READER,
+            ),
+        ] {
+            let guid = |entity_id: EntityId| Guid { prefix, entity_id };
+            if available & bits[0] != 0 {
+                self.secure_pair(now, reader, guid(writer));
+                self.add_builtin_writer(now, at, guid(writer), index);
+            }
+            if available & bits[1] != 0 {
+                self.secure_pair(now, writer, guid(reader));
+                self.add_builtin_reader(now, at, guid(reader), index);
             }
         }
     }

@@ -184,6 +184,22 @@ impl Participant {
         }
     }
 
+    /// A participant that has proven who it is says other things than before. Its word is enough: nobody else can say it.
+    pub(crate) fn adopt_announcement(&mut self, now: Instant, data: ParticipantData) {
+        let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) else { return };
+        let Some(remote) = self.remotes.get(index) else { return };
+        if *remote.data == data {
+            return self.renew_lease(now, index);
+        }
+        let (source, here) = (remote.source, remote.metatraffic);
+        // What it says without protection is compared with what it said so before.
+        let announcement = remote.announcement.clone();
+        let mut refused = 0;
+        let path = self.reachability.choose(&data.metatraffic_unicast, source, &mut refused).unwrap_or(here);
+        self.ctx.counters.refused_locators += refused;
+        self.adopt(now, index, News { data: Box::new(data), announcement, source }, path);
+    }
+
     /// A participant is what it says that it is, and can be reached by this path.
     fn adopt(&mut self, now: Instant, index: u32, news: News, path: Path) {
         self.cancel_move(index);

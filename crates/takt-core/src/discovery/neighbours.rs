@@ -33,9 +33,9 @@ impl Shortcut {
     }
 
     /// The path to whoever announces these locators.
-    pub(super) fn path(&self, announced: &[Locator]) -> Option<Path> {
+    pub(super) fn path(&self, announced: &[Locator], max_message: usize) -> Option<Path> {
         let locator = announced.iter().find(|locator| self.is_open && self.leads_to(locator))?;
-        Some(Path { locator: *locator, max_message: super::reachability::MAX_MESSAGE })
+        Some(Path { locator: *locator, max_message })
     }
 }
 

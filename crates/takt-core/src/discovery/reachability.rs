@@ -37,6 +37,8 @@ pub(crate) struct Reachability {
     has_udp: bool,
     has_tcp: bool,
     udp_message_max: usize,
+    /// What protection adds to each message.
+    overhead: usize,
 }
 
 /// Where a locator leads, whatever its port.
@@ -80,6 +82,7 @@ impl Reachability {
             has_udp: true,
             has_tcp: false,
             udp_message_max: MAX_MESSAGE,
+            overhead: 0,
         };
         reachability.set_peers(peers);
         reachability
@@ -93,6 +96,16 @@ impl Reachability {
     /// The longest message that our transports of UDP all carry.
     pub(crate) fn with_udp_messages_of(self, len_max: usize) -> Self {
         Self { udp_message_max: len_max.clamp(LEAST_MTU - 48, MAX_MESSAGE), ..self }
+    }
+
+    /// Each message grows by so many octets before it is sent.
+    pub(crate) fn with_overhead(self, overhead: usize) -> Self {
+        Self { overhead, ..self }
+    }
+
+    /// What is left for a message where one of so many octets fits.
+    pub(super) fn message_max(&self, len: usize) -> usize {
+        len.min(MAX_MESSAGE).saturating_sub(self.overhead)
     }
 
     /// Where we are reached ourselves.
@@ -128,7 +141,7 @@ impl Reachability {
     /// of implausible ones to `refused`.
     pub(crate) fn choose(&self, announced: &[Locator], source: Locator, refused: &mut u64) -> Option<Path> {
         if source.is_tcp() {
-            return Some(Path { locator: source, max_message: MAX_MESSAGE });
+            return Some(Path { locator: source, max_message: self.message_max(MAX_MESSAGE) });
         }
         self.choose_announced(announced, source, refused)
     }
@@ -188,7 +201,7 @@ impl Reachability {
         };
         let headers = if ip.is_ipv4() { 28 } else { 48 };
         let packet = (mtu.max(LEAST_MTU) - headers).min(self.udp_message_max);
-        Some((way, Path { locator, max_message: if is_tcp { MAX_MESSAGE } else { packet } }))
+        Some((way, Path { locator, max_message: self.message_max(if is_tcp { MAX_MESSAGE } else { packet }) }))
     }
 
     fn ethernet_path(&self, locator: Locator, source: Locator) -> Option<(Way, Path)> {
@@ -201,7 +214,7 @@ impl Reachability {
         // Interfaces without addresses are those that carry no IP for us.
         let mtu = self.interfaces.iter().filter(|interface| interface.addresses.is_empty()).map(|i| i.mtu).min();
         let packet = mtu.unwrap_or(DEFAULT_MTU).max(LEAST_MTU) - ETHERNET_OVERHEAD;
-        Some((way, Path { locator, max_message: packet.min(MAX_MESSAGE) }))
+        Some((way, Path { locator, max_message: self.message_max(packet) }))
     }
 
     /// Whether whoever receives at `proven` may direct data to `other`: it is the same host, or one that the user named.
@@ -222,7 +235,7 @@ impl Reachability {
                 IpAddr::V6(_) => None,
             })?;
             let mtu = if interface.loopback { LOOPBACK_MTU } else { interface.mtu };
-            Some((address, (mtu.max(LEAST_MTU) - 28).min(self.udp_message_max)))
+            Some((address, self.message_max((mtu.max(LEAST_MTU) - 28).min(self.udp_message_max))))
         })
     }
 

@@ -8,11 +8,15 @@
 //! endpoint, the review reads it a second time. Endpoints that neither reading announces are unmatched; the others stay as they are. One
 //! reading is not enough: a change may replace an announcement during it, and arrive after it.
 
-use super::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
+use super::{SEDP_PUBLICATIONS, SEDP_PUBLICATIONS_SECURE, SEDP_SUBSCRIPTIONS, SEDP_SUBSCRIPTIONS_SECURE};
 use crate::participant::Participant;
 use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use takt_wire::{EntityId, Guid, GuidPrefix};
+
+/// The writers that announce writers, and those that announce readers.
+pub(super) const PUBLICATIONS: [EntityId; 2] = [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_PUB_SECURE_WRITER];
+pub(super) const SUBSCRIPTIONS: [EntityId; 2] = [EntityId::SEDP_SUB_WRITER, EntityId::SEDP_SUB_SECURE_WRITER];
 
 /// By SEDP writer, what is doubtful since it was asked to begin again.
 #[derive(Debug, Default)]
@@ -26,16 +30,18 @@ struct Review {
 }
 
 impl Reviews {
-    /// An endpoint was announced by this kind of writer.
-    pub(super) fn confirm(&mut self, writer: EntityId, endpoint: Guid) {
-        if let Some(review) = self.0.get_mut(&Guid { prefix: endpoint.prefix, entity_id: writer }) {
-            review.doubtful.remove(&endpoint);
+    /// An endpoint was announced by one of these kinds of writers.
+    pub(super) fn confirm(&mut self, writers: [EntityId; 2], endpoint: Guid) {
+        for entity_id in writers {
+            if let Some(review) = self.0.get_mut(&Guid { prefix: endpoint.prefix, entity_id }) {
+                review.doubtful.remove(&endpoint);
+            }
         }
     }
 
     /// A participant has gone.
     pub(super) fn forget(&mut self, prefix: GuidPrefix) {
-        for entity_id in [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_SUB_WRITER] {
+        for entity_id in PUBLICATIONS.into_iter().chain(SUBSCRIPTIONS) {
             self.0.remove(&Guid { prefix, entity_id });
         }
     }
@@ -48,6 +54,8 @@ impl Participant {
         let reader = match writer.entity_id {
             EntityId::SEDP_PUB_WRITER => SEDP_PUBLICATIONS,
             EntityId::SEDP_SUB_WRITER => SEDP_SUBSCRIPTIONS,
+            EntityId::SEDP_PUB_SECURE_WRITER => SEDP_PUBLICATIONS_SECURE,
+            EntityId::SEDP_SUB_SECURE_WRITER => SEDP_SUBSCRIPTIONS_SECURE,
             _ => return,
         };
         let Some(&(_, index)) = self.sources.get(&writer).and_then(|listeners| listeners.first()) else { return };
@@ -70,7 +78,7 @@ impl Participant {
             }
             for guid in doubtful {
                 match reader {
-                    SEDP_PUBLICATIONS => self.lose_publication(now, guid),
+                    SEDP_PUBLICATIONS | SEDP_PUBLICATIONS_SECURE => self.lose_publication(now, guid),
                     _ => self.lose_subscription(now, guid),
                 }
             }
@@ -81,11 +89,14 @@ impl Participant {
     fn endpoints_of(&self, writer: Guid) -> BTreeSet<Guid> {
         let first = Guid { prefix: writer.prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         let is_of = |guid: &&Guid| guid.prefix == writer.prefix;
-        match writer.entity_id {
-            EntityId::SEDP_PUB_WRITER => {
-                self.publications.range(first..).map(|(guid, _)| guid).take_while(is_of).copied().collect()
-            }
-            _ => self.subscriptions.range(first..).map(|(guid, _)| guid).take_while(is_of).copied().collect(),
+        let is_secure = !matches!(writer.entity_id, EntityId::SEDP_PUB_WRITER | EntityId::SEDP_SUB_WRITER);
+        let announces = |topic_name: &str| self.protects_discovery(topic_name) == is_secure;
+        if PUBLICATIONS.contains(&writer.entity_id) {
+            let those = self.publications.range(first..).take_while(|(guid, _)| is_of(guid));
+            those.filter(|(_, data)| announces(&data.topic_name)).map(|(guid, _)| *guid).collect()
+        } else {
+            let those = self.subscriptions.range(first..).take_while(|(guid, _)| is_of(guid));
+            those.filter(|(_, data)| announces(&data.topic_name)).map(|(guid, _)| *guid).collect()
         }
     }
 

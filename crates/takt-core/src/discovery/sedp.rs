@@ -2,7 +2,10 @@
 //! topics, by the same state machines that carry user data.
 
 use super::footprint::Footprint;
-use super::{Departure, PARTICIPANT_MESSAGES, Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
+use super::{
+    Departure, PARTICIPANT_MESSAGES, Remote, SEDP_PUBLICATIONS, SEDP_PUBLICATIONS_SECURE, SEDP_SUBSCRIPTIONS,
+    SEDP_SUBSCRIPTIONS_SECURE, review,
+};
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, ReadCursor, SampleRef, Selector};
 use crate::channel::Hearing;
 use crate::error::WriteError;
@@ -14,7 +17,7 @@ use crate::writer::{Directed, ReaderTraits, Write};
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
-use takt_wire::qos::{Durability, Liveliness, Presentation};
+use takt_wire::qos::{Durability, Liveliness, Presentation, ReliabilityKind};
 use takt_wire::{Duration, EntityId, Guid, GuidPrefix, SequenceNumber, Timestamp};
 
 /// News of one remote endpoint.
@@ -70,17 +73,18 @@ fn reader_terms(data: &SubscriptionData) -> (impl PartialEq + '_, impl PartialEq
 }
 
 impl Participant {
-    pub(super) fn add_builtin_reader(&mut self, now: Instant, writer: u32, guid: Guid, remote: u32) {
+    pub(crate) fn add_builtin_reader(&mut self, now: Instant, writer: u32, guid: Guid, remote: u32) {
         let Some(path) = self.remotes.get(remote).map(|remote| remote.metatraffic) else { return };
         if let Some(writer) = self.writers.get_mut(writer) {
             let wants_history = writer.data.qos.durability != Durability::Volatile;
+            let reliable = writer.data.qos.reliability.kind == ReliabilityKind::Reliable;
             let traits =
-                ReaderTraits { reliable: true, wants_history, drops_repeats: false, path, hearing: Hearing::default() };
+                ReaderTraits { reliable, wants_history, drops_repeats: false, path, hearing: Hearing::default() };
             writer.add_proxy(now, &mut self.ctx, guid, &traits);
         }
     }
 
-    pub(super) fn add_builtin_writer(&mut self, now: Instant, reader: u32, guid: Guid, remote: u32) {
+    pub(crate) fn add_builtin_writer(&mut self, now: Instant, reader: u32, guid: Guid, remote: u32) {
         let Some(remote) = self.remotes.get(remote) else { return };
         let vendor = remote.data.vendor_id;
         let (path, liveliness) = (remote.metatraffic, Liveliness::default());
@@ -88,7 +92,7 @@ impl Participant {
             let durability = local.data.qos.durability;
             let lifespan = Duration::INFINITE;
             let traits = WriterTraits {
-                reliable: true,
+                reliable: local.data.qos.reliability.kind == ReliabilityKind::Reliable,
                 durability,
                 liveliness,
                 strength: 0,
@@ -105,11 +109,19 @@ impl Participant {
         }
     }
 
-    pub(super) fn take_publications(&mut self, now: Instant) {
-        while let Some((news, instance)) = self.take_builtin(SEDP_PUBLICATIONS, EntityId::is_writer, |sample| {
+    /// Takes what one of the two readers of publications has.
+    pub(super) fn take_publications(&mut self, now: Instant, reader: u32) {
+        while let Some((news, instance)) = self.take_builtin(reader, EntityId::is_writer, |sample| {
             news(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
+            let topic_name = match &news {
+                News::Announced(_, data) => Some(&data.topic_name),
+                News::Gone(guid) => self.publications.get(guid).map(|data| &data.topic_name),
+                News::Malformed => None,
+            };
+            let is_bare = topic_name.is_some_and(|name| self.is_bare(reader, name));
             match news {
+                _ if is_bare => self.ctx.counters.unprotected_announcements += 1,
                 News::Announced(guid, data) => {
                     self.conclude_departure_of(now, guid);
                     self.handle_publication(now, data);
@@ -117,25 +129,48 @@ impl Participant {
                 News::Gone(guid) => self.depart(now, guid, Departure::Farewell),
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
-            if !self.publications.contains_key(&Guid::from_bytes(instance.0)) {
-                self.abandon(SEDP_PUBLICATIONS, instance);
+            if is_bare || !self.publications.contains_key(&Guid::from_bytes(instance.0)) {
+                self.abandon(reader, instance);
             }
         }
     }
 
-    pub(super) fn take_subscriptions(&mut self, now: Instant) {
-        while let Some((news, instance)) = self.take_builtin(SEDP_SUBSCRIPTIONS, EntityId::is_reader, |sample| {
+    /// Takes what one of the two readers of subscriptions has.
+    pub(super) fn take_subscriptions(&mut self, now: Instant, reader: u32) {
+        while let Some((news, instance)) = self.take_builtin(reader, EntityId::is_reader, |sample| {
             news(sample, |bytes| SubscriptionData::parse(bytes).ok().map(|data| (data.guid, data)))
         }) {
+            let topic_name = match &news {
+                News::Announced(_, data) => Some(&data.topic_name),
+                News::Gone(guid) => self.subscriptions.get(guid).map(|data| &data.topic_name),
+                News::Malformed => None,
+            };
+            let is_bare = topic_name.is_some_and(|name| self.is_bare(reader, name));
             match news {
+                _ if is_bare => self.ctx.counters.unprotected_announcements += 1,
                 News::Announced(_, data) => self.handle_subscription(now, data),
                 News::Gone(guid) => self.lose_subscription(now, guid),
                 News::Malformed => self.ctx.counters.malformed_discovery += 1,
             }
-            if !self.subscriptions.contains_key(&Guid::from_bytes(instance.0)) {
-                self.abandon(SEDP_SUBSCRIPTIONS, instance);
+            if is_bare || !self.subscriptions.contains_key(&Guid::from_bytes(instance.0)) {
+                self.abandon(reader, instance);
             }
         }
+    }
+
+    /// Whether an endpoint of a topic whose discovery is protected was announced without protection.
+    fn is_bare(&self, reader: u32, topic_name: &str) -> bool {
+        matches!(reader, SEDP_PUBLICATIONS | SEDP_SUBSCRIPTIONS) && self.protects_discovery(topic_name)
+    }
+
+    /// The SEDP writer that announces our writers of a topic.
+    pub(crate) fn sedp_of_publications(&self, topic_name: &str) -> u32 {
+        if self.protects_discovery(topic_name) { SEDP_PUBLICATIONS_SECURE } else { SEDP_PUBLICATIONS }
+    }
+
+    /// The SEDP writer that announces our readers of a topic.
+    pub(crate) fn sedp_of_subscriptions(&self, topic_name: &str) -> u32 {
+        if self.protects_discovery(topic_name) { SEDP_SUBSCRIPTIONS_SECURE } else { SEDP_SUBSCRIPTIONS }
     }
 
     /// Whoever makes up endpoints must not use up the instances that others need.
@@ -168,7 +203,7 @@ impl Participant {
     }
 
     pub(super) fn handle_publication(&mut self, now: Instant, data: Box<PublicationData>) {
-        self.reviews.confirm(EntityId::SEDP_PUB_WRITER, data.guid);
+        self.reviews.confirm(review::PUBLICATIONS, data.guid);
         if self.ignored.has_writer(&data) {
             return;
         }
@@ -215,7 +250,7 @@ impl Participant {
     }
 
     pub(super) fn handle_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
-        self.reviews.confirm(EntityId::SEDP_SUB_WRITER, data.guid);
+        self.reviews.confirm(review::SUBSCRIPTIONS, data.guid);
         if self.ignored.has_reader(&data) {
             return;
         }
@@ -359,7 +394,7 @@ impl Participant {
     }
 
     /// Forgets everything that a participant announced, and its builtin endpoints.
-    pub(super) fn forget_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
+    pub(crate) fn forget_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let all = Guid::from_bytes([0; 16]).entity_id;
         let from = Guid { prefix, entity_id: all };
         while let Some((&guid, _)) = self.publications.range(from..).next().filter(|(guid, _)| guid.prefix == prefix) {
@@ -397,8 +432,9 @@ impl Participant {
 
     /// Tells all participants about a local writer.
     pub(crate) fn announce_publication(&mut self, now: Instant, data: &PublicationData) {
-        self.write_builtin(now, SEDP_PUBLICATIONS, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
-        let announced = self.writers.get(SEDP_PUBLICATIONS).map(|sedp| sedp.history.last_sn());
+        let sedp = self.sedp_of_publications(&data.topic_name);
+        self.write_builtin(now, sedp, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
+        let announced = self.writers.get(sedp).map(|sedp| sedp.history.last_sn());
         let index = self.writer_ids.get(&data.guid.entity_id).copied();
         if let (Some(announced), Some(writer)) = (announced, index.and_then(|index| self.writers.get_mut(index))) {
             writer.announced = announced;
@@ -407,7 +443,8 @@ impl Participant {
 
     /// Tells all participants about a local reader.
     pub(crate) fn announce_subscription(&mut self, now: Instant, data: &SubscriptionData) {
-        self.write_builtin(now, SEDP_SUBSCRIPTIONS, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
+        let sedp = self.sedp_of_subscriptions(&data.topic_name);
+        self.write_builtin(now, sedp, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
     }
 
     /// Tells all participants that a local endpoint has gone.
@@ -424,7 +461,11 @@ impl Participant {
         key_hash: KeyHash,
         payload: &[u8],
     ) {
-        if self.static_endpoints.is_some() && matches!(writer, SEDP_PUBLICATIONS | SEDP_SUBSCRIPTIONS) {
+        let is_sedp = matches!(
+            writer,
+            SEDP_PUBLICATIONS | SEDP_SUBSCRIPTIONS | SEDP_PUBLICATIONS_SECURE | SEDP_SUBSCRIPTIONS_SECURE
+        );
+        if self.static_endpoints.is_some() && is_sedp {
             return;
         }
         let write = Write {

@@ -13,12 +13,14 @@ use super::server::{Standing, mark_as_server};
 use super::speakers::Voices;
 use super::static_endpoints::SEDP;
 use super::validation::{Letter, Probation};
-use super::{Departure, OWN_ENDPOINT_SET, Shortcut};
+use super::{Departure, OWN_ENDPOINT_SET, PARTICIPANTS_SECURE, Shortcut};
+use crate::cache::{ChangeKind, InstanceState, ReadCursor, Selector};
 use crate::config::Limits;
 use crate::context::{Context, Job};
 use crate::counters::Counters;
 use crate::event::Event;
 use crate::participant::{Participant, Received};
+use crate::security::{Announced, RemoteSecurity};
 use crate::time::Instant;
 use crate::timer::{TimerId, TimerKind};
 use crate::writer::{Path, Presence};
@@ -27,10 +29,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use takt_exec::Priority;
 use takt_wire::builder::{DataEmit, MessageBuilder};
-use takt_wire::discovery::{LATENCIES_MAX, ObservedLatency, ParticipantData, REPORTED_REFUSALS_MAX, ReportedRefusal};
+use takt_wire::discovery::{
+    ENCAPSULATION_LEN, LATENCIES_MAX, ObservedLatency, ParticipantData, REPORTED_REFUSALS_MAX, ReportedRefusal,
+    builtin_endpoints,
+};
 use takt_wire::inline_qos::{InlineQos, InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
 use takt_wire::message::{Data, Header, Payload};
-use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
+use takt_wire::{Endianness, EntityId, Full, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
 
 /// Between the first announcements; doubles up to the configured period.
 const FIRST_ANNOUNCEMENTS: Duration = Duration::from_millis(100);
@@ -68,7 +73,7 @@ pub(crate) struct Remote {
     /// Its place in the order of discovery.
     arrival: u64,
     /// It has not shown yet that it receives what we send.
-    pub(super) probation: Option<Probation>,
+    pub(crate) probation: Option<Probation>,
     pub(super) letter: Letter,
     /// The way to it without a network.
     pub(super) shortcut: Option<Shortcut>,
@@ -84,6 +89,7 @@ pub(crate) struct Remote {
     /// The number of its last announcement.
     pub(super) sn: SequenceNumber,
     pub(super) standing: Standing,
+    pub(crate) security: RemoteSecurity,
     /// Publications and subscriptions that we keep of it.
     pub(crate) endpoints: usize,
     /// The memory that all this takes, in bytes.
@@ -112,6 +118,11 @@ fn lease_of(data: &ParticipantData) -> Duration {
     data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos).clamp(LEAST_LEASE, LONGEST_LEASE)
 }
 
+/// What handshakes tell of a participant: a list of parameters in the byte order of hashes, without encapsulation header and tokens.
+pub(crate) fn for_handshakes(data: &ParticipantData) -> Vec<u8> {
+    data.to_bytes_with(Endianness::Big).split_off(ENCAPSULATION_LEN)
+}
+
 /// Our own announcement.
 #[derive(Debug)]
 pub(crate) struct Announcer {
@@ -124,6 +135,8 @@ pub(crate) struct Announcer {
     sent: u32,
     last: Option<Instant>,
     queued: bool,
+    /// The number of the announcement that secure SPDP has, if any.
+    secured: SequenceNumber,
     /// Announcements that go to all who are known, since they say something new.
     to_known: u32,
     pub(crate) closing: bool,
@@ -147,6 +160,7 @@ impl Announcer {
             sent: 0,
             last: None,
             queued: false,
+            secured: SequenceNumber::ZERO,
             to_known: 0,
             closing: false,
         }
@@ -293,7 +307,7 @@ impl Participant {
     }
 
     /// What we tell about ourselves (RTPS 2.5 §8.5.3.2).
-    pub(crate) fn describe(config: &crate::config::Config) -> ParticipantData {
+    pub(crate) fn describe(config: &crate::config::Config, security: Option<Announced>) -> ParticipantData {
         let mut data = ParticipantData {
             guid: Guid { prefix: config.guid_prefix, entity_id: EntityId::PARTICIPANT },
             protocol_version: ProtocolVersion::V2_5,
@@ -316,12 +330,19 @@ impl Participant {
         if config.is_server {
             mark_as_server(&mut data);
         }
+        if let Some(security) = security {
+            data.available_builtin_endpoints |= builtin_endpoints::SECURE;
+            data.identity_token = Some(security.identity_token);
+            data.permissions_token = Some(security.permissions_token);
+            data.security_info = Some(security.security_info);
+        }
         data
     }
 
     pub(crate) fn transmit_announcement(&mut self, now: Instant, frame: &mut [u8]) -> Option<usize> {
         self.announcer.queued = false;
         self.announcer.last = Some(now);
+        self.announce_securely(now);
         self.destinations.extend_from_slice(&self.initial_peers);
         self.destinations.extend(self.lost.places(now));
         let len = self.announcer.build(&self.header, frame).ok()?;
@@ -337,6 +358,43 @@ impl Participant {
         self.destinations.sort_unstable();
         self.destinations.dedup();
         Some(len)
+    }
+
+    /// Writes what the announcement says now to secure SPDP (DDS-SEC 1.1 §7.4.5), and to handshakes.
+    fn announce_securely(&mut self, now: Instant) {
+        let (closing, sn) = (self.announcer.closing, self.announcer.sn);
+        let Some(security) = self.ctx.security.as_mut() else { return };
+        let guid = Guid { prefix: self.header.prefix, entity_id: EntityId::PARTICIPANT };
+        if closing {
+            return self.retract_endpoint(now, PARTICIPANTS_SECURE, guid);
+        }
+        if self.announcer.secured == sn {
+            return;
+        }
+        self.announcer.secured = sn;
+        security.set_participant_data(for_handshakes(&self.announcer.data));
+        let payload = self.announcer.payload.clone();
+        self.write_builtin(now, PARTICIPANTS_SECURE, ChangeKind::Alive, guid.to_bytes(), &payload);
+    }
+
+    /// Announcements and farewells of secure SPDP arrived. A participant speaks of itself alone.
+    pub(super) fn take_secure_announcements(&mut self, now: Instant) {
+        loop {
+            let Some(reader) = self.readers.get_mut(PARTICIPANTS_SECURE) else { return };
+            let Some(sample) = reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) else { return };
+            self.ctx.work.unit();
+            let (from, instance) = (sample.info.publication.prefix, sample.info.instance_handle);
+            let payload = sample.info.valid_data.then(|| sample.payload.to_vec());
+            let is_gone = sample.info.instance_state == InstanceState::NotAliveDisposed;
+            reader.cache.abandon(instance);
+            match payload {
+                Some(payload) => self.handle_secure_announcement(now, from, &payload),
+                None if is_gone => {
+                    self.depart(now, Guid { prefix: from, entity_id: EntityId::PARTICIPANT }, Departure::Farewell);
+                }
+                None => {}
+            }
+        }
     }
 
     /// An announcement or farewell arrived. `octets` of the datagram are on nobody's account yet.
@@ -366,6 +424,11 @@ impl Participant {
                 return;
             }
             if !is_authentic {
+                return;
+            }
+            if self.is_authenticated(prefix) {
+                // Anybody can say this. Secure SPDP is where it counts.
+                self.ctx.counters.unprotected_announcements += 1;
                 return;
             }
             self.departed.note(now, prefix, data.sn);
@@ -465,6 +528,10 @@ impl Participant {
             return;
         }
         if let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) {
+            if self.is_authenticated(data.guid.prefix) {
+                self.ctx.counters.unprotected_announcements += 1;
+                return self.renew_lease(now, index);
+            }
             return self.refresh_participant(now, from, index, data, payload);
         }
         let mut refused = 0;
@@ -505,6 +572,7 @@ impl Participant {
             moving: None,
             sn: SequenceNumber::FIRST,
             standing: Standing::default(),
+            security: RemoteSecurity::default(),
             unicast_only: !from.multicast,
             voices: Voices::default(),
             endpoints: 0,
@@ -520,9 +588,11 @@ impl Participant {
         self.renew_lease(now, index);
         self.ctx.notify(Event::ParticipantDiscovered(guid));
         self.show_participant(now, index);
+        self.admit_participant(now, index);
         self.queue_letter(index);
         self.announcer.hurry(now, &mut self.ctx);
-        if self.validation.knows(prefix, &metatraffic.locator) {
+        let has_to_authenticate = self.remotes.get(index).is_some_and(|remote| remote.security.has_to_authenticate());
+        if !has_to_authenticate && self.validation.knows(prefix, &metatraffic.locator) {
             self.end_probation(now, index);
         }
     }
@@ -598,6 +668,10 @@ impl Participant {
         self.cancel_move(index);
         self.introduce_no_more(index);
         if let Some(mut remote) = self.remotes.remove(index) {
+            self.close_channels(remote.security.writers());
+            if let Some(security) = self.ctx.security.as_mut() {
+                security.participant_lost(prefix);
+            }
             match remote.probation.take() {
                 Some(probation) => probation.close(&mut self.ctx),
                 None if departure == Departure::Silence => {

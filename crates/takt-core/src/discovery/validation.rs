@@ -33,7 +33,7 @@ use core::time::Duration;
 use takt_exec::Priority;
 use takt_wire::builder::MessageBuilder;
 use takt_wire::message::{AckNack, Heartbeat};
-use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
+use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet, VendorId};
 
 /// Octets that are sent, at most, for each one received from a participant that has not proven its address. Both count
 /// RTPS messages; of what is sent, the headers of UDP and IPv4 too.
@@ -157,6 +157,12 @@ impl Probation {
         Self { greeting_due: false, is_reported: true, ..Self::new(ctx) }
     }
 
+    /// A handshake proves the address instead.
+    pub(crate) fn await_handshake(&mut self) {
+        self.challenge_due = false;
+        self.is_reported = true;
+    }
+
     /// What it has proven was of other addresses.
     pub(super) fn begin_again(&mut self, former: Vec<Locator>) {
         self.answered = [false; 2];
@@ -198,7 +204,7 @@ impl Probation {
     }
 
     /// Whether a message of so many octets may be sent to it, which then counts as sent.
-    fn spend(&mut self, octets: usize, ctx: &mut Context) -> bool {
+    pub(crate) fn spend(&mut self, octets: usize, ctx: &mut Context) -> bool {
         let left = self.credit.checked_sub(octets + HEADERS_LEN);
         self.credit = left.unwrap_or(self.credit);
         ctx.counters.withheld_datagrams += u64::from(left.is_none());
@@ -270,6 +276,13 @@ impl Remote {
         of_move.into_iter().chain([self.metatraffic.locator]).chain(former).take(FORMER_MAX).collect()
     }
 
+    /// Whether it may answer a challenge.
+    ///
+    /// INTEROP(CycloneDDS 0.10, Fast DDS 2.9): answer none before they are authenticated.
+    pub(crate) fn answers_challenges(&self) -> bool {
+        !self.security.has_to_authenticate() || self.data.vendor_id == VendorId::TAKT
+    }
+
     /// So many octets came from it. Says whether they were put to its account.
     pub(super) fn receive_octets(&mut self, octets: usize) -> bool {
         self.probation.as_mut().map(|probation| probation.receive(octets)).is_some()
@@ -293,8 +306,12 @@ impl Participant {
     }
 
     /// A participant on trial has spoken to us, or announced itself again: it may know us by now.
-    pub(super) fn challenge_again(&mut self, now: Instant, index: u32) {
-        let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) else { return };
+    pub(crate) fn challenge_again(&mut self, now: Instant, index: u32) {
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        if !remote.answers_challenges() {
+            return;
+        }
+        let Some((probation, _)) = remote.trial() else { return };
         let period = LEAST_CHALLENGE_PERIOD * 2_u32.pow(probation.challenges.min(CHALLENGE_DOUBLINGS));
         let earliest = probation.last_challenge.map_or(now, |last| last.after(period));
         if earliest > now {
@@ -392,6 +409,13 @@ impl Participant {
         }
         remote.voices.prove(&from.source);
         let is_new = remote.probation.is_some();
+        if is_new && remote.security.has_to_authenticate() {
+            // It is there, so that handshakes with it need not wait for what it sends.
+            if let Some(probation) = &mut remote.probation {
+                probation.credit = usize::MAX;
+            }
+            return self.send_held_message(now, index);
+        }
         match self.has_room_at(&at) {
             true if is_new => self.end_probation(now, index),
             true => self.end_move(now, index),
@@ -409,7 +433,7 @@ impl Participant {
     }
 
     /// The participant is believed: discovery goes on.
-    pub(super) fn end_probation(&mut self, now: Instant, index: u32) {
+    pub(crate) fn end_probation(&mut self, now: Instant, index: u32) {
         if let Some(probation) = self.remotes.get_mut(index).and_then(|remote| remote.probation.take()) {
             probation.close(&mut self.ctx);
             self.ctx.counters.participants_validated += 1;

@@ -7,7 +7,6 @@ use crate::cache::{
     SampleQuery, SampleRef, Selector,
 };
 use crate::content_filter::{FilterFactory, ReaderFilter};
-use crate::discovery::{SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
 use crate::error::{Error, WriteError};
 use crate::presentation::Place;
 use crate::reader::{REORDER_WINDOW, Reader};
@@ -219,6 +218,9 @@ impl Participant {
     ///
     /// # Errors
     /// As [`Self::create_writer`].
+    ///
+    /// # Security
+    /// [`Error::NotAllowedBySecurity`] if governance or permissions do not allow it.
     pub fn prepare_writer(&mut self, now: Instant, spec: WriterSpec) -> Result<WriterHandle, Error> {
         check_names(&spec.topic_name, &spec.type_name)?;
         check_writer(&spec.qos)?;
@@ -243,13 +245,15 @@ impl Participant {
         });
         self.name_writer(&mut data, spec.keyed)?;
         let entity_id = data.guid.entity_id;
+        let protection = self.admit_writer(&mut data)?;
         let limits = history_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
         let history = WriterHistory::new(limits, self.writer_memory(limits.max_samples + 1, spec.max_serialized_len));
         let next = self.writers.vacant();
         let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
         let mut writer = Writer::new(handle, data, spec.keyed, spec.flows, history, now, &mut self.ctx);
         writer.group = spec.group.map(|group| group.index);
-        writer.filters.factory = spec.filters;
+        writer.set_protection(protection, &self.ctx);
+        writer.filters.factory = spec.filters.filter(|_| !protection.payload);
         self.writers.insert(writer);
         self.writer_ids.insert(entity_id, handle.index);
         Ok(handle)
@@ -269,6 +273,9 @@ impl Participant {
     ///
     /// # Errors
     /// As [`Self::create_reader`].
+    ///
+    /// # Security
+    /// [`Error::NotAllowedBySecurity`] if governance or permissions do not allow it.
     pub fn prepare_reader(&mut self, spec: ReaderSpec) -> Result<ReaderHandle, Error> {
         check_names(&spec.topic_name, &spec.type_name)?;
         check_reader(&spec.qos)?;
@@ -294,6 +301,7 @@ impl Participant {
             ..SubscriptionData::default()
         });
         self.name_reader(&mut data, keyed)?;
+        let protection = self.admit_reader(&mut data)?;
         let limits = cache_limits(data.qos.history, &data.qos.resource_limits, &self.ctx.limits);
         let samples = limits.max_samples + REORDER_WINDOW as usize;
         let cache = ReaderCache::new(limits, self.memory_bytes(samples, spec.max_serialized_len));
@@ -302,6 +310,7 @@ impl Participant {
         let mut reader = Reader::new(handle, data, keyed, spec.key, cache, &mut self.ctx);
         reader.group = spec.group.map(|group| group.index);
         reader.max_serialized_len = spec.max_serialized_len;
+        reader.protection = protection;
         reader.filter = filter;
         self.readers.insert(reader);
         Ok(handle)
@@ -314,6 +323,7 @@ impl Participant {
     pub fn delete_writer(&mut self, now: Instant, handle: WriterHandle) -> Result<(), Error> {
         let writer = self.writer(handle)?;
         let (guid, is_enabled) = (writer.data.guid, writer.is_enabled);
+        let topic_name = writer.data.topic_name.clone();
         if let Some(mut writer) = self.writers.remove(handle.index) {
             writer.close(&mut self.ctx);
             if let Some(publisher) = writer.group.and_then(|index| self.publishers.get_mut(index)) {
@@ -322,12 +332,13 @@ impl Participant {
         }
         self.writer_ids.remove(&guid.entity_id);
         self.unname(guid.entity_id);
+        self.forget_protection(guid.entity_id);
         if !is_enabled {
             return Ok(());
         }
         self.unmatch_writer(now, guid);
         self.type_checks.forget(&mut self.ctx, guid);
-        self.retract_endpoint(now, SEDP_PUBLICATIONS, guid);
+        self.retract_endpoint(now, self.sedp_of_publications(&topic_name), guid);
         self.schedule_assertions(now);
         Ok(())
     }
@@ -339,6 +350,7 @@ impl Participant {
     pub fn delete_reader(&mut self, now: Instant, handle: ReaderHandle) -> Result<(), Error> {
         let reader = self.reader(handle)?;
         let (guid, is_enabled) = (reader.data.guid, reader.is_enabled);
+        let topic_name = reader.data.topic_name.clone();
         if let Some(mut reader) = self.readers.remove(handle.index) {
             reader.close(&mut self.ctx);
             if let Some(subscriber) = reader.group.and_then(|index| self.subscribers.get_mut(index)) {
@@ -346,6 +358,7 @@ impl Participant {
             }
         }
         self.unname(guid.entity_id);
+        self.forget_protection(guid.entity_id);
         if self.forget_builtin_reader(handle.index) || !is_enabled {
             return Ok(());
         }
@@ -355,7 +368,7 @@ impl Participant {
         });
         self.unmatch_reader(guid);
         self.type_checks.forget(&mut self.ctx, guid);
-        self.retract_endpoint(now, SEDP_SUBSCRIPTIONS, guid);
+        self.retract_endpoint(now, self.sedp_of_subscriptions(&topic_name), guid);
         Ok(())
     }
 

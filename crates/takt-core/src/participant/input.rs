@@ -3,10 +3,11 @@
 use super::Participant;
 use crate::context::Context;
 use crate::reader::{Reader, Stamp};
+use crate::security;
 use crate::slots::Slots;
 use crate::time::Instant;
-use takt_wire::message::{AckNack, Data, Heartbeat, MessageView, Submessage};
-use takt_wire::{Beside, EntityId, Guid, GuidPrefix, Locator, Timestamp};
+use takt_wire::message::{AckNack, Data, Envelope, Heartbeat, MessageView, Submessage, Submessages, id};
+use takt_wire::{Beside, EntityId, Guid, GuidPrefix, Locator, Malformed, Timestamp};
 
 /// How a datagram came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,7 @@ struct Interpreter {
     /// Octets of the datagram that are on nobody's account yet.
     octets: usize,
     timestamp: Timestamp,
+    protection: security::Received,
 }
 
 impl Participant {
@@ -47,7 +49,19 @@ impl Participant {
         if !self.is_enabled {
             return;
         }
-        let Ok(message) = MessageView::parse(datagram) else {
+        match self.ctx.security {
+            None => self.handle_message(now, from, datagram, beside, false),
+            // What is lent is not protected, and a protected writer lends nothing.
+            Some(_) => self.with_opened_message(datagram, |participant, message, is_protected| {
+                let beside = if is_protected { Beside::Nothing } else { beside };
+                participant.handle_message(now, from, message, beside, is_protected);
+            }),
+        }
+    }
+
+    /// Handles one plain message, which may have protected submessages.
+    fn handle_message(&mut self, now: Instant, from: Received, octets: &[u8], beside: Beside<'_>, is_protected: bool) {
+        let Ok(message) = MessageView::parse(octets) else {
             self.ctx.counters.malformed_messages += 1;
             return;
         };
@@ -57,30 +71,69 @@ impl Participant {
             return;
         }
         let is_authentic = self.is_authentic(&from, source);
-        let octets = if is_authentic { self.heard_from(now, source, datagram.len()) } else { datagram.len() };
+        let len = if is_authentic { self.heard_from(now, source, octets.len()) } else { octets.len() };
         let mut interpreter = Interpreter {
             sender: source,
             source,
             for_us: true,
             names_us: false,
             is_authentic,
-            octets,
+            octets: len,
             timestamp: Timestamp::INVALID,
+            protection: security::Received { message: is_protected, sender: None },
         };
         let mut submessages = message.submessages();
         while let Some(envelope) = submessages.next_envelope() {
-            // DATA and their INFO_TS are what there are many of: they do without the room that any submessage takes.
-            let handled = envelope.and_then(|envelope| {
-                if let Some(data) = envelope.data() {
-                    data.map(|data| self.handle_data(now, &from, &mut interpreter, &data, beside))
-                } else if let Some(timestamp) = envelope.timestamp() {
-                    timestamp.map(|timestamp| self.handle_timestamp(&mut interpreter, timestamp))
-                } else {
-                    envelope.open().map(|other| self.handle_submessage(now, &from, &mut interpreter, &other))
+            match envelope {
+                Ok(prefix) if prefix.id() == id::SEC_PREFIX && self.ctx.security.is_some() => {
+                    self.ctx.work.unit();
+                    let source = interpreter.source;
+                    self.with_opened_submessages(
+                        source,
+                        octets,
+                        &prefix,
+                        &mut submessages,
+                        |participant, sender, plain| {
+                            interpreter.protection.sender = Some(sender);
+                            if sender == EntityId::VOLATILE_MESSAGE_WRITER {
+                                participant.confirm_session(now, source);
+                            }
+                            let mut opened = Submessages::of(plain);
+                            while let Some(envelope) = opened.next_envelope() {
+                                participant.handle_envelope(now, &from, &mut interpreter, envelope, Beside::Nothing);
+                            }
+                            interpreter.protection.sender = None;
+                        },
+                    );
                 }
-            });
-            self.ctx.counters.malformed_submessages += u64::from(handled.is_err());
+                envelope => self.handle_envelope(now, &from, &mut interpreter, envelope, beside),
+            }
         }
+        if self.ctx.security.is_some() {
+            self.send_held_message_to(now, source);
+        }
+    }
+
+    #[inline]
+    fn handle_envelope(
+        &mut self,
+        now: Instant,
+        from: &Received,
+        interpreter: &mut Interpreter,
+        envelope: Result<Envelope<'_>, Malformed>,
+        beside: Beside<'_>,
+    ) {
+        // DATA and their INFO_TS are what there are many of: they do without the room that any submessage takes.
+        let handled = envelope.and_then(|envelope| {
+            if let Some(data) = envelope.data() {
+                data.map(|data| self.handle_data(now, from, interpreter, &data, beside))
+            } else if let Some(timestamp) = envelope.timestamp() {
+                timestamp.map(|timestamp| self.handle_timestamp(interpreter, timestamp))
+            } else {
+                envelope.open().map(|other| self.handle_submessage(now, from, interpreter, &other))
+            }
+        });
+        self.ctx.counters.malformed_submessages += u64::from(handled.is_err());
     }
 
     fn handle_timestamp(&mut self, interpreter: &mut Interpreter, timestamp: Option<Timestamp>) {
@@ -109,7 +162,7 @@ impl Participant {
         }
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
-        let heard = self.for_readers(writer, data.reader, |reader, ctx, proxy| {
+        let heard = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
             reader.handle_data(ctx, proxy, stamp, data, beside);
         });
         self.after_data(now, writer, heard);
@@ -163,7 +216,7 @@ impl Participant {
             Submessage::DataFrag(data) => {
                 let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
                 let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
-                let heard = self.for_readers(writer, data.reader, |reader, ctx, proxy| {
+                let heard = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
                     reader.handle_data_frag(ctx, proxy, stamp, data);
                 });
                 self.after_data(now, writer, heard);
@@ -174,32 +227,38 @@ impl Participant {
             Submessage::Gap(gap) => {
                 self.ctx.counters.gaps_received += 1;
                 let writer = Guid { prefix: interpreter.source, entity_id: gap.writer };
-                self.for_readers(writer, gap.reader, |reader, ctx, proxy| reader.handle_gap(now, ctx, proxy, gap));
+                self.for_readers(interpreter, writer, gap.reader, |reader, ctx, proxy| {
+                    reader.handle_gap(now, ctx, proxy, gap);
+                });
                 self.after_data(now, writer, true);
             }
-            Submessage::AckNack(acknack) => self.handle_acknack(now, from, interpreter.source, acknack),
+            Submessage::AckNack(acknack) => self.handle_acknack(now, from, interpreter, acknack),
             Submessage::NackFrag(nack) => {
                 self.ctx.counters.nack_frags_received += 1;
                 let reader = Guid { prefix: interpreter.source, entity_id: nack.reader };
-                if let Some(writer) = self.writer_ids.get(&nack.writer).and_then(|&i| self.writers.get_mut(i)) {
+                if let Some(index) = self.writer_for(interpreter, nack.writer, nack.reader)
+                    && let Some(writer) = self.writers.get_mut(index)
+                {
                     writer.handle_nack_frag(now, &mut self.ctx, reader, nack);
                 }
             }
         }
     }
 
-    fn handle_acknack(&mut self, now: Instant, from: &Received, source: GuidPrefix, acknack: &AckNack) {
+    fn handle_acknack(&mut self, now: Instant, from: &Received, interpreter: &Interpreter, acknack: &AckNack) {
+        let source = interpreter.source;
         self.ctx.counters.acknacks_received += 1;
         if acknack.writer.is_builtin() {
             self.handle_proof(now, from, source, acknack);
         }
+        let Some(index) = self.writer_for(interpreter, acknack.writer, acknack.reader) else { return };
         let shortened = match acknack.writer {
             EntityId::P2P_MESSAGE_WRITER => self.handle_answer(source, acknack),
             _ => None,
         };
         let acknack = shortened.as_ref().unwrap_or(acknack);
         let reader = Guid { prefix: source, entity_id: acknack.reader };
-        if let Some(writer) = self.writer_ids.get(&acknack.writer).and_then(|&i| self.writers.get_mut(i)) {
+        if let Some(writer) = self.writers.get_mut(index) {
             writer.handle_acknack(now, &mut self.ctx, reader, acknack);
         }
         self.confirm_matches(reader, acknack.writer);
@@ -211,20 +270,42 @@ impl Participant {
             self.handle_challenge(interpreter.source, heartbeat);
         }
         let writer = Guid { prefix: interpreter.source, entity_id: heartbeat.writer };
-        self.for_readers(writer, heartbeat.reader, |reader, ctx, proxy| {
+        self.for_readers(interpreter, writer, heartbeat.reader, |reader, ctx, proxy| {
             reader.handle_heartbeat(now, ctx, proxy, heartbeat);
         });
         self.after_data(now, writer, true);
     }
 
-    /// Calls for each of our readers that listens to `writer` and that the submessage is meant for. Says
-    /// whether there was any.
+    /// Our writer that a reader of the sender speaks to, if it does so as protected as it has to be.
+    fn writer_for(&mut self, interpreter: &Interpreter, writer: EntityId, reader: EntityId) -> Option<u32> {
+        let index = match self.channel_writer(interpreter.source, writer) {
+            Some(index) => index,
+            None => *self.writer_ids.get(&writer)?,
+        };
+        if self.ctx.security.is_none() {
+            return Some(index);
+        }
+        let is_sealed = interpreter.protection.is_sealed_by(reader);
+        if self.writers.get(index)?.protection.submessage && !is_sealed {
+            self.ctx.counters.unprotected_submessages += 1;
+            return None;
+        }
+        self.is_message_as_required(&interpreter.protection, reader).then_some(index)
+    }
+
+    /// Calls for each of our readers that listens to `writer` and that the submessage is meant for, unless it is less protected
+    /// than it has to be. Says whether there was any.
     fn for_readers(
         &mut self,
+        interpreter: &Interpreter,
         writer: Guid,
         addressee: EntityId,
         mut call: impl FnMut(&mut Reader, &mut Context, u32),
     ) -> bool {
+        if self.ctx.security.is_some() && !self.is_message_as_required(&interpreter.protection, writer.entity_id) {
+            return true;
+        }
+        let is_sealed = interpreter.protection.is_sealed_by(writer.entity_id);
         let Self { sources, readers, ctx, .. } = self;
         let Some(listeners) = sources.get(&writer) else { return false };
         ctx.work.steps(listeners.len());
@@ -233,6 +314,10 @@ impl Participant {
             if let Some(reader) = readers.get_mut(index)
                 && (addressee == EntityId::UNKNOWN || addressee == reader.entity_id)
             {
+                if reader.protection.submessage && !is_sealed {
+                    ctx.counters.unprotected_submessages += 1;
+                    continue;
+                }
                 call(reader, ctx, proxy);
             }
         }
@@ -246,6 +331,9 @@ impl Participant {
         } else if writer.entity_id.is_builtin() {
             self.handle_builtin_data(now);
             self.review(now, writer);
+            if matches!(writer.entity_id, EntityId::STATELESS_MESSAGE_WRITER | EntityId::VOLATILE_MESSAGE_WRITER) {
+                self.await_security_message(now);
+            }
         }
     }
 }

@@ -28,12 +28,14 @@ use crate::context::{Context, Timing};
 use crate::deadline::{INSTANCES_PER_CALL, OVERTAKEN_MAX};
 use crate::discovery::{
     Announcer, Assertion, BEFORE_FIRST_ENDPOINT, BUILTIN_ENDPOINTS, BuiltinTopics, Departed, Departures, EndpointKey,
-    Ignored, Introducer, Lost, MAX_REPLY_BYTES, REPLY_DEPTH, Reachability, Refusal, Remote, Reviews, SEDP_PUBLICATIONS,
-    SEDP_SUBSCRIPTIONS, Shortcut, StaticEndpoints, TYPE_REPLIES, TypeChecks, TypeLookup, Unconfirmed, Validation,
+    Ignored, Introducer, Lost, MAX_REPLY_BYTES, PARTICIPANTS_SECURE, REPLY_DEPTH, Reachability, Refusal, Remote,
+    Reviews, SECURE_READERS, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS, Shortcut, StaticEndpoints, TYPE_REPLIES,
+    TypeChecks, TypeLookup, Unconfirmed, Validation, for_handshakes,
 };
 use crate::error::Error;
 use crate::event::Event;
 use crate::reader::{REORDER_WINDOW, Reader};
+use crate::security::{Scratch, Security};
 use crate::slots::{ReaderHandle, Slots, WriterHandle};
 use crate::time::Instant;
 use crate::timer::TimerKind;
@@ -112,6 +114,8 @@ pub struct Participant {
     pub(crate) unreachable: BTreeSet<(Guid, Guid)>,
     /// Destinations of the datagram being built.
     pub(crate) destinations: Vec<Locator>,
+    /// Memory for messages that are protected, if any are.
+    pub(crate) scratch: Option<Box<Scratch>>,
     next_entity_key: u32,
 }
 
@@ -122,6 +126,22 @@ impl Participant {
     /// [`Error::BadParameter`] if the GUID prefix is unknown or the lease is not longer than the
     /// announcement period, [`Error::OutOfResources`] beyond [`MAX_PEERS`].
     pub fn new(config: Config, now: Instant) -> Result<Self, Error> {
+        Self::make(config, None, now)
+    }
+
+    /// A participant with the plugins of DDS Security, whose identity has the GUID prefix of `config`. It takes 192 KiB more.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; [`Error::InconsistentPolicy`] with static endpoints or as a discovery server: what these say is not protected.
+    pub fn with_security(config: Config, security: Box<dyn Security>, now: Instant) -> Result<Self, Error> {
+        if config.static_endpoints.is_some() || config.is_server || !config.servers.is_empty() {
+            let what = "security excludes static endpoints and discovery servers".to_string();
+            return Err(Error::InconsistentPolicy { what });
+        }
+        Self::make(config, Some(security), now)
+    }
+
+    fn make(config: Config, security: Option<Box<dyn Security>>, now: Instant) -> Result<Self, Error> {
         if config.guid_prefix == GuidPrefix::default() {
             return Err(Error::BadParameter { what: "the GUID prefix must not be zero".to_string() });
         }
@@ -143,7 +163,14 @@ impl Participant {
         let static_endpoints = list.map(|list| StaticEndpoints::new(list.clone(), own)).transpose()?;
         let mut ctx = Context::new(config.limits, timing);
         ctx.channels.readers_min = config.multicast_readers_min;
-        let data = Self::describe(&config);
+        let data = Self::describe(&config, security.as_ref().map(|security| security.announced()));
+        let overhead = security.as_ref().map_or(0, |security| security.message_overhead());
+        let scratch = security.is_some().then(Scratch::new);
+        ctx.security_timer = security.is_some().then(|| ctx.timers.register(TimerKind::Security));
+        ctx.security = security.map(|mut security| {
+            security.set_participant_data(for_handshakes(&data));
+            security
+        });
         let assertion = Assertion::new(&mut ctx);
         let unconfirmed = Unconfirmed::new(&mut ctx);
         let type_lookup = TypeLookup::new(&mut ctx);
@@ -159,7 +186,8 @@ impl Participant {
             reachability: Reachability::new(config.interfaces, &config.initial_peers)
                 .with_ways(config.has_udp, config.has_tcp)
                 .with_own(&config.locators)
-                .with_udp_messages_of(config.udp_message_max),
+                .with_udp_messages_of(config.udp_message_max)
+                .with_overhead(overhead),
             locators: config.locators,
             initial_peers: config.initial_peers,
             servers: config.servers,
@@ -197,9 +225,13 @@ impl Participant {
             refusals_total: 0,
             unreachable: BTreeSet::new(),
             destinations: Vec::with_capacity(16),
+            scratch,
             next_entity_key: 1,
         };
         participant.create_builtin_endpoints();
+        if participant.ctx.security.is_some() {
+            participant.create_secure_endpoints();
+        }
         participant.open_channels();
         Ok(participant)
     }
@@ -264,6 +296,7 @@ impl Participant {
                     writer.handle_timeout(now, &mut self.ctx, presence);
                 }
             }
+            TimerKind::Security => self.handle_security_timeout(now),
             TimerKind::AssertLiveliness => self.assert_automatic_writers(now),
             TimerKind::AssertManually => self.assert_liveliness(now),
             TimerKind::WriterLease { reader, proxy } => {
@@ -366,7 +399,7 @@ impl Participant {
             {
                 reader.is_told = false;
             }
-            if !is_builtin(&event) {
+            if !self.is_builtin(&event) {
                 return Some(event);
             }
         }
@@ -421,6 +454,35 @@ impl Participant {
         debug_assert_eq!(self.writers.len() as u32, BUILTIN_ENDPOINTS);
         debug_assert_eq!(self.writer_ids.get(&EntityId::SEDP_PUB_WRITER), Some(&SEDP_PUBLICATIONS));
         debug_assert_eq!(self.writer_ids.get(&EntityId::TYPE_LOOKUP_REPLY_WRITER), Some(&TYPE_REPLIES));
+    }
+
+    /// The endpoints that DDS Security adds (DDS-SEC 1.1 §7.4.5): secure SEDP, liveliness and SPDP, as their plain twins, and the
+    /// readers of the channels of the plugins.
+    fn create_secure_endpoints(&mut self) {
+        for (topic_name, writer_id, reader_id) in [
+            ("DCPSPublicationsSecure", EntityId::SEDP_PUB_SECURE_WRITER, EntityId::SEDP_PUB_SECURE_READER),
+            ("DCPSSubscriptionsSecure", EntityId::SEDP_SUB_SECURE_WRITER, EntityId::SEDP_SUB_SECURE_READER),
+            ("DCPSParticipantMessageSecure", EntityId::P2P_MESSAGE_SECURE_WRITER, EntityId::P2P_MESSAGE_SECURE_READER),
+            ("DCPSParticipantsSecure", EntityId::SPDP_SECURE_WRITER, EntityId::SPDP_SECURE_READER),
+        ] {
+            let qos = BuiltinQos {
+                durability: Durability::TransientLocal,
+                written: History::default(),
+                samples: None,
+                sample_len_max: None,
+            };
+            self.create_builtin_pair(topic_name, writer_id, reader_id, &qos);
+            let (written, read) = (self.builtin_protection(writer_id), self.builtin_protection(reader_id));
+            let (writer, reader) = (self.writers.len() as u32 - 1, self.readers.len() as u32 - 1);
+            if let Some(writer) = self.writers.get_mut(writer) {
+                writer.set_protection(written, &self.ctx);
+            }
+            if let Some(reader) = self.readers.get_mut(reader) {
+                reader.protection = read;
+            }
+        }
+        debug_assert_eq!(self.writer_ids.get(&EntityId::SPDP_SECURE_WRITER), Some(&PARTICIPANTS_SECURE));
+        self.create_channel_readers();
     }
 
     fn create_builtin_pair(&mut self, topic_name: &str, writer_id: EntityId, reader_id: EntityId, qos: &BuiltinQos) {
@@ -478,36 +540,50 @@ struct BuiltinQos {
     sample_len_max: Option<usize>,
 }
 
-/// Events of builtin endpoints are nobody's business.
-fn is_builtin(event: &Event) -> bool {
-    match event {
-        Event::DataAvailable(reader)
-        | Event::HistoryComplete(reader)
-        | Event::SubscriptionMatched(reader)
-        | Event::RequestedIncompatibleQos(reader)
-        | Event::RequestedDeadlineMissed(reader)
-        | Event::SampleLost(reader)
-        | Event::LatencyExceeded(reader)
-        | Event::SampleRejected(reader)
-        | Event::LivelinessChanged(reader)
-        | Event::ReaderInconsistentTopic(reader) => reader.index < BUILTIN_ENDPOINTS,
-        Event::PublicationMatched(writer)
-        | Event::OfferedIncompatibleQos(writer)
-        | Event::OfferedDeadlineMissed(writer)
-        | Event::LivelinessLost(writer)
-        | Event::WriterInconsistentTopic(writer)
-        | Event::WriterSpace(writer)
-        | Event::ReaderSilent(writer)
-        | Event::PathNarrowed(writer)
-        | Event::Acknowledged(writer) => writer.index < BUILTIN_ENDPOINTS,
-        Event::ParticipantDiscovered(_)
-        | Event::ParticipantLost(_)
-        | Event::TypeAnswer(_)
-        | Event::TypeChecks
-        | Event::PairsRefused
-        | Event::PairsCautioned
-        | Event::ParticipantSilent(_)
-        | Event::NeighbourAnnounced(_) => false,
+impl Participant {
+    /// Events of builtin endpoints are nobody's business.
+    fn is_builtin(&self, event: &Event) -> bool {
+        let is_builtin_reader = |reader: &ReaderHandle| match self.ctx.security {
+            Some(_) => reader.index < SECURE_READERS,
+            None => reader.index < BUILTIN_ENDPOINTS,
+        };
+        // The writers of the channels come and go.
+        let is_builtin_writer = |writer: &WriterHandle| {
+            writer.index < BUILTIN_ENDPOINTS
+                || (self.ctx.security.is_some()
+                    && self.writers.get(writer.index).is_none_or(|writer| writer.entity_id.is_builtin()))
+        };
+        match event {
+            Event::DataAvailable(reader)
+            | Event::HistoryComplete(reader)
+            | Event::SubscriptionMatched(reader)
+            | Event::RequestedIncompatibleQos(reader)
+            | Event::RequestedDeadlineMissed(reader)
+            | Event::SampleLost(reader)
+            | Event::LatencyExceeded(reader)
+            | Event::SampleRejected(reader)
+            | Event::LivelinessChanged(reader)
+            | Event::ReaderInconsistentTopic(reader) => is_builtin_reader(reader),
+            Event::PublicationMatched(writer)
+            | Event::OfferedIncompatibleQos(writer)
+            | Event::OfferedDeadlineMissed(writer)
+            | Event::LivelinessLost(writer)
+            | Event::WriterInconsistentTopic(writer)
+            | Event::WriterSpace(writer)
+            | Event::ReaderSilent(writer)
+            | Event::PathNarrowed(writer)
+            | Event::Acknowledged(writer) => is_builtin_writer(writer),
+            Event::ParticipantDiscovered(_)
+            | Event::ParticipantLost(_)
+            | Event::TypeAnswer(_)
+            | Event::TypeChecks
+            | Event::PairsRefused
+            | Event::PairsCautioned
+            | Event::ParticipantSilent(_)
+            | Event::ParticipantRefused(_)
+            | Event::SecurityLogged
+            | Event::NeighbourAnnounced(_) => false,
+        }
     }
 }
 

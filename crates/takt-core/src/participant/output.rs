@@ -41,7 +41,7 @@ impl Participant {
     /// As [`Self::poll_transmit`], but long fragments are not copied: they are left in [`Transmit::payload`] for the caller to
     /// send along. There is room for them in the frame, behind what was built there.
     pub fn poll_transmit_gathering(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
-        self.ctx.gathers = true;
+        self.ctx.gathers = self.ctx.security.is_none();
         self.transmit_next(now, frame)
     }
 
@@ -55,7 +55,10 @@ impl Participant {
             self.destinations.clear();
             (self.ctx.lent, self.ctx.ahead) = (None, None);
             let mut flow = FlowTag::default();
-            let len = self.build(now, job, frame, &mut flow);
+            let len = match self.ctx.security {
+                None => self.build(now, job, frame, &mut flow),
+                Some(_) => self.build_protected(now, job, frame, &mut flow),
+            };
             if let Some(len) = len.filter(|_| !self.destinations.is_empty()) {
                 self.ctx.counters.datagrams_sent += 1;
                 let lent = self.ctx.lent.take();
@@ -69,7 +72,7 @@ impl Participant {
         }
     }
 
-    fn build(&mut self, now: Instant, job: Job, frame: &mut [u8], flow: &mut FlowTag) -> Option<usize> {
+    pub(crate) fn build(&mut self, now: Instant, job: Job, frame: &mut [u8], flow: &mut FlowTag) -> Option<usize> {
         let Self { writers, readers, ctx, header, destinations, .. } = self;
         match job {
             Job::Announce => self.transmit_announcement(now, frame),
@@ -119,6 +122,12 @@ impl Participant {
     /// frame they are given.
     #[must_use]
     pub fn next_transmit_len_max(&self) -> usize {
+        let plain = self.next_plain_len_max();
+        let overhead = self.ctx.security.as_ref().map_or(0, |security| security.message_overhead());
+        if plain == 0 { 0 } else { plain + overhead }
+    }
+
+    fn next_plain_len_max(&self) -> usize {
         match self.ctx.jobs.first() {
             Some(Job::Data { writer } | Job::Question { writer }) => {
                 self.writers.get(*writer).map_or(0, Writer::message_len_max)

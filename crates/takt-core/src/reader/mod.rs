@@ -35,6 +35,7 @@ use crate::context::Context;
 use crate::deadline::DeadlineMonitor;
 use crate::locator_kinds::LocatorKinds;
 use crate::presentation::GroupLack;
+use crate::security::Protection;
 use crate::slots::{ReaderHandle, Slots};
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessChangedStatus, MatchedStatus,
@@ -71,6 +72,7 @@ pub(crate) struct Reader {
     /// The subscriber that it is one of, if that was created.
     pub(crate) group: Option<u32>,
     keyed: bool,
+    pub(crate) protection: Protection,
     /// What is lent stays with its lender until it is read.
     pub(crate) borrows: bool,
     key: Option<Box<dyn KeyExtractor>>,
@@ -177,6 +179,7 @@ impl Reader {
             max_serialized_len: None,
             group: None,
             keyed,
+            protection: Protection::default(),
             borrows: false,
             key,
             filter: None,

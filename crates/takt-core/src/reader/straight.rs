@@ -45,7 +45,11 @@ impl Reader {
 
     /// Whether it looks at more than who wrote a sample and in which order.
     fn judges(&self) -> bool {
-        self.keyed || self.filter.is_some() || self.origins.is_some() || self.deadline.is_some()
+        self.protection.payload
+            || self.keyed
+            || self.filter.is_some()
+            || self.origins.is_some()
+            || self.deadline.is_some()
     }
 }
 

@@ -24,6 +24,7 @@ mod membership;
 mod order;
 mod pace;
 mod path_probe;
+mod protected;
 mod reader_proxy;
 mod repair;
 mod route;
@@ -47,6 +48,7 @@ use crate::event::Event;
 use crate::lifespan::Expiry;
 use crate::locator_kinds::LocatorKinds;
 use crate::presentation::Place;
+use crate::security::Protection;
 use crate::slots::{Slots, WriterHandle};
 use crate::status::{
     DeadlineMissedStatus, IncompatibleQosStatus, InconsistentTopicStatus, LivelinessLostStatus, MatchedStatus,
@@ -121,6 +123,11 @@ pub(crate) struct Writer {
     /// The publisher that it is one of, if that was created.
     pub(crate) group: Option<u32>,
     pub(crate) keyed: bool,
+    pub(crate) protection: Protection,
+    /// All that it sends is for this participant alone, and says so: its key is that of the pair.
+    pub(crate) addressee: Option<GuidPrefix>,
+    /// Payloads may stay in memory that is shared with their readers: nothing there is protected.
+    lends: bool,
     /// The number of its last announcement by SEDP.
     pub(crate) announced: SequenceNumber,
     /// It passes on what others wrote.
@@ -216,6 +223,9 @@ impl Writer {
             priority: Priority::NORMAL,
             group: None,
             keyed,
+            protection: Protection::default(),
+            addressee: None,
+            lends: ctx.security.is_none(),
             announced: SequenceNumber::ZERO,
             relays: false,
             is_enabled: false,
@@ -258,6 +268,14 @@ impl Writer {
             incompatible: IncompatibleQosStatus::default(),
             longest_write_ns: 0,
             inconsistent_topic: InconsistentTopicStatus::default(),
+        }
+    }
+
+    /// Its submessages and payloads are protected from now on. To be called before anything is written or matched.
+    pub(crate) fn set_protection(&mut self, protection: Protection, ctx: &Context) {
+        self.protection = protection;
+        if protection.submessage {
+            self.route = Route::new(self.route.more + ctx.submessage_overhead());
         }
     }
 
@@ -326,9 +344,17 @@ impl Writer {
             self.keep_commitments(now, ctx, write);
             return Ok(sn);
         }
-        let room = self.make_room(write, ctx);
+        let protects = self.protects(write.kind);
+        let payload_len = match &content {
+            Content::Lent(lent) if protects => lent.len(),
+            _ => write.payload_len,
+        };
+        let room = self.make_room(write, self.protected_len(protects, payload_len, ctx), ctx);
         let Room { payload, replaced } = room.inspect_err(|_| self.flush(now, ctx))?;
-        let (payload, len) = self.fill(payload, content)?;
+        let (payload, len) = match protects {
+            false => self.fill(payload, content)?,
+            true => self.fill_protected(payload, content, ctx)?,
+        };
         let rejected = if self.filters.is_empty() { 0 } else { self.judge(write.kind, payload, ctx) };
         let mut change = WriterHistory::change(
             write.kind,
@@ -385,9 +411,9 @@ impl Writer {
         }
     }
 
-    fn make_room(&mut self, write: &Write, ctx: &mut Context) -> Result<Room, WriteError> {
+    fn make_room(&mut self, write: &Write, payload_len: usize, ctx: &mut Context) -> Result<Room, WriteError> {
         let mut freed = self.freed();
-        let room = self.history.make_room(write.key_hash, write.payload_len, &mut |evicted| freed.note(evicted));
+        let room = self.history.make_room(write.key_hash, payload_len, &mut |evicted| freed.note(evicted));
         self.in_flight_bytes -= freed.bytes;
         ctx.work.steps(self.history.take_looked_at());
         room.map_err(|full| self.refusal(full, ctx))

@@ -44,8 +44,11 @@ impl Writer {
         }
         let way = self.way_alone(self.proxies.get(index)?, ctx);
         destinations.push(way.locator);
-        let mut message = Message::new(frame, way.max_message, header)?;
+        let mut message = Message::new(frame, way.max_message, self.reserve(ctx), header)?;
         message.builder.info_destination(reader.prefix).ok()?;
+        if self.addressee.is_some() {
+            self.greet_addressee(&mut message, ctx);
+        }
         let empty = message.builder.len();
         while let Some(step) = self.next_repair(index) {
             ctx.work.steps(1 + step.looks());
@@ -208,7 +211,8 @@ impl Writer {
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get(index) else { return Err(Full) };
         let (reader, directed_to) = addressee(proxy, change);
-        if proxy.path.lends()
+        if self.lends
+            && proxy.path.lends()
             && let Some(lent) = self.history.pool.lent(change.payload).cloned()
         {
             if message.builder.len() > empty {

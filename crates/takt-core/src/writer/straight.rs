@@ -18,6 +18,7 @@ impl Writer {
     pub(super) fn emit_plain(&mut self, message: &mut Message<'_>, full_at: SequenceNumber, ctx: &mut Context) {
         if self.keyed
             || self.relays
+            || self.addressee.is_some()
             || self.stalled
             || self.is_directing
             || self.cursor.fragment != 1

@@ -42,9 +42,11 @@ pub(super) struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// `None` if the frame cannot even hold a header.
-    pub(super) fn new(frame: &'a mut [u8], max_len: usize, header: &Header) -> Option<Self> {
+    /// Of each submessage `reserve` octets are left free, for its protection.
+    pub(super) fn new(frame: &'a mut [u8], max_len: usize, reserve: usize, header: &Header) -> Option<Self> {
         let len = frame.len().min(max_len);
-        Some(Self { builder: MessageBuilder::new(&mut frame[..len], header).ok()?, timestamp: Timestamp::INVALID })
+        let builder = MessageBuilder::new(&mut frame[..len], header).ok()?.with_reserve(reserve);
+        Some(Self { builder, timestamp: Timestamp::INVALID })
     }
 
     pub(super) fn stamp(&mut self, timestamp: Timestamp) -> Result<(), Full> {
@@ -136,8 +138,9 @@ impl Writer {
         if !core::mem::take(&mut self.data_queued) {
             return None;
         }
-        let mut message = Message::new(frame, self.route.max_message, header)?;
-        if self.strangers && self.greeted != self.cursor.sn && self.cursor.sn <= self.history.last_sn() {
+        let mut message = Message::new(frame, self.route.max_message, self.reserve(ctx), header)?;
+        let has_strangers = self.strangers && self.addressee.is_none();
+        if has_strangers && self.greeted != self.cursor.sn && self.cursor.sn <= self.history.last_sn() {
             self.greeted = self.cursor.sn;
             self.greet_strangers(&mut message, ctx);
         }
@@ -164,6 +167,11 @@ impl Writer {
         len
     }
 
+    /// What the protection of a submessage takes.
+    pub(super) fn reserve(&self, ctx: &Context) -> usize {
+        if self.protection.submessage { ctx.submessage_overhead() } else { 0 }
+    }
+
     /// Adds what comes next to a datagram: plain samples as they are, another change or a part of it, or none if that has to
     /// wait or is not for all.
     fn add_next(
@@ -185,7 +193,7 @@ impl Writer {
         if change.sn > self.cursor.sn {
             self.cursor = Cursor { sn: change.sn, fragment: 1 };
         }
-        if self.relays || !change.directed.readers().is_empty() {
+        if self.relays || self.addressee.is_some() || !change.directed.readers().is_empty() {
             if !self.queue_directed(&change, ctx) {
                 return Progress::Over;
             }
@@ -251,6 +259,7 @@ impl Writer {
         let is_for_all = datagram.audience == Audience::All || destinations.len() == self.route.destinations.len();
         let filling = self.is_nearly_full().then(|| self.history.samples_max());
         if is_for_all
+            && self.addressee.is_none()
             && self.route.reliable
             && self.heartbeat.wanted(datagram.stalled, filling, ctx.limits.send_window_bytes)
         {
@@ -265,12 +274,12 @@ impl Writer {
 
     /// Whether a payload can be lent to any of its readers.
     pub(crate) fn has_borrowers(&self) -> bool {
-        self.route.destinations.iter().any(borrows)
+        self.lends && self.route.destinations.iter().any(borrows)
     }
 
     /// Whether a payload is lent, and everybody can borrow it.
     pub(super) fn lends_to_all(&self, payload: PayloadRef) -> bool {
-        self.history.pool.lent(payload).is_some() && self.route.destinations.iter().all(borrows)
+        self.lends && self.history.pool.lent(payload).is_some() && self.route.destinations.iter().all(borrows)
     }
 
     /// Whether this one of the destinations is sent the datagram that was built; the part of a change that is lent goes to
@@ -345,6 +354,24 @@ impl Writer {
         }
         let is_for_all = !is_directed || message.builder.info_destination(GuidPrefix::UNKNOWN).is_ok();
         debug_assert!(is_for_all, "a datagram has room for all greetings");
+    }
+
+    /// Tells the only reader where its data begin, before the data or another heartbeat, until it has acknowledged a heartbeat; see
+    /// [`Self::greet_strangers`].
+    pub(super) fn greet_addressee(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
+        let Some((_, proxy)) = self.proxies.iter().find(|(_, proxy)| is_stranger(proxy)) else { return };
+        let (reader, first) = (proxy.guid.entity_id, proxy.first_relevant.max(self.history.first_sn()));
+        let heartbeat = Heartbeat {
+            reader,
+            writer: self.entity_id,
+            first_sn: first,
+            last_sn: first.prev(),
+            count: self.heartbeat.next_greeting_count(),
+            is_final: true,
+            liveliness: false,
+            group: None,
+        };
+        ctx.counters.heartbeats_sent += u64::from(message.builder.heartbeat(&heartbeat).is_ok());
     }
 
     /// A reader with a narrower path joined since the change was written: its fragments shrink, and start
@@ -522,8 +549,11 @@ impl Writer {
         }
         destinations.sort_unstable();
         destinations.dedup();
-        let mut message = Message::new(frame, self.route.max_message, header)?;
-        if self.strangers {
+        let mut message = Message::new(frame, self.route.max_message, self.reserve(ctx), header)?;
+        if let Some(prefix) = self.addressee {
+            message.builder.info_destination(prefix).ok()?;
+            self.greet_addressee(&mut message, ctx);
+        } else if self.strangers {
             self.greet_strangers(&mut message, ctx);
         }
         let is_final = news && !asserting && !self.has_unacknowledged();
@@ -542,12 +572,19 @@ impl Writer {
     }
 
     pub(super) fn append_heartbeat(&mut self, message: &mut Message<'_>, is_final: bool, ctx: &mut Context) {
-        let heartbeat = self.heartbeat_submessage(EntityId::UNKNOWN, SequenceNumber::FIRST, is_final);
+        let heartbeat = self.heartbeat_submessage(self.only_reader(), SequenceNumber::FIRST, is_final);
         if message.builder.heartbeat(&heartbeat).is_ok() {
             ctx.counters.heartbeats_sent += 1;
         } else {
             self.queue_heartbeat(ctx);
         }
+    }
+
+    /// Whom heartbeats name: the reader of a writer that has one reader for good, and nobody else.
+    /// INTEROP(CycloneDDS 0.10): the reader of the volatile channel asks only for what a heartbeat that names it has announced.
+    fn only_reader(&self) -> EntityId {
+        let reader = self.addressee.and_then(|_| self.proxies.iter().next());
+        reader.map_or(EntityId::UNKNOWN, |(_, proxy)| proxy.guid.entity_id)
     }
 
     /// What the writer has, as of what it has sent (RTPS 2.5 §8.3.8.6). A builtin writer that has sent nothing of it names what is to come.
@@ -649,10 +686,11 @@ impl Writer {
         let place = &change.place;
         let origin = if self.relays { self.history.origin_of(change) } else { None };
         let is_plain = status == 0 && directed_to.is_none() && origin.is_none() && *place == Place::default();
-        if !self.keyed && is_plain {
+        if (!self.keyed || self.protection.key) && is_plain {
             return Ok(None);
         }
-        if self.keyed && !place.ends {
+        // The hash of a short key is the key.
+        if self.keyed && !place.ends && !self.protection.key {
             inline.key_hash(change.key_hash)?;
         }
         if status != 0 {

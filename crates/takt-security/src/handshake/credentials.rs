@@ -93,6 +93,19 @@ impl Credentials {
         })
     }
 
+    /// Replaces the announcement. Handshakes that began before keep the one that they began with.
+    ///
+    /// # Errors
+    /// It is too long; the one before stays.
+    pub fn set_participant_data(&mut self, octets: Vec<u8>) -> Result<()> {
+        if octets.len() > PARTICIPANT_DATA_LEN_MAX {
+            let reason = format!("participant data of {} octets, at most {PARTICIPANT_DATA_LEN_MAX}", octets.len());
+            return Err(SecurityError::new(ErrorKind::Limit, reason));
+        }
+        self.participant_data = octets;
+        Ok(())
+    }
+
     /// The participant.
     pub const fn guid(&self) -> Guid {
         self.guid

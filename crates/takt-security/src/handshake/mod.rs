@@ -37,6 +37,7 @@ pub use agreement::AgreementAlgorithm;
 pub use credentials::{Credentials, Options};
 pub use machine::{AMPLIFICATION_MAX, Event, Handshake, Progress, Role};
 pub use set::Handshakes;
+pub(crate) use wire::{Challenge, closing_challenge, opening_challenge};
 pub use wire::{PARTICIPANT_DATA_LEN_MAX, PERMISSIONS_LEN_MAX, SIGNATURE_LEN_MAX};
 
 use crate::identity::Certificate;

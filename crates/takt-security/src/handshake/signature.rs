@@ -7,6 +7,9 @@ use openssl::sign::{RsaPssSaltlen, Signer, Verifier};
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 use crate::identity::{Certificate, KeyAlgorithm, PrivateKey};
 
+/// All values of `c.dsign_algo`.
+pub(super) const NAMES: [&str; 2] = [name(KeyAlgorithm::Rsa2048), name(KeyAlgorithm::EcP256)];
+
 /// The value of `c.dsign_algo`.
 pub(super) const fn name(algorithm: KeyAlgorithm) -> &'static str {
     match algorithm {

@@ -385,7 +385,7 @@ fn missing_and_malformed_properties_of_a_request_are_refused() {
     }
     for (name, value) in [
         ("c.id", &b"-----BEGIN"[..]),
-        ("c.dsign_algo", b"RSASSA-PSS-SHA256"),
+        ("c.dsign_algo", b"RSASSA-PKCS1"),
         ("c.kagree_algo", b"DH+MODP-2048-256"),
         ("c.kagree_algo", b"unknown"),
         ("dh1", b""),

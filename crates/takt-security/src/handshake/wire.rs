@@ -9,6 +9,7 @@ use super::{AgreementAlgorithm, Credentials, signature};
 use crate::cdr::CdrWriter;
 use crate::error::{ErrorKind, Result, SecurityError};
 use crate::identity::{CERTIFICATE_PEM_LEN_MAX, Certificate, UnixSeconds, check_guid_prefix};
+use crate::message::{CLASS_AUTH, CLASS_AUTH_REQUEST, GenericMessage};
 use crate::token::{Token, write_binary_properties};
 
 /// Octets of a signed permissions document in a handshake.
@@ -25,7 +26,7 @@ pub(super) const REQUEST: &str = "DDS:Auth:PKI-DH:1.0+Req";
 pub(super) const REPLY: &str = "DDS:Auth:PKI-DH:1.0+Reply";
 pub(super) const FINAL: &str = "DDS:Auth:PKI-DH:1.0+Final";
 
-pub(super) type Challenge = [u8; 32];
+pub(crate) type Challenge = [u8; 32];
 pub(super) type Hash = [u8; 32];
 
 /// The names of the properties that a hash of credentials covers, in its order.
@@ -48,6 +49,26 @@ pub(super) fn required<'a>(token: &'a Token<'_>, name: &str, limit: usize) -> Re
 pub(super) fn challenge(token: &Token<'_>, name: &str) -> Result<Challenge> {
     let octets = required(token, name, 32)?;
     octets.try_into().map_err(|_| malformed(format!("{name} of {} octets, expected 32", octets.len())))
+}
+
+/// The challenge by which a message opens a handshake: that of an AuthRequest or of a Request.
+pub(crate) fn opening_challenge(message: &GenericMessage<'_>) -> Option<Challenge> {
+    let [token] = message.tokens.as_slice() else { return None };
+    match (message.class_id, token.class_id.as_ref()) {
+        (CLASS_AUTH_REQUEST, AUTH_REQUEST) => challenge(token, "future_challenge").ok(),
+        (CLASS_AUTH, REQUEST) => challenge(token, "challenge1").ok(),
+        _ => None,
+    }
+}
+
+/// The challenge of the sender of the message that ends a handshake: of a Reply or of a Final.
+pub(crate) fn closing_challenge(message: &GenericMessage<'_>) -> Option<Challenge> {
+    let [token] = message.tokens.as_slice() else { return None };
+    match token.class_id.as_ref() {
+        REPLY => challenge(token, "challenge2").ok(),
+        FINAL => challenge(token, "challenge1").ok(),
+        _ => None,
+    }
 }
 
 pub(super) fn public_key<'a>(token: &'a Token<'_>, name: &str) -> Result<&'a [u8]> {
@@ -111,6 +132,9 @@ fn big_endian(properties: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// The credentials in a token of the participant `guid`, checked.
+///
+/// INTEROP(Fast DDS 2.9): names the algorithm of its CA in place of that of its certificate. The key of the certificate
+/// decides how its signatures are checked.
 pub(super) fn check_credentials(
     token: &Token<'_>,
     guid: Guid,
@@ -120,10 +144,9 @@ pub(super) fn check_credentials(
     let certificate = Certificate::from_pem(required(token, "c.id", CERTIFICATE_PEM_LEN_MAX)?)?;
     required(token, "c.perm", PERMISSIONS_LEN_MAX)?;
     let algorithm = up_to_nul(required(token, "c.dsign_algo", 64)?);
-    if algorithm != signature::name(certificate.algorithm()).as_bytes() {
-        let found = String::from_utf8_lossy(algorithm);
-        let expected = signature::name(certificate.algorithm());
-        return Err(malformed(format!("c.dsign_algo is \"{found}\", expected \"{expected}\" of the certificate")));
+    if !signature::NAMES.iter().any(|name| name.as_bytes() == algorithm) {
+        let (found, [one, other]) = (String::from_utf8_lossy(algorithm), signature::NAMES);
+        return Err(malformed(format!("c.dsign_algo is \"{found}\", expected \"{one}\" or \"{other}\"")));
     }
     local.authority.check(&certificate, now)?;
     check_guid_prefix(&certificate, guid.prefix)?;

@@ -8,7 +8,7 @@ use openssl::x509::store::{X509Store, X509StoreBuilder};
 use openssl::x509::verify::{X509VerifyFlags, X509VerifyParam};
 use openssl::x509::{CrlStatus, X509, X509Crl, X509Ref, X509StoreContext};
 
-use super::certificate::{CERTIFICATE_PEM_LEN_MAX, parse_stack};
+use super::certificate::{CERTIFICATE_PEM_LEN_MAX, parse_stack, unix_seconds};
 use super::{CHAIN_LEN_MAX, Certificate, UnixSeconds};
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 
@@ -64,6 +64,13 @@ impl Authority {
         }
         self.revocation_lists.push(list);
         Ok(())
+    }
+
+    /// The last second at which all revocation lists are valid: later, all certificates of their
+    /// issuers are refused. `None` if there is no list, or none that ends.
+    pub fn revocation_expiry(&self) -> Option<UnixSeconds> {
+        let ends = self.revocation_lists.iter().filter_map(|list| list.next_update());
+        ends.map(|end| unix_seconds(end).unwrap_or(UnixSeconds::MIN)).min()
     }
 
     /// The trusted certificates.

@@ -95,7 +95,7 @@ pub(super) fn parse_stack(pem: &[u8], len_max: usize, count_max: usize) -> Resul
 }
 
 /// `None` if a certificate has no time where one should be: it is never valid.
-fn unix_seconds(time: &Asn1TimeRef) -> Option<UnixSeconds> {
+pub(super) fn unix_seconds(time: &Asn1TimeRef) -> Option<UnixSeconds> {
     // tidy-allow(dropped-cause): there is one way to be no time
     let since = Asn1Time::from_unix(0).and_then(|epoch| epoch.diff(time)).ok()?;
     Some(i64::from(since.days) * 86_400 + i64::from(since.secs))

@@ -75,7 +75,9 @@ fn revoked_certificate_is_refused_and_so_is_every_one_once_the_list_is_stale() {
     let (bob, alice) = (certificate(&ca, VALID), certificate(&ca, VALID));
     let list = ca.revoke(&[alice.pem()], Validity { not_before: NOW, not_after: NOW + 100 }).expect("a list");
     let mut authority = authority(&ca);
+    assert_eq!(authority.revocation_expiry(), None);
     authority.add_revocation_list(&list).expect("its own list");
+    assert_eq!(authority.revocation_expiry(), Some(NOW + 100));
     assert_eq!(authority.check(&bob, NOW + 1), Ok(()));
     assert!(refusal(&authority, &alice, NOW + 1).ends_with("revoked"));
     assert!(refusal(&authority, &bob, NOW + 101).contains("revocation list"));

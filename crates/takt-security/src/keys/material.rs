@@ -11,6 +11,9 @@ use crate::error::{ErrorKind, Result, SecurityError};
 /// Octets of the longest key.
 pub const KEY_LEN_MAX: usize = 32;
 
+/// Octets of key material of kind none.
+const NONE_LEN_MAX: usize = 44;
+
 /// The id of a key on the wire. Ids are chosen at random by their sender; zero means no key.
 pub type KeyId = [u8; 4];
 
@@ -165,7 +168,11 @@ impl KeyMaterial {
         let receiver_key_id = cursor.array()?;
         let has_receiver = receiver_key_id != [0; 4];
         let receiver_key = key(&mut cursor, if has_receiver { kind.key_len() } else { 0 })?;
-        if !cursor.is_empty() {
+        // INTEROP(Fast DDS 2.9): material of kind none has 44 octets of zero instead of 24.
+        let is_padded = kind == TransformKind::None
+            && octets.len() <= NONE_LEN_MAX
+            && cursor.rest().iter().all(|octet| *octet == 0);
+        if !cursor.is_empty() && !is_padded {
             let reason = format!("key material with {} octets behind its end", cursor.remaining());
             return Err(SecurityError::new(ErrorKind::Malformed, reason));
         }

@@ -25,7 +25,12 @@ fn key_material_round_trips_for_each_kind_and_every_prefix_fails() {
     }
     let none = material(TransformKind::None);
     assert_eq!(none.to_octets(), [0; 24]);
-    assert_eq!(KeyMaterial::parse(&[0; 24]), Ok(none));
+    for len in [24, 44] {
+        assert_eq!(KeyMaterial::parse(&vec![0; len]), Ok(none.clone()), "{len}");
+    }
+    let mut left = [0; 44];
+    left[43] = 1;
+    assert!(KeyMaterial::parse(&left).is_err() && KeyMaterial::parse(&[0; 45]).is_err());
 }
 
 #[test]

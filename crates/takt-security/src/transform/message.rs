@@ -54,21 +54,25 @@ impl Opener {
     /// one that was protected.
     pub fn open_message(&mut self, message: &mut [u8]) -> Result<Range<usize>> {
         let header = message_header(message)?;
-        let opened = self.open_between(&mut message[RTPS_HEADER_LEN..], IDS)?;
+        let opened = self.open_between(&mut message[RTPS_HEADER_LEN..], IDS, |plain| check_source(plain, &header))?;
         let start = RTPS_HEADER_LEN + opened.plain.start;
         let end = RTPS_HEADER_LEN + opened.plain.end;
-        let info_src: &[u8; INFO_SRC_LEN] =
-            message[start..end].first_chunk().ok_or(TransformError::Malformed("no INFO_SRC"))?;
-        let is_info_src = info_src[0] == SMID_INFO_SRC
-            && usize::from(length(info_src, info_src[1])) == INFO_SRC_LEN - SUBMESSAGE_HEADER_LEN;
-        let protected = &info_src[SUBMESSAGE_HEADER_LEN + INFO_SRC_UNUSED..];
-        if !is_info_src || *protected != header[PROTOCOL.len()..] {
-            return Err(TransformError::Malformed("RTPS header differs from the protected INFO_SRC"));
-        }
         let plain = start + INFO_SRC_LEN - RTPS_HEADER_LEN;
         message[plain..plain + RTPS_HEADER_LEN].copy_from_slice(&header);
         Ok(plain..end)
     }
+}
+
+/// The protected INFO_SRC has to repeat the RTPS header.
+fn check_source(plain: &[u8], header: &[u8; RTPS_HEADER_LEN]) -> Result<()> {
+    let info_src: &[u8; INFO_SRC_LEN] = plain.first_chunk().ok_or(TransformError::Malformed("no INFO_SRC"))?;
+    let is_info_src = info_src[0] == SMID_INFO_SRC
+        && usize::from(length(info_src, info_src[1])) == INFO_SRC_LEN - SUBMESSAGE_HEADER_LEN;
+    let protected = &info_src[SUBMESSAGE_HEADER_LEN + INFO_SRC_UNUSED..];
+    if !is_info_src || *protected != header[PROTOCOL.len()..] {
+        return Err(TransformError::Malformed("RTPS header differs from the protected INFO_SRC"));
+    }
+    Ok(())
 }
 
 fn message_header(message: &[u8]) -> Result<[u8; RTPS_HEADER_LEN]> {

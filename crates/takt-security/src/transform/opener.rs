@@ -69,8 +69,16 @@ impl Opener {
         &self.material
     }
 
-    /// Checks and opens `content`, which stays in its place.
-    pub(super) fn open(&mut self, protection: &Protection<'_>, content: &mut [u8]) -> Result<()> {
+    /// Checks and opens `content`, which stays in its place. It is as it was after an error that
+    /// says that the key does not fit: [`TransformError::WrongKey`] and
+    /// [`TransformError::ReceiverCode`]. The plain content has to pass `check` as well; what does not
+    /// leaves the replay window as it was.
+    pub(super) fn open(
+        &mut self,
+        protection: &Protection<'_>,
+        content: &mut [u8],
+        check: impl FnOnce(&[u8]) -> Result<()>,
+    ) -> Result<()> {
         let header = &protection.header;
         if header.kind != self.material.kind() || header.key_id != self.material.sender_key_id() {
             return Err(TransformError::WrongKey);
@@ -81,9 +89,10 @@ impl Opener {
                 let has_window = self.has_window;
                 let session = self.sessions[session].as_mut().ok_or(TransformError::Library)?;
                 session.open(protection, receiver_code, content)?;
+                check(content)?;
                 session.accept(has_window && protection.postfix.is_some(), header.counter)
             }
-            None => self.open_in_new_session(protection, receiver_code, content),
+            None => self.open_in_new_session(protection, receiver_code, content, check),
         }
     }
 
@@ -96,19 +105,21 @@ impl Opener {
         protection: &Protection<'_>,
         receiver_code: Option<super::cipher::Code>,
         content: &mut [u8],
+        check: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let id = protection.header.session_id;
         let is_newer = self.sessions[0]
             .as_ref()
             .is_none_or(|current| u32::from_be_bytes(id).wrapping_sub(u32::from_be_bytes(current.id)) < 1 << 31);
         let is_payload = protection.postfix.is_none();
-        // Otherwise the messages of sessions that were forgotten could be repeated. A payload may be
-        // old: it is protected once, and sent again when a reader asks for it.
+        // Otherwise the messages of sessions that were forgotten could be repeated. A payload may
+        // be old: it is protected once, and sent again when a reader asks for it.
         if self.has_window && !is_newer && !is_payload {
             return Err(TransformError::Replay);
         }
         let mut session = Session::derive(&self.material, id)?;
         session.open(protection, receiver_code, content)?;
+        check(content)?;
         session.accept(self.has_window && !is_payload, protection.header.counter)?;
         if is_newer || !self.has_window {
             self.sessions.swap(0, 1);

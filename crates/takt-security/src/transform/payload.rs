@@ -57,7 +57,7 @@ impl Opener {
         if len == 0 || !is_end {
             return Err(TransformError::Malformed("payload is empty, or does not end with its code"));
         }
-        self.open(&Protection { header, code: *code, postfix: None }, content)?;
+        self.open(&Protection { header, code: *code, postfix: None }, content, |_| Ok(()))?;
         Ok(start..start + len)
     }
 }

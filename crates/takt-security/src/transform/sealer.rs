@@ -86,6 +86,11 @@ impl Sealer {
         &self.material
     }
 
+    /// The id of the current session, to recognise messages of this sealer that others send back.
+    pub const fn session_id(&self) -> [u8; 4] {
+        self.session.id
+    }
+
     /// Adds a receiver that gets codes of its own, by the material that was sent to it.
     ///
     /// # Errors

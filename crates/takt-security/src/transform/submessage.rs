@@ -65,11 +65,16 @@ impl Opener {
     /// # Errors
     /// They are malformed, of another key, not authentic, or seen before.
     pub fn open_submessage(&mut self, octets: &mut [u8]) -> Result<Opened> {
-        self.open_between(octets, (SMID_SEC_PREFIX, SMID_SEC_POSTFIX))
+        self.open_between(octets, (SMID_SEC_PREFIX, SMID_SEC_POSTFIX), |_| Ok(()))
     }
 
-    /// Opens what stands between a prefix at the start of `octets` and a postfix.
-    pub(super) fn open_between(&mut self, octets: &mut [u8], ids: (u8, u8)) -> Result<Opened> {
+    /// Opens what stands between a prefix at the start of `octets` and a postfix, if it passes `check`.
+    pub(super) fn open_between(
+        &mut self,
+        octets: &mut [u8],
+        ids: (u8, u8),
+        check: impl FnOnce(&[u8]) -> Result<()>,
+    ) -> Result<Opened> {
         let (header, flags) = prefix(octets, ids.0)?;
         let (plain, end) = if header.kind.is_encrypted() {
             body(octets, PREFIX_LEN, flags)?
@@ -80,7 +85,7 @@ impl Opener {
         let (before, behind) = octets.split_at_mut(end);
         let postfix = Postfix::parse(behind, 0, ids.1, flags)?;
         let protection = Protection { header, code: postfix.code, postfix: Some(postfix) };
-        self.open(&protection, &mut before[plain.clone()])?;
+        self.open(&protection, &mut before[plain.clone()], check)?;
         Ok(Opened { plain, end: end + postfix.end })
     }
 }

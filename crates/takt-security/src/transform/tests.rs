@@ -245,10 +245,16 @@ fn padding_of_a_body_must_be_zero() {
 fn rtps_header_of_another_participant_is_refused() {
     for kind in KINDS {
         let own = material(kind);
-        let mut sealed = seal(&mut sealer(&own), Form::Message, &plain(Form::Message, 8), Receivers::All);
-        sealed[8..20].copy_from_slice(b"abcdefghijkl");
-        let error = open(&mut opener(&own), Form::Message, &sealed).expect_err("another participant");
-        assert_eq!(error, TransformError::Malformed("RTPS header differs from the protected INFO_SRC"));
+        let (mut sealer, mut opener) = (sealer(&own), opener(&own).with_replay_window());
+        // In a new session, and in one that is known.
+        for _ in 0..2 {
+            let sealed = seal(&mut sealer, Form::Message, &plain(Form::Message, 8), Receivers::All);
+            let mut other = sealed.clone();
+            other[8..20].copy_from_slice(b"abcdefghijkl");
+            let error = open(&mut opener, Form::Message, &other).expect_err("another participant");
+            assert_eq!(error, TransformError::Malformed("RTPS header differs from the protected INFO_SRC"));
+            assert!(open(&mut opener, Form::Message, &sealed).is_ok(), "the window does not know it");
+        }
     }
 }
 

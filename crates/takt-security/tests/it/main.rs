@@ -3,6 +3,9 @@
 mod allocations;
 mod command_line;
 mod damage;
+mod network;
+mod session;
+mod session_memory;
 
 #[global_allocator]
 static ALLOCATOR: takt_testkit::memory::Counting = takt_testkit::memory::Counting;

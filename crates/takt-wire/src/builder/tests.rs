@@ -281,3 +281,15 @@ fn a_fragment_ahead_of_its_octets_is_the_same_with_them_behind_it() {
     assert_eq!(builder.data_frag_ahead(&frag), Err(Full), "there is to be room for all of it");
     assert!(builder.is_empty());
 }
+
+#[test]
+fn reserve_is_kept_for_submessages_of_endpoints_alone() {
+    let mut frame = [0; HEADER_LEN + INFO_TIMESTAMP_LEN + 2 * (HEARTBEAT_LEN + 8)];
+    let mut builder = MessageBuilder::new(&mut frame, &HEADER).expect("fits").with_reserve(8);
+    builder.info_timestamp(Some(Timestamp::ZERO)).expect("fits");
+    builder.heartbeat(&heartbeat()).expect("fits");
+    assert_eq!(builder.remaining(), HEARTBEAT_LEN + 8);
+    builder.heartbeat(&heartbeat()).expect("fits");
+    assert_eq!((builder.remaining(), builder.heartbeat(&heartbeat())), (0, Err(Full)));
+    assert_eq!(builder.len(), HEADER_LEN + INFO_TIMESTAMP_LEN + 2 * HEARTBEAT_LEN);
+}

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::host_stages::{HostStages, PID_TAKT_HOST_STAGES};
 use super::limits::{keep_locator, parse_name};
 use super::refusal::{self, PID_TAKT_REFUSAL, put_refusal};
+use super::security::SecurityInfo;
 use crate::error::Malformed;
 use crate::guid::{EntityId, Guid};
 use crate::locator::Locator;
@@ -29,6 +30,7 @@ pub(super) struct Endpoint {
     pub(super) type_information: Option<Vec<u8>>,
     pub(super) refusal: Option<String>,
     pub(super) host_stages: Option<HostStages>,
+    pub(super) security_info: Option<SecurityInfo>,
 }
 
 impl Endpoint {
@@ -54,6 +56,7 @@ impl Endpoint {
             PID_TYPE_INFORMATION => self.type_information = Some(parameter.value.to_vec()),
             PID_TAKT_REFUSAL => self.refusal = refusal::parse(parameter),
             PID_TAKT_HOST_STAGES => self.host_stages = HostStages::parse(parameter)?,
+            PID_ENDPOINT_SECURITY_INFO => self.security_info = Some(SecurityInfo::parse(&mut value)?),
             _ => return Ok(false),
         }
         Ok(true)
@@ -90,6 +93,7 @@ pub(super) struct EndpointEmit<'a> {
     pub(super) type_information: Option<&'a Vec<u8>>,
     pub(super) refusal: Option<&'a str>,
     pub(super) host_stages: Option<&'a HostStages>,
+    pub(super) security_info: Option<SecurityInfo>,
 }
 
 impl EndpointEmit<'_> {
@@ -119,6 +123,9 @@ impl EndpointEmit<'_> {
         }
         if let Some(stages) = self.host_stages {
             stages.put(list);
+        }
+        if let Some(info) = self.security_info {
+            info.put(PID_ENDPOINT_SECURITY_INFO, list);
         }
     }
 }

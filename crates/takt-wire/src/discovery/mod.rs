@@ -18,6 +18,7 @@ mod liveliness;
 mod participant;
 mod publication;
 mod refusal;
+mod security;
 mod subscription;
 
 pub use content_filter::ContentFilterProperty;
@@ -31,6 +32,7 @@ pub use refusal::{
     PID_TAKT_REFUSAL, REFUSAL_LEN_MAX, REFUSAL_MAGIC, REFUSALS_PROPERTY, REPORTED_REFUSALS_MAX, ReportedRefusal,
     put_refusal,
 };
+pub use security::{EncodedToken, SecurityInfo};
 pub use subscription::SubscriptionData;
 
 use alloc::vec::Vec;

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::limits::{keep_locator, parse_name};
+use super::security::{EncodedToken, SecurityInfo};
 use super::{begin_list, parse_list, skip_unknown};
 use crate::cursor::Endianness;
 use crate::error::Malformed;
@@ -14,7 +15,7 @@ use crate::qos::{EntityName, Property, UserData, WirePolicy};
 use crate::time::Duration;
 use crate::version::{ProtocolVersion, VendorId};
 
-/// The bits of `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2, XTypes 1.3 §7.6.3.3): which builtin endpoints a participant has.
+/// The bits of `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2, XTypes 1.3 §7.6.3.3, DDS-SEC 1.1 §7.4.1.4): which builtin endpoints a participant has.
 #[allow(missing_docs, reason = "the names are the specification's")]
 pub mod builtin_endpoints {
     pub const PARTICIPANT_ANNOUNCER: u32 = 1 << 0;
@@ -29,6 +30,18 @@ pub mod builtin_endpoints {
     pub const TYPE_LOOKUP_REQUEST_READER: u32 = 1 << 13;
     pub const TYPE_LOOKUP_REPLY_WRITER: u32 = 1 << 14;
     pub const TYPE_LOOKUP_REPLY_READER: u32 = 1 << 15;
+    pub const PUBLICATIONS_SECURE_ANNOUNCER: u32 = 1 << 16;
+    pub const PUBLICATIONS_SECURE_DETECTOR: u32 = 1 << 17;
+    pub const SUBSCRIPTIONS_SECURE_ANNOUNCER: u32 = 1 << 18;
+    pub const SUBSCRIPTIONS_SECURE_DETECTOR: u32 = 1 << 19;
+    pub const PARTICIPANT_MESSAGE_SECURE_WRITER: u32 = 1 << 20;
+    pub const PARTICIPANT_MESSAGE_SECURE_READER: u32 = 1 << 21;
+    pub const STATELESS_MESSAGE_WRITER: u32 = 1 << 22;
+    pub const STATELESS_MESSAGE_READER: u32 = 1 << 23;
+    pub const VOLATILE_MESSAGE_WRITER: u32 = 1 << 24;
+    pub const VOLATILE_MESSAGE_READER: u32 = 1 << 25;
+    pub const PARTICIPANT_SECURE_ANNOUNCER: u32 = 1 << 26;
+    pub const PARTICIPANT_SECURE_DETECTOR: u32 = 1 << 27;
     pub const TOPICS_ANNOUNCER: u32 = 1 << 28;
     pub const TOPICS_DETECTOR: u32 = 1 << 29;
 
@@ -42,6 +55,21 @@ pub mod builtin_endpoints {
         | SUBSCRIPTIONS_DETECTOR
         | PARTICIPANT_MESSAGE_DATA_WRITER
         | PARTICIPANT_MESSAGE_DATA_READER;
+
+    /// What a participant with DDS Security has besides: both channels of its plugins, and secure
+    /// discovery and liveliness, both ways.
+    pub const SECURE: u32 = PUBLICATIONS_SECURE_ANNOUNCER
+        | PUBLICATIONS_SECURE_DETECTOR
+        | SUBSCRIPTIONS_SECURE_ANNOUNCER
+        | SUBSCRIPTIONS_SECURE_DETECTOR
+        | PARTICIPANT_MESSAGE_SECURE_WRITER
+        | PARTICIPANT_MESSAGE_SECURE_READER
+        | STATELESS_MESSAGE_WRITER
+        | STATELESS_MESSAGE_READER
+        | VOLATILE_MESSAGE_WRITER
+        | VOLATILE_MESSAGE_READER
+        | PARTICIPANT_SECURE_ANNOUNCER
+        | PARTICIPANT_SECURE_DETECTOR;
 }
 
 /// The property by which a participant announces the host that it runs on.
@@ -90,6 +118,12 @@ pub struct ParticipantData {
     pub entity_name: EntityName,
     /// The properties it tells.
     pub properties: Property,
+    /// Who it is, if it can authenticate (PID 0x1001).
+    pub identity_token: Option<EncodedToken>,
+    /// What it may do, if it can authenticate (PID 0x1002).
+    pub permissions_token: Option<EncodedToken>,
+    /// What it protects, if it can authenticate (PID 0x1005).
+    pub security_info: Option<SecurityInfo>,
 }
 
 impl Default for ParticipantData {
@@ -112,6 +146,9 @@ impl Default for ParticipantData {
             user_data: UserData::default(),
             entity_name: EntityName::default(),
             properties: Property::default(),
+            identity_token: None,
+            permissions_token: None,
+            security_info: None,
         }
     }
 }
@@ -207,6 +244,9 @@ impl ParticipantData {
             PID_USER_DATA => self.user_data = UserData::parse(&mut value)?,
             PID_ENTITY_NAME => self.entity_name = EntityName::parse(&mut value)?,
             PID_PROPERTY_LIST => self.properties = Property::parse(&mut value)?,
+            PID_IDENTITY_TOKEN => self.identity_token = Some(EncodedToken::of(parameter)),
+            PID_PERMISSIONS_TOKEN => self.permissions_token = Some(EncodedToken::of(parameter)),
+            PID_PARTICIPANT_SECURITY_INFO => self.security_info = Some(SecurityInfo::parse(&mut value)?),
             _ => skip_unknown(parameter)?,
         }
         Ok(())
@@ -217,7 +257,7 @@ impl ParticipantData {
         self.to_bytes_with(Endianness::Little)
     }
 
-    /// The announcement in a byte order of choice.
+    /// The announcement in a byte order of choice, without tokens that are of the other one.
     pub fn to_bytes_with(&self, endianness: Endianness) -> Vec<u8> {
         let mut list = begin_list(endianness);
         let version = [self.protocol_version.major, self.protocol_version.minor];
@@ -256,6 +296,16 @@ impl ParticipantData {
         self.entity_name.put_unless(&EntityName::default(), &mut list);
         if self.properties.propagated().next().is_some() {
             self.properties.put(&mut list);
+        }
+        for (pid, token) in
+            [(PID_IDENTITY_TOKEN, &self.identity_token), (PID_PERMISSIONS_TOKEN, &self.permissions_token)]
+        {
+            if let Some(token) = token {
+                token.put(pid, endianness, &mut list);
+            }
+        }
+        if let Some(info) = self.security_info {
+            info.put(PID_PARTICIPANT_SECURITY_INFO, &mut list);
         }
         list.finish()
     }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::endpoint::{Endpoint, EndpointEmit};
 use super::host_stages::HostStages;
+use super::security::SecurityInfo;
 use super::{begin_list, parse_list, skip_unknown};
 use crate::cursor::Endianness;
 use crate::error::Malformed;
@@ -52,6 +53,8 @@ pub struct PublicationData {
     pub refusal: Option<String>,
     /// What its host adds to the latency of its samples, if the timing analysis knows.
     pub host_stages: Option<HostStages>,
+    /// What it protects, if its participant can authenticate (PID 0x1004).
+    pub security_info: Option<SecurityInfo>,
 }
 
 impl PublicationData {
@@ -90,6 +93,7 @@ impl PublicationData {
             type_information: common.type_information,
             refusal: common.refusal,
             host_stages: common.host_stages,
+            security_info: common.security_info,
         })
     }
 
@@ -116,6 +120,7 @@ impl PublicationData {
             type_information: self.type_information.as_ref(),
             refusal: self.refusal.as_deref(),
             host_stages: self.host_stages.as_ref(),
+            security_info: self.security_info,
         }
         .put(&mut list);
         if let Some(len) = self.max_sample_serialized {

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::content_filter::ContentFilterProperty;
 use super::endpoint::{Endpoint, EndpointEmit};
 use super::host_stages::HostStages;
+use super::security::SecurityInfo;
 use super::{begin_list, parse_list, skip_unknown};
 use crate::cursor::Endianness;
 use crate::error::Malformed;
@@ -51,6 +52,8 @@ pub struct SubscriptionData {
     pub refusal: Option<String>,
     /// What its host adds to the latency of its samples, if the timing analysis knows.
     pub host_stages: Option<HostStages>,
+    /// What it protects, if its participant can authenticate (PID 0x1004).
+    pub security_info: Option<SecurityInfo>,
     /// Does it want QoS in every DATA?
     pub expects_inline_qos: bool,
     /// The filter that writers may apply for it.
@@ -95,6 +98,7 @@ impl SubscriptionData {
             type_information: common.type_information,
             refusal: common.refusal,
             host_stages: common.host_stages,
+            security_info: common.security_info,
             expects_inline_qos,
             content_filter,
         })
@@ -123,6 +127,7 @@ impl SubscriptionData {
             type_information: self.type_information.as_ref(),
             refusal: self.refusal.as_deref(),
             host_stages: self.host_stages.as_ref(),
+            security_info: self.security_info,
         }
         .put(&mut list);
         if self.expects_inline_qos {

@@ -44,6 +44,22 @@ fn participant() -> ParticipantData {
         user_data: UserData(vec![1, 2, 3]),
         entity_name: EntityName(String::from("robot")),
         properties: Property(vec![(String::from("name"), String::from("value"), true)]),
+        identity_token: None,
+        permissions_token: None,
+        security_info: Some(SecurityInfo { attributes: 0x8000_0001, plugin_attributes: 0x8000_0002 }),
+    }
+}
+
+#[test]
+fn tokens_survive_in_their_own_byte_order_alone() {
+    for endianness in ORDERS {
+        let token = |octets: &[u8]| Some(EncodedToken { endianness, octets: octets.to_vec() });
+        let (identity_token, permissions_token) = (token(b"identity"), token(b"permissions!"));
+        let data = ParticipantData { identity_token, permissions_token, ..participant() };
+        for order in ORDERS {
+            let parsed = ParticipantData::parse(&data.to_bytes_with(order)).expect("it is good");
+            assert_eq!(parsed, if order == endianness { data.clone() } else { participant() });
+        }
     }
 }
 

@@ -36,8 +36,9 @@ pub const HEADER_LEN: usize = 20;
 /// Octets of the header of a submessage.
 pub const SUBMESSAGE_HEADER_LEN: usize = 4;
 
-/// Numbers of submessages (RTPS 2.5 §9.4.5.1.1).
-pub(crate) mod id {
+/// Numbers of submessages (RTPS 2.5 §9.4.5.1.1, DDS-SEC 1.1 §7.3.6.2).
+#[allow(missing_docs, reason = "the names are the specification's")]
+pub mod id {
     pub const HEADER_EXTENSION: u8 = 0x00;
     pub const PAD: u8 = 0x01;
     pub const ACKNACK: u8 = 0x06;
@@ -52,6 +53,11 @@ pub(crate) mod id {
     pub const HEARTBEAT_FRAG: u8 = 0x13;
     pub const DATA: u8 = 0x15;
     pub const DATA_FRAG: u8 = 0x16;
+    pub const SEC_BODY: u8 = 0x30;
+    pub const SEC_PREFIX: u8 = 0x31;
+    pub const SEC_POSTFIX: u8 = 0x32;
+    pub const SRTPS_PREFIX: u8 = 0x33;
+    pub const SRTPS_POSTFIX: u8 = 0x34;
 }
 
 /// The header of a message: who sent it.
@@ -200,6 +206,11 @@ impl<'a> Envelope<'a> {
 }
 
 impl<'a> Submessages<'a> {
+    /// The submessages that `octets` consist of, without the header of a message.
+    pub const fn of(octets: &'a [u8]) -> Self {
+        Self { cursor: Cursor::new(octets, Endianness::Big) }
+    }
+
     /// The next submessage, unopened. `None` at the end of the message, and behind an error.
     #[inline]
     pub fn next_envelope(&mut self) -> Option<Result<Envelope<'a>, Malformed>> {

@@ -28,6 +28,7 @@ use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::Waker;
 use crate::runtime::roles::Roles;
+use crate::security::{SecurityConfig, plugin};
 use crate::{Duration, Error, Executor, Idle, Result, Runtime, TimingPlan};
 
 /// The shortest lease, which others of Takt take a shorter one for.
@@ -56,6 +57,7 @@ type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 /// | `TAKT_UDP` | `0` or `1`, see [`udp`](Self::udp) | `1` |
 /// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `1` |
 /// | `TAKT_DAEMON` | `0`, `1` or a name, see [`daemon`](Self::daemon) | `0` |
+/// | `TAKT_SECURITY` | a directory of files for [`security`](Self::security); empty for none | none |
 /// | `TAKT_TRANSPORT_USER_DATA` | see [`user_data_transports`](Self::user_data_transports), separated by commas | UDP |
 /// | `TAKT_TRANSPORT_DISCOVERY` | see [`discovery_transports`](Self::discovery_transports), separated by commas | as user data, else UDP |
 /// | `TAKT_TRANSPORT_TOPICS` | `PATTERN=TRANSPORTS`, see [`topic_transports`](Self::topic_transports), separated by commas | as user data |
@@ -83,6 +85,7 @@ pub struct DomainParticipantBuilder {
     timing_plan: Option<TimingPlan>,
     transports: Vec<Box<dyn Transport>>,
     wrappers: Vec<Wrapper>,
+    security: Option<SecurityConfig>,
     is_from_settings: bool,
 }
 
@@ -110,6 +113,7 @@ impl DomainParticipantBuilder {
             timing_plan: None,
             transports: Vec::new(),
             wrappers: Vec::new(),
+            security: None,
             is_from_settings: false,
         }
     }
@@ -303,6 +307,24 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// Protects the participant by DDS Security. Without this call the properties `dds.sec.*` of its policies say how, else the
+    /// directory that `TAKT_SECURITY` names. See `docs/security.md`.
+    ///
+    /// [`build`](Self::build) fails with [`Error::NotAllowedBySecurity`](crate::Error::NotAllowedBySecurity) if the documents do not
+    /// allow the participant, and with [`Error::Unsupported`](crate::Error::Unsupported) if the program was built without the feature
+    /// `security`.
+    pub fn security(mut self, config: SecurityConfig) -> Self {
+        self.security = Some(config);
+        self
+    }
+
+    /// As [`security`](Self::security), with what [`SecurityConfig::from_enclave`] finds in this directory when the participant is
+    /// built; empty for no security by the environment either.
+    pub fn security_directory(mut self, directory: impl Into<String>) -> Self {
+        self.network.security = Some(directory.into());
+        self
+    }
+
     /// What the process is given when the participant is built. Sleep states are short until the participant is dropped;
     /// memory stays locked.
     pub fn process_settings(mut self, settings: ProcessSettings) -> Self {
@@ -389,7 +411,9 @@ impl DomainParticipantBuilder {
         for wrap in std::mem::take(&mut self.wrappers) {
             transports = wrap_first(transports, wrap);
         }
-        let config = self.configure(&network, &transports, &roles)?;
+        let mut config = self.configure(&network, &transports, &roles)?;
+        let security = self.security_config(&network)?;
+        let plugin = security.map(|security| plugin::open(&security, &mut config)).transpose()?;
         let has_tcp = config.has_tcp;
         if config.checks_sources {
             // Without them the core believes whatever arrives at a user port.
@@ -400,7 +424,10 @@ impl DomainParticipantBuilder {
         warnings.iter().for_each(|warning| log::record(Level::Warn, format!("{label}: {warning}")));
         warnings.extend(environment::warnings(self.is_from_settings));
 
-        let mut core = Participant::new(config, clock::now())?;
+        let mut core = match plugin {
+            None => Participant::new(config, clock::now())?,
+            Some(plugin) => Participant::with_security(config, plugin, clock::now())?,
+        };
         core.check_types();
         let (moment, wall) = clock::both();
         core.set_wall_clock(moment, wall);
@@ -446,6 +473,16 @@ impl DomainParticipantBuilder {
             _held: held,
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
+    }
+
+    /// How the participant is to be protected, if it is: by the application, by its policies, or by the environment.
+    fn security_config(&mut self, network: &NetworkConfig) -> Result<Option<SecurityConfig>> {
+        if let Some(config) = self.security.take() {
+            return Ok(Some(config));
+        }
+        let by_properties = SecurityConfig::from_properties(&self.qos.property)?;
+        let by_environment = || network.security.as_ref().map(SecurityConfig::from_enclave).transpose();
+        by_properties.map_or_else(by_environment, |config| Ok(Some(config)))
     }
 
     /// The participant for people.

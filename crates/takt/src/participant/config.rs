@@ -41,6 +41,9 @@ const TAKT_TRANSPORT_TOPICS: &str = "TAKT_TRANSPORT_TOPICS";
 /// What is opened besides, for endpoints that ask for it, separated by commas.
 const TAKT_TRANSPORT_EXTRA: &str = "TAKT_TRANSPORT_EXTRA";
 
+/// A directory with the files of DDS Security.
+const TAKT_SECURITY: &str = "TAKT_SECURITY";
+
 /// The name of the transport to a daemon.
 const DAEMON: &str = "daemon";
 
@@ -59,6 +62,8 @@ pub(super) struct NetworkConfig {
     /// `0` for none, `1` for the default one, else its name.
     pub(super) daemon: Option<String>,
     pub(super) transports: TransportConfig,
+    /// A directory with the files of DDS Security.
+    pub(super) security: Option<String>,
 }
 
 impl NetworkConfig {
@@ -87,6 +92,7 @@ impl NetworkConfig {
             udp: self.udp.map_or_else(|| switch(TAKT_UDP), |value| Ok(Some(value)))?,
             daemon: self.daemon.or_else(|| variable(TAKT_DAEMON)),
             transports: self.transports.or(transports),
+            security: self.security.or_else(|| variable(TAKT_SECURITY)).filter(|directory| !directory.is_empty()),
         })
     }
 

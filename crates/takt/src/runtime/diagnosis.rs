@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use takt_core::security::SecuritySeverity;
 use takt_core::{Event, Instant, Participant, ReaderHandle};
 use takt_transport::Warning;
 use takt_wire::{Guid, Locator};
@@ -82,6 +83,24 @@ impl Diagnosis {
                     if self.is_first((caution.writer(), caution.reader())) {
                         self.record(Level::Warn, &caution.to_string());
                     }
+                }
+            }
+            Event::ParticipantRefused(guid) => {
+                let refused = core.refused_participants().find(|(refused, _)| *refused == guid);
+                if let Some((_, why)) = refused
+                    && self.is_first((guid, guid))
+                {
+                    let label = core.participant_data(guid).map_or_else(String::new, |data| data.label());
+                    self.record(Level::Warn, &format!("{label} may not take part: {why}"));
+                }
+            }
+            Event::SecurityLogged => {
+                while let Some(entry) = core.poll_security_log() {
+                    let level = match entry.severity {
+                        SecuritySeverity::Error | SecuritySeverity::Warning => Level::Warn,
+                        SecuritySeverity::Notice => Level::Info,
+                    };
+                    self.record(level, &format!("security: {}", entry.text));
                 }
             }
             Event::ParticipantSilent(guid) => {

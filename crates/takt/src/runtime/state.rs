@@ -47,6 +47,8 @@ fn event_for_people(event: &Event) -> bool {
         Event::PairsRefused
             | Event::PairsCautioned
             | Event::ParticipantSilent(_)
+            | Event::ParticipantRefused(_)
+            | Event::SecurityLogged
             | Event::ReaderSilent(_)
             | Event::PathNarrowed(_)
             | Event::ParticipantDiscovered(_)

@@ -10,9 +10,9 @@ use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use takt::DomainParticipant;
 use takt::qos::{PublisherQos, SubscriberQos};
 use takt::transport::TransportStats;
+use takt::{DomainParticipant, SecurityConfig};
 use takt_xdp::{Mode, XdpConfig, XdpTransport};
 
 use crate::endpoint::{Batch, Entities, ReaderEndpoint, Spec, WriterEndpoint};
@@ -114,6 +114,10 @@ impl Peer {
             let domain_id = words.number("domain", 0).unwrap_or(0);
             let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(domain_id, interface) };
             builder = builder.transport(Box::new(XdpTransport::open(&config)?));
+        }
+        let enclave = words.text("enclave", "");
+        if !enclave.is_empty() {
+            builder = builder.security(SecurityConfig::from_enclave(enclave)?);
         }
         let participant = builder.build()?;
         for warning in participant.warnings() {

@@ -1,0 +1,350 @@
+//! `takt security check`: verifies an enclave, or a keystore with all its enclaves.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+use takt_bench::report::to_json;
+use takt_bench::{Error, Result};
+use takt_security::documents::{Governance, format_date_time};
+use takt_security::identity::{Authority, Certificate, Identity, SubjectName, UnixSeconds};
+
+use super::enclave::{
+    CERTIFICATE, Enclave, GOVERNANCE, KEY, PERMISSIONS, PERMISSIONS_XML, REVOCATION_LIST, is_same_text, signed_text,
+};
+use super::files::{is_open_to_others, read_optional, read_text};
+use super::findings::{Expiry, Findings, Mend};
+use super::keystore::{GOVERNANCE_XML, IDENTITY_CA_KEY, Keystore, PERMISSIONS_CA_KEY};
+use super::time::{now, parse_time};
+use super::{failed, refused};
+use crate::finding::{Finding, count};
+use crate::output::outln;
+
+const EXAMPLES: &str = "\
+Examples:
+  takt security check keys                      the keystore and all its enclaves
+  takt security check keys/enclaves/talker      an enclave, as on the host of its participant
+  takt security check keys --days 90 --json
+  takt security check keys --at 2027-06-30      as on that day
+
+Exit code 0: nothing is wrong; 1: something is. Findings that begin with 'warning:' do not count.";
+
+const REFUSED: &str = "remote participants refuse this participant";
+const NOT_CREATED: &str = "the participant cannot be created";
+const STALE: &str = "its participant does not match the others, or trusts what they do not";
+
+/// `takt security check`
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Check {
+    /// A keystore, or an enclave
+    #[arg(value_name = "DIR|ENCLAVE")]
+    directory: PathBuf,
+    /// Warn of what expires within so many days
+    #[arg(long, value_name = "DAYS", default_value = "30")]
+    days: u32,
+    /// Check as at this time [default: now]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    at: Option<UnixSeconds>,
+    /// One JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    /// Time of the check.
+    at: String,
+    is_valid: bool,
+    enclaves: Vec<String>,
+    findings: Vec<Finding>,
+    expiries: Vec<Expiry>,
+}
+
+impl Check {
+    /// Verifies and prints.
+    ///
+    /// # Errors
+    /// There is nothing to check, or something is wrong.
+    pub fn run(&self) -> Result<()> {
+        let now = self.at.unwrap_or_else(now);
+        let enclave = Enclave::at(&self.directory);
+        let keystore = if enclave.exists() { None } else { Some(Keystore::existing(&self.directory)?) };
+        let mut checker = Checker { findings: Findings::new(now, i64::from(self.days)), keystore };
+        let enclaves = match checker.keystore.clone() {
+            Some(keystore) => checker.keystore(&keystore)?,
+            None => {
+                checker.enclave(&enclave);
+                vec![enclave.path().display().to_string()]
+            }
+        };
+        let mut findings = checker.findings;
+        findings.found.sort_by_key(|finding| !finding.matters);
+        let wrong = findings.found.iter().filter(|finding| finding.matters).count();
+        if self.json {
+            let at = format_date_time(now);
+            let Findings { found, expiries, .. } = findings;
+            let report = Report { at, is_valid: wrong == 0, enclaves, findings: found, expiries };
+            outln!("{}", to_json(&report)?)?;
+        } else {
+            print(&findings, wrong, &enclaves)?;
+        }
+        match wrong {
+            0 => Ok(()),
+            wrong => Err(Error::NotKept { what: format!("{} to mend", count(wrong, "finding")) }),
+        }
+    }
+}
+
+fn print(findings: &Findings, wrong: usize, enclaves: &[String]) -> Result<()> {
+    for finding in &findings.found {
+        outln!("{}{finding}", if finding.matters { "" } else { "warning: " })?;
+    }
+    let warnings = findings.found.len() - wrong;
+    outln!("{}, {}, {}", count(enclaves.len(), "enclave"), count(wrong, "finding"), count(warnings, "warning"))?;
+    if let Some(Expiry { what, not_after, days }) = findings.first_expiry() {
+        outln!("first to expire: {what}, at {not_after}, in {}", count(usize::try_from(*days).unwrap_or(0), "day"))?;
+    }
+    Ok(())
+}
+
+/// A check under way. Without a keystore, an enclave is looked at alone.
+struct Checker {
+    findings: Findings,
+    keystore: Option<Keystore>,
+}
+
+impl Checker {
+    /// Checks a keystore; the names of its enclaves.
+    fn keystore(&mut self, keystore: &Keystore) -> Result<Vec<String>> {
+        let path = keystore.path().display().to_string();
+        let replaced = Mend::Advice("restore the file, or make another keystore".to_owned());
+        for (key, issuer) in
+            [(IDENTITY_CA_KEY, keystore.identity_issuer()), (PERMISSIONS_CA_KEY, keystore.permissions_issuer())]
+        {
+            // A keystore whose private keys are elsewhere is complete without them.
+            let key = keystore.private(key);
+            if key.exists() {
+                self.findings.keep(issuer, "the keystore cannot sign", &replaced);
+                self.check_access(&key);
+            }
+        }
+        let (signed, document) = (keystore.governance_file(GOVERNANCE), keystore.governance_file(GOVERNANCE_XML));
+        let sign = Mend::Command(format!("takt security sign {path} {}", document.display()));
+        if let Some(authority) = self.findings.keep(keystore.permissions_authority(), NOT_CREATED, &replaced)
+            && self.findings.keep(keystore.governance(self.findings.now()), NOT_CREATED, &sign).is_some()
+        {
+            self.check_document(&document, &signed, &authority, &sign);
+        }
+        let revoked = fingerprints(&keystore.revoked_certificates()?)?;
+        let (mut names, mut subjects) = (Vec::new(), Vec::<(SubjectName, String)>::new());
+        for enclave in keystore.all_enclaves()? {
+            let name = keystore.name_of(&enclave);
+            names.push(name.clone());
+            let certificate = enclave.certificate().and_then(|one| one.fingerprint().map_err(failed));
+            if certificate.is_ok_and(|fingerprint| revoked.contains(&fingerprint)) {
+                let mend = Mend::Command(format!("takt security participant {path} {name} --renew"));
+                let what = format!("{}: its certificate is revoked", enclave.path().display());
+                self.findings.warn(what, REFUSED, &mend);
+                continue;
+            }
+            let subject = self.enclave(&enclave);
+            self.check_copies(keystore, &enclave);
+            let Some(subject) = subject else { continue };
+            if let Some((_, other)) = subjects.iter().find(|(known, _)| *known == subject) {
+                let what = format!("{name} and {other} have the same subject \"{subject}\"");
+                let mend = Mend::Advice("make one of them again, with a name of its own".to_owned());
+                self.findings.wrong(what, "each of them has the permissions of both", &mend);
+            }
+            subjects.push((subject, name));
+        }
+        Ok(names)
+    }
+
+    /// Checks an enclave; the subject of its certificate, if it has one.
+    fn enclave(&mut self, enclave: &Enclave) -> Option<SubjectName> {
+        let renew = self.renew(enclave);
+        let certificate = self.findings.keep(enclave.certificate(), NOT_CREATED, &renew);
+        let identity = self.findings.keep(enclave.identity_authority(), NOT_CREATED, &self.copy());
+        let permissions = self.findings.keep(enclave.permissions_authority(), NOT_CREATED, &self.copy());
+        for authority in identity.iter().chain(&permissions) {
+            self.authority_expires(authority);
+        }
+        if let (Some(one), Some(other)) = (&identity, &permissions)
+            && one.certificates().first().map(Certificate::pem) == other.certificates().first().map(Certificate::pem)
+        {
+            let what = format!("{}: one authority for identities and permissions", enclave.path().display());
+            let why = "CycloneDDS 0.10 and Fast DDS 2.9 accept permissions that a participant signs with its own key";
+            self.findings.warn(what, why, &Mend::Advice("a keystore with two, as takt security init makes".to_owned()));
+        }
+        let certificate = certificate?;
+        self.check_identity(enclave, &certificate, identity.as_ref(), &renew);
+        if let Some(authority) = permissions {
+            self.check_permissions(enclave, &certificate, &authority);
+        }
+        Some(certificate.subject().clone())
+    }
+
+    fn check_identity(
+        &mut self,
+        enclave: &Enclave,
+        certificate: &Certificate,
+        authority: Option<&Authority>,
+        renew: &Mend,
+    ) {
+        let (path, key) = (enclave.file(CERTIFICATE), enclave.file(KEY));
+        if let Some(private) = self.findings.keep(enclave.key(), NOT_CREATED, renew) {
+            let identity = Identity::new(certificate.clone(), private).map_err(|error| refused(&key, error));
+            self.findings.keep(identity, NOT_CREATED, renew);
+            self.check_access(&key);
+        }
+        let Some(authority) = authority else { return };
+        if let (Some(time), Some(first)) = (authority.revocation_expiry(), authority.certificates().first()) {
+            let what = format!("revocation list of \"{}\"", first.subject());
+            self.findings.expires(what, time, "all certificates of the authority are refused then", &self.revoke());
+        }
+        let checked = authority.check(certificate, self.findings.now()).map_err(|error| refused(&path, error));
+        if self.findings.keep(checked, REFUSED, renew).is_some() {
+            let what = format!("certificate of \"{}\"", certificate.subject());
+            self.findings.expires(what, certificate.not_after(), "remote participants refuse it then", renew);
+        }
+    }
+
+    fn check_permissions(&mut self, enclave: &Enclave, certificate: &Certificate, authority: &Authority) {
+        let subject = certificate.subject();
+        let now = self.findings.now();
+        let governance = self.findings.keep(enclave.governance(authority, now), NOT_CREATED, &self.copy());
+        let (signed, document) = (enclave.file(PERMISSIONS), enclave.file(PERMISSIONS_XML));
+        let sign = self.sign(&document);
+        let Some(permissions) = self.findings.keep(enclave.permissions(authority, now), NOT_CREATED, &sign) else {
+            return;
+        };
+        self.check_document(&document, &signed, authority, &sign);
+        let prolong = match permissions
+            .grants
+            .iter()
+            .filter(|grant| grant.subject == *subject)
+            .map(|grant| grant.not_after)
+            .max()
+        {
+            None => sign,
+            Some(last) if last < certificate.not_after() => self.prolong(enclave),
+            // It ends with the certificate.
+            Some(_) => self.renew(enclave),
+        };
+        let grant = permissions.grant(subject, now).map_err(|error| refused(&signed, error));
+        let Some(grant) = self.findings.keep(grant, REFUSED, &prolong) else { return };
+        let what = format!("grant \"{}\" of \"{subject}\"", grant.name);
+        self.findings.expires(what, grant.not_after, "remote participants refuse it then", &prolong);
+        if let Some(governance) = governance.filter(|governance| !joins_any(governance, |id| grant.joins(id))) {
+            let domains: Vec<_> = governance.domain_rules.iter().map(|rule| rule.domains.to_string()).collect();
+            let what =
+                format!("{}: no allow_rule for domains {} of the governance", signed.display(), domains.join(", "));
+            self.findings.wrong(what, "the participant may join no domain", &self.grant(enclave));
+        }
+    }
+
+    fn authority_expires(&mut self, authority: &Authority) {
+        // An authority that renewed its certificate has several.
+        if let Some(last) = authority.certificates().iter().max_by_key(|one| one.not_after()) {
+            let what = format!("certificate of \"{}\"", last.subject());
+            let mend = Mend::Advice("make a keystore with other authorities, and participants in it".to_owned());
+            self.findings.expires(what, last.not_after(), "all that it signed is refused then", &mend);
+        }
+    }
+
+    /// Private keys are for their owner alone.
+    fn check_access(&mut self, path: &Path) {
+        let mend = Mend::Command(format!("chmod 600 {}", path.display()));
+        if self.findings.keep(is_open_to_others(path), NOT_CREATED, &mend) == Some(true) {
+            let what = format!("{}: other users have access", path.display());
+            self.findings.wrong(what, "they can act as its owner", &mend);
+        }
+    }
+
+    /// Warns of a document that was edited after it was signed.
+    fn check_document(&mut self, document: &Path, signed: &Path, authority: &Authority, sign: &Mend) {
+        if !document.exists() {
+            return;
+        }
+        let texts =
+            read_text(document).and_then(|text| Ok((text, signed_text(signed, authority, self.findings.now())?)));
+        if let Some((text, signed_text)) = self.findings.keep(texts, NOT_CREATED, sign)
+            && !is_same_text(&text, &signed_text)
+        {
+            let what = format!("{} differs from {}", document.display(), signed.display());
+            self.findings.warn(what, "participants read the signed one", sign);
+        }
+    }
+
+    /// Finds files of an enclave that are not those of the keystore.
+    fn check_copies(&mut self, keystore: &Keystore, enclave: &Enclave) {
+        for (name, path) in keystore.common_files() {
+            let copy = enclave.file(name);
+            let contents = read_optional(&path).and_then(|content| Ok((content, read_optional(&copy)?)));
+            let mend = match name {
+                GOVERNANCE => self.sign(&keystore.governance_file(GOVERNANCE_XML)),
+                REVOCATION_LIST => self.revoke(),
+                _ => self.copy_from(&path, &copy),
+            };
+            if let Some((content, copied)) = self.findings.keep(contents, NOT_CREATED, &mend)
+                && content != copied
+            {
+                let what = format!("{} is not {}", copy.display(), path.display());
+                self.findings.wrong(what, STALE, &mend);
+            }
+        }
+    }
+}
+
+/// How findings are mended, with a keystore and without.
+impl Checker {
+    fn mend(&self, command: impl FnOnce(&Keystore) -> String) -> Mend {
+        match &self.keystore {
+            Some(keystore) => Mend::Command(command(keystore)),
+            None => self.copy(),
+        }
+    }
+
+    fn copy(&self) -> Mend {
+        Mend::Advice("mend the enclave in its keystore (takt security check DIR), and copy it from there".to_owned())
+    }
+
+    fn copy_from(&self, path: &Path, copy: &Path) -> Mend {
+        Mend::Command(format!("cp {} {}", path.display(), copy.display()))
+    }
+
+    fn renew(&self, enclave: &Enclave) -> Mend {
+        self.mend(|keys| {
+            format!("takt security participant {} {} --renew", keys.path().display(), keys.name_of(enclave))
+        })
+    }
+
+    fn prolong(&self, enclave: &Enclave) -> Mend {
+        self.mend(|keys| format!("takt security grant {} {} --days 365", keys.path().display(), keys.name_of(enclave)))
+    }
+
+    fn grant(&self, enclave: &Enclave) -> Mend {
+        let place = |keys: &Keystore| format!("{} {}", keys.path().display(), keys.name_of(enclave));
+        self.mend(|keys| format!("takt security grant {} --publish TOPIC", place(keys)))
+    }
+
+    fn sign(&self, document: &Path) -> Mend {
+        self.mend(|keys| format!("takt security sign {} {}", keys.path().display(), document.display()))
+    }
+
+    fn revoke(&self) -> Mend {
+        self.mend(|keys| format!("takt security revoke {}", keys.path().display()))
+    }
+}
+
+fn joins_any(governance: &Governance, joins: impl Fn(u32) -> bool) -> bool {
+    governance.domain_rules.iter().any(|rule| {
+        !rule.enable_join_access_control || rule.domains.0.iter().any(|(low, high)| (*low..=*high).any(&joins))
+    })
+}
+
+fn fingerprints(certificates: &[Vec<u8>]) -> Result<Vec<[u8; 32]>> {
+    let fingerprint = |pem: &Vec<u8>| Certificate::from_pem(pem)?.fingerprint();
+    certificates.iter().map(fingerprint).collect::<takt_security::Result<_>>().map_err(failed)
+}

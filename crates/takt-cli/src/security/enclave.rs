@@ -1,0 +1,164 @@
+//! An enclave: the directory with everything that one participant loads, with the file names of SROS2.
+
+use std::path::{Path, PathBuf};
+
+use takt_bench::{Error, Result};
+use takt_security::documents::{Governance, Permissions, verify};
+use takt_security::identity::{Authority, Certificate, PrivateKey, UnixSeconds};
+
+use super::files::{read, read_optional};
+use super::{key_refused, refused};
+
+/// Certificate of the identity CA.
+pub const IDENTITY_CA: &str = "identity_ca.cert.pem";
+/// Certificate of the permissions CA.
+pub const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
+/// Certificate of the participant.
+pub const CERTIFICATE: &str = "cert.pem";
+/// Private key of the participant.
+pub const KEY: &str = "key.pem";
+/// Signed governance document.
+pub const GOVERNANCE: &str = "governance.p7s";
+/// Signed permissions document.
+pub const PERMISSIONS: &str = "permissions.p7s";
+/// Permissions document before it was signed; participants do not read it.
+pub const PERMISSIONS_XML: &str = "permissions.xml";
+/// Revocation list of the identity CA; missing if nothing is revoked.
+pub const REVOCATION_LIST: &str = "crl.pem";
+
+/// The directory of a participant.
+#[derive(Clone, Debug)]
+pub struct Enclave(PathBuf);
+
+impl Enclave {
+    /// The enclave at a path, which need not exist.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// The same, if it exists.
+    ///
+    /// # Errors
+    /// There is no certificate in the directory.
+    pub fn existing(self) -> Result<Self> {
+        if self.exists() {
+            return Ok(self);
+        }
+        Err(Error::Usage(format!("{} is no enclave: it has no {CERTIFICATE}", self.0.display())))
+    }
+
+    /// Is there a certificate?
+    pub fn exists(&self) -> bool {
+        self.file(CERTIFICATE).is_file()
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The path of a file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The certificate of the participant.
+    ///
+    /// # Errors
+    /// It is missing, or no certificate that is accepted.
+    pub fn certificate(&self) -> Result<Certificate> {
+        let path = self.file(CERTIFICATE);
+        Certificate::from_pem(&read(&path)?).map_err(|error| refused(&path, error))
+    }
+
+    /// The private key of the participant.
+    ///
+    /// # Errors
+    /// It is missing, encrypted, or no key that is accepted.
+    pub fn key(&self) -> Result<PrivateKey> {
+        let path = self.file(KEY);
+        let pem = read(&path)?;
+        PrivateKey::from_pem(&pem, None).map_err(|error| key_refused(&path, &pem, error))
+    }
+
+    /// The identity CA with its revocation list.
+    ///
+    /// # Errors
+    /// Its certificate is missing or not accepted, or the list is not its own.
+    pub fn identity_authority(&self) -> Result<Authority> {
+        let mut authority = authority(&self.file(IDENTITY_CA))?;
+        let path = self.file(REVOCATION_LIST);
+        if let Some(list) = read_optional(&path)? {
+            authority.add_revocation_list(&list).map_err(|error| refused(&path, error))?;
+        }
+        Ok(authority)
+    }
+
+    /// The permissions CA.
+    ///
+    /// # Errors
+    /// Its certificate is missing or not accepted.
+    pub fn permissions_authority(&self) -> Result<Authority> {
+        authority(&self.file(PERMISSIONS_CA))
+    }
+
+    /// The governance document.
+    ///
+    /// # Errors
+    /// It is missing, not signed by the authority, or malformed.
+    pub fn governance(&self, authority: &Authority, now: UnixSeconds) -> Result<Governance> {
+        governance(&self.file(GOVERNANCE), authority, now)
+    }
+
+    /// The permissions document.
+    ///
+    /// # Errors
+    /// As [`Self::governance`].
+    pub fn permissions(&self, authority: &Authority, now: UnixSeconds) -> Result<Permissions> {
+        let path = self.file(PERMISSIONS);
+        let text = signed_text(&path, authority, now)?;
+        Permissions::parse(&text).map_err(|error| refused(&path, error))
+    }
+}
+
+/// The authority of a certificate file.
+///
+/// # Errors
+/// The file is missing or not accepted.
+pub fn authority(path: &Path) -> Result<Authority> {
+    Authority::from_pem(&read(path)?).map_err(|error| refused(path, error))
+}
+
+/// A governance document.
+///
+/// # Errors
+/// It is missing, not signed by the authority, or malformed.
+pub fn governance(path: &Path, authority: &Authority, now: UnixSeconds) -> Result<Governance> {
+    let text = signed_text(path, authority, now)?;
+    Governance::parse(&text).map_err(|error| refused(path, error))
+}
+
+/// The text of a signed document.
+///
+/// # Errors
+/// It is missing, or not signed by the authority.
+pub fn signed_text(path: &Path, authority: &Authority, now: UnixSeconds) -> Result<String> {
+    verify(&read(path)?, authority, now).map_err(|error| refused(path, error))
+}
+
+/// Whether a document and the text that was signed are the same, but for line ends.
+pub fn is_same_text<'a>(document: &'a str, signed: &'a str) -> bool {
+    let lines = |text: &'a str| text.trim_end().lines();
+    lines(document).eq(lines(signed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same_text;
+
+    #[test]
+    fn line_ends_do_not_make_texts_differ() {
+        assert!(is_same_text("<dds>\n</dds>", "<dds>\r\n</dds>\r\n"));
+        assert!(!is_same_text("<dds>\n</dds>", "<dds></dds>"));
+    }
+}

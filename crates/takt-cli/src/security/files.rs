@@ -1,0 +1,123 @@
+//! Files of keystores: bounded reading, and writing that replaces a file as a whole.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use takt_bench::{Error, Result};
+
+use super::refused;
+
+/// Octets of a file. The library has stricter limits for each kind.
+const FILE_LEN_MAX: u64 = 1 << 20;
+
+/// The users that may read a file.
+#[derive(Clone, Copy)]
+pub enum Readers {
+    /// All.
+    All,
+    /// Its owner.
+    Owner,
+}
+
+/// An error of the operating system about a path.
+pub fn os_error(path: &Path, source: std::io::Error) -> Error {
+    Error::os(path.display().to_string(), source)
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// It cannot be read, or is too long.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    let mut content = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(FILE_LEN_MAX + 1).read_to_end(&mut content));
+    let len = read.map_err(|source| os_error(path, source))?;
+    if len as u64 > FILE_LEN_MAX {
+        return Err(refused(path, format_args!("more than {FILE_LEN_MAX} octets")));
+    }
+    Ok(content)
+}
+
+/// Reads a text.
+///
+/// # Errors
+/// As [`read`], or it is not UTF-8.
+pub fn read_text(path: &Path) -> Result<String> {
+    String::from_utf8(read(path)?).map_err(|error| refused(path, error))
+}
+
+/// Reads a file that may be missing.
+///
+/// # Errors
+/// It is there and cannot be read.
+pub fn read_optional(path: &Path) -> Result<Option<Vec<u8>>> {
+    if path.exists() { read(path).map(Some) } else { Ok(None) }
+}
+
+/// Writes a temporary file in the same directory and renames it: a reader finds the old content or the new one.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(path: &Path, content: &[u8], readers: Readers) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let mode = match readers {
+        Readers::All => 0o644,
+        Readers::Owner => 0o600,
+    };
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary);
+    let written = file.and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()));
+    written.and_then(|()| fs::rename(&temporary, path)).map_err(|source| {
+        drop(fs::remove_file(&temporary));
+        os_error(path, source)
+    })
+}
+
+/// Makes a directory and those above it.
+///
+/// # Errors
+/// It cannot be made.
+pub fn make_directory(path: &Path, readers: Readers) -> Result<()> {
+    let mode = match readers {
+        Readers::All => 0o755,
+        Readers::Owner => 0o700,
+    };
+    DirBuilder::new().recursive(true).mode(mode).create(path).map_err(|source| os_error(path, source))
+}
+
+/// Whether users other than the owner may read a file, or write it.
+///
+/// # Errors
+/// It is not there.
+pub fn is_open_to_others(path: &Path) -> Result<bool> {
+    let metadata = fs::metadata(path).map_err(|source| os_error(path, source))?;
+    Ok(metadata.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt_testkit::directory::Directory;
+
+    #[test]
+    fn written_file_replaces_the_old_one_with_its_mode() {
+        let directory = Directory::with("security-files", &[("key.pem", "old")]);
+        let path = directory.file("key.pem");
+        write(&path, b"new", Readers::Owner).expect("it can be written");
+        assert_eq!(directory.read("key.pem"), "new");
+        assert!(!is_open_to_others(&path).expect("it is there"));
+        write(&path, b"open", Readers::All).expect("it can be written");
+        assert!(is_open_to_others(&path).expect("it is there"));
+        assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1, "nothing else stays");
+    }
+
+    #[test]
+    fn file_that_is_too_long_is_refused() {
+        let directory = Directory::with("security-files", &[("long", &"x".repeat((1 << 20) + 1))]);
+        let error = read(&directory.file("long")).expect_err("too long").to_string();
+        assert!(error.ends_with("long: more than 1048576 octets"), "{error}");
+        assert_eq!(read_optional(&directory.file("none")).expect("it may be missing"), None);
+    }
+}

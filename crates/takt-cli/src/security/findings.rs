@@ -1,0 +1,138 @@
+//! What a check finds: errors, warnings, and when things expire.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+use takt_bench::Result;
+use takt_security::documents::format_date_time;
+use takt_security::identity::UnixSeconds;
+
+use super::time::DAY;
+use crate::finding::Finding;
+
+/// How a finding is mended.
+#[derive(Clone)]
+pub enum Mend {
+    /// By a line for a shell.
+    Command(String),
+    /// By something else.
+    Advice(String),
+}
+
+/// The end of a validity.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Expiry {
+    /// Certificate, grant or list.
+    pub what: String,
+    /// Its last second.
+    pub not_after: String,
+    /// Whole days until then.
+    pub days: i64,
+}
+
+/// Findings and expiries, in the order in which they came.
+pub struct Findings {
+    now: UnixSeconds,
+    warning_days: i64,
+    /// What is wrong, and what to look at.
+    pub found: Vec<Finding>,
+    /// Everything that is valid now.
+    pub expiries: Vec<Expiry>,
+}
+
+impl Findings {
+    /// Nothing yet; what expires within the days is a warning.
+    pub fn new(now: UnixSeconds, warning_days: i64) -> Self {
+        Self { now, warning_days, found: Vec::new(), expiries: Vec::new() }
+    }
+
+    /// The time of the check.
+    pub fn now(&self) -> UnixSeconds {
+        self.now
+    }
+
+    /// Something is wrong.
+    pub fn wrong(&mut self, what: impl Display, why: &str, mend: &Mend) {
+        self.push(what, why, mend, true);
+    }
+
+    /// Something to look at.
+    pub fn warn(&mut self, what: impl Display, why: &str, mend: &Mend) {
+        self.push(what, why, mend, false);
+    }
+
+    fn push(&mut self, what: impl Display, why: &str, mend: &Mend, matters: bool) {
+        let (mend, is_command) = match mend {
+            Mend::Command(line) => (line.clone(), true),
+            Mend::Advice(text) => (text.clone(), false),
+        };
+        let finding = Finding { what: what.to_string(), why: why.to_owned(), mend, is_command, matters };
+        // Files that all enclaves share are looked at once for each.
+        if !self.found.contains(&finding) {
+            self.found.push(finding);
+        }
+    }
+
+    /// The value, or a finding instead.
+    pub fn keep<T>(&mut self, result: Result<T>, why: &str, mend: &Mend) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.wrong(error, why, mend);
+                None
+            }
+        }
+    }
+
+    /// Notes an expiry; those in the past are found by other checks.
+    pub fn expires(&mut self, what: String, not_after: UnixSeconds, why: &str, mend: &Mend) {
+        let days = (not_after - self.now).div_euclid(DAY);
+        if days < 0 {
+            return;
+        }
+        let time = format_date_time(not_after);
+        if days < self.warning_days {
+            self.warn(format_args!("{what} expires at {time}, in {days} days"), why, mend);
+        }
+        let expiry = Expiry { what, not_after: time, days };
+        if !self.expiries.contains(&expiry) {
+            self.expiries.push(expiry);
+        }
+    }
+
+    /// What expires first.
+    pub fn first_expiry(&self) -> Option<&Expiry> {
+        self.expiries.iter().min_by(|one, other| one.not_after.cmp(&other.not_after))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt_bench::Error;
+
+    #[test]
+    fn expiry_is_a_warning_in_the_days_before_it() {
+        let mend = Mend::Advice("renew it".to_owned());
+        let mut findings = Findings::new(100 * DAY, 30);
+        for (what, day) in [("past", 99), ("soon", 129), ("soon", 129), ("later", 130)] {
+            findings.expires(what.to_owned(), day * DAY, "why", &mend);
+        }
+        let whats: Vec<_> = findings.expiries.iter().map(|expiry| (expiry.what.as_str(), expiry.days)).collect();
+        assert_eq!(whats, [("soon", 29), ("later", 30)]);
+        assert_eq!(findings.found.len(), 1, "{:?}", findings.found);
+        assert_eq!(findings.found[0].what, "soon expires at 1970-05-10T00:00:00Z, in 29 days");
+        assert!(!findings.found[0].matters);
+        assert_eq!(findings.first_expiry().map(|expiry| expiry.days), Some(29));
+    }
+
+    #[test]
+    fn error_becomes_a_finding_that_matters() {
+        let mut findings = Findings::new(0, 30);
+        let mend = Mend::Command("takt security check keys".to_owned());
+        assert_eq!(findings.keep(Ok(7), "why", &mend), Some(7));
+        let error = Error::NotKept { what: "a.pem: it is none".to_owned() };
+        assert_eq!(findings.keep::<()>(Err(error), "why", &mend), None);
+        assert_eq!((findings.found[0].what.as_str(), findings.found[0].matters), ("a.pem: it is none", true));
+    }
+}

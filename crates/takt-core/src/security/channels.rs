@@ -1,0 +1,258 @@
+//! The messages of the plugins (DDS-SEC 1.1 §7.4.3, §7.4.4).
+//!
+//! Each remote participant has writers of its own here, one for each channel: a message is for one participant alone, and one
+//! shared writer would have to tell all the others of each message by a GAP. They have the entity id of the specification, so a
+//! remote participant sees one writer. The readers are shared.
+//!
+//! A received message waits in its reader until a timer hands it to the plugin, one at a time: verifying it may take
+//! milliseconds, which the call that received it must not.
+//!
+//! Bounds: [`STATELESS_DEPTH`] and [`VOLATILE_DEPTH`] messages that wait for one participant, [`RECEIVED_MAX`] received ones of
+//! each channel, [`MESSAGE_LEN_MAX`] octets each.
+
+use super::{SecurityChannel, SecurityMessage};
+use crate::cache::{ChangeKind, PayloadPool, ReadCursor, ReaderCache, Selector};
+use crate::discovery::{STATELESS_MESSAGES, VOLATILE_MESSAGES};
+use crate::participant::{Participant, cache_limits, history_limits};
+use crate::presentation::Place;
+use crate::reader::Reader;
+use crate::slots::{ReaderHandle, WriterHandle};
+use crate::time::Instant;
+use crate::writer::{Directed, Write, Writer, WriterHistory};
+use crate::{Priority, WriterFlows};
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use takt_wire::discovery::{PublicationData, SubscriptionData};
+use takt_wire::qos::{Durability, History, Reliability, ReliabilityKind, ResourceLimits};
+use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Timestamp};
+
+/// Messages of a handshake that wait to be sent to one participant; a later one takes the place of the oldest.
+const STATELESS_DEPTH: u32 = 4;
+/// Key tokens that one participant has not acknowledged; more are refused and counted.
+const VOLATILE_DEPTH: u32 = 4_096;
+/// Received messages of a channel that wait to be handled.
+const RECEIVED_MAX: u32 = 256;
+/// Octets of a message.
+const MESSAGE_LEN_MAX: usize = 65_536;
+/// Octets of the key tokens that wait for one participant.
+const VOLATILE_MEMORY_BYTES: usize = 1 << 20;
+/// What surrounds a message in datagrams, for each of its fragments: headers of IP, UDP and RTPS, INFO_DST, INFO_TS, DATA_FRAG.
+const FRAGMENT_OVERHEAD: usize = 28 + 20 + 16 + 12 + 36;
+/// Octets of a fragment at least, where paths are narrow.
+const FRAGMENT_LEN: usize = 1_024;
+
+impl SecurityChannel {
+    fn topic_name(self) -> &'static str {
+        match self {
+            Self::Stateless => "DCPSParticipantStatelessMessage",
+            Self::Volatile => "DCPSParticipantVolatileMessageSecure",
+        }
+    }
+
+    pub(super) const fn writer(self) -> EntityId {
+        match self {
+            Self::Stateless => EntityId::STATELESS_MESSAGE_WRITER,
+            Self::Volatile => EntityId::VOLATILE_MESSAGE_WRITER,
+        }
+    }
+
+    pub(super) const fn reader(self) -> EntityId {
+        match self {
+            Self::Stateless => EntityId::STATELESS_MESSAGE_READER,
+            Self::Volatile => EntityId::VOLATILE_MESSAGE_READER,
+        }
+    }
+
+    const fn own_reader(self) -> u32 {
+        match self {
+            Self::Stateless => STATELESS_MESSAGES,
+            Self::Volatile => VOLATILE_MESSAGES,
+        }
+    }
+
+    const fn is_reliable(self) -> bool {
+        matches!(self, Self::Volatile)
+    }
+
+    fn reliability(self) -> Reliability {
+        let kind = if self.is_reliable() { ReliabilityKind::Reliable } else { ReliabilityKind::BestEffort };
+        Reliability { kind, max_blocking_time: Duration::ZERO }
+    }
+}
+
+/// What is sent for a message of so many octets.
+fn sent_len(payload_len: usize) -> usize {
+    payload_len + payload_len.div_ceil(FRAGMENT_LEN).max(1) * FRAGMENT_OVERHEAD
+}
+
+impl Participant {
+    /// The readers of both channels.
+    pub(crate) fn create_channel_readers(&mut self) {
+        for channel in [SecurityChannel::Stateless, SecurityChannel::Volatile] {
+            let mut data = SubscriptionData {
+                guid: Guid { prefix: self.header.prefix, entity_id: channel.reader() },
+                topic_name: channel.topic_name().to_string(),
+                ..SubscriptionData::default()
+            };
+            data.qos.reliability = channel.reliability();
+            data.qos.history = History::KeepAll;
+            let resources = ResourceLimits { max_samples: Some(RECEIVED_MAX), ..ResourceLimits::default() };
+            let limits = self.ctx.limits;
+            let memory = PayloadPool::capacity_for(RECEIVED_MAX as usize, MESSAGE_LEN_MAX);
+            let cache = ReaderCache::new(
+                cache_limits(History::KeepAll, &resources, &limits),
+                memory.min(limits.endpoint_memory_bytes),
+            );
+            let handle = ReaderHandle { index: self.readers.len() as u32, generation: 0 };
+            let mut reader = Reader::new(handle, Box::new(data), false, None, cache, &mut self.ctx);
+            reader.is_enabled = true;
+            reader.protection = self.builtin_protection(channel.reader());
+            let index = self.readers.insert(reader);
+            debug_assert_eq!(index, channel.own_reader());
+        }
+    }
+
+    /// Opens a channel to a participant.
+    pub(crate) fn open_channel(&mut self, now: Instant, remote: u32, channel: SecurityChannel) {
+        let Some(prefix) = self.remotes.get(remote).map(|remote| remote.prefix) else { return };
+        let mut data = PublicationData {
+            guid: Guid { prefix: self.header.prefix, entity_id: channel.writer() },
+            topic_name: channel.topic_name().to_string(),
+            ..PublicationData::default()
+        };
+        data.qos.reliability = channel.reliability();
+        data.qos.durability = Durability::Volatile;
+        let (history, memory) = match channel {
+            SecurityChannel::Stateless => {
+                (History::KeepLast(STATELESS_DEPTH), STATELESS_DEPTH as usize * MESSAGE_LEN_MAX)
+            }
+            SecurityChannel::Volatile => (History::KeepAll, VOLATILE_MEMORY_BYTES),
+        };
+        data.qos.history = history;
+        let limits = self.ctx.limits;
+        let resources = ResourceLimits { max_samples: Some(VOLATILE_DEPTH), ..ResourceLimits::default() };
+        let kept =
+            WriterHistory::new(history_limits(history, &resources, &limits), memory.min(limits.endpoint_memory_bytes));
+        let next = self.writers.vacant();
+        let handle = WriterHandle { index: next, generation: self.writers.generation(next) };
+        let mut writer = Writer::new(handle, Box::new(data), false, WriterFlows::default(), kept, now, &mut self.ctx);
+        writer.is_enabled = true;
+        writer.addressee = Some(prefix);
+        writer.set_protection(self.builtin_protection(channel.writer()), &self.ctx);
+        debug_assert_eq!(writer.priority, Priority::NORMAL);
+        let index = self.writers.insert(writer);
+        self.add_builtin_reader(now, index, Guid { prefix, entity_id: channel.reader() }, remote);
+        self.add_builtin_writer(now, channel.own_reader(), Guid { prefix, entity_id: channel.writer() }, remote);
+        if let Some(remote) = self.remotes.get_mut(remote) {
+            *remote.security.writer_mut(channel) = Some(index);
+        }
+    }
+
+    /// A participant is gone, and with it the channels to it.
+    pub(crate) fn close_channels(&mut self, writers: [Option<u32>; 2]) {
+        for index in writers.into_iter().flatten() {
+            if let Some(mut writer) = self.writers.remove(index) {
+                writer.close(&mut self.ctx);
+            }
+        }
+    }
+
+    /// Our writer of a channel to a participant, if `writer` names one.
+    pub(crate) fn channel_writer(&self, remote: GuidPrefix, writer: EntityId) -> Option<u32> {
+        let channel = match writer {
+            EntityId::STATELESS_MESSAGE_WRITER => SecurityChannel::Stateless,
+            EntityId::VOLATILE_MESSAGE_WRITER => SecurityChannel::Volatile,
+            _ => return None,
+        };
+        let remote = self.remotes.get(*self.remote_by_prefix.get(&remote)?)?;
+        remote.security.writer(channel)
+    }
+
+    /// Sends a message of the plugin. One to a participant on probation waits until that has sent enough; a later one takes its place.
+    pub(super) fn send_security_message(&mut self, now: Instant, message: SecurityMessage) {
+        let Some(&index) = self.remote_by_prefix.get(&message.to) else { return };
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        if let Some(probation) = &mut remote.probation
+            && !probation.spend(sent_len(message.payload.len()), &mut self.ctx)
+        {
+            remote.security.held = Some(message.payload);
+            return;
+        }
+        let Some(writer) = remote.security.writer(message.channel) else { return };
+        self.write_security_message(now, writer, &message.payload);
+    }
+
+    /// A participant has sent something: if it is on probation, that may be enough for the message that waits for it.
+    pub(crate) fn send_held_message_to(&mut self, now: Instant, prefix: GuidPrefix) {
+        let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
+        if self.remotes.get(index).is_some_and(|remote| remote.security.held.is_some()) {
+            self.send_held_message(now, index);
+        }
+    }
+
+    /// A participant on probation may have sent enough for the message that waits for that.
+    pub(crate) fn send_held_message(&mut self, now: Instant, index: u32) {
+        let Some(remote) = self.remotes.get_mut(index) else { return };
+        let Some(payload) = remote.security.held.take() else { return };
+        let message = SecurityMessage { to: remote.prefix, channel: SecurityChannel::Stateless, payload };
+        self.send_security_message(now, message);
+    }
+
+    fn write_security_message(&mut self, now: Instant, writer: u32, payload: &[u8]) {
+        let write = Write {
+            kind: ChangeKind::Alive,
+            key_hash: [0; 16],
+            source_timestamp: Timestamp::INVALID,
+            payload_len: payload.len(),
+            directed: Directed::default(),
+            place: Place::default(),
+            in_set: false,
+            origin: None,
+        };
+        let Some(writer) = self.writers.get_mut(writer) else { return };
+        let written = writer.write(now, &mut self.ctx, &write, |slot| {
+            slot.copy_from_slice(payload);
+            Some(payload.len())
+        });
+        self.ctx.counters.refused_security_messages += u64::from(written.is_err());
+    }
+
+    /// Hands the next received message to the plugin. False if there is none.
+    pub(super) fn take_security_message(&mut self, now: Instant) -> bool {
+        for channel in [SecurityChannel::Volatile, SecurityChannel::Stateless] {
+            let Self { readers, ctx, .. } = self;
+            let Some(reader) = readers.get_mut(channel.own_reader()) else { continue };
+            let clocks = ctx.clocks(now);
+            let found = match reader.cache.next(Selector::TAKE, &mut ReadCursor::default()) {
+                None => false,
+                Some(sample) => {
+                    let from = sample.info.publication.prefix;
+                    if let Some(security) = ctx.security.as_mut().filter(|_| sample.info.valid_data) {
+                        security.handle_message(clocks, channel, from, sample.payload);
+                    }
+                    true
+                }
+            };
+            reader.cache.release_taken();
+            reader.unblock(now, ctx);
+            if found {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A message may have arrived: a timer hands it to the plugin.
+    pub(crate) fn await_security_message(&mut self, now: Instant) {
+        if let Some(timer) = self.ctx.security_timer {
+            self.ctx.timers.arm_by(timer, now);
+        }
+    }
+
+    /// Whether a received message waits for the plugin.
+    pub(super) fn has_security_message(&self) -> bool {
+        [STATELESS_MESSAGES, VOLATILE_MESSAGES]
+            .into_iter()
+            .any(|index| self.readers.get(index).is_some_and(|reader| reader.cache.has(&Selector::TAKE)))
+    }
+}

@@ -1,0 +1,174 @@
+//! Sealing of what is sent and opening of what is received (DDS-SEC 1.1 §8.5.1.9).
+//!
+//! A message is built plain, in memory of its own, and the plugin writes the protected one into the transport's frame. A received
+//! message is copied before it is opened, since a transport lends its octets.
+
+use super::Security;
+use crate::FlowTag;
+use crate::context::Job;
+use crate::participant::Participant;
+use crate::time::Instant;
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+use takt_wire::message::{Envelope, MessageView, Submessages, id};
+use takt_wire::{EntityId, GuidPrefix};
+
+/// Octets of the longest datagram.
+const DATAGRAM_LEN_MAX: usize = 65_536;
+
+/// Memory for messages on their way through protection: three datagrams.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    /// A message that is built.
+    built: Vec<u8>,
+    /// A message that is opened.
+    message: Vec<u8>,
+    /// Submessages of it that are opened.
+    submessages: Vec<u8>,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Box<Self> {
+        Box::new(Self {
+            built: vec![0; DATAGRAM_LEN_MAX],
+            message: vec![0; DATAGRAM_LEN_MAX],
+            submessages: vec![0; DATAGRAM_LEN_MAX],
+        })
+    }
+}
+
+/// What of a message is protected so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Received {
+    /// The message as a whole, by the participant that it comes from.
+    pub(crate) message: bool,
+    /// The submessages at hand, by the key of this endpoint of it.
+    pub(crate) sender: Option<EntityId>,
+}
+
+impl Received {
+    /// Whether a submessage of `sender` is protected by its key. Both endpoints of the volatile channel have one key.
+    pub(crate) fn is_sealed_by(&self, sender: EntityId) -> bool {
+        let key_of = match sender {
+            EntityId::VOLATILE_MESSAGE_READER => EntityId::VOLATILE_MESSAGE_WRITER,
+            other => other,
+        };
+        self.sender == Some(key_of)
+    }
+}
+
+/// Whether a message with a submessage of this endpoint is not protected as a whole: discovery and handshakes come before keys.
+fn goes_clear(sender: EntityId) -> bool {
+    matches!(
+        sender,
+        EntityId::SPDP_WRITER
+            | EntityId::SPDP_READER
+            | EntityId::STATELESS_MESSAGE_WRITER
+            | EntityId::STATELESS_MESSAGE_READER
+            | EntityId::VOLATILE_MESSAGE_WRITER
+            | EntityId::VOLATILE_MESSAGE_READER
+    )
+}
+
+impl Participant {
+    /// Builds the datagram of a job, and protects it unless it is for participants that have no keys yet.
+    pub(crate) fn build_protected(
+        &mut self,
+        now: Instant,
+        job: Job,
+        frame: &mut [u8],
+        flow: &mut FlowTag,
+    ) -> Option<usize> {
+        if matches!(job, Job::Announce | Job::Introduce { .. } | Job::Greet { .. }) {
+            return self.build(now, job, frame, flow);
+        }
+        let overhead = self.ctx.security.as_ref()?.message_overhead();
+        let mut memory = core::mem::take(&mut self.scratch.as_mut()?.built);
+        let room = frame.len().saturating_sub(overhead).min(memory.len());
+        let len = self.build(now, job, &mut memory[..room], flow);
+        let built = len.map(|len| &memory[..len]);
+        let protected = built.and_then(|built| self.ctx.security.as_mut()?.protect(built, frame));
+        self.ctx.counters.unprotectable_messages += u64::from(len.is_some() && protected.is_none());
+        if let Some(scratch) = &mut self.scratch {
+            scratch.built = memory;
+        }
+        protected
+    }
+
+    /// Opens a message that is protected as a whole, for the time of the call; a plain one is handed on as it is. `None` if it is
+    /// not authentic.
+    pub(crate) fn with_opened_message(&mut self, datagram: &[u8], handle: impl FnOnce(&mut Self, &[u8], bool)) {
+        let is_protected = MessageView::parse(datagram).is_ok_and(|message| begins_with(&message, id::SRTPS_PREFIX));
+        if !is_protected || self.ctx.security.is_none() {
+            return handle(self, datagram, false);
+        }
+        let Some(scratch) = self.scratch.as_mut() else { return };
+        let mut message = core::mem::take(&mut scratch.message);
+        let opened = open(&mut message, datagram, |octets| self.ctx.security.as_mut()?.open_message(octets));
+        match opened {
+            Some(plain) => handle(self, &message[plain], true),
+            None => self.ctx.counters.unauthentic_messages += 1,
+        }
+        if let Some(scratch) = &mut self.scratch {
+            scratch.message = message;
+        }
+    }
+
+    /// Opens the submessages between the prefix at hand and its postfix, which `rest` is moved behind, for the time of the call.
+    pub(crate) fn with_opened_submessages(
+        &mut self,
+        source: GuidPrefix,
+        message: &[u8],
+        prefix: &Envelope<'_>,
+        rest: &mut Submessages<'_>,
+        handle: impl FnOnce(&mut Self, EntityId, &[u8]),
+    ) {
+        let end = core::iter::from_fn(|| rest.next_envelope().and_then(Result::ok))
+            .find(|envelope| envelope.id() == id::SEC_POSTFIX)
+            .map(|postfix| postfix.range().end);
+        let protected = end.and_then(|end| message.get(prefix.range().start..end));
+        let (Some(protected), Some(scratch)) = (protected, self.scratch.as_mut()) else {
+            self.ctx.counters.unauthentic_submessages += 1;
+            return;
+        };
+        let mut octets = core::mem::take(&mut scratch.submessages);
+        let mut sender = EntityId::UNKNOWN;
+        let opened = open(&mut octets, protected, |octets| {
+            let opened = self.ctx.security.as_mut()?.open_submessages(source, octets)?;
+            sender = opened.sender;
+            Some(opened.plain)
+        });
+        match opened {
+            Some(plain) => handle(self, sender, &octets[plain]),
+            None => self.ctx.counters.unauthentic_submessages += 1,
+        }
+        if let Some(scratch) = &mut self.scratch {
+            scratch.submessages = octets;
+        }
+    }
+
+    /// Whether a submessage of an endpoint came as the governance wants it for whole messages; counts what did not.
+    pub(crate) fn is_message_as_required(&mut self, received: &Received, sender: EntityId) -> bool {
+        let requires = self.ctx.security.as_deref().is_some_and(Security::protects_messages);
+        let is_good = !requires || received.message || goes_clear(sender);
+        self.ctx.counters.unprotected_submessages += u64::from(!is_good);
+        is_good
+    }
+}
+
+/// Copies octets and opens them in place; where they are then.
+fn open(
+    memory: &mut [u8],
+    octets: &[u8],
+    open: impl FnOnce(&mut [u8]) -> Option<Range<usize>>,
+) -> Option<Range<usize>> {
+    let copy = memory.get_mut(..octets.len())?;
+    copy.copy_from_slice(octets);
+    open(copy)
+}
+
+fn begins_with(message: &MessageView<'_>, id: u8) -> bool {
+    matches!(message.submessages().next_envelope(), Some(Ok(envelope)) if envelope.id() == id)
+}

@@ -1,0 +1,256 @@
+//! Key tokens of participants and of matched endpoints, on the volatile channel (DDS-SEC 1.1 §8.8.9).
+
+use takt_core::security::{SecurityChannel, SecurityMessage};
+use takt_wire::{EntityId, Guid, GuidPrefix};
+
+use super::endpoints::{MasterSealer, PARTICIPANT};
+use super::keyring::{NewKey, Uses};
+use super::remotes::describe;
+use super::{Outgoing, Pair, Plugin, Severity, participant_guid};
+use crate::attributes::EndpointAttributes;
+use crate::documents::ProtectionKind;
+use crate::error::{ErrorKind, Result, SecurityError};
+use crate::keys::{KeyMaterial, TransformKind, key_materials, key_tokens};
+use crate::message::{
+    CLASS_PARTICIPANT_CRYPTO_TOKENS, CLASS_READER_CRYPTO_TOKENS, CLASS_WRITER_CRYPTO_TOKENS, GenericMessage,
+    MessageIdentity,
+};
+
+fn refused(reason: impl Into<String>) -> SecurityError {
+    SecurityError::new(ErrorKind::Malformed, reason)
+}
+
+impl Plugin {
+    /// Sends the key of this participant to a remote one.
+    pub(super) fn send_participant_tokens(&mut self, prefix: GuidPrefix) -> Result<()> {
+        let remote = participant_guid(prefix);
+        let material = match &mut self.message {
+            Some(sealer) => sealer.add_receiver(remote)?,
+            None => KeyMaterial::generate(TransformKind::None)?,
+        };
+        self.receivers_max = self.receivers_max.max(self.message.as_ref().map_or(0, MasterSealer::receiver_count));
+        self.pairs.entry((PARTICIPANT, remote)).or_default();
+        self.send_tokens(CLASS_PARTICIPANT_CRYPTO_TOKENS, None, remote, &[material]);
+        Ok(())
+    }
+
+    /// A local endpoint was matched with a remote one: the remote one gets tokens, and those that
+    /// it sent count from now on.
+    pub(super) fn begin_pair(&mut self, local: EntityId, remote: Guid) {
+        let is_authenticated = self.remotes.get(&remote.prefix).is_some_and(|found| found.session().is_some());
+        let Some(endpoint) = self.endpoints.get_mut(&local).filter(|endpoint| endpoint.has_keys()) else { return };
+        if !is_authenticated {
+            return;
+        }
+        let materials = endpoint.materials_for(remote);
+        let count = endpoint.submessage.as_ref().map_or(0, MasterSealer::receiver_count);
+        self.receivers_max = self.receivers_max.max(count);
+        let pair = (local, remote);
+        self.pairs.entry(pair).or_default();
+        match materials {
+            Ok(materials) => {
+                let class = if local.is_writer() { CLASS_WRITER_CRYPTO_TOKENS } else { CLASS_READER_CRYPTO_TOKENS };
+                self.send_tokens(class, Some(pair), remote, &materials);
+            }
+            Err(error) => self.log(Severity::Error, format!("no key of {local} for {remote}: {error}")),
+        }
+        let parked = self.remotes.get_mut(&remote.prefix).and_then(|found| found.unpark(pair));
+        if let Some(materials) = parked
+            && let Err(error) = self.install(pair, materials)
+        {
+            self.refuse_tokens(remote.prefix, &error);
+        }
+    }
+
+    /// The match has ended. The remote tokens are kept for another one.
+    pub(super) fn end_pair(&mut self, local: EntityId, remote: Guid) {
+        let pair = (local, remote);
+        self.outgoing.retain(|outgoing| outgoing.pair != Some(pair));
+        let Some(materials) = self.pairs.remove(&pair) else { return };
+        for material in &materials {
+            self.keyring.remove(remote.prefix, material, local);
+        }
+        if let Some(sealer) = self.endpoints.get_mut(&local).and_then(|endpoint| endpoint.submessage.as_mut()) {
+            sealer.remove_receiver(remote);
+        }
+        if !materials.is_empty() {
+            self.park(pair, materials);
+        }
+    }
+
+    /// Removes all keys that were exchanged with a participant.
+    pub(super) fn forget_keys_of(&mut self, prefix: GuidPrefix) {
+        self.keyring.remove_sender(prefix);
+        self.pairs.retain(|(_, remote), _| remote.prefix != prefix);
+        self.outgoing.retain(|outgoing| outgoing.message.to != prefix);
+        let sealers = self.endpoints.values_mut().filter_map(|endpoint| endpoint.submessage.as_mut());
+        for sealer in sealers.chain(self.message.as_mut()) {
+            sealer.remove_receivers_of(prefix);
+        }
+        if let Some(remote) = self.remotes.get_mut(&prefix) {
+            remote.parked.clear();
+        }
+    }
+
+    fn send_tokens(&mut self, class_id: &str, pair: Option<Pair>, remote: Guid, materials: &[KeyMaterial]) {
+        self.sequence_number += 1;
+        let source = Guid::new(self.prefix, EntityId::VOLATILE_MESSAGE_WRITER);
+        let materials: Vec<&KeyMaterial> = materials.iter().collect();
+        let message = GenericMessage {
+            identity: MessageIdentity { source, sequence_number: self.sequence_number },
+            destination_participant: remote.participant(),
+            destination_endpoint: pair.map_or(Guid::UNKNOWN, |(_, remote)| remote),
+            source_endpoint: pair.map_or(Guid::UNKNOWN, |(local, _)| Guid::new(self.prefix, local)),
+            class_id,
+            tokens: key_tokens(&materials),
+            ..GenericMessage::default()
+        };
+        let payload = message.to_payload();
+        let message = SecurityMessage { to: remote.prefix, channel: SecurityChannel::Volatile, payload };
+        self.outgoing.push_back(Outgoing { pair, message });
+    }
+
+    /// Takes a message of the volatile channel.
+    pub(super) fn handle_volatile(&mut self, from: GuidPrefix, payload: &[u8]) {
+        if let Err(error) = self.try_handle_volatile(from, payload) {
+            self.refuse_tokens(from, &error);
+        }
+    }
+
+    fn refuse_tokens(&mut self, from: GuidPrefix, error: &SecurityError) {
+        self.counters.key_messages_refused += 1;
+        let text = format!("key tokens of {}: {error}", describe(from, self.remotes.get(&from)));
+        self.log(Severity::Warning, text);
+    }
+
+    fn try_handle_volatile(&mut self, from: GuidPrefix, payload: &[u8]) -> Result<()> {
+        let message = GenericMessage::parse(payload)?;
+        if self.remotes.get(&from).and_then(|remote| remote.session()).is_none() {
+            return Err(refused("it is not authenticated"));
+        }
+        let source = message.identity.source;
+        if source.prefix != from {
+            return Err(refused(format!("message of {source}")));
+        }
+        let (destination, own) = (message.destination_participant, participant_guid(self.prefix));
+        if destination != own && destination != Guid::UNKNOWN {
+            return Err(refused(format!("message for {destination}, the participant is {own}")));
+        }
+        let materials = key_materials(&message.tokens)?;
+        let (remote, local) = (message.source_endpoint, message.destination_endpoint);
+        let is_writer = match message.class_id {
+            CLASS_PARTICIPANT_CRYPTO_TOKENS => {
+                return self.install_participant_key(from, materials);
+            }
+            CLASS_WRITER_CRYPTO_TOKENS => true,
+            CLASS_READER_CRYPTO_TOKENS => false,
+            other => return Err(refused(format!("message class \"{other}\""))),
+        };
+        if remote.prefix != from || local.prefix != self.prefix {
+            return Err(refused(format!("tokens of {remote} for {local}")));
+        }
+        let ids = (remote.entity_id, local.entity_id);
+        let fits =
+            if is_writer { ids.0.is_writer() && ids.1.is_reader() } else { ids.0.is_reader() && ids.1.is_writer() };
+        if !fits || !(1..=2).contains(&materials.len()) {
+            return Err(refused(format!("{} tokens of {remote} for {local} in {}", materials.len(), message.class_id)));
+        }
+        let pair = (local.entity_id, remote);
+        if self.pairs.contains_key(&pair) {
+            return self.install(pair, materials);
+        }
+        self.park(pair, materials);
+        Ok(())
+    }
+
+    fn park(&mut self, pair: Pair, materials: Vec<KeyMaterial>) {
+        let displaced = self.remotes.get_mut(&pair.1.prefix).is_some_and(|remote| remote.park(pair, materials));
+        self.counters.key_tokens_displaced += u64::from(displaced);
+    }
+
+    /// Uses the key of a participant for its messages.
+    fn install_participant_key(&mut self, from: GuidPrefix, materials: Vec<KeyMaterial>) -> Result<()> {
+        let Some(material) = materials.into_iter().next().filter(|_| self.attributes.rtps.is_protected()) else {
+            return Ok(());
+        };
+        check_kind(&material, self.attributes.rtps)?;
+        self.replace((PARTICIPANT, participant_guid(from)), vec![(material, Uses::MESSAGES)])
+    }
+
+    /// Uses the keys of a remote endpoint for a pair.
+    fn install(&mut self, pair: Pair, materials: Vec<KeyMaterial>) -> Result<()> {
+        let Some(endpoint) = self.endpoints.get(&pair.0) else { return Ok(()) };
+        let is_writer = pair.1.entity_id.is_writer();
+        let keys = usable(&endpoint.attributes, is_writer, materials)
+            .map_err(|error| error.context(&format!("of {} for {}", pair.1, pair.0)))?;
+        self.replace(pair, keys)
+    }
+
+    /// Puts the keys of a pair in the place of those that it had. Keys that stay keep their replay
+    /// windows.
+    fn replace(&mut self, pair: Pair, keys: Vec<(KeyMaterial, Uses)>) -> Result<()> {
+        let (local, remote) = pair;
+        let sender = remote.prefix;
+        let counts = self.remotes.get(&sender).and_then(|remote| remote.session()).is_some_and(|found| found.counts);
+        let has_window = counts && self.has_replay_windows;
+        let before = self.pairs.insert(pair, Vec::new()).unwrap_or_default();
+        for material in before.iter().filter(|material| keys.iter().all(|(new, _)| new != *material)) {
+            self.keyring.remove(sender, material, local);
+        }
+        for (material, uses) in keys {
+            if material.sender_key_id() == [0; 4] {
+                return Err(refused("key id zero, which is that of the volatile channel"));
+            }
+            let (owner, receiver) = (remote.entity_id, local);
+            let key = NewKey { sender, owner, receiver, material: material.clone(), uses, has_window };
+            self.keyring.insert(key).map_err(refused)?;
+            if let Some(kept) = self.pairs.get_mut(&pair) {
+                kept.push(material);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The materials that a local endpoint can use, and for what.
+fn usable(
+    attributes: &EndpointAttributes,
+    is_writer: bool,
+    materials: Vec<KeyMaterial>,
+) -> Result<Vec<(KeyMaterial, Uses)>> {
+    let payload = if is_writer { attributes.payload } else { ProtectionKind::None };
+    let is_alone = materials.len() == 1;
+    let mut materials = materials.into_iter();
+    let (Some(first), last) = (materials.next(), materials.next()) else { return Ok(Vec::new()) };
+    let checked = |material: KeyMaterial, kind: ProtectionKind, uses: Uses| {
+        check_kind(&material, kind).map(|()| (material, uses))
+    };
+    match (attributes.submessage.is_protected(), payload.is_protected()) {
+        (false, false) => Ok(Vec::new()),
+        (true, false) => Ok(vec![checked(first, attributes.submessage, Uses::SUBMESSAGES)?]),
+        (false, true) => Ok(vec![checked(last.unwrap_or(first), payload, Uses::PAYLOADS)?]),
+        (true, true) if is_alone => {
+            check_kind(&first, payload)?;
+            Ok(vec![checked(first, attributes.submessage, Uses::SUBMESSAGES.and(Uses::PAYLOADS))?])
+        }
+        (true, true) => {
+            let mut keys = vec![checked(first, attributes.submessage, Uses::SUBMESSAGES)?];
+            if let Some(last) = last {
+                keys.push(checked(last, payload, Uses::PAYLOADS)?);
+            }
+            Ok(keys)
+        }
+    }
+}
+
+/// A key must protect as much as the governance says.
+fn check_kind(material: &KeyMaterial, kind: ProtectionKind) -> Result<()> {
+    let found = material.kind();
+    if found == TransformKind::None || found.is_encrypted() != kind.is_encrypted() {
+        return Err(refused(format!("key of kind {found:?}, the governance says {}", kind.name())));
+    }
+    if kind.has_origin_authentication() && material.receiver_key_id().is_none() {
+        return Err(refused(format!("key without one for its receiver, the governance says {}", kind.name())));
+    }
+    Ok(())
+}

@@ -1,0 +1,134 @@
+//! Certificates and permissions that end during a session, those of this participant included.
+//!
+//! Each is checked when it ends by what it says itself, and once in [`CHECK_PERIOD`] otherwise; one
+//! check a call. A step of the wall clock is noticed within [`CLOCK_PERIOD`]. The permissions
+//! authority is checked when documents are read, and its own end ends no session.
+
+use std::time::Duration;
+
+use takt_core::security::SecurityEvent;
+use takt_wire::GuidPrefix;
+
+use super::remotes::{Session, Stage, describe};
+use super::{Plugin, Severity, wall_seconds};
+use crate::documents::{AccessControl, Permissions};
+use crate::error::Result;
+use crate::identity::{Authority, Certificate, UnixSeconds};
+
+/// Seconds between two checks of the same certificate: revocation lists have an end of their own.
+const CHECK_PERIOD: UnixSeconds = 3_600;
+/// Time after which the wall clock is looked at again.
+const CLOCK_PERIOD: Duration = Duration::from_secs(60);
+
+/// When a participant is to be checked, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Validity {
+    /// The next check.
+    pub(super) check_at: UnixSeconds,
+    /// Does it need a grant? It had one, and the governance controls access.
+    needs_grant: bool,
+}
+
+impl Validity {
+    /// Of a participant that was found valid at `now`.
+    pub(super) fn of(
+        certificate: &Certificate,
+        permissions: &Permissions,
+        authority: &Authority,
+        access: &AccessControl,
+        now: UnixSeconds,
+    ) -> Self {
+        let rule = access.domain_rule();
+        let is_controlled = rule.enable_join_access_control
+            || rule
+                .topic_rules
+                .iter()
+                .any(|topic| topic.enable_read_access_control || topic.enable_write_access_control);
+        let grant = permissions.grant(certificate.subject(), now).ok().filter(|_| is_controlled);
+        // A grant is valid in its last second, a certificate is not.
+        let ends = [Some(certificate.not_after()), grant.map(|grant| grant.not_after.saturating_add(1))];
+        let authority_ends = authority.certificates().iter().map(Certificate::not_after);
+        let next = ends.into_iter().flatten().chain(authority_ends).filter(|end| *end > now).min();
+        let check_at = next.map_or(now + CHECK_PERIOD, |next| next.min(now + CHECK_PERIOD));
+        Self { check_at, needs_grant: grant.is_some() }
+    }
+}
+
+impl Plugin {
+    /// Checks one participant whose time has come.
+    pub(super) fn check_validity(&mut self) {
+        let wall = self.wall();
+        if self.own_validity.check_at <= wall {
+            self.check_own_validity(wall);
+        } else {
+            let due = |session: &Session| session.validity.check_at <= wall;
+            let found = self.remotes.iter().find(|(_, remote)| remote.session().is_some_and(due));
+            if let Some(prefix) = found.map(|(prefix, _)| *prefix) {
+                self.check_remote_validity(prefix, wall);
+            }
+        }
+        self.set_check_due();
+    }
+
+    fn check_own_validity(&mut self, wall: UnixSeconds) {
+        let certificate = self.local.identity().certificate();
+        let checked = self.validity_at(certificate, &self.permissions, self.own_validity, wall);
+        match checked {
+            Ok(validity) => self.own_validity = validity,
+            Err(error) => {
+                // It does not become valid again.
+                self.own_validity.check_at = UnixSeconds::MAX;
+                let why = format!("this participant: {error}");
+                self.log(Severity::Error, why.clone());
+                self.events.push_back(SecurityEvent::Expelled { participant: self.prefix, why });
+            }
+        }
+    }
+
+    fn check_remote_validity(&mut self, prefix: GuidPrefix, wall: UnixSeconds) {
+        let Some(session) = self.remotes.get(&prefix).and_then(|remote| remote.session()) else { return };
+        let checked = self.validity_at(&session.certificate, &session.permissions, session.validity, wall);
+        match checked {
+            Ok(validity) => {
+                if let Some(session) = self.remotes.get_mut(&prefix).and_then(|remote| remote.session_mut()) {
+                    session.validity = validity;
+                }
+            }
+            Err(error) => {
+                let why = format!("{}: {error}", describe(prefix, self.remotes.get(&prefix)));
+                self.log(Severity::Notice, why.clone());
+                self.forget_keys_of(prefix);
+                if let Some(remote) = self.remotes.get_mut(&prefix) {
+                    remote.stage = Stage::Refused { retry_at: None };
+                    remote.handshake = None;
+                    remote.renewal = None;
+                }
+                self.events.push_back(SecurityEvent::Expelled { participant: prefix, why });
+            }
+        }
+    }
+
+    fn validity_at(
+        &self,
+        certificate: &Certificate,
+        permissions: &Permissions,
+        before: Validity,
+        wall: UnixSeconds,
+    ) -> Result<Validity> {
+        let authority = self.local.authority();
+        authority.check(certificate, wall)?;
+        self.access.check_participant(permissions, certificate.subject(), wall)?;
+        if before.needs_grant {
+            permissions.grant(certificate.subject(), wall)?;
+        }
+        Ok(Validity::of(certificate, permissions, authority, &self.access, wall))
+    }
+
+    /// Computes when the next check is due.
+    pub(super) fn set_check_due(&mut self) {
+        let sessions = self.remotes.values().filter_map(|remote| Some(remote.session()?.validity.check_at));
+        let next = sessions.chain([self.own_validity.check_at]).min().unwrap_or(UnixSeconds::MAX);
+        let seconds = u64::try_from(next.saturating_sub(wall_seconds(self.now))).unwrap_or(0);
+        self.check_due = self.now.at.after(Duration::from_secs(seconds).min(CLOCK_PERIOD));
+    }
+}

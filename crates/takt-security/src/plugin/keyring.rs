@@ -1,0 +1,182 @@
+//! Openers of remote keys, and of this participant's own, by the sender and the key id of a crypto
+//! header.
+//!
+//! A key belongs to one endpoint or participant of its sender, and opens one kind of content. Where
+//! origins are authenticated, the sender gives each local receiver a code key of its own: then the
+//! key has an opener for each of them, and one that finds its code is enough, since all of them are
+//! of this participant.
+
+use std::collections::HashMap;
+
+use takt_wire::{EntityId, GuidPrefix};
+
+use crate::keys::{KeyId, KeyMaterial};
+use crate::transform::{Opener, TransformError};
+
+/// What a key opens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Uses {
+    pub(super) messages: bool,
+    pub(super) submessages: bool,
+    pub(super) payloads: bool,
+}
+
+impl Uses {
+    pub(super) const MESSAGES: Self = Self { messages: true, submessages: false, payloads: false };
+    pub(super) const SUBMESSAGES: Self = Self { messages: false, submessages: true, payloads: false };
+    pub(super) const PAYLOADS: Self = Self { messages: false, submessages: false, payloads: true };
+
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self {
+            messages: self.messages || other.messages,
+            submessages: self.submessages || other.submessages,
+            payloads: self.payloads || other.payloads,
+        }
+    }
+
+    const fn has(self, all: Self) -> bool {
+        (self.messages || !all.messages) && (self.submessages || !all.submessages) && (self.payloads || !all.payloads)
+    }
+}
+
+/// Why something was not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OpenError {
+    UnknownKey,
+    /// The key is of another endpoint, or for another kind of content.
+    Misused,
+    /// This participant sealed it.
+    Reflected,
+    Transform(TransformError),
+}
+
+impl From<TransformError> for OpenError {
+    fn from(error: TransformError) -> Self {
+        Self::Transform(error)
+    }
+}
+
+/// A key for the keyring.
+pub(super) struct NewKey {
+    pub(super) sender: GuidPrefix,
+    /// The entity of the sender that it belongs to.
+    pub(super) owner: EntityId,
+    /// The local entity that it was sent to.
+    pub(super) receiver: EntityId,
+    pub(super) material: KeyMaterial,
+    pub(super) uses: Uses,
+    pub(super) has_window: bool,
+}
+
+struct Slot {
+    opener: Opener,
+    /// The local entities that it was sent to.
+    receivers: Vec<EntityId>,
+}
+
+struct Key {
+    owner: EntityId,
+    uses: Uses,
+    slots: Vec<Slot>,
+}
+
+/// The keys of all senders.
+#[derive(Default)]
+pub(super) struct Keyring {
+    keys: HashMap<(GuidPrefix, KeyId), Key>,
+}
+
+impl Keyring {
+    /// Adds a key. One that is there already keeps its replay window.
+    ///
+    /// # Errors
+    /// Another entity of the sender has a key with this id, or the material is of kind none.
+    pub(super) fn insert(&mut self, new: NewKey) -> Result<(), String> {
+        let id = new.material.sender_key_id();
+        let key =
+            self.keys.entry((new.sender, id)).or_insert(Key { owner: new.owner, uses: new.uses, slots: Vec::new() });
+        if key.owner != new.owner {
+            return Err(format!("key id {id:02x?} of {} is that of {}", new.owner, key.owner));
+        }
+        key.uses = key.uses.and(new.uses);
+        if let Some(slot) = key.slots.iter_mut().find(|slot| *slot.opener.material() == new.material) {
+            if !slot.receivers.contains(&new.receiver) {
+                slot.receivers.push(new.receiver);
+            }
+            return Ok(());
+        }
+        let opener = Opener::new(new.material).map_err(|error| error.to_string());
+        match opener {
+            Ok(opener) => {
+                let opener = if new.has_window { opener.with_replay_window() } else { opener };
+                key.slots.push(Slot { opener, receivers: vec![new.receiver] });
+                Ok(())
+            }
+            Err(error) => {
+                if key.slots.is_empty() {
+                    self.keys.remove(&(new.sender, id));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes what `receiver` has of a key.
+    pub(super) fn remove(&mut self, sender: GuidPrefix, material: &KeyMaterial, receiver: EntityId) {
+        let place = (sender, material.sender_key_id());
+        let Some(key) = self.keys.get_mut(&place) else { return };
+        for slot in key.slots.iter_mut().filter(|slot| slot.opener.material() == material) {
+            slot.receivers.retain(|one| *one != receiver);
+        }
+        key.slots.retain(|slot| !slot.receivers.is_empty());
+        if key.slots.is_empty() {
+            self.keys.remove(&place);
+        }
+    }
+
+    /// Removes all keys with this id: that of a volatile channel before another one takes its
+    /// place.
+    pub(super) fn remove_id(&mut self, sender: GuidPrefix, id: KeyId) {
+        self.keys.remove(&(sender, id));
+    }
+
+    /// Removes the keys of an entity of a sender.
+    pub(super) fn remove_owner(&mut self, sender: GuidPrefix, owner: EntityId) {
+        self.keys.retain(|(prefix, _), key| *prefix != sender || key.owner != owner);
+    }
+
+    /// Removes the keys of a participant.
+    pub(super) fn remove_sender(&mut self, sender: GuidPrefix) {
+        self.keys.retain(|(prefix, _), _| *prefix != sender);
+    }
+
+    /// Opens something by the key that its header names. `owner` is the entity that it has to be
+    /// of, if that is known.
+    pub(super) fn open<T>(
+        &mut self,
+        (sender, id): (GuidPrefix, KeyId),
+        uses: Uses,
+        owner: Option<EntityId>,
+        mut open: impl FnMut(&mut Opener) -> Result<T, TransformError>,
+    ) -> Result<(T, EntityId), OpenError> {
+        let key = self.keys.get_mut(&(sender, id)).ok_or(OpenError::UnknownKey)?;
+        if !key.uses.has(uses) || owner.is_some_and(|owner| owner != key.owner) {
+            return Err(OpenError::Misused);
+        }
+        let mut result = Err(OpenError::UnknownKey);
+        for slot in &mut key.slots {
+            result = open(&mut slot.opener).map(|opened| (opened, key.owner)).map_err(OpenError::from);
+            // The content is untouched if the code of another receiver is missing or does not fit.
+            if !matches!(result, Err(OpenError::Transform(TransformError::ReceiverCode))) {
+                break;
+            }
+        }
+        result
+    }
+
+    /// Keys of a sender.
+    #[cfg(test)]
+    pub(super) fn count(&self, sender: GuidPrefix) -> usize {
+        self.keys.iter().filter(|((prefix, _), _)| *prefix == sender).map(|(_, key)| key.slots.len()).sum()
+    }
+}

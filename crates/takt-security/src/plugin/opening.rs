@@ -1,0 +1,86 @@
+//! Opening of received messages, submessages and payloads, in place.
+
+use std::ops::Range;
+
+use takt_core::security::OpenedSubmessages;
+use takt_wire::message::HEADER_LEN;
+use takt_wire::{Guid, GuidPrefix};
+
+use super::Plugin;
+use super::endpoints::PARTICIPANT;
+use super::keyring::{OpenError, Uses};
+use crate::keys::KeyId;
+use crate::transform::{CryptoHeader, TransformError, peek_message, peek_payload, peek_submessage};
+
+/// The id of the key of every volatile channel.
+const VOLATILE_KEY: KeyId = [0; 4];
+/// Where the GUID prefix stands in the header of a message.
+const PREFIX_AT: usize = 8;
+
+impl Plugin {
+    fn count_opened<T>(&mut self, opened: Result<T, OpenError>) -> Option<T> {
+        match opened {
+            Ok(opened) => {
+                self.counters.opened += 1;
+                Some(opened)
+            }
+            Err(error) => {
+                self.counters.count_open(error);
+                None
+            }
+        }
+    }
+
+    /// Opens a message that is protected as a whole.
+    pub(super) fn open_whole(&mut self, message: &mut [u8]) -> Option<Range<usize>> {
+        let opened = self.try_open_whole(message);
+        self.count_opened(opened)
+    }
+
+    fn try_open_whole(&mut self, message: &mut [u8]) -> Result<Range<usize>, OpenError> {
+        let header = peek_message(message)?;
+        let prefix = message.get(PREFIX_AT..HEADER_LEN).and_then(|octets| octets.first_chunk()).copied();
+        let sender = GuidPrefix(prefix.ok_or(TransformError::Malformed("message ends early"))?);
+        let place = (sender, header.key_id);
+        let open = |opener: &mut crate::transform::Opener| opener.open_message(message);
+        self.keyring.open(place, Uses::MESSAGES, Some(PARTICIPANT), open).map(|(plain, _)| plain)
+    }
+
+    /// Opens protected submessages, which `octets` consist of.
+    pub(super) fn open_parts(&mut self, sender: GuidPrefix, octets: &mut [u8]) -> Option<OpenedSubmessages> {
+        let opened = self.try_open_parts(sender, octets);
+        self.count_opened(opened)
+    }
+
+    fn try_open_parts(&mut self, sender: GuidPrefix, octets: &mut [u8]) -> Result<OpenedSubmessages, OpenError> {
+        let header = peek_submessage(octets)?;
+        if self.is_reflected(sender, &header) {
+            return Err(OpenError::Reflected);
+        }
+        let len = octets.len();
+        let place = (sender, header.key_id);
+        let (opened, owner) =
+            self.keyring.open(place, Uses::SUBMESSAGES, None, |opener| opener.open_submessage(octets))?;
+        if opened.end != len {
+            return Err(TransformError::Malformed("octets behind the postfix").into());
+        }
+        Ok(OpenedSubmessages { plain: opened.plain, sender: owner })
+    }
+
+    /// Both directions of a volatile channel share the key. Each side has sessions of its own,
+    /// whose ids begin at random.
+    fn is_reflected(&self, sender: GuidPrefix, header: &CryptoHeader) -> bool {
+        let session = || self.remotes.get(&sender).and_then(|remote| remote.session());
+        header.key_id == VOLATILE_KEY && session().is_some_and(|found| found.volatile.session_id() == header.session_id)
+    }
+
+    /// Opens the payload of a writer.
+    pub(super) fn open_content(&mut self, writer: Guid, octets: &mut [u8]) -> Option<Range<usize>> {
+        let opened = peek_payload(octets).map_err(OpenError::from).and_then(|header| {
+            let place = (writer.prefix, header.key_id);
+            let open = |opener: &mut crate::transform::Opener| opener.open_payload(octets);
+            self.keyring.open(place, Uses::PAYLOADS, Some(writer.entity_id), open).map(|(plain, _)| plain)
+        });
+        self.count_opened(opened)
+    }
+}

@@ -1,0 +1,161 @@
+//! Documents and limits of a participant, and the checks before it may exist.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use takt_core::security::Announced;
+use takt_core::{Clocks, Instant};
+use takt_wire::discovery::EncodedToken;
+use takt_wire::{Endianness, GuidPrefix, Timestamp};
+
+use super::counters::Counters;
+use super::expiry::Validity;
+use super::keyring::Keyring;
+use super::log::Log;
+use super::{Plugin, participant_guid};
+use crate::attributes::ParticipantAttributes;
+use crate::documents::{AccessControl, permissions_token};
+use crate::error::Result;
+use crate::handshake::{Credentials, Options};
+use crate::identity::{Authority, Certificate, Identity, PrivateKey, UnixSeconds};
+use crate::token::Token;
+use crate::transform::BLOCKS_PER_SESSION;
+
+/// What a participant is made from. Documents are octets: reading files is the business of the
+/// caller.
+#[derive(Clone)]
+pub struct Settings {
+    /// The GUID prefix of the participant, as [`crate::identity::secure_guid_prefix`] makes it.
+    pub prefix: GuidPrefix,
+    /// Its domain.
+    pub domain_id: u32,
+    /// Its certificate in PEM, followed by those that lead to the authority.
+    pub identity_certificate: Vec<u8>,
+    /// The private key in PEM.
+    pub private_key: Vec<u8>,
+    /// The password of the private key, if it is encrypted.
+    pub password: Option<String>,
+    /// The certificates of the identity CA in PEM.
+    pub identity_authority: Vec<u8>,
+    /// Revocation lists of the identity CA in PEM.
+    pub revocation_lists: Vec<Vec<u8>>,
+    /// The certificates of the permissions CA in PEM.
+    pub permissions_authority: Vec<u8>,
+    /// The governance document, signed by the permissions CA.
+    pub governance: Vec<u8>,
+    /// The permissions document of the participant, signed by the permissions CA.
+    pub permissions: Vec<u8>,
+    /// How handshakes behave. [`Options::unsolicited_len_max`] has no effect: the caller counts
+    /// what it sends to participants that have not proven their address.
+    pub handshake: Options,
+    /// Handshakes that are not finished; at least one.
+    pub handshakes_max: usize,
+    /// Are messages refused that were seen before, or come more than 1,024 messages of their key
+    /// late? Switch it off where the network reorders by more, for instance between traffic
+    /// classes: priorities overtake one another.
+    pub has_replay_windows: bool,
+    /// Blocks of 16 octets that a session key protects.
+    pub blocks_per_session: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            prefix: GuidPrefix::UNKNOWN,
+            domain_id: 0,
+            identity_certificate: Vec::new(),
+            private_key: Vec::new(),
+            password: None,
+            identity_authority: Vec::new(),
+            revocation_lists: Vec::new(),
+            permissions_authority: Vec::new(),
+            governance: Vec::new(),
+            permissions: Vec::new(),
+            handshake: Options::default(),
+            handshakes_max: 64,
+            has_replay_windows: true,
+            blocks_per_session: BLOCKS_PER_SESSION,
+        }
+    }
+}
+
+impl Plugin {
+    /// The plugins of a participant, if it may exist at `now`.
+    ///
+    /// # Errors
+    /// A document is malformed, the certificate or the permissions are not valid at this time or
+    /// not of their authorities, the GUID prefix does not belong to the certificate, or the
+    /// participant may not join its domain.
+    pub fn new(settings: Settings, now: UnixSeconds) -> Result<Self> {
+        let identity = identity(&settings)?;
+        let authority = identity_authority(&settings)?;
+        authority.check(identity.certificate(), now)?;
+        let permissions_authority = Authority::from_pem(&settings.permissions_authority)
+            .map_err(|error| error.context("permissions authority"))?;
+        let access = AccessControl::new(permissions_authority, &settings.governance, settings.domain_id, now)?;
+        let permissions = access.permissions(&settings.permissions, now)?;
+        let subject = identity.certificate().subject();
+        access.check_participant(&permissions, subject, now)?;
+        let own_validity = Validity::of(identity.certificate(), &permissions, &authority, &access, now);
+        let attributes = ParticipantAttributes::of(access.domain_rule());
+        let encoded = |token: Token<'_>| EncodedToken {
+            endianness: Endianness::Little,
+            octets: token.to_octets(Endianness::Little),
+        };
+        let announced = Announced {
+            identity_token: encoded(identity.token(&authority)),
+            permissions_token: encoded(permissions_token()),
+            security_info: attributes.info().into(),
+        };
+        let guid = participant_guid(settings.prefix);
+        let local = Credentials::new(guid, identity, authority, settings.permissions, Vec::new(), settings.handshake)?;
+        let wall = Timestamp { seconds: u32::try_from(now).unwrap_or_default(), fraction: 0 };
+        let mut plugin = Self {
+            prefix: settings.prefix,
+            local,
+            access,
+            permissions,
+            attributes,
+            announced,
+            handshakes_max: settings.handshakes_max.max(1),
+            has_replay_windows: settings.has_replay_windows,
+            blocks_per_session: settings.blocks_per_session,
+            message: None,
+            endpoints: HashMap::new(),
+            remotes: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            keyring: Keyring::default(),
+            pairs: HashMap::new(),
+            events: VecDeque::new(),
+            outgoing: VecDeque::new(),
+            sequence_number: 0,
+            now: Clocks { at: Instant(0), wall },
+            handshake_due: None,
+            check_due: Instant(0),
+            own_validity,
+            is_rollover_due: false,
+            refused: HashSet::new(),
+            receivers_max: 0,
+            log: Log::default(),
+            counters: Counters::default(),
+        };
+        plugin.make_message_key()?;
+        plugin.make_builtin_endpoints()?;
+        Ok(plugin)
+    }
+}
+
+fn identity(settings: &Settings) -> Result<Identity> {
+    let context = |error: crate::SecurityError| error.context("identity of the participant");
+    let certificate = Certificate::from_pem(&settings.identity_certificate).map_err(context)?;
+    let key = PrivateKey::from_pem(&settings.private_key, settings.password.as_deref()).map_err(context)?;
+    Identity::new(certificate, key).map_err(context)
+}
+
+fn identity_authority(settings: &Settings) -> Result<Authority> {
+    let context = |error: crate::SecurityError| error.context("identity authority");
+    let mut authority = Authority::from_pem(&settings.identity_authority).map_err(context)?;
+    for list in &settings.revocation_lists {
+        authority.add_revocation_list(list).map_err(context)?;
+    }
+    Ok(authority)
+}

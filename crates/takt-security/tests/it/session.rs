@@ -1,0 +1,361 @@
+//! Participants of the core with these plugins: what they deliver, what they refuse, and what a listener sees.
+
+use std::sync::OnceLock;
+
+use takt_core::{Event, Participant, RefusalReason};
+use takt_security::documents::{
+    BasicProtectionKind, DomainRule, DomainSet, Effect, Governance, Grant, Permissions, ProtectionKind, TopicRule,
+};
+use takt_security::identity::{Certificate, KeyAlgorithm, SubjectName, secure_guid_prefix};
+use takt_security::plugin::{Plugin, Settings};
+use takt_security::tools::{Issuer, Validity, governance_xml, permissions_xml, sign_document};
+use takt_wire::GuidPrefix;
+
+use crate::network::{Datagram, Network, START, config, payload, reader_spec, writer_spec};
+
+const VALID: Validity = Validity { not_before: START - 1_000, not_after: START + 1_000_000 };
+const WORD: &[u8] = b"confidential-0123";
+const TOPIC: &str = "SecretTopicName";
+const KINDS: [ProtectionKind; 5] = [
+    ProtectionKind::None,
+    ProtectionKind::Sign,
+    ProtectionKind::Encrypt,
+    ProtectionKind::SignWithOriginAuthentication,
+    ProtectionKind::EncryptWithOriginAuthentication,
+];
+
+/// The identity CA, the permissions CA, and one that is neither.
+fn issuers() -> &'static [Issuer; 3] {
+    static ISSUERS: OnceLock<[Issuer; 3]> = OnceLock::new();
+    ISSUERS.get_or_init(|| {
+        ["Identity CA", "Permissions CA", "Other CA"]
+            .map(|name| Issuer::create(name, KeyAlgorithm::EcP256, VALID).expect("an authority"))
+    })
+}
+
+fn rule(rtps: ProtectionKind, discovery: ProtectionKind, topic: TopicRule) -> DomainRule {
+    DomainRule {
+        domains: DomainSet(vec![(0, 0)]),
+        allow_unauthenticated_participants: false,
+        enable_join_access_control: true,
+        discovery_protection_kind: discovery,
+        liveliness_protection_kind: discovery,
+        rtps_protection_kind: rtps,
+        topic_rules: vec![topic],
+    }
+}
+
+fn topic(metadata: ProtectionKind, data: BasicProtectionKind, discovery: bool) -> TopicRule {
+    TopicRule {
+        topic_expression: "*".to_owned(),
+        enable_discovery_protection: discovery,
+        enable_liveliness_protection: discovery,
+        enable_read_access_control: true,
+        enable_write_access_control: true,
+        metadata_protection_kind: metadata,
+        data_protection_kind: data,
+    }
+}
+
+fn grant(name: &str) -> Grant {
+    Grant {
+        name: name.to_owned(),
+        subject: SubjectName::parse(&format!("CN={name}")).expect("a name"),
+        not_before: VALID.not_before,
+        not_after: VALID.not_after,
+        rules: Vec::new(),
+        default: Effect::Allow,
+    }
+}
+
+struct Identity<'a> {
+    name: &'a str,
+    issuer: &'a Issuer,
+    validity: Validity,
+    grant: Grant,
+}
+
+impl<'a> Identity<'a> {
+    fn new(name: &'a str) -> Self {
+        Self { name, issuer: &issuers()[0], validity: VALID, grant: grant(name) }
+    }
+
+    fn plugin(self, rule: &DomainRule) -> (GuidPrefix, Plugin) {
+        let (certificate, key) =
+            self.issuer.issue(self.name, KeyAlgorithm::EcP256, self.validity).expect("an identity");
+        let parsed = Certificate::from_pem(&certificate).expect("a certificate");
+        let governance = Governance { domain_rules: vec![rule.clone()] };
+        let permissions = Permissions { grants: vec![self.grant] };
+        let settings = Settings {
+            prefix: secure_guid_prefix(&parsed, GuidPrefix([7; 12])).expect("a prefix"),
+            identity_certificate: certificate,
+            private_key: key,
+            identity_authority: self.issuer.certificate_pem().expect("PEM"),
+            permissions_authority: issuers()[1].certificate_pem().expect("PEM"),
+            governance: sign_document(&issuers()[1], &governance_xml(&governance)).expect("a signature"),
+            permissions: sign_document(&issuers()[1], &permissions_xml(&permissions)).expect("a signature"),
+            ..Settings::default()
+        };
+        (settings.prefix, Plugin::new(settings, START).expect("it may exist"))
+    }
+
+    fn join(self, network: &mut Network, rule: &DomainRule) -> usize {
+        let node = network.nodes.len();
+        let (prefix, plugin) = self.plugin(rule);
+        let config = config(node, prefix);
+        let participant = Participant::with_security(config, Box::new(plugin), network.now);
+        network.join(participant.expect("the configuration is good"))
+    }
+}
+
+/// A writer and a reader on two nodes; how many of 20 samples, some of them in fragments, arrive in order.
+fn exchange(rule: &DomainRule) -> (Network, u32) {
+    let mut network = Network::new();
+    for name in ["talker", "listener"] {
+        Identity::new(name).join(&mut network, rule);
+    }
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let reader = network.reader(1, reader_spec(TOPIC));
+    if !network.match_within(20_000, (0, writer), (1, reader)) {
+        return (network, 0);
+    }
+    let mut arrived = 0;
+    for number in 0..20 {
+        let len = if number % 4 == 3 { 5_000 } else { 60 };
+        let sample = payload(number, WORD, len);
+        network.write(0, writer, &sample);
+        let has_come = network.run_until(5_000, |network| {
+            network.take(1, reader).is_some_and(|taken| {
+                assert!(taken == sample, "{number}: {:?}", &taken[..taken.len().min(32)]);
+                true
+            })
+        });
+        arrived += u32::from(has_come);
+    }
+    (network, arrived)
+}
+
+#[test]
+fn samples_arrive_under_every_governance() {
+    for rtps in KINDS {
+        for metadata in KINDS {
+            for data in [BasicProtectionKind::None, BasicProtectionKind::Sign, BasicProtectionKind::Encrypt] {
+                let (network, arrived) = exchange(&rule(rtps, ProtectionKind::Encrypt, topic(metadata, data, true)));
+                let counters = network.nodes.iter().map(|node| *node.counters()).collect::<Vec<_>>();
+                assert_eq!(arrived, 20, "rtps {rtps:?}, metadata {metadata:?}, data {data:?}: {counters:#?}");
+                let hides = [rtps, metadata, data.widened()].into_iter().any(ProtectionKind::is_encrypted);
+                assert_eq!(network.shows(0, WORD), !hides, "rtps {rtps:?}, metadata {metadata:?}, data {data:?}");
+                assert!(!network.shows(0, TOPIC.as_bytes()), "discovery is encrypted");
+            }
+        }
+    }
+}
+
+#[test]
+fn discovery_is_as_visible_as_the_governance_says() {
+    for discovery in KINDS {
+        for is_protected in [false, true] {
+            let rule = rule(
+                ProtectionKind::None,
+                discovery,
+                topic(ProtectionKind::Encrypt, BasicProtectionKind::None, is_protected),
+            );
+            let (network, arrived) = exchange(&rule);
+            assert_eq!(arrived, 20, "{discovery:?}, {is_protected}");
+            let hides = is_protected && discovery.is_encrypted();
+            assert_eq!(network.shows(0, TOPIC.as_bytes()), !hides, "{discovery:?}, {is_protected}");
+        }
+    }
+}
+
+fn encrypting() -> DomainRule {
+    rule(
+        ProtectionKind::Encrypt,
+        ProtectionKind::Encrypt,
+        topic(ProtectionKind::Encrypt, BasicProtectionKind::Encrypt, true),
+    )
+}
+
+#[test]
+fn loss_and_repetition_delay_but_lose_nothing() {
+    let mut network = Network::new();
+    for name in ["talker", "listener"] {
+        Identity::new(name).join(&mut network, &encrypting());
+    }
+    let mut random = takt_testkit::Random(7);
+    network.fault = Some(Box::new(move |_: &mut Datagram| !random.one_in(4)));
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let reader = network.reader(1, reader_spec(TOPIC));
+    assert!(network.match_within(120_000, (0, writer), (1, reader)));
+    for number in 0..50 {
+        network.write(0, writer, &payload(number, WORD, 3_000));
+    }
+    for number in 0..50 {
+        let mut taken = None;
+        network.run_until(20_000, |network| {
+            taken = network.take(1, reader);
+            taken.is_some()
+        });
+        assert!(taken.is_some_and(|taken| taken == payload(number, WORD, 3_000)), "{number}");
+    }
+}
+
+#[test]
+fn foreign_authority_is_refused_with_its_reason() {
+    let mut network = Network::new();
+    Identity::new("talker").join(&mut network, &encrypting());
+    Identity { issuer: &issuers()[2], ..Identity::new("stranger") }.join(&mut network, &encrypting());
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let reader = network.reader(1, reader_spec(TOPIC));
+    assert!(!network.match_within(90_000, (0, writer), (1, reader)));
+    assert!(network.events(0).iter().any(|event| matches!(event, Event::ParticipantRefused(_))));
+    // The side that waits for an answer knows no more than that none has come.
+    let whys: Vec<_> = network.nodes.iter().flat_map(Participant::refused_participants).map(|(_, why)| why).collect();
+    assert_eq!(whys.len(), 2, "{whys:?}");
+    assert!(whys.iter().any(|why| why.contains("certificate of \"CN=")), "{whys:?}");
+}
+
+#[test]
+fn reader_without_a_grant_is_refused_with_its_reason() {
+    let mut network = Network::new();
+    Identity::new("talker").join(&mut network, &encrypting());
+    let silent = Grant { default: Effect::Deny, ..grant("listener") };
+    let rules = takt_security::documents::Rule {
+        line: 0,
+        effect: Effect::Allow,
+        domains: DomainSet(vec![(0, 0)]),
+        publish: Vec::new(),
+        subscribe: vec![takt_security::documents::Criteria { topics: vec!["Other*".to_owned()], ..Default::default() }],
+        relay: Vec::new(),
+    };
+    let identity = Identity { grant: Grant { rules: vec![rules], ..silent }, ..Identity::new("listener") };
+    let node = identity.join(&mut network, &encrypting());
+    let created = network.nodes[node].create_reader(network.now, reader_spec(TOPIC));
+    let error = created.expect_err("its permissions do not allow it").to_string();
+    assert!(error.contains("not allowed by security") && error.contains(TOPIC), "{error}");
+    network.reader(node, reader_spec("OtherTopic"));
+}
+
+#[test]
+fn governance_that_differs_keeps_participants_apart() {
+    let mut network = Network::new();
+    Identity::new("talker").join(&mut network, &encrypting());
+    let signing = rule(
+        ProtectionKind::Sign,
+        ProtectionKind::Encrypt,
+        topic(ProtectionKind::Encrypt, BasicProtectionKind::Encrypt, true),
+    );
+    Identity::new("listener").join(&mut network, &signing);
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let reader = network.reader(1, reader_spec(TOPIC));
+    assert!(!network.match_within(30_000, (0, writer), (1, reader)));
+    let (_, why) = network.nodes[0].refused_participants().next().expect("one is refused");
+    assert!(why.contains("is_rtps_encrypted on the local side only"), "{why}");
+}
+
+#[test]
+fn topic_rules_that_differ_keep_endpoints_apart_with_a_reason() {
+    let mut network = Network::new();
+    let with = |data| rule(ProtectionKind::None, ProtectionKind::Encrypt, topic(ProtectionKind::Encrypt, data, true));
+    Identity::new("talker").join(&mut network, &with(BasicProtectionKind::Encrypt));
+    Identity::new("listener").join(&mut network, &with(BasicProtectionKind::None));
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let reader = network.reader(1, reader_spec(TOPIC));
+    assert!(!network.match_within(30_000, (0, writer), (1, reader)));
+    let refusal = network.nodes[0].refusals().next().expect("one is refused").clone();
+    assert!(
+        matches!(&refusal.reason, RefusalReason::Security { why } if why.contains("is_payload_protected on the local side only")),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn participant_without_security_is_refused_or_open_as_the_governance_says() {
+    for is_open in [false, true] {
+        let mut network = Network::new();
+        let bare = topic(ProtectionKind::None, BasicProtectionKind::None, false);
+        let bare = TopicRule { enable_read_access_control: false, enable_write_access_control: false, ..bare };
+        let rule = DomainRule {
+            allow_unauthenticated_participants: is_open,
+            ..rule(ProtectionKind::None, ProtectionKind::None, bare)
+        };
+        Identity::new("talker").join(&mut network, &rule);
+        let config = config(1, GuidPrefix([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]));
+        let plain = Participant::new(config, network.now).expect("the configuration is good");
+        network.join(plain);
+        let writer = network.writer(0, writer_spec(TOPIC));
+        let reader = network.reader(1, reader_spec(TOPIC));
+        assert_eq!(network.match_within(30_000, (0, writer), (1, reader)), is_open);
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_a_protected_sample_is_refused() {
+    let mut network = Network::new();
+    for name in ["talker", "listener"] {
+        Identity::new(name).join(&mut network, &encrypting());
+    }
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let reader = network.reader(1, reader_spec(TOPIC));
+    assert!(network.match_within(20_000, (0, writer), (1, reader)));
+    network.run(1_000);
+    network.fault = Some(Box::new(|_: &mut Datagram| false));
+    let from = network.sent.len();
+    network.write(0, writer, &payload(1, WORD, 60));
+    network.run(1);
+    let sample = network.sent[from..].iter().max_by_key(|datagram| datagram.octets.len()).expect("it was sent").clone();
+    network.fault = None;
+    for bit in 0..8 * sample.octets.len() {
+        let mut damaged = sample.clone();
+        damaged.octets[bit / 8] ^= 1 << (bit % 8);
+        network.inject(damaged);
+        network.run_until(0, |_| false);
+        assert_eq!(network.take(1, reader), None, "bit {bit}");
+    }
+    network.inject(sample.clone());
+    network.run(10);
+    assert!(network.take(1, reader).is_some(), "the one that is whole arrives");
+    network.inject(sample);
+    network.run(10);
+    assert_eq!(network.take(1, reader), None, "once");
+}
+
+#[test]
+fn forged_farewell_of_an_authenticated_participant_changes_nothing() {
+    let mut network = Network::new();
+    for name in ["talker", "listener"] {
+        Identity::new(name).join(&mut network, &encrypting());
+    }
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let reader = network.reader(1, reader_spec(TOPIC));
+    assert!(network.match_within(20_000, (0, writer), (1, reader)));
+    let prefix = network.nodes[0].guid().prefix;
+    let header = takt_wire::message::Header {
+        version: takt_wire::ProtocolVersion::V2_5,
+        vendor: takt_wire::VendorId::TAKT,
+        prefix,
+    };
+    let mut frame = [0; 512];
+    let mut builder = takt_wire::MessageBuilder::new(&mut frame, &header).expect("fits");
+    let mut inline = takt_wire::inline_qos::InlineQosBuilder::<32>::new();
+    inline.status_info(3).expect("fits");
+    let key = takt_wire::discovery::ParticipantData::key_payload(network.nodes[0].guid());
+    builder
+        .data(&takt_wire::builder::DataEmit {
+            reader: takt_wire::EntityId::SPDP_READER,
+            writer: takt_wire::EntityId::SPDP_WRITER,
+            sn: takt_wire::SequenceNumber(1_000),
+            inline_qos: Some(inline.finish().expect("fits")),
+            payload: takt_wire::message::Payload::Key(&key),
+        })
+        .expect("fits");
+    let octets = builder.bytes().to_vec();
+    network.inject(Datagram { from: crate::network::address(0), to: crate::network::address(1), octets });
+    network.run(100);
+    assert!(network.nodes[1].is_authenticated(prefix), "it stays");
+    assert_eq!(network.nodes[1].counters().unprotected_announcements, 1);
+    network.write(0, writer, &payload(1, WORD, 60));
+    assert!(network.run_until(1_000, |network| network.take(1, reader).is_some()));
+    network.nodes[0].shutdown();
+    assert!(network.run_until(1_000, |network| !network.nodes[1].is_authenticated(prefix)), "its own one counts");
+}

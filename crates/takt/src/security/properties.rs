@@ -1,0 +1,93 @@
+//! The properties `dds.sec.*` (DDS-SEC 1.1 §9.3.1, §9.4.1).
+
+use super::SecurityConfig;
+use crate::qos::Property;
+use crate::{Error, Result};
+
+const IDENTITY_CA: &str = "dds.sec.auth.identity_ca";
+const CERTIFICATE: &str = "dds.sec.auth.identity_certificate";
+const PRIVATE_KEY: &str = "dds.sec.auth.private_key";
+const PASSWORD: &str = "dds.sec.auth.password";
+const PERMISSIONS_CA: &str = "dds.sec.access.permissions_ca";
+const GOVERNANCE: &str = "dds.sec.access.governance";
+const PERMISSIONS: &str = "dds.sec.access.permissions";
+/// Takt's own: a list of revoked certificates. It may be there several times.
+const REVOCATION_LIST: &str = "dds.sec.auth.takt.crl";
+
+/// The prefix of all of them.
+const PREFIX: &str = "dds.sec.";
+
+pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
+    if !properties.0.iter().any(|(name, ..)| name.starts_with(PREFIX)) {
+        return Ok(None);
+    }
+    let known =
+        [IDENTITY_CA, CERTIFICATE, PRIVATE_KEY, PASSWORD, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS, REVOCATION_LIST];
+    let unknown = properties.0.iter().find(|(name, ..)| name.starts_with(PREFIX) && !known.contains(&name.as_str()));
+    if let Some((name, ..)) = unknown {
+        let what = format!("property \"{name}\" is unknown; known are {}", known.join(", "));
+        return Err(Error::BadParameter { what });
+    }
+    let value = |name: &str| {
+        let missing = || Error::BadParameter {
+            what: format!("property \"{name}\" is missing, though others of DDS Security are there"),
+        };
+        super::uri::read(name, properties.get(name).ok_or_else(missing)?)
+    };
+    let lists = properties.0.iter().filter(|(name, ..)| name == REVOCATION_LIST);
+    Ok(Some(SecurityConfig {
+        identity_ca: value(IDENTITY_CA)?,
+        certificate: value(CERTIFICATE)?,
+        private_key: value(PRIVATE_KEY)?,
+        password: properties.get(PASSWORD).map(str::to_owned),
+        permissions_ca: value(PERMISSIONS_CA)?,
+        governance: value(GOVERNANCE)?,
+        permissions: value(PERMISSIONS)?,
+        revocation_lists: lists.map(|(name, uri, _)| super::uri::read(name, uri)).collect::<Result<_>>()?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn properties(all: &[(&str, &str)]) -> Property {
+        Property(all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned(), false)).collect())
+    }
+
+    const ALL: [(&str, &str); 7] = [
+        (IDENTITY_CA, "data:,ca"),
+        (CERTIFICATE, "data:,certificate"),
+        (PRIVATE_KEY, "data:,key"),
+        (PASSWORD, "secret"),
+        (PERMISSIONS_CA, "data:,permissions ca"),
+        (GOVERNANCE, "data:,governance"),
+        (PERMISSIONS, "data:,permissions"),
+    ];
+
+    #[test]
+    fn properties_name_everything() {
+        let config = read(&properties(&ALL)).expect("all is there").expect("there are some");
+        assert_eq!((&config.identity_ca[..], &config.private_key[..]), (&b"ca"[..], &b"key"[..]));
+        assert_eq!(config.password.as_deref(), Some("secret"));
+        assert!(config.revocation_lists.is_empty());
+        assert_eq!(read(&properties(&[("other", "data:,x")])).expect("none is needed"), None);
+    }
+
+    #[test]
+    fn missing_property_is_named() {
+        for left_out in [IDENTITY_CA, CERTIFICATE, PRIVATE_KEY, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS] {
+            let rest: Vec<_> = ALL.into_iter().filter(|(name, _)| *name != left_out).collect();
+            let error = read(&properties(&rest)).expect_err("one is missing").to_string();
+            assert!(error.contains(left_out), "{error}");
+        }
+    }
+
+    #[test]
+    fn misspelled_property_is_an_error() {
+        let mut all = ALL.to_vec();
+        all.push(("dds.sec.auth.identity", "data:,x"));
+        let error = read(&properties(&all)).expect_err("nobody knows it").to_string();
+        assert!(error.contains("\"dds.sec.auth.identity\" is unknown"), "{error}");
+    }
+}

@@ -1,0 +1,53 @@
+//! The URIs that values of properties are (DDS-SEC 1.1 §9.3.1).
+
+use std::path::Path;
+
+use super::read_file;
+use crate::{Error, Result};
+
+/// What a URI leads to: `file:PATH`, `file:///PATH`, or `data:,TEXT`.
+pub(super) fn read(name: &str, uri: &str) -> Result<Vec<u8>> {
+    if let Some(path) = uri.strip_prefix("file:") {
+        // An empty host may stand in front of an absolute path (RFC 8089).
+        let path = path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
+        return read_file(name, Path::new(path));
+    }
+    if let Some(data) = uri.strip_prefix("data:") {
+        let (_, text) = data.split_once(',').ok_or_else(|| wrong(name, "is a data URI without a comma"))?;
+        return Ok(text.as_bytes().to_vec());
+    }
+    Err(wrong(name, "begins neither with file: nor with data:"))
+}
+
+fn wrong(name: &str, what: &str) -> Error {
+    Error::BadParameter { what: format!("property \"{name}\" {what}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uri_leads_to_text_or_to_a_file() {
+        assert_eq!(read("p", "data:,-----BEGIN").expect("text"), b"-----BEGIN");
+        assert_eq!(read("p", "data:text/plain,a,b").expect("text"), b"a,b");
+        let file = std::env::temp_dir().join(format!("takt-uri-{}", std::process::id()));
+        std::fs::write(&file, "content").expect("a file");
+        for form in ["file:", "file://"] {
+            assert_eq!(read("p", &format!("{form}{}", file.display())).expect("a file"), b"content");
+        }
+        std::fs::remove_file(&file).expect("it is there");
+        let error = read("p", &format!("file:{}", file.display())).expect_err("it is gone").to_string();
+        assert!(error.contains("p: ") && error.contains("cannot be read"), "{error}");
+    }
+
+    #[test]
+    fn unknown_forms_are_errors() {
+        for (uri, expected) in
+            [("pkcs11:object=a", "begins neither"), ("/etc/cert.pem", "begins neither"), ("data:x", "without a comma")]
+        {
+            let error = read("p", uri).expect_err("no form").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

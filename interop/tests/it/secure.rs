@@ -1,0 +1,147 @@
+//! Files of DDS Security for two participants, under a governance of choice.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use takt_security::documents::{
+    BasicProtectionKind, Criteria, DomainRule, DomainSet, Effect, Governance, Grant, Permissions, ProtectionKind, Rule,
+    TopicRule,
+};
+use takt_security::identity::{KeyAlgorithm, SubjectName};
+use takt_security::tools::{Issuer, Validity, governance_xml, permissions_xml, sign_document};
+
+const DAY: i64 = 86_400;
+
+/// A governance, with one rule for all topics.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    pub discovery: ProtectionKind,
+    pub liveliness: ProtectionKind,
+    pub rtps: ProtectionKind,
+    pub metadata: ProtectionKind,
+    pub data: BasicProtectionKind,
+    /// Joining, reading and writing need a grant.
+    pub is_controlled: bool,
+    pub allows_unauthenticated: bool,
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { discovery, liveliness, rtps, metadata, data, .. } = self;
+        let kinds = [discovery, liveliness, rtps, metadata].map(|kind| kind.name());
+        write!(f, "discovery {}, liveliness {}, rtps {}, metadata {}", kinds[0], kinds[1], kinds[2], kinds[3])?;
+        write!(f, ", data {}, access {}", data.name(), if self.is_controlled { "controlled" } else { "free" })
+    }
+}
+
+impl Variant {
+    fn governance(&self) -> Governance {
+        let is_protected = self.discovery.is_protected();
+        let topic = TopicRule {
+            topic_expression: "*".to_owned(),
+            enable_discovery_protection: is_protected,
+            enable_liveliness_protection: self.liveliness.is_protected(),
+            enable_read_access_control: self.is_controlled,
+            enable_write_access_control: self.is_controlled,
+            metadata_protection_kind: self.metadata,
+            data_protection_kind: self.data,
+        };
+        let rule = DomainRule {
+            domains: DomainSet(vec![(0, 200)]),
+            allow_unauthenticated_participants: self.allows_unauthenticated,
+            enable_join_access_control: self.is_controlled,
+            discovery_protection_kind: self.discovery,
+            liveliness_protection_kind: self.liveliness,
+            rtps_protection_kind: self.rtps,
+            topic_rules: vec![topic],
+        };
+        Governance { domain_rules: vec![rule] }
+    }
+}
+
+/// A rule that allows everything.
+///
+/// INTEROP(Fast DDS 2.9): a grant without a rule for the domain does not let a participant join, whatever its default is.
+fn everything() -> Rule {
+    let all = || vec![Criteria { topics: vec!["*".to_owned()], ..Criteria::default() }];
+    Rule {
+        line: 0,
+        effect: Effect::Allow,
+        domains: DomainSet(vec![(0, 200)]),
+        publish: all(),
+        subscribe: all(),
+        relay: Vec::new(),
+    }
+}
+
+/// Two directories, removed at the end.
+pub struct Enclaves {
+    directory: PathBuf,
+}
+
+impl Enclaves {
+    /// Makes identities with keys of an algorithm each.
+    pub fn new(name: &str, variant: &Variant, algorithms: [KeyAlgorithm; 2]) -> Self {
+        let directory = std::env::temp_dir().join(format!("takt-enclaves-{}-{name}", std::process::id()));
+        let enclaves = Self { directory };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
+        let now = i64::try_from(now).expect("before the end of time");
+        let validity = Validity { not_before: now - DAY, not_after: now + 365 * DAY };
+        let [identity_ca, permissions_ca] = ["Identity CA", "Permissions CA"]
+            .map(|name| Issuer::create(name, KeyAlgorithm::EcP256, validity).expect("an authority"));
+        let governance = sign_document(&permissions_ca, &governance_xml(&variant.governance())).expect("a signature");
+        for (name, algorithm) in ["left", "right"].into_iter().zip(algorithms) {
+            let (certificate, key) = identity_ca.issue(name, algorithm, validity).expect("an identity");
+            let grant = Grant {
+                name: name.to_owned(),
+                subject: SubjectName::parse(&format!("CN={name}")).expect("a name"),
+                not_before: validity.not_before,
+                not_after: validity.not_after,
+                rules: vec![everything()],
+                default: Effect::Deny,
+            };
+            let permissions = permissions_xml(&Permissions { grants: vec![grant] });
+            let permissions = sign_document(&permissions_ca, &permissions).expect("a signature");
+            let enclave = enclaves.enclave(name);
+            fs::create_dir_all(&enclave).expect("a directory");
+            for (file, octets) in [
+                ("identity_ca.cert.pem", identity_ca.certificate_pem().expect("PEM")),
+                ("permissions_ca.cert.pem", permissions_ca.certificate_pem().expect("PEM")),
+                ("cert.pem", certificate),
+                ("key.pem", key),
+                ("governance.p7s", governance.clone()),
+                ("permissions.p7s", permissions),
+            ] {
+                fs::write(enclave.join(file), octets).expect("a file");
+            }
+        }
+        enclaves
+    }
+
+    fn enclave(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    pub fn left(&self) -> PathBuf {
+        self.enclave("left")
+    }
+
+    pub fn right(&self) -> PathBuf {
+        self.enclave("right")
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+impl Drop for Enclaves {
+    fn drop(&mut self) {
+        if std::env::var_os("TAKT_KEEP_CAPTURES").is_none() {
+            // tidy-allow(dropped-cause): what is left is in the temporary directory
+            fs::remove_dir_all(self.directory()).ok();
+        }
+    }
+}

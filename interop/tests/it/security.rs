@@ -1,0 +1,171 @@
+//! DDS Security with CycloneDDS 0.10 and Fast DDS 2.9: samples in both directions under each governance, with identities of both
+//! algorithms, and each side as the one that begins the handshake.
+//!
+//! Who begins is up to the GUIDs: the lower one does. A GUID begins with a hash of the subject name, so that names decide: both
+//! directions of a pair have the same names on other sides.
+
+use std::time::Duration;
+
+use takt_interop::content;
+use takt_interop::peer::{Batch, Endpoint, Kind, Options, Peer};
+use takt_interop::programs::Program;
+use takt_security::documents::{BasicProtectionKind, ProtectionKind};
+use takt_security::identity::KeyAlgorithm;
+use takt_testkit::not_run;
+
+use crate::loss::is_long;
+use crate::scene::{hosts, possible};
+use crate::secure::{Enclaves, Variant};
+
+const SAMPLES: u64 = 20;
+const SIZES: [usize; 2] = [64, 20_000];
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const NONE: ProtectionKind = ProtectionKind::None;
+const SIGN: ProtectionKind = ProtectionKind::Sign;
+const ENCRYPT: ProtectionKind = ProtectionKind::Encrypt;
+const SIGN_ORIGIN: ProtectionKind = ProtectionKind::SignWithOriginAuthentication;
+const ENCRYPT_ORIGIN: ProtectionKind = ProtectionKind::EncryptWithOriginAuthentication;
+const BARE: BasicProtectionKind = BasicProtectionKind::None;
+const HIDDEN: BasicProtectionKind = BasicProtectionKind::Encrypt;
+
+/// Discovery, liveliness, rtps, metadata and data, and whether access is controlled.
+type Row = (ProtectionKind, ProtectionKind, ProtectionKind, ProtectionKind, BasicProtectionKind, bool);
+
+const VARIANTS: [Row; 20] = [
+    (NONE, NONE, NONE, NONE, BARE, false),
+    (NONE, NONE, NONE, NONE, BARE, true),
+    (SIGN, NONE, NONE, NONE, BARE, true),
+    (ENCRYPT, NONE, NONE, NONE, BARE, true),
+    (SIGN_ORIGIN, SIGN_ORIGIN, NONE, NONE, BARE, true),
+    (ENCRYPT_ORIGIN, ENCRYPT_ORIGIN, NONE, NONE, BARE, true),
+    (NONE, SIGN, NONE, NONE, BARE, true),
+    (NONE, ENCRYPT, NONE, NONE, BARE, true),
+    (NONE, NONE, SIGN, NONE, BARE, true),
+    (NONE, NONE, ENCRYPT, NONE, BARE, true),
+    (NONE, NONE, SIGN_ORIGIN, NONE, BARE, true),
+    (NONE, NONE, ENCRYPT_ORIGIN, NONE, BARE, true),
+    (NONE, NONE, NONE, SIGN, BARE, true),
+    (NONE, NONE, NONE, ENCRYPT, BARE, true),
+    (NONE, NONE, NONE, SIGN_ORIGIN, BARE, true),
+    (NONE, NONE, NONE, ENCRYPT_ORIGIN, BARE, true),
+    (NONE, NONE, NONE, NONE, HIDDEN, true),
+    (NONE, NONE, NONE, ENCRYPT, HIDDEN, false),
+    (ENCRYPT, ENCRYPT, SIGN, ENCRYPT, BARE, true),
+    (ENCRYPT_ORIGIN, ENCRYPT_ORIGIN, ENCRYPT_ORIGIN, ENCRYPT_ORIGIN, HIDDEN, true),
+];
+
+/// Those that stand for the others in daily use.
+const REPRESENTATIVE: [usize; 5] = [1, 11, 16, 18, 19];
+
+fn variant(index: usize) -> Variant {
+    let (discovery, liveliness, rtps, metadata, data, is_controlled) = VARIANTS[index];
+    Variant { discovery, liveliness, rtps, metadata, data, is_controlled, allows_unauthenticated: false }
+}
+
+fn chosen() -> Vec<usize> {
+    if is_long() { (0..VARIANTS.len()).collect() } else { REPRESENTATIVE.to_vec() }
+}
+
+#[test]
+fn takt_and_takt_exchange_samples_under_each_governance() {
+    exchange_all(&chosen(), Program::Takt, Program::Takt);
+}
+
+#[test]
+fn takt_and_cyclonedds_exchange_samples_under_each_governance() {
+    let sound: Vec<_> = chosen().into_iter().filter(|&index| !is_gap_with_cyclonedds(index)).collect();
+    exchange_all(&sound, Program::Takt, Program::Cyclone10);
+}
+
+/// A known gap. CycloneDDS sends unprotected discovery in the clear, which Takt refuses. With protected discovery endpoints do not
+/// match in every run, and with protected payloads samples do not arrive in every run.
+#[test]
+fn takt_and_cyclonedds_exchange_samples_in_protected_messages_and_payloads() {
+    if std::env::var_os("TAKT_TEST_GAPS").is_none() {
+        return not_run("a known gap: CycloneDDS with protected messages or payloads; TAKT_TEST_GAPS=1 runs it");
+    }
+    let gaps: Vec<_> = chosen().into_iter().filter(|&index| is_gap_with_cyclonedds(index)).collect();
+    exchange_all(&gaps, Program::Takt, Program::Cyclone10);
+}
+
+#[test]
+fn takt_and_fast_dds_exchange_samples_under_each_governance() {
+    exchange_all(&chosen(), Program::Takt, Program::FastDds2);
+}
+
+/// The sizes of a pair's samples.
+///
+/// The other vendors protect the payload of each fragment, and Takt that of the sample: what is fragmented is not understood.
+fn sizes(index: usize, left: Program, right: Program) -> &'static [usize] {
+    let is_hidden = VARIANTS[index].4 != BARE;
+    let among_takt = [left, right] == [Program::Takt; 2];
+    if is_hidden && !among_takt { &SIZES[..1] } else { &SIZES }
+}
+
+fn is_gap_with_cyclonedds(index: usize) -> bool {
+    let (_, _, rtps, _, data, _) = VARIANTS[index];
+    rtps != NONE || data != BARE
+}
+
+fn exchange_all(indices: &[usize], one: Program, other: Program) {
+    let mut failures = Vec::new();
+    for &index in indices {
+        let algorithms: &[_] = match is_long() {
+            true => &[[KeyAlgorithm::EcP256; 2], [KeyAlgorithm::Rsa2048; 2]],
+            false if index % 2 == 0 => &[[KeyAlgorithm::Rsa2048; 2]],
+            false => &[[KeyAlgorithm::EcP256; 2]],
+        };
+        for algorithms in algorithms {
+            for (left, right) in [(one, other), (other, one)] {
+                match exchange(index, left, right, *algorithms) {
+                    None => return,
+                    Some(Ok(())) => {}
+                    Some(Err(why)) => failures.push(format!(
+                        "variant {index} ({}), {left} and {right}, {:?}: {why}",
+                        variant(index),
+                        algorithms[0]
+                    )),
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Samples of both sizes in both directions.
+fn exchange(index: usize, left: Program, right: Program, algorithms: [KeyAlgorithm; 2]) -> Option<Result<(), String>> {
+    let network = hosts()?;
+    let sizes = sizes(index, left, right);
+    let name = format!("{index}-{left:?}-{right:?}-{:?}", algorithms[0]);
+    let enclaves = Enclaves::new(&name, &variant(index), algorithms);
+    let start =
+        |program, host, enclave: &std::path::Path| Peer::start_in(program, host, Options::default(), Some(enclave));
+    let mut left = possible(start(left, &network.left, &enclaves.left()))?;
+    let mut right = possible(start(right, &network.right, &enclaves.right()))?;
+    let there = send(&mut left, &mut right, "There", sizes);
+    Some(there.and_then(|()| send(&mut right, &mut left, "Back", sizes)))
+}
+
+fn send(from: &mut Peer, to: &mut Peer, topic: &str, sizes: &[usize]) -> Result<(), String> {
+    let text = |error: takt_interop::Error| error.to_string();
+    let (writer, reader) = (format!("w{topic}"), format!("r{topic}"));
+    from.writer(&Endpoint::new(&writer, topic, Kind::Key)).map_err(text)?;
+    to.reader(&Endpoint::new(&reader, topic, Kind::Key)).map_err(text)?;
+    from.matched(&writer, 1).map_err(text)?;
+    to.matched(&reader, 1).map_err(text)?;
+    let mut first = 0;
+    for &size in sizes {
+        from.write(&writer, &Batch { first, ..Batch::new(SAMPLES, size) }).map_err(text)?;
+        for seq in first..first + SAMPLES {
+            let sample = to.sample_within(&reader, PATIENCE).map_err(text)?;
+            let expected = format!("{:016x}", content::expected_hash(size, 0, seq));
+            if (sample.seq, sample.len, &sample.hash) != (seq, size, &expected) {
+                return Err(format!("sample {seq} of {size} B is {sample:?}"));
+            }
+        }
+        from.written(&writer, PATIENCE).map_err(text)?;
+        first += SAMPLES;
+    }
+    Ok(())
+}
