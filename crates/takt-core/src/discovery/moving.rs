@@ -184,7 +184,7 @@ impl Participant {
         }
     }
 
-    /// A participant that has proven who it is says other things than before. Its word is enough: nobody else can say it.
+    /// An authenticated participant has changed its announcement. It is taken without a proof of address: its key has signed it.
     pub(crate) fn adopt_announcement(&mut self, now: Instant, data: ParticipantData) {
         let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) else { return };
         let Some(remote) = self.remotes.get(index) else { return };

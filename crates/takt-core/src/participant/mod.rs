@@ -541,7 +541,7 @@ struct BuiltinQos {
 }
 
 impl Participant {
-    /// Events of builtin endpoints are nobody's business.
+    /// Whether an event is one of a builtin endpoint. Applications get none of them.
     fn is_builtin(&self, event: &Event) -> bool {
         let is_builtin_reader = |reader: &ReaderHandle| match self.ctx.security {
             Some(_) => reader.index < SECURE_READERS,

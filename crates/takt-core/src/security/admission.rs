@@ -229,7 +229,7 @@ impl Participant {
 
     /// A participant has used the key of the volatile channel, so it has authenticated us as well: discovery goes on.
     ///
-    /// INTEROP(CycloneDDS 0.10): forgets for good what it is told before it has handled the last message of the handshake.
+    /// INTEROP(CycloneDDS 0.10): forgets endpoints that are announced before it has handled the last message of the handshake.
     pub(crate) fn confirm_session(&mut self, now: Instant, prefix: GuidPrefix) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| remote.security.is_authenticated()) else {

@@ -1,8 +1,8 @@
 //! DDS Security as the protocol needs it (DDS-SEC 1.1 §7, §8).
 //!
 //! The plugins are behind one trait, [`Security`]: the protocol knows neither certificates nor
-//! ciphers. `channels` carries the messages of the plugins, `admission` decides with them who is
-//! matched, `protection` seals what is sent and opens what is received.
+//! ciphers. `channels` carries the messages of the plugins. `admission` asks them who may match.
+//! `protection` seals what is sent and opens what is received.
 //!
 //! The order of events with a remote participant:
 //!
@@ -158,7 +158,7 @@ pub trait Security: fmt::Debug + Send {
     /// Whether messages have to be protected as a whole, but for those of discovery and handshakes.
     fn protects_messages(&self) -> bool;
 
-    /// Octets that protection adds to a message at most, beside those of [`Self::submessage_overhead`].
+    /// Octets that protection adds to a message at most, without those of its submessages ([`Self::submessage_overhead`]).
     fn message_overhead(&self) -> usize;
 
     /// Octets that protection adds to each submessage at most.

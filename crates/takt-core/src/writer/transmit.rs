@@ -580,7 +580,7 @@ impl Writer {
         }
     }
 
-    /// Whom heartbeats name: the reader of a writer that has one reader for good, and nobody else.
+    /// The reader that heartbeats name: the only one of a writer with an addressee, and none otherwise.
     /// INTEROP(CycloneDDS 0.10): the reader of the volatile channel asks only for what a heartbeat that names it has announced.
     fn only_reader(&self) -> EntityId {
         let reader = self.addressee.and_then(|_| self.proxies.iter().next());

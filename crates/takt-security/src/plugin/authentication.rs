@@ -234,7 +234,7 @@ impl Plugin {
         self.send_participant_tokens(prefix)
     }
 
-    /// A participant did not authenticate, or may not take part. It is told once.
+    /// Refuses a participant that did not authenticate, or may not take part. The core gets one event for it.
     fn refuse(&mut self, prefix: GuidPrefix, error: &SecurityError, may_retry: bool) {
         let why = format!("participant {prefix} is refused: {error}");
         self.log(Severity::Warning, why.clone());

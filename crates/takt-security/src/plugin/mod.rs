@@ -26,7 +26,7 @@
 //!   comes back: both directions share the key.
 //! - A participant that was authenticated and sends a new challenge gets a new handshake. Keys and
 //!   matches stay until that succeeds; then [`takt_core::security::SecurityEvent::Authenticated`]
-//!   is told again.
+//!   is reported again.
 //!
 //! # Limits
 //!
