@@ -206,6 +206,8 @@ pub struct Options {
     pub xdp: Option<Xdp>,
     /// The daemon of the host, where the peer is Takt.
     pub daemon: bool,
+    /// With DDS Security: unprotected discovery may come outside of protected messages, where the peer is Takt.
+    pub clear_discovery: bool,
 }
 
 /// Where the kernel runs the filter of AF_XDP.
@@ -271,6 +273,9 @@ impl Peer {
         }
         if options.daemon && program == Program::Takt {
             command.env("TAKT_DAEMON", "1");
+        }
+        if options.clear_discovery && program == Program::Takt {
+            command.env("TAKT_SECURITY_CLEAR_DISCOVERY", "1");
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(Error::io(format!("start {}", executable.display())))?;

@@ -268,6 +268,16 @@ const PARTICIPANT: &[Setting] = settings! {
             let value = value.clone();
             plan.build(move |builder| builder.security_directory(value));
         }, "a directory with the certificates and documents of DDS Security; empty for none; see docs/security.md";
+    participant.security_clear_discovery, "TAKT_SECURITY_CLEAR_DISCOVERY": Kind::Bool, false,
+        (plan, Value::Bool(value)) => {
+            let value = *value;
+            plan.build(move |builder| builder.accepts_clear_discovery(value));
+        }, "with protection of messages, whether unprotected discovery may come in the clear, as CycloneDDS sends it";
+    participant.security_replay_window, "TAKT_SECURITY_REPLAY_WINDOW": Kind::Bool, true,
+        (plan, Value::Bool(value)) => {
+            let value = *value;
+            plan.build(move |builder| builder.replay_window(value));
+        }, "with security, whether what was received before, or comes 1,024 messages late, is refused";
     participant.runtime, "TAKT_RUNTIME": RUNTIME, "shared",
         (plan, Value::Word(word)) => {
             let runtime = if *word == "inline" { Runtime::Inline } else { Runtime::Shared };

@@ -17,7 +17,7 @@ use core::cell::Cell;
 use core::ops::Range;
 use core::time::Duration;
 use takt_exec::{Priority, PriorityQueue};
-use takt_wire::{Lent, Timestamp};
+use takt_wire::{EntityId, Lent, Timestamp};
 
 /// A datagram that somebody wants to send, of the priority of its endpoint; discovery has the normal one. Each owner queues at most one job of a kind, and knows that it has:
 /// a job that finds its owner gone, or another one in its place that wants nothing, does nothing.
@@ -183,6 +183,11 @@ impl Context {
     /// Octets that protection adds to each submessage of a protected endpoint at most.
     pub(crate) fn submessage_overhead(&self) -> usize {
         self.security.as_ref().map_or(0, |security| security.submessage_overhead())
+    }
+
+    /// Octets that protection adds to each payload of a writer.
+    pub(crate) fn payload_overhead(&self, writer: EntityId) -> usize {
+        self.security.as_ref().map_or(0, |security| security.payload_overhead(writer))
     }
 
     /// Endpoints and matches that exist.

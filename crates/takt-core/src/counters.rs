@@ -131,13 +131,13 @@ pub struct Counters {
     pub unauthentic_messages: u64,
     /// Protected submessages without a key, with a wrong code, or that were repeated.
     pub unauthentic_submessages: u64,
-    /// Protected payloads without a key or with a wrong code.
+    /// Protected payloads without a key, with a wrong code, or that were repeated.
     pub unauthentic_payloads: u64,
     /// Submessages that were less protected than the governance wants.
     pub unprotected_submessages: u64,
     /// Announcements in the name of a participant or endpoint whose announcements have to be protected, and that were not.
     pub unprotected_announcements: u64,
-    /// Messages and payloads that could not be protected, and were not sent.
+    /// Messages that could not be protected, and were not sent.
     pub unprotectable_messages: u64,
     /// Messages of the security plugins that found no room.
     pub refused_security_messages: u64,

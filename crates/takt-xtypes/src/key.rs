@@ -44,6 +44,14 @@ pub fn key_hash_with<T: TypeSupport>(value: &T, representation: Representation) 
         value.encode(&mut Encoder::new(sink, representation, Endianness::Big, Scope::KeyHash))?;
         return Ok(hash);
     }
+    key_digest_with(value, representation)
+}
+
+/// The MD5 of a key: the [`key_hash_with`] of a long one, and what writers announce of any key where keys are encrypted.
+///
+/// # Errors
+/// As [`key_hash_with`].
+pub fn key_digest_with<T: TypeSupport>(value: &T, representation: Representation) -> Result<KeyHash, EncodeError> {
     let mut e = Encoder::new(Md5Sink(Md5::new()), representation, Endianness::Big, Scope::KeyHash);
     value.encode(&mut e)?;
     Ok(e.into_sink().0.finalize().into())

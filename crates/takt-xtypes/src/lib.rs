@@ -68,7 +68,7 @@ pub use decoder::Decoder;
 pub use encoder::{Encoder, MAX_DEPTH, Scope};
 pub use error::{DecodeError, DecodeErrorKind, EncodeError};
 pub use extent::Extent;
-pub use key::{KeyHash, key_hash, key_hash_from_key_payload, key_hash_from_payload, key_hash_with};
+pub use key::{KeyHash, key_digest_with, key_hash, key_hash_from_key_payload, key_hash_from_payload, key_hash_with};
 pub use payload::{
     Decoded, ENCAPSULATION_LEN, deserialize, deserialize_key, deserialize_key_reporting, deserialize_reporting,
     encapsulation, measure, serialize, serialize_key, serialize_key_with, serialize_with, serialized_key_len,

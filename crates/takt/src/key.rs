@@ -20,14 +20,15 @@ impl<T: TypeSupport> KeyExtractor for TypeKey<T> {
         }
     }
 
-    fn key_hash_in_xcdr1(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash> {
+    fn key_hash_in_xcdr1(&mut self, payload: &[u8], key_only: bool, is_digest: bool) -> Option<KeyHash> {
         let decoded = if key_only {
             takt_xtypes::deserialize_key(&mut self.scratch, payload)
         } else {
             takt_xtypes::deserialize(&mut self.scratch, payload)
         };
         decoded.ok()?;
-        takt_xtypes::key_hash_with(&self.scratch, Representation::Xcdr1).ok()
+        let hash = if is_digest { takt_xtypes::key_digest_with } else { takt_xtypes::key_hash_with };
+        hash(&self.scratch, Representation::Xcdr1).ok()
     }
 
     fn serialize_key(&mut self, payload: &[u8], key_only: bool, key: &mut Vec<u8>) -> bool {

@@ -12,7 +12,8 @@ use crate::exchange::Case;
 use crate::interoperability::takt_and;
 use crate::loss::{is_long, survives};
 
-const NATIVE: Options = Options { domain: 0, max_message: 0, tcp: None, xdp: Some(Xdp::Native), daemon: false };
+const NATIVE: Options =
+    Options { domain: 0, max_message: 0, tcp: None, xdp: Some(Xdp::Native), daemon: false, clear_discovery: false };
 /// INTEROP(Fast DDS 2.9.1): receives no datagram that is longer than the longest that it may send.
 const ONE_PACKET: u32 = 1472;
 const GENERIC: Options = Options { max_message: ONE_PACKET, xdp: Some(Xdp::Generic), ..NATIVE };

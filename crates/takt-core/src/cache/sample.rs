@@ -333,9 +333,9 @@ pub trait KeyExtractor: Send {
     /// PLAIN_CDR2 for all.
     fn key_hash(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash>;
 
-    /// The key hash in XCDR1, which some writers announce instead. Called once for each new instance. `None` if it cannot be
-    /// decoded or is never announced.
-    fn key_hash_in_xcdr1(&mut self, _payload: &[u8], _key_only: bool) -> Option<KeyHash> {
+    /// The key hash in XCDR1, which some writers announce instead; of a short key, too, its MD5 if `is_digest`. Called once for
+    /// each new instance. `None` if it cannot be decoded or is never announced.
+    fn key_hash_in_xcdr1(&mut self, _payload: &[u8], _key_only: bool, _is_digest: bool) -> Option<KeyHash> {
         None
     }
 

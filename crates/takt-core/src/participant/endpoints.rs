@@ -310,7 +310,7 @@ impl Participant {
         let mut reader = Reader::new(handle, data, keyed, spec.key, cache, &mut self.ctx);
         reader.group = spec.group.map(|group| group.index);
         reader.max_serialized_len = spec.max_serialized_len;
-        reader.protection = protection;
+        reader.set_protection(protection);
         reader.filter = filter;
         self.readers.insert(reader);
         Ok(handle)

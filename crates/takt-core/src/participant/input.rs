@@ -6,7 +6,8 @@ use crate::reader::{Reader, Stamp};
 use crate::security;
 use crate::slots::Slots;
 use crate::time::Instant;
-use takt_wire::message::{AckNack, Data, Envelope, Heartbeat, MessageView, Submessage, Submessages, id};
+use takt_wire::discovery::ENCAPSULATION_LEN;
+use takt_wire::message::{AckNack, Data, DataFrag, Envelope, Heartbeat, MessageView, Submessage, Submessages, id};
 use takt_wire::{Beside, EntityId, Guid, GuidPrefix, Locator, Malformed, Timestamp};
 
 /// How a datagram came.
@@ -161,9 +162,54 @@ impl Participant {
             return;
         }
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
+        match data.payload.bytes().filter(|_| self.has_protected_payload(&interpreter.protection, &writer)) {
+            None => self.deliver_data(now, interpreter, data, beside, false),
+            Some(protected) => self.with_opened_payload(writer, protected, ENCAPSULATION_LEN, |participant, plain| {
+                let data = Data { payload: data.payload.replaced(plain), ..*data };
+                participant.deliver_data(now, interpreter, &data, Beside::Nothing, true);
+            }),
+        }
+    }
+
+    /// Hands a sample to the readers that listen, its payload opened if it was protected.
+    fn deliver_data(
+        &mut self,
+        now: Instant,
+        interpreter: &Interpreter,
+        data: &Data<'_>,
+        beside: Beside<'_>,
+        is_opened: bool,
+    ) {
+        let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
+        let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
+        let has_payload = data.payload.bytes().is_some();
+        let heard = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
+            if (has_payload && reader.protection.payload) == is_opened {
+                reader.handle_data(ctx, proxy, stamp, data, beside);
+            }
+        });
+        self.after_data(now, writer, heard);
+    }
+
+    /// The same of fragments of a sample.
+    fn handle_data_frag(&mut self, now: Instant, interpreter: &Interpreter, data: &DataFrag<'_>) {
+        let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
+        match self.has_protected_payload(&interpreter.protection, &writer) {
+            false => self.deliver_data_frag(now, interpreter, data, false),
+            true => self.with_opened_payload(writer, data.rest, data.payload.len(), |participant, plain| {
+                let payload = &plain[..data.payload.len()];
+                participant.deliver_data_frag(now, interpreter, &DataFrag { payload, ..*data }, true);
+            }),
+        }
+    }
+
+    fn deliver_data_frag(&mut self, now: Instant, interpreter: &Interpreter, data: &DataFrag<'_>, is_opened: bool) {
+        let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
         let heard = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
-            reader.handle_data(ctx, proxy, stamp, data, beside);
+            if reader.protection.payload == is_opened {
+                reader.handle_data_frag(ctx, proxy, stamp, data);
+            }
         });
         self.after_data(now, writer, heard);
     }
@@ -213,14 +259,7 @@ impl Participant {
             _ if !interpreter.is_authentic => {}
             // Opened as such.
             Submessage::Data(_) | Submessage::InfoTimestamp(_) => {}
-            Submessage::DataFrag(data) => {
-                let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
-                let stamp = Stamp { now, source_timestamp: interpreter.timestamp };
-                let heard = self.for_readers(interpreter, writer, data.reader, |reader, ctx, proxy| {
-                    reader.handle_data_frag(ctx, proxy, stamp, data);
-                });
-                self.after_data(now, writer, heard);
-            }
+            Submessage::DataFrag(data) => self.handle_data_frag(now, interpreter, data),
             Submessage::Heartbeat(heartbeat) => self.handle_heartbeat(now, interpreter, heartbeat),
             // DEVIATION(RTPS 2.5 §8.3.8.7): says less than the HEARTBEAT that follows it, so it is ignored.
             Submessage::HeartbeatFrag(_) => {}

@@ -478,7 +478,7 @@ impl Participant {
                 writer.set_protection(written, &self.ctx);
             }
             if let Some(reader) = self.readers.get_mut(reader) {
-                reader.protection = read;
+                reader.set_protection(read);
             }
         }
         debug_assert_eq!(self.writer_ids.get(&EntityId::SPDP_SECURE_WRITER), Some(&PARTICIPANTS_SECURE));

@@ -391,6 +391,7 @@ mod tests {
             inline_qos: None,
             key: false,
             payload,
+            rest: payload,
         }
     }
 

@@ -212,6 +212,12 @@ impl Reader {
         }
     }
 
+    /// What it receives is protected from now on. To be called before anything is matched.
+    pub(crate) fn set_protection(&mut self, protection: Protection) {
+        self.protection = protection;
+        self.cache.keys_are_hidden = protection.key;
+    }
+
     /// What reads the keys of its samples, for a reader in its place.
     pub(crate) fn take_key(&mut self) -> Option<Box<dyn KeyExtractor>> {
         self.key.take()

@@ -188,7 +188,6 @@ impl Reader {
         piece: PayloadRef,
         key_only: bool,
     ) {
-        let Some(piece) = self.opened(ctx, index, piece, key_only) else { return };
         let inline = &said.inline();
         let for_us = !said.excludes && !inline.must_understand_unknown;
         let kind = change_kind(inline.status_info.unwrap_or(0), key_only);
@@ -254,27 +253,6 @@ impl Reader {
             }
         };
         self.hand_on(ctx, index, stamp.now, sn, stored);
-    }
-
-    /// The plain payload of a change, in place of a protected one. `None` if that is not authentic: what the writer has sent may
-    /// still come.
-    fn opened(&mut self, ctx: &mut Context, index: u32, piece: PayloadRef, key_only: bool) -> Option<PayloadRef> {
-        let is_protected = if key_only { self.protection.key } else { self.protection.payload };
-        if !is_protected || piece == PayloadRef::EMPTY {
-            return Some(piece);
-        }
-        let pool = &mut self.cache.pool;
-        let writer = self.proxies.get(index).map(|proxy| proxy.guid);
-        let octets = pool.bytes_mut(piece);
-        let plain = writer.and_then(|writer| ctx.security.as_mut()?.open_payload(writer, octets));
-        let Some(plain) = plain else {
-            ctx.counters.unauthentic_payloads += 1;
-            pool.release(piece);
-            return None;
-        };
-        let len = plain.len();
-        octets.copy_within(plain, 0);
-        Some(pool.truncate(piece, len))
     }
 
     /// A change has arrived: with what is stored of it, if it is for this reader.

@@ -45,11 +45,7 @@ impl Reader {
 
     /// Whether it looks at more than who wrote a sample and in which order.
     fn judges(&self) -> bool {
-        self.protection.payload
-            || self.keyed
-            || self.filter.is_some()
-            || self.origins.is_some()
-            || self.deadline.is_some()
+        self.keyed || self.filter.is_some() || self.origins.is_some() || self.deadline.is_some()
     }
 }
 

@@ -106,7 +106,7 @@ impl Participant {
             let handle = ReaderHandle { index: self.readers.len() as u32, generation: 0 };
             let mut reader = Reader::new(handle, Box::new(data), false, None, cache, &mut self.ctx);
             reader.is_enabled = true;
-            reader.protection = self.builtin_protection(channel.reader());
+            reader.set_protection(self.builtin_protection(channel.reader()));
             let index = self.readers.insert(reader);
             debug_assert_eq!(index, channel.own_reader());
         }

@@ -55,9 +55,9 @@ pub struct Protection {
     pub liveliness: bool,
     /// Its submessages are signed or encrypted.
     pub submessage: bool,
-    /// Its payloads are signed or encrypted.
+    /// Its payloads are signed or encrypted, keys among them.
     pub payload: bool,
-    /// Keys of instances are encrypted, too.
+    /// They are encrypted: key hashes would tell of them.
     pub key: bool,
 }
 
@@ -158,11 +158,17 @@ pub trait Security: fmt::Debug + Send {
     /// Whether messages have to be protected as a whole, but for those of discovery and handshakes.
     fn protects_messages(&self) -> bool;
 
+    /// Whether plain discovery and liveliness may come in the clear nevertheless.
+    fn accepts_clear_discovery(&self) -> bool;
+
     /// Octets that protection adds to a message at most, without those of its submessages ([`Self::submessage_overhead`]).
     fn message_overhead(&self) -> usize;
 
-    /// Octets that protection adds to each submessage at most.
+    /// Octets that protection adds to each submessage at most, without that of its payload ([`Self::payload_overhead`]).
     fn submessage_overhead(&self) -> usize;
+
+    /// Octets that protection adds to each payload of a writer of this participant: of each fragment, if there are several.
+    fn payload_overhead(&self, writer: EntityId) -> usize;
 
     /// Whether endpoints of the topic are announced by the secure endpoints of SEDP alone.
     fn protects_discovery(&self, topic_name: &str) -> bool;
@@ -230,7 +236,8 @@ pub trait Security: fmt::Debug + Send {
     /// The match has ended.
     fn pair_parted(&mut self, local: EntityId, remote: Guid);
 
-    /// Writes a message of this participant into `frame`, protected as it has to be. Its length; `None` if it must not be sent.
+    /// Writes a message of this participant into `frame`, protected as it has to be, payloads included. Its length; `None` if it
+    /// must not be sent.
     fn protect(&mut self, message: &[u8], frame: &mut [u8]) -> Option<usize>;
 
     /// Opens a message that is protected as a whole, in place; `None` if it is not authentic. Where the plain one is.
@@ -240,14 +247,6 @@ pub trait Security: fmt::Debug + Send {
     /// authentic.
     fn open_submessages(&mut self, sender: GuidPrefix, octets: &mut [u8]) -> Option<OpenedSubmessages>;
 
-    /// Octets in front of and behind a plain payload of a writer of this participant that its protection needs. The plain octets
-    /// are padded to a multiple of four.
-    fn payload_room(&self, writer: EntityId) -> (usize, usize);
-
-    /// Protects the payload of a writer of this participant in place: `octets[plain]`, with the room of [`Self::payload_room`]
-    /// around. Where the protected one is; `None` if it cannot be protected.
-    fn protect_payload(&mut self, writer: EntityId, octets: &mut [u8], plain: Range<usize>) -> Option<Range<usize>>;
-
-    /// Opens a protected payload in place; `None` if it is not authentic. Where the plain one is.
+    /// Opens the protected payload of one submessage in place; `None` if it is not authentic. Where the plain one is.
     fn open_payload(&mut self, writer: Guid, octets: &mut [u8]) -> Option<Range<usize>>;
 }

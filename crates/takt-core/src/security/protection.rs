@@ -1,9 +1,9 @@
 //! Sealing of what is sent and opening of what is received (DDS-SEC 1.1 §8.5.1.9).
 //!
-//! A message is built plain, in memory of its own, and the plugin writes the protected one into the transport's frame. A received
-//! message is copied before it is opened, since a transport lends its octets.
+//! A message is built plain, in memory of its own, and the plugin writes the protected one into the transport's frame. A payload is
+//! protected there, too, each fragment for itself, so that a writer's history is plain. What is received is copied before it is
+//! opened, since a transport lends its octets.
 
-use super::Security;
 use crate::FlowTag;
 use crate::context::Job;
 use crate::participant::Participant;
@@ -13,12 +13,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use takt_wire::message::{Envelope, MessageView, Submessages, id};
-use takt_wire::{EntityId, GuidPrefix};
+use takt_wire::{EntityId, Guid, GuidPrefix};
 
 /// Octets of the longest datagram.
 const DATAGRAM_LEN_MAX: usize = 65_536;
 
-/// Memory for messages on their way through protection: three datagrams.
+/// Memory for messages on their way through protection: four datagrams.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     /// A message that is built.
@@ -27,6 +27,8 @@ pub(crate) struct Scratch {
     message: Vec<u8>,
     /// Submessages of it that are opened.
     submessages: Vec<u8>,
+    /// A payload that is opened.
+    payload: Vec<u8>,
 }
 
 impl Scratch {
@@ -35,6 +37,7 @@ impl Scratch {
             built: vec![0; DATAGRAM_LEN_MAX],
             message: vec![0; DATAGRAM_LEN_MAX],
             submessages: vec![0; DATAGRAM_LEN_MAX],
+            payload: vec![0; DATAGRAM_LEN_MAX],
         })
     }
 }
@@ -69,6 +72,19 @@ fn goes_clear(sender: EntityId) -> bool {
             | EntityId::STATELESS_MESSAGE_READER
             | EntityId::VOLATILE_MESSAGE_WRITER
             | EntityId::VOLATILE_MESSAGE_READER
+    )
+}
+
+/// Whether an endpoint carries discovery or liveliness of what the governance does not protect.
+fn is_plain_discovery(sender: EntityId) -> bool {
+    matches!(
+        sender,
+        EntityId::SEDP_PUB_WRITER
+            | EntityId::SEDP_PUB_READER
+            | EntityId::SEDP_SUB_WRITER
+            | EntityId::SEDP_SUB_READER
+            | EntityId::P2P_MESSAGE_WRITER
+            | EntityId::P2P_MESSAGE_READER
     )
 }
 
@@ -149,12 +165,49 @@ impl Participant {
         }
     }
 
+    /// Opens the payload of a writer's submessage, of which it must have so many octets, for the time of the call.
+    pub(crate) fn with_opened_payload(
+        &mut self,
+        writer: Guid,
+        protected: &[u8],
+        len_min: usize,
+        handle: impl FnOnce(&mut Self, &[u8]),
+    ) {
+        let Some(scratch) = self.scratch.as_mut() else { return };
+        let mut octets = core::mem::take(&mut scratch.payload);
+        let opened = open(&mut octets, protected, |octets| self.ctx.security.as_mut()?.open_payload(writer, octets));
+        match opened {
+            Some(plain) if plain.len() < len_min => self.ctx.counters.malformed_submessages += 1,
+            Some(plain) => handle(self, &octets[plain]),
+            None => self.ctx.counters.unauthentic_payloads += 1,
+        }
+        if let Some(scratch) = &mut self.scratch {
+            scratch.payload = octets;
+        }
+    }
+
+    /// Whether the payload of a writer's submessage is protected. Not of one that its readers refuse for less.
+    pub(crate) fn has_protected_payload(&self, received: &Received, writer: &Guid) -> bool {
+        self.ctx.security.is_some()
+            && self.meets_requirement(received, writer.entity_id)
+            && self.sources.get(writer).into_iter().flatten().any(|(reader, _)| {
+                let protection = self.readers.get(*reader).map(|reader| reader.protection);
+                protection.is_some_and(|it| it.payload && (!it.submessage || received.is_sealed_by(writer.entity_id)))
+            })
+    }
+
     /// Whether a submessage of an endpoint came as the governance wants it for whole messages; counts what did not.
     pub(crate) fn is_message_as_required(&mut self, received: &Received, sender: EntityId) -> bool {
-        let requires = self.ctx.security.as_deref().is_some_and(Security::protects_messages);
-        let is_good = !requires || received.message || goes_clear(sender);
+        let is_good = self.meets_requirement(received, sender);
         self.ctx.counters.unprotected_submessages += u64::from(!is_good);
         is_good
+    }
+
+    fn meets_requirement(&self, received: &Received, sender: EntityId) -> bool {
+        let Some(security) = self.ctx.security.as_deref().filter(|security| security.protects_messages()) else {
+            return true;
+        };
+        received.message || goes_clear(sender) || (security.accepts_clear_discovery() && is_plain_discovery(sender))
     }
 }
 

@@ -24,7 +24,6 @@ mod membership;
 mod order;
 mod pace;
 mod path_probe;
-mod protected;
 mod reader_proxy;
 mod repair;
 mod route;
@@ -124,6 +123,8 @@ pub(crate) struct Writer {
     pub(crate) group: Option<u32>,
     pub(crate) keyed: bool,
     pub(crate) protection: Protection,
+    /// Octets that the protection of each payload takes.
+    payload_overhead: usize,
     /// All that it sends is for this participant alone, and says so: its key is that of the pair.
     pub(crate) addressee: Option<GuidPrefix>,
     /// Payloads may stay in memory that is shared with their readers: nothing there is protected.
@@ -224,6 +225,7 @@ impl Writer {
             group: None,
             keyed,
             protection: Protection::default(),
+            payload_overhead: 0,
             addressee: None,
             lends: ctx.security.is_none(),
             announced: SequenceNumber::ZERO,
@@ -274,9 +276,8 @@ impl Writer {
     /// Its submessages and payloads are protected from now on. To be called before anything is written or matched.
     pub(crate) fn set_protection(&mut self, protection: Protection, ctx: &Context) {
         self.protection = protection;
-        if protection.submessage {
-            self.route = Route::new(self.route.more + ctx.submessage_overhead());
-        }
+        self.payload_overhead = ctx.payload_overhead(self.entity_id);
+        self.route = Route::new(self.route.more + self.reserve(ctx));
     }
 
     /// Numbers begin above this one. To be called before anything is written or matched.
@@ -344,17 +345,9 @@ impl Writer {
             self.keep_commitments(now, ctx, write);
             return Ok(sn);
         }
-        let protects = self.protects(write.kind);
-        let payload_len = match &content {
-            Content::Lent(lent) if protects => lent.len(),
-            _ => write.payload_len,
-        };
-        let room = self.make_room(write, self.protected_len(protects, payload_len, ctx), ctx);
+        let room = self.make_room(write, write.payload_len, ctx);
         let Room { payload, replaced } = room.inspect_err(|_| self.flush(now, ctx))?;
-        let (payload, len) = match protects {
-            false => self.fill(payload, content)?,
-            true => self.fill_protected(payload, content, ctx)?,
-        };
+        let (payload, len) = self.fill(payload, content)?;
         let rejected = if self.filters.is_empty() { 0 } else { self.judge(write.kind, payload, ctx) };
         let mut change = WriterHistory::change(
             write.kind,

@@ -167,9 +167,10 @@ impl Writer {
         len
     }
 
-    /// What the protection of a submessage takes.
+    /// What the protection of a submessage and of its payload takes.
     pub(super) fn reserve(&self, ctx: &Context) -> usize {
-        if self.protection.submessage { ctx.submessage_overhead() } else { 0 }
+        let submessage = if self.protection.submessage { ctx.submessage_overhead() } else { 0 };
+        submessage + self.payload_overhead
     }
 
     /// Adds what comes next to a datagram: plain samples as they are, another change or a part of it, or none if that has to

@@ -189,7 +189,7 @@ impl KeyExtractor for OtherInXcdr1 {
         FirstByte.key_hash(payload, key_only)
     }
 
-    fn key_hash_in_xcdr1(&mut self, payload: &[u8], _key_only: bool) -> Option<KeyHash> {
+    fn key_hash_in_xcdr1(&mut self, payload: &[u8], _key_only: bool, _is_digest: bool) -> Option<KeyHash> {
         Some([*payload.get(4)?; 16])
     }
 

@@ -15,7 +15,7 @@ use crate::handshake::{Authenticated, Challenge, Event, Handshake, closing_chall
 use crate::identity::IDENTITY_TOKEN_CLASS;
 use crate::message::GenericMessage;
 use crate::token::Token;
-use crate::transform::Sealer;
+use crate::transform::{Replays, Sealer};
 
 impl Plugin {
     /// A participant was discovered, or announces other things than before. An authenticated one
@@ -204,12 +204,13 @@ impl Plugin {
         let material = secret.key_exchange_material()?;
         let volatile = Sealer::new(material.clone())?.with_blocks_per_session(self.blocks_per_session);
         let counts = announced_vendor(&participant_data).is_some_and(counts);
+        let refuses = counts && self.has_replay_windows;
         let key = NewKey {
             sender: prefix,
             owner: EntityId::VOLATILE_MESSAGE_WRITER,
             receiver: EntityId::VOLATILE_MESSAGE_READER,
             uses: Uses::SUBMESSAGES,
-            has_window: counts && self.has_replay_windows,
+            replays: if refuses { Replays::RefusedInTwoSeries } else { Replays::Accepted },
             material,
         };
         self.keyring.remove_id(prefix, key.material.sender_key_id());

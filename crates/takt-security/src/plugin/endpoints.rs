@@ -11,7 +11,7 @@ use crate::attributes::EndpointAttributes;
 use crate::documents::ProtectionKind;
 use crate::error::{ErrorKind, Result, SecurityError};
 use crate::keys::{KeyId, KeyMaterial};
-use crate::transform::{Receivers, Sealer, TransformError};
+use crate::transform::{Receivers, Replays, Sealer, TransformError};
 
 /// Builtin endpoints that have keys of their own, as far as the governance protects them.
 const SECURE_BUILTIN: [EntityId; 8] = [
@@ -127,7 +127,7 @@ impl LocalEndpoint {
     ) -> Result<Self> {
         let mut endpoint = Self { attributes, submessage: None, payload: None, unused: None };
         let mut keep = |material: KeyMaterial, uses: Uses| {
-            let key = NewKey { sender: own, owner: id, receiver: id, material, uses, has_window: false };
+            let key = NewKey { sender: own, owner: id, receiver: id, material, uses, replays: Replays::Accepted };
             keyring.insert(key).map_err(|reason| SecurityError::new(ErrorKind::Library, reason))
         };
         if attributes.submessage.is_protected() {
@@ -214,7 +214,7 @@ impl Plugin {
             receiver: PARTICIPANT,
             material,
             uses: Uses::MESSAGES,
-            has_window: false,
+            replays: Replays::Accepted,
         };
         self.keyring.insert(key).map_err(|reason| SecurityError::new(ErrorKind::Library, reason))
     }

@@ -15,6 +15,7 @@ use crate::message::{
     CLASS_PARTICIPANT_CRYPTO_TOKENS, CLASS_READER_CRYPTO_TOKENS, CLASS_WRITER_CRYPTO_TOKENS, GenericMessage,
     MessageIdentity,
 };
+use crate::transform::Replays;
 
 fn refused(reason: impl Into<String>) -> SecurityError {
     SecurityError::new(ErrorKind::Malformed, reason)
@@ -192,7 +193,8 @@ impl Plugin {
         let (local, remote) = pair;
         let sender = remote.prefix;
         let counts = self.remotes.get(&sender).and_then(|remote| remote.session()).is_some_and(|found| found.counts);
-        let has_window = counts && self.has_replay_windows;
+        let refuses = counts && self.has_replay_windows;
+        let replays = if refuses { Replays::Refused } else { Replays::Accepted };
         let before = self.pairs.insert(pair, Vec::new()).unwrap_or_default();
         for material in before.iter().filter(|material| keys.iter().all(|(new, _)| new != *material)) {
             self.keyring.remove(sender, material, local);
@@ -202,7 +204,7 @@ impl Plugin {
                 return Err(refused("key id zero, which is that of the volatile channel"));
             }
             let (owner, receiver) = (remote.entity_id, local);
-            let key = NewKey { sender, owner, receiver, material: material.clone(), uses, has_window };
+            let key = NewKey { sender, owner, receiver, material: material.clone(), uses, replays };
             self.keyring.insert(key).map_err(refused)?;
             if let Some(kept) = self.pairs.get_mut(&pair) {
                 kept.push(material);

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use takt_wire::{EntityId, GuidPrefix};
 
 use crate::keys::{KeyId, KeyMaterial};
-use crate::transform::{Opener, TransformError};
+use crate::transform::{Opener, Replays, TransformError};
 
 /// What a key opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(super) struct NewKey {
     pub(super) receiver: EntityId,
     pub(super) material: KeyMaterial,
     pub(super) uses: Uses,
-    pub(super) has_window: bool,
+    pub(super) replays: Replays,
 }
 
 struct Slot {
@@ -108,7 +108,7 @@ impl Keyring {
         let opener = Opener::new(new.material).map_err(|error| error.to_string());
         match opener {
             Ok(opener) => {
-                let opener = if new.has_window { opener.with_replay_window() } else { opener };
+                let opener = opener.with_replays(new.replays);
                 key.slots.push(Slot { opener, receivers: vec![new.receiver] });
                 Ok(())
             }

@@ -109,6 +109,7 @@ pub struct Plugin {
     announced: Announced,
     handshakes_max: usize,
     has_replay_windows: bool,
+    accepts_clear_discovery: bool,
     blocks_per_session: u64,
 
     /// Protects messages as a whole, if the governance says so.

@@ -14,7 +14,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use takt_wire::message::{HEADER_LEN, MessageView, SUBMESSAGE_HEADER_LEN};
+use takt_wire::message::{Envelope, HEADER_LEN, MessageView, SUBMESSAGE_HEADER_LEN, Submessage};
 use takt_wire::{EntityId, Guid, GuidPrefix, Malformed};
 
 use super::endpoints::LocalEndpoint;
@@ -148,10 +148,70 @@ impl Layout<'_> {
         check_length(octets)?;
         let start = self.at + Form::Submessage.headroom(sealer.material().kind());
         let plain = self.put_at(start, octets)?;
+        self.seal_at(plain, sealer, receivers)
+    }
+
+    /// Seals the submessage in `plain`.
+    fn seal_at(&mut self, plain: Range<usize>, sealer: &mut Sealer, receivers: Receivers) -> Result<(), SealError> {
         self.at = sealer.seal_submessage(self.frame, plain, receivers)?.end;
         self.is_rollover_due |= sealer.is_rollover_due();
         Ok(())
     }
+
+    /// Writes a submessage whose last `payload_len` octets are a payload, protected, to `start`.
+    fn put_with_payload(
+        &mut self,
+        start: usize,
+        octets: &[u8],
+        payload_len: usize,
+        sealer: &mut Sealer,
+    ) -> Result<Range<usize>, SealError> {
+        check_length(octets)?;
+        let (front, payload) = octets.split_at(octets.len() - payload_len);
+        self.put_at(start, front)?;
+        let plain = self.put_at(self.at + Form::Payload.headroom(sealer.material().kind()), payload)?;
+        let end = sealer.seal_payload(self.frame, plain)?.end;
+        self.is_rollover_due |= sealer.is_rollover_due();
+        let len = u16::try_from(end - start - SUBMESSAGE_HEADER_LEN).map_err(|_| TransformError::TooLong)?;
+        let is_little_endian = octets[1] & 1 != 0;
+        let len = if is_little_endian { len.to_le_bytes() } else { len.to_be_bytes() };
+        self.frame[start + 2..start + 4].copy_from_slice(&len);
+        self.at = end;
+        Ok(start..end)
+    }
+
+    /// Writes a submessage of an endpoint, protected as the endpoint's are.
+    fn put_of(
+        &mut self,
+        endpoint: &mut LocalEndpoint,
+        envelope: &Envelope<'_>,
+        octets: &[u8],
+        receivers: Receivers,
+    ) -> Result<(), SealError> {
+        let payload = match &mut endpoint.payload {
+            Some(sealer) => Some((sealer, payload_len(envelope)?)).filter(|(_, len)| *len > 0),
+            None => None,
+        };
+        match (payload, &mut endpoint.submessage) {
+            (None, None) => self.put(octets).map(drop),
+            (None, Some(key)) => self.put_sealed(octets, &mut key.sealer, receivers),
+            (Some((sealer, len)), None) => self.put_with_payload(self.at, octets, len, sealer).map(drop),
+            (Some((sealer, len)), Some(key)) => {
+                let start = self.at + Form::Submessage.headroom(key.sealer.material().kind());
+                let plain = self.put_with_payload(start, octets, len, sealer)?;
+                self.seal_at(plain, &mut key.sealer, receivers)
+            }
+        }
+    }
+}
+
+/// Octets of the payload that a submessage ends with, 0 if it has none.
+fn payload_len(envelope: &Envelope<'_>) -> Result<usize, SealError> {
+    Ok(match envelope.open()? {
+        Submessage::Data(data) => data.payload.bytes().map_or(0, <[u8]>::len),
+        Submessage::DataFrag(data) => data.rest.len(),
+        _ => 0,
+    })
 }
 
 /// A submessage whose length is "up to the end of the message" cannot have anything behind it.
@@ -235,13 +295,18 @@ impl Plugin {
                     continue;
                 }
                 Some(ends) => {
-                    if let Some(endpoint) = sealing_endpoint(&mut self.endpoints, ends.local)? {
+                    if let Some(endpoint) = local_endpoint(&mut self.endpoints, ends.local)? {
                         let is_for_one = destination != GuidPrefix::UNKNOWN && ends.remote != EntityId::UNKNOWN;
-                        let receivers = match is_for_one {
-                            true => endpoint.receivers_for(Guid::new(destination, ends.remote), self.prefix),
-                            false => Receivers::All,
+                        let receivers = match &endpoint.submessage {
+                            Some(key) if is_for_one => {
+                                key.receivers_for(Guid::new(destination, ends.remote), self.prefix)
+                            }
+                            _ => Receivers::All,
                         };
-                        layout.put_sealed(octets, &mut endpoint.sealer, receivers)?;
+                        if protects_whole {
+                            check_length(octets)?;
+                        }
+                        layout.put_of(endpoint, &envelope, octets, receivers)?;
                         continue;
                     }
                 }
@@ -253,22 +318,6 @@ impl Plugin {
             layout.put(octets)?;
         }
         Ok(of_message)
-    }
-
-    /// Protects the payload of a writer in place.
-    pub(super) fn seal_content(
-        &mut self,
-        writer: EntityId,
-        octets: &mut [u8],
-        plain: Range<usize>,
-    ) -> Option<Range<usize>> {
-        let sealer = self.endpoints.get_mut(&writer).and_then(|endpoint| endpoint.payload.as_mut());
-        let sealed = sealer.ok_or(SealError::NoKey).and_then(|sealer| {
-            let sealed = sealer.seal_payload(octets, plain)?;
-            self.is_rollover_due |= sealer.is_rollover_due();
-            Ok(sealed)
-        });
-        self.count_sealed(sealed)
     }
 
     /// Derives the next session keys of those that need them soon.
@@ -307,16 +356,16 @@ fn volatile_sealer(
     session.map(|session| &mut session.volatile).ok_or(SealError::NoKey)
 }
 
-/// The key of a local endpoint; `None` if its submessages are not protected. One of the application
-/// has to be known.
-fn sealing_endpoint(
+/// A local endpoint; `None` if it is a builtin one that is not protected. One of the application has
+/// to be known.
+fn local_endpoint(
     endpoints: &mut HashMap<EntityId, LocalEndpoint>,
     id: EntityId,
-) -> Result<Option<&mut super::endpoints::MasterSealer>, SealError> {
+) -> Result<Option<&mut LocalEndpoint>, SealError> {
     /// The bits of the kind that say who defined the endpoint.
     const ORIGIN: u8 = 0xc0;
     match endpoints.get_mut(&id) {
-        Some(endpoint) => Ok(endpoint.submessage.as_mut()),
+        Some(endpoint) => Ok(Some(endpoint)),
         None if id.kind() & ORIGIN == 0 => Err(SealError::NoKey),
         None => Ok(None),
     }

@@ -53,6 +53,11 @@ pub struct Settings {
     /// late? Switch it off where the network reorders by more, for instance between traffic
     /// classes: priorities overtake one another.
     pub has_replay_windows: bool,
+    /// May plain discovery and liveliness come in the clear, though messages have to be protected?
+    ///
+    /// INTEROP(CycloneDDS 0.10): sends them so. It protects whole messages of user endpoints and of
+    /// the secure builtin ones alone.
+    pub accepts_clear_discovery: bool,
     /// Blocks of 16 octets that a session key protects.
     pub blocks_per_session: u64,
 }
@@ -73,6 +78,7 @@ impl Default for Settings {
             handshake: Options::default(),
             handshakes_max: 64,
             has_replay_windows: true,
+            accepts_clear_discovery: false,
             blocks_per_session: BLOCKS_PER_SESSION,
         }
     }
@@ -118,6 +124,7 @@ impl Plugin {
             announced,
             handshakes_max: settings.handshakes_max.max(1),
             has_replay_windows: settings.has_replay_windows,
+            accepts_clear_discovery: settings.accepts_clear_discovery,
             blocks_per_session: settings.blocks_per_session,
             message: None,
             endpoints: HashMap::new(),

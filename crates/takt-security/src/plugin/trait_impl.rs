@@ -41,6 +41,10 @@ impl Security for Plugin {
         self.message.is_some()
     }
 
+    fn accepts_clear_discovery(&self) -> bool {
+        self.accepts_clear_discovery
+    }
+
     fn message_overhead(&self) -> usize {
         let Some(message) = &self.message else { return 0 };
         let codes = self.codes([self.attributes.rtps]);
@@ -52,6 +56,11 @@ impl Security for Plugin {
         let codes = self.codes(topics.chain([self.attributes.discovery, self.attributes.liveliness]));
         // The volatile channel is always encrypted.
         Form::Submessage.headroom(TransformKind::Aes256Gcm) + Form::Submessage.tailroom(codes)
+    }
+
+    fn payload_overhead(&self, writer: EntityId) -> usize {
+        let sealer = self.endpoints.get(&writer).and_then(|endpoint| endpoint.payload.as_ref());
+        sealer.map_or(0, |sealer| Form::Payload.headroom(sealer.material().kind()) + Form::Payload.tailroom(0))
     }
 
     fn protects_discovery(&self, topic_name: &str) -> bool {
@@ -155,15 +164,6 @@ impl Security for Plugin {
 
     fn open_submessages(&mut self, sender: GuidPrefix, octets: &mut [u8]) -> Option<OpenedSubmessages> {
         self.open_parts(sender, octets)
-    }
-
-    fn payload_room(&self, writer: EntityId) -> (usize, usize) {
-        let sealer = self.endpoints.get(&writer).and_then(|endpoint| endpoint.payload.as_ref());
-        sealer.map_or((0, 0), |sealer| (Form::Payload.headroom(sealer.material().kind()), Form::Payload.tailroom(0)))
-    }
-
-    fn protect_payload(&mut self, writer: EntityId, octets: &mut [u8], plain: Range<usize>) -> Option<Range<usize>> {
-        self.seal_content(writer, octets, plain)
     }
 
     fn open_payload(&mut self, writer: Guid, octets: &mut [u8]) -> Option<Range<usize>> {

@@ -28,7 +28,7 @@ use std::fmt;
 
 pub use header::{CryptoHeader, peek_message, peek_payload, peek_submessage};
 pub use layout::{BODY_LEN_MAX, Form};
-pub use opener::{Opened, Opener};
+pub use opener::{Opened, Opener, Replays};
 pub use replay::REPLAY_WINDOW;
 pub use sealer::{BLOCKS_PER_SESSION, RECEIVERS_MAX, Receivers, Sealer};
 

@@ -1,8 +1,8 @@
 //! The receiver's side of one remote master key.
 //!
-//! It knows two sessions, the current one and the one before: messages of both may arrive while
-//! the sender changes over. A session that is not known is derived, and becomes known when a
-//! message of it is authentic. A forged session id costs one derivation and one code.
+//! It knows two sessions of each series, the current one and the one before: messages of both may
+//! arrive while the sender changes over. A session that is not known is derived, and becomes known
+//! when a message of it is authentic. A forged session id costs one derivation and one code.
 
 use std::ops::Range;
 
@@ -29,12 +29,32 @@ struct Session {
     window: ReplayWindow,
 }
 
+/// What an opener does with content that it has opened before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replays {
+    /// It is opened again: of senders that do not count.
+    Accepted,
+    /// It is refused. The sender has one session after another.
+    Refused,
+    /// It is refused. The sender has two series of sessions, which begin at random.
+    ///
+    /// INTEROP(CycloneDDS 0.10): the writer and the reader of a volatile channel have one key and
+    /// sessions of their own.
+    RefusedInTwoSeries,
+}
+
+/// A session is of a series if it comes at most so many after the latest one that is known.
+const SESSIONS_MISSED_MAX: u32 = 1 << 16;
+
+/// Sessions that follow one another, the latest first.
+#[derive(Default)]
+struct Series([Option<Session>; 2]);
+
 /// Opens what one master key protects.
 pub struct Opener {
     material: KeyMaterial,
-    /// The latest first.
-    sessions: [Option<Session>; 2],
-    has_window: bool,
+    series: Vec<Series>,
+    refuses_replays: bool,
 }
 
 /// What was found in front of and behind protected octets.
@@ -54,13 +74,15 @@ impl Opener {
         if material.kind() == TransformKind::None {
             return Err(TransformError::Malformed("key material of kind none"));
         }
-        Ok(Self { material, sessions: [None, None], has_window: false })
+        Ok(Self { material, series: vec![Series::default()], refuses_replays: false })
     }
 
-    /// Refuses submessages and messages that were seen before; for senders that count.
+    /// Says what happens to content that was opened before, and to what comes too late to tell.
     #[must_use]
-    pub fn with_replay_window(mut self) -> Self {
-        self.has_window = true;
+    pub fn with_replays(mut self, replays: Replays) -> Self {
+        let count = if replays == Replays::RefusedInTwoSeries { 2 } else { 1 };
+        self.series.resize_with(count, Series::default);
+        self.refuses_replays = replays != Replays::Accepted;
         self
     }
 
@@ -84,20 +106,20 @@ impl Opener {
             return Err(TransformError::WrongKey);
         }
         let receiver_code = self.receiver_code(protection)?;
+        let refuses_replays = self.refuses_replays;
         match self.known(header.session_id) {
             Some(session) => {
-                let has_window = self.has_window;
-                let session = self.sessions[session].as_mut().ok_or(TransformError::Library)?;
                 session.open(protection, receiver_code, content)?;
                 check(content)?;
-                session.accept(has_window && protection.postfix.is_some(), header.counter)
+                session.accept(refuses_replays, header.counter)
             }
             None => self.open_in_new_session(protection, receiver_code, content, check),
         }
     }
 
-    fn known(&self, id: [u8; 4]) -> Option<usize> {
-        self.sessions.iter().position(|session| session.as_ref().is_some_and(|session| session.id == id))
+    fn known(&mut self, id: [u8; 4]) -> Option<&mut Session> {
+        let mut sessions = self.series.iter_mut().flat_map(|series| &mut series.0).flatten();
+        sessions.find(|session| session.id == id)
     }
 
     fn open_in_new_session(
@@ -108,24 +130,30 @@ impl Opener {
         check: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let id = protection.header.session_id;
-        let is_newer = self.sessions[0]
-            .as_ref()
-            .is_none_or(|current| u32::from_be_bytes(id).wrapping_sub(u32::from_be_bytes(current.id)) < 1 << 31);
-        let is_payload = protection.postfix.is_none();
-        // Otherwise the messages of sessions that were forgotten could be repeated. A payload may
-        // be old: it is protected once, and sent again when a reader asks for it.
-        if self.has_window && !is_newer && !is_payload {
-            return Err(TransformError::Replay);
-        }
+        let series = self.series_of(id).ok_or(TransformError::Replay)?;
         let mut session = Session::derive(&self.material, id)?;
         session.open(protection, receiver_code, content)?;
         check(content)?;
-        session.accept(self.has_window && !is_payload, protection.header.counter)?;
-        if is_newer || !self.has_window {
-            self.sessions.swap(0, 1);
-            self.sessions[0] = Some(session);
-        }
+        session.accept(self.refuses_replays, protection.header.counter)?;
+        let Series(known) = &mut self.series[series];
+        known.swap(0, 1);
+        known[0] = Some(session);
         Ok(())
+    }
+
+    /// The series that a session that is not known goes on with, or begins. `None` if it may be one
+    /// that was forgotten: its messages could be repeated.
+    fn series_of(&self, id: [u8; 4]) -> Option<usize> {
+        if !self.refuses_replays {
+            return Some(0);
+        }
+        let missed = |series: &Series| {
+            let latest = series.0[0].as_ref()?;
+            Some(u32::from_be_bytes(id).wrapping_sub(u32::from_be_bytes(latest.id)))
+        };
+        let follows = |series: &Series| missed(series).is_some_and(|missed| missed <= SESSIONS_MISSED_MAX);
+        let is_unused = |series: &Series| series.0[0].is_none();
+        self.series.iter().position(follows).or_else(|| self.series.iter().position(is_unused))
     }
 
     /// The code for this receiver, if the material has a key for it.
@@ -168,8 +196,8 @@ impl Session {
         }
     }
 
-    fn accept(&mut self, has_window: bool, counter: u64) -> Result<()> {
-        if has_window && !self.window.accept(counter) {
+    fn accept(&mut self, refuses_replays: bool, counter: u64) -> Result<()> {
+        if refuses_replays && !self.window.accept(counter) {
             return Err(TransformError::Replay);
         }
         Ok(())

@@ -9,7 +9,7 @@ use takt_security::identity::{Authority, Certificate, Identity, KeyAlgorithm, Pr
 use takt_security::keys::{KeyMaterial, TransformKind};
 use takt_security::message::GenericMessage;
 use takt_security::tools::{Issuer, Validity};
-use takt_security::transform::{Opener, Receivers, Sealer};
+use takt_security::transform::{Opener, Receivers, Replays, Sealer};
 use takt_testkit::memory::{allocations, peak_octets};
 use takt_wire::parameter::{PID_PARTICIPANT_GUID, ParameterListBuilder};
 use takt_wire::{Endianness, EntityId, Guid, GuidPrefix};
@@ -21,7 +21,7 @@ fn sealing_and_opening_take_no_memory() {
         let remote = own.for_receiver().expect("random numbers");
         let mut sealer = Sealer::new(own).expect("a sealer");
         sealer.add_receiver(remote.clone()).expect("room");
-        let mut opener = Opener::new(remote).expect("an opener").with_replay_window();
+        let mut opener = Opener::new(remote).expect("an opener").with_replays(Replays::Refused);
         let mut frame = vec![0; 2_048];
         let mut pass = || {
             let payload = sealer.seal_payload(&mut frame, 64..1_088).expect("room");

@@ -128,20 +128,15 @@ fn messages_of_a_session_take_no_memory() {
 
         let (mut message, mut frame, mut submessages) = (vec![0; 2_048], vec![0; 4_096], vec![0; 4_096]);
         let mut pass = || {
-            let (front, back) = plugins[0].payload_room(WRITER);
-            let mut payload = [0; 1_200];
-            let end = front + 1_024;
-            let sealed = plugins[0].protect_payload(WRITER, &mut payload[..end + back], front..end).expect("sealed");
             let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: prefixes[0] };
             let mut builder = MessageBuilder::new(&mut message, &header).expect("room");
             builder.info_timestamp(Some(Timestamp::ZERO)).expect("room");
-            let content = Payload::Data(&payload[sealed.clone()]);
             let data = DataEmit {
                 reader: EntityId::UNKNOWN,
                 writer: WRITER,
                 sn: SequenceNumber(1),
                 inline_qos: None,
-                payload: content,
+                payload: Payload::Data(&[7; 1_024]),
             };
             builder.data(&data).expect("room");
             let len = plugins[0].protect(builder.bytes(), &mut frame).expect("sealed");

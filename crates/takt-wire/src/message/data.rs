@@ -28,6 +28,16 @@ impl<'a> Payload<'a> {
             Self::Data(bytes) | Self::Key(bytes) => Some(bytes),
         }
     }
+
+    /// Other octets of the same kind: those that were protected, for example. None stay none.
+    #[must_use]
+    pub const fn replaced<'b>(&self, bytes: &'b [u8]) -> Payload<'b> {
+        match self {
+            Self::None => Payload::None,
+            Self::Data(_) => Payload::Data(bytes),
+            Self::Key(_) => Payload::Key(bytes),
+        }
+    }
 }
 
 /// A change (RTPS 2.5 §8.3.8.2).
@@ -145,6 +155,8 @@ pub struct DataFrag<'a> {
     pub key: bool,
     /// The octets of the fragments, without padding.
     pub payload: &'a [u8],
+    /// What there is up to the end of the submessage: `payload` and padding, or what protection made of it, which is longer.
+    pub rest: &'a [u8],
 }
 
 impl<'a> DataFrag<'a> {
@@ -193,10 +205,10 @@ impl<'a> DataFrag<'a> {
         }
         let end = u64::from(sample_size).min(last_start + size);
         let len = usize::try_from(end - start).map_err(|_| at.malformed("input ends early"))?;
-        if rest.remaining() < len {
+        let octets = rest.rest();
+        let Some(payload) = octets.get(..len) else {
             return Err(rest.malformed("DATA_FRAG is shorter than its fragments"));
-        }
-        let payload = rest.bytes(len)?;
+        };
         Ok(Self {
             reader,
             writer,
@@ -208,6 +220,7 @@ impl<'a> DataFrag<'a> {
             inline_qos,
             key: envelope.flag(Self::FLAG_KEY),
             payload,
+            rest: octets,
         })
     }
 }

@@ -241,17 +241,25 @@ impl DynamicType {
         if !self.has_key() {
             return Ok(hash);
         }
-        let value = encode::Value::root(&self.types, self.root, data);
         let [digest_in_xcdr1, digest_in_xcdr2] = self.key_is_digest;
         let is_digest = match representation {
             Representation::Xcdr1 => digest_in_xcdr1,
             Representation::Xcdr2 => digest_in_xcdr2,
         };
-        if !is_digest {
-            let sink = SliceSink(&mut hash);
-            value.encode(&mut Encoder::new(sink, representation, Endianness::Big, Scope::KeyHash))?;
-            return Ok(hash);
+        if is_digest {
+            return self.key_digest(data, representation);
         }
+        let value = encode::Value::root(&self.types, self.root, data);
+        value.encode(&mut Encoder::new(SliceSink(&mut hash), representation, Endianness::Big, Scope::KeyHash))?;
+        Ok(hash)
+    }
+
+    /// The MD5 of the data's key, however short that is.
+    ///
+    /// # Errors
+    /// As [`Self::key_hash`].
+    pub fn key_digest(&self, data: &DynamicData, representation: Representation) -> Result<KeyHash, EncodeError> {
+        let value = encode::Value::root(&self.types, self.root, data);
         let mut e = Encoder::new(Md5Sink(Md5::new()), representation, Endianness::Big, Scope::KeyHash);
         value.encode(&mut e)?;
         Ok(e.into_sink().0.finalize().into())

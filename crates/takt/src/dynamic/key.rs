@@ -18,10 +18,13 @@ impl KeyExtractor for DynamicKey {
         self.0.dynamic_type()?.key_hash_from_payload(payload, key_only).ok()
     }
 
-    fn key_hash_in_xcdr1(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash> {
+    fn key_hash_in_xcdr1(&mut self, payload: &[u8], key_only: bool, is_digest: bool) -> Option<KeyHash> {
         let type_ = self.0.dynamic_type()?;
         let data = if key_only { type_.decode_key(payload) } else { type_.decode(payload) };
-        type_.key_hash(&data.ok()?, Representation::Xcdr1).ok()
+        match is_digest {
+            true => type_.key_digest(&data.ok()?, Representation::Xcdr1).ok(),
+            false => type_.key_hash(&data.ok()?, Representation::Xcdr1).ok(),
+        }
     }
 
     fn unknown_key_hash(&self) -> Option<KeyHash> {

@@ -58,6 +58,8 @@ type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 /// | `TAKT_SHARED_MEMORY` | `0` or `1`, see [`shared_memory`](Self::shared_memory) | `1` |
 /// | `TAKT_DAEMON` | `0`, `1` or a name, see [`daemon`](Self::daemon) | `0` |
 /// | `TAKT_SECURITY` | a directory of files for [`security`](Self::security); empty for none | none |
+/// | `TAKT_SECURITY_CLEAR_DISCOVERY` | `0` or `1`: [`SecurityConfig::accepts_clear_discovery`] | `0` |
+/// | `TAKT_SECURITY_REPLAY_WINDOW` | `0` or `1`: [`SecurityConfig::has_replay_window`] | `1` |
 /// | `TAKT_TRANSPORT_USER_DATA` | see [`user_data_transports`](Self::user_data_transports), separated by commas | UDP |
 /// | `TAKT_TRANSPORT_DISCOVERY` | see [`discovery_transports`](Self::discovery_transports), separated by commas | as user data, else UDP |
 /// | `TAKT_TRANSPORT_TOPICS` | `PATTERN=TRANSPORTS`, see [`topic_transports`](Self::topic_transports), separated by commas | as user data |
@@ -325,6 +327,18 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// Sets [`SecurityConfig::accepts_clear_discovery`], wherever the rest of the security comes from.
+    pub fn accepts_clear_discovery(mut self, accepts: bool) -> Self {
+        self.network.accepts_clear_discovery = Some(accepts);
+        self
+    }
+
+    /// Sets [`SecurityConfig::has_replay_window`], wherever the rest of the security comes from.
+    pub fn replay_window(mut self, is_there: bool) -> Self {
+        self.network.has_replay_window = Some(is_there);
+        self
+    }
+
     /// What the process is given when the participant is built. Sleep states are short until the participant is dropped;
     /// memory stays locked.
     pub fn process_settings(mut self, settings: ProcessSettings) -> Self {
@@ -477,12 +491,17 @@ impl DomainParticipantBuilder {
 
     /// How the participant is to be protected, if it is: by the application, by its policies, or by the environment.
     fn security_config(&mut self, network: &NetworkConfig) -> Result<Option<SecurityConfig>> {
-        if let Some(config) = self.security.take() {
-            return Ok(Some(config));
-        }
-        let by_properties = SecurityConfig::from_properties(&self.qos.property)?;
+        let by_properties = || SecurityConfig::from_properties(&self.qos.property);
         let by_environment = || network.security.as_ref().map(SecurityConfig::from_enclave).transpose();
-        by_properties.map_or_else(by_environment, |config| Ok(Some(config)))
+        let found = match self.security.take() {
+            Some(config) => Some(config),
+            None => by_properties()?.map_or_else(by_environment, |config| Ok(Some(config)))?,
+        };
+        Ok(found.map(|config| SecurityConfig {
+            accepts_clear_discovery: network.accepts_clear_discovery.unwrap_or(config.accepts_clear_discovery),
+            has_replay_window: network.has_replay_window.unwrap_or(config.has_replay_window),
+            ..config
+        }))
     }
 
     /// The participant for people.

@@ -43,6 +43,10 @@ const TAKT_TRANSPORT_EXTRA: &str = "TAKT_TRANSPORT_EXTRA";
 
 /// A directory with the files of DDS Security.
 const TAKT_SECURITY: &str = "TAKT_SECURITY";
+/// `0` or `1`: whether unprotected discovery may come outside of protected messages.
+const TAKT_SECURITY_CLEAR_DISCOVERY: &str = "TAKT_SECURITY_CLEAR_DISCOVERY";
+/// `0` or `1`: whether what is repeated is refused.
+const TAKT_SECURITY_REPLAY_WINDOW: &str = "TAKT_SECURITY_REPLAY_WINDOW";
 
 /// The name of the transport to a daemon.
 const DAEMON: &str = "daemon";
@@ -64,6 +68,8 @@ pub(super) struct NetworkConfig {
     pub(super) transports: TransportConfig,
     /// A directory with the files of DDS Security.
     pub(super) security: Option<String>,
+    pub(super) accepts_clear_discovery: Option<bool>,
+    pub(super) has_replay_window: Option<bool>,
 }
 
 impl NetworkConfig {
@@ -93,6 +99,12 @@ impl NetworkConfig {
             daemon: self.daemon.or_else(|| variable(TAKT_DAEMON)),
             transports: self.transports.or(transports),
             security: self.security.or_else(|| variable(TAKT_SECURITY)).filter(|directory| !directory.is_empty()),
+            accepts_clear_discovery: self
+                .accepts_clear_discovery
+                .map_or_else(|| switch(TAKT_SECURITY_CLEAR_DISCOVERY), |value| Ok(Some(value)))?,
+            has_replay_window: self
+                .has_replay_window
+                .map_or_else(|| switch(TAKT_SECURITY_REPLAY_WINDOW), |value| Ok(Some(value)))?,
         })
     }
 

@@ -24,5 +24,7 @@ pub(super) fn read(directory: &Path) -> Result<SecurityConfig> {
         governance: file("governance.p7s")?,
         permissions: file("permissions.p7s")?,
         revocation_lists,
+        accepts_clear_discovery: false,
+        has_replay_window: true,
     })
 }

@@ -35,6 +35,13 @@ pub struct SecurityConfig {
     pub permissions: Vec<u8>,
     /// Certificates that are revoked, if any: lists of the identity authority.
     pub revocation_lists: Vec<Vec<u8>>,
+    /// Unprotected discovery and liveliness may come outside of protected messages, though the governance asks for protection of
+    /// messages: CycloneDDS sends them so. Whoever can send on the network can then announce and end endpoints, but neither
+    /// read nor write samples.
+    pub accepts_clear_discovery: bool,
+    /// What was received before is refused, and what comes more than 1,024 messages of its key late. Not if the network may
+    /// reorder by more, for instance between traffic classes.
+    pub has_replay_window: bool,
 }
 
 impl SecurityConfig {

@@ -26,6 +26,8 @@ pub(crate) fn open(security: &SecurityConfig, config: &mut Config) -> Result<Box
         permissions_authority: security.permissions_ca.clone(),
         governance: security.governance.clone(),
         permissions: security.permissions.clone(),
+        accepts_clear_discovery: security.accepts_clear_discovery,
+        has_replay_windows: security.has_replay_window,
         ..Settings::default()
     };
     let (_, wall) = crate::runtime::clock::both();

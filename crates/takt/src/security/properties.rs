@@ -13,6 +13,10 @@ const GOVERNANCE: &str = "dds.sec.access.governance";
 const PERMISSIONS: &str = "dds.sec.access.permissions";
 /// Takt's own: a list of revoked certificates. It may be there several times.
 const REVOCATION_LIST: &str = "dds.sec.auth.takt.crl";
+/// Takt's own: [`SecurityConfig::accepts_clear_discovery`], `true` or `false`.
+const CLEAR_DISCOVERY: &str = "dds.sec.crypto.takt.accept_clear_discovery";
+/// Takt's own: [`SecurityConfig::has_replay_window`], `true` or `false`.
+const REPLAY_WINDOW: &str = "dds.sec.crypto.takt.replay_window";
 
 /// The prefix of all of them.
 const PREFIX: &str = "dds.sec.";
@@ -21,8 +25,18 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
     if !properties.0.iter().any(|(name, ..)| name.starts_with(PREFIX)) {
         return Ok(None);
     }
-    let known =
-        [IDENTITY_CA, CERTIFICATE, PRIVATE_KEY, PASSWORD, PERMISSIONS_CA, GOVERNANCE, PERMISSIONS, REVOCATION_LIST];
+    let known = [
+        IDENTITY_CA,
+        CERTIFICATE,
+        PRIVATE_KEY,
+        PASSWORD,
+        PERMISSIONS_CA,
+        GOVERNANCE,
+        PERMISSIONS,
+        REVOCATION_LIST,
+        CLEAR_DISCOVERY,
+        REPLAY_WINDOW,
+    ];
     let unknown = properties.0.iter().find(|(name, ..)| name.starts_with(PREFIX) && !known.contains(&name.as_str()));
     if let Some((name, ..)) = unknown {
         let what = format!("property \"{name}\" is unknown; known are {}", known.join(", "));
@@ -34,6 +48,14 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
         };
         super::uri::read(name, properties.get(name).ok_or_else(missing)?)
     };
+    let switch = |name: &str, default: bool| match properties.get(name) {
+        None => Ok(default),
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(other) => {
+            Err(Error::BadParameter { what: format!("property \"{name}\" is \"{other}\", not \"true\" or \"false\"") })
+        }
+    };
     let lists = properties.0.iter().filter(|(name, ..)| name == REVOCATION_LIST);
     Ok(Some(SecurityConfig {
         identity_ca: value(IDENTITY_CA)?,
@@ -44,6 +66,8 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
         governance: value(GOVERNANCE)?,
         permissions: value(PERMISSIONS)?,
         revocation_lists: lists.map(|(name, uri, _)| super::uri::read(name, uri)).collect::<Result<_>>()?,
+        accepts_clear_discovery: switch(CLEAR_DISCOVERY, false)?,
+        has_replay_window: switch(REPLAY_WINDOW, true)?,
     }))
 }
 
@@ -81,6 +105,19 @@ mod tests {
             let error = read(&properties(&rest)).expect_err("one is missing").to_string();
             assert!(error.contains(left_out), "{error}");
         }
+    }
+
+    #[test]
+    fn switches_are_true_or_false() {
+        let with = |all: &[(&str, &str)]| read(&properties(&[&ALL[..], all].concat()));
+        let switches = |all: &[(&str, &str)]| {
+            let config = with(all).expect("all is there").expect("there are some");
+            (config.accepts_clear_discovery, config.has_replay_window)
+        };
+        assert_eq!(switches(&[]), (false, true));
+        assert_eq!(switches(&[(CLEAR_DISCOVERY, "true"), (REPLAY_WINDOW, "false")]), (true, false));
+        let error = with(&[(CLEAR_DISCOVERY, "yes")]).expect_err("neither").to_string();
+        assert!(error.contains(CLEAR_DISCOVERY) && error.contains("\"yes\""), "{error}");
     }
 
     #[test]

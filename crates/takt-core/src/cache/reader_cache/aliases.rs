@@ -7,6 +7,7 @@
 //!   the instances of other writers. It is dropped with the writer or the instance.
 //!
 //! INTEROP(Fast DDS 2.9): disposes and unregisters by the key hash in XCDR1, without a payload.
+//! Where keys are encrypted it announces their MD5, even if they are short.
 //! INTEROP(Fast DDS 3.2.2): disposes and unregisters without a payload, by the hash of its other samples. That of a string
 //! key whose length asks for padding is not the MD5 of the key (RTPS 2.5 §9.6.4.8).
 

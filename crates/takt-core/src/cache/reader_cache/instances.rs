@@ -34,7 +34,8 @@ impl ReaderCache {
             let key_only = incoming.kind != ChangeKind::Alive;
             let payload = self.pool.bytes(incoming.payload);
             if key.serialize_key(payload, key_only, &mut bytes) {
-                xcdr1_hash = key.key_hash_in_xcdr1(payload, key_only).filter(|hash| *hash != handle.0);
+                let in_xcdr1 = key.key_hash_in_xcdr1(payload, key_only, self.keys_are_hidden);
+                xcdr1_hash = in_xcdr1.filter(|hash| *hash != handle.0);
             } else {
                 bytes.clear();
             }

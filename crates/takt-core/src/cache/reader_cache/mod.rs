@@ -125,6 +125,8 @@ pub(crate) struct ReaderCache {
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
     by_alias: BTreeMap<Alias, u32>,
+    /// Writers announce the MD5 of short keys, too, since keys are encrypted.
+    pub(crate) keys_are_hidden: bool,
     by_writer: Option<ByWriter>,
     /// Delivered entries that expire.
     expiries: Schedule<Expiry>,
@@ -165,6 +167,7 @@ impl ReaderCache {
             free_instances: Vec::new(),
             by_handle: BTreeMap::new(),
             by_alias: BTreeMap::new(),
+            keys_are_hidden: false,
             by_writer: None,
             expiries: Schedule::new(),
             held_due: Schedule::new(),

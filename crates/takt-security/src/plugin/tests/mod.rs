@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use takt_core::security::{Protection, Security, SecurityChannel, SecurityEvent, SecurityMessage, Standing};
 use takt_core::{Clocks, Instant};
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
-use takt_wire::message::{Header, MessageView};
+use takt_wire::message::{Header, MessageView, Submessage};
 use takt_wire::{Endianness, EntityId, Guid, GuidPrefix, MessageBuilder, ProtocolVersion, Timestamp, VendorId};
 
 use super::*;
@@ -196,7 +196,35 @@ impl Node {
                 (_, Some(_)) => {}
             }
         }
-        Some((plain, senders))
+        Some((self.with_plain_payloads(&plain)?, senders))
+    }
+
+    /// The message with its payloads opened, if those of the endpoints are protected.
+    fn with_plain_payloads(&mut self, message: &[u8]) -> Option<Vec<u8>> {
+        if !self.plugin.endpoints.values().any(|endpoint| endpoint.attributes.payload.is_protected()) {
+            return Some(message.to_vec());
+        }
+        let view = MessageView::parse(message).ok()?;
+        let sender = view.header().prefix;
+        let mut plain = message[..20].to_vec();
+        let mut submessages = view.submessages();
+        while let Some(envelope) = submessages.next_envelope() {
+            let envelope = envelope.ok()?;
+            let octets = &message[envelope.range()];
+            let Ok(Submessage::Data(data)) = envelope.open() else {
+                plain.extend_from_slice(octets);
+                continue;
+            };
+            let mut payload = data.payload.bytes()?.to_vec();
+            let front = octets.len() - payload.len();
+            let opened = self.plugin.open_payload(Guid::new(sender, data.writer), &mut payload)?;
+            let len = u16::try_from(front + opened.len() - 4).expect("short");
+            plain.extend_from_slice(&octets[..2]);
+            plain.extend_from_slice(&len.to_le_bytes());
+            plain.extend_from_slice(&octets[4..front]);
+            plain.extend_from_slice(&payload[opened]);
+        }
+        Some(plain)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Messages from one participant to another, and what happens to them on the way.
 
 use super::*;
-use takt_wire::{AckNack, DataEmit, Heartbeat, Payload, SequenceNumber, SequenceNumberSet};
+use takt_wire::{AckNack, DataEmit, DataFragEmit, Heartbeat, Payload, SequenceNumber, SequenceNumberSet};
 
 fn acknack(reader: EntityId, writer: EntityId) -> AckNack {
     AckNack { reader, writer, reader_sn_state: SequenceNumberSet::new(SequenceNumber(1)), count: 1, is_final: true }
@@ -53,22 +53,16 @@ fn contains(octets: &[u8], marker: &[u8]) -> bool {
     octets.windows(marker.len()).any(|window| window == marker)
 }
 
-/// A payload as the writer keeps it, and the same opened by the other participant.
-fn carry_payload(world: &mut World, plain: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
-    let (front, back) = world.nodes[0].plugin.payload_room(WRITER);
-    let mut octets = [&vec![0; front], plain, &vec![0; back]].concat();
-    let sealed = match front {
-        0 => 0..plain.len(),
-        _ => world.nodes[0].plugin.protect_payload(WRITER, &mut octets, front..front + plain.len()).expect("sealed"),
-    };
-    let kept = octets[sealed].to_vec();
-    if front == 0 {
-        return (kept.clone(), Some(kept));
+/// The payload of the DATA in a message that has no other protection.
+fn payload_of(message: &[u8]) -> Vec<u8> {
+    let view = MessageView::parse(message).expect("a message");
+    let mut submessages = view.submessages();
+    while let Some(envelope) = submessages.next_envelope() {
+        if let Ok(Submessage::Data(data)) = envelope.expect("whole").open() {
+            return data.payload.bytes().expect("a payload").to_vec();
+        }
     }
-    let writer = Guid::new(world.nodes[0].prefix(), WRITER);
-    let mut copy = kept.clone();
-    let opened = world.nodes[1].plugin.open_payload(writer, &mut copy);
-    (kept, opened.map(|range| copy[range].to_vec()))
+    panic!("no DATA");
 }
 
 #[test]
@@ -80,18 +74,17 @@ fn messages_round_trip_for_all_kinds_of_protection() {
             for data in [BasicProtectionKind::None, BasicProtectionKind::Sign, BasicProtectionKind::Encrypt] {
                 let name = format!("{rtps:?} {metadata:?} {data:?}");
                 let mut world = matched(&rule(rtps, metadata, data));
-                let (payload, opened) = carry_payload(&mut world, marker);
-                assert_eq!(opened.as_deref(), Some(&marker[..]), "{name}");
                 let [writer, reader] = [0, 1].map(|index| world.nodes[index].prefix());
                 let unknown = (GuidPrefix::UNKNOWN, EntityId::UNKNOWN);
                 for (destination, id) in [unknown, (reader, READER), (reader, EntityId::UNKNOWN)] {
-                    let plain = data_message(&world.nodes[0], destination, id, &payload);
+                    let plain = data_message(&world.nodes[0], destination, id, marker);
                     let sealed = world.nodes[0].seal(&plain).expect("sealed");
                     let hides = rtps.is_encrypted() || metadata.is_encrypted() || data == BasicProtectionKind::Encrypt;
                     assert_eq!(contains(&sealed, marker), !hides, "{name}");
-                    let (overhead, each) =
-                        (world.nodes[0].plugin.message_overhead(), world.nodes[0].plugin.submessage_overhead());
-                    assert!(sealed.len() <= plain.len() + overhead + 2 * each, "{name}");
+                    let plugin = &world.nodes[0].plugin;
+                    let (overhead, each) = (plugin.message_overhead(), plugin.submessage_overhead());
+                    let len_max = plain.len() + overhead + 2 * each + plugin.payload_overhead(WRITER);
+                    assert!(sealed.len() <= len_max, "{name}");
                     let senders = if metadata.is_protected() { vec![WRITER; 2] } else { Vec::new() };
                     assert_eq!(world.nodes[1].open(&sealed), Some((plain, senders)), "{name}");
                 }
@@ -182,11 +175,6 @@ fn participant_opens_its_own_messages_and_nobody_can_forge_them() {
             let sealed = world.nodes[0].seal(&plain).expect("sealed");
             assert_eq!(world.nodes[0].open(&sealed), Some((plain, vec![WRITER; 2])), "{kind:?}");
         }
-        let (front, back) = world.nodes[0].plugin.payload_room(WRITER);
-        let mut octets = [&vec![0; front][..], b"1234", &vec![0; back]].concat();
-        let sealed = world.nodes[0].plugin.protect_payload(WRITER, &mut octets, front..front + 4).expect("sealed");
-        let opened = world.nodes[0].plugin.open_payload(Guid::new(own, WRITER), &mut octets[sealed]);
-        assert!(opened.is_some());
         // The other participant has the key, too; only the code of the first one keeps it from
         // forging.
         let remote = Guid::new(own, WRITER);
@@ -354,10 +342,9 @@ fn submessage_whose_length_has_no_16_bits_is_not_sealed() {
 
 #[test]
 fn payload_opens_for_its_own_writer_and_as_a_payload_only() {
-    let mut world = matched(&encrypting());
-    let plain = b"1234";
-    let (sealed, opened) = carry_payload(&mut world, plain);
-    assert_eq!(opened.as_deref(), Some(&plain[..]));
+    let mut world = matched(&rule(ProtectionKind::None, ProtectionKind::None, BasicProtectionKind::Encrypt));
+    let plain = data_message(&world.nodes[0], GuidPrefix::UNKNOWN, EntityId::UNKNOWN, b"1234");
+    let sealed = payload_of(&world.nodes[0].seal(&plain).expect("sealed"));
     let writer = Guid::new(world.nodes[0].prefix(), WRITER);
     let other = Guid::new(writer.prefix, EntityId::user_writer(99, false));
     let stranger = Guid::new(GuidPrefix([3; 12]), WRITER);
@@ -371,6 +358,52 @@ fn payload_opens_for_its_own_writer_and_as_a_payload_only() {
     let forged = [&[0x31, 1, 20, 0], &sealed[..20], &body, &[0x32, 1, 20, 0], &sealed[sealed.len() - 20..]].concat();
     assert_eq!(plugin.open_submessages(writer.prefix, &mut forged.clone()), None);
     assert_eq!(plugin.counters().misused_keys, 2);
+    let mut octets = sealed.clone();
+    let opened = plugin.open_payload(writer, &mut octets).expect("its own");
+    assert_eq!(octets[opened], *b"1234");
+    assert_eq!(plugin.open_payload(writer, &mut sealed.clone()), None, "under another sequence number, for example");
+    assert_eq!(plugin.counters().replayed, 1);
+}
+
+/// Peers of other vendors protect the payload of each fragment, and its header counts plain octets.
+#[test]
+fn fragments_are_protected_one_by_one() {
+    for metadata in [ProtectionKind::None, ProtectionKind::Sign] {
+        let mut world = matched(&rule(ProtectionKind::None, metadata, BasicProtectionKind::Encrypt));
+        let sample: Vec<u8> = (0..150).collect();
+        let writer = Guid::new(world.nodes[0].prefix(), WRITER);
+        for (number, payload) in (1..).zip(sample.chunks(64)) {
+            let fragment = DataFragEmit {
+                reader: EntityId::UNKNOWN,
+                writer: WRITER,
+                sn: SequenceNumber(1),
+                fragment_starting_num: number,
+                fragment_size: 64,
+                sample_size: 150,
+                inline_qos: None,
+                key: false,
+                payload,
+                fragments_in_submessage: 1,
+            };
+            let plain = world.nodes[0].message(|builder| builder.data_frag(&fragment).expect("room"));
+            let sealed = world.nodes[0].seal(&plain).expect("sealed");
+            assert!(!contains(&sealed, &payload[..16]));
+            let (opened, _) = world.nodes[1].open(&sealed).expect("opened");
+            let view = MessageView::parse(&opened).expect("a message");
+            let data = match view.submessages().next_envelope().expect("one").expect("whole").open() {
+                Ok(Submessage::DataFrag(data)) => data,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((data.fragment_starting_num, data.fragment_size, data.sample_size), (number, 64, 150));
+            let mut octets = data.rest.to_vec();
+            assert_eq!(
+                octets.len(),
+                payload.len().next_multiple_of(4) + world.nodes[0].plugin.payload_overhead(WRITER)
+            );
+            let plain = world.nodes[1].plugin.open_payload(writer, &mut octets).expect("opened");
+            assert_eq!(octets[plain][..payload.len()], *payload, "{number}");
+        }
+    }
 }
 
 #[test]
@@ -382,9 +415,7 @@ fn session_keys_are_changed_ahead_of_time() {
     world.match_endpoints();
     let mut due_count = 0;
     for _ in 0..60 {
-        let (payload, opened) = carry_payload(&mut world, b"12345678");
-        assert!(opened.is_some());
-        let plain = data_message(&world.nodes[0], GuidPrefix::UNKNOWN, EntityId::UNKNOWN, &payload);
+        let plain = data_message(&world.nodes[0], GuidPrefix::UNKNOWN, EntityId::UNKNOWN, b"12345678");
         let sealed = world.nodes[0].seal(&plain).expect("sealed");
         assert_eq!(world.nodes[1].open(&sealed), Some((plain, vec![WRITER; 2])));
         let (now, plugin) = (world.now, &mut world.nodes[0].plugin);
