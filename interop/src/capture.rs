@@ -133,11 +133,66 @@ impl Capture {
 
     /// Stops recording and has tshark look at every frame.
     pub fn judge(mut self) -> Result<Verdict> {
-        self.await_all()?;
-        output_of(Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]))?;
-        process::end(&mut self.dumpcap, PATIENCE).map_err(Error::io("wait for dumpcap"))?;
+        self.stop()?;
         judge(&self.file)
     }
+
+    /// Stops recording: what who listens sees.
+    pub fn seen(mut self) -> Result<Seen> {
+        self.stop()?;
+        let octets = std::fs::read(&self.file).map_err(Error::io("read the capture"))?;
+        let mut tshark = tshark(&self.file);
+        tshark.args([
+            "-Y",
+            "rtps",
+            "-T",
+            "fields",
+            "-E",
+            "separator=|",
+            "-e",
+            "rtps.sm.id",
+            "-e",
+            "rtps.sm.wrEntityId",
+        ]);
+        Ok(Seen { octets, messages: messages(&output_of(&mut tshark)?) })
+    }
+
+    fn stop(&mut self) -> Result<()> {
+        self.await_all()?;
+        output_of(Command::new("kill").args(["-INT", &self.dumpcap.id().to_string()]))?;
+        process::end(&mut self.dumpcap, PATIENCE).map_err(Error::io("wait for dumpcap")).map(drop)
+    }
+}
+
+/// What a capture shows.
+#[derive(Debug)]
+pub struct Seen {
+    /// Every octet, and those of the file format between the frames.
+    pub octets: Vec<u8>,
+    /// Every RTPS message, as far as it can be read without keys.
+    pub messages: Vec<SeenMessage>,
+}
+
+/// What a message shows.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SeenMessage {
+    /// The ids of its submessages.
+    pub submessages: Vec<u64>,
+    /// The entity ids of the writers that they name.
+    pub writers: Vec<u64>,
+}
+
+impl Seen {
+    /// Whether these octets were sent, in one frame.
+    pub fn has(&self, marker: &[u8]) -> bool {
+        self.octets.windows(marker.len()).any(|window| window == marker)
+    }
+}
+
+fn messages(fields: &str) -> Vec<SeenMessage> {
+    let numbers = |list: &str| list.split(',').filter_map(number).collect();
+    let pairs = fields.lines().filter_map(|line| line.split_once('|'));
+    pairs.map(|(ids, writers)| SeenMessage { submessages: numbers(ids), writers: numbers(writers) }).collect()
 }
 
 /// What is appended to a file after a moment. A capture has hundreds of megabytes, so what was there before is not read.
@@ -169,12 +224,17 @@ impl Growth {
     }
 }
 
+fn tshark(file: &Path) -> Command {
+    let mut tshark = Command::new("tshark");
+    // An ephemeral port may be one that tshark knows for another protocol.
+    tshark.arg("-r").arg(file).args(["-n", "-o", "udp.try_heuristic_first:TRUE"]);
+    tshark
+}
+
 /// Has tshark look at every frame of a capture file.
 pub fn judge(file: &Path) -> Result<Verdict> {
-    let mut tshark = Command::new("tshark");
-    tshark.arg("-r").arg(file).args(["-n", "-Y", "ip", "-T", "fields", "-E", "separator=|"]);
-    // An ephemeral port may be one that tshark knows for another protocol.
-    tshark.args(["-o", "udp.try_heuristic_first:TRUE"]);
+    let mut tshark = tshark(file);
+    tshark.args(["-Y", "ip", "-T", "fields", "-E", "separator=|"]);
     for field in [
         "frame.number",
         "ip.src",
@@ -264,6 +324,14 @@ mod tests {
         assert!(!growth.has(b"mark").expect("the file is read"));
         file.write_all(b"rk").expect("the file takes bytes");
         assert!(growth.has(b"mark").expect("the file is read"));
+    }
+
+    #[test]
+    fn message_shows_its_submessages_and_their_writers() {
+        let seen = messages("0x0e,0x09,0x15|0x00000102\n0x33,0x34|\n");
+        let [first, second] = &seen[..] else { panic!("{seen:?}") };
+        assert_eq!((&first.submessages[..], &first.writers[..]), (&[0x0e, 0x09, 0x15][..], &[0x102][..]));
+        assert_eq!((&second.submessages[..], &second.writers[..]), (&[0x33, 0x34][..], &[][..]));
     }
 
     #[test]

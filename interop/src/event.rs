@@ -36,6 +36,11 @@ pub enum Event {
         /// Datagrams sent past it.
         bypassed_out: u64,
     },
+    /// Takt: why participants may not take part.
+    Refused {
+        /// One for each participant.
+        reasons: Vec<String>,
+    },
     /// PUBLICATION_MATCHED or SUBSCRIPTION_MATCHED.
     Matched {
         /// Endpoint.
@@ -136,7 +141,7 @@ impl Event {
     /// The endpoint that an event belongs to; empty for the program as a whole.
     pub fn id(&self) -> &str {
         match self {
-            Self::Ready { .. } | Self::Carried { .. } => "",
+            Self::Ready { .. } | Self::Carried { .. } | Self::Refused { .. } => "",
             Self::Done { id, .. }
             | Self::Error { id, .. }
             | Self::Matched { id, .. }

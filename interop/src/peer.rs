@@ -382,6 +382,15 @@ impl Peer {
         })
     }
 
+    /// Why Takt has refused participants (DDS Security), one reason for each.
+    pub fn refused(&mut self) -> Result<Vec<String>> {
+        self.send("refused")?;
+        self.wait("", "what was refused", |event| match event {
+            Event::Refused { reasons } => Some(reasons.clone()),
+            _ => None,
+        })
+    }
+
     /// Deletes an endpoint and forgets what it reported.
     pub fn delete(&mut self, id: &str) -> Result<()> {
         self.send(&format!("delete id={id}"))?;

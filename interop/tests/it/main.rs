@@ -4,6 +4,7 @@
 //! needed; `TAKT_TEST_LONG=1` runs the loss tests at full length.
 
 mod captures;
+mod confidentiality;
 mod daemon;
 mod durability;
 mod exchange;

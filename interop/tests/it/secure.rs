@@ -76,6 +76,15 @@ fn everything() -> Rule {
     }
 }
 
+/// What keeps the two apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Each has an identity of another authority, and trusts its own alone.
+    ForeignAuthority,
+    /// The right one protects messages otherwise.
+    OtherGovernance,
+}
+
 /// Two directories, removed at the end.
 pub struct Enclaves {
     directory: PathBuf,
@@ -84,15 +93,25 @@ pub struct Enclaves {
 impl Enclaves {
     /// Makes identities with keys of an algorithm each.
     pub fn new(name: &str, variant: &Variant, algorithms: [KeyAlgorithm; 2]) -> Self {
+        Self::with(name, variant, algorithms, None)
+    }
+
+    /// The same for two that do not fit together.
+    pub fn with(name: &str, variant: &Variant, algorithms: [KeyAlgorithm; 2], flaw: Option<Flaw>) -> Self {
         let directory = std::env::temp_dir().join(format!("takt-enclaves-{}-{name}", std::process::id()));
         let enclaves = Self { directory };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs();
         let now = i64::try_from(now).expect("before the end of time");
         let validity = Validity { not_before: now - DAY, not_after: now + 365 * DAY };
-        let [identity_ca, permissions_ca] = ["Identity CA", "Permissions CA"]
+        let [left_ca, other_ca, permissions_ca] = ["Identity CA", "Identity CA", "Permissions CA"]
             .map(|name| Issuer::create(name, KeyAlgorithm::EcP256, validity).expect("an authority"));
-        let governance = sign_document(&permissions_ca, &governance_xml(&variant.governance())).expect("a signature");
-        for (name, algorithm) in ["left", "right"].into_iter().zip(algorithms) {
+        let right_ca = if flaw == Some(Flaw::ForeignAuthority) { &other_ca } else { &left_ca };
+        let other = Variant { rtps: ProtectionKind::Sign, ..*variant };
+        let right = if flaw == Some(Flaw::OtherGovernance) { &other } else { variant };
+        let sides = [("left", &left_ca, variant), ("right", right_ca, right)];
+        for ((name, identity_ca, variant), algorithm) in sides.into_iter().zip(algorithms) {
+            let governance = governance_xml(&variant.governance());
+            let governance = sign_document(&permissions_ca, &governance).expect("a signature");
             let (certificate, key) = identity_ca.issue(name, algorithm, validity).expect("an identity");
             let grant = Grant {
                 name: name.to_owned(),
@@ -111,7 +130,7 @@ impl Enclaves {
                 ("permissions_ca.cert.pem", permissions_ca.certificate_pem().expect("PEM")),
                 ("cert.pem", certificate),
                 ("key.pem", key),
-                ("governance.p7s", governance.clone()),
+                ("governance.p7s", governance),
                 ("permissions.p7s", permissions),
             ] {
                 fs::write(enclave.join(file), octets).expect("a file");

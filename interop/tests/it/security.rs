@@ -4,10 +4,12 @@
 //! Who begins is up to the GUIDs: the lower one does. A GUID begins with a hash of the subject name, so that names decide: both
 //! directions of a pair have the same names on other sides.
 
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 use takt_interop::content;
-use takt_interop::event::InstanceState;
+use takt_interop::event::{Event, InstanceState};
+use takt_interop::network::Network;
 use takt_interop::peer::{Batch, Endpoint, Kind, Options, Peer};
 use takt_interop::programs::Program;
 use takt_security::documents::{BasicProtectionKind, ProtectionKind};
@@ -15,13 +17,18 @@ use takt_security::identity::KeyAlgorithm;
 
 use crate::loss::is_long;
 use crate::scene::{hosts, possible};
-use crate::secure::{Enclaves, Variant};
+use crate::secure::{Enclaves, Flaw, Variant};
 
 const SAMPLES: u64 = 20;
-const SIZES: [usize; 2] = [64, 20_000];
+pub const SIZES: [usize; 2] = [64, 20_000];
+/// Topics, with names that are nowhere else.
+pub const THERE: &str = "SecuredThere";
+const BACK: &str = "SecuredBack";
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The side that waits for an answer gives up after 30 s or so.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(90);
 
-const NONE: ProtectionKind = ProtectionKind::None;
+pub const NONE: ProtectionKind = ProtectionKind::None;
 const SIGN: ProtectionKind = ProtectionKind::Sign;
 const ENCRYPT: ProtectionKind = ProtectionKind::Encrypt;
 const SIGN_ORIGIN: ProtectionKind = ProtectionKind::SignWithOriginAuthentication;
@@ -61,12 +68,12 @@ const VARIANTS: [Row; 22] = [
 /// Those that stand for the others in daily use.
 const REPRESENTATIVE: [usize; 5] = [1, 11, 16, 18, 19];
 
-fn variant(index: usize) -> Variant {
+pub fn variant(index: usize) -> Variant {
     let (discovery, liveliness, rtps, metadata, data, is_controlled) = VARIANTS[index];
     Variant { discovery, liveliness, rtps, metadata, data, is_controlled, allows_unauthenticated: false }
 }
 
-fn chosen() -> Vec<usize> {
+pub fn chosen() -> Vec<usize> {
     if is_long() { (0..VARIANTS.len()).collect() } else { REPRESENTATIVE.to_vec() }
 }
 
@@ -86,10 +93,61 @@ fn takt_and_fast_dds_exchange_samples_under_each_governance() {
 }
 
 /// With `rtps` protection CycloneDDS sends unprotected discovery in the clear.
-fn options(index: usize, left: Program, right: Program) -> Options {
+pub fn options(index: usize, left: Program, right: Program) -> Options {
     let (discovery, liveliness, rtps, ..) = VARIANTS[index];
     let is_clear = rtps != NONE && (discovery == NONE || liveliness == NONE);
     Options { clear_discovery: is_clear && [left, right].contains(&Program::Cyclone10), ..Options::default() }
+}
+
+/// Nothing matches, and Takt says why.
+#[test]
+fn participants_that_do_not_fit_together_stay_apart_and_takt_says_why() {
+    let pairs = [Program::Takt, Program::Cyclone10, Program::FastDds2];
+    let orders = pairs.into_iter().flat_map(|other| [[Program::Takt, other], [other, Program::Takt]]);
+    let mut failures = Vec::new();
+    for (pair, flaw) in orders.flat_map(|pair| [Flaw::ForeignAuthority, Flaw::OtherGovernance].map(|flaw| (pair, flaw)))
+    {
+        match refusal(pair, flaw) {
+            None => return,
+            Some(Ok(why)) => println!("{pair:?}, {flaw:?}: {why}"),
+            Some(Err(why)) => failures.push(format!("{pair:?}, {flaw:?}: {why}")),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// Why Takt refuses the other one.
+fn refusal([left, right]: [Program; 2], flaw: Flaw) -> Option<Result<String, String>> {
+    let network = hosts()?;
+    let name = format!("refusal-{left:?}-{right:?}-{flaw:?}");
+    let enclaves = Enclaves::with(&name, &variant(1), [KeyAlgorithm::EcP256; 2], Some(flaw));
+    let start = |program, host, enclave: &Path| Peer::start_in(program, host, Options::default(), Some(enclave));
+    let mut peers = [
+        possible(start(left, &network.left, &enclaves.left()))?,
+        possible(start(right, &network.right, &enclaves.right()))?,
+    ];
+    let takt = usize::from(left != Program::Takt);
+    Some(refused(&mut peers, takt))
+}
+
+fn refused(peers: &mut [Peer; 2], takt: usize) -> Result<String, String> {
+    let text = |error: takt_interop::Error| error.to_string();
+    let (endpoints, deadline) = (["w", "r"], Instant::now() + REFUSAL_PATIENCE);
+    peers[0].writer(&Endpoint::new(endpoints[0], THERE, Kind::Key)).map_err(text)?;
+    peers[1].reader(&Endpoint::new(endpoints[1], THERE, Kind::Key)).map_err(text)?;
+    let why = loop {
+        match peers[takt].refused().map_err(text)?.pop() {
+            Some(why) => break why,
+            None if Instant::now() >= deadline => return Err("Takt refuses nobody".to_owned()),
+            None => std::thread::sleep(Duration::from_millis(100)),
+        }
+    };
+    for (peer, endpoint) in peers.iter_mut().zip(endpoints) {
+        if let Some(event) = peer.pending(endpoint).into_iter().find(|event| matches!(event, Event::Matched { .. })) {
+            return Err(format!("refused ({why}), and yet {event:?}"));
+        }
+    }
+    Ok(why)
 }
 
 fn exchange_all(indices: &[usize], one: Program, other: Program) {
@@ -118,17 +176,27 @@ fn exchange_all(indices: &[usize], one: Program, other: Program) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Samples of both sizes in both directions.
+/// Samples of both sizes in both directions between two hosts.
 fn exchange(index: usize, left: Program, right: Program, algorithms: [KeyAlgorithm; 2]) -> Option<Result<(), String>> {
-    let network = hosts()?;
+    exchange_in(&hosts()?, "exchange", index, [left, right], algorithms)
+}
+
+/// The same between these. `name` is that of the test.
+pub fn exchange_in(
+    network: &Network,
+    name: &str,
+    index: usize,
+    [left, right]: [Program; 2],
+    algorithms: [KeyAlgorithm; 2],
+) -> Option<Result<(), String>> {
     let options = options(index, left, right);
-    let name = format!("{index}-{left:?}-{right:?}-{:?}-{:?}", algorithms[0], algorithms[1]);
+    let name = format!("{name}-{index}-{left:?}-{right:?}-{:?}-{:?}", algorithms[0], algorithms[1]);
     let enclaves = Enclaves::new(&name, &variant(index), algorithms);
-    let start = |program, host, enclave: &std::path::Path| Peer::start_in(program, host, options, Some(enclave));
+    let start = |program, host, enclave: &Path| Peer::start_in(program, host, options, Some(enclave));
     let mut left = possible(start(left, &network.left, &enclaves.left()))?;
     let mut right = possible(start(right, &network.right, &enclaves.right()))?;
-    let there = send(&mut left, &mut right, "There");
-    Some(there.and_then(|()| send(&mut right, &mut left, "Back")))
+    let there = send(&mut left, &mut right, THERE);
+    Some(there.and_then(|()| send(&mut right, &mut left, BACK)))
 }
 
 fn send(from: &mut Peer, to: &mut Peer, topic: &str) -> Result<(), String> {

@@ -2,7 +2,9 @@
 
 mod allocations;
 mod command_line;
+mod corpus;
 mod damage;
+mod identities;
 mod network;
 mod session;
 mod session_memory;

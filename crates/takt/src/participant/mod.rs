@@ -290,6 +290,14 @@ impl DomainParticipant {
         self.look(|core| core.refusals().cloned().collect())
     }
 
+    /// Participants that may not take part, or not in what is protected, and why (DDS Security).
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`] after [`close`](Self::close).
+    pub fn refused_participants(&self) -> Result<Vec<(Guid, String)>> {
+        self.look(|core| core.refused_participants().map(|(guid, why)| (guid, why.to_owned())).collect())
+    }
+
     /// Writers and readers of one topic that match here, and that another implementation may refuse: the members in which
     /// their types differ. CycloneDDS is known to refuse all of these, so such pairs with it are [refusals](Self::refusals).
     ///

@@ -143,6 +143,11 @@ impl Peer {
                 report::carried(of(|stats| stats.bypassed_in), of(|stats| stats.bypassed_out));
                 Ok(())
             }
+            "refused" => {
+                let refused = self.entities.participant.refused_participants().map_err(|error| error.to_string())?;
+                report::refused(&refused.into_iter().map(|(_, why)| why).collect::<Vec<_>>());
+                Ok(())
+            }
             "delete" => {
                 let known = self.writers.remove(id).is_some() | self.readers.remove(id).is_some();
                 if known { Ok(()) } else { Err("no such endpoint".to_owned()) }

@@ -42,6 +42,11 @@ pub fn carried(bypassed_in: u64, bypassed_out: u64) {
     line(&json!({"ev": "carried", "bypassed_in": bypassed_in, "bypassed_out": bypassed_out}));
 }
 
+/// Why participants may not take part.
+pub fn refused(reasons: &[String]) {
+    line(&json!({"ev": "refused", "reasons": reasons}));
+}
+
 pub fn error(id: &str, command: &str, what: &str) {
     line(&json!({"ev": "error", "id": id, "command": command, "what": what}));
 }

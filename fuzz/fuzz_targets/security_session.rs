@@ -1,0 +1,12 @@
+//! The handshake, key exchange and protection of takt-security between two participants.
+#![no_main]
+
+#[path = "../src/memory.rs"]
+mod memory;
+#[path = "../src/security_session.rs"]
+mod security_session;
+
+/// Memory that one input may take at a time, besides that of OpenSSL: two participants and their documents.
+const MEMORY_BYTES: usize = 8 << 20;
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| memory::within(MEMORY_BYTES, || drop(security_session::run(input))));
