@@ -1,7 +1,7 @@
 //! What protection adds to a sample, beside what the cipher takes for the same octets: two participants in memory, no transport.
 //!
 //! Every round measures a pair without security, one for each protection, and the bare cipher, one behind the other. The best
-//! rounds count. `cargo bench -p takt-security --bench cost`; `-- 5` for five rounds.
+//! rounds count. `cargo bench -p takt-security --bench cost`; `-- 5 1024` for five rounds of samples of 1,024 octets.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../tests/it/identities.rs"]
@@ -178,14 +178,15 @@ impl Bare {
 }
 
 fn main() {
-    let rounds = std::env::args().filter_map(|argument| argument.parse().ok()).next_back().unwrap_or(ROUNDS);
+    let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
+    let (rounds, only) = (numbers.next().unwrap_or(ROUNDS), numbers.next());
     let mut plain = Pair::new(None);
     let mut pairs = PROTECTIONS.map(|(_, rtps, metadata, data)| {
         Pair::new(Some(&rule(rtps, ProtectionKind::Encrypt, topic(metadata, data, true))))
     });
     println!("| octets | protection | plain, ns | protected, ns | added, ns | cipher, ns | added / cipher |");
     println!("|---|---|---|---|---|---|---|");
-    for size in SIZES {
+    for size in SIZES.into_iter().filter(|size| only.is_none_or(|only| only == *size)) {
         let (sample, count) = (payload(1, b"", size), (OCTETS / size).clamp(SAMPLES.0, SAMPLES.1));
         let (mut bare, mut least) = (Bare::new(size), f64::INFINITY);
         let (mut ciphers, mut protected) = ([f64::INFINITY; 2], [f64::INFINITY; PROTECTIONS.len()]);

@@ -34,7 +34,8 @@
 //!
 //! # Cryptographic library
 //!
-//! Every primitive is OpenSSL's, by the crate `openssl`. Of the libraries for Rust it alone has
+//! AES-GCM of a session is `ring`'s: a call takes a third of the time that one of OpenSSL takes for a
+//! short message. Every other primitive is OpenSSL's, by the crate `openssl`. Of the libraries for Rust it alone has
 //! X.509 path checks at a given time, PKCS#7 with S/MIME, ECDH on P-256, the MODP-2048-256 group
 //! of RFC 5114, RSA-PSS, ECDSA and AES-GCM with GMAC. CycloneDDS and Fast DDS use it as well. It is
 //! the library of the system: security updates reach Takt without a new build. Random numbers are
