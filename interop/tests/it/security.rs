@@ -5,7 +5,7 @@
 //! directions of a pair have the same names on other sides.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use takt_interop::content;
 use takt_interop::event::{Event, InstanceState};
@@ -14,6 +14,7 @@ use takt_interop::peer::{Batch, Endpoint, Kind, Options, Peer};
 use takt_interop::programs::Program;
 use takt_security::documents::{BasicProtectionKind, ProtectionKind};
 use takt_security::identity::KeyAlgorithm;
+use takt_testkit::waiting;
 
 use crate::loss::is_long;
 use crate::scene::{hosts, possible};
@@ -25,8 +26,6 @@ pub const SIZES: [usize; 2] = [64, 20_000];
 pub const THERE: &str = "SecuredThere";
 const BACK: &str = "SecuredBack";
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A handshake ends after a minute.
-const REFUSAL_PATIENCE: Duration = Duration::from_secs(90);
 
 pub const NONE: ProtectionKind = ProtectionKind::None;
 const SIGN: ProtectionKind = ProtectionKind::Sign;
@@ -148,16 +147,13 @@ fn refusal([left, right]: [Program; 2], flaw: Flaw) -> Option<Result<(), String>
 
 fn refused(peers: &mut [Peer; 2], takt: usize) -> Result<String, String> {
     let text = |error: takt_interop::Error| error.to_string();
-    let (endpoints, deadline) = (["w", "r"], Instant::now() + REFUSAL_PATIENCE);
+    let endpoints = ["w", "r"];
     peers[0].writer(&Endpoint::new(endpoints[0], THERE, Kind::Key)).map_err(text)?;
     peers[1].reader(&Endpoint::new(endpoints[1], THERE, Kind::Key)).map_err(text)?;
-    let why = loop {
-        match peers[takt].refused().map_err(text)?.pop() {
-            Some(why) => break why,
-            None if Instant::now() >= deadline => return Err("Takt refuses nobody".to_owned()),
-            None => std::thread::sleep(Duration::from_millis(100)),
-        }
-    };
+    let why = waiting::until_some("Takt refuses the other one", || {
+        peers[takt].refused().map(|mut all| all.pop()).transpose()
+    });
+    let why = why.map_err(text)?;
     for (peer, endpoint) in peers.iter_mut().zip(endpoints) {
         if let Some(event) = peer.pending(endpoint).into_iter().find(|event| matches!(event, Event::Matched { .. })) {
             return Err(format!("refused ({why}), and yet {event:?}"));
