@@ -253,6 +253,7 @@ impl Participant {
         let mut writer = Writer::new(handle, data, spec.keyed, spec.flows, history, now, &mut self.ctx);
         writer.group = spec.group.map(|group| group.index);
         writer.set_protection(protection, &self.ctx);
+        // What passes the filter of a reader would tell of payloads that are protected.
         writer.filters.factory = spec.filters.filter(|_| !protection.payload);
         self.writers.insert(writer);
         self.writer_ids.insert(entity_id, handle.index);
