@@ -51,6 +51,10 @@ pub struct XdpTransport {
     /// Destinations of the datagram at hand that are left to the kernel.
     by_kernel: Vec<Locator>,
     calls: u32,
+    /// The last call that asked for what is not urgent was to look everywhere, so that the caller may sleep after it.
+    looks_everywhere: bool,
+    /// The kernel had an urgent datagram when it was asked last.
+    kernel_has_urgent: bool,
     descriptors: Vec<RawFd>,
     own_warnings: Vec<Warning>,
     /// Why an interface that has changed is left to the kernel.
@@ -82,6 +86,8 @@ impl XdpTransport {
             loaned: false,
             by_kernel: Vec::with_capacity(BY_KERNEL),
             calls: 0,
+            looks_everywhere: false,
+            kernel_has_urgent: false,
             descriptors: Vec::new(),
             not_followed: None,
             warnings: Vec::new(),
@@ -255,12 +261,24 @@ fn by_kernel(udp: &mut UdpTransport, scan: Scan, wanted: Wanted) -> Result<Optio
     }
 }
 
+/// An urgent datagram from the kernel's sockets; notes whether there was one.
+fn urgent_by_kernel<'a>(
+    udp: &'a mut UdpTransport,
+    above: i32,
+    has_urgent: &mut bool,
+) -> Result<Option<RxFrame<'a>>, TransportError> {
+    let found = udp.recv_urgent(above)?;
+    *has_urgent = found.is_some();
+    Ok(found)
+}
+
 impl XdpTransport {
     /// The datagram that is wanted, from the rings or the kernel's sockets.
     fn recv_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { udp, carrier, calls, .. } = self;
+        let Self { udp, carrier, calls, looks_everywhere, .. } = self;
         carrier.give_back();
         *calls = calls.wrapping_add(1);
+        *looks_everywhere = scan == Scan::All;
         let kernel_first = calls.is_multiple_of(KERNEL_INTERVAL) && scan != Scan::Taken;
         if kernel_first || scan == Scan::All {
             carrier.look_around();
@@ -379,14 +397,23 @@ impl Transport for XdpTransport {
     }
 
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
-        let Self { udp, carrier, calls, .. } = self;
+        let Self { udp, carrier, calls, looks_everywhere, kernel_has_urgent, .. } = self;
         carrier.give_back();
         *calls = calls.wrapping_add(1);
-        // What is urgent may come by the kernel, too, and asking it is a system call.
+        // What is urgent may come by the kernel, too, and asking it is a system call. Before a sleep it has to be asked.
         if calls.is_multiple_of(KERNEL_INTERVAL) {
-            return udp.recv_urgent(above);
+            if let Some(frame) = urgent_by_kernel(udp, above, kernel_has_urgent)? {
+                return Ok(Some(frame));
+            }
+            return Ok(carrier.recv(Wanted::Above(above)));
         }
-        Ok(carrier.recv(Wanted::Above(above)))
+        if let Some(frame) = carrier.recv(Wanted::Above(above)) {
+            return Ok(Some(frame));
+        }
+        match *looks_everywhere || *kernel_has_urgent {
+            true => urgent_by_kernel(udp, above, kernel_has_urgent),
+            false => Ok(None),
+        }
     }
 
     fn recv(&mut self, scan: Scan) -> Result<Option<RxFrame<'_>>, TransportError> {

@@ -65,3 +65,22 @@ fn the_most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
         );
     }
 }
+
+/// What is urgent comes by the kernel from this host itself, for example. A caller that found nothing else sleeps.
+#[test]
+fn urgent_datagrams_that_come_by_the_kernel_are_found_before_a_sleep() {
+    let Some(network) = Network::new() else { return };
+    let here = network.host(false);
+    let config = XdpConfig { mode: Some(Mode::Native), ..XdpConfig::new(0, "eth0") };
+    let mut udp = here.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
+    let mut xdp = here.run(|| XdpTransport::open(&config)).expect("AF_XDP opens");
+    let (brake, to_brake) = here.run(|| urgent(&mut xdp, 46));
+    for number in 0..300 {
+        send(&mut udp, &message(number, 100), to_brake);
+        assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"));
+        assert!(xdp.recv_common(Scan::All).expect("receiving works").is_none(), "{number}");
+        let found = xdp.recv_urgent(0).expect("receiving works").map(|frame| frame.meta.flow);
+        assert_eq!(found, Some(brake), "{number}");
+    }
+    assert_eq!(xdp.counters().datagrams_in, 0, "none by AF_XDP");
+}
