@@ -1,4 +1,5 @@
-//! What protection adds to a sample, beside what the cipher takes for the same octets: two participants in memory, no transport.
+//! Compares the time that protection adds to a sample with the time of the cipher alone. Two participants in memory exchange
+//! samples; there is no transport.
 //!
 //! Every round measures a pair without security, one for each protection, and the bare cipher, one behind the other. The best
 //! rounds count. `cargo bench -p takt-security --bench cost`; `-- 5 1024` for five rounds of samples of 1,024 octets.

@@ -52,7 +52,7 @@ impl Participant {
         }
         match self.ctx.security {
             None => self.handle_message(now, from, datagram, beside, false),
-            // What is lent is not protected, and a protected writer lends nothing.
+            // A message that was opened stands in memory of its own: no frame of the transport can be held for it.
             Some(_) => self.with_opened_message(datagram, |participant, message, is_protected| {
                 let beside = if is_protected { Beside::Nothing } else { beside };
                 participant.handle_message(now, from, message, beside, is_protected);

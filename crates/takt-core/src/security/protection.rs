@@ -1,8 +1,8 @@
 //! Sealing of what is sent and opening of what is received (DDS-SEC 1.1 §8.5.1.9).
 //!
-//! A message is built plain, in memory of its own, and the plugin writes the protected one into the transport's frame. A payload is
-//! protected there, too, each fragment for itself, so that a writer's history is plain. What is received is copied before it is
-//! opened, since a transport lends its octets.
+//! The participant builds a plain message in memory of its own. The plugin writes the protected message into the transport's frame,
+//! and protects the payload of each DATA and DATA_FRAG there. So a writer's history holds plain payloads. The participant copies a
+//! received message before it opens it, since the transport lends the octets.
 
 use crate::FlowTag;
 use crate::context::Job;

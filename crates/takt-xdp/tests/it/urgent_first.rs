@@ -66,7 +66,7 @@ fn the_most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
     }
 }
 
-/// What is urgent comes by the kernel from this host itself, for example. A caller that found nothing else sleeps.
+/// The kernel's sockets receive what this host sends to itself. A caller sleeps if neither call finds a datagram.
 #[test]
 fn urgent_datagrams_that_come_by_the_kernel_are_found_before_a_sleep() {
     let Some(network) = Network::new() else { return };

@@ -45,7 +45,7 @@ const TAKT_TRANSPORT_EXTRA: &str = "TAKT_TRANSPORT_EXTRA";
 const TAKT_SECURITY: &str = "TAKT_SECURITY";
 /// `0` or `1`: whether unprotected discovery may come outside of protected messages.
 const TAKT_SECURITY_CLEAR_DISCOVERY: &str = "TAKT_SECURITY_CLEAR_DISCOVERY";
-/// `0` or `1`: whether what is repeated is refused.
+/// `0` or `1`: whether the participant refuses repeated messages.
 const TAKT_SECURITY_REPLAY_WINDOW: &str = "TAKT_SECURITY_REPLAY_WINDOW";
 
 /// The name of the transport to a daemon.
