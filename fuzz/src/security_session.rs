@@ -266,18 +266,15 @@ fn seal(node: &mut Node, payload: &[u8]) -> Option<Vec<u8>> {
 
 /// The payloads that a reader is given of a message, as a participant opens it.
 fn open(plugin: &mut Plugin, sender: GuidPrefix, octets: &[u8], cover: Cover) -> Vec<Vec<u8>> {
-    let mut message = octets.to_vec();
-    let begins_whole = MessageView::parse(&message).is_ok_and(
-        |view| matches!(view.submessages().next_envelope(), Some(Ok(envelope)) if envelope.id() == id::SRTPS_PREFIX),
-    );
-    if begins_whole {
-        let Some(plain) = plugin.open_message(&mut message) else { return Vec::new() };
-        message = message[plain].to_vec();
+    let Ok(mut view) = MessageView::parse(octets) else { return Vec::new() };
+    let mut memory = vec![0; octets.len()];
+    if matches!(view.submessages().next_envelope(), Some(Ok(envelope)) if envelope.id() == id::SRTPS_PREFIX) {
+        let Some(plain) = plugin.open_message(octets, &mut memory) else { return Vec::new() };
+        view = view.with_submessages(plain);
     } else if cover.rtps.is_protected() {
         return Vec::new();
     }
     let mut payloads = Vec::new();
-    let Ok(view) = MessageView::parse(&message) else { return payloads };
     if view.header().prefix != sender {
         return payloads;
     }
@@ -286,12 +283,13 @@ fn open(plugin: &mut Plugin, sender: GuidPrefix, octets: &[u8], cover: Cover) ->
         match (envelope.id(), start) {
             (id::SEC_PREFIX, None) => start = Some(envelope.range().start),
             (id::SEC_POSTFIX, Some(from)) => {
-                let mut sealed = message[from..envelope.range().end].to_vec();
+                let sealed = view.octets(from..envelope.range().end).expect("part of the message");
+                let mut memory = vec![0; sealed.len()];
                 start = None;
-                if let Some(opened) = plugin.open_submessages(sender, &mut sealed)
+                if let Some(opened) = plugin.open_submessages(sender, sealed, &mut memory)
                     && opened.sender == WRITER
                 {
-                    let mut inner = Submessages::of(&sealed[opened.plain]);
+                    let mut inner = Submessages::of(opened.plain);
                     while let Some(Ok(envelope)) = inner.next_envelope() {
                         payloads.extend(payload_of(plugin, sender, envelope.open().ok(), cover));
                     }
@@ -316,10 +314,9 @@ fn payload_of(
     if data.writer != WRITER {
         return None;
     }
-    let mut payload = data.payload.bytes()?.to_vec();
+    let payload = data.payload.bytes()?;
     if cover.data == BasicProtectionKind::None {
-        return Some(payload);
+        return Some(payload.to_vec());
     }
-    let plain = plugin.open_payload(Guid::new(sender, WRITER), &mut payload)?;
-    Some(payload[plain].to_vec())
+    plugin.open_payload(Guid::new(sender, WRITER), payload, &mut vec![0; payload.len()]).map(<[u8]>::to_vec)
 }

@@ -49,13 +49,13 @@ fn sealing_and_opening_take_no_memory_of_the_library() {
         let mut sealer = Sealer::new(own).expect("a sealer");
         sealer.add_receiver(remote.clone()).expect("room");
         let mut opener = Opener::new(remote).expect("an opener");
-        let mut frame = vec![0; 2_048];
+        let (mut frame, mut memory) = (vec![0; 2_048], vec![0; 2_048]);
         let mut pass = || {
             let payload = sealer.seal_payload(&mut frame, 64..1_088).expect("room");
-            opener.open_payload(&mut frame[payload]).expect("its own");
+            opener.open_payload(&frame[payload], &mut memory).expect("its own");
             frame[64..68].copy_from_slice(&[0x15, 1, 0xfc, 3]);
             let submessage = sealer.seal_submessage(&mut frame, 64..1_088, Receivers::All).expect("room");
-            opener.open_submessage(&mut frame[submessage]).expect("its own");
+            opener.open_submessage(&frame[submessage], &mut memory).expect("its own");
         };
         pass();
         let before = ALLOCATIONS.load(Ordering::Relaxed);

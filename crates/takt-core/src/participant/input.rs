@@ -50,10 +50,14 @@ impl Participant {
         if !self.is_enabled {
             return;
         }
+        let Ok(message) = MessageView::parse(datagram) else {
+            self.ctx.counters.malformed_messages += 1;
+            return;
+        };
         match self.ctx.security {
-            None => self.handle_message(now, from, datagram, beside, false),
-            // A message that was opened stands in memory of its own: no frame of the transport can be held for it.
-            Some(_) => self.with_opened_message(datagram, |participant, message, is_protected| {
+            None => self.handle_message(now, from, message, beside, false),
+            // What was decrypted stands in memory of its own: no frame of the transport can be held for it.
+            Some(_) => self.with_opened_message(datagram, message, |participant, message, is_protected| {
                 let beside = if is_protected { Beside::Nothing } else { beside };
                 participant.handle_message(now, from, message, beside, is_protected);
             }),
@@ -61,18 +65,21 @@ impl Participant {
     }
 
     /// Handles one plain message, which may have protected submessages.
-    fn handle_message(&mut self, now: Instant, from: Received, octets: &[u8], beside: Beside<'_>, is_protected: bool) {
-        let Ok(message) = MessageView::parse(octets) else {
-            self.ctx.counters.malformed_messages += 1;
-            return;
-        };
+    fn handle_message(
+        &mut self,
+        now: Instant,
+        from: Received,
+        message: MessageView<'_>,
+        beside: Beside<'_>,
+        is_protected: bool,
+    ) {
         let source = message.header().prefix;
         if from.multicast && source == self.header.prefix {
             // Our own readers are sent what is for them.
             return;
         }
         let is_authentic = self.is_authentic(&from, source);
-        let len = if is_authentic { self.heard_from(now, source, octets.len()) } else { octets.len() };
+        let len = if is_authentic { self.heard_from(now, source, message.len()) } else { message.len() };
         let mut interpreter = Interpreter {
             sender: source,
             source,
@@ -91,7 +98,7 @@ impl Participant {
                     let source = interpreter.source;
                     self.with_opened_submessages(
                         source,
-                        octets,
+                        &message,
                         &prefix,
                         &mut submessages,
                         |participant, sender, plain| {

@@ -29,7 +29,6 @@ use crate::time::{Clocks, Instant};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::Range;
 use takt_wire::discovery::{EncodedToken, ParticipantData, PublicationData, SecurityInfo, SubscriptionData};
 use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
 
@@ -138,16 +137,19 @@ pub struct SecurityLogEntry {
 }
 
 /// Protected submessages that were opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenedSubmessages {
-    /// Where they are.
-    pub plain: Range<usize>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenedSubmessages<'a> {
+    /// The plain ones.
+    pub plain: &'a [u8],
     /// The endpoint of the sender whose key opened them; of the volatile channel, whose two endpoints share a key, its writer.
     pub sender: EntityId,
 }
 
 /// The plugins of DDS Security of one participant. Calls take bounded time; those that handle a message or a timer may verify
 /// and make signatures.
+///
+/// What opens octets leaves those that are only signed where they came, and decrypts others into `memory`, which is at least as
+/// long.
 pub trait Security: fmt::Debug + Send {
     /// What discovery tells of this participant.
     fn announced(&self) -> Announced;
@@ -240,13 +242,17 @@ pub trait Security: fmt::Debug + Send {
     /// must not be sent.
     fn protect(&mut self, message: &[u8], frame: &mut [u8]) -> Option<usize>;
 
-    /// Opens a message that is protected as a whole, in place; `None` if it is not authentic. Where the plain one is.
-    fn open_message(&mut self, message: &mut [u8]) -> Option<Range<usize>>;
+    /// Opens a message that is protected as a whole: its plain submessages. `None` if it is not authentic.
+    fn open_message<'a>(&mut self, message: &'a [u8], memory: &'a mut [u8]) -> Option<&'a [u8]>;
 
-    /// Opens the protected submessages that `octets` consist of, from prefix to postfix, in place; `None` if they are not
-    /// authentic.
-    fn open_submessages(&mut self, sender: GuidPrefix, octets: &mut [u8]) -> Option<OpenedSubmessages>;
+    /// Opens the protected submessages that `octets` consist of, from prefix to postfix. `None` if they are not authentic.
+    fn open_submessages<'a>(
+        &mut self,
+        sender: GuidPrefix,
+        octets: &'a [u8],
+        memory: &'a mut [u8],
+    ) -> Option<OpenedSubmessages<'a>>;
 
-    /// Opens the protected payload of one submessage in place; `None` if it is not authentic. Where the plain one is.
-    fn open_payload(&mut self, writer: Guid, octets: &mut [u8]) -> Option<Range<usize>>;
+    /// Opens the protected payload of one submessage. `None` if it is not authentic.
+    fn open_payload<'a>(&mut self, writer: Guid, octets: &'a [u8], memory: &'a mut [u8]) -> Option<&'a [u8]>;
 }

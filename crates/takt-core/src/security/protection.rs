@@ -1,8 +1,8 @@
 //! Sealing of what is sent and opening of what is received (DDS-SEC 1.1 §8.5.1.9).
 //!
 //! The participant builds a plain message in memory of its own. The plugin writes the protected message into the transport's frame,
-//! and protects the payload of each DATA and DATA_FRAG there. So a writer's history holds plain payloads. The participant copies a
-//! received message before it opens it, since the transport lends the octets.
+//! and protects the payload of each DATA and DATA_FRAG there. So a writer's history holds plain payloads. What is received and only
+//! signed is read where the transport has it; what is encrypted is decrypted into memory of the participant.
 
 use crate::FlowTag;
 use crate::context::Job;
@@ -11,7 +11,6 @@ use crate::time::Instant;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ops::Range;
 use takt_wire::message::{Envelope, MessageView, Submessages, id};
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
@@ -23,9 +22,9 @@ const DATAGRAM_LEN_MAX: usize = 65_536;
 pub(crate) struct Scratch {
     /// A message that is built.
     built: Vec<u8>,
-    /// A message that is opened.
+    /// Submessages of a message that is opened as a whole.
     message: Vec<u8>,
-    /// Submessages of it that are opened.
+    /// Submessages that are opened with the key of an endpoint.
     submessages: Vec<u8>,
     /// A payload that is opened.
     payload: Vec<u8>,
@@ -113,22 +112,25 @@ impl Participant {
         protected
     }
 
-    /// Opens a message that is protected as a whole, for the time of the call; a plain one is handed on as it is. `None` if it is
+    /// Opens a message that is protected as a whole, for the time of the call; a plain one is handed on as it is. Counts one that is
     /// not authentic.
-    pub(crate) fn with_opened_message(&mut self, datagram: &[u8], handle: impl FnOnce(&mut Self, &[u8], bool)) {
-        let is_protected = MessageView::parse(datagram).is_ok_and(|message| begins_with(&message, id::SRTPS_PREFIX));
-        if !is_protected || self.ctx.security.is_none() {
-            return handle(self, datagram, false);
+    pub(crate) fn with_opened_message(
+        &mut self,
+        datagram: &[u8],
+        message: MessageView<'_>,
+        handle: impl FnOnce(&mut Self, MessageView<'_>, bool),
+    ) {
+        if !begins_with(&message, id::SRTPS_PREFIX) {
+            return handle(self, message, false);
         }
-        let Some(scratch) = self.scratch.as_mut() else { return };
-        let mut message = core::mem::take(&mut scratch.message);
-        let opened = open(&mut message, datagram, |octets| self.ctx.security.as_mut()?.open_message(octets));
-        match opened {
-            Some(plain) => handle(self, &message[plain], true),
+        let (Some(security), Some(scratch)) = (self.ctx.security.as_mut(), self.scratch.as_mut()) else { return };
+        let mut memory = core::mem::take(&mut scratch.message);
+        match security.open_message(datagram, &mut memory) {
+            Some(plain) => handle(self, message.with_submessages(plain), true),
             None => self.ctx.counters.unauthentic_messages += 1,
         }
         if let Some(scratch) = &mut self.scratch {
-            scratch.message = message;
+            scratch.message = memory;
         }
     }
 
@@ -136,7 +138,7 @@ impl Participant {
     pub(crate) fn with_opened_submessages(
         &mut self,
         source: GuidPrefix,
-        message: &[u8],
+        message: &MessageView<'_>,
         prefix: &Envelope<'_>,
         rest: &mut Submessages<'_>,
         handle: impl FnOnce(&mut Self, EntityId, &[u8]),
@@ -144,24 +146,19 @@ impl Participant {
         let end = core::iter::from_fn(|| rest.next_envelope().and_then(Result::ok))
             .find(|envelope| envelope.id() == id::SEC_POSTFIX)
             .map(|postfix| postfix.range().end);
-        let protected = end.and_then(|end| message.get(prefix.range().start..end));
-        let (Some(protected), Some(scratch)) = (protected, self.scratch.as_mut()) else {
+        let protected = end.and_then(|end| message.octets(prefix.range().start..end));
+        let security = self.ctx.security.as_mut();
+        let (Some(protected), Some(security), Some(scratch)) = (protected, security, self.scratch.as_mut()) else {
             self.ctx.counters.unauthentic_submessages += 1;
             return;
         };
-        let mut octets = core::mem::take(&mut scratch.submessages);
-        let mut sender = EntityId::UNKNOWN;
-        let opened = open(&mut octets, protected, |octets| {
-            let opened = self.ctx.security.as_mut()?.open_submessages(source, octets)?;
-            sender = opened.sender;
-            Some(opened.plain)
-        });
-        match opened {
-            Some(plain) => handle(self, sender, &octets[plain]),
+        let mut memory = core::mem::take(&mut scratch.submessages);
+        match security.open_submessages(source, protected, &mut memory) {
+            Some(opened) => handle(self, opened.sender, opened.plain),
             None => self.ctx.counters.unauthentic_submessages += 1,
         }
         if let Some(scratch) = &mut self.scratch {
-            scratch.submessages = octets;
+            scratch.submessages = memory;
         }
     }
 
@@ -173,16 +170,15 @@ impl Participant {
         len_min: usize,
         handle: impl FnOnce(&mut Self, &[u8]),
     ) {
-        let Some(scratch) = self.scratch.as_mut() else { return };
-        let mut octets = core::mem::take(&mut scratch.payload);
-        let opened = open(&mut octets, protected, |octets| self.ctx.security.as_mut()?.open_payload(writer, octets));
-        match opened {
+        let (Some(security), Some(scratch)) = (self.ctx.security.as_mut(), self.scratch.as_mut()) else { return };
+        let mut memory = core::mem::take(&mut scratch.payload);
+        match security.open_payload(writer, protected, &mut memory) {
             Some(plain) if plain.len() < len_min => self.ctx.counters.malformed_submessages += 1,
-            Some(plain) => handle(self, &octets[plain]),
+            Some(plain) => handle(self, plain),
             None => self.ctx.counters.unauthentic_payloads += 1,
         }
         if let Some(scratch) = &mut self.scratch {
-            scratch.payload = octets;
+            scratch.payload = memory;
         }
     }
 
@@ -209,17 +205,6 @@ impl Participant {
         };
         received.message || goes_clear(sender) || (security.accepts_clear_discovery() && is_plain_discovery(sender))
     }
-}
-
-/// Copies octets and opens them in place; where they are then.
-fn open(
-    memory: &mut [u8],
-    octets: &[u8],
-    open: impl FnOnce(&mut [u8]) -> Option<Range<usize>>,
-) -> Option<Range<usize>> {
-    let copy = memory.get_mut(..octets.len())?;
-    copy.copy_from_slice(octets);
-    open(copy)
 }
 
 fn begins_with(message: &MessageView<'_>, id: u8) -> bool {

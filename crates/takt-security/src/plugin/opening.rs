@@ -1,16 +1,13 @@
-//! Opening of received messages, submessages and payloads, in place.
+//! Opening of received messages, submessages and payloads.
 
-use std::ops::Range;
-
-use takt_core::security::OpenedSubmessages;
 use takt_wire::message::HEADER_LEN;
-use takt_wire::{Guid, GuidPrefix};
+use takt_wire::{EntityId, Guid, GuidPrefix};
 
 use super::Plugin;
 use super::endpoints::PARTICIPANT;
 use super::keyring::{OpenError, Uses};
 use crate::keys::KeyId;
-use crate::transform::{CryptoHeader, TransformError, peek_message, peek_payload, peek_submessage};
+use crate::transform::{CryptoHeader, Opened, Opener, TransformError, peek_message, peek_payload, peek_submessage};
 
 /// The id of the key of every volatile channel.
 const VOLATILE_KEY: KeyId = [0; 4];
@@ -32,39 +29,48 @@ impl Plugin {
     }
 
     /// Opens a message that is protected as a whole.
-    pub(super) fn open_whole(&mut self, message: &mut [u8]) -> Option<Range<usize>> {
-        let opened = self.try_open_whole(message);
+    pub(super) fn open_whole(&mut self, message: &[u8], memory: &mut [u8]) -> Option<Opened> {
+        let opened = self.try_open_whole(message, memory);
         self.count_opened(opened)
     }
 
-    fn try_open_whole(&mut self, message: &mut [u8]) -> Result<Range<usize>, OpenError> {
+    fn try_open_whole(&mut self, message: &[u8], memory: &mut [u8]) -> Result<Opened, OpenError> {
         let header = peek_message(message)?;
         let prefix = message.get(PREFIX_AT..HEADER_LEN).and_then(|octets| octets.first_chunk()).copied();
         let sender = GuidPrefix(prefix.ok_or(TransformError::Malformed("message ends early"))?);
         let place = (sender, header.key_id);
-        let open = |opener: &mut crate::transform::Opener| opener.open_message(message);
-        self.keyring.open(place, Uses::MESSAGES, Some(PARTICIPANT), open).map(|(plain, _)| plain)
+        let open = |opener: &mut Opener| opener.open_message(message, memory);
+        self.keyring.open(place, Uses::MESSAGES, Some(PARTICIPANT), open).map(|(opened, _)| opened)
     }
 
-    /// Opens protected submessages, which `octets` consist of.
-    pub(super) fn open_parts(&mut self, sender: GuidPrefix, octets: &mut [u8]) -> Option<OpenedSubmessages> {
-        let opened = self.try_open_parts(sender, octets);
+    /// Opens protected submessages, which `octets` consist of; the endpoint whose key opened them.
+    pub(super) fn open_parts(
+        &mut self,
+        sender: GuidPrefix,
+        octets: &[u8],
+        memory: &mut [u8],
+    ) -> Option<(Opened, EntityId)> {
+        let opened = self.try_open_parts(sender, octets, memory);
         self.count_opened(opened)
     }
 
-    fn try_open_parts(&mut self, sender: GuidPrefix, octets: &mut [u8]) -> Result<OpenedSubmessages, OpenError> {
+    fn try_open_parts(
+        &mut self,
+        sender: GuidPrefix,
+        octets: &[u8],
+        memory: &mut [u8],
+    ) -> Result<(Opened, EntityId), OpenError> {
         let header = peek_submessage(octets)?;
         if self.is_reflected(sender, &header) {
             return Err(OpenError::Reflected);
         }
-        let len = octets.len();
         let place = (sender, header.key_id);
-        let (opened, owner) =
-            self.keyring.open(place, Uses::SUBMESSAGES, None, |opener| opener.open_submessage(octets))?;
-        if opened.end != len {
+        let open = |opener: &mut Opener| opener.open_submessage(octets, memory);
+        let (opened, owner) = self.keyring.open(place, Uses::SUBMESSAGES, None, open)?;
+        if opened.end != octets.len() {
             return Err(TransformError::Malformed("octets behind the postfix").into());
         }
-        Ok(OpenedSubmessages { plain: opened.plain, sender: owner })
+        Ok((opened, owner))
     }
 
     /// Both directions of a volatile channel share the key. Each side has sessions of its own,
@@ -75,11 +81,11 @@ impl Plugin {
     }
 
     /// Opens the payload of a writer.
-    pub(super) fn open_content(&mut self, writer: Guid, octets: &mut [u8]) -> Option<Range<usize>> {
+    pub(super) fn open_content(&mut self, writer: Guid, octets: &[u8], memory: &mut [u8]) -> Option<Opened> {
         let opened = peek_payload(octets).map_err(OpenError::from).and_then(|header| {
             let place = (writer.prefix, header.key_id);
-            let open = |opener: &mut crate::transform::Opener| opener.open_payload(octets);
-            self.keyring.open(place, Uses::PAYLOADS, Some(writer.entity_id), open).map(|(plain, _)| plain)
+            let open = |opener: &mut Opener| opener.open_payload(octets, memory);
+            self.keyring.open(place, Uses::PAYLOADS, Some(writer.entity_id), open).map(|(opened, _)| opened)
         });
         self.count_opened(opened)
     }

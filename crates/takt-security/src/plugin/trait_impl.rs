@@ -1,7 +1,5 @@
 //! The trait that a participant calls.
 
-use std::ops::Range;
-
 use takt_core::security::{
     Announced, OpenedSubmessages, Protection, Security, SecurityChannel, SecurityEvent, SecurityLogEntry,
     SecurityMessage, Standing,
@@ -158,15 +156,21 @@ impl Security for Plugin {
         self.seal(message, frame)
     }
 
-    fn open_message(&mut self, message: &mut [u8]) -> Option<Range<usize>> {
-        self.open_whole(message)
+    fn open_message<'a>(&mut self, message: &'a [u8], memory: &'a mut [u8]) -> Option<&'a [u8]> {
+        self.open_whole(message, memory).map(|opened| opened.plain(message, memory))
     }
 
-    fn open_submessages(&mut self, sender: GuidPrefix, octets: &mut [u8]) -> Option<OpenedSubmessages> {
-        self.open_parts(sender, octets)
+    fn open_submessages<'a>(
+        &mut self,
+        sender: GuidPrefix,
+        octets: &'a [u8],
+        memory: &'a mut [u8],
+    ) -> Option<OpenedSubmessages<'a>> {
+        let (opened, sender) = self.open_parts(sender, octets, memory)?;
+        Some(OpenedSubmessages { plain: opened.plain(octets, memory), sender })
     }
 
-    fn open_payload(&mut self, writer: Guid, octets: &mut [u8]) -> Option<Range<usize>> {
-        self.open_content(writer, octets)
+    fn open_payload<'a>(&mut self, writer: Guid, octets: &'a [u8], memory: &'a mut [u8]) -> Option<&'a [u8]> {
+        self.open_content(writer, octets, memory).map(|opened| opened.plain(octets, memory))
     }
 }

@@ -81,9 +81,10 @@ impl SessionCipher {
         self.long.cipher_final(&mut []).map(|_| ()).map_err(|_| TransformError::Authentication)
     }
 
-    /// Decrypts in place and checks the code; if that is wrong, the octets are of no use any more.
-    pub(super) fn decrypt(&mut self, nonce: &Nonce, octets: &mut [u8], code: &Code) -> Result<()> {
-        self.open(nonce, &[], octets, code)
+    /// Decrypts into memory of the same length and checks the code; if that is wrong, the memory is of no use.
+    pub(super) fn decrypt(&mut self, nonce: &Nonce, octets: &[u8], code: &Code, memory: &mut [u8]) -> Result<()> {
+        memory.copy_from_slice(octets);
+        self.open(nonce, &[], memory, code)
     }
 
     fn open(&self, nonce: &Nonce, clear: &[u8], octets: &mut [u8], code: &Code) -> Result<()> {

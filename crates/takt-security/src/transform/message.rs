@@ -9,7 +9,7 @@ use super::layout::{
     Form, INFO_SRC_LEN, RTPS_HEADER_LEN, SMID_INFO_SRC, SMID_SRTPS_POSTFIX, SMID_SRTPS_PREFIX, SUBMESSAGE_HEADER_LEN,
     length, put_submessage_header,
 };
-use super::{Opener, Receivers, Result, Sealer, TransformError};
+use super::{Opened, Opener, Receivers, Result, Sealer, TransformError};
 
 const PROTOCOL: &[u8; 4] = b"RTPS";
 const IDS: (u8, u8) = (SMID_SRTPS_PREFIX, SMID_SRTPS_POSTFIX);
@@ -44,22 +44,22 @@ impl Sealer {
 }
 
 impl Opener {
-    /// Opens a protected message. Returns where the plain one stands, RTPS header included. What
-    /// follows the postfix is not protected, and is not part of it.
+    /// Opens the submessages of a protected message. Those that are encrypted are decrypted into `memory`, which is as long as the
+    /// message. What follows the postfix is not protected, and is not one of them.
     ///
     /// INTEROP(Fast DDS 2.9): a submessage of its own for statistics follows the postfix.
     ///
     /// # Errors
-    /// It is malformed, of another key, not authentic, seen before, or its RTPS header is not the
-    /// one that was protected.
-    pub fn open_message(&mut self, message: &mut [u8]) -> Result<Range<usize>> {
+    /// They are malformed, of another key, not authentic, or seen before, the RTPS header is not the one that was protected, or the
+    /// memory is too short.
+    pub fn open_message(&mut self, message: &[u8], memory: &mut [u8]) -> Result<Opened> {
         let header = message_header(message)?;
-        let opened = self.open_between(&mut message[RTPS_HEADER_LEN..], IDS, |plain| check_source(plain, &header))?;
-        let start = RTPS_HEADER_LEN + opened.plain.start;
-        let end = RTPS_HEADER_LEN + opened.plain.end;
-        let plain = start + INFO_SRC_LEN - RTPS_HEADER_LEN;
-        message[plain..plain + RTPS_HEADER_LEN].copy_from_slice(&header);
-        Ok(plain..end)
+        let memory = memory.get_mut(RTPS_HEADER_LEN..).ok_or(TransformError::NoRoom)?;
+        let mut opened =
+            self.open_between(&message[RTPS_HEADER_LEN..], memory, IDS, |plain| check_source(plain, &header))?;
+        opened.plain = RTPS_HEADER_LEN + INFO_SRC_LEN + opened.plain.start..RTPS_HEADER_LEN + opened.plain.end;
+        opened.end += RTPS_HEADER_LEN;
+        Ok(opened)
     }
 }
 

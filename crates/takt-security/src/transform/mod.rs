@@ -1,15 +1,16 @@
 //! Protection of payloads, submessages and RTPS messages, in place (DDS-SEC 1.1 §9.5.3.3).
 //!
 //! A [`Sealer`] protects with one master key, an [`Opener`] opens what one remote master key
-//! protects. Both work inside a buffer of the caller: a sealer takes the range of the plain octets,
+//! protects. A sealer works inside a buffer of the caller: it takes the range of the plain octets,
 //! with room in front ([`Form::headroom`]) and behind ([`Sealer::tailroom`]), and returns the range
-//! of the protected ones. After set-up neither takes memory, but when the session changes;
+//! of the protected ones. An opener leaves the protected octets as they are: what is only signed is
+//! read where it came, what is encrypted is decrypted into memory of the caller. After set-up neither takes memory, but when the session changes;
 //! [`Sealer::prepare_rollover`] takes that away from the data path.
 //!
 //! What the specification leaves in the clear is checked as well: flags, lengths, padding and the
 //! RTPS header must have the one value that a sender gives them. A message of which one bit was
 //! changed is refused, except for the codes of other receivers, which only those can check. The
-//! content of a buffer is undefined after an error.
+//! content of the sealer's buffer and of the opener's memory is undefined after an error.
 //!
 //! Limits: an encrypted submessage or message has at most [`BODY_LEN_MAX`] octets, and a sealer
 //! [`RECEIVERS_MAX`] receivers with codes of their own.

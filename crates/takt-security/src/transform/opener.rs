@@ -13,13 +13,23 @@ use super::replay::ReplayWindow;
 use super::{Result, TransformError};
 use crate::keys::{KeyMaterial, TransformKind, session_key, session_receiver_key};
 
-/// Plain octets inside a buffer.
+/// Where plain octets are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// Where they stand.
-    pub plain: Range<usize>,
-    /// Where the protected octets ended.
+    /// They are in the memory that was given for them. Those that are only signed stay where they came.
+    pub(super) is_decrypted: bool,
+    /// Their place, there or there.
+    pub(super) plain: Range<usize>,
+    /// Where the protected octets end.
     pub end: usize,
+}
+
+impl Opened {
+    /// The plain octets, by the two that were given to the opener.
+    pub fn plain<'a>(&self, protected: &'a [u8], memory: &'a [u8]) -> &'a [u8] {
+        let octets = if self.is_decrypted { memory } else { protected };
+        &octets[self.plain.clone()]
+    }
 }
 
 struct Session {
@@ -91,14 +101,31 @@ impl Opener {
         &self.material
     }
 
-    /// Checks and opens `content`, which stays in its place. It is as it was after an error that
-    /// says that the key does not fit: [`TransformError::WrongKey`] and
-    /// [`TransformError::ReceiverCode`]. The plain content has to pass `check` as well; what does not
-    /// leaves the replay window as it was.
+    /// Checks the content of `octets` at `place`, and decrypts it to the same place of `memory` if it is encrypted. The plain
+    /// content has to pass `check` as well; what does not leaves the replay window as it was.
     pub(super) fn open(
         &mut self,
         protection: &Protection<'_>,
-        content: &mut [u8],
+        octets: &[u8],
+        memory: &mut [u8],
+        (plain, end): (Range<usize>, usize),
+        check: impl FnOnce(&[u8]) -> Result<()>,
+    ) -> Result<Opened> {
+        let is_decrypted = protection.header.kind.is_encrypted();
+        let content = octets.get(plain.clone()).ok_or(TransformError::NoRoom)?;
+        let memory = match is_decrypted {
+            true => memory.get_mut(plain.clone()).ok_or(TransformError::NoRoom)?,
+            false => &mut [],
+        };
+        self.open_content(protection, content, memory, check)?;
+        Ok(Opened { is_decrypted, plain, end })
+    }
+
+    fn open_content(
+        &mut self,
+        protection: &Protection<'_>,
+        content: &[u8],
+        memory: &mut [u8],
         check: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let header = &protection.header;
@@ -109,11 +136,10 @@ impl Opener {
         let refuses_replays = self.refuses_replays;
         match self.known(header.session_id) {
             Some(session) => {
-                session.open(protection, receiver_code, content)?;
-                check(content)?;
+                check(session.open(protection, receiver_code, content, memory)?)?;
                 session.accept(refuses_replays, header.counter)
             }
-            None => self.open_in_new_session(protection, receiver_code, content, check),
+            None => self.open_in_new_session(protection, receiver_code, content, memory, check),
         }
     }
 
@@ -126,14 +152,14 @@ impl Opener {
         &mut self,
         protection: &Protection<'_>,
         receiver_code: Option<super::cipher::Code>,
-        content: &mut [u8],
+        content: &[u8],
+        memory: &mut [u8],
         check: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let id = protection.header.session_id;
         let series = self.series_of(id).ok_or(TransformError::Replay)?;
         let mut session = Session::derive(&self.material, id)?;
-        session.open(protection, receiver_code, content)?;
-        check(content)?;
+        check(session.open(protection, receiver_code, content, memory)?)?;
         session.accept(self.refuses_replays, protection.header.counter)?;
         let Series(known) = &mut self.series[series];
         known.swap(0, 1);
@@ -178,21 +204,25 @@ impl Session {
         Ok(Self { id, common, receiver, window: ReplayWindow::default() })
     }
 
-    fn open(
+    /// The plain content.
+    fn open<'a>(
         &mut self,
         protection: &Protection<'_>,
         receiver_code: Option<super::cipher::Code>,
-        content: &mut [u8],
-    ) -> Result<()> {
+        content: &'a [u8],
+        memory: &'a mut [u8],
+    ) -> Result<&'a [u8]> {
         let nonce = protection.header.nonce();
         if let (Some(receiver), Some(code)) = (&mut self.receiver, receiver_code) {
             let checked = receiver.verify(&nonce, &protection.code, &code);
             checked.map_err(|_| TransformError::ReceiverCode)?;
         }
         if protection.header.kind.is_encrypted() {
-            self.common.decrypt(&nonce, content, &protection.code)
+            self.common.decrypt(&nonce, content, &protection.code, memory)?;
+            Ok(memory)
         } else {
-            self.common.verify(&nonce, content, &protection.code)
+            self.common.verify(&nonce, content, &protection.code)?;
+            Ok(content)
         }
     }
 

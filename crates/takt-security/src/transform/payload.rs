@@ -7,7 +7,7 @@ use super::header::{CRYPTO_HEADER_LEN, peek_payload};
 use super::layout::{FOOTER_LEN, Form, be32};
 use super::opener::Protection;
 use super::sealer::put_footer;
-use super::{Opener, Result, Sealer, TransformError};
+use super::{Opened, Opener, Result, Sealer, TransformError};
 
 /// Zero octets that senders put in front of the last field and behind it.
 const PADDING_LEN_MAX: usize = 6;
@@ -36,11 +36,11 @@ impl Sealer {
 }
 
 impl Opener {
-    /// Opens a protected payload. Returns where the plain one stands.
+    /// Opens a protected payload. One that is encrypted is decrypted into `memory`, which is as long.
     ///
     /// # Errors
-    /// It is malformed, of another key, or not authentic.
-    pub fn open_payload(&mut self, payload: &mut [u8]) -> Result<Range<usize>> {
+    /// It is malformed, of another key, not authentic, or seen before, or the memory is too short.
+    pub fn open_payload(&mut self, payload: &[u8], memory: &mut [u8]) -> Result<Opened> {
         let early = TransformError::Malformed("payload ends early");
         let header = peek_payload(payload)?;
         let (start, len) = if header.kind.is_encrypted() {
@@ -50,15 +50,15 @@ impl Opener {
             let len = payload.len().checked_sub(CRYPTO_HEADER_LEN + FOOTER_LEN).ok_or(early)?;
             (CRYPTO_HEADER_LEN, len)
         };
-        let (content, rest) = payload[start..].split_at_mut_checked(len).ok_or(early)?;
+        let (_, rest) = payload[start..].split_at_checked(len).ok_or(early)?;
         let (code, rest) = rest.split_first_chunk::<CODE_LEN>().ok_or(early)?;
         // INTEROP(Fast DDS 2.9): aligns the number of codes for receivers, which is zero.
         let is_end = (4..=4 + PADDING_LEN_MAX).contains(&rest.len()) && rest.iter().all(|octet| *octet == 0);
         if len == 0 || !is_end {
             return Err(TransformError::Malformed("payload is empty, or does not end with its code"));
         }
-        self.open(&Protection { header, code: *code, postfix: None }, content, |_| Ok(()))?;
-        Ok(start..start + len)
+        let protection = Protection { header, code: *code, postfix: None };
+        self.open(&protection, payload, memory, (start..start + len, payload.len()), |_| Ok(()))
     }
 }
 

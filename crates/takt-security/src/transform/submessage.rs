@@ -60,18 +60,20 @@ impl Sealer {
 }
 
 impl Opener {
-    /// Opens the protected submessages that begin at the start of `octets`.
+    /// Opens the protected submessages that begin at the start of `octets`. Those that are encrypted are decrypted into `memory`,
+    /// which is as long as `octets`.
     ///
     /// # Errors
-    /// They are malformed, of another key, not authentic, or seen before.
-    pub fn open_submessage(&mut self, octets: &mut [u8]) -> Result<Opened> {
-        self.open_between(octets, (SMID_SEC_PREFIX, SMID_SEC_POSTFIX), |_| Ok(()))
+    /// They are malformed, of another key, not authentic, or seen before, or the memory is too short.
+    pub fn open_submessage(&mut self, octets: &[u8], memory: &mut [u8]) -> Result<Opened> {
+        self.open_between(octets, memory, (SMID_SEC_PREFIX, SMID_SEC_POSTFIX), |_| Ok(()))
     }
 
     /// Opens what stands between a prefix at the start of `octets` and a postfix, if it passes `check`.
     pub(super) fn open_between(
         &mut self,
-        octets: &mut [u8],
+        octets: &[u8],
+        memory: &mut [u8],
         ids: (u8, u8),
         check: impl FnOnce(&[u8]) -> Result<()>,
     ) -> Result<Opened> {
@@ -82,10 +84,8 @@ impl Opener {
             let end = find_postfix(octets, PREFIX_LEN, ids.1)?;
             (PREFIX_LEN..end, end)
         };
-        let (before, behind) = octets.split_at_mut(end);
-        let postfix = Postfix::parse(behind, 0, ids.1, flags)?;
+        let postfix = Postfix::parse(octets, end, ids.1, flags)?;
         let protection = Protection { header, code: postfix.code, postfix: Some(postfix) };
-        self.open(&protection, &mut before[plain.clone()], check)?;
-        Ok(Opened { plain, end: end + postfix.end })
+        self.open(&protection, octets, memory, (plain, postfix.end), check)
     }
 }

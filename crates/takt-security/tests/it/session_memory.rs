@@ -21,7 +21,7 @@ const VALID: Validity = Validity { not_before: 0, not_after: 4_000_000_000 };
 const WRITER: EntityId = EntityId([0, 0, 1, 0x03]);
 const READER: EntityId = EntityId([0, 0, 1, 0x04]);
 /// From SEC_PREFIX on, in the messages of this test: behind the header and INFO_TS.
-const SUBMESSAGES_AT: usize = 32;
+const TIMESTAMP_LEN: usize = 12;
 
 fn clocks() -> Clocks {
     Clocks { at: Instant(1), wall: Timestamp { seconds: NOW, fraction: 0 } }
@@ -126,7 +126,8 @@ fn messages_of_a_session_take_no_memory() {
         plugins[1].pair_matched(READER, writer);
         run(&mut plugins, prefixes);
 
-        let (mut message, mut frame, mut submessages) = (vec![0; 2_048], vec![0; 4_096], vec![0; 4_096]);
+        let (mut message, mut frame) = (vec![0; 2_048], vec![0; 4_096]);
+        let mut memory = [(); 3].map(|()| vec![0; 4_096]);
         let mut pass = || {
             let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: prefixes[0] };
             let mut builder = MessageBuilder::new(&mut message, &header).expect("room");
@@ -140,14 +141,12 @@ fn messages_of_a_session_take_no_memory() {
             };
             builder.data(&data).expect("room");
             let len = plugins[0].protect(builder.bytes(), &mut frame).expect("sealed");
-            let plain = plugins[1].open_message(&mut frame[..len]).expect("opened");
-            let protected = &frame[plain][SUBMESSAGES_AT..];
-            let octets = &mut submessages[..protected.len()];
-            octets.copy_from_slice(protected);
-            let opened = plugins[1].open_submessages(prefixes[0], octets).expect("opened");
+            let [of_message, of_submessages, of_payload] = &mut memory;
+            let plain = plugins[1].open_message(&frame[..len], of_message).expect("opened");
+            let protected = &plain[TIMESTAMP_LEN..];
+            let opened = plugins[1].open_submessages(prefixes[0], protected, of_submessages).expect("opened");
             assert_eq!(opened.sender, WRITER);
-            let content = &mut octets[opened.plain][24..];
-            plugins[1].open_payload(writer, content).expect("opened");
+            plugins[1].open_payload(writer, &opened.plain[24..], of_payload).expect("opened");
         };
         pass();
         assert_eq!(allocations(|| (0..100).for_each(|_| pass())), 0, "{kind:?}");

@@ -103,6 +103,23 @@ impl<'a> MessageView<'a> {
         self.header
     }
 
+    /// The message with other submessages: those that its protected ones hold.
+    pub const fn with_submessages<'b>(&self, octets: &'b [u8]) -> MessageView<'b> {
+        MessageView { header: self.header, submessages: Cursor::with_base(octets, Endianness::Big, HEADER_LEN) }
+    }
+
+    /// The octets that an [`Envelope::range`] of it names, or those from one to another.
+    pub fn octets(&self, range: Range<usize>) -> Option<&'a [u8]> {
+        let (start, end) = (range.start.checked_sub(HEADER_LEN)?, range.end.checked_sub(HEADER_LEN)?);
+        self.submessages.rest().get(start..end)
+    }
+
+    /// Octets of header and submessages.
+    #[allow(clippy::len_without_is_empty, reason = "a message has a header")]
+    pub const fn len(&self) -> usize {
+        HEADER_LEN + self.submessages.remaining()
+    }
+
     /// The submessages in order.
     pub const fn submessages(&self) -> Submessages<'a> {
         Submessages { cursor: self.submessages }

@@ -171,10 +171,11 @@ impl Node {
     /// Opens a message as a participant does: the plain message, and the endpoints whose keys
     /// opened parts of it.
     fn open(&mut self, message: &[u8]) -> Option<(Vec<u8>, Vec<EntityId>)> {
+        let mut memory = vec![0; message.len()];
         let mut message = message.to_vec();
         if message.get(20) == Some(&SRTPS_PREFIX) {
-            let plain = self.plugin.open_message(&mut message)?;
-            message = message[plain].to_vec();
+            let plain = self.plugin.open_message(&message, &mut memory)?;
+            message = [&message[..20], plain].concat();
         }
         let view = MessageView::parse(&message).ok()?;
         let sender = view.header().prefix;
@@ -186,9 +187,8 @@ impl Node {
             match (envelope.id(), prefix) {
                 (SEC_PREFIX, None) => prefix = Some(range.start),
                 (SEC_POSTFIX, Some(start)) => {
-                    let mut octets = message[start..range.end].to_vec();
-                    let opened = self.plugin.open_submessages(sender, &mut octets)?;
-                    plain.extend_from_slice(&octets[opened.plain]);
+                    let opened = self.plugin.open_submessages(sender, &message[start..range.end], &mut memory)?;
+                    plain.extend_from_slice(opened.plain);
                     senders.push(opened.sender);
                     prefix = None;
                 }
@@ -215,14 +215,15 @@ impl Node {
                 plain.extend_from_slice(octets);
                 continue;
             };
-            let mut payload = data.payload.bytes()?.to_vec();
+            let payload = data.payload.bytes()?;
             let front = octets.len() - payload.len();
-            let opened = self.plugin.open_payload(Guid::new(sender, data.writer), &mut payload)?;
+            let mut memory = vec![0; payload.len()];
+            let opened = self.plugin.open_payload(Guid::new(sender, data.writer), payload, &mut memory)?;
             let len = u16::try_from(front + opened.len() - 4).expect("short");
             plain.extend_from_slice(&octets[..2]);
             plain.extend_from_slice(&len.to_le_bytes());
             plain.extend_from_slice(&octets[4..front]);
-            plain.extend_from_slice(&payload[opened]);
+            plain.extend_from_slice(opened);
         }
         Some(plain)
     }
