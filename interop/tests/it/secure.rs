@@ -5,12 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use takt_security::documents::{
-    BasicProtectionKind, Criteria, DomainRule, DomainSet, Effect, Governance, Grant, Permissions, ProtectionKind, Rule,
-    TopicRule,
-};
-use takt_security::identity::{KeyAlgorithm, SubjectName};
-use takt_security::tools::{Issuer, Validity, governance_xml, permissions_xml, sign_document};
+use takt_security::documents::{BasicProtectionKind, DomainRule, DomainSet, Governance, ProtectionKind, TopicRule};
+use takt_security::identity::KeyAlgorithm;
+use takt_security::tools::enclave::Realm;
+use takt_security::tools::{Issuer, Validity};
 
 const DAY: i64 = 86_400;
 
@@ -61,21 +59,6 @@ impl Variant {
     }
 }
 
-/// A rule that allows everything.
-///
-/// INTEROP(Fast DDS 2.9): a grant without a rule for the domain does not let a participant join, whatever its default is.
-fn everything() -> Rule {
-    let all = || vec![Criteria { topics: vec!["*".to_owned()], ..Criteria::default() }];
-    Rule {
-        line: 0,
-        effect: Effect::Allow,
-        domains: DomainSet(vec![(0, 200)]),
-        publish: all(),
-        subscribe: all(),
-        relay: Vec::new(),
-    }
-}
-
 /// What keeps the two apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
@@ -110,29 +93,12 @@ impl Enclaves {
         let right = if flaw == Some(Flaw::OtherGovernance) { &other } else { variant };
         let sides = [("left", &left_ca, variant), ("right", right_ca, right)];
         for ((name, identity_ca, variant), algorithm) in sides.into_iter().zip(algorithms) {
-            let governance = governance_xml(&variant.governance());
-            let governance = sign_document(&permissions_ca, &governance).expect("a signature");
-            let (certificate, key) = identity_ca.issue(name, algorithm, validity).expect("an identity");
-            let grant = Grant {
-                name: name.to_owned(),
-                subject: SubjectName::parse(&format!("CN={name}")).expect("a name"),
-                not_before: validity.not_before,
-                not_after: validity.not_after,
-                rules: vec![everything()],
-                default: Effect::Deny,
-            };
-            let permissions = permissions_xml(&Permissions { grants: vec![grant] });
-            let permissions = sign_document(&permissions_ca, &permissions).expect("a signature");
+            let governance = variant.governance();
+            let realm =
+                Realm { identity: identity_ca, permissions: &permissions_ca, governance: &governance, validity };
             let enclave = enclaves.enclave(name);
             fs::create_dir_all(&enclave).expect("a directory");
-            for (file, octets) in [
-                ("identity_ca.cert.pem", identity_ca.certificate_pem().expect("PEM")),
-                ("permissions_ca.cert.pem", permissions_ca.certificate_pem().expect("PEM")),
-                ("cert.pem", certificate),
-                ("key.pem", key),
-                ("governance.p7s", governance),
-                ("permissions.p7s", permissions),
-            ] {
+            for (file, octets) in realm.enclave(name, algorithm).expect("an identity") {
                 fs::write(enclave.join(file), octets).expect("a file");
             }
         }

@@ -5,27 +5,15 @@ use std::path::{Path, PathBuf};
 use takt_bench::{Error, Result};
 use takt_security::documents::{Governance, Permissions, verify};
 use takt_security::identity::{Authority, Certificate, PrivateKey, UnixSeconds};
+pub use takt_security::tools::enclave::{
+    CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, REVOCATION_LIST,
+};
 
 use super::files::{read, read_optional};
 use super::{key_refused, refused};
 
-/// Certificate of the identity CA.
-pub const IDENTITY_CA: &str = "identity_ca.cert.pem";
-/// Certificate of the permissions CA.
-pub const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
-/// Certificate of the participant.
-pub const CERTIFICATE: &str = "cert.pem";
-/// Private key of the participant.
-pub const KEY: &str = "key.pem";
-/// Signed governance document.
-pub const GOVERNANCE: &str = "governance.p7s";
-/// Signed permissions document.
-pub const PERMISSIONS: &str = "permissions.p7s";
 /// Permissions document before it was signed; participants do not read it.
 pub const PERMISSIONS_XML: &str = "permissions.xml";
-/// Revocation list of the identity CA; missing if nothing is revoked.
-pub const REVOCATION_LIST: &str = "crl.pem";
-
 /// The directory of a participant.
 #[derive(Clone, Debug)]
 pub struct Enclave(PathBuf);

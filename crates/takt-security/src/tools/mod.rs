@@ -4,6 +4,7 @@
 //! `text/plain` part, as `openssl smime -sign -text` writes it. Names of entities become names of
 //! certificates, so two identities of one authority need different names.
 
+pub mod enclave;
 mod issuer;
 mod sign;
 mod xml;
