@@ -29,6 +29,8 @@ KEYS = {
     "pub": {"n": int, "wall_s": float, "cpu_s": float, "fails": int, "total": int},
     "idle": {"cpu_s": float, "wall_s": float, "nvcsw": int, "bare_kib": int, "resident_kib": int,
              "peak_kib": int, "private_kib": int},
+    "crowd": {"bare_kib": int, "participants_kib": int, "endpoints_kib": int, "resident_kib": int,
+              "private_kib": int},
     "matched": {"main_ms": float, "init_ms": float, "match_ms": float},
 }
 TABLE = {
@@ -42,7 +44,7 @@ EXCEPTIONS = {"reliable", "besteffort", "complex", "stream", "open-loop", "ack",
               "multicast", "broadcast", "idle", "disc"}
 WRONG = ["rel=maybe", "hist=-1", "hist=some", "notify=loudly", "type=blob", "sizes=64,",
          "sizes=abc", "delivery=pigeon", "transport=nonsense", "touch=2", "batch=0", "count=ten",
-         "domain=900"]
+         "domain=900", "security=/nowhere"]
 CONTRACT_END_S = 3
 PATIENCE_S = 60
 BROKER_PORT = 21700
@@ -301,6 +303,28 @@ class System:
     def check_discovery(self):
         if self.can("disc"):
             self.pair("disc")
+
+    def roles(self):
+        with Agent(self.program, "info", self.table["arguments"]) as agent:
+            return agent.wait_for("info")[0].get("roles", "").split(",")
+
+    def check_crowd(self):
+        """A newcomer finds all writers of a crowd of three."""
+        if "crowd" not in self.roles():
+            return
+        options = ["participants=3", "endpoints=2", "warm_s=0.1", "rel=reliable", "size=64"]
+        with self.start("crowd", *options) as crowd:
+            crowd.wait_for("ready")
+            result = crowd.wait_for("result")[0]
+            check_keys("crowd", result, crowd.call)
+            require(result["resident_kib"] > result["bare_kib"], f"{crowd.call}: {result}")
+            with self.start("seek", *options, f"t0={time.monotonic_ns()}") as seek:
+                seek.wait_for("ready")
+                matched = seek.wait_for("matched")[0]
+                check_keys("matched", matched, seek.call)
+                require(matched["init_ms"] <= matched["match_ms"], f"{seek.call}: {matched}")
+                seek.terminate()
+            crowd.terminate()
 
     def check_wrong_values(self):
         wrong = WRONG + (["type=complex"] if "complex" in self.excepted else [])

@@ -4,6 +4,8 @@ SYSTEMS += cyclonedds-0.10 cyclonedds-11
 CYCLONE_11_VERSION := $(shell sed -n 's/^CYCLONE_11_VERSION := //p' $(INTEROP)/Makefile)
 CYCLONE_WHEEL := $(VENV)/cyclonedds-$(CYCLONE_11_VERSION)
 CYCLONE_SOURCES := cyclonedds/cyclonedds.c cyclonedds/roudi.c $(OUT)/gen/bench.c
+# Debian puts the plugins of DDS Security into a directory of their own; the wheel has none.
+CYCLONE_SECURITY := $(firstword $(patsubst %/libdds_security_auth.so,%,$(wildcard /usr/lib/*/libddsc0debian/libdds_security_auth.so)))
 CYCLONE_FLAGS = $(KIT_CFLAGS) -I$(OUT)/gen -Icyclonedds
 
 NEED_cyclonedds-0.10 = command -v idlc && test -f /usr/include/dds/dds.h
@@ -15,7 +17,8 @@ $(OUT)/gen/bench.h $(OUT)/gen/bench.c &: types/bench.idl
 	@mkdir -p $(OUT)/gen
 	idlc -o $(OUT)/gen types/bench.idl
 $(OUT)/cyclonedds-0.10: $(CYCLONE_SOURCES) cyclonedds/roudi.h $(OUT)/gen/bench.h $(KIT)
-	$(CC) $(CYCLONE_FLAGS) $(CYCLONE_SOURCES) $(KIT) -o $@ -lddsc -lpthread
+	$(CC) $(CYCLONE_FLAGS) $(if $(CYCLONE_SECURITY),-DSECURITY_LIBRARIES='"$(CYCLONE_SECURITY)"') $(CYCLONE_SOURCES) $(KIT) \
+	  -o $@ -lddsc -lpthread
 
 $(CYCLONE_WHEEL):
 	@mkdir -p $(CACHE)

@@ -133,6 +133,12 @@ mod tests {
         }
     }
 
+    #[test]
+    fn security_that_is_not_there_is_an_error() {
+        let (result, _) = lines_of("pong", &["security=/nowhere", "iface=lo"]);
+        assert!(result.unwrap_err().to_string().contains("/nowhere"));
+    }
+
     /// Both sides of the contract over plain sockets, in two threads.
     #[test]
     fn a_pair_of_raw_agents_measures_round_trips() {

@@ -141,6 +141,9 @@ pub struct LinkSpec {
     pub peer: Option<Ipv4Addr>,
     /// The discovery server by which participants meet, in place of multicast and of looking for the other end.
     pub discovery_server: Option<String>,
+    /// Directory with the files of DDS Security.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub security: Option<String>,
     /// Pauses now and then ([`rest`](crate::rest)), for who spins in real time.
     pub rests: bool,
     /// RELIABLE, or BEST_EFFORT.
@@ -182,6 +185,7 @@ impl Default for LinkSpec {
             interface: "lo".into(),
             peer: None,
             discovery_server: None,
+            security: None,
             rests: false,
             reliable: true,
             history: History::default(),

@@ -33,7 +33,9 @@ class Options(ctypes.Structure):
         ("delivery", ctypes.c_int), ("touch", ctypes.c_int), ("loan", ctypes.c_bool),
         ("domain", ctypes.c_int), ("iface", ctypes.c_char_p), ("addr", ctypes.c_char_p),
         ("peer", ctypes.c_char_p), ("broker", ctypes.c_char_p), ("t0", ctypes.c_uint64),
-        ("out", ctypes.c_char_p),
+        ("out", ctypes.c_char_p), ("transient_local", ctypes.c_bool),
+        ("participants", ctypes.c_int), ("endpoints", ctypes.c_int), ("instances", ctypes.c_int),
+        ("security", ctypes.c_char_p),
     ]
 
 
@@ -71,6 +73,10 @@ SIGNATURES = {
     "complex_new": ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(Shape)),
     "complex_set_number": ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32),
     "complex_write": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p),
+    "join": ctypes.CFUNCTYPE(ctypes.c_void_p, OPTIONS),
+    "add_writer": ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int, TEXT),
+    "add_reader": ctypes.CFUNCTYPE(ctypes.c_void_p, TEXT),
+    "found_writers": ctypes.CFUNCTYPE(ctypes.c_int),
 }
 
 
@@ -78,7 +84,9 @@ class Adapter(ctypes.Structure):
     """struct agent_adapter"""
     _fields_ = [(name, TEXT) for name in
                 ("peer", "version", "transports", "notifies", "types", "deliveries")] \
-        + list(SIGNATURES.items())
+        + [("fixed_size", SIGNATURES["fixed_size"]),
+           ("durable", ctypes.c_bool), ("secures", ctypes.c_bool)] \
+        + [(name, form) for name, form in SIGNATURES.items() if name != "fixed_size"]
 
 
 @idl.struct(type_annotations=[idl.final, idl.type_name("Blob")])
@@ -244,6 +252,9 @@ class Connext:
 
 def main():
     kit = ctypes.CDLL(str(pathlib.Path(sys.argv[1]) / "libagent.so"))
+    mirrored = [ctypes.sizeof(kind) for kind in (Options, Message, Adapter)]
+    if list((ctypes.c_size_t * 3).in_dll(kit, "agent_sizes")) != mirrored:
+        sys.exit("connext.py differs from agent.h")
     connext = Connext(kit)
     callbacks = {name: signature(getattr(connext, name)) for name, signature in SIGNATURES.items()
                  if hasattr(connext, name)}

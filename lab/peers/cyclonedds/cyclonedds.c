@@ -31,6 +31,8 @@ void dds_qset_writer_batching(dds_qos_t *qos, bool batching);
 static const struct agent_options *options;
 static bool shared_memory;
 static dds_entity_t writer, reader, waitset;
+static dds_entity_t crowd[AGENT_MAX_PARTICIPANTS], *found_by;
+static int crowd_size, reader_count;
 static agent_handler listener_handler;
 static void *listener_context;
 
@@ -73,14 +75,36 @@ static const char *check(const struct agent_options *given) {
   if (is_shared(given) && given->delivery == AGENT_MULTICAST)
     return "transport=shm has no delivery=multicast";
   if (given->loan && !is_shared(given)) return "loan=1 needs transport=shm";
+  if (is_shared(given) && (!strcmp(given->role, "crowd") || !strcmp(given->role, "seek")))
+    return "transport=shm: a crowd has none";
+  if (is_shared(given) && given->security) return "transport=shm has no security";
   return NULL;
 }
+
+#ifdef SECURITY_LIBRARIES
+#define PLUGIN(file, name)                                            \
+  "<Library path=\"" SECURITY_LIBRARIES "/libdds_security_" file     \
+  ".so\" initFunction=\"init_" name "\" finalizeFunction=\"finalize_" name "\"/>"
+#define FILE_OF(element, file) "<" element ">file:%1$s/" file "</" element ">"
+/* The plugins are in files of their own. */
+static const char security_form[] =
+    "<Security><Authentication>" PLUGIN("auth", "authentication")
+    FILE_OF("IdentityCA", "identity_ca.cert.pem") FILE_OF("IdentityCertificate", "cert.pem")
+    FILE_OF("PrivateKey", "key.pem") "</Authentication><AccessControl>"
+    PLUGIN("ac", "access_control") FILE_OF("PermissionsCA", "permissions_ca.cert.pem")
+    FILE_OF("Governance", "governance.p7s") FILE_OF("Permissions", "permissions.p7s")
+    "</AccessControl><Cryptographic>" PLUGIN("crypto", "crypto") "</Cryptographic></Security>";
+#define SECURES true
+#else
+static const char security_form[] = "%1$s";
+#define SECURES false
+#endif
 
 /* What the interface and the contract require, and for `tuned` what the manual advises. */
 static void configure(void) {
   const bool tuned = !strcmp(options->transport, "tuned");
   const bool has_multicast = interface_has_multicast(options->iface);
-  char peers[224] = "", uri[2048];
+  char peers[224] = "", security[4096] = "", uri[6144];
   if (!has_multicast || options->peer)
     snprintf(peers, sizeof peers,
              "<ParticipantIndex>auto</ParticipantIndex>"
@@ -88,11 +112,15 @@ static void configure(void) {
              "<Peers><Peer address=\"%s\"/><Peer address=\"%s\"/></Peers>",
              options->n > 8 ? options->n + 1 : 9, /* by default as many as 9 */
              options->addr, options->peer ? options->peer : options->addr);
+  if (options->security &&
+      snprintf(security, sizeof security, security_form, options->security) >=
+          (int)sizeof security)
+    agent_fail("security=%s: the path is too long", options->security);
   snprintf(uri, sizeof uri,
            "<CycloneDDS><Domain><General>"
            "<Interfaces><NetworkInterface name=\"%s\"/></Interfaces>"
            "<AllowMulticast>%s</AllowMulticast>%s</General>"
-           "<Discovery>%s</Discovery>%s%s</Domain></CycloneDDS>",
+           "<Discovery>%s</Discovery>%s%s%s</Domain></CycloneDDS>",
            options->iface,
            options->delivery == AGENT_MULTICAST ? "true" : has_multicast ? "spdp" : "false",
            tuned ? "<MaxMessageSize>65500B</MaxMessageSize><FragmentSize>65000B</FragmentSize>"
@@ -104,7 +132,8 @@ static void configure(void) {
                  : "",
            is_shared(options)
                ? "<SharedMemory><Enable>true</Enable><LogLevel>off</LogLevel></SharedMemory>"
-               : "");
+               : "",
+           security);
   setenv("CYCLONEDDS_URI", uri, 1);
 }
 
@@ -185,6 +214,45 @@ static const char *open_endpoints_of(const struct agent_options *given, const ch
   waitset = dds_create_waitset(participant);
   dds_waitset_attach(waitset, dds_create_readcondition(reader, DDS_ANY_STATE), 0);
   return NULL;
+}
+
+static const char *join(const struct agent_options *given) {
+  options = given;
+  if (!crowd_size) configure();
+  const dds_entity_t participant =
+      dds_create_participant((dds_domainid_t)options->domain, NULL, NULL);
+  if (participant < 0)
+    return agent_text("dds_create_participant: %s", dds_strretcode(-participant));
+  crowd[crowd_size++] = participant;
+  return NULL;
+}
+
+static const char *add_writer(int participant, const char *topic) {
+  dds_qos_t *qos = create_qos();
+  const dds_entity_t made = dds_create_writer(
+      crowd[participant], create_topic(crowd[participant], topic), qos, NULL);
+  dds_delete_qos(qos);
+  return made < 0 ? agent_text("dds_create_writer: %s", dds_strretcode(-made)) : NULL;
+}
+
+static const char *add_reader(const char *topic) {
+  dds_qos_t *qos = create_qos();
+  const dds_entity_t made =
+      dds_create_reader(crowd[0], create_topic(crowd[0], topic), qos, NULL);
+  dds_delete_qos(qos);
+  if (made < 0) return agent_text("dds_create_reader: %s", dds_strretcode(-made));
+  if (!found_by) found_by = calloc((size_t)options->endpoints, sizeof *found_by);
+  found_by[reader_count++] = made;
+  return NULL;
+}
+
+static int found_writers(void) {
+  int found = 0;
+  dds_subscription_matched_status_t status;
+  for (int at = 0; at < reader_count; at++)
+    if (!dds_get_subscription_matched_status(found_by[at], &status))
+      found += (int)status.current_count;
+  return found;
 }
 
 static void close_all(void) { dds_delete(DDS_CYCLONEDDS_HANDLE); }
@@ -317,6 +385,7 @@ int main(int argc, char **argv) {
       .deliveries = "unicast,multicast",
       .fixed_size = is_shared,
       .durable = true,
+      .secures = SECURES,
       .batches = always,
       .check = check,
       .fastest = fastest,
@@ -331,6 +400,10 @@ int main(int argc, char **argv) {
       .write_loan = write_loan,
       .receive = receive,
       .listen = listen_to,
+      .join = join,
+      .add_writer = add_writer,
+      .add_reader = add_reader,
+      .found_writers = found_writers,
       .complex_new = complex_new,
       .complex_set_number = complex_set_number,
       .complex_write = complex_write,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include <fastdds/dds/core/LoanableCollection.hpp>
 #include <fastdds/dds/core/condition/StatusCondition.hpp>
@@ -33,6 +34,8 @@ constexpr int32_t kDefaultSamples = 5000;         // RESOURCE_LIMITS of the prod
 
 const agent_options *options;
 DomainParticipant *participant;
+std::vector<DomainParticipant *> crowd;
+std::vector<DataReader *> found_by;
 DataWriter *writer;
 DataReader *reader;
 WaitSet waitset;
@@ -70,6 +73,7 @@ const char *check(const agent_options *given) {
   if (given->loan && !data_sharing(given)) return "loan=1 needs transport=datasharing";
   if (data_sharing(given) && given->type == AGENT_COMPLEX)
     return "transport=datasharing and type=complex: data sharing needs a plain type";
+  if (data_sharing(given) && given->security) return "transport=datasharing has no security";
   if (data_sharing(given) && given->peer) return "transport=datasharing does not leave the host";
   return nullptr;
 }
@@ -171,14 +175,67 @@ void create_reader(const char *name) {
   waitset.attach_condition(reader->get_statuscondition());
 }
 
-const char *open_endpoints(const agent_options *given, const char *writes, const char *reads) {
+// The properties of DDS Security.
+void set_security(DomainParticipantQos &qos) {
+  const std::string files = std::string("file://") + options->security + "/";
+  const std::string auth = "dds.sec.auth.builtin.PKI-DH.";
+  const std::string access = "dds.sec.access.builtin.Access-Permissions.";
+  const std::pair<std::string, std::string> properties[] = {
+      {"dds.sec.auth.plugin", "builtin.PKI-DH"},
+      {auth + "identity_ca", files + "identity_ca.cert.pem"},
+      {auth + "identity_certificate", files + "cert.pem"},
+      {auth + "private_key", files + "key.pem"},
+      {"dds.sec.access.plugin", "builtin.Access-Permissions"},
+      {access + "permissions_ca", files + "permissions_ca.cert.pem"},
+      {access + "governance", files + "governance.p7s"},
+      {access + "permissions", files + "permissions.p7s"},
+      {"dds.sec.crypto.plugin", "builtin.AES-GCM-GMAC"},
+  };
+  for (const auto &[name, value] : properties)
+    qos.properties().properties().emplace_back(name, value);
+}
+
+const char *create_participant(const agent_options *given) {
   options = given;
   DomainParticipantQos qos = PARTICIPANT_QOS_DEFAULT;
   qos.name("takt-agent");
   set_transports(qos);
+  if (options->security) set_security(qos);
   participant = DomainParticipantFactory::get_instance()->create_participant(
       static_cast<uint32_t>(options->domain), qos);
-  if (!participant) return "create_participant fails";
+  return participant ? nullptr : "create_participant fails";
+}
+
+const char *join(const agent_options *given) {
+  const char *why = create_participant(given);
+  crowd.push_back(participant);
+  return why;
+}
+
+const char *add_writer(int member, const char *topic) {
+  participant = crowd[static_cast<size_t>(member)];
+  create_writer(topic);
+  return nullptr;
+}
+
+const char *add_reader(const char *topic) {
+  create_reader(topic);
+  found_by.push_back(reader);
+  return nullptr;
+}
+
+int found_writers() {
+  int found = 0;
+  for (DataReader *one : found_by) {
+    SubscriptionMatchedStatus status;
+    one->get_subscription_matched_status(status);
+    found += status.current_count;
+  }
+  return found;
+}
+
+const char *open_endpoints(const agent_options *given, const char *writes, const char *reads) {
+  if (const char *why = create_participant(given)) return why;
   if (writes) create_writer(writes);
   if (reads) create_reader(reads);
   return nullptr;
@@ -186,8 +243,11 @@ const char *open_endpoints(const agent_options *given, const char *writes, const
 
 void close_all() {
   if (reader) reader->set_listener(nullptr);
-  participant->delete_contained_entities();
-  DomainParticipantFactory::get_instance()->delete_participant(participant);
+  if (crowd.empty()) crowd.push_back(participant);
+  for (DomainParticipant *one : crowd) {
+    one->delete_contained_entities();
+    DomainParticipantFactory::get_instance()->delete_participant(one);
+  }
 }
 
 int matched_readers() {
@@ -335,6 +395,7 @@ int main(int argc, char **argv) {
   adapter.deliveries = "unicast,multicast";
   adapter.fixed_size = data_sharing;
   adapter.durable = true;
+  adapter.secures = true;
   adapter.check = check;
   adapter.open = open_endpoints;
   adapter.close = close_all;
@@ -346,6 +407,10 @@ int main(int argc, char **argv) {
   adapter.write_loan = write_loan;
   adapter.receive = receive;
   adapter.listen = listen_to;
+  adapter.join = join;
+  adapter.add_writer = add_writer;
+  adapter.add_reader = add_reader;
+  adapter.found_writers = found_writers;
   adapter.complex_new = complex_new;
   adapter.complex_set_number = complex_set_number;
   adapter.complex_write = complex_write;

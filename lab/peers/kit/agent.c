@@ -6,6 +6,8 @@
 #include "kit.h"
 
 volatile int agent_stopping;
+const size_t agent_sizes[3] = {sizeof(struct agent_options), sizeof(struct agent_message),
+                               sizeof(struct agent_adapter)};
 
 /* A write may block for 10 s; the agent has 3 s to end. */
 static void on_alarm(int signal) {
@@ -87,9 +89,10 @@ static void print_info(const struct agent_adapter *adapter, const struct agent_o
   const bool fixed = adapter->fixed_size && adapter->fixed_size(options);
   say("{\"ev\":\"info\",\"peer\":\"%s\",\"version\":\"%s\",\"transports\":\"%s\","
       "\"notifies\":\"%s\",\"types\":\"%s\",\"fixed_size\":%s,"
-      "\"roles\":\"info,ping,pong,pub,sub,idle,disc,load%s\"}",
+      "\"roles\":\"info,ping,pong,pub,sub,idle,disc,load%s%s\"}",
       adapter->peer, adapter->version, adapter->transports, adapter->notifies, adapter->types,
-      fixed ? "true" : "false", adapter->durable ? ",hold,join" : "");
+      fixed ? "true" : "false", adapter->durable ? ",hold,join" : "",
+      adapter->join ? ",crowd,seek" : "");
 }
 
 int agent_main(int argc, char **argv, const struct agent_adapter *adapter) {
@@ -110,6 +113,8 @@ int agent_main(int argc, char **argv, const struct agent_adapter *adapter) {
   else if (!strcmp(role, "idle") || !strcmp(role, "disc")) run_idle(adapter, &options, main_ns);
   else if (adapter->durable && !strcmp(role, "hold")) run_hold(adapter, &options);
   else if (adapter->durable && !strcmp(role, "join")) run_join(adapter, &options, main_ns);
+  else if (adapter->join && !strcmp(role, "crowd")) run_crowd(adapter, &options);
+  else if (adapter->join && !strcmp(role, "seek")) run_seek(adapter, &options, main_ns);
   else agent_fail("this agent has no role %s", role);
   /* A listener may still be writing. */
   if (agent_stopping) agent_sleep_ns(50000000);

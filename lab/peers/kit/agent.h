@@ -17,6 +17,7 @@ extern "C" {
 #define AGENT_MAX_SIZES 32
 #define AGENT_MAX_SIZE ((size_t)64 << 20)
 #define AGENT_MAX_BATCH 1024
+#define AGENT_MAX_PARTICIPANTS 200
 #define AGENT_BLOCKING_NS INT64_C(10000000000) /* RELIABILITY.max_blocking_time */
 #define AGENT_END UINT64_MAX                   /* sequence number that ends a stream */
 
@@ -52,6 +53,8 @@ struct agent_options {
   uint64_t t0;
   const char *out; /* NULL: no file */
   bool transient_local; /* DURABILITY; `depth` samples are kept for readers that come later */
+  int participants, endpoints, instances; /* of a crowd */
+  const char *security; /* directory with the files of DDS Security; NULL: none */
 };
 
 /* A received sample, valid until the handler returns. */
@@ -80,6 +83,7 @@ struct agent_adapter {
   const char *transports, *notifies, *types, *deliveries;
   bool (*fixed_size)(const struct agent_options *); /* optional: false */
   bool durable; /* whether `open` obeys `transient_local` */
+  bool secures; /* whether `open` obeys `security` */
   /* Optional: whether the writer of this transport takes `batch` samples until `flush`. */
   bool (*batches)(const struct agent_options *);
   /* Optional: an option that the system cannot honour. Called before `open`. */
@@ -106,10 +110,19 @@ struct agent_adapter {
   void *(*complex_new)(const struct agent_complex *);
   void (*complex_set_number)(void *complex_sample, int32_t number);
   enum agent_write (*complex_write)(const void *complex_sample);
+  /* Optional, for the roles `crowd` and `seek`, which call no `open`: makes a further participant. */
+  const char *(*join)(const struct agent_options *);
+  /* With `join`: a writer of the participant with this number, and a reader of the first one. */
+  const char *(*add_writer)(int participant, const char *topic);
+  const char *(*add_reader)(const char *topic);
+  int (*found_writers)(void); /* with `join`: of all readers together */
 };
 
 /* Runs the role; the exit code of the process. */
 int agent_main(int argc, char **argv, const struct agent_adapter *adapter);
+
+/* For adapters in languages that mirror the structures: sizes of options, message, adapter. */
+extern const size_t agent_sizes[3];
 
 /* For adapters. */
 extern volatile int agent_stopping; /* set by SIGTERM */

@@ -106,6 +106,11 @@ static void parse_key(struct agent_options *options, const char *key, const char
   else if KEY ("broker") options->broker = value;
   else if KEY ("t0") options->t0 = whole(key, value, 0, UINT64_MAX);
   else if KEY ("out") options->out = value;
+  else if KEY ("participants")
+    options->participants = (int)whole(key, value, 1, AGENT_MAX_PARTICIPANTS);
+  else if KEY ("endpoints") options->endpoints = (int)whole(key, value, 0, 10000);
+  else if KEY ("instances") options->instances = (int)whole(key, value, 0, 1000000);
+  else if KEY ("security") options->security = value;
 #undef KEY
 }
 
@@ -143,6 +148,9 @@ static void check_support(struct agent_options *options, const struct agent_adap
     agent_fail("transport=%s has one fixed size; reply=ack has another", options->transport);
   if (options->batch > 1 && !(adapter->flush && adapter->batches && adapter->batches(options)))
     agent_fail("transport=%s of %s does not batch on request", options->transport, adapter->peer);
+  if (options->security && !adapter->secures)
+    agent_fail("security=%s: the agent of %s has no DDS Security", options->security,
+               adapter->peer);
   if (options->loan && !adapter->loan) agent_fail("%s has no loans", adapter->peer);
   if (options->loan && options->type == AGENT_COMPLEX)
     agent_fail("loan=1 and type=complex exclude one another");
@@ -160,7 +168,7 @@ void options_parse(struct agent_options *options, int argc, char **argv,
   *options = (struct agent_options){
       .role = argv[1], .transport = "default", .reliable = true, .sizes = {32}, .size_count = 1,
       .warmup = 1000, .count = 10000, .warm_s = 0.5, .secs = 2, .batch = 1, .n = 1, .domain = 7,
-      .iface = "lo", .addr = "127.0.0.1",
+      .iface = "lo", .addr = "127.0.0.1", .participants = 1, .endpoints = 1,
   };
   for (int at = 2; at < argc; at++) {
     char *value = strchr(argv[at], '=');

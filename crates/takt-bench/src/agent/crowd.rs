@@ -2,12 +2,16 @@
 
 use super::Lines;
 use super::options::Options;
-use super::roles::{DISCOVERY_STEP, IDLE_STEP, MATCH_LIMIT};
+use super::roles::{DISCOVERY_STEP, IDLE_STEP};
 use crate::error::{Error, Result};
 use crate::machine::{Memory, monotonic_ns};
 use crate::signal::stopped;
 use crate::workload::crowd::{Crowd, Plan, Seeker};
 use serde_json::json;
+use std::time::Duration;
+
+/// Longest search for the writers of a crowd.
+const SEEK_LIMIT: Duration = Duration::from_secs(50);
 
 fn plan(options: &Options) -> Plan {
     let Options { participants, endpoints, instances, .. } = *options;
@@ -39,11 +43,11 @@ pub(super) fn seek(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let init_ns = monotonic_ns();
     lines.ready()?;
     let wanted = options.participants * options.endpoints;
-    let deadline_ns = main_ns + MATCH_LIMIT.as_nanos() as u64;
+    let deadline_ns = main_ns + SEEK_LIMIT.as_nanos() as u64;
     let mut found = 0;
     while found < wanted && !stopped() {
         if monotonic_ns() > deadline_ns {
-            let what = format!("{found} of {wanted} writers were found within {} s", MATCH_LIMIT.as_secs());
+            let what = format!("{found} of {wanted} writers were found within {} s", SEEK_LIMIT.as_secs());
             return Err(Error::NoAnswer { what });
         }
         seeker.drive(DISCOVERY_STEP, options.link.runtime)?;

@@ -128,6 +128,9 @@ impl Options {
             }
         }
         options.link.size_max = options.size_max();
+        if options.link.security.is_some() && options.link.is_plain() {
+            return Err(Error::Usage("security=: plain datagrams have none".into()));
+        }
         if options.has_server {
             let broker =
                 options.broker.ok_or_else(|| Error::Usage("discovery=server takes broker=ADDRESS:PORT".into()))?;
@@ -149,37 +152,6 @@ impl Options {
 
     fn set(&mut self, key: &str, value: &str) -> Result<()> {
         match key {
-            "transport" => self.set_transport(value)?,
-            "notify" => {
-                self.link.notify = match value {
-                    "auto" | "listener" => Notify::Listener,
-                    "waitset" => Notify::WaitSet,
-                    "poll" => Notify::Poll,
-                    _ => return Err(unknown(key, value, "auto, listener, waitset or poll")),
-                }
-            }
-            "rel" => {
-                self.link.reliable = match value {
-                    "reliable" => true,
-                    "besteffort" => false,
-                    _ => return Err(unknown(key, value, "reliable or besteffort")),
-                }
-            }
-            "hist" => {
-                self.link.history = match value {
-                    "all" => History::KeepAll,
-                    depth => History::KeepLast(number(key, depth)?),
-                }
-            }
-            "budget_us" => self.link.latency_budget = Duration::from_micros(number(key, value)?),
-            "loan" => self.link.loan = value != "0",
-            "peer" => {
-                let address = value.parse().map_err(|e| Error::Usage(format!("{key}={value}: {e}")))?;
-                self.link.peer = Some(address);
-            }
-            "rest" => self.link.rests = value != "0",
-            "iface" => self.link.interface = value.into(),
-            "domain" => self.link.domain = number(key, value)?,
             "size" | "sizes" => self.sizes = sizes(key, value)?,
             "warmup" => self.warmup = number(key, value)?,
             "count" => self.count = number(key, value)?,
@@ -189,65 +161,17 @@ impl Options {
             "rate" => self.rate_hz = Some(number(key, value)?).filter(|hz| *hz > 0.0),
             "n" => self.peers = number(key, value)?,
             "id" => self.id = number(key, value)?,
-            "batch" => self.link.batch = number::<usize>(key, value)?.clamp(1, BATCH_MAX),
-            "touch" => {
-                self.link.touch = match value {
-                    "0" => Touch::Marks,
-                    "1" => Touch::Lines,
-                    "all" => Touch::All,
-                    _ => return Err(unknown(key, value, "0, 1 or all")),
-                }
-            }
-            "reply" => {
-                self.short_reply = match value {
-                    "whole" => false,
-                    "ack" => true,
-                    _ => return Err(unknown(key, value, "whole or ack")),
-                }
-            }
-            "type" => {
-                self.link.form = match value {
-                    "octets" => Form::Octets,
-                    "complex" => Form::Complex,
-                    "numbered" => Form::Numbered,
-                    _ => return Err(unknown(key, value, "octets, complex or numbered")),
-                }
-            }
-            "pass_percent" => self.link.pass_percent = Some(limited(key, value, 1..=100)? as u8),
-            "durability" => {
-                self.link.durability = match value {
-                    "transient-local" => Durability::TransientLocal,
-                    "transient" => Durability::Transient,
-                    "persistent" => Durability::Persistent,
-                    _ => return Err(unknown(key, value, "transient-local, transient or persistent")),
-                }
-            }
-            "delivery" => {
-                self.link.multicast_readers_min = match value {
-                    "unicast" => Some(0),
-                    "multicast" => Some(1),
-                    _ => return Err(unknown(key, value, "unicast or multicast; RTPS has no broadcast")),
-                }
-            }
-            "daemon" => {
-                self.starts_daemon = match value {
-                    "start" => true,
-                    _ => return Err(unknown(key, value, "start")),
-                }
-            }
-            "discovery" => {
-                self.has_server = match value {
-                    "server" => true,
-                    _ => return Err(unknown(key, value, "server")),
-                }
-            }
+            "reply" => self.short_reply = word(key, value, &[("whole", false), ("ack", true)])?,
+            "daemon" => self.starts_daemon = word(key, value, &[("start", true)])?,
+            "discovery" => self.has_server = word(key, value, &[("server", true)])?,
             "broker" => self.broker = Some(number(key, value)?),
             "t0" => self.started_at_ns = positive(number(key, value)?),
             "participants" => self.participants = limited(key, value, 1..=PARTICIPANTS_MAX)?,
             "endpoints" => self.endpoints = limited(key, value, 0..=ENDPOINTS_MAX)?,
             "instances" => self.instances = limited(key, value, 0..=INSTANCES_MAX)?,
             "out" => self.out = Some(value.into()),
-            _ => {}
+            "transport" => self.set_transport(value)?,
+            _ => set_link(&mut self.link, key, value)?,
         }
         Ok(())
     }
@@ -292,6 +216,69 @@ impl Options {
 const RAW: &str = "raw=";
 /// What ends the name of a transport that is to be spun at.
 const SPIN: &str = "-spin";
+
+/// A key of what the samples go over.
+fn set_link(link: &mut LinkSpec, key: &str, value: &str) -> Result<()> {
+    match key {
+        "notify" => {
+            let ways = [
+                ("auto", Notify::Listener),
+                ("listener", Notify::Listener),
+                ("waitset", Notify::WaitSet),
+                ("poll", Notify::Poll),
+            ];
+            link.notify = word(key, value, &ways)?;
+        }
+        "rel" => link.reliable = word(key, value, &[("reliable", true), ("besteffort", false)])?,
+        "hist" => {
+            link.history = match value {
+                "all" => History::KeepAll,
+                depth => History::KeepLast(number(key, depth)?),
+            }
+        }
+        "budget_us" => link.latency_budget = Duration::from_micros(number(key, value)?),
+        "loan" => link.loan = value != "0",
+        "peer" => {
+            let address = value.parse().map_err(|e| Error::Usage(format!("{key}={value}: {e}")))?;
+            link.peer = Some(address);
+        }
+        "rest" => link.rests = value != "0",
+        "security" => link.security = Some(value.to_owned()),
+        "iface" => link.interface = value.into(),
+        "domain" => link.domain = number(key, value)?,
+        "batch" => link.batch = number::<usize>(key, value)?.clamp(1, BATCH_MAX),
+        "touch" => link.touch = word(key, value, &[("0", Touch::Marks), ("1", Touch::Lines), ("all", Touch::All)])?,
+        "type" => {
+            let forms = [("octets", Form::Octets), ("complex", Form::Complex), ("numbered", Form::Numbered)];
+            link.form = word(key, value, &forms)?;
+        }
+        "pass_percent" => link.pass_percent = Some(limited(key, value, 1..=100)? as u8),
+        "durability" => {
+            let kinds = [
+                ("transient-local", Durability::TransientLocal),
+                ("transient", Durability::Transient),
+                ("persistent", Durability::Persistent),
+            ];
+            link.durability = word(key, value, &kinds)?;
+        }
+        "delivery" => {
+            link.multicast_readers_min = match value {
+                "unicast" => Some(0),
+                "multicast" => Some(1),
+                _ => return Err(unknown(key, value, "unicast or multicast; RTPS has no broadcast")),
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What a word stands for.
+fn word<T: Copy>(key: &str, value: &str, words: &[(&str, T)]) -> Result<T> {
+    let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+    let found = words.iter().find(|(word, _)| *word == value);
+    found.map(|(_, meaning)| *meaning).ok_or_else(|| unknown(key, value, &known()))
+}
 
 fn unknown(key: &str, value: &str, known: &str) -> Error {
     Error::Usage(format!("{key}={value}: there is {known}"))
@@ -352,7 +339,7 @@ mod tests {
         let options = parse(
             "transport=spin rel=besteffort hist=16 notify=poll sizes=16,1024 warmup=5 count=6 period_ns=1000 \
              warm_s=0.25 secs=3 rate=100 n=4 id=2 domain=11 iface=lo touch=all type=complex reply=ack delivery=multicast batch=32 t0=99 out=/x budget_us=250 \
-             addr=10.0.0.1 peer=10.0.0.2 rest=1 participants=3 endpoints=4 instances=5",
+             addr=10.0.0.1 peer=10.0.0.2 rest=1 security=/keys participants=3 endpoints=4 instances=5",
         )
         .unwrap();
         assert_eq!(options.link.idle, Idle::Spin);
@@ -372,6 +359,7 @@ mod tests {
         assert_eq!((options.link.domain, options.link.interface.as_str()), (11, "lo"));
         assert_eq!(options.link.batch, 32);
         assert_eq!((options.link.peer, options.link.rests), (Some([10, 0, 0, 2].into()), true));
+        assert_eq!(options.link.security.as_deref(), Some("/keys"));
         assert_eq!(options.started_at_ns, Some(99));
         assert_eq!((options.participants, options.endpoints, options.instances), (3, 4, 5));
         assert_eq!(options.out, Some(PathBuf::from("/x")));
@@ -414,6 +402,7 @@ mod tests {
             "peer=nobody",
             "participants=0",
             "instances=1000001",
+            "security=/keys transport=raw",
         ] {
             let error = parse(wrong).unwrap_err().to_string();
             let key = wrong.split('=').next().unwrap();

@@ -43,6 +43,9 @@ pub(crate) fn builder(spec: &LinkSpec) -> Result<DomainParticipantBuilder> {
     if let Some(readers) = spec.multicast_readers_min {
         builder = builder.multicast_readers_min(readers);
     }
+    if let Some(directory) = &spec.security {
+        builder = builder.security_directory(directory.as_str());
+    }
     if let Some(plan) = &spec.timing_plan {
         builder = builder.timing_plan(plan.clone());
     }

@@ -16,6 +16,7 @@ use super::cell::{Cell, Measured};
 use super::file::{Kind, Workload};
 use super::parameter::{self, Value};
 use super::plan::Job;
+use super::protection::Enclaves;
 use super::site::{End, Place};
 use super::system::Agent;
 use crate::campaign::Column;
@@ -102,7 +103,11 @@ impl Starter<'_> {
         let broker_column = self.place.broker_agent(&job.system).map(|agent| column_of(&job.system.name, agent));
         let broker_column = broker_column.transpose()?.map(|column| self.place.column(1, &column));
         let broker = broker_column.as_ref().map(|column| self.broker(column, &job.system.arguments)).transpose()?;
-        let measurement = Measurement { starter: self, job, workload, columns };
+        let enclaves = Enclaves::of(&job.cells[0].values)?;
+        if enclaves.is_some() && self.place.ssh.is_some() {
+            return Err(Error::Usage("protection: not on other machines, which lack the files".into()));
+        }
+        let measurement = Measurement { starter: self, job, workload, columns, enclaves };
         let report = match workload.kind {
             Kind::RoundTrip => measurement.round_trip(),
             Kind::Stream => measurement.stream(),
@@ -157,6 +162,8 @@ struct Measurement<'a> {
     workload: &'a Workload,
     /// How its agent is called at each end.
     columns: [Column; 2],
+    /// If samples are protected.
+    enclaves: Option<Enclaves>,
 }
 
 impl Measurement<'_> {
@@ -181,6 +188,7 @@ impl Measurement<'_> {
             values.remove(self.workload.kind.within_a_job().unwrap_or_default());
         }
         arguments.extend(parameter::arguments(&values)?);
+        arguments.extend(self.enclaves.as_ref().map(|enclaves| enclaves.argument(side)));
         arguments.extend(further.iter().cloned());
         arguments.extend(system.last_arguments().chain(system.sides[side].iter().cloned()));
         Ok(arguments)

@@ -33,6 +33,7 @@ pub mod losing;
 mod own_files;
 pub mod parameter;
 pub mod plan;
+mod protection;
 pub mod report;
 pub mod run;
 pub mod site;

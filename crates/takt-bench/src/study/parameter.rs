@@ -102,6 +102,19 @@ const KNOWN: &[Known] = &[
         "durability",
         &[("transient-local", "transient-local"), ("transient", "transient"), ("persistent", "persistent")],
     ),
+    // The runner makes files of it, and gives agents their directory.
+    words(
+        "protection",
+        "protection",
+        &[
+            ("none", "none"),
+            ("rtps-sign", "rtps-sign"),
+            ("rtps-encrypt", "rtps-encrypt"),
+            ("metadata-sign", "metadata-sign"),
+            ("metadata-encrypt", "metadata-encrypt"),
+            ("data-encrypt", "data-encrypt"),
+        ],
+    ),
     text("machine", "machine", |_| Ok(())),
     text("flow", "flow", |_| Ok(())),
     text("configuration", "", |text| {
@@ -219,6 +232,15 @@ fn known(name: &str) -> Result<&'static Known> {
         .iter()
         .find(|known| known.name == name)
         .ok_or_else(|| Error::Usage(format!("no parameter is called {name}; there are {}", names())))
+}
+
+/// The words that a parameter may have.
+#[cfg(all(test, feature = "security"))]
+pub(super) fn words_of(name: &str) -> Vec<&'static str> {
+    match known(name).map(|known| &known.allowed) {
+        Ok(Allowed::Words(words)) => words.iter().map(|(word, _)| *word).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// Arguments of the agents for the values of a cell.

@@ -43,6 +43,9 @@ public final class Options {
                 values.put(argument.substring(0, equals), argument.substring(equals + 1));
             }
         }
+        if (values.containsKey("security")) {
+            throw new IllegalArgumentException("security: there is no DDS Security here");
+        }
         transport = values.getOrDefault("transport", "default");
         reliable = choice("rel", "reliable", "besteffort") == 0;
         keepsAll = values.getOrDefault("hist", "all").equals("all") || number("hist", 1, 1, 1 << 30) < 1;

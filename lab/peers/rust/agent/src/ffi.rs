@@ -35,6 +35,10 @@ pub struct Options {
     pub t0: u64,
     pub out: *const c_char,
     pub transient_local: bool,
+    pub participants: c_int,
+    pub endpoints: c_int,
+    pub instances: c_int,
+    pub security: *const c_char,
 }
 
 #[repr(C)]
@@ -62,6 +66,7 @@ pub struct Adapter {
     pub deliveries: *const c_char,
     pub fixed_size: Option<unsafe extern "C" fn(*const Options) -> bool>,
     pub durable: bool,
+    pub secures: bool,
     pub batches: Option<unsafe extern "C" fn(*const Options) -> bool>,
     pub check: Option<unsafe extern "C" fn(*const Options) -> *const c_char>,
     pub fastest: Option<unsafe extern "C" fn(*const Options) -> c_int>,
@@ -79,6 +84,10 @@ pub struct Adapter {
     pub complex_new: Option<unsafe extern "C" fn(*const Shape) -> *mut c_void>,
     pub complex_set_number: Option<unsafe extern "C" fn(*mut c_void, i32)>,
     pub complex_write: Option<unsafe extern "C" fn(*const c_void) -> c_int>,
+    pub join: Option<unsafe extern "C" fn(*const Options) -> *const c_char>,
+    pub add_writer: Option<unsafe extern "C" fn(c_int, *const c_char) -> *const c_char>,
+    pub add_reader: Option<unsafe extern "C" fn(*const c_char) -> *const c_char>,
+    pub found_writers: Option<unsafe extern "C" fn() -> c_int>,
 }
 
 unsafe extern "C" {

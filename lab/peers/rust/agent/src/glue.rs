@@ -136,6 +136,7 @@ pub fn run<S: System>() -> ! {
         deliveries: c"unicast".as_ptr(),
         fixed_size: None,
         durable: false,
+        secures: false,
         batches: None,
         check: Some(check::<S>),
         fastest: Some(fastest::<S>),
@@ -153,6 +154,10 @@ pub fn run<S: System>() -> ! {
         complex_new: Some(complex_new::<S>),
         complex_set_number: Some(complex_set_number::<S>),
         complex_write: Some(complex_write::<S>),
+        join: None,
+        add_writer: None,
+        add_reader: None,
+        found_writers: None,
     };
     let code = unsafe { ffi::agent_main(argc, arguments.as_mut_ptr(), &adapter) };
     // Threads of the system still run: no destructors of statics.

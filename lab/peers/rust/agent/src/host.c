@@ -1,14 +1,11 @@
-/* What the Rust side asks of C: the sizes of the kit's structures, and flags of an interface. */
+/* What the Rust side asks of C: flags of an interface. */
 #include <net/if.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent.h"
-
-const size_t agent_sizes[3] = {sizeof(struct agent_options), sizeof(struct agent_message),
-                               sizeof(struct agent_adapter)};
 
 /* sysfs shows the interfaces of the namespace that mounted it, so the socket is asked. */
 bool agent_has_multicast(const char *interface) {
