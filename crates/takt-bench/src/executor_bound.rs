@@ -16,6 +16,7 @@ pub mod cores;
 mod model;
 pub mod outcome;
 mod phase;
+mod secured;
 mod surroundings;
 mod writers;
 
@@ -25,6 +26,7 @@ use outcome::Outcome;
 use phase::PhasePlan;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use surroundings::Surroundings;
 use takt_calculus::{analyse, verify};
@@ -45,6 +47,8 @@ pub struct Plan {
     pub period_ns: u64,
     /// What all longest times that were measured are multiplied with.
     pub margin: f64,
+    /// Messages are encrypted, and of three participants that come one may take part, one cannot authenticate, and one may not.
+    pub secured: bool,
     /// The long callback is called by an executor of its own.
     pub aside: bool,
     /// Cores of the writers and of the executor.
@@ -66,6 +70,7 @@ pub fn run(plan: &Plan, command: String, progress: &mut dyn FnMut(&str)) -> Resu
     for missing in surroundings.missing() {
         progress(&missing);
     }
+    let keys = plan.secured.then(secured::Keys::new).transpose()?.map(Arc::new);
     let load_before = crate::isolation::outcome::load_average();
     let of = |phase: u32, load: &LoadPlan, length: Duration, bound_ns: Option<u64>| PhasePlan {
         domain: DOMAIN_FIRST + phase,
@@ -73,6 +78,7 @@ pub fn run(plan: &Plan, command: String, progress: &mut dyn FnMut(&str)) -> Resu
         length,
         period_ns: plan.period_ns,
         aside: plan.aside,
+        keys: keys.clone(),
         cpus: plan.cpus,
         is_real_time: surroundings.is_real_time(),
         bound_ns,

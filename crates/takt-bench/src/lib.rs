@@ -20,6 +20,8 @@ pub mod duo;
 pub mod error;
 pub mod executor_bound;
 pub mod isolation;
+#[cfg(feature = "security")]
+mod keys;
 pub mod link;
 pub mod machine;
 pub mod numbered;

@@ -124,6 +124,7 @@ const CRATES: &[Crate] = &[
             "takt-netlink",
             "takt-packet",
             "takt-sdn",
+            "takt-security",
             "takt-wire",
         ],
         internal_in_tests: &[],

@@ -170,7 +170,7 @@ mod tests {
         let load = LoadPlan { callback_us: 5_000, ..LoadPlan::default() };
         let (calibration, measurement) = (Duration::ZERO, Duration::ZERO);
         let (period_ns, margin, cpus, trace) = (1_000_000, 1.5, [0, 1], None);
-        Plan { calibration, measurement, load, period_ns, margin, aside, cpus, trace }
+        Plan { calibration, measurement, load, period_ns, margin, secured: false, aside, cpus, trace }
     }
 
     fn declared(further: &[(&'static str, i32, u64)]) -> Declared {

@@ -101,10 +101,16 @@ impl Outcome {
         let (seen, load) = (&self.measurement, &self.plan.load);
         let wanted = |rate: u32| f64::from(rate) * seen.seconds;
         let callbacks = if load.callback_us > 0 { wanted(load.callback_hz) } else { 0.0 };
+        // One of three may take part, one is refused, one cannot authenticate.
+        let (trusted, refused) = match self.plan.secured {
+            true => (load.participants / 3, load.participants / 3),
+            false => (load.participants, 0),
+        };
         let each = [
             ("background samples", seen.background_received as f64, wanted(load.samples_hz)),
             ("slow callbacks", seen.slow_callbacks as f64, callbacks),
-            ("participants", seen.discovered as f64, load.participants as f64),
+            ("participants", seen.discovered as f64, trusted as f64),
+            ("participants that are refused", seen.refused as f64, refused as f64),
         ];
         let short = each.into_iter().filter(|(_, came, wanted)| *came < FULL * wanted);
         short.map(|(what, came, wanted)| format!("{came:.0} of {wanted:.0} {what} came")).collect()
@@ -182,12 +188,13 @@ impl Outcome {
         self.late(&verdict).into_iter().for_each(&mut line);
         let per_second = |count: u64| count as f64 / seen.seconds;
         line(format!(
-            "load      {:.0} background samples/s of {:.0} written, {} slow callbacks of {}, {} participants discovered",
+            "load      {:.0} background samples/s of {:.0} written, {} slow callbacks of {}, {} participants discovered{}",
             per_second(seen.background_received),
             per_second(seen.background_written),
             seen.slow_callbacks,
             seen.slow_written,
             seen.discovered,
+            if self.plan.secured { format!(", {} refused", seen.refused) } else { String::new() },
         ));
         verdict.short.iter().for_each(|what| line(format!("short     {what}")));
         line(format!(

@@ -1,6 +1,7 @@
 //! One phase: an executor with a participant that is written to, from its beginning to its end, and what was seen of it.
 
 use super::cores::{CoreCounters, CoreWatch};
+use super::secured::Keys;
 use super::surroundings::Watch;
 use super::writers::{Course, WRITER_NAME, write_all};
 use crate::error::{Error, Result};
@@ -13,6 +14,7 @@ use crate::sequence::SequenceTracker;
 use crate::signal::stopped;
 use crate::stats::{Histogram, Summary};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -40,6 +42,8 @@ pub const DEPTH: u32 = 1024;
 const LINGER: Duration = Duration::from_secs(1);
 /// Between two looks at whether a phase is over.
 const STEP: Duration = Duration::from_millis(20);
+/// Steps from one look at the participants that are refused to the next.
+const STEPS_TO_LOOK: u32 = 25;
 /// Samples above the bound that are told one by one.
 const LATE_MAX: usize = 1000;
 /// Jobs of a trace: about half a second under all load.
@@ -52,6 +56,8 @@ pub struct PhasePlan {
     pub length: Duration,
     pub period_ns: u64,
     pub aside: bool,
+    /// If messages are encrypted.
+    pub keys: Option<Arc<Keys>>,
     pub cpus: [usize; 2],
     /// Threads have priorities and cores.
     pub is_real_time: bool,
@@ -70,11 +76,15 @@ impl PhasePlan {
         ThreadSettings { scheduling, cpus: vec![self.cpus[core]], timer_slack: None }
     }
 
-    pub fn participant(&self, name: &str) -> takt::DomainParticipantBuilder {
+    pub fn participant(&self, name: &str) -> Result<takt::DomainParticipantBuilder> {
         // A crowd of participants may come: none of it is to wait for room.
         let limits = Limits { max_unvalidated_participants: 1024, ..Limits::default() };
         let builder = DomainParticipant::builder(self.domain).name(name).interfaces(["lo"]).multicast(false);
-        builder.peers(["127.0.0.1"]).shared_memory(false).limits(limits)
+        let builder = builder.peers(["127.0.0.1"]).shared_memory(false).limits(limits);
+        Ok(match &self.keys {
+            Some(keys) => builder.security(keys.of(name)?),
+            None => builder,
+        })
     }
 }
 
@@ -142,8 +152,10 @@ pub struct Observed {
     pub background_received: u64,
     pub slow_written: u64,
     pub slow_callbacks: u64,
-    /// Participants that came, one after the other.
+    /// Participants that came, one after the other; with security those that were authenticated.
     pub discovered: u64,
+    /// Participants that were authenticated and may not take part, seen twice a second.
+    pub refused: u64,
     /// The executor's jobs.
     pub classes: Vec<Class>,
     /// How long the executor's thread had its core.
@@ -242,7 +254,7 @@ impl Side {
     fn new(plan: &PhasePlan, course: &Arc<Course>) -> Result<Self> {
         let start = |name, fifo| Executor::builder(name).thread_settings(plan.thread(1, fifo)).start();
         let mut executors = vec![start(EXECUTOR_NAME, EXECUTOR_FIFO)?];
-        let to = plan.participant("takt-bound").executor(&executors[0]).build()?;
+        let to = plan.participant("takt-bound")?.executor(&executors[0]).build()?;
         let discovered = Arc::new(AtomicU64::new(0));
         to.set_listener(Box::new(Arrivals(Arc::clone(&discovered))))?;
         let critical = reader(&to, CRITICAL, &[(PRIORITY_PROPERTY, CRITICAL_PRIORITY.to_string())])?;
@@ -282,7 +294,7 @@ pub fn run(plan: &PhasePlan) -> Result<Observed> {
     let side = Side::new(plan, &course)?;
     let mut pass = None;
     let written = write_all(plan, &course, || {
-        pass = Some(watch(plan, &course)?);
+        pass = Some(watch(plan, &course, &side.to)?);
         Ok(())
     })?;
     let Some(pass) = pass.filter(|_| !stopped()) else { return Err(Error::Stopped) };
@@ -315,6 +327,7 @@ pub fn run(plan: &PhasePlan) -> Result<Observed> {
         slow_written: written.background.1,
         slow_callbacks,
         discovered: side.discovered.load(Ordering::Relaxed),
+        refused: pass.refused.len() as u64,
         classes: classes.iter().filter(|class| class.durations.count() > 0).map(Class::of).collect(),
         ran_ns: treatment.ran_ns,
         waited_ns: treatment.waited_ns,
@@ -328,6 +341,7 @@ struct Pass {
     begin_ns: u64,
     seconds: f64,
     stolen_ns: u64,
+    refused: HashSet<Guid>,
     executor: Watch,
     writer: Watch,
     cores: [CoreWatch; 2],
@@ -344,11 +358,12 @@ impl Pass {
 }
 
 /// Lets all threads go, and looks at the kernel until the time is over.
-fn watch(plan: &PhasePlan, course: &Course) -> Result<Pass> {
+fn watch(plan: &PhasePlan, course: &Course, participant: &DomainParticipant) -> Result<Pass> {
     let (mut executor, mut writer) = (Watch::begin(EXECUTOR_NAME)?, Watch::begin(WRITER_NAME)?);
     let stolen_ns = || CoreCounters::of(plan.cpus[1]).stolen_ns;
     let stolen_before_ns = stolen_ns();
     let mut cores = plan.cpus.map(CoreWatch::begin);
+    let (mut refused, mut looks) = (HashSet::new(), 0_u32);
     let begin_ns = monotonic_ns();
     course.go();
     while monotonic_ns() - begin_ns < plan.length.as_nanos() as u64 && !course.is_over() {
@@ -356,8 +371,12 @@ fn watch(plan: &PhasePlan, course: &Course) -> Result<Pass> {
         executor.look();
         writer.look();
         cores.iter_mut().for_each(CoreWatch::look);
+        looks += 1;
+        if plan.keys.is_some() && looks.is_multiple_of(STEPS_TO_LOOK) {
+            refused.extend(participant.refused_participants()?.into_iter().map(|(guid, _)| guid));
+        }
     }
     let seconds = (monotonic_ns() - begin_ns) as f64 * 1e-9;
     let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);
-    Ok(Pass { begin_ns, seconds, stolen_ns, executor, writer, cores })
+    Ok(Pass { begin_ns, seconds, stolen_ns, refused, executor, writer, cores })
 }

@@ -126,7 +126,7 @@ fn wait_matched(from: &DomainParticipant, writers: &[&DataWriter<Blob>], course:
 /// Writes critical samples. How many, and how long the longest call took.
 fn write_critical(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
     plan.thread(0, CRITICAL_FIFO).apply().map_err(refused)?;
-    let from = plan.participant("takt-critical").runtime(Runtime::Inline).build()?;
+    let from = plan.participant("takt-critical")?.runtime(Runtime::Inline).build()?;
     let pairs = [(PRIORITY_PROPERTY, CRITICAL_PRIORITY.to_string()), ("rt.min_sep_ns", plan.period_ns.to_string())];
     let critical = writer(&from, CRITICAL, &pairs)?;
     wait_matched(&from, &[&critical], course)?;
@@ -159,7 +159,7 @@ fn write_critical(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
 /// Writes background samples, and what sets slow callbacks off. How many of each.
 fn write_background(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
     plan.thread(0, BACKGROUND_FIFO).apply().map_err(refused)?;
-    let from = plan.participant("takt-background").runtime(Runtime::Inline).build()?;
+    let from = plan.participant("takt-background")?.runtime(Runtime::Inline).build()?;
     let (background, slow) = (writer(&from, BACKGROUND, &[])?, writer(&from, SLOW, &[])?);
     wait_matched(&from, &[&background, &slow], course)?;
     if !course.ready(|| drive(&from, TICK, false))? {
@@ -183,7 +183,11 @@ fn come_and_go(plan: &PhasePlan, course: &Course) -> Result<()> {
     if !course.ready(rest)? {
         return Ok(());
     }
-    let mut crowd = Crowd::new(plan.domain, "lo", &CROWD_ADDRESSES, Ipv4Addr::LOCALHOST, plan.load.participants)?;
+    let (domain, peer, count) = (plan.domain, Ipv4Addr::LOCALHOST, plan.load.participants);
+    let mut crowd = match &plan.keys {
+        Some(keys) => Crowd::made_by(keys.crowd()?, domain, "lo", &CROWD_ADDRESSES, peer, count)?,
+        None => Crowd::new(domain, "lo", &CROWD_ADDRESSES, peer, count)?,
+    };
     while !course.is_over() {
         crowd.live(TICK)?;
     }

@@ -17,8 +17,10 @@ use takt_wire::ports::PortMapping;
 
 /// So long a participant stays.
 const STAY: Duration = Duration::from_secs(2);
-/// Longest datagram that is sent or received.
+/// Longest datagram that is sent.
 const DATAGRAM_LEN: usize = 1472;
+/// Longest datagram that is received, or protected.
+const FRAME_LEN: usize = 1 << 16;
 /// Datagrams taken from one socket before others get their turn.
 const BURST: usize = 256;
 const TOPIC: &str = "Crowd";
@@ -26,8 +28,12 @@ const TOPIC: &str = "Crowd";
 const HEADER_LEN: usize = 20;
 const INFO_DST: u8 = 0x0e;
 
+/// What makes a participant of the crowd, with its number. It may change the GUID prefix.
+pub type Maker = Box<dyn FnMut(usize, Config, Instant) -> Result<Participant>>;
+
 /// Participants of which all the world is one peer.
 pub struct Crowd {
+    make: Maker,
     sockets: Vec<UdpSocket>,
     addresses: Vec<Locator>,
     members: Vec<Participant>,
@@ -45,6 +51,22 @@ impl Crowd {
     /// # Errors
     /// An address is not this host's, or the domain has no ports.
     pub fn new(domain: u32, interface: &str, own: &[Ipv4Addr], peer: Ipv4Addr, count: usize) -> Result<Self> {
+        let plain: Maker = Box::new(|_, config, now| Ok(Participant::new(config, now).map_err(takt::Error::from)?));
+        Self::made_by(plain, domain, interface, own, peer, count)
+    }
+
+    /// The same of participants that are made otherwise.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), or what makes them fails.
+    pub fn made_by(
+        make: Maker,
+        domain: u32,
+        interface: &str,
+        own: &[Ipv4Addr],
+        peer: Ipv4Addr,
+        count: usize,
+    ) -> Result<Self> {
         let no_port = || Error::Usage(format!("domain {domain} has no ports"));
         let port = PortMapping::default().discovery_unicast(domain, 0).ok_or_else(no_port)?;
         let mut config = Config::new(domain, GuidPrefix([0; 12]));
@@ -63,9 +85,9 @@ impl Crowd {
             addresses.push(Locator::udp_v4(*address, socket.local_addr().map_err(failure)?.port()));
             sockets.push(socket);
         }
-        let (members, by_prefix, frame) = (Vec::new(), HashMap::new(), vec![0; 2 * DATAGRAM_LEN]);
+        let (members, by_prefix, frame) = (Vec::new(), HashMap::new(), vec![0; FRAME_LEN]);
         let mut crowd =
-            Self { sockets, addresses, members, by_prefix, config, count, generation: 0, leave_at_ns: 0, frame };
+            Self { make, sockets, addresses, members, by_prefix, config, count, generation: 0, leave_at_ns: 0, frame };
         crowd.come()?;
         Ok(crowd)
     }
@@ -82,8 +104,10 @@ impl Crowd {
             config.secret = [u64::from(std::process::id()) << 32 | u64::from(self.generation), index as u64];
             config.locators =
                 Locators { metatraffic_unicast: address.clone(), default_unicast: address, ..Locators::default() };
-            self.members.push(member(config, now).map_err(takt::Error::from)?);
-            self.by_prefix.insert(prefix, index);
+            let mut member = (self.make)(index, config, now)?;
+            add_endpoints(&mut member, now).map_err(takt::Error::from)?;
+            self.by_prefix.insert(member.guid().prefix.0, index);
+            self.members.push(member);
         }
         self.leave_at_ns = now.0 + STAY.as_nanos() as u64;
         Ok(())
@@ -169,9 +193,8 @@ impl Crowd {
     }
 }
 
-/// One participant with a writer and a reader.
-fn member(config: Config, now: Instant) -> std::result::Result<Participant, takt_core::Error> {
-    let mut member = Participant::new(config, now)?;
+/// A writer and a reader.
+fn add_endpoints(member: &mut Participant, now: Instant) -> std::result::Result<(), takt_core::Error> {
     let history = History::KeepLast(1);
     member.create_writer(
         now,
@@ -206,7 +229,7 @@ fn member(config: Config, now: Instant) -> std::result::Result<Participant, takt
             content_filter: None,
         },
     )?;
-    Ok(member)
+    Ok(())
 }
 
 /// A prefix that no other participant has, not one of this process's former ones either.

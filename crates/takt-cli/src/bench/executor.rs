@@ -16,6 +16,7 @@ if a critical sample was later than the bound.
 Examples:
   takt bench executor
   takt bench executor --aside            the long callback on an executor of its own
+  takt bench executor --secure           encrypted, beside participants that authenticate
   takt bench executor --out bound        then: takt analyze bound/system.toml, takt analyze --verify bound/certificate.json
   takt bench executor --trace late.json  ends with the first late sample; what the executor did is for Perfetto
 docs/executor-bound.md explains the figures.";
@@ -57,6 +58,9 @@ pub struct Executor {
     /// Long callbacks a second
     #[arg(long, default_value = "10", value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=1000))]
     callback_rate: u32,
+    /// Encrypt all messages; of three participants one may take part, one cannot authenticate, and one may not
+    #[arg(long)]
+    secure: bool,
     /// Have an executor of its own call the long callback
     #[arg(long)]
     aside: bool,
@@ -107,6 +111,7 @@ impl Executor {
             },
             period_ns: self.period * 1000,
             margin: self.margin,
+            secured: self.secure,
             aside: self.aside,
             cpus: two_cpus(&self.cpu)?,
             trace: self.trace.clone(),

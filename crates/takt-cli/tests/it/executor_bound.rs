@@ -94,3 +94,17 @@ fn a_margin_below_one_is_refused() {
     let (why, code) = Takt::start("bench executor --margin 0.5").complaint();
     assert_eq!((code, why.as_str()), (Some(2), "takt: a margin of 0.5: it is 1 at least"));
 }
+
+#[cfg(feature = "security")]
+#[test]
+fn participants_authenticate_or_fail_to_beside_encrypted_samples() {
+    let (text, status) = run(&format!("{TINY} --secure --format json"));
+    let report: Value = serde_json::from_str(&text).unwrap_or_else(|why| panic!("{status}: {why}: {text}"));
+    let measured = &report["measurement"];
+    let whole = |key: &str| measured[key].as_u64().unwrap();
+    assert_eq!(whole("sent"), whole("received"), "none is lost");
+    assert!(whole("background_received") > 0);
+    // The two writers are authenticated, too.
+    assert!(whole("discovered") > 2, "{measured}");
+    assert!(whole("refused") > 0, "{measured}");
+}

@@ -1,0 +1,97 @@
+//! Authorities and identities with keys on P-256, for agents and for participants of this process.
+
+use crate::error::{Error, Result};
+use std::time::{SystemTime, UNIX_EPOCH};
+use takt_security::SecurityError;
+use takt_security::documents::{BasicProtectionKind, DomainRule, DomainSet, Governance, ProtectionKind, TopicRule};
+use takt_security::identity::KeyAlgorithm;
+use takt_security::tools::enclave::Realm;
+use takt_security::tools::{Issuer, Validity};
+
+/// The highest id that the schema of the governance allows.
+const DOMAIN_MAX: u32 = 230;
+const DAY: i64 = 86_400;
+const ALGORITHM: KeyAlgorithm = KeyAlgorithm::EcP256;
+
+/// What samples are protected by.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Protections {
+    /// Of whole messages.
+    pub rtps: Option<ProtectionKind>,
+    /// Of submessages.
+    pub metadata: Option<ProtectionKind>,
+    /// Of payloads.
+    pub data: Option<BasicProtectionKind>,
+}
+
+/// Two authorities and a governance. Discovery is encrypted.
+pub(crate) struct Authorities {
+    identity: Issuer,
+    permissions: Issuer,
+    governance: Governance,
+    validity: Validity,
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    i64::try_from(now).unwrap_or(i64::MAX - DAY)
+}
+
+fn failed(why: SecurityError) -> Error {
+    Error::Usage(why.to_string())
+}
+
+impl Authorities {
+    /// New ones, valid for a day.
+    ///
+    /// # Errors
+    /// The library failed.
+    pub fn new(protections: Protections) -> Result<Self> {
+        let now = now();
+        let validity = Validity { not_before: now - DAY, not_after: now + DAY };
+        let [identity, permissions] =
+            ["Identity CA", "Permissions CA"].map(|name| Issuer::create(name, ALGORITHM, validity).map_err(failed));
+        Ok(Self { identity: identity?, permissions: permissions?, governance: governance(protections), validity })
+    }
+
+    /// Issues an identity: names of files, and what they hold.
+    ///
+    /// # Errors
+    /// The name cannot be that of a certificate, or the library failed.
+    pub fn enclave(&self, name: &str) -> Result<[(&'static str, Vec<u8>); 6]> {
+        self.enclave_permitted_by(self, name)
+    }
+
+    /// The same with documents that others have signed.
+    ///
+    /// # Errors
+    /// As [`enclave`](Self::enclave).
+    pub fn enclave_permitted_by(&self, others: &Self, name: &str) -> Result<[(&'static str, Vec<u8>); 6]> {
+        let Self { identity, governance, validity, .. } = self;
+        let realm = Realm { identity, permissions: &others.permissions, governance, validity: *validity };
+        realm.enclave(name, ALGORITHM).map_err(failed)
+    }
+}
+
+fn governance(protections: Protections) -> Governance {
+    let topic = TopicRule {
+        topic_expression: "*".to_owned(),
+        enable_discovery_protection: true,
+        enable_liveliness_protection: true,
+        enable_read_access_control: true,
+        enable_write_access_control: true,
+        metadata_protection_kind: protections.metadata.unwrap_or(ProtectionKind::None),
+        data_protection_kind: protections.data.unwrap_or(BasicProtectionKind::None),
+    };
+    let rule = DomainRule {
+        domains: DomainSet(vec![(0, DOMAIN_MAX)]),
+        allow_unauthenticated_participants: false,
+        enable_join_access_control: true,
+        discovery_protection_kind: ProtectionKind::Encrypt,
+        liveliness_protection_kind: ProtectionKind::Encrypt,
+        rtps_protection_kind: protections.rtps.unwrap_or(ProtectionKind::None),
+        topic_rules: vec![topic],
+    };
+    Governance { domain_rules: vec![rule] }
+}
