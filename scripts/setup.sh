@@ -29,6 +29,7 @@ readonly PEER_PACKAGES=(
     etcd-server etcd-client
     openssh-server openssh-client
     chromium chromium-driver
+    softhsm2
     valgrind
 )
 readonly BENCH_PEER_PACKAGES=(

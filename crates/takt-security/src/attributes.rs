@@ -5,8 +5,6 @@
 //! owner has not said what it protects. PIDs 0x1005 (participants) and 0x1004 (endpoints) carry the
 //! attributes and the mask of the plugin, each with its valid bit.
 
-use std::fmt;
-
 use takt_wire::{Cursor, Endianness, EntityId};
 
 use crate::cdr::CdrWriter;
@@ -76,7 +74,8 @@ impl SecurityInfo {
     /// # Errors
     /// The masks differ; the reason names each bit and the side that has it.
     pub fn check_participants(self, remote: Option<Self>) -> Result<()> {
-        self.check("participant", remote, PARTICIPANT, PARTICIPANT_PLUGIN)
+        let found = self.differences(remote.unwrap_or_default(), [PARTICIPANT, PARTICIPANT_PLUGIN], SIDES);
+        refuse("participant", found)
     }
 
     /// Do two endpoints protect alike? `None` stands for one that announced no masks.
@@ -84,20 +83,45 @@ impl SecurityInfo {
     /// # Errors
     /// The masks differ; the reason names each bit and the side that has it.
     pub fn check_endpoints(self, remote: Option<Self>) -> Result<()> {
-        self.check("endpoint", remote, ENDPOINT, ENDPOINT_PLUGIN)
+        refuse("endpoint", self.differences(remote.unwrap_or_default(), [ENDPOINT, ENDPOINT_PLUGIN], SIDES))
     }
 
-    fn check(self, what: &str, remote: Option<Self>, names: Names, plugin_names: Names) -> Result<()> {
-        let remote = remote.unwrap_or_default();
-        let mut differences = Differences::default();
-        differences.collect(self.attributes, remote.attributes, names);
-        differences.collect(self.plugin_attributes, remote.plugin_attributes, plugin_names);
-        if differences.0.is_empty() {
-            return Ok(());
-        }
-        let reason = format!("security attributes of the {what} differ: {differences}");
-        Err(SecurityError::new(ErrorKind::Document, reason))
+    /// What keeps the participants of two sides apart: each bit that only one of them has.
+    pub fn differences_of_participants(self, other: Self, sides: [&str; 2]) -> Option<String> {
+        let sides = sides.map(|side| format!("side of {side}"));
+        self.differences(other, [PARTICIPANT, PARTICIPANT_PLUGIN], [&sides[0], &sides[1]])
     }
+
+    /// The same of two endpoints.
+    pub fn differences_of_endpoints(self, other: Self, sides: [&str; 2]) -> Option<String> {
+        let sides = sides.map(|side| format!("side of {side}"));
+        self.differences(other, [ENDPOINT, ENDPOINT_PLUGIN], [&sides[0], &sides[1]])
+    }
+
+    fn differences(self, other: Self, names: [Names; 2], sides: [&str; 2]) -> Option<String> {
+        let mut found = Vec::new();
+        let masks = [(self.attributes, other.attributes), (self.plugin_attributes, other.plugin_attributes)];
+        for ((own, other), names) in masks.into_iter().zip(names) {
+            if own & other & VALID == 0 {
+                continue;
+            }
+            for bit in (0..31).map(|bit| 1 << bit).filter(|bit| (own ^ other) & bit != 0) {
+                let name = names.iter().find(|(known, _)| *known == bit);
+                let name = name.map_or_else(|| format!("bit {bit:#x}"), |(_, name)| (*name).to_owned());
+                found.push(format!("{name} on the {} only", sides[usize::from(own & bit == 0)]));
+            }
+        }
+        (!found.is_empty()).then(|| found.join(", "))
+    }
+}
+
+/// What [`SecurityInfo::check_participants`] calls the two.
+const SIDES: [&str; 2] = ["local side", "remote side"];
+
+fn refuse(what: &str, differences: Option<String>) -> Result<()> {
+    let Some(differences) = differences else { return Ok(()) };
+    let reason = format!("security attributes of the {what} differ: {differences}");
+    Err(SecurityError::new(ErrorKind::Document, reason))
 }
 
 impl From<takt_wire::discovery::SecurityInfo> for SecurityInfo {
@@ -109,33 +133,6 @@ impl From<takt_wire::discovery::SecurityInfo> for SecurityInfo {
 impl From<SecurityInfo> for takt_wire::discovery::SecurityInfo {
     fn from(info: SecurityInfo) -> Self {
         Self { attributes: info.attributes, plugin_attributes: info.plugin_attributes }
-    }
-}
-
-/// Bits that only one side has.
-#[derive(Default)]
-struct Differences(Vec<(String, &'static str)>);
-
-impl Differences {
-    fn collect(&mut self, local: u32, remote: u32, names: Names) {
-        if local & remote & VALID == 0 {
-            return;
-        }
-        for bit in (0..31).map(|bit| 1 << bit).filter(|bit| (local ^ remote) & bit != 0) {
-            let name = names.iter().find(|(known, _)| *known == bit);
-            let name = name.map_or_else(|| format!("bit {bit:#x}"), |(_, name)| (*name).to_owned());
-            self.0.push((name, if local & bit != 0 { "local" } else { "remote" }));
-        }
-    }
-}
-
-impl fmt::Display for Differences {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (name, side)) in self.0.iter().enumerate() {
-            let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{name} on the {side} side only")?;
-        }
-        Ok(())
     }
 }
 

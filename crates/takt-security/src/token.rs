@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use takt_wire::discovery::EncodedToken;
 use takt_wire::{Cursor, Endianness};
 
 use crate::cdr::CdrWriter;
@@ -93,6 +94,12 @@ impl<'a> Token<'a> {
             writer.string(value);
         }
         write_binary_properties(writer, self.binary_properties.iter().map(|(name, value)| (&**name, &**value)));
+    }
+}
+
+impl From<Token<'_>> for EncodedToken {
+    fn from(token: Token<'_>) -> Self {
+        Self { endianness: Endianness::Little, octets: token.to_octets(Endianness::Little) }
     }
 }
 

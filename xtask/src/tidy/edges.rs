@@ -71,7 +71,7 @@ const CRATES: &[Crate] = &[
         name: "takt-security",
         internal: &["takt-wire", "takt-core"],
         internal_in_tests: &[],
-        external: Some(&["openssl", "ring", "roxmltree"]),
+        external: Some(&["cryptoki", "openssl", "ring", "roxmltree"]),
     },
     Crate {
         name: "takt-transport",

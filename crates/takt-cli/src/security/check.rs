@@ -10,7 +10,7 @@ use takt_security::documents::{Governance, format_date_time};
 use takt_security::identity::{Authority, Certificate, Identity, SubjectName, UnixSeconds};
 
 use super::enclave::{
-    CERTIFICATE, Enclave, GOVERNANCE, KEY, PERMISSIONS, PERMISSIONS_XML, REVOCATION_LIST, is_same_text, signed_text,
+    CERTIFICATE, Enclave, GOVERNANCE, PERMISSIONS, PERMISSIONS_XML, REVOCATION_LIST, is_same_text, signed_text,
 };
 use super::files::{is_open_to_others, read_optional, read_text};
 use super::findings::{Expiry, Findings, Mend};
@@ -192,7 +192,7 @@ impl Checker {
         authority: Option<&Authority>,
         renew: &Mend,
     ) {
-        let (path, key) = (enclave.file(CERTIFICATE), enclave.file(KEY));
+        let (path, key) = (enclave.file(CERTIFICATE), enclave.key_file());
         if let Some(private) = self.findings.keep(enclave.key(), NOT_CREATED, renew) {
             let identity = Identity::new(certificate.clone(), private).map_err(|error| refused(&key, error));
             self.findings.keep(identity, NOT_CREATED, renew);

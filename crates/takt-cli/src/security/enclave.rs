@@ -6,7 +6,7 @@ use takt_bench::{Error, Result};
 use takt_security::documents::{Governance, Permissions, verify};
 use takt_security::identity::{Authority, Certificate, PrivateKey, UnixSeconds};
 pub use takt_security::tools::enclave::{
-    CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, PERMISSIONS, PERMISSIONS_CA, REVOCATION_LIST,
+    CERTIFICATE, GOVERNANCE, IDENTITY_CA, KEY, KEY_URI, PERMISSIONS, PERMISSIONS_CA, REVOCATION_LIST,
 };
 
 use super::files::{read, read_optional};
@@ -59,14 +59,20 @@ impl Enclave {
         Certificate::from_pem(&read(&path)?).map_err(|error| refused(&path, error))
     }
 
+    /// The file with the private key of the participant, or with the URI of a key in a token.
+    pub fn key_file(&self) -> PathBuf {
+        let uri = self.file(KEY_URI);
+        if uri.exists() { uri } else { self.file(KEY) }
+    }
+
     /// The private key of the participant.
     ///
     /// # Errors
     /// It is missing, encrypted, or no key that is accepted.
     pub fn key(&self) -> Result<PrivateKey> {
-        let path = self.file(KEY);
+        let path = self.key_file();
         let pem = read(&path)?;
-        PrivateKey::from_pem(&pem, None).map_err(|error| key_refused(&path, &pem, error))
+        PrivateKey::read(&pem, None).map_err(|error| key_refused(&path, &pem, error))
     }
 
     /// The identity CA with its revocation list.

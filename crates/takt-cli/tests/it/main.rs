@@ -13,6 +13,8 @@ mod discovery_server;
 mod durability;
 mod executor_bound;
 mod file;
+#[cfg(feature = "security")]
+mod hardware_keys;
 mod host;
 mod idl;
 mod isolation;

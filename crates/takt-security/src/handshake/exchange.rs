@@ -4,7 +4,7 @@ use takt_wire::Guid;
 
 use super::agreement::{KeyPair, ModpForm};
 use super::wire::{self, Challenge, Hash, Transcript};
-use super::{Authenticated, Credentials, signature};
+use super::{Authenticated, Credentials};
 use crate::error::Result;
 use crate::identity::{Certificate, UnixSeconds};
 use crate::keys::SharedSecret;
@@ -77,9 +77,9 @@ impl Initiation {
             dh1: &self.dh1,
             dh2,
         };
-        signature::verify(&certificate, &transcript.of_reply(), signature)?;
+        certificate.verify(&transcript.of_reply(), signature)?;
         let secret = self.pair.agree(dh2)?;
-        let own_signature = signature::sign(local.identity.key(), &transcript.of_final())?;
+        let own_signature = local.identity.key().sign(&transcript.of_final())?;
         let last = last(wire::last(local, &transcript, own_signature));
         let authenticated = Authenticated {
             certificate,
@@ -120,7 +120,7 @@ impl Answer {
             dh1,
             dh2: &dh2,
         };
-        let own_signature = signature::sign(local.identity.key(), &transcript.of_reply())?;
+        let own_signature = local.identity.key().sign(&transcript.of_reply())?;
         let payload = reply(wire::reply(local, own, &transcript, own_signature));
         let dh1 = dh1.to_vec();
         let permissions = request.octets("c.perm").unwrap_or_default().to_vec();
@@ -157,7 +157,7 @@ impl Answer {
             dh1: &self.dh1,
             dh2: &self.dh2,
         };
-        signature::verify(&self.certificate, &transcript.of_final(), wire::signature_of(last)?)
+        self.certificate.verify(&transcript.of_final(), wire::signature_of(last)?)
     }
 
     pub(super) fn into_authenticated(self) -> Authenticated {

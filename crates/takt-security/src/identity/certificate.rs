@@ -2,6 +2,8 @@
 
 use openssl::asn1::{Asn1Time, Asn1TimeRef};
 use openssl::hash::MessageDigest;
+use openssl::rsa::Padding;
+use openssl::sign::{RsaPssSaltlen, Verifier};
 use openssl::x509::{X509, X509Ref};
 
 use super::{KeyAlgorithm, SubjectName, UnixSeconds};
@@ -35,6 +37,23 @@ impl Certificate {
         let key = leaf.public_key().map_err(failed(ErrorKind::Certificate, "public key"))?;
         let algorithm = KeyAlgorithm::of(&key).map_err(|error| error.context(&subject.to_string()))?;
         Ok(Self { pem: pem.to_vec(), leaf, intermediates: all.collect(), subject, algorithm })
+    }
+
+    /// Checks a signature by the key of the certificate: RSASSA-PSS with a salt of any length, or ECDSA, both with SHA-256 (DDS-SEC 1.1 §9.3.2.5).
+    pub(crate) fn verify(&self, octets: &[u8], signature: &[u8]) -> Result<()> {
+        let refused = failed(ErrorKind::Signature, "signature of the handshake");
+        let key = self.leaf.public_key()?;
+        let mut verifier = Verifier::new(MessageDigest::sha256(), &key)?;
+        if self.algorithm == KeyAlgorithm::Rsa2048 {
+            verifier.set_rsa_padding(Padding::PKCS1_PSS)?;
+            // For OpenSSL the maximum means any length when it verifies.
+            verifier.set_rsa_pss_saltlen(RsaPssSaltlen::MAXIMUM_LENGTH)?;
+        }
+        if !verifier.verify_oneshot(signature, octets).map_err(refused)? {
+            let reason = format!("signature of the handshake is not of \"{}\"", self.subject);
+            return Err(SecurityError::new(ErrorKind::Signature, reason));
+        }
+        Ok(())
     }
 
     /// The PEM text as it was read; handshakes send it unchanged.

@@ -2,10 +2,14 @@
 
 use std::fmt;
 
+use openssl::hash::MessageDigest;
 use openssl::nid::Nid;
 use openssl::pkey::{HasParams, HasPublic, Id, PKey, PKeyRef, Private};
+use openssl::rsa::Padding;
+use openssl::sign::{RsaPssSaltlen, Signer};
 
-use super::Certificate;
+use super::hardware::HardwareKey;
+use super::{Certificate, uri};
 use crate::error::{ErrorKind, Result, SecurityError, failed};
 
 /// Bits of an RSA key.
@@ -48,13 +52,29 @@ impl KeyAlgorithm {
     }
 }
 
-/// A private key. Its debug form does not show it.
-pub struct PrivateKey {
-    key: PKey<Private>,
-    algorithm: KeyAlgorithm,
+/// A private key, in memory or in a token. Its debug form does not show it.
+pub struct PrivateKey(Place);
+
+enum Place {
+    Memory { key: PKey<Private>, algorithm: KeyAlgorithm },
+    Token(HardwareKey),
 }
 
 impl PrivateKey {
+    /// Reads a PEM private key, encrypted or not, or opens that which a PKCS#11 URI names (RFC 7512). Without a password an
+    /// encrypted key is refused; for a URI it is the PIN, unless the URI has one.
+    ///
+    /// # Errors
+    /// It is neither, the password does not fit, its algorithm is not accepted, or the token does not show it.
+    pub fn read(octets: &[u8], password: Option<&str>) -> Result<Self> {
+        match std::str::from_utf8(octets) {
+            Ok(text) if text.trim_start().starts_with(uri::SCHEME) => {
+                HardwareKey::open(text, password).map(|key| Self(Place::Token(key)))
+            }
+            _ => Self::from_pem(octets, password),
+        }
+    }
+
     /// Reads a PEM private key, encrypted or not. Without a password an encrypted key is refused.
     ///
     /// # Errors
@@ -68,30 +88,53 @@ impl PrivateKey {
         let password = password.unwrap_or_default().as_bytes();
         let key = PKey::private_key_from_pem_passphrase(pem, password)
             .map_err(failed(ErrorKind::Certificate, "private key"))?;
-        Self::new(key)
-    }
-
-    pub(crate) fn new(key: PKey<Private>) -> Result<Self> {
         let algorithm = KeyAlgorithm::of(&key)?;
-        Ok(Self { key, algorithm })
+        Ok(Self(Place::Memory { key, algorithm }))
     }
 
     /// The algorithm.
     pub const fn algorithm(&self) -> KeyAlgorithm {
-        self.algorithm
+        match &self.0 {
+            Place::Memory { algorithm, .. } => *algorithm,
+            Place::Token(key) => key.algorithm(),
+        }
     }
 
-    pub(crate) fn inner(&self) -> &PKeyRef<Private> {
-        &self.key
+    /// The key, unless it is in a token.
+    pub(crate) fn in_memory(&self) -> Option<&PKeyRef<Private>> {
+        match &self.0 {
+            Place::Memory { key, .. } => Some(key),
+            Place::Token(_) => None,
+        }
     }
 
+    /// Signs by RSASSA-PSS or ECDSA, both with SHA-256 (DDS-SEC 1.1 §9.3.2.5).
+    pub(crate) fn sign(&self, octets: &[u8]) -> Result<Vec<u8>> {
+        let (key, algorithm) = match &self.0 {
+            Place::Memory { key, algorithm } => (key, *algorithm),
+            Place::Token(key) => return key.sign(octets),
+        };
+        let mut signer = Signer::new(MessageDigest::sha256(), key)?;
+        if algorithm == KeyAlgorithm::Rsa2048 {
+            signer.set_rsa_padding(Padding::PKCS1_PSS)?;
+            signer.set_rsa_pss_saltlen(RsaPssSaltlen::DIGEST_LENGTH)?;
+        }
+        Ok(signer.sign_oneshot_to_vec(octets)?)
+    }
+
+    /// Whether the certificate is that of the key. A token is asked to sign something.
     pub(super) fn belongs_to(&self, certificate: &Certificate) -> Result<bool> {
-        Ok(certificate.leaf().public_key()?.public_eq(&self.key))
+        const SAMPLE: &[u8] = b"takt: is this the key of the certificate?";
+        match self.in_memory() {
+            Some(key) => Ok(certificate.leaf().public_key()?.public_eq(key)),
+            None if self.algorithm() != certificate.algorithm() => Ok(false),
+            None => Ok(certificate.verify(SAMPLE, &self.sign(SAMPLE)?).is_ok()),
+        }
     }
 }
 
 impl fmt::Debug for PrivateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PrivateKey({})", self.algorithm.name())
+        write!(f, "PrivateKey({})", self.algorithm().name())
     }
 }

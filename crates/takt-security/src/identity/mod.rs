@@ -8,8 +8,10 @@
 mod authority;
 mod certificate;
 mod guid;
+mod hardware;
 mod key;
 mod subject;
+mod uri;
 
 pub use authority::{AUTHORITY_CERTIFICATES_MAX, Authority, REVOCATION_LISTS_MAX};
 pub use certificate::{CERTIFICATE_PEM_LEN_MAX, CHAIN_LEN_MAX, Certificate};
@@ -19,6 +21,9 @@ pub use subject::SubjectName;
 
 /// Seconds since 1970-01-01 00:00:00 UTC, as certificates and permissions count validity.
 pub type UnixSeconds = i64;
+
+use takt_wire::Cursor;
+use takt_wire::discovery::EncodedToken;
 
 use crate::error::{ErrorKind, Result, SecurityError};
 use crate::token::Token;
@@ -69,6 +74,14 @@ impl Identity {
         }
         token
     }
+}
+
+/// The subject of the identity CA that an announced token names; `None` if it names none, or cannot be read. A hint: nothing
+/// proves it.
+pub fn announced_authority(token: &EncodedToken) -> Option<SubjectName> {
+    let mut cursor = Cursor::new(&token.octets, token.endianness);
+    let token = Token::parse(&mut cursor).ok()?; // tidy-allow(dropped-cause): a token without the hint is as good
+    SubjectName::parse(token.property("dds.ca.sn")?).ok() // tidy-allow(dropped-cause): likewise
 }
 
 #[cfg(test)]

@@ -104,11 +104,14 @@ fn key_of_another_certificate_is_refused() {
 #[test]
 fn weak_keys_and_other_curves_are_refused() {
     let rsa = openssl::pkey::PKey::from_rsa(openssl::rsa::Rsa::generate(1_024).expect("a key")).expect("a key");
-    let error = PrivateKey::new(rsa).expect_err("refused");
+    let read = |key: openssl::pkey::PKey<openssl::pkey::Private>| {
+        PrivateKey::read(&key.private_key_to_pem_pkcs8().expect("PEM"), None)
+    };
+    let error = read(rsa).expect_err("refused");
     assert!(error.reason().starts_with("RSA key of 1024 bits"), "{error}");
     let group = openssl::ec::EcGroup::from_curve_name(openssl::nid::Nid::SECP384R1).expect("a curve");
     let ec = openssl::pkey::PKey::from_ec_key(openssl::ec::EcKey::generate(&group).expect("a key")).expect("a key");
-    assert!(PrivateKey::new(ec).is_err());
+    assert!(read(ec).is_err());
 }
 
 #[test]
@@ -116,7 +119,7 @@ fn encrypted_key_needs_its_password() {
     let ca = issuer("CA");
     let key = PrivateKey::from_pem(&ca.key_pem().expect("PEM"), None).expect("a key");
     let cipher = openssl::symm::Cipher::aes_256_cbc();
-    let pem = key.inner().private_key_to_pem_pkcs8_passphrase(cipher, b"secret").expect("PEM");
+    let pem = key.in_memory().expect("PEM").private_key_to_pem_pkcs8_passphrase(cipher, b"secret").expect("PEM");
     assert!(PrivateKey::from_pem(&pem, Some("secret")).is_ok());
     for password in [None, Some("wrong")] {
         assert!(PrivateKey::from_pem(&pem, password).is_err(), "{password:?}");

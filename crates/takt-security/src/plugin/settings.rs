@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use takt_core::security::Announced;
 use takt_core::{Clocks, Instant};
-use takt_wire::discovery::EncodedToken;
-use takt_wire::{Endianness, GuidPrefix, Timestamp};
+use takt_wire::{GuidPrefix, Timestamp};
 
 use super::counters::Counters;
 use super::expiry::Validity;
@@ -17,7 +16,6 @@ use crate::documents::{AccessControl, permissions_token};
 use crate::error::Result;
 use crate::handshake::{Credentials, Options};
 use crate::identity::{Authority, Certificate, Identity, PrivateKey, UnixSeconds};
-use crate::token::Token;
 use crate::transform::BLOCKS_PER_SESSION;
 
 /// What a participant is made from. Documents are octets: reading files is the business of the
@@ -30,9 +28,9 @@ pub struct Settings {
     pub domain_id: u32,
     /// Its certificate in PEM, followed by those that lead to the authority.
     pub identity_certificate: Vec<u8>,
-    /// The private key in PEM.
+    /// The private key in PEM, or its PKCS#11 URI (RFC 7512).
     pub private_key: Vec<u8>,
-    /// The password of the private key, if it is encrypted.
+    /// The password of the private key if it is encrypted, or its PIN.
     pub password: Option<String>,
     /// The certificates of the identity CA in PEM.
     pub identity_authority: Vec<u8>,
@@ -103,13 +101,9 @@ impl Plugin {
         access.check_participant(&permissions, subject, now)?;
         let own_validity = Validity::of(identity.certificate(), &permissions, &authority, &access, now);
         let attributes = ParticipantAttributes::of(access.domain_rule());
-        let encoded = |token: Token<'_>| EncodedToken {
-            endianness: Endianness::Little,
-            octets: token.to_octets(Endianness::Little),
-        };
         let announced = Announced {
-            identity_token: encoded(identity.token(&authority)),
-            permissions_token: encoded(permissions_token()),
+            identity_token: identity.token(&authority).into(),
+            permissions_token: permissions_token().into(),
             security_info: attributes.info().into(),
         };
         let guid = participant_guid(settings.prefix);
@@ -154,7 +148,7 @@ impl Plugin {
 fn identity(settings: &Settings) -> Result<Identity> {
     let context = |error: crate::SecurityError| error.context("identity of the participant");
     let certificate = Certificate::from_pem(&settings.identity_certificate).map_err(context)?;
-    let key = PrivateKey::from_pem(&settings.private_key, settings.password.as_deref()).map_err(context)?;
+    let key = PrivateKey::read(&settings.private_key, settings.password.as_deref()).map_err(context)?;
     Identity::new(certificate, key).map_err(context)
 }
 

@@ -14,6 +14,8 @@ pub const PERMISSIONS_CA: &str = "permissions_ca.cert.pem";
 pub const CERTIFICATE: &str = "cert.pem";
 /// Private key of the participant.
 pub const KEY: &str = "key.pem";
+/// The PKCS#11 URI of the private key, in place of that.
+pub const KEY_URI: &str = "key.p11";
 /// Signed governance document.
 pub const GOVERNANCE: &str = "governance.p7s";
 /// Signed permissions document.

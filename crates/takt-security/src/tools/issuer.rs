@@ -57,7 +57,9 @@ impl Issuer {
     pub fn from_pem(certificate: &[u8], key: &[u8], password: Option<&str>) -> Result<Self> {
         let key = PrivateKey::from_pem(key, password)?;
         let identity = Identity::new(Certificate::from_pem(certificate)?, key)?;
-        Ok(Self { certificate: identity.certificate().leaf().to_owned(), key: identity.key().inner().to_owned() })
+        let in_token = || SecurityError::new(ErrorKind::Certificate, "the key of an authority is in a token");
+        let key = identity.key().in_memory().ok_or_else(in_token)?.to_owned();
+        Ok(Self { certificate: identity.certificate().leaf().to_owned(), key })
     }
 
     /// The certificate in PEM.

@@ -23,9 +23,9 @@ pub struct SecurityConfig {
     pub identity_ca: Vec<u8>,
     /// Who this participant is.
     pub certificate: Vec<u8>,
-    /// The private key of the certificate.
+    /// The private key of the certificate; in a token, its PKCS#11 URI (RFC 7512).
     pub private_key: Vec<u8>,
-    /// What the private key is encrypted with, if it is.
+    /// What the private key is encrypted with, if it is; for a key in a token its PIN.
     pub password: Option<String>,
     /// The certificates that governance and permissions are signed by.
     pub permissions_ca: Vec<u8>,
@@ -46,7 +46,8 @@ pub struct SecurityConfig {
 
 impl SecurityConfig {
     /// What a directory holds, under the names that SROS2 gives to the files of an enclave: `identity_ca.cert.pem`, `cert.pem`,
-    /// `key.pem`, `permissions_ca.cert.pem`, `governance.p7s`, `permissions.p7s`, and `crl.pem` if there is one.
+    /// `key.pem` (or `key.p11`, with a PKCS#11 URI), `permissions_ca.cert.pem`, `governance.p7s`, `permissions.p7s`, and `crl.pem` if
+    /// there is one.
     ///
     /// # Errors
     /// [`Error::BadParameter`] names the file that cannot be read.

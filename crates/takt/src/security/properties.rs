@@ -42,12 +42,13 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
         let what = format!("property \"{name}\" is unknown; known are {}", known.join(", "));
         return Err(Error::BadParameter { what });
     }
-    let value = |name: &str| {
+    let uri = |name: &str| {
         let missing = || Error::BadParameter {
             what: format!("property \"{name}\" is missing, though others of DDS Security are there"),
         };
-        super::uri::read(name, properties.get(name).ok_or_else(missing)?)
+        properties.get(name).ok_or_else(missing)
     };
+    let value = |name: &str| super::uri::read(name, uri(name)?);
     let switch = |name: &str, default: bool| match properties.get(name) {
         None => Ok(default),
         Some("true") => Ok(true),
@@ -60,7 +61,7 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
     Ok(Some(SecurityConfig {
         identity_ca: value(IDENTITY_CA)?,
         certificate: value(CERTIFICATE)?,
-        private_key: value(PRIVATE_KEY)?,
+        private_key: super::uri::read_key(PRIVATE_KEY, uri(PRIVATE_KEY)?)?,
         password: properties.get(PASSWORD).map(str::to_owned),
         permissions_ca: value(PERMISSIONS_CA)?,
         governance: value(GOVERNANCE)?,

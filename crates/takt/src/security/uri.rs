@@ -5,6 +5,14 @@ use std::path::Path;
 use super::read_file;
 use crate::{Error, Result};
 
+/// What the URI of a private key leads to; the URI itself if the key is in a token (`pkcs11:`, RFC 7512).
+pub(super) fn read_key(name: &str, uri: &str) -> Result<Vec<u8>> {
+    match uri.starts_with("pkcs11:") {
+        true => Ok(uri.as_bytes().to_vec()),
+        false => read(name, uri),
+    }
+}
+
 /// What a URI leads to: `file:PATH`, `file:///PATH`, or `data:,TEXT`.
 pub(super) fn read(name: &str, uri: &str) -> Result<Vec<u8>> {
     if let Some(path) = uri.strip_prefix("file:") {
@@ -43,6 +51,7 @@ mod tests {
 
     #[test]
     fn unknown_forms_are_errors() {
+        assert_eq!(read_key("p", "pkcs11:object=a").expect("a key in a token"), b"pkcs11:object=a");
         for (uri, expected) in
             [("pkcs11:object=a", "begins neither"), ("/etc/cert.pem", "begins neither"), ("data:x", "without a comma")]
         {
