@@ -157,7 +157,10 @@ const char *adapter_open(const struct options *options) {
   log->stderr_threshold(Log::Kind::Info);
   Log::ClearConsumers();
   Log::RegisterConsumer(std::move(log));
-  DomainParticipantQos qos = PARTICIPANT_QOS_DEFAULT;
+  /* Those of a default profile, if the environment names one. */
+  auto *factory = DomainParticipantFactory::get_instance();
+  factory->load_profiles();
+  DomainParticipantQos qos = factory->get_default_participant_qos();
   qos.name("takt-interop");
   /* As much as the kernel allows: best-effort samples of 4 MB are lost in what it gives by default. */
   qos.transport().listen_socket_buffer_size = kReceiveBuffer;
@@ -186,7 +189,7 @@ const char *adapter_open(const struct options *options) {
          {std::pair{"permissions_ca", "permissions_ca.cert.pem"}, {"governance", "governance.p7s"}, {"permissions", "permissions.p7s"}})
       set(("dds.sec.access." + access + "." + name).c_str(), files + file);
   }
-  participant = DomainParticipantFactory::get_instance()->create_participant(options->domain, qos);
+  participant = factory->create_participant(options->domain, qos);
   if (!participant) return "create_participant failed";
   publisher = participant->create_publisher(PUBLISHER_QOS_DEFAULT);
   subscriber = participant->create_subscriber(SUBSCRIBER_QOS_DEFAULT);

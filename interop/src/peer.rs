@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -248,11 +248,23 @@ impl Peer {
 
     /// As [`Self::start`], with the files of DDS Security in a directory, named as SROS2 does.
     pub fn start_in(program: Program, host: &Host, options: Options, enclave: Option<&Path>) -> Result<Self> {
+        Self::start_prepared(program, host, options, |command| {
+            if let Some(enclave) = enclave {
+                command.arg(format!("enclave={}", enclave.display()));
+            }
+        })
+    }
+
+    /// As [`Self::start`], with what `prepare` adds to its command.
+    pub fn start_prepared(
+        program: Program,
+        host: &Host,
+        options: Options,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Result<Self> {
         let executable = program.executable()?;
         let mut command = host.command(&executable);
-        if let Some(enclave) = enclave {
-            command.arg(format!("enclave={}", enclave.display()));
-        }
+        prepare(&mut command);
         command.arg(format!("domain={}", options.domain));
         command.arg(format!("interface={}", host.interface())).arg(format!("address={}", host.address()));
         if host.is_loopback() {

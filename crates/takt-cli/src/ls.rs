@@ -6,6 +6,8 @@
 //! (`crate::network`) stands at the end.
 
 mod catalogue;
+#[cfg(feature = "security")]
+mod secured;
 
 use crate::domain::{Domain, seconds};
 use crate::finding::Finding;
@@ -114,7 +116,13 @@ impl Ls {
         let on_loopback = network::on_loopback(participant, settings)?;
         let mut findings = network::silent(participant)?;
         findings.extend(network::silent_peers(participant, settings)?);
-        let is_empty = participant.discovered_participants()?.is_empty();
+        let participants = participant.discovered_participants()?;
+        #[cfg(feature = "security")]
+        {
+            findings.extend(secured::refused(participant)?);
+            findings.extend(secured::apart(&participants));
+        }
+        let is_empty = participants.is_empty();
         findings.extend(network::ipv6_alone(settings).into_iter().filter(|one| one.matters || is_empty));
         findings.extend(on_loopback);
         if is_empty {

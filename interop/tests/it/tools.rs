@@ -1,12 +1,15 @@
 //! The `takt` command and other vendors: types that it learns from them, and that they learn from it.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Output, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use takt_interop::network::{Host, Network};
-use takt_interop::peer::{Batch, Durability, Endpoint, Kind, Peer, Representation};
+use takt_interop::peer::{Batch, Durability, Endpoint, Kind, Options, Peer, Representation};
 use takt_interop::programs::{Program, cyclonedds_tool, takt};
+use takt_testkit::directory::Directory;
+use takt_testkit::{not_run, require, waiting};
 
 use crate::scene::{hosts, possible, start};
 
@@ -154,4 +157,60 @@ fn the_tool_of_cyclonedds_learns_a_type_from_takt() {
     let sample = output.lines().map_while(Result::ok).find(|line| line.contains("ShapeType("));
     let sample = sample.expect("the tool prints a sample before it ends");
     assert!(sample.contains("color='RED'") && sample.contains("x=21"), "{sample}");
+}
+
+/// Programs of other vendors, unchanged, join a secured domain by the configuration that `takt security export` prints.
+#[test]
+fn exported_configurations_secure_programs_of_other_vendors() {
+    let Some(network) = hosts() else { return };
+    let Some(takt) = possible(takt()) else { return };
+    let directory = Directory::new("exported");
+    let print = |words: &str| {
+        let made = Command::new(&takt).current_dir(directory.path()).arg("security").args(words.split(' ')).output();
+        let made = made.expect("the program starts");
+        assert!(made.status.success(), "{words}: {}", text(&made.stderr));
+        made.stdout
+    };
+    print("init keys");
+    for name in ["left", "right"] {
+        print(&format!("participant keys {name} --publish * --subscribe *"));
+    }
+    // Readers of ddsperf are in partitions.
+    print("grant keys right --publish * --subscribe * --partition *");
+    for vendor in ["cyclonedds", "fastdds"] {
+        let configuration = print(&format!("export keys/enclaves/right --for {vendor}"));
+        std::fs::write(directory.path().join(vendor), configuration).expect("a file");
+    }
+    // Secured participants show their endpoints to others that are.
+    let is_seen = |topic: &str, enclave: &str| {
+        let mut command = network.left.command(&takt);
+        command.env("TAKT_SECURITY", enclave).args(["ls", "--json", "--interface", network.left.interface()]);
+        text(&command.output().expect("the program starts").stdout).contains(topic)
+    };
+    let enclave = directory.text("keys/enclaves/left");
+
+    let profiles = directory.text("fastdds");
+    let set = |command: &mut Command| {
+        command.env("FASTRTPS_DEFAULT_PROFILES_FILE", &profiles);
+    };
+    let Some(mut peer) = possible(Peer::start_prepared(Program::FastDds2, &network.right, Options::default(), set))
+    else {
+        return;
+    };
+    peer.writer(&endpoint("w", "Exported")).expect("created");
+    waiting::until("the writer of Fast DDS is seen", || is_seen("Exported", &enclave));
+    assert!(!is_seen("Exported", ""), "without security nothing is seen");
+    drop(peer);
+
+    let ddsperf = Path::new("/usr/bin/ddsperf");
+    if let Err(why) = require::program("ddsperf") {
+        return not_run(why);
+    }
+    let mut command = network.right.command(ddsperf);
+    let interface = network.right.interface();
+    let general = format!("<General><Interfaces><NetworkInterface name=\"{interface}\"/></Interfaces></General>");
+    let own = format!("<CycloneDDS><Domain>{general}</Domain></CycloneDDS>,file://{}", directory.text("cyclonedds"));
+    command.env("CYCLONEDDS_URI", own).args(["pub", "1Hz"]).stdout(Stdio::null());
+    let _running = Background(command.spawn().expect("the program starts"));
+    waiting::until("the writer of CycloneDDS is seen", || is_seen("DDSPerf", &enclave));
 }

@@ -378,6 +378,8 @@ fn reasons(writer: &PublicationData, reader: &SubscriptionData) -> Vec<String> {
         ));
     }
     reasons.extend(check(writer, reader).iter().map(ToString::to_string));
+    #[cfg(feature = "security")]
+    reasons.extend(super::secured::endpoints_apart(writer, reader));
     reasons
 }
 

@@ -4,6 +4,7 @@
 mod check;
 mod enclave;
 mod explain;
+mod export;
 mod files;
 mod findings;
 mod grant;
@@ -32,6 +33,7 @@ Examples:
   takt security explain keys/enclaves/talker --topic HelloWorld   what it may do, and by which rule
   takt security check keys                                        signatures, keys, and what expires soon
   takt security grant keys talker --publish Status                one more topic
+  takt security export keys/enclaves/talker --for cyclonedds      for a program of another vendor
   takt security revoke keys talker                                its certificate is refused from now on
 docs/security-tools.md describes the files.";
 
@@ -57,6 +59,8 @@ enum Command {
     Check(check::Check),
     /// Say what a participant may do on a topic, by which rule, and how the topic is protected on the wire
     Explain(explain::Explain),
+    /// Print the configuration by which programs of other vendors load an enclave
+    Export(export::Export),
     /// Revoke certificates of participants by a revocation list
     Revoke(revoke::Revoke),
 }
@@ -64,7 +68,7 @@ enum Command {
 impl Security {
     /// Whether it only reads.
     pub fn is_question(&self) -> bool {
-        matches!(self.command, Command::Check(_) | Command::Explain(_))
+        matches!(self.command, Command::Check(_) | Command::Explain(_) | Command::Export(_))
     }
 
     /// Runs the command.
@@ -79,6 +83,7 @@ impl Security {
             Command::Sign(sign) => sign.run(),
             Command::Check(check) => check.run(),
             Command::Explain(explain) => explain.run(),
+            Command::Export(export) => export.run(),
             Command::Revoke(revoke) => revoke.run(),
         }
     }

@@ -1,0 +1,173 @@
+//! What DDS Security keeps apart, as far as discovery tells.
+
+use crate::finding::Finding;
+use takt::{DomainParticipant, ParticipantData, PublicationData, SubscriptionData};
+use takt_bench::Result;
+use takt_security::attributes::SecurityInfo;
+use takt_security::identity::{SubjectName, announced_authority};
+
+/// Participants that a finding names at most.
+const NAMES_MAX: usize = 3;
+
+/// What a participant announces of its security. Those that announce the same may authenticate each other.
+#[derive(Clone, PartialEq)]
+struct Announced {
+    /// The subject of the authority that it trusts, if that can be read.
+    authority: Option<SubjectName>,
+    info: SecurityInfo,
+}
+
+/// Participants that announce the same; `None`: no security.
+struct Group {
+    announced: Option<Announced>,
+    names: Vec<String>,
+}
+
+/// Participants that cannot authenticate each other: of other authorities, with other protection, or without security.
+pub fn apart(participants: &[ParticipantData]) -> Vec<Finding> {
+    let mut groups: Vec<Group> = Vec::new();
+    for data in participants {
+        let (announced, name) = (announced(data), name(data));
+        match groups.iter_mut().find(|group| group.announced == announced) {
+            Some(group) => group.names.push(name),
+            None => groups.push(Group { announced, names: vec![name] }),
+        }
+    }
+    let pairs = groups.iter().enumerate().flat_map(|(at, one)| groups[at + 1..].iter().map(move |other| (one, other)));
+    pairs.filter_map(|(one, other)| difference(one, other)).collect()
+}
+
+/// Participants that refuse this one, or that it refuses: for certificates, permissions or protection.
+///
+/// # Errors
+/// The participant is closed.
+pub fn refused(participant: &DomainParticipant) -> Result<Vec<Finding>> {
+    let finding = |(guid, why): (takt::Guid, String)| {
+        let mend = "takt security check tells what is wrong in an enclave; docs/security.md";
+        Finding::of_network(format!("{guid} is not authenticated"), why, mend)
+    };
+    Ok(participant.refused_participants()?.into_iter().map(finding).collect())
+}
+
+/// Why the protections of two endpoints keep them apart.
+pub fn endpoints_apart(writer: &PublicationData, reader: &SubscriptionData) -> Option<String> {
+    let info = SecurityInfo::from(writer.security_info?);
+    let differences = info.differences_of_endpoints(reader.security_info?.into(), ["the writer", "the reader"])?;
+    Some(format!("their protection differs: {differences}"))
+}
+
+fn announced(data: &ParticipantData) -> Option<Announced> {
+    let token = data.identity_token.as_ref()?;
+    let info = data.security_info.map(SecurityInfo::from).unwrap_or_default();
+    Some(Announced { authority: announced_authority(token), info })
+}
+
+fn name(data: &ParticipantData) -> String {
+    let name: String = data.entity_name.0.chars().filter(|c| !c.is_control()).collect();
+    if name.is_empty() { data.guid.to_string() } else { format!("\"{name}\"") }
+}
+
+impl Group {
+    fn named(&self) -> String {
+        let shown = self.names.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
+        match self.names.len().saturating_sub(NAMES_MAX) {
+            0 => shown,
+            more => format!("{shown} and {more} more"),
+        }
+    }
+}
+
+fn difference(one: &Group, other: &Group) -> Option<Finding> {
+    let names = [one.named(), other.named()];
+    let (a, b) = match (&one.announced, &other.announced) {
+        (Some(a), Some(b)) => (a, b),
+        (None, None) => return None,
+        (is_secured, _) => {
+            let [first, second] = names;
+            let (secured, plain) = if is_secured.is_some() { (first, second) } else { (second, first) };
+            let what = format!("{plain} without DDS Security beside {secured} with it");
+            let why = "they match on topics that the governance leaves unprotected, and if it allows unauthenticated participants";
+            let mend = "TAKT_SECURITY names the enclave of a participant; docs/security-tools.md";
+            return Some(Finding::of_network(what, why, mend).into_hint());
+        }
+    };
+    let [left, right] = &names;
+    if let (Some(a), Some(b)) = (&a.authority, &b.authority)
+        && a != b
+    {
+        let what = format!("{left} and {right} have identities of different authorities");
+        let mend = "issue the certificates of both from one keystore: takt security participant";
+        return Some(Finding::of_network(what, format!("\"{a}\" and \"{b}\": each refuses the other"), mend));
+    }
+    let differences = a.info.differences_of_participants(b.info, [left, right])?;
+    let what = format!("{left} and {right} have governances that differ");
+    let mend = "copy one governance.p7s to the enclaves of both; docs/security-tools.md";
+    Some(Finding::of_network(what, format!("{differences}: each refuses the other"), mend))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt_security::attributes::VALID;
+    use takt_security::token::Token;
+
+    fn participant(name: &str, authority: Option<&str>, rtps: u32) -> ParticipantData {
+        let mut data =
+            ParticipantData { entity_name: takt::qos::EntityName(name.into()), ..ParticipantData::default() };
+        if let Some(authority) = authority {
+            data.identity_token = Some(Token::new("DDS:Auth:PKI-DH:1.0").with("dds.ca.sn", authority).into());
+            let info = SecurityInfo { attributes: VALID | rtps, plugin_attributes: VALID };
+            data.security_info = Some(info.into());
+        }
+        data
+    }
+
+    fn findings(participants: &[ParticipantData]) -> Vec<String> {
+        apart(participants).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn participants_that_announce_the_same_are_not_apart() {
+        let spelled = ["CN=a,O=b", "/O=b/CN=a", "O = b, CN = a"];
+        let all: Vec<_> = spelled.iter().map(|authority| participant("p", Some(authority), 1)).collect();
+        assert!(findings(&all).is_empty());
+        assert!(findings(&[participant("p", None, 0), participant("q", None, 0)]).is_empty());
+    }
+
+    #[test]
+    fn each_difference_is_named_with_its_sides() {
+        let one = participant("one", Some("CN=a"), 1);
+        let found = findings(&[one.clone(), participant("two", Some("CN=b"), 1)]);
+        assert!(found[0].starts_with("\"one\" and \"two\" have identities of different authorities"), "{found:?}");
+        let found = findings(&[one.clone(), participant("two", Some("CN=a"), 0)]);
+        assert!(found[0].contains("is_rtps_protected on the side of \"one\" only"), "{found:?}");
+        for pair in [[one.clone(), participant("two", None, 0)], [participant("two", None, 0), one]] {
+            let found = findings(&pair);
+            assert!(found[0].starts_with("\"two\" without DDS Security beside \"one\" with it"), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn many_participants_are_counted() {
+        let mut all: Vec<_> = (0..5).map(|number| participant(&format!("p{number}"), Some("CN=a"), 1)).collect();
+        all.push(participant("last", Some("CN=b"), 1));
+        assert!(
+            findings(&all)[0].starts_with("\"p0\", \"p1\", \"p2\" and 2 more and \"last\""),
+            "{:?}",
+            findings(&all)
+        );
+    }
+
+    #[test]
+    fn endpoints_with_other_masks_are_apart() {
+        let mask = |attributes| Some(SecurityInfo { attributes: VALID | attributes, plugin_attributes: VALID }.into());
+        let writer = PublicationData { security_info: mask(1 << 4), ..Default::default() };
+        let reader = SubscriptionData { security_info: mask(0), ..Default::default() };
+        let why = endpoints_apart(&writer, &reader);
+        assert_eq!(
+            why.as_deref(),
+            Some("their protection differs: is_payload_protected on the side of the writer only")
+        );
+        assert_eq!(endpoints_apart(&writer, &SubscriptionData::default()), None);
+    }
+}
