@@ -95,6 +95,13 @@ impl Host {
         Ok(Drops::of(&self.run(&["cat", "/proc/net/snmp", "/proc/net/dev"])?, self.interface()))
     }
 
+    /// Has one processor receive all frames. The kernel receives on the processor of the sender, so that frames overtake one another
+    /// when a sender moves to another one, and a best-effort reader drops those that come late.
+    fn keep_order(&self) -> Result<()> {
+        const SCRIPT: &str = "for queue in /sys/class/net/*/queues/rx-*; do echo 1 > $queue/rps_cpus; done";
+        self.run(&["sh", "-c", SCRIPT]).map(drop)
+    }
+
     /// Runs a command on this host to its end; what it printed.
     pub(crate) fn run(&self, words: &[&str]) -> Result<String> {
         let mut command = self.command(Path::new(words[0]));
@@ -199,7 +206,13 @@ impl Network {
             Between::Switch => Some(host((SWITCHES, Ipv4Addr::UNSPECIFIED))?),
             Between::Forwarder => Some(host((FORWARDER, Ipv4Addr::UNSPECIFIED))?),
         };
-        Ok(Self { left: host(LEFT)?, right: host(RIGHT)?, switch, _lab: lab })
+        let network = Self { left: host(LEFT)?, right: host(RIGHT)?, switch, _lab: lab };
+        // A switch receives for both hosts: one processor would drop frames of large samples there.
+        if between == Between::Link {
+            network.left.keep_order()?;
+            network.right.keep_order()?;
+        }
+        Ok(network)
     }
 
     /// What stands between the hosts, if it is not a mere link.
