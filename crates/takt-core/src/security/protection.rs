@@ -2,7 +2,8 @@
 //!
 //! The participant builds a plain message in memory of its own. The plugin writes the protected message into the transport's frame,
 //! and protects the payload of each DATA and DATA_FRAG there. So a writer's history holds plain payloads. What is received and only
-//! signed is read where the transport has it; what is encrypted is decrypted into memory of the participant.
+//! signed is read where the transport has it; what is encrypted is decrypted into memory of the participant. Octets of a transport
+//! are memory of this process that nobody else writes meanwhile: it copies out of shared memory first.
 
 use crate::FlowTag;
 use crate::context::Job;
