@@ -5,7 +5,7 @@
 //! - [`attributes`]: the masks of participants and endpoints, and why two differ.
 //! - [`handshake`]: authentication of two participants.
 //! - [`keys`]: key material, session keys, key tokens.
-//! - [`transform`]: protection of payloads, submessages and messages, in place.
+//! - [`transform`]: protection of payloads, submessages and messages.
 //! - [`plugin`]: all of these as the one object that a participant of `takt-core` is given.
 //! - [`token`], [`message`]: the wire forms of tokens and of the messages that carry them.
 //! - [`tools`]: makers of authorities, identities and signed documents.

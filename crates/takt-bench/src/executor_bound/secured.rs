@@ -44,7 +44,7 @@ mod present {
     use takt_security::tools::enclave as file;
     use takt_wire::Timestamp;
 
-    /// Authorities that issue identities, and others that nobody else trusts.
+    /// The authorities of the experiment, and a second set that no participant of the experiment trusts.
     pub struct Keys {
         own: Authorities,
         foreign: Authorities,

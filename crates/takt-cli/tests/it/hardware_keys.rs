@@ -102,7 +102,7 @@ fn key_that_a_token_does_not_show_is_an_error() {
     };
     site.name_key("pin-value=0000");
     refused("log in");
-    // Private objects are not shown to who has not logged in.
+    // A token hides private objects until the user has logged in.
     site.name_key("");
     refused("it may need a PIN");
     fs::write(Path::new(&enclave).join("key.p11"), format!("pkcs11:token=other?module-path={LIBRARY}")).unwrap();

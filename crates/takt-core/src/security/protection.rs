@@ -1,9 +1,9 @@
 //! Sealing of what is sent and opening of what is received (DDS-SEC 1.1 §8.5.1.9).
 //!
 //! The participant builds a plain message in memory of its own. The plugin writes the protected message into the transport's frame,
-//! and protects the payload of each DATA and DATA_FRAG there. So a writer's history holds plain payloads. What is received and only
-//! signed is read where the transport has it; what is encrypted is decrypted into memory of the participant. Octets of a transport
-//! are memory of this process that nobody else writes meanwhile: it copies out of shared memory first.
+//! and protects the payload of each DATA and DATA_FRAG there. So a writer's history holds plain payloads. The participant
+//! reads signed octets in the transport's buffer, and decrypts others into its own memory. No other process can write to that buffer
+//! between verification and use: the shared-memory transport copies a message out of the lane before it hands it on.
 
 use crate::FlowTag;
 use crate::context::Job;

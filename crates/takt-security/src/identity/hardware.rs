@@ -1,4 +1,7 @@
 //! Private keys that stay in a token, by PKCS#11, which a URI names (RFC 7512).
+//!
+//! This is the one place of the crate with input and output: it loads the library of the token and talks to it. A signature takes as
+//! long as the token needs, and the handshake waits for it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -1,10 +1,10 @@
-//! Protection of payloads, submessages and RTPS messages, in place (DDS-SEC 1.1 §9.5.3.3).
+//! Protection of payloads, submessages and RTPS messages (DDS-SEC 1.1 §9.5.3.3).
 //!
 //! A [`Sealer`] protects with one master key, an [`Opener`] opens what one remote master key
 //! protects. A sealer works inside a buffer of the caller: it takes the range of the plain octets,
 //! with room in front ([`Form::headroom`]) and behind ([`Sealer::tailroom`]), and returns the range
-//! of the protected ones. An opener leaves the protected octets as they are: what is only signed is
-//! read where it came, what is encrypted is decrypted into memory of the caller. After set-up neither takes memory, but when the session changes;
+//! of the protected ones. An opener does not change the protected octets. Signed octets stay in the
+//! caller's buffer, encrypted ones are decrypted into memory of the caller. After set-up neither allocates, except when the session changes;
 //! [`Sealer::prepare_rollover`] takes that away from the data path.
 //!
 //! What the specification leaves in the clear is checked as well: flags, lengths, padding and the
