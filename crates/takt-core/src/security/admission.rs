@@ -49,7 +49,11 @@ pub(crate) struct RemoteSecurity {
 impl RemoteSecurity {
     /// Its address alone does not end its probation.
     pub(crate) fn has_to_authenticate(&self) -> bool {
-        matches!(self.trust, Trust::Authenticating | Trust::Refused)
+        match self.trust {
+            Trust::Open => false,
+            Trust::Authenticating | Trust::Refused => true,
+            Trust::Authenticated => !self.is_confirmed,
+        }
     }
 
     /// It has proven who it is: what anybody can say in its name does not count any more.

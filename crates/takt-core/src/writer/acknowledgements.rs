@@ -41,7 +41,6 @@ impl Writer {
         let has_progress = proxy.acked > acked;
         self.heard_from(index, ctx);
         if has_progress {
-            self.heartbeat.progress();
             self.settle(ctx);
             ctx.notify(Event::Acknowledged(self.handle));
             self.queue_data(ctx);
@@ -50,8 +49,8 @@ impl Writer {
         ctx.work.steps(2 * self.proxies.len());
         self.look_for_strangers();
         self.queue_repair(index, ctx);
-        if !ctx.timers.is_armed(self.timer) && self.has_unacknowledged() {
-            self.arm_heartbeat(now, ctx);
+        if has_progress || !ctx.timers.is_armed(self.timer) {
+            self.ask_soon(now, ctx);
         }
     }
 
@@ -73,7 +72,7 @@ impl Writer {
 
     pub(super) fn has_unacknowledged(&self) -> bool {
         let last = self.history.last_sn();
-        self.proxies.iter().any(|(_, proxy)| proxy.reliable && proxy.acked < last)
+        self.proxies.iter().any(|(_, proxy)| proxy.lags(last))
     }
 
     /// Whether every reliable reader has acknowledged everything up to `sn`.

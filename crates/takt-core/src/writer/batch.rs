@@ -82,8 +82,8 @@ impl Writer {
         if !self.stalled || self.data.qos.history != History::KeepAll {
             self.queue_data(ctx);
         }
-        if self.route.reliable && !ctx.timers.is_armed(self.timer) && self.has_unacknowledged() {
-            self.arm_heartbeat(now, ctx);
+        if self.route.reliable {
+            self.ask_soon(now, ctx);
         }
     }
 

@@ -263,6 +263,6 @@ impl Writer {
         if rejected == 0 {
             return self.append_heartbeat(message, false, ctx);
         }
-        self.queue_heartbeat(ctx);
+        self.ask_all(ctx);
     }
 }

@@ -1,25 +1,84 @@
 //! When a writer asks its readers what they have (RTPS 2.5 §8.4.2.2.3, §8.4.9).
 //!
 //! Heartbeats ride on data where acknowledgements are wanted soon: every [`SAMPLES_PER_HEARTBEAT`] samples, or an eighth of what the
-//! writer may hold if that is less and it fills up; a quarter of the send window; or when the window is full. For the rest there is a timer: it starts fast
-//! after the first unacknowledged sample and backs off while nothing is acknowledged.
+//! writer may hold if that is less and it fills up; a quarter of the send window; or when the window is full. For the rest there is a timer: it asks the readers
+//! that lag, each fast at first, and ever slower while it acknowledges nothing more. What another reader acknowledges changes
+//! nothing for it: among many readers there is always one that does.
 
+use crate::context::Timing;
 use crate::time::Instant;
 use core::time::Duration;
 
 const SAMPLES_PER_HEARTBEAT: u32 = 64;
 /// What one more reader adds to the first period.
 const TIME_PER_LAGGING_READER: Duration = Duration::from_micros(500);
+/// What one more reader adds to the longest period of a builtin writer: where participants abound, each asks all the others.
+const LONGEST_PER_LAGGING_READER: Duration = Duration::from_micros(12_500);
+/// The longest period of a builtin writer, however many readers lag, in usual ones.
+const BUILTIN_FACTOR_MAX: u32 = 10;
+/// Doublings of the period that are of use.
+const DOUBLINGS_MAX: u32 = 16;
+
+/// The questions to one reader.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Questions {
+    /// When it was asked last.
+    last: Instant,
+    /// How often it was asked since it acknowledged something more.
+    count: u32,
+    /// The next heartbeat asks it.
+    pub(super) is_due: bool,
+}
+
+impl Questions {
+    /// The reader has acknowledged something more, or begins anew.
+    pub(super) fn answered(&mut self) {
+        self.count = 0;
+    }
+
+    /// The timer fired, and the reader lags.
+    pub(super) fn ask(&mut self, now: Instant, periods: Periods) {
+        if self.due(periods) <= now {
+            *self = Self { last: now, count: self.count.saturating_add(1), is_due: true };
+        }
+    }
+
+    /// It was not asked in vain before.
+    pub(super) fn is_first(&self) -> bool {
+        self.count <= 1
+    }
+
+    /// When to ask it next.
+    pub(super) fn due(&self, periods: Periods) -> Instant {
+        let period = periods.first * 2_u32.pow(self.count.min(DOUBLINGS_MAX));
+        self.last.after(period.min(periods.longest))
+    }
+}
+
+/// Between two questions to a reader, from the first to those after many in vain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Periods {
+    pub(super) first: Duration,
+    longest: Duration,
+}
+
+impl Periods {
+    /// The more readers lag, the more datagrams a heartbeat is and the longer their answers take, so the slower it begins.
+    pub(super) fn new(timing: &Timing, lagging: u32, is_builtin: bool) -> Self {
+        let usual = timing.heartbeat_period;
+        let of_builtin = || (LONGEST_PER_LAGGING_READER * lagging).clamp(usual, usual * BUILTIN_FACTOR_MAX);
+        let longest = if is_builtin { of_builtin() } else { usual };
+        Self { first: timing.heartbeat_first.max(TIME_PER_LAGGING_READER * lagging).min(usual), longest }
+    }
+}
 
 #[derive(Debug, Default)]
 pub(crate) struct HeartbeatState {
     count: i32,
     samples_since: u32,
     bytes_since: usize,
-    /// Current period of the timer; zero before the first one.
-    period: Duration,
-    /// How often the timer fired since anything was acknowledged.
-    repetitions: u32,
+    /// From when a reader begins to lag until it is asked, as of when the timer was armed.
+    pub(super) first_period: Duration,
 }
 
 impl HeartbeatState {
@@ -50,47 +109,53 @@ impl HeartbeatState {
         let samples = eighth.map_or(SAMPLES_PER_HEARTBEAT, |eighth| eighth.clamp(1, SAMPLES_PER_HEARTBEAT));
         self.samples_since > 0 && (stalled || self.samples_since >= samples || self.bytes_since >= window_bytes / 4)
     }
-
-    /// Readers have acknowledged something: be fast again.
-    pub(crate) fn progress(&mut self) {
-        self.period = Duration::ZERO;
-        self.repetitions = 0;
-    }
-
-    /// The timer fired.
-    pub(crate) fn repeated(&mut self) {
-        self.repetitions = self.repetitions.saturating_add(1);
-    }
-
-    /// Whether the timer's heartbeat is the first since anything was acknowledged.
-    pub(crate) fn is_first(&self) -> bool {
-        self.repetitions <= 1
-    }
-
-    /// When the timer should fire next. The more readers lag, the more datagrams a heartbeat is and the longer
-    /// their answers take, so the slower it begins.
-    pub(crate) fn next_due(&mut self, now: Instant, first: Duration, longest: Duration, lagging: u32) -> Instant {
-        let first = first.max(TIME_PER_LAGGING_READER * lagging).min(longest);
-        self.period = if self.period.is_zero() { first } else { (self.period * 2).min(longest) };
-        now.after(self.period)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_timer_backs_off_until_there_is_progress() {
-        let mut state = HeartbeatState::default();
+    fn periods(lagging: u32, is_builtin: bool) -> Periods {
         let ms = Duration::from_millis;
-        let due = |state: &mut HeartbeatState| state.next_due(Instant(0), ms(5), ms(100), 1).0 / 1_000_000;
-        let periods: [u64; 7] = core::array::from_fn(|_| due(&mut state));
-        assert_eq!(periods, [5, 10, 20, 40, 80, 100, 100]);
-        state.progress();
-        assert_eq!(due(&mut state), 5);
-        state.progress();
-        assert_eq!(state.next_due(Instant(0), ms(5), ms(100), 100), Instant(50_000_000), "a crowd is asked slower");
+        let timing = Timing {
+            heartbeat_period: ms(100),
+            heartbeat_first: ms(5),
+            nack_delay: Duration::ZERO,
+            nack_suppression: Duration::ZERO,
+        };
+        Periods::new(&timing, lagging, is_builtin)
+    }
+
+    /// Between questions that are not answered, milliseconds.
+    fn asked<const N: usize>(questions: &mut Questions, periods: Periods) -> [u64; N] {
+        core::array::from_fn(|_| {
+            let (last, due) = (questions.last, questions.due(periods));
+            questions.ask(due, periods);
+            (due.0 - last.0) / 1_000_000
+        })
+    }
+
+    #[test]
+    fn reader_is_asked_ever_slower_until_it_acknowledges_more() {
+        let mut questions = Questions::default();
+        assert_eq!(asked(&mut questions, periods(1, false)), [5, 10, 20, 40, 80, 100, 100]);
+        questions.answered();
+        assert_eq!(asked(&mut questions, periods(1, false)), [5]);
+        questions.answered();
+        assert_eq!(asked(&mut questions, periods(100, false)), [50, 100, 100], "a crowd is asked slower");
+        for (lagging, expected) in [(1, [5, 10, 20, 40, 80, 100, 100]), (40, [20, 40, 80, 160, 320, 500, 500])] {
+            assert_eq!(asked(&mut Questions::default(), periods(lagging, true)), expected);
+        }
+        assert_eq!(asked(&mut Questions::default(), periods(200, true)), [100, 200, 400, 800, 1_000]);
+    }
+
+    #[test]
+    fn reader_is_not_asked_before_its_time() {
+        let mut questions = Questions { last: Instant(1_000_000_000), ..Questions::default() };
+        questions.ask(Instant(1_004_000_000), periods(1, false));
+        assert!(!questions.is_due);
+        questions.ask(Instant(1_005_000_000), periods(1, false));
+        assert!(questions.is_due && questions.is_first());
     }
 
     #[test]

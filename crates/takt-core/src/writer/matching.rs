@@ -31,6 +31,7 @@ pub(crate) struct ReaderTraits {
 impl Writer {
     /// A matching reader appeared.
     pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, reader: &ReaderTraits) {
+        debug_assert!(!self.proxy_by_guid.contains_key(&guid), "a reader is matched once");
         ctx.add_owner(self.priority);
         let wants_history = self.keeps_history && reader.wants_history;
         let mut proxy = ReaderProxy::new(guid, reader.reliable, reader.path, self.cursor.begun(), wants_history);
@@ -49,8 +50,8 @@ impl Writer {
         }
         self.proxy_by_guid.insert(guid, index);
         self.queue_repair(index, ctx);
-        if self.route.reliable && !ctx.timers.is_armed(self.timer) {
-            self.arm_heartbeat(now, ctx);
+        if self.route.reliable {
+            self.ask_soon(now, ctx);
         }
         // It may be the one that all the others hold up.
         self.leave_behind(now, ctx);

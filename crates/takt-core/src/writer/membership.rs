@@ -134,8 +134,8 @@ impl Writer {
             }
         }
         self.queue_data(ctx);
-        if self.route.reliable && !ctx.timers.is_armed(self.timer) {
-            self.arm_heartbeat(now, ctx);
+        if self.route.reliable {
+            self.ask_soon(now, ctx);
         }
     }
 

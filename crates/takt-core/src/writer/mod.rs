@@ -59,7 +59,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use batch::Batch;
 use commitments::OwnLease;
-use heartbeat::HeartbeatState;
+use heartbeat::{HeartbeatState, Periods};
 use membership::Membership;
 use pace::Pace;
 use path_probe::PathProbe;
@@ -546,12 +546,36 @@ impl Writer {
         }
     }
 
+    /// There may be a reader that lags, to be asked after the first period. The timer may be armed for others, that are asked later.
+    fn ask_soon(&mut self, now: Instant, ctx: &mut Context) {
+        if ctx.timers.is_armed(self.timer) {
+            ctx.timers.arm_by(self.timer, now.after(self.heartbeat.first_period));
+        } else if self.has_unacknowledged() {
+            self.arm_heartbeat(now, ctx);
+        }
+    }
+
     fn arm_heartbeat(&mut self, now: Instant, ctx: &mut Context) {
-        ctx.work.steps(self.proxies.len());
+        ctx.work.steps(2 * self.proxies.len());
         let last = self.history.last_sn();
-        let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.reliable && proxy.acked < last).count() as u32;
-        let due = self.heartbeat.next_due(now, ctx.timing.heartbeat_first, ctx.timing.heartbeat_period, lagging);
-        ctx.timers.arm(self.timer, due);
+        let periods = self.periods_of_questions(ctx);
+        let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.lags(last));
+        let next = lagging.map(|(_, proxy)| proxy.questions.due(periods)).min().unwrap_or(now);
+        self.heartbeat.first_period = periods.first;
+        ctx.timers.arm(self.timer, next.max(now.after(periods.first)));
+    }
+
+    fn periods_of_questions(&self, ctx: &Context) -> Periods {
+        let last = self.history.last_sn();
+        let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.lags(last)).count() as u32;
+        Periods::new(&ctx.timing, lagging, self.entity_id.is_builtin())
+    }
+
+    /// All that lag are asked, whenever they were asked last.
+    pub(super) fn ask_all(&mut self, ctx: &mut Context) {
+        ctx.work.steps(self.proxies.len());
+        self.proxies.iter_mut().for_each(|(_, proxy)| proxy.questions.is_due = true);
+        self.queue_heartbeat(ctx);
     }
 
     /// The heartbeat timer fired. `presence` tells of the participants of its readers.
@@ -562,11 +586,16 @@ impl Writer {
         presence: impl Fn(GuidPrefix) -> Presence,
     ) {
         if !self.has_unacknowledged() {
-            self.heartbeat.progress();
             return;
         }
-        if !self.heartbeat_queued {
-            self.heartbeat.repeated();
+        ctx.work.steps(2 * self.proxies.len());
+        let (last, periods) = (self.history.last_sn(), self.periods_of_questions(ctx));
+        let mut asks = false;
+        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.lags(last)) {
+            proxy.questions.ask(now, periods);
+            asks |= proxy.questions.is_due;
+        }
+        if asks {
             self.queue_heartbeat(ctx);
         }
         self.queue_data(ctx);

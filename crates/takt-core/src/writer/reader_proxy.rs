@@ -2,6 +2,7 @@
 
 use super::burst::{Burst, NARROW_LEN};
 use super::filters::ProxyFilter;
+use super::heartbeat::Questions;
 use super::history::Change;
 use super::path_probe::Reached;
 use super::stragglers::Silence;
@@ -81,6 +82,8 @@ pub(crate) struct ReaderProxy {
     /// History still to be sent unasked to a best-effort reader.
     pub(crate) push_next: Option<SequenceNumber>,
     pub(crate) heartbeat_due: bool,
+    /// What the timer asks it.
+    pub(super) questions: Questions,
     pub(super) burst: Burst,
     /// Whether a repair job is queued.
     pub(crate) queued: bool,
@@ -116,12 +119,18 @@ impl ReaderProxy {
             repairing: (SequenceNumber::ZERO, 1),
             push_next: (wants_history && !reliable && sent >= SequenceNumber::FIRST).then_some(SequenceNumber::FIRST),
             heartbeat_due: reliable,
+            questions: Questions::default(),
             burst: Burst::new(),
             queued: false,
             has_seen_heartbeat: false,
             last_acknack: LastCount::default(),
             last_nack_frag: LastCount::default(),
         }
+    }
+
+    /// It is to acknowledge everything up to `last`, and has not.
+    pub(super) fn lags(&self, last: SequenceNumber) -> bool {
+        self.reliable && self.acked < last
     }
 
     /// Whether it follows the writer at that number.
@@ -184,12 +193,14 @@ impl ReaderProxy {
         }
         let acked = state.base().prev();
         if acked < self.acked {
+            self.questions.answered();
             self.begin_anew(acked);
         }
         self.has_seen_heartbeat |= state.base() > SequenceNumber::FIRST || !state.is_empty();
         self.burst.answer(now);
         self.burst.asks(state.iter(), fragments);
         if acked > self.acked {
+            self.questions.answered();
             self.acked = acked;
             for request in &mut self.fragment_requests {
                 request.take_if(|(sn, _)| *sn <= acked);

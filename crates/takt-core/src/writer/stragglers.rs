@@ -137,7 +137,7 @@ impl Writer {
         }
     }
 
-    /// Heartbeats are about to be sent: readers that have left earlier ones unanswered may be silent.
+    /// Readers are about to be asked: those that have left earlier heartbeats unanswered may be silent.
     pub(super) fn note_silence(&mut self, now: Instant, ctx: &mut Context, presence: impl Fn(GuidPrefix) -> Presence) {
         if self.entity_id.is_builtin() {
             return;
@@ -145,7 +145,7 @@ impl Writer {
         ctx.work.steps(self.proxies.len());
         let last = self.history.last_sn();
         let mut silent = 0;
-        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.reliable && proxy.acked < last) {
+        for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.lags(last) && proxy.questions.is_due) {
             let presence = presence(proxy.guid.prefix);
             let is_silent = match proxy.has_answered() {
                 true => proxy.silence.asks_again(now, presence),

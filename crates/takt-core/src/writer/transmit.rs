@@ -528,7 +528,7 @@ impl Writer {
         }
     }
 
-    /// A heartbeat to all readers that still miss something.
+    /// A heartbeat to the readers that are to be asked, or to all if it is a sign of life or has news of the group.
     pub(crate) fn transmit_heartbeat(
         &mut self,
         ctx: &mut Context,
@@ -539,15 +539,17 @@ impl Writer {
         if !core::mem::take(&mut self.heartbeat_queued) {
             return None;
         }
-        ctx.work.steps(3 * self.proxies.len());
+        ctx.work.steps(4 * self.proxies.len());
         let (last, asserting, news) = (self.history.last_sn(), self.asserting, self.take_group_news());
-        let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && (news || proxy.acked < last));
+        let is_asked = |proxy: &ReaderProxy| proxy.questions.is_due && proxy.acked < last;
+        let concerned = |proxy: &ReaderProxy| asserting || (proxy.reliable && (news || is_asked(proxy)));
         let channel = self.channel_of_heartbeat(concerned);
         let channel = channel.and_then(|at| ctx.channels.list.get(at).map(|channel| (at, channel.locator)));
         for (_, proxy) in self.proxies.iter().filter(|(_, proxy)| concerned(proxy)) {
-            let by_channel = channel.filter(|(at, _)| proxy.hearing.is_served_by(*at));
+            let by_channel = channel.filter(|(at, _)| proxy.hearing.is_served_by(*at) && proxy.questions.is_first());
             destinations.push(by_channel.map_or(proxy.path.locator, |(_, locator)| locator));
         }
+        self.proxies.iter_mut().for_each(|(_, proxy)| proxy.questions.is_due = false);
         destinations.sort_unstable();
         destinations.dedup();
         let mut message = Message::new(frame, self.route.max_message, self.reserve(ctx), header)?;
@@ -563,12 +565,13 @@ impl Writer {
         (!destinations.is_empty() && !message.builder.is_empty()).then(|| message.builder.len())
     }
 
-    /// The channel that a heartbeat goes to, if it concerns half of those whom that serves. Only the first of a series does, and
-    /// none that is a sign of life: who does not answer may not hear the channel any more.
+    /// The channel that a heartbeat goes to, if it concerns half of those whom that serves. Only the first question to a reader does,
+    /// and no sign of life: who does not answer may not hear the channel any more.
     fn channel_of_heartbeat(&self, concerned: impl Fn(&ReaderProxy) -> bool) -> Option<usize> {
-        let channel = self.route.channel.filter(|_| !self.asserting && self.heartbeat.is_first())?;
+        let channel = self.route.channel.filter(|_| !self.asserting)?;
+        let is_first = |proxy: &ReaderProxy| concerned(proxy) && proxy.questions.is_first();
         let served = self.proxies.iter().filter(|(_, proxy)| proxy.hearing.is_served_by(channel));
-        let (all, half) = served.fold((0, 0), |(all, half), (_, it)| (all + 1, half + 2 * usize::from(concerned(it))));
+        let (all, half) = served.fold((0, 0), |(all, half), (_, it)| (all + 1, half + 2 * usize::from(is_first(it))));
         (half >= all).then_some(channel)
     }
 
@@ -577,7 +580,7 @@ impl Writer {
         if message.builder.heartbeat(&heartbeat).is_ok() {
             ctx.counters.heartbeats_sent += 1;
         } else {
-            self.queue_heartbeat(ctx);
+            self.ask_all(ctx);
         }
     }
 

@@ -332,3 +332,19 @@ fn reader_that_had_acknowledged_keeps_its_samples_while_it_hears_nothing_for_les
     assert_eq!(take_in_order(&mut network, 1, reader, 0), 1_000);
     assert_eq!(network.nodes[0].counters().silent_readers, 0);
 }
+
+/// Among many readers there is always one that acknowledges something, and the others would be asked without end.
+#[test]
+fn reader_that_does_not_answer_is_asked_ever_slower_while_another_one_answers() {
+    let (mut network, writer, _, _) = trio(933, keep_all_reader());
+    network.muted = vec![2];
+    network.sent_to.clear();
+    for number in 0..100 {
+        network.write(0, writer, &payload(number, 100)).expect("there is room");
+        network.run(20);
+    }
+    let sent = |node| network.sent_to.get(&address(node)).copied().unwrap_or(0);
+    let asked = sent(2) - 100;
+    assert!((20..=30).contains(&asked), "after 5, 15, 35, 75 and 155 ms, then every 100 ms: {asked}");
+    assert_eq!(sent(1), 200, "who answers is asked once after each sample");
+}

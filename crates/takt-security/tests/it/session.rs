@@ -109,6 +109,28 @@ fn loss_and_repetition_delay_but_lose_nothing() {
     }
 }
 
+/// The handshake and the proof of an address end in any order. Builtin endpoints are matched once, and ask nobody in vain.
+#[test]
+fn participants_that_have_authenticated_one_another_are_quiet() {
+    for seed in 1..6 {
+        let mut network = Network::new();
+        for name in ["one", "two", "three", "four"] {
+            Identity::new(name).join(&mut network, &encrypting());
+        }
+        let mut random = takt_testkit::Random(seed);
+        network.fault = Some(Box::new(move |_: &mut Datagram| !random.one_in(3)));
+        let has_all =
+            |network: &mut Network| network.nodes.iter().all(|node| node.counters().participants_validated == 3);
+        assert!(network.run_until(60_000, has_all), "seed {seed}");
+        network.fault = None;
+        network.run(5_000);
+        let asked = |network: &Network| network.nodes.iter().map(|node| node.counters().heartbeats_sent).sum::<u64>();
+        let before = asked(&network);
+        network.run(5_000);
+        assert_eq!(asked(&network), before, "seed {seed}");
+    }
+}
+
 #[test]
 fn foreign_authority_is_refused_with_its_reason() {
     let mut network = Network::new();
