@@ -309,7 +309,7 @@ class System:
             return agent.wait_for("info")[0].get("roles", "").split(",")
 
     def check_crowd(self):
-        """A newcomer finds all writers of a crowd of three."""
+        """A newcomer finds all writers of a crowd of three, and three find one another."""
         if "crowd" not in self.roles():
             return
         options = ["participants=3", "endpoints=2", "warm_s=0.1", "rel=reliable", "size=64"]
@@ -325,6 +325,10 @@ class System:
                 require(matched["init_ms"] <= matched["match_ms"], f"{seek.call}: {matched}")
                 seek.terminate()
             crowd.terminate()
+        with self.start("mesh", *options, "participants=1", f"t0={time.monotonic_ns()}") as mesh:
+            mesh.wait_for("ready")
+            check_keys("matched", mesh.wait_for("matched")[0], mesh.call)
+            mesh.terminate()
 
     def check_wrong_values(self):
         wrong = WRONG + (["type=complex"] if "complex" in self.excepted else [])

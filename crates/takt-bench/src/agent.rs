@@ -21,9 +21,9 @@ use std::io::Write;
 const PEER: &str = "takt";
 
 /// What the agent can play.
-const ROLES: [&str; 15] = [
-    "info", "ping", "pong", "pub", "sub", "idle", "disc", "load", "crowd", "seek", "hold", "join", "pick", "keep",
-    "broker",
+const ROLES: [&str; 16] = [
+    "info", "ping", "pong", "pub", "sub", "idle", "disc", "load", "crowd", "seek", "mesh", "hold", "join", "pick",
+    "keep", "broker",
 ];
 
 /// Where the lines go.
@@ -82,6 +82,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
         "disc" => roles::discover(&options, lines, false),
         "crowd" => crowd::crowd(&options, lines),
         "seek" => crowd::seek(&options, lines),
+        "mesh" => crowd::mesh(&options, lines),
         "hold" => late::hold(options, lines),
         "join" => late::join(options, lines),
         "keep" => keep::keep(&options, lines),
@@ -92,7 +93,7 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
 
 /// Without middleware there is nothing to discover and to hold.
 fn roles_of(options: &Options) -> Vec<&'static str> {
-    let needs_middleware = ["crowd", "seek", "hold", "join", "pick", "keep", "broker"];
+    let needs_middleware = ["crowd", "seek", "mesh", "hold", "join", "pick", "keep", "broker"];
     let is_plain = options.link.is_plain();
     ROLES.into_iter().filter(|role| !is_plain || !needs_middleware.contains(role)).collect()
 }
@@ -119,7 +120,7 @@ mod tests {
         let transports = lines[0]["transports"].as_str().unwrap();
         assert!(transports.starts_with("default,"));
         assert_eq!(lines[0]["fixed_size"], json!(false));
-        assert!(lines[0]["roles"].as_str().unwrap().ends_with("load,crowd,seek,hold,join,pick,keep,broker"));
+        assert!(lines[0]["roles"].as_str().unwrap().ends_with("load,crowd,seek,mesh,hold,join,pick,keep,broker"));
         let (_, lines) = lines_of("info", &["transport=raw"]);
         assert!(lines[0]["roles"].as_str().unwrap().ends_with("disc,load"), "plain sockets discover nothing");
     }

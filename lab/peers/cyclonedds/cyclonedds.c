@@ -75,7 +75,7 @@ static const char *check(const struct agent_options *given) {
   if (is_shared(given) && given->delivery == AGENT_MULTICAST)
     return "transport=shm has no delivery=multicast";
   if (given->loan && !is_shared(given)) return "loan=1 needs transport=shm";
-  if (is_shared(given) && (!strcmp(given->role, "crowd") || !strcmp(given->role, "seek")))
+  if (is_shared(given) && (!strcmp(given->role, "crowd") || !strcmp(given->role, "seek") || !strcmp(given->role, "mesh")))
     return "transport=shm: a crowd has none";
   if (is_shared(given) && given->security) return "transport=shm has no security";
   return NULL;
@@ -235,13 +235,13 @@ static const char *add_writer(int participant, const char *topic) {
   return made < 0 ? agent_text("dds_create_writer: %s", dds_strretcode(-made)) : NULL;
 }
 
-static const char *add_reader(const char *topic) {
+static const char *add_reader(int participant, const char *topic) {
   dds_qos_t *qos = create_qos();
   const dds_entity_t made =
-      dds_create_reader(crowd[0], create_topic(crowd[0], topic), qos, NULL);
+      dds_create_reader(crowd[participant], create_topic(crowd[participant], topic), qos, NULL);
   dds_delete_qos(qos);
   if (made < 0) return agent_text("dds_create_reader: %s", dds_strretcode(-made));
-  if (!found_by) found_by = calloc((size_t)options->endpoints, sizeof *found_by);
+  found_by = realloc(found_by, (size_t)(reader_count + 1) * sizeof *found_by);
   found_by[reader_count++] = made;
   return NULL;
 }

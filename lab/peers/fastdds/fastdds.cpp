@@ -134,7 +134,10 @@ void set_common(Qos &qos) {
     qos.endpoint().history_memory_policy = PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
 }
 
+// The topic, which a writer and a reader of one participant share.
 Topic *create_topic(const char *name) {
+  if (TopicDescription *known = participant->lookup_topicdescription(name))
+    return static_cast<Topic *>(known);
   const uint32_t size = static_cast<uint32_t>(options->max_size);
   TypeSupport type(data_sharing(options) ? static_cast<TopicDataType *>(new ArrayType(size))
                    : options->type == AGENT_COMPLEX
@@ -218,7 +221,8 @@ const char *add_writer(int member, const char *topic) {
   return nullptr;
 }
 
-const char *add_reader(const char *topic) {
+const char *add_reader(int member, const char *topic) {
+  participant = crowd[static_cast<size_t>(member)];
   create_reader(topic);
   found_by.push_back(reader);
   return nullptr;

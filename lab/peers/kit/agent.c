@@ -92,7 +92,7 @@ static void print_info(const struct agent_adapter *adapter, const struct agent_o
       "\"roles\":\"info,ping,pong,pub,sub,idle,disc,load%s%s\"}",
       adapter->peer, adapter->version, adapter->transports, adapter->notifies, adapter->types,
       fixed ? "true" : "false", adapter->durable ? ",hold,join" : "",
-      adapter->join ? ",crowd,seek" : "");
+      adapter->join ? ",crowd,seek,mesh" : "");
 }
 
 int agent_main(int argc, char **argv, const struct agent_adapter *adapter) {
@@ -115,6 +115,7 @@ int agent_main(int argc, char **argv, const struct agent_adapter *adapter) {
   else if (adapter->durable && !strcmp(role, "join")) run_join(adapter, &options, main_ns);
   else if (adapter->join && !strcmp(role, "crowd")) run_crowd(adapter, &options);
   else if (adapter->join && !strcmp(role, "seek")) run_seek(adapter, &options, main_ns);
+  else if (adapter->join && !strcmp(role, "mesh")) run_mesh(adapter, &options, main_ns);
   else agent_fail("this agent has no role %s", role);
   /* A listener may still be writing. */
   if (agent_stopping) agent_sleep_ns(50000000);

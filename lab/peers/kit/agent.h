@@ -110,11 +110,11 @@ struct agent_adapter {
   void *(*complex_new)(const struct agent_complex *);
   void (*complex_set_number)(void *complex_sample, int32_t number);
   enum agent_write (*complex_write)(const void *complex_sample);
-  /* Optional, for the roles `crowd` and `seek`, which call no `open`: makes a further participant. */
+  /* Optional, for `crowd`, `seek` and `mesh`, which call no `open`: makes a further participant. */
   const char *(*join)(const struct agent_options *);
-  /* With `join`: a writer of the participant with this number, and a reader of the first one. */
+  /* With `join`: a writer, or a reader, of the participant with this number. */
   const char *(*add_writer)(int participant, const char *topic);
-  const char *(*add_reader)(const char *topic);
+  const char *(*add_reader)(int participant, const char *topic);
   int (*found_writers)(void); /* with `join`: of all readers together */
 };
 

@@ -1,4 +1,5 @@
-/* Many participants, to be found and to be weighed: `crowd`. One that finds them: `seek`. */
+/* Many participants, to be found and to be weighed: `crowd`. One that finds them: `seek`. One of
+ * many processes that find one another: `mesh`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,16 +41,8 @@ void run_crowd(const struct agent_adapter *adapter, const struct agent_options *
   while (!agent_stopping) sleep_until_ns(agent_now_ns() + UINT64_C(3600000000000));
 }
 
-void run_seek(const struct agent_adapter *adapter, const struct agent_options *options,
-              uint64_t main_ns) {
-  check(options);
-  const uint64_t t0 = options->t0 ? options->t0 : main_ns;
-  succeed(adapter->join(options));
-  for (int endpoint = 0; endpoint < options->endpoints; endpoint++)
-    succeed(adapter->add_reader(topic_of(endpoint)));
-  const uint64_t open_ns = agent_now_ns();
-  say("{\"ev\":\"ready\"}");
-  const int wanted = options->participants * options->endpoints;
+static void find(const struct agent_adapter *adapter, int wanted, uint64_t main_ns,
+                 uint64_t open_ns, uint64_t t0) {
   int found;
   while ((found = adapter->found_writers()) < wanted && !agent_stopping) {
     if (agent_now_ns() > main_ns + MATCH_LIMIT_NS)
@@ -62,4 +55,30 @@ void run_seek(const struct agent_adapter *adapter, const struct agent_options *o
       1e-6 * (double)(int64_t)(main_ns - t0), 1e-6 * (double)(int64_t)(open_ns - t0),
       1e-6 * (double)(int64_t)(matched_ns - t0));
   while (!agent_stopping) sleep_until_ns(agent_now_ns() + UINT64_C(3600000000000));
+}
+
+void run_seek(const struct agent_adapter *adapter, const struct agent_options *options,
+              uint64_t main_ns) {
+  check(options);
+  const uint64_t t0 = options->t0 ? options->t0 : main_ns;
+  succeed(adapter->join(options));
+  for (int endpoint = 0; endpoint < options->endpoints; endpoint++)
+    succeed(adapter->add_reader(0, topic_of(endpoint)));
+  const uint64_t open_ns = agent_now_ns();
+  say("{\"ev\":\"ready\"}");
+  find(adapter, options->participants * options->endpoints, main_ns, open_ns, t0);
+}
+
+void run_mesh(const struct agent_adapter *adapter, const struct agent_options *options,
+              uint64_t main_ns) {
+  check(options);
+  const uint64_t t0 = options->t0 ? options->t0 : main_ns;
+  succeed(adapter->join(options));
+  for (int endpoint = 0; endpoint < options->endpoints; endpoint++) {
+    succeed(adapter->add_writer(0, topic_of(endpoint)));
+    succeed(adapter->add_reader(0, topic_of(endpoint)));
+  }
+  const uint64_t open_ns = agent_now_ns();
+  say("{\"ev\":\"ready\"}");
+  find(adapter, options->participants * options->endpoints, main_ns, open_ns, t0);
 }

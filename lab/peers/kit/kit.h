@@ -64,6 +64,7 @@ void run_hold(const struct agent_adapter *, struct agent_options *);
 void run_join(const struct agent_adapter *, struct agent_options *, uint64_t main_ns);
 void run_crowd(const struct agent_adapter *, const struct agent_options *);
 void run_seek(const struct agent_adapter *, const struct agent_options *, uint64_t main_ns);
+void run_mesh(const struct agent_adapter *, const struct agent_options *, uint64_t main_ns);
 void run_idle(const struct agent_adapter *, const struct agent_options *, uint64_t main_ns);
 
 #endif

@@ -1,4 +1,4 @@
-//! `crowd`: participants to be found and weighed. `seek`: one that finds them.
+//! `crowd`: participants to be found and weighed. `seek`: one that finds them. `mesh`: one of many processes that find one another.
 
 use super::Lines;
 use super::options::Options;
@@ -39,7 +39,16 @@ pub(super) fn crowd(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
 
 pub(super) fn seek(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let main_ns = monotonic_ns();
-    let seeker = Seeker::new(&options.link, &plan(options))?;
+    find(options, lines, main_ns, &Seeker::new(&options.link, &plan(options))?)
+}
+
+pub(super) fn mesh(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
+    let main_ns = monotonic_ns();
+    find(options, lines, main_ns, &Seeker::in_mesh(&options.link, &plan(options))?)
+}
+
+/// Says when all writers are found, and lives on.
+fn find(options: &Options, lines: &mut Lines<'_>, main_ns: u64, seeker: &Seeker) -> Result<()> {
     let init_ns = monotonic_ns();
     lines.ready()?;
     let wanted = options.participants * options.endpoints;

@@ -115,6 +115,7 @@ impl Starter<'_> {
             Kind::Idle => measurement.idle(),
             Kind::OpenLoop => measurement.open_loop(),
             Kind::Discovery => measurement.discovery(),
+            Kind::Mesh => measurement.mesh(),
             Kind::Memory => measurement.memory(),
             Kind::LateJoin => measurement.late_join(),
             Kind::Partition => measurement.partition(),

@@ -1,4 +1,4 @@
-//! Many participants in one process, to be discovered and to be weighed.
+//! Many participants in one process, to be discovered and to be weighed; and one that discovers many.
 //!
 //! Each has writers of the topics `Data0`, `Data1` and so on. Inline participants are driven one after the other, until none has
 //! anything to do; then they rest for a [`STEP`].
@@ -96,11 +96,7 @@ impl Crowd {
         let with_participants = resident()?;
         let mut writers = Vec::new();
         for participant in &participants {
-            let publisher = participant.create_publisher(PublisherQos::default())?;
-            for endpoint in 0..plan.endpoints {
-                let topic = participant.create_topic::<Blob>(&topic_of(endpoint), TopicQos::default())?;
-                writers.push(publisher.create_datawriter(&topic, setup::writer_qos(spec))?);
-            }
+            writers.extend(self::writers(spec, plan, participant)?);
         }
         let with_endpoints = resident()?;
         let instances = match plan.instances {
@@ -162,10 +158,32 @@ fn hold_instances(participant: &DomainParticipant, count: usize, size: usize) ->
     Ok(writer)
 }
 
-/// A participant that looks for a crowd: a reader of each topic.
+/// Writers of a participant, one of each topic.
+fn writers(spec: &LinkSpec, plan: &Plan, participant: &DomainParticipant) -> Result<Vec<DataWriter<Blob>>> {
+    let publisher = participant.create_publisher(PublisherQos::default())?;
+    let writer = |endpoint| {
+        let topic = participant.create_topic::<Blob>(&topic_of(endpoint), TopicQos::default())?;
+        Ok(publisher.create_datawriter(&topic, setup::writer_qos(spec))?)
+    };
+    (0..plan.endpoints).map(writer).collect()
+}
+
+/// Readers of a participant, one of each topic.
+fn readers(spec: &LinkSpec, plan: &Plan, participant: &DomainParticipant) -> Result<Vec<DataReader<Blob>>> {
+    let subscriber = participant.create_subscriber(SubscriberQos::default())?;
+    let reader = |endpoint| {
+        let topic = participant.create_topic::<Blob>(&topic_of(endpoint), TopicQos::default())?;
+        let qos = DataReaderQos { history: History::KeepLast(1), ..setup::reader_qos(spec) };
+        Ok(subscriber.create_datareader(&topic, qos)?)
+    };
+    (0..plan.endpoints).map(reader).collect()
+}
+
+/// A participant that looks for others: a reader of each topic.
 pub struct Seeker {
     participant: DomainParticipant,
     readers: Vec<DataReader<Blob>>,
+    _writers: Vec<DataWriter<Blob>>,
 }
 
 impl Seeker {
@@ -175,14 +193,18 @@ impl Seeker {
     /// Takt refused.
     pub fn new(spec: &LinkSpec, plan: &Plan) -> Result<Self> {
         let participant = setup::participant(spec)?;
-        let subscriber = participant.create_subscriber(SubscriberQos::default())?;
-        let mut readers = Vec::new();
-        for endpoint in 0..plan.endpoints {
-            let topic = participant.create_topic::<Blob>(&topic_of(endpoint), TopicQos::default())?;
-            let qos = DataReaderQos { history: History::KeepLast(1), ..setup::reader_qos(spec) };
-            readers.push(subscriber.create_datareader(&topic, qos)?);
-        }
-        Ok(Self { participant, readers })
+        let readers = readers(spec, plan, &participant)?;
+        Ok(Self { participant, readers, _writers: Vec::new() })
+    }
+
+    /// Makes one that others look for, too: with a writer of each topic, which its own reader finds.
+    ///
+    /// # Errors
+    /// Takt refused.
+    pub fn in_mesh(spec: &LinkSpec, plan: &Plan) -> Result<Self> {
+        let seeker = Self::new(spec, plan)?;
+        let writers = writers(spec, plan, &seeker.participant)?;
+        Ok(Self { _writers: writers, ..seeker })
     }
 
     /// Writers that it has found of all topics together.
@@ -226,5 +248,14 @@ mod tests {
             seeker.found().unwrap() == 6
         });
         assert!(crowd.added.bare > 0);
+    }
+
+    #[test]
+    fn members_of_a_mesh_find_one_another() {
+        let domain = 230;
+        let spec = LinkSpec { domain, runtime: Runtime::Shared, ..LinkSpec::default() };
+        let plan = Plan { participants: 3, endpoints: 2, instances: 0, size: 16 };
+        let members: Vec<Seeker> = (0..3).map(|_| Seeker::in_mesh(&spec, &plan).unwrap()).collect();
+        takt_testkit::waiting::until("six writers each", || members.iter().all(|member| member.found().unwrap() == 6));
     }
 }

@@ -1,4 +1,4 @@
-//! Participants that are found, and weighed: `crowd` and `seek`.
+//! Participants that are found, find one another, and are weighed: `crowd`, `seek` and `mesh`.
 
 use super::{Measurement, READY_LIMIT, RUN_LIMIT, Report, number};
 use crate::error::Result;
@@ -36,6 +36,26 @@ impl Measurement<'_> {
         add("newcomer", after.since(&until_newcomer));
         add("all", after.since(&before));
         Ok(self.report(figures, commands))
+    }
+
+    pub(super) fn mesh(&self) -> Result<Report> {
+        let before = self.starter.place.traffic(0)?;
+        let started = self.started();
+        let mut members = Vec::new();
+        for _ in 0..self.number("participants", 1) {
+            members.push(self.start("mesh", 0, std::slice::from_ref(&started))?);
+        }
+        let commands = members.iter().take(1).map(|member| self.command(member)).collect();
+        let mut last_ms = 0.0_f64;
+        for member in &mut members {
+            last_ms = last_ms.max(number(&member.child.wait_for("matched", RUN_LIMIT)?, "match_ms"));
+        }
+        let Traffic { frames, octets } = self.starter.place.traffic(0)?.since(&before);
+        for member in &mut members {
+            member.child.stop()?;
+        }
+        let figures = [("match_ms", last_ms), ("all_datagrams", frames as f64), ("all_kib", octets as f64 / 1024.0)];
+        Ok(self.report(figures.map(|(name, value)| (name.to_owned(), value)).into(), commands))
     }
 
     pub(super) fn memory(&self) -> Result<Report> {

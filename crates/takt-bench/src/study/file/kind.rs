@@ -19,6 +19,8 @@ pub enum Kind {
     OpenLoop,
     /// `crowd` and a `seek` that finds it: time and traffic.
     Discovery,
+    /// Many `mesh`: time until all processes have found one another.
+    Mesh,
     /// `crowd` alone: memory of participants, endpoints and instances.
     Memory,
     /// `hold` and a `join` that comes later: time to samples that were written before.
@@ -51,6 +53,7 @@ impl Kind {
             Self::Filter => &["load", "pick"],
             Self::Churn => &["load", "sub", "crowd"],
             Self::Discovery => &["crowd", "seek"],
+            Self::Mesh => &["mesh"],
             Self::Memory => &["crowd"],
             Self::LateJoin => &["hold", "join"],
             Self::Isolation | Self::SdnOverload => &[],
@@ -107,6 +110,7 @@ impl Kind {
             Self::Idle => "idle processes",
             Self::OpenLoop => "samples at planned times",
             Self::Discovery => "a participant that finds others",
+            Self::Mesh => "processes that find one another",
             Self::Memory => "participants, endpoints and instances in memory",
             Self::LateJoin => "a reader that comes after the samples",
             Self::Partition => "samples at planned times over a link that is down for a while",
