@@ -6,6 +6,10 @@
 #include "kit.h"
 
 #define MATCH_LIMIT_NS UINT64_C(50000000000)
+/* Between two looks at what was found. Many processes that look often take the processor from one
+ * another. */
+#define SEEK_STEP_NS 200000
+#define MESH_STEP_NS 5000000
 
 static void check(const struct agent_options *options) {
   if (options->instances) agent_fail("instances=%d: a crowd of this agent has none", options->instances);
@@ -41,13 +45,13 @@ void run_crowd(const struct agent_adapter *adapter, const struct agent_options *
   while (!agent_stopping) sleep_until_ns(agent_now_ns() + UINT64_C(3600000000000));
 }
 
-static void find(const struct agent_adapter *adapter, int wanted, uint64_t main_ns,
-                 uint64_t open_ns, uint64_t t0) {
+static void find(const struct agent_adapter *adapter, int wanted, int64_t step_ns,
+                 uint64_t main_ns, uint64_t open_ns, uint64_t t0) {
   int found;
   while ((found = adapter->found_writers()) < wanted && !agent_stopping) {
     if (agent_now_ns() > main_ns + MATCH_LIMIT_NS)
       agent_fail("%d of %d writers were found within 50 s", found, wanted);
-    agent_sleep_ns(200000);
+    agent_sleep_ns(step_ns);
   }
   if (agent_stopping) return;
   const uint64_t matched_ns = agent_now_ns();
@@ -66,7 +70,8 @@ void run_seek(const struct agent_adapter *adapter, const struct agent_options *o
     succeed(adapter->add_reader(0, topic_of(endpoint)));
   const uint64_t open_ns = agent_now_ns();
   say("{\"ev\":\"ready\"}");
-  find(adapter, options->participants * options->endpoints, main_ns, open_ns, t0);
+  const int wanted = options->participants * options->endpoints;
+  find(adapter, wanted, SEEK_STEP_NS, main_ns, open_ns, t0);
 }
 
 void run_mesh(const struct agent_adapter *adapter, const struct agent_options *options,
@@ -80,5 +85,6 @@ void run_mesh(const struct agent_adapter *adapter, const struct agent_options *o
   }
   const uint64_t open_ns = agent_now_ns();
   say("{\"ev\":\"ready\"}");
-  find(adapter, options->participants * options->endpoints, main_ns, open_ns, t0);
+  const int wanted = options->participants * options->endpoints;
+  find(adapter, wanted, MESH_STEP_NS, main_ns, open_ns, t0);
 }

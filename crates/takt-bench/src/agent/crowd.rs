@@ -10,6 +10,8 @@ use crate::workload::crowd::{Crowd, Plan, Seeker};
 use serde_json::json;
 use std::time::Duration;
 
+/// Between two looks at what was found, where many processes look: they take the processor from one another.
+const MESH_STEP: Duration = Duration::from_millis(5);
 /// Longest search for the writers of a crowd.
 const SEEK_LIMIT: Duration = Duration::from_secs(50);
 
@@ -39,16 +41,16 @@ pub(super) fn crowd(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
 
 pub(super) fn seek(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let main_ns = monotonic_ns();
-    find(options, lines, main_ns, &Seeker::new(&options.link, &plan(options))?)
+    find(options, lines, main_ns, DISCOVERY_STEP, &Seeker::new(&options.link, &plan(options))?)
 }
 
 pub(super) fn mesh(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let main_ns = monotonic_ns();
-    find(options, lines, main_ns, &Seeker::in_mesh(&options.link, &plan(options))?)
+    find(options, lines, main_ns, MESH_STEP, &Seeker::in_mesh(&options.link, &plan(options))?)
 }
 
 /// Says when all writers are found, and lives on.
-fn find(options: &Options, lines: &mut Lines<'_>, main_ns: u64, seeker: &Seeker) -> Result<()> {
+fn find(options: &Options, lines: &mut Lines<'_>, main_ns: u64, step: Duration, seeker: &Seeker) -> Result<()> {
     let init_ns = monotonic_ns();
     lines.ready()?;
     let wanted = options.participants * options.endpoints;
@@ -59,7 +61,7 @@ fn find(options: &Options, lines: &mut Lines<'_>, main_ns: u64, seeker: &Seeker)
             let what = format!("{found} of {wanted} writers were found within {} s", SEEK_LIMIT.as_secs());
             return Err(Error::NoAnswer { what });
         }
-        seeker.drive(DISCOVERY_STEP, options.link.runtime)?;
+        seeker.drive(step, options.link.runtime)?;
         found = seeker.found()?;
     }
     let started_ns = options.started_at_ns.unwrap_or(main_ns);

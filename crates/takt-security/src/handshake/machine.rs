@@ -16,6 +16,9 @@ use crate::token::Token;
 /// Octets sent for each octet received, until the remote participant is authenticated.
 pub const AMPLIFICATION_MAX: usize = 3;
 
+/// A Request may be under way when an AuthRequest comes: so long is waited for the Reply.
+const REPLY_TIME: Duration = Duration::from_millis(20);
+
 /// The participant that sends the Request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -73,7 +76,7 @@ pub struct Handshake {
     outgoing: Option<Outgoing>,
     resend_period: Duration,
     deadline: Duration,
-    /// From when on another Request, or a repeated one, is answered.
+    /// From when on another Request, or a repeated one, is answered, and another AuthRequest by a Request.
     next_answer: Duration,
     credit: usize,
     last_refusal: Option<SecurityError>,
@@ -194,7 +197,7 @@ impl Handshake {
             return Err(wire::malformed(format!("{} tokens in a message, expected 1", message.tokens.len())));
         };
         match (message.class_id, token.class_id.as_ref(), self.role) {
-            (CLASS_AUTH_REQUEST, wire::AUTH_REQUEST, _) => self.handle_auth_request(token).map(|()| None),
+            (CLASS_AUTH_REQUEST, wire::AUTH_REQUEST, _) => self.handle_auth_request(token, clock).map(|()| None),
             (CLASS_AUTH, wire::REQUEST, Role::Replier) => {
                 self.handle_request(local, message.identity, token, clock, now).map(|()| None)
             }
@@ -204,15 +207,20 @@ impl Handshake {
         }
     }
 
-    fn handle_auth_request(&mut self, token: &Token<'_>) -> Result<()> {
+    fn handle_auth_request(&mut self, token: &Token<'_>, clock: Duration) -> Result<()> {
         let challenge = wire::challenge(token, "future_challenge")?;
-        if !self.remote_challenges.contains(&Some(challenge)) {
+        let is_new = !self.remote_challenges.contains(&Some(challenge));
+        if is_new {
             self.remote_challenges.swap(0, 1);
             self.remote_challenges[0] = Some(challenge);
         }
         if self.role == Role::Initiator {
             // It is known to listen.
             self.announcement = None;
+            // It did not when the Request was sent before it had discovered this participant.
+            if is_new && clock >= self.next_answer && matches!(self.state, State::Initiating(_)) {
+                self.send_by(clock, clock + REPLY_TIME);
+            }
         }
         Ok(())
     }
@@ -300,9 +308,14 @@ impl Handshake {
     }
 
     fn send_again(&mut self, clock: Duration) {
+        self.send_by(clock, clock);
+    }
+
+    /// Sends the last message again, at that time or before.
+    fn send_by(&mut self, clock: Duration, at: Duration) {
         self.next_answer = clock + self.resend_period / 2;
         if let Some(outgoing) = &mut self.outgoing {
-            outgoing.next = Some(clock);
+            outgoing.next = Some(outgoing.next.map_or(at, |next| next.min(at)));
         }
     }
 

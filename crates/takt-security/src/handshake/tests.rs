@@ -547,6 +547,24 @@ fn challenge_must_be_one_that_was_announced() {
     assert!(deliver(&mut two, &locals[1], &replaced(&first, "future_challenge", &[8; 3]), Duration::ZERO).is_err());
 }
 
+/// What the initiator sends before the replier has discovered it is lost.
+#[test]
+fn request_is_sent_again_soon_after_the_replier_has_announced_itself() {
+    let locals = ec_pair();
+    let [mut initiator, mut replier] = machines(&locals);
+    while initiator.poll_transmit(Duration::ZERO).is_some() {}
+    let at = Duration::from_millis(300);
+    let announcement = replier.poll_transmit(at).expect("an AuthRequest").to_vec();
+    assert!(deliver(&mut initiator, &locals[0], &announcement, at).expect("it fits").is_none());
+    assert!(initiator.poll_transmit(at).is_none(), "a Reply may be under way");
+    assert_eq!(initiator.next_timeout(), Some(at + Duration::from_millis(20)));
+    let request = initiator.poll_transmit(at + Duration::from_millis(20)).expect("the Request").to_vec();
+    deliver(&mut replier, &locals[1], &request, at).expect("it fits");
+    assert!(replier.poll_transmit(at).is_some(), "the Reply");
+    deliver(&mut initiator, &locals[0], &announcement, at).expect("it fits");
+    assert_eq!(initiator.next_timeout(), Some(at + Duration::from_millis(1_020)), "the same one has no effect");
+}
+
 #[test]
 fn lost_final_is_sent_again_when_the_reply_comes_again() {
     let locals = ec_pair();

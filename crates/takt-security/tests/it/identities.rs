@@ -62,18 +62,18 @@ pub fn grant(name: &str) -> Grant {
 pub struct Identity<'a> {
     pub name: &'a str,
     pub issuer: &'a Issuer,
+    pub algorithm: KeyAlgorithm,
     pub validity: Validity,
     pub grant: Grant,
 }
 
 impl<'a> Identity<'a> {
     pub fn new(name: &'a str) -> Self {
-        Self { name, issuer: &issuers()[0], validity: VALID, grant: grant(name) }
+        Self { name, issuer: &issuers()[0], algorithm: KeyAlgorithm::EcP256, validity: VALID, grant: grant(name) }
     }
 
     pub fn plugin(self, rule: &DomainRule) -> (GuidPrefix, Plugin) {
-        let (certificate, key) =
-            self.issuer.issue(self.name, KeyAlgorithm::EcP256, self.validity).expect("an identity");
+        let (certificate, key) = self.issuer.issue(self.name, self.algorithm, self.validity).expect("an identity");
         let parsed = Certificate::from_pem(&certificate).expect("a certificate");
         let governance = Governance { domain_rules: vec![rule.clone()] };
         let permissions = Permissions { grants: vec![self.grant] };
