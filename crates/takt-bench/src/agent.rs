@@ -21,7 +21,7 @@ use std::io::Write;
 const PEER: &str = "takt";
 
 /// What the agent can play.
-const ROLES: [&str; 16] = [
+pub(crate) const ROLES: [&str; 16] = [
     "info", "ping", "pong", "pub", "sub", "idle", "disc", "load", "crowd", "seek", "mesh", "hold", "join", "pick",
     "keep", "broker",
 ];

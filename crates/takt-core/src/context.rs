@@ -70,6 +70,8 @@ pub(crate) struct Context {
     wall: Cell<(Instant, Timestamp)>,
     /// Endpoints and matches that exist.
     owners: usize,
+    /// Other participants that are known.
+    participants: u32,
     /// Something may have become visible of a group.
     pub(crate) groups_stirred: bool,
     /// Has them looked at again.
@@ -91,6 +93,11 @@ pub(crate) struct Context {
 
 /// Less than this is a clock that is kept, not one that is set.
 const WALL_STEP_NS: u64 = 1_000_000;
+
+/// So many other participants are no crowd.
+const CROWD: u32 = 8;
+/// The most that periods of builtin endpoints are multiplied with.
+const PATIENCE_MAX: u32 = 10;
 
 const JOBS_PER_OWNER: usize = 2;
 const EVENTS_PER_OWNER: usize = 10;
@@ -122,6 +129,7 @@ impl Context {
             wall_offset_ns: 0,
             wall: Cell::new((Instant(0), Timestamp::from_nanos(0))),
             owners: 0,
+            participants: 0,
             groups_stirred: false,
             lent: None,
             gathers: false,
@@ -245,5 +253,16 @@ impl Context {
             (None, _) => {}
         }
         self.events.push_back(event);
+    }
+
+    /// So many other participants are known.
+    pub(crate) fn set_participants(&mut self, count: usize) {
+        self.participants = u32::try_from(count).unwrap_or(u32::MAX);
+    }
+
+    /// What the periods of builtin endpoints are multiplied with. When many participants meet, answers wait for one another on the way for
+    /// longer than those of one do, and asking again makes it worse.
+    pub(crate) fn patience(&self) -> u32 {
+        (self.participants / CROWD).clamp(1, PATIENCE_MAX)
     }
 }

@@ -579,6 +579,7 @@ impl Participant {
             footprint,
         });
         self.discovery_bytes += footprint;
+        self.ctx.set_participants(self.remotes.len());
         self.ctx.timers.set_kind(lease, TimerKind::Lease { participant: index });
         if let Some(probation) = self.remotes.get(index).and_then(|remote| remote.probation.as_ref()) {
             probation.set_index(index, &mut self.ctx);
@@ -668,6 +669,7 @@ impl Participant {
         self.cancel_move(index);
         self.introduce_no_more(index);
         if let Some(mut remote) = self.remotes.remove(index) {
+            self.ctx.set_participants(self.remotes.len());
             self.close_channels(remote.security.writers());
             if let Some(security) = self.ctx.security.as_mut() {
                 security.participant_lost(prefix);

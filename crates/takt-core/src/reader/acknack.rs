@@ -18,8 +18,7 @@ const GREETING_PERIOD: Duration = Duration::from_millis(20);
 const MAX_GREETING_DOUBLINGS: u32 = 6;
 /// One request reaches so far beyond the first missing sample.
 const ASKED_AT_ONCE: i64 = 255;
-/// Between two requests of a builtin reader for the same: when many participants meet, answers wait for one another on the
-/// way for longer than those of one writer do, and asking again makes it worse.
+/// Between two requests of a builtin reader for the same, at least; see [`Context::patience`].
 const BUILTIN_SUPPRESSION: Duration = Duration::from_millis(10);
 
 impl Reader {
@@ -65,7 +64,8 @@ impl Reader {
         } else {
             let doublings = proxy.greetings.min(MAX_GREETING_DOUBLINGS);
             proxy.greetings += 1;
-            ctx.timers.arm(proxy.timer, now.after(GREETING_PERIOD * 2_u32.pow(doublings)));
+            let patience = if self.entity_id.is_builtin() { ctx.patience() } else { 1 };
+            ctx.timers.arm(proxy.timer, now.after(GREETING_PERIOD * patience * 2_u32.pow(doublings)));
         }
         self.queue_acknack(ctx, index);
     }
@@ -114,7 +114,7 @@ impl Reader {
         let Some(expected) = proxy.expected else { return Ok(()) };
         if misses {
             let least = match self.entity_id.is_builtin() {
-                true => ctx.timing.nack_suppression.max(BUILTIN_SUPPRESSION),
+                true => ctx.timing.nack_suppression.max(BUILTIN_SUPPRESSION * ctx.patience()),
                 false => ctx.timing.nack_suppression,
             };
             let last = proxy.announced.min(SequenceNumber(expected.0.saturating_add(ASKED_AT_ONCE)));

@@ -12,10 +12,6 @@ use core::time::Duration;
 const SAMPLES_PER_HEARTBEAT: u32 = 64;
 /// What one more reader adds to the first period.
 const TIME_PER_LAGGING_READER: Duration = Duration::from_micros(500);
-/// What one more reader adds to the longest period of a builtin writer: where participants abound, each asks all the others.
-const LONGEST_PER_LAGGING_READER: Duration = Duration::from_micros(12_500);
-/// The longest period of a builtin writer, however many readers lag, in usual ones.
-const BUILTIN_FACTOR_MAX: u32 = 10;
 /// Doublings of the period that are of use.
 const DOUBLINGS_MAX: u32 = 16;
 
@@ -64,11 +60,11 @@ pub(super) struct Periods {
 
 impl Periods {
     /// The more readers lag, the more datagrams a heartbeat is and the longer their answers take, so the slower it begins.
-    pub(super) fn new(timing: &Timing, lagging: u32, is_builtin: bool) -> Self {
-        let usual = timing.heartbeat_period;
-        let of_builtin = || (LONGEST_PER_LAGGING_READER * lagging).clamp(usual, usual * BUILTIN_FACTOR_MAX);
-        let longest = if is_builtin { of_builtin() } else { usual };
-        Self { first: timing.heartbeat_first.max(TIME_PER_LAGGING_READER * lagging).min(usual), longest }
+    /// Both are `patience` times as long.
+    pub(super) fn new(timing: &Timing, lagging: u32, patience: u32) -> Self {
+        let longest = timing.heartbeat_period;
+        let first = timing.heartbeat_first.max(TIME_PER_LAGGING_READER * lagging).min(longest);
+        Self { first: first * patience, longest: longest * patience }
     }
 }
 
@@ -115,7 +111,7 @@ impl HeartbeatState {
 mod tests {
     use super::*;
 
-    fn periods(lagging: u32, is_builtin: bool) -> Periods {
+    fn periods(lagging: u32, patience: u32) -> Periods {
         let ms = Duration::from_millis;
         let timing = Timing {
             heartbeat_period: ms(100),
@@ -123,7 +119,7 @@ mod tests {
             nack_delay: Duration::ZERO,
             nack_suppression: Duration::ZERO,
         };
-        Periods::new(&timing, lagging, is_builtin)
+        Periods::new(&timing, lagging, patience)
     }
 
     /// Between questions that are not answered, milliseconds.
@@ -138,23 +134,20 @@ mod tests {
     #[test]
     fn reader_is_asked_ever_slower_until_it_acknowledges_more() {
         let mut questions = Questions::default();
-        assert_eq!(asked(&mut questions, periods(1, false)), [5, 10, 20, 40, 80, 100, 100]);
+        assert_eq!(asked(&mut questions, periods(1, 1)), [5, 10, 20, 40, 80, 100, 100]);
         questions.answered();
-        assert_eq!(asked(&mut questions, periods(1, false)), [5]);
+        assert_eq!(asked(&mut questions, periods(1, 1)), [5]);
         questions.answered();
-        assert_eq!(asked(&mut questions, periods(100, false)), [50, 100, 100], "a crowd is asked slower");
-        for (lagging, expected) in [(1, [5, 10, 20, 40, 80, 100, 100]), (40, [20, 40, 80, 160, 320, 500, 500])] {
-            assert_eq!(asked(&mut Questions::default(), periods(lagging, true)), expected);
-        }
-        assert_eq!(asked(&mut Questions::default(), periods(200, true)), [100, 200, 400, 800, 1_000]);
+        assert_eq!(asked(&mut questions, periods(100, 1)), [50, 100, 100], "a crowd is asked slower");
+        assert_eq!(asked(&mut Questions::default(), periods(1, 6)), [30, 60, 120, 240, 480, 600, 600]);
     }
 
     #[test]
     fn reader_is_not_asked_before_its_time() {
         let mut questions = Questions { last: Instant(1_000_000_000), ..Questions::default() };
-        questions.ask(Instant(1_004_000_000), periods(1, false));
+        questions.ask(Instant(1_004_000_000), periods(1, 1));
         assert!(!questions.is_due);
-        questions.ask(Instant(1_005_000_000), periods(1, false));
+        questions.ask(Instant(1_005_000_000), periods(1, 1));
         assert!(questions.is_due && questions.is_first());
     }
 

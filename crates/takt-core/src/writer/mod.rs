@@ -568,7 +568,7 @@ impl Writer {
     fn periods_of_questions(&self, ctx: &Context) -> Periods {
         let last = self.history.last_sn();
         let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.lags(last)).count() as u32;
-        Periods::new(&ctx.timing, lagging, self.entity_id.is_builtin())
+        Periods::new(&ctx.timing, lagging, if self.entity_id.is_builtin() { ctx.patience() } else { 1 })
     }
 
     /// All that lag are asked, whenever they were asked last.
