@@ -261,7 +261,8 @@ impl Context {
     }
 
     /// What the periods of builtin endpoints are multiplied with. When many participants meet, answers wait for one another on the way for
-    /// longer than those of one do, and asking again makes it worse.
+    /// longer than those of one do, and asking again makes it worse. Those that have proven nothing count too, since they meet; so who
+    /// forges announcements can have builtin writers ask once a second.
     pub(crate) fn patience(&self) -> u32 {
         (self.participants / CROWD).clamp(1, PATIENCE_MAX)
     }
