@@ -1,5 +1,6 @@
-//! Measures what two participants need until they have authenticated one another and matched their builtin endpoints, both sides
-//! together, beside the same without security, and beside the signatures and key agreements of OpenSSL that a handshake has.
+//! Measures the time until two participants have authenticated one another and matched their builtin endpoints. The time is that of
+//! both sides together. It is compared with the time without security, and with the time that OpenSSL takes for the signatures and
+//! key agreements of a handshake.
 //!
 //! Two participants in memory; there is no transport. Every round measures all of them in turn, and the best rounds count.
 //! `cargo bench -p takt-security --bench handshake`; `-- 5` for five rounds.

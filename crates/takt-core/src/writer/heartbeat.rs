@@ -20,14 +20,14 @@ const DOUBLINGS_MAX: u32 = 16;
 pub(crate) struct Questions {
     /// When it was asked last.
     last: Instant,
-    /// How often it was asked since it acknowledged something more.
+    /// How often it was asked since it last acknowledged further samples.
     count: u32,
     /// The next heartbeat asks it.
     pub(super) is_due: bool,
 }
 
 impl Questions {
-    /// The reader has acknowledged something more, or begins anew.
+    /// The reader has acknowledged further samples, or fewer than before: the next question follows after the first period.
     pub(super) fn answered(&mut self) {
         self.count = 0;
     }
@@ -39,7 +39,7 @@ impl Questions {
         }
     }
 
-    /// It was not asked in vain before.
+    /// Whether the reader was asked at most once since it last acknowledged further samples.
     pub(super) fn is_first(&self) -> bool {
         self.count <= 1
     }
@@ -51,7 +51,7 @@ impl Questions {
     }
 }
 
-/// Between two questions to a reader, from the first to those after many in vain.
+/// The first and the longest time between two questions to a reader that does not answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Periods {
     pub(super) first: Duration,

@@ -565,8 +565,8 @@ impl Writer {
         (!destinations.is_empty() && !message.builder.is_empty()).then(|| message.builder.len())
     }
 
-    /// The channel that a heartbeat goes to, if it concerns half of those whom that serves. Only the first question to a reader does,
-    /// and no sign of life: who does not answer may not hear the channel any more.
+    /// The multicast channel that a heartbeat goes to, if it concerns half of the readers that the channel serves. Only the first question
+    /// to a reader goes there: a reader that does not answer may no longer receive the channel. Liveliness assertions never go there.
     fn channel_of_heartbeat(&self, concerned: impl Fn(&ReaderProxy) -> bool) -> Option<usize> {
         let channel = self.route.channel.filter(|_| !self.asserting)?;
         let is_first = |proxy: &ReaderProxy| concerned(proxy) && proxy.questions.is_first();

@@ -109,7 +109,8 @@ fn loss_and_repetition_delay_but_lose_nothing() {
     }
 }
 
-/// The handshake and the proof of an address end in any order. Builtin endpoints are matched once, and ask nobody in vain.
+/// The handshake may end before or after the proof of the address (DDS-SEC 1.1 §8.8). In both orders builtin endpoints are matched
+/// once, and send no heartbeat once all is acknowledged.
 #[test]
 fn participants_that_have_authenticated_one_another_are_quiet() {
     for seed in 1..6 {
