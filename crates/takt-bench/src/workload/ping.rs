@@ -49,7 +49,7 @@ pub struct Outcome {
     pub timeouts: u64,
     /// CPU used by this process since the first measured ping.
     pub usage: Usage,
-    /// Duration since the first measured ping.
+    /// Duration since the time for which the first measured ping was planned. A closed loop plans a ping when it sends it.
     pub wall_seconds: f64,
 }
 
@@ -65,7 +65,7 @@ struct Pinger {
     timeouts: u64,
     latencies_ns: Vec<u64>,
     tracker: SequenceTracker,
-    /// At the first measured ping: CPU used, and time.
+    /// CPU used when the first measured ping was sent, and the time for which it was planned.
     measured_from: Option<(Usage, u64)>,
     done: bool,
     failure: Option<Error>,
@@ -99,14 +99,14 @@ impl Pinger {
         self.plan.warmup + self.plan.count
     }
 
-    /// Makes `sample` the next ping.
-    fn next_ping(&mut self, now_ns: u64) {
+    /// Makes `sample` the next ping, planned for this time.
+    fn next_ping(&mut self, planned_ns: u64) {
         self.sequence += 1;
         if self.sequence == self.plan.warmup + 1 {
-            self.measured_from = Some((Usage::now(), monotonic_ns()));
+            self.measured_from = Some((Usage::now(), planned_ns));
         }
-        self.sent_at_ns = now_ns;
-        self.sample.mark(self.sequence, now_ns);
+        self.sent_at_ns = planned_ns;
+        self.sample.mark(self.sequence, planned_ns);
     }
 
     /// Takes a pong. True if it answers the outstanding ping for the first time.
@@ -326,7 +326,8 @@ mod tests {
         for i in 1..=5 {
             pinger.next_ping(i * 100);
             let pong = pinger.sample.clone();
-            assert_eq!(pinger.measured_from.is_some(), i > 2, "CPU time counts from the first measured ping");
+            let from = pinger.measured_from.map(|(_, from_ns)| from_ns);
+            assert_eq!(from, (i > 2).then_some(300), "time counts from the plan of the first measured ping");
             assert!(pinger.on_pong(i * 100 + i, &pong));
         }
         assert!(pinger.done);
