@@ -273,6 +273,11 @@ const PARTICIPANT: &[Setting] = settings! {
             let value = *value;
             plan.build(move |builder| builder.accepts_clear_discovery(value));
         }, "with protection of messages, whether unprotected discovery may come in the clear, as CycloneDDS sends it";
+    participant.security_log_topic, "TAKT_SECURITY_LOG_TOPIC": Kind::Bool, false,
+        (plan, Value::Bool(value)) => {
+            let value = *value;
+            plan.build(move |builder| builder.security_log_topic(value));
+        }, "with security, whether the log is written to the topic DDS:Security:LogTopicV2 too";
     participant.security_replay_window, "TAKT_SECURITY_REPLAY_WINDOW": Kind::Bool, true,
         (plan, Value::Bool(value)) => {
             let value = *value;

@@ -11,7 +11,7 @@ use takt_sim::capture::{Capture, Link};
 use takt_sim::check::Violation;
 use takt_sim::clock::SECOND;
 use takt_sim::discovery::{self, Meeting, Outcome, Traffic};
-use takt_sim::scenario::{Scenario, Size};
+use takt_sim::scenario::{Focus, Scenario, Size};
 use takt_sim::shrink::{Omission, shrink, without};
 use takt_sim::speed::{Measurement, measure};
 use takt_sim::swarm::{self, Tally};
@@ -20,13 +20,13 @@ use takt_sim::world::Report;
 
 const USAGE: &str = "\
 Usage: cargo xtask sim --seed S [--without LIST] [--timeline FILE] [--large] [--hostile] [--exact]
-                       [--show]
+                       [--secured] [--show]
                        [--pcap FILE [--link LINK]]
        cargo xtask sim --speed N [--runs R]
        cargo xtask sim --matrix
        cargo xtask sim --discovery N [--endpoints M] [--topics T]
        cargo xtask sim --swarm [--from S] [--seeds N] [--minutes M] [--large] [--hostile]
-                       [--exact] [--keep-going | --no-shrink]
+                       [--exact] [--secured] [--keep-going | --no-shrink]
 
 Runs Takt in a simulated world that a seed decides.
 
@@ -51,6 +51,7 @@ Runs Takt in a simulated world that a seed decides.
   --large          only worlds of 20 hosts and 50 topics or more
   --hostile        a hostile host in every world; otherwise in one small world of ten
   --exact          only worlds in which nothing goes wrong, so that promises about time are exact; otherwise one in four
+  --secured        only domains under DDS Security; otherwise one world in forty
   --keep-going     go on after a broken promise
   --no-shrink      do not make a failing world smaller
 
@@ -80,6 +81,7 @@ struct Options {
     large: bool,
     hostile: bool,
     exact: bool,
+    secured: bool,
     show: bool,
     keep_going: bool,
     no_shrink: bool,
@@ -162,6 +164,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
             "--large" => options.large = true,
             "--hostile" => options.hostile = true,
             "--exact" => options.exact = true,
+            "--secured" => options.secured = true,
             "--show" => options.show = true,
             "--keep-going" => options.keep_going = true,
             "--no-shrink" => options.no_shrink = true,
@@ -180,6 +183,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Option<Options>,
 fn scenario(seed: u64, options: &Options) -> Scenario {
     let whole = if options.exact {
         Scenario::exact(seed)
+    } else if options.secured {
+        Scenario::focused_on(Focus::Secured, seed)
     } else if options.large {
         Scenario::within(seed, &Size::LARGE)
     } else {
@@ -360,8 +365,9 @@ fn tell(seed: u64, scenario: &Scenario, violation: &Violation, options: &Options
     let large = if options.large { " --large" } else { "" };
     let hostile = if options.hostile { " --hostile" } else { "" };
     let exact = if options.exact { " --exact" } else { "" };
+    let secured = if options.secured { " --secured" } else { "" };
     println!(
-        "replay:  cargo xtask sim --seed {seed}{large}{hostile}{exact} --without {} --timeline sim.txt",
+        "replay:  cargo xtask sim --seed {seed}{large}{hostile}{exact}{secured} --without {} --timeline sim.txt",
         list.join(",")
     );
 }

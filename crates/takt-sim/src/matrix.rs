@@ -149,6 +149,7 @@ impl Row {
             has_static_endpoints: false,
             reads: false,
             boundaries: Boundaries::default(),
+            domain: None,
         }
     }
 

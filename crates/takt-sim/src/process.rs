@@ -14,8 +14,8 @@ mod writing;
 use std::collections::VecDeque;
 
 use takt_core::{
-    ChangeKind, Config, Event, NewChange, Participant, Priority, PublisherHandle, ReaderHandle, SubscriberHandle,
-    TypeRequestId, WriterHandle,
+    ChangeKind, Config, Error, Event, NewChange, Participant, Priority, PublisherHandle, ReaderHandle,
+    SubscriberHandle, TypeRequestId, WriterHandle,
 };
 use takt_wire::qos::{EntityName, Presentation};
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
@@ -23,6 +23,7 @@ use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 use crate::check::exact::FAREWELL_TIME;
 use crate::check::{Checker, EndpointId, Rule, SetId};
 use crate::clock::{HostClock, Nanos, SECOND};
+use crate::domain::Admission;
 use crate::lookup::Asked;
 use crate::network::Frame;
 use crate::rng::Rng;
@@ -34,7 +35,7 @@ use partner::Partner;
 pub use reading::TAKES_EVERY;
 pub use site::{GROUP, Site, address, at_address};
 use spec::{reader_spec, writer_spec};
-pub use spec::{urgency_of, user_data};
+pub use spec::{topic_name, urgency_of, user_data};
 pub use writing::Draft;
 
 /// Whether a process listens to the group of user data, and writes to it: in every other world those that have to do with the
@@ -106,6 +107,10 @@ pub struct Process {
     pub host: usize,
     /// How often it has been started.
     pub incarnation: u32,
+    /// Of its participant, or of its last one while it does not run.
+    pub prefix: GuidPrefix,
+    /// It refuses itself what its permissions do not allow.
+    is_honest: bool,
     /// The shipped protocol engine; `None` while it does not run.
     pub core: Option<Box<Participant>>,
     /// When the world will call it for its timers; `Nanos::MAX` for never.
@@ -152,6 +157,8 @@ impl Process {
             index,
             host,
             incarnation: 0,
+            prefix: prefix_of(index, 0),
+            is_honest: true,
             core: None,
             timer: Nanos::MAX,
             stalled_until: 0,
@@ -174,10 +181,20 @@ impl Process {
         }
     }
 
-    /// Starts it, with nothing left of an earlier life.
-    pub fn start(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario, sites: &[Site]) {
+    /// Starts it, with nothing left of an earlier life. With a domain it has the security of its member.
+    pub fn start(
+        &mut self,
+        now: Nanos,
+        clock: &HostClock,
+        scenario: &Scenario,
+        sites: &[Site],
+        admission: Option<Admission>,
+    ) {
+        let candidate = self.next_candidate();
         self.incarnation += 1;
-        let mut config = Config::new(0, prefix_of(self.index, self.incarnation));
+        self.prefix = admission.as_ref().map_or(candidate, |admission| admission.prefix);
+        self.is_honest = admission.as_ref().is_none_or(|admission| admission.is_honest);
+        let mut config = Config::new(0, self.prefix);
         config.secret = [scenario.seed, u64::from(self.incarnation)];
         let presence =
             sites[self.host].presence(self.host, self.index, &scenario.network, shares_group(scenario, self.index));
@@ -195,7 +212,11 @@ impl Process {
         }
         // Memory of simulated processes is real.
         config.limits.endpoint_memory_bytes = 24 << 20;
-        let mut core = Participant::new(config, clock.local(now)).expect("the configuration is good");
+        let core = match admission.and_then(|admission| admission.security) {
+            Some(security) => Participant::with_security(config, security, clock.local(now)),
+            None => Participant::new(config, clock.local(now)),
+        };
+        let mut core = core.expect("the configuration is good");
         core.set_wall_clock(clock.local(now), clock.wall(now));
         self.open_set = None;
         let recorded = scenario.services.recorded.filter(|plan| self.index < plan.partners);
@@ -211,6 +232,12 @@ impl Process {
         }
     }
 
+    /// The GUID prefix of its next participant, if that has no security.
+    #[must_use]
+    pub fn next_candidate(&self) -> GuidPrefix {
+        prefix_of(self.index, self.incarnation + 1)
+    }
+
     /// Its host is elsewhere now.
     pub fn moved(&mut self, now: Nanos, clock: &HostClock, scenario: &Scenario, site: Site) {
         let shares = shares_group(scenario, self.index);
@@ -222,7 +249,7 @@ impl Process {
 
     /// It is gone, and all others know that after `time`.
     pub fn end(&mut self, time: Nanos, checker: &mut Checker) {
-        checker.left(prefix_of(self.index, self.incarnation));
+        checker.left(self.prefix);
         self.core = None;
         self.asked = None;
         self.partner = None;
@@ -296,7 +323,13 @@ impl Process {
             })
         };
         match created {
-            Ok(endpoint) => self.endpoints[at] = Some(endpoint),
+            Ok(endpoint) => {
+                self.endpoints[at] = Some(endpoint);
+                if self.is_honest {
+                    checker.must_refuse(clock.now, endpoint.id());
+                }
+            }
+            Err(Error::NotAllowedBySecurity { .. }) if !checker.is_entitled(self.prefix, plan.topic, is_writer) => {}
             Err(error) => checker.report(clock.now, Rule::Refused, format!("{plan:?} cannot be created: {error}")),
         }
     }

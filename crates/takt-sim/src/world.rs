@@ -12,15 +12,17 @@ use takt_core::{Priority, Received};
 use takt_wire::Guid;
 
 use crate::check::exact::{FAREWELL_TIME, FORGOTTEN_AFTER};
-use crate::check::progress::HEARTBEAT_PERIOD;
+use crate::check::progress::{HANDSHAKE_PERIODS, HEARTBEAT_PERIOD};
 use crate::check::silence::{LastSecond, SILENCE};
 use crate::check::{Checker, Rule, Violation};
 use crate::clock::{HostClock, Nanos, SECOND};
 use crate::counts;
+use crate::domain::{Domain, DomainPlan};
 use crate::hostile::{self, Hostile};
 use crate::keeping::Keeping;
 use crate::network::{Frame, Head, Network, NetworkCounters, Step};
 use crate::process::{Endpoint, LEASE, Moment, Process, Site, at_address, urgency_of};
+use crate::randomness::Seeded;
 use crate::recorded::{RecordedPeer, farewell_at};
 use crate::rng::Rng;
 use crate::scenario::{Alteration, FaultKind, Role, Scenario};
@@ -32,6 +34,10 @@ const LOOPBACK_DELAY: Nanos = 10_000;
 /// After the last fault: time for leases to end, announcements to pass and repairs to arrive. Longer, if all that is owed
 /// needs longer on the slowest link by itself, or by a reader that holds little and reads seldom, [`CARRIED`] times.
 const REST: Nanos = 3 * LEASE;
+
+/// The same where participants authenticate each other: the lease of one may have ended for the other alone, which then opens a handshake
+/// once in [`takt_security::plugin::RENEWAL_PERIOD`].
+const REST_OF_DOMAIN: Nanos = REST + HANDSHAKE_PERIODS * HEARTBEAT_PERIOD;
 
 /// How often a link may carry what is owed, since parts of it get lost or arrive twice; and how much less than a reader may hold
 /// it finds at a time, since parts of sets wait for others.
@@ -159,6 +165,9 @@ pub struct World<'a> {
     hostile: Option<Hostile>,
     recorded: Option<RecordedPeer>,
     keeping: Option<Keeping>,
+    domain: Option<Domain>,
+    /// Where there is a domain, its random numbers.
+    _random: Option<Seeded>,
     /// Per host its processes.
     of_host: Vec<Vec<usize>>,
     checker: Checker,
@@ -253,13 +262,15 @@ impl<'a> World<'a> {
             let dice = Rng::new(scenario.seed ^ (index as u64 + 1) << 48);
             Process::new(index, plan.host, plan.endpoints.len(), dice)
         };
+        let random = scenario.domain.as_ref().map(|_| Seeded::new(scenario.seed));
+        let clocks: Vec<HostClock> = clocks.collect();
+        let domain = |plan| Domain::new(plan, scenario.topics.len(), clocks[0].wall(0));
         let mut world = Self {
             scenario,
             now: 0,
             events: BinaryHeap::new(),
             order: 0,
             at_once: (0, 0),
-            clocks: clocks.collect(),
             sites: vec![
                 Site {
                     is_v6: scenario.network.is_v6,
@@ -276,6 +287,9 @@ impl<'a> World<'a> {
                 .recorded
                 .map(|plan| RecordedPeer::new(plan, scenario.processes.len(), scenario.active)),
             keeping: scenario.services.durability.map(Keeping::new),
+            domain: scenario.domain.as_ref().map(domain),
+            clocks,
+            _random: random,
             of_host: vec![Vec::new(); scenario.hosts.len()],
             checker: Checker::default(),
             timeline,
@@ -342,7 +356,9 @@ impl<'a> World<'a> {
             self.call_recorded();
         }
         self.checker.only_safety = scenario.has_lies();
+        self.checker.signed = scenario.domain.as_ref().is_some_and(DomainPlan::signs_messages);
         self.checker.introduced = scenario.services.discovery_server.is_some();
+        self.checker.authenticated = scenario.domain.is_some();
         self.at(scenario.active, Event::Rest);
     }
 
@@ -425,7 +441,14 @@ impl<'a> World<'a> {
             return;
         }
         self.timeline.note(self.now, index, "starts");
-        process.start(self.now, &self.clocks[process.host], self.scenario, &self.sites);
+        let clock = &self.clocks[process.host];
+        let admission =
+            self.domain.as_ref().map(|domain| domain.admit(index, process.next_candidate(), clock.wall(self.now)));
+        let rights = admission.as_ref().map(|admission| admission.rights);
+        process.start(self.now, clock, self.scenario, &self.sites, admission);
+        if let Some(rights) = rights {
+            self.checker.joins(process.prefix, rights);
+        }
         let life = process.incarnation;
         self.begin_keeping(index);
         if let Some(period) = self.scenario.services.lookup_period {
@@ -772,7 +795,8 @@ impl<'a> World<'a> {
             * self.scenario.processes.iter().map(|plan| plan.cost).max().unwrap_or(0)
             * self.checker.owed(|topic| 1 + self.scenario.topics[topic].sizes.1 as u64 / FRAGMENT_LEN_MIN);
         let lapse = self.checker.longest_lease() * 3 / 2;
-        let silent = self.now + REST.max(carried as Nanos).max(self.reading_time()).max(handled).max(lapse);
+        let rest = if self.domain.is_some() { REST_OF_DOMAIN } else { REST };
+        let silent = self.now + rest.max(carried as Nanos).max(self.reading_time()).max(handled).max(lapse);
         self.end = silent + SILENCE;
         self.at(silent, Event::Silence);
         self.taken_while_active = self.checker.taken;

@@ -100,6 +100,9 @@ pub use runtime::driver::DriverCounters;
 pub use runtime::{Idle, Runtime};
 pub use sample::Sample;
 pub use security::SecurityConfig;
+pub use security::log_topic::{
+    BuiltinLoggingTypeV2, LOG_TOPIC_DEPTH, LOG_TOPIC_NAME, LogTime, LoggingLevel, NameValuePair,
+};
 pub use status::StatusMask;
 pub use stream::SampleStream;
 pub use subscriber::Subscriber;

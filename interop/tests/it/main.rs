@@ -21,6 +21,7 @@ mod refusals;
 mod scene;
 mod secure;
 mod security;
+mod security_log;
 mod shape_main;
 mod simulation;
 mod tcp;

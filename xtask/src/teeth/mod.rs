@@ -60,7 +60,9 @@ pub fn run(root: &Path, arguments: &[&str]) -> Result<bool, String> {
             *found.lock().map_err(|error| error.to_string())? += u64::from(outcome.is_some());
             let outcome = outcome.unwrap_or_else(|| match mutation.world {
                 World::Executor => "NOT FOUND in the simulated systems".to_owned(),
-                World::Protocol | World::Hostile => format!("NOT FOUND within {} seeds", options.seeds),
+                World::Protocol | World::Hostile | World::Secured => {
+                    format!("NOT FOUND within {} seeds", options.seeds)
+                }
             });
             println!("{}: {outcome}", mutation.name);
         }
@@ -104,8 +106,10 @@ fn find(program: &Path, mutation: &Mutation, options: &Options) -> Result<Option
     let mut command = Command::new(program);
     command.env(VARIABLE, &mutation.name).args(["--swarm", "--no-shrink"]);
     command.args(["--seeds", &options.seeds.to_string(), "--from", &options.from.to_string()]);
-    if mutation.world == World::Hostile {
-        command.arg("--hostile");
+    match mutation.world {
+        World::Hostile => _ = command.arg("--hostile"),
+        World::Secured => _ = command.arg("--secured"),
+        World::Protocol | World::Executor => {}
     }
     let output = command.output().map_err(|error| format!("cannot run {}: {error}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);

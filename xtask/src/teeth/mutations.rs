@@ -41,6 +41,8 @@ pub enum World {
     Protocol,
     /// The same with a hostile host.
     Hostile,
+    /// Domains under DDS Security.
+    Secured,
     /// The simulated executor, in the tests of `takt`.
     Executor,
 }
@@ -83,8 +85,9 @@ fn parse(name: &str, text: &str) -> Result<Mutation, String> {
     let world = match table.get("world").map(|world| world.as_str().unwrap_or_default()) {
         None => World::Protocol,
         Some("hostile") => World::Hostile,
+        Some("secured") => World::Secured,
         Some("executor") => World::Executor,
-        Some(_) => return Err("the worlds to name are 'hostile' and 'executor'".to_owned()),
+        Some(_) => return Err("the worlds to name are 'hostile', 'secured' and 'executor'".to_owned()),
     };
     let edits = table.get("edit").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let edits: Vec<_> = edits.iter().filter_map(Value::as_table).map(edit).collect::<Result<_, _>>()?;
@@ -233,6 +236,9 @@ mod tests {
         assert!(refusal(&mutation("a", "BUG").replace("promise = 'p'", "")).contains("'promise' is missing"));
         assert!(refusal(&format!("seeds = 3\n{}", mutation("a", "BUG"))).contains("unknown key 'seeds'"));
         assert!(refusal("edit =").contains("TOML"));
-        assert!(refusal(&format!("world = 'other'\n{}", mutation("a", "BUG"))).contains("'hostile' and 'executor'"));
+        assert!(
+            refusal(&format!("world = 'other'\n{}", mutation("a", "BUG")))
+                .contains("'hostile', 'secured' and 'executor'")
+        );
     }
 }

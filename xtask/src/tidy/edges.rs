@@ -153,7 +153,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         name: "takt-sim",
-        internal: &["takt-wire", "takt-core", "takt-transport", "takt-xtypes", "takt-derive"],
+        internal: &["takt-wire", "takt-core", "takt-security", "takt-transport", "takt-xtypes", "takt-derive"],
         internal_in_tests: &[],
         external: Some(&[]),
     },

@@ -115,6 +115,7 @@ mod present {
             revocation_lists: Vec::new(),
             accepts_clear_discovery: false,
             has_replay_window: true,
+            distributes_log: false,
         };
         for (name, octets) in enclave {
             let place = match name {

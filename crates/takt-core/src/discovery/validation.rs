@@ -163,6 +163,11 @@ impl Probation {
         self.is_reported = true;
     }
 
+    /// No handshake proves the address any more.
+    pub(crate) fn await_answers(&mut self) {
+        self.answered = [false; 2];
+    }
+
     /// What it has proven was of other addresses.
     pub(super) fn begin_again(&mut self, former: Vec<Locator>) {
         self.answered = [false; 2];
@@ -305,13 +310,17 @@ impl Participant {
         }
     }
 
-    /// A participant on trial has spoken to us, or announced itself again: it may know us by now.
+    /// A participant on trial has spoken to us, or announced itself again: it may know us by now. One that has answered already
+    /// waits for its handshake.
     pub(crate) fn challenge_again(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         if !remote.answers_challenges() {
             return;
         }
         let Some((probation, _)) = remote.trial() else { return };
+        if probation.answered == [true; 2] {
+            return;
+        }
         let period = LEAST_CHALLENGE_PERIOD * 2_u32.pow(probation.challenges.min(CHALLENGE_DOUBLINGS));
         let earliest = probation.last_challenge.map_or(now, |last| last.after(period));
         if earliest > now {

@@ -217,6 +217,9 @@ impl Participant {
                 self.ctx.counters.participants_refused += 1;
                 self.ctx.notify(Event::ParticipantRefused(guid));
                 if stays_open {
+                    if let Some(probation) = &mut remote.probation {
+                        probation.await_answers();
+                    }
                     self.challenge_again(now, index);
                 }
             }

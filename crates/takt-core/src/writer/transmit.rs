@@ -10,9 +10,9 @@ use crate::presentation::Place;
 use crate::reader::REORDER_WINDOW;
 use crate::time::Instant;
 use alloc::vec::Vec;
-use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
+use takt_wire::builder::{DataEmit, DataFragEmit, HEARTBEAT_LEN, INFO_DESTINATION_LEN, MessageBuilder};
 use takt_wire::inline_qos::{InlineQosBuilder, STATUS_INFO_DISPOSED, STATUS_INFO_UNREGISTERED};
-use takt_wire::message::{Header, Heartbeat, Payload};
+use takt_wire::message::{GroupInfo, Header, Heartbeat, Payload};
 use takt_wire::qos::{Durability, History};
 use takt_wire::{EntityId, Full, Guid, GuidPrefix, Lent, Locator, SequenceNumber, Timestamp};
 
@@ -325,8 +325,9 @@ impl Writer {
     /// told of the match, writes.
     ///
     /// One for all, and for some of those who begin with what is new one of its own, since a reader of ours begins with no
-    /// other ([`crate::reader`]). The others ask.
+    /// other ([`crate::reader`]). The others ask. Behind all of them there is room for a heartbeat to all.
     fn greet_strangers(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
+        let one = INFO_DESTINATION_LEN + HEARTBEAT_LEN + GroupInfo::LEN + self.reserve(ctx);
         let Self { proxies, history, heartbeat: state, entity_id, membership, data, .. } = self;
         let has_services = data.qos.durability >= Durability::Transient && !entity_id.is_builtin();
         let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| is_stranger(proxy));
@@ -343,8 +344,8 @@ impl Writer {
         greet(message, EntityId::UNKNOWN, history.first_sn(), first.prev());
         let mut is_directed = false;
         for proxy in strangers().filter(|proxy| proxy.first_relevant == proxy.live_from).take(GREETED_AT_ONCE) {
-            // Where there is no room for this, there is none for a heartbeat, nor for data.
-            if message.builder.info_destination(proxy.guid.prefix).is_err() {
+            let has_room = message.builder.remaining() >= 2 * one;
+            if !has_room || message.builder.info_destination(proxy.guid.prefix).is_err() {
                 break;
             }
             is_directed = true;

@@ -18,6 +18,9 @@ pub const START: i64 = 1_800_000_000;
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 const MILLISECOND: u64 = 1_000_000;
 
+/// Datagrams of a node at one moment, at most.
+const AT_ONCE_MAX: usize = 10_000;
+
 #[derive(Clone, Debug)]
 pub struct Datagram {
     pub from: Locator,
@@ -106,7 +109,9 @@ impl Network {
     fn transmit(&mut self) {
         let mut frame = vec![0; 65_507];
         for (index, node) in self.nodes.iter_mut().enumerate() {
+            let sent_before = self.sent.len();
             while let Some(transmit) = node.poll_transmit_gathering(self.now, &mut frame) {
+                assert!(self.sent.len() - sent_before < AT_ONCE_MAX, "node {index} sends without end");
                 assert!(transmit.payload.is_empty(), "what is protected is sent from one place");
                 let len = transmit.len;
                 let destinations: Vec<_> = transmit.destinations.to_vec();

@@ -109,6 +109,46 @@ fn loss_and_repetition_delay_but_lose_nothing() {
     }
 }
 
+/// Heartbeats to new readers, with the codes of eight receivers each, filled datagrams, so that the heartbeat to all never left.
+#[test]
+fn writer_with_many_new_readers_sends_its_heartbeat_with_origin_authentication() {
+    let topic = topic(ProtectionKind::SignWithOriginAuthentication, BasicProtectionKind::Encrypt, true);
+    let rule = rule(ProtectionKind::EncryptWithOriginAuthentication, ProtectionKind::Encrypt, topic);
+    let mut network = Network::new();
+    for name in ["talker", "one", "two", "three", "four", "five", "six"] {
+        Identity::new(name).join(&mut network, &rule);
+    }
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let sample = payload(1, WORD, 60);
+    network.write(0, writer, &sample);
+    let readers: Vec<_> = (1..7).map(|node| network.reader(node, reader_spec(TOPIC))).collect();
+    for (node, reader) in (1..7).zip(&readers) {
+        assert!(network.match_within(20_000, (0, writer), (node, *reader)), "{node}");
+    }
+    let has_all = network.run_until(20_000, |network| {
+        network.nodes[0].matched_subscriptions(writer).expect("the writer lives").len() == readers.len()
+    });
+    assert!(has_all, "the writer has all readers");
+    network.write(0, writer, &sample);
+    for (node, reader) in (1..7).zip(readers) {
+        assert!(network.run_until(5_000, |network| network.take(node, reader) == Some(sample.clone())), "{node}");
+    }
+}
+
+/// Each has proven its address at once, and waits for a handshake that cannot end. Challenges went on every 320 ms until then.
+#[test]
+fn participants_of_two_authorities_challenge_one_another_no_more_than_they_must() {
+    let mut network = Network::new();
+    Identity::new("member").join(&mut network, &encrypting());
+    Identity { issuer: &issuers()[2], ..Identity::new("stranger") }.join(&mut network, &encrypting());
+    network.run(2_000);
+    let before = network.sent.len();
+    network.run(10_000);
+    let sent = network.sent.len() - before;
+    // In each second an AuthRequest, a Request and their answers; and some announcements.
+    assert!((10..60).contains(&sent), "{sent} datagrams in 10 s");
+}
+
 /// The handshake may end before or after the proof of the address (DDS-SEC 1.1 §8.8). In both orders builtin endpoints are matched
 /// once, and send no heartbeat once all is acknowledged.
 #[test]

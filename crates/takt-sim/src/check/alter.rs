@@ -48,9 +48,10 @@ impl Endpoint {
     }
 }
 
-/// Whether a writer and a reader have ever had policies that match, as others may still see them.
+/// Whether a writer and a reader may match, and have ever had policies that do, as others may still see them.
 pub(super) fn ever_matched(from: &Endpoint, to: &Endpoint) -> bool {
-    from.policies().any(|offered| to.policies().any(|requested| model::matches(offered, requested)))
+    from.may_meet(to)
+        && from.policies().any(|offered| to.policies().any(|requested| model::matches(offered, requested)))
 }
 
 impl Checker {
@@ -116,7 +117,7 @@ impl Checker {
 
     /// Whether they match in the end.
     pub(super) fn must_match(&self, from: &Endpoint, to: &Endpoint) -> bool {
-        model::matches(&from.qos, &to.qos) && !self.ignorance.parts(from, to)
+        from.may_meet(to) && model::matches(&from.qos, &to.qos) && !self.ignorance.parts(from, to)
     }
 
     /// Whether a sample was written in a partition in which the reader has been, or may be history there.

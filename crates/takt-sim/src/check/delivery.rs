@@ -60,6 +60,7 @@ impl Checker {
         if found.info.instance_handle.0 != sample::key_hash(identity.instance) {
             return Err(invented(format!("{identity:?} as one of {:?}", found.info.instance_handle)));
         }
+        self.judge_grants(writer, reader)?;
         if from.topic != to.topic || !ever_matched(from, to) || !self.is_in_reach(from, to, identity.number) {
             return Err(invented(format!("{identity:?} is not for this reader")));
         }
@@ -107,10 +108,11 @@ impl Checker {
     }
 
     /// Whether a writer's history may stay full though everybody has got everything: it keeps it for late joiners, or waits for
-    /// readers that ignore it.
+    /// readers that ignore or refuse it.
     #[must_use]
     pub fn may_stay_full(&self, writer: EndpointId) -> bool {
-        self.endpoints[writer as usize].qos.transient_local || self.is_ignored(writer)
+        let of = &self.endpoints[writer as usize];
+        of.qos.transient_local || !of.is_entitled || self.is_ignored(writer)
     }
 
     /// Whether there are limits to what this reader may hold.

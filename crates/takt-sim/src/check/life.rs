@@ -101,7 +101,8 @@ impl Checker {
             of_reader.partition(|((writer, _), _)| model::is_alive_at_rest(&self.endpoints[*writer as usize].qos));
         let expected = (living.len() as u32, dead.len() as u32);
         // One that is ignored does not know it, and goes on believing in the writer.
-        if (alive, not_alive) != expected && !self.is_ignored(reader) {
+        let is_looked_at = self.endpoints[reader as usize].is_entitled && !self.is_ignored(reader);
+        if (alive, not_alive) != expected && is_looked_at {
             let text =
                 format!("reader {reader}: {:?} are alive and not, it should be {expected:?}", (alive, not_alive));
             self.report(at, Rule::Liveliness, text);

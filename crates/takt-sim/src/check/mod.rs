@@ -6,6 +6,7 @@ mod delivery;
 pub mod exact;
 mod finish;
 mod fragments;
+mod grants;
 mod ignored;
 mod info;
 mod life;
@@ -29,6 +30,7 @@ use crate::clock::Nanos;
 use crate::scenario::QosPlan;
 use exact::Exact;
 use fragments::Begun;
+pub use grants::Rights;
 use ignored::Ignorance;
 pub use ignored::Ignored;
 use info::Sight;
@@ -73,6 +75,8 @@ pub enum Rule {
     Latency,
     /// A sample arrived that was older than the match, or older than the history.
     Surplus,
+    /// A sample, a match or an endpoint is outside of a grant.
+    Grant,
     /// What comes with a sample is not true.
     Info,
     /// READ changed what it must leave, left what it must return, or ranks are not those of the collection.
@@ -119,6 +123,12 @@ impl Rule {
     pub fn is_safety(self) -> bool {
         matches!(self, Self::Limits | Self::Work | Self::Kept | Self::Amplification | Self::Refused | Self::Panic)
     }
+
+    /// Whether it must hold where messages are signed, whatever happens to them on their way.
+    #[must_use]
+    pub fn is_authentic(self) -> bool {
+        matches!(self, Self::Invented | Self::Twice | Self::Order | Self::Grant)
+    }
 }
 
 /// A broken promise.
@@ -154,6 +164,8 @@ struct Endpoint {
     /// By change: the partition in which it was written.
     written_in: Vec<u8>,
     is_writer: bool,
+    /// Permissions allow it.
+    is_entitled: bool,
     alive: bool,
     created_at: Nanos,
     /// When it was deleted, or its process ended.
@@ -218,6 +230,8 @@ pub struct Checker {
     ignorance: Ignorance,
     /// By reader: what it holds, if its application reads before it takes.
     shelves: BTreeMap<EndpointId, Shelf>,
+    /// What permissions allow participants, of those for whom there are any.
+    rights: BTreeMap<GuidPrefix, Rights>,
     /// Participants that have ended.
     left: BTreeSet<GuidPrefix>,
     /// Writers that wait for room, and since when.
@@ -234,8 +248,12 @@ pub struct Checker {
     pub sets_ended: u64,
     /// Somebody speaks in the names of others: only rules of safety are looked at.
     pub only_safety: bool,
+    /// Messages are signed: what they say of samples is true, whoever speaks in the names of others.
+    pub signed: bool,
     /// Endpoints find each other through a discovery server.
     pub introduced: bool,
+    /// Participants authenticate each other.
+    pub authenticated: bool,
     /// Nothing has gone wrong in this world so far, and nothing is altered that matters.
     pub calm: bool,
     /// Nothing has gone wrong in this world so far, though policies may have been altered.
@@ -266,6 +284,7 @@ impl Checker {
             altered: Vec::new(),
             written_in: Vec::new(),
             is_writer,
+            is_entitled: self.is_entitled(guid.prefix, topic, is_writer),
             alive: true,
             created_at: self.now,
             ended_at: None,
@@ -344,7 +363,7 @@ impl Checker {
 
     /// A promise is broken; the first one counts.
     pub fn report(&mut self, at: Nanos, rule: Rule, text: String) {
-        if rule.is_safety() || !self.only_safety {
+        if rule.is_safety() || !self.only_safety || self.signed && rule.is_authentic() {
             self.violation.get_or_insert(Violation { at, rule, text });
         }
     }

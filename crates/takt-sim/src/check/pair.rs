@@ -148,12 +148,13 @@ impl Pair {
 }
 
 impl Checker {
-    /// An endpoint tells whom it is matched with now. `changes` is how many matches it has counted since the last time.
+    /// An endpoint tells whom it is matched with now. `changes` is how many matches it has counted since the last time. What one that its
+    /// permissions do not allow believes of others is not looked at.
     pub fn matched(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], changes: u32) {
-        let is_writer = self.endpoints[id as usize].is_writer;
+        let Endpoint { is_writer, is_entitled, guid: own, .. } = self.endpoints[id as usize];
         self.must_not_be_ignored(at, id, peers);
         let mut now = BTreeSet::new();
-        for guid in peers {
+        for guid in peers.iter().filter(|guid| is_entitled || guid.prefix == own.prefix) {
             match self.by_guid.get(guid) {
                 Some(&peer) => _ = now.insert(peer),
                 None => self.report(at, Rule::Matching, format!("endpoint {id} is matched with nobody's {guid:?}")),
@@ -164,7 +165,7 @@ impl Checker {
         let mine = |(writer, reader): &(EndpointId, EndpointId)| if is_writer { *writer == id } else { *reader == id };
         let fresh = now.iter().filter(|&&peer| !self.pairs.get(&key(peer)).is_some_and(side)).count();
         // One that went and came back between two looks is a new match too, and it is not told which one.
-        let unseen = changes as usize > fresh;
+        let unseen = is_entitled && changes as usize > fresh;
         for (_, pair) in self.pairs.iter_mut().filter(|(key, _)| mine(key)) {
             let stays = |pair: &Pair| side(pair) && !unseen;
             if !stays(pair) {
@@ -187,6 +188,9 @@ impl Checker {
     }
 
     fn match_with(&mut self, at: Nanos, key: (EndpointId, EndpointId), is_writer: bool) {
+        if let Err((rule, text)) = self.judge_grants(key.0, key.1) {
+            return self.report(at, rule, text);
+        }
         let (writer, reader) = (&self.endpoints[key.0 as usize], &self.endpoints[key.1 as usize]);
         let fits = writer.is_writer && !reader.is_writer && writer.topic == reader.topic;
         if !fits || !ever_matched(writer, reader) {

@@ -38,6 +38,10 @@ pub const DISCOVERY_PERIODS: u64 = 15;
 /// each of which is five periods away.
 pub const INTRODUCTION_PERIODS: u64 = 8 * 5;
 
+/// The same where participants authenticate each other, in addition: one that has forgotten the other begins another handshake, which is
+/// answered 10 s after the last one ([`takt_security::plugin::RENEWAL_PERIOD`]); and each of its messages is sent again after a second.
+pub const HANDSHAKE_PERIODS: u64 = 120;
+
 /// A writer and a reader that fit, as they were seen last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -199,11 +203,12 @@ impl Checker {
 
     /// How long nothing may change; `pause` is the longest period of a reader of the topic.
     fn patience(&self, matched: bool, pause: Nanos) -> Nanos {
-        match (matched, self.introduced) {
-            (true, _) => DELIVERY_PERIODS * HEARTBEAT_PERIOD + pause,
-            (false, false) => DISCOVERY_PERIODS * HEARTBEAT_PERIOD,
-            (false, true) => (DISCOVERY_PERIODS + INTRODUCTION_PERIODS) * HEARTBEAT_PERIOD,
+        if matched {
+            return DELIVERY_PERIODS * HEARTBEAT_PERIOD + pause;
         }
+        let introduction = if self.introduced { INTRODUCTION_PERIODS } else { 0 };
+        let handshake = if self.authenticated { HANDSHAKE_PERIODS } else { 0 };
+        (DISCOVERY_PERIODS + introduction + handshake) * HEARTBEAT_PERIOD
     }
 
     pub(super) fn take_period(&self, reader: EndpointId) -> Nanos {

@@ -28,7 +28,7 @@ impl Checker {
         let mut waiting = Vec::new();
         for (writer, from) in self.endpoints.iter().enumerate().filter(|(_, writer)| writer.is_writer && writer.alive) {
             for (reader, to) in self.endpoints.iter().enumerate().filter(|(_, reader)| !reader.is_writer) {
-                if to.alive && from.topic == to.topic && model::matches(&from.qos, &to.qos) {
+                if to.alive && from.topic == to.topic && self.must_match(from, to) {
                     let (writer, reader) = (writer as EndpointId, reader as EndpointId);
                     let pair = self.pairs.get(&(writer, reader)).filter(|pair| pair.is_matched());
                     let is_reliable = pair.is_some() && model::is_reliable(&from.qos, &to.qos);

@@ -40,8 +40,10 @@ impl Checker {
     pub fn must_be_silent(&mut self, end: Nanos, rest: Nanos, last: &[LastSecond]) {
         let begin = end - SILENCE;
         let questions: u64 = last.iter().map(|one| one.asked).sum();
-        // Whoever is ignored asks for acknowledgements that do not come.
-        let answered = last.iter().filter(|one| !self.is_ignored_in_part(one.prefix)).copied().collect::<Vec<_>>();
+        // Whoever is ignored or refused asks for acknowledgements that do not come.
+        let is_answered =
+            |one: &&LastSecond| !self.is_ignored_in_part(one.prefix) && !self.is_refused_in_part(one.prefix);
+        let answered = last.iter().filter(is_answered).copied().collect::<Vec<_>>();
         for one in answered {
             let allowed = DATAGRAMS_MAX + one.assertions + questions;
             if one.sent > allowed && !self.is_at_work(one.prefix, begin) {

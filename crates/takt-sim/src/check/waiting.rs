@@ -52,10 +52,11 @@ impl Checker {
             is_heard && to.past.is_empty() && to.qos.max_samples.is_none() && !self.is_ignored(index as EndpointId)
         };
         let fits = |to: &super::Endpoint| {
-            !to.is_writer && to.alive && to.topic == from.topic && model::matches(&from.qos, &to.qos)
+            let is_reader = !to.is_writer && to.is_entitled;
+            is_reader && to.alive && to.topic == from.topic && model::matches(&from.qos, &to.qos)
         };
         let mut readers = self.endpoints.iter().enumerate().filter(|(_, to)| fits(to));
-        is_plain && !self.is_presented() && !self.is_ignored(writer) && readers.all(acknowledges)
+        is_plain && from.is_entitled && !self.is_presented() && !self.is_ignored(writer) && readers.all(acknowledges)
     }
 }
 

@@ -4,7 +4,7 @@ use takt_core::TypeRequestId;
 use takt_wire::GuidPrefix;
 use takt_wire::type_lookup::{ContinuationPoint, UnionForm};
 
-use super::{Moment, Process, prefix_of};
+use super::{Moment, Process};
 use crate::check::{Checker, Rule};
 use crate::clock::{Nanos, SECOND};
 use crate::lookup::{self, Asked};
@@ -13,12 +13,6 @@ use crate::lookup::{self, Asked};
 const ANSWERED_WITHIN: Nanos = SECOND;
 
 impl Process {
-    /// The GUID prefix of its participant, or of its last one while it does not run.
-    #[must_use]
-    pub fn prefix(&self) -> GuidPrefix {
-        prefix_of(self.index, self.incarnation)
-    }
-
     /// Offers its types to others.
     pub(super) fn offer_types(&mut self) {
         let Some(core) = &mut self.core else { return };

@@ -18,7 +18,8 @@ use crate::sql::{self, SqlFilters};
 const URGENCY_ZERO: i16 = 65;
 
 /// The name of a topic.
-pub(super) fn topic_name(topic: usize) -> String {
+#[must_use]
+pub fn topic_name(topic: usize) -> String {
     format!("topic{topic}")
 }
 

@@ -79,6 +79,7 @@ impl Scenario {
             has_static_endpoints: false,
             reads: false,
             boundaries: Boundaries::default(),
+            domain: None,
         };
         scenario.withhold(&mut Rng::new(seed ^ 0x7769_7468));
         scenario
@@ -138,6 +139,7 @@ impl Scenario {
             && self.services.recorded.is_none()
             && self.services.discovery_server.is_none()
             && self.services.durability.is_none()
+            && self.domain.is_none()
             && self.network.bits_per_second >= 1_000_000_000
             && self.hosts.iter().all(|host| host.hears_multicast)
             && self.topics.iter().all(|topic| topic.sizes.1 <= 1_000)

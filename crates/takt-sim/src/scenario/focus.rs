@@ -49,11 +49,13 @@ pub enum Focus {
     Lookups,
     /// Content filters in SQL, whose parameters change.
     Filters,
+    /// DDS Security: grants, an insider that does not keep to them, a stranger, handshakes under faults, and session keys that change.
+    Secured,
 }
 
 impl Focus {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Losses,
         Self::Movers,
         Self::Suspensions,
@@ -72,14 +74,15 @@ impl Focus {
         Self::Services,
         Self::Lookups,
         Self::Filters,
+        Self::Secured,
     ];
 }
 
 /// How many mechanisms share dice, in the order of [`Focus::ALL`]; what the seed of these is mixed with; and how many worlds of a
 /// million exercise one of them. Later mechanisms have dice of their own, so that most earlier worlds stay as they are, those of the table of deliberate bugs among
 /// them.
-const DICE: [(usize, u64, u32); 3] =
-    [(8, 0x666f_6375, 100_000), (3, 0x666f_6332, 60_000), (7, 0x666f_0000_009b, 80_000)];
+const DICE: [(usize, u64, u32); 4] =
+    [(8, 0x666f_6375, 100_000), (3, 0x666f_6332, 60_000), (7, 0x666f_0000_009b, 80_000), (1, 0x666f_0000_00a3, 30_000)];
 
 /// The LATENCY_BUDGET that readers ask for where writers have one.
 const BUDGET_MAX: Nanos = 20 * MILLISECOND;
@@ -128,6 +131,7 @@ impl Scenario {
             has_static_endpoints: false,
             reads: false,
             boundaries: Boundaries::default(),
+            domain: None,
         };
         match focus {
             Focus::Losses => world.lose(&mut rng),
@@ -148,6 +152,7 @@ impl Scenario {
             Focus::Services => return Self::served_twice(seed),
             Focus::Lookups => world.ask_for_types(&mut rng),
             Focus::Filters => world.filter_by_content(&mut rng),
+            Focus::Secured => world.secure(&mut rng),
         }
         world
     }

@@ -12,6 +12,7 @@ mod long;
 mod lookups;
 mod patterns;
 mod reading;
+mod secured;
 mod seed;
 mod services;
 mod statics;
@@ -25,6 +26,7 @@ pub use services::{Service, Services};
 use takt_wire::qos::{LivelinessKind, Presentation};
 
 use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::domain::DomainPlan;
 use crate::hostile::HostilePlan;
 
 /// Everything that a seed decides, but for the dice that the links throw.
@@ -60,6 +62,8 @@ pub struct Scenario {
     pub reads: bool,
     /// Counters and clocks that begin just before a boundary.
     pub boundaries: Boundaries,
+    /// The domain is under DDS Security.
+    pub domain: Option<DomainPlan>,
 }
 
 /// What begins just before a boundary of its range; zero is as usual.
@@ -360,6 +364,7 @@ impl Scenario {
             has_static_endpoints: false,
             reads: false,
             boundaries: Boundaries::default(),
+            domain: None,
         }
     }
 
@@ -444,6 +449,9 @@ impl Scenario {
         let count = |plan: &ProcessPlan| leases(plan).map_or(0, |lease| 3 * time / lease + 1);
         let others = self.processes.len() as u64 - 1;
         let all: u64 = self.processes.iter().map(count).sum();
-        all + count(&self.processes[process]) * others + self.introductions(process) + self.reminders(time)
+        all + count(&self.processes[process]) * others
+            + self.introductions(process)
+            + self.reminders(time)
+            + self.handshakes(time)
     }
 }

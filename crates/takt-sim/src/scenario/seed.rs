@@ -101,6 +101,7 @@ impl Scenario {
             has_static_endpoints: false,
             reads: false,
             boundaries: Boundaries::default(),
+            domain: None,
         };
         add_moves(&mut moving, &mut scenario);
         add_lives(&mut later, &mut scenario);

@@ -260,6 +260,7 @@ fn applications(seed: u64, rng: &mut Rng) -> Scenario {
         has_static_endpoints: false,
         reads: false,
         boundaries: Boundaries::default(),
+        domain: None,
         services: Services::default(),
     }
 }

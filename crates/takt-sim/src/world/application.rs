@@ -37,7 +37,7 @@ impl World<'_> {
     pub(super) fn ask(&mut self, process: usize, life: u32) {
         let Some(period) = self.scenario.services.lookup_period.filter(|_| !self.resting) else { return };
         let others = self.processes.iter().filter(|other| other.index != process);
-        let others: Vec<_> = others.map(|other| (other.index, other.prefix())).collect();
+        let others: Vec<_> = others.map(|other| (other.index, other.prefix)).collect();
         let moment = Moment { now: self.now, clock: &self.clocks[self.processes[process].host] };
         self.processes[process].ask(&others, moment, &mut self.checker);
         self.at(self.now + period, Event::Ask(process, life));

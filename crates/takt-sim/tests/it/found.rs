@@ -68,6 +68,7 @@ pub(crate) fn scenario(sample: usize, processes: Vec<Vec<EndpointPlan>>) -> Scen
         has_static_endpoints: false,
         reads: false,
         boundaries: Boundaries::default(),
+        domain: None,
     }
 }
 

@@ -7,6 +7,7 @@ mod fault_matrix;
 mod focus;
 mod found;
 mod hostile;
+mod secured;
 mod services;
 
 use takt_sim::clock::SECOND;

@@ -46,7 +46,7 @@ pub struct GroupInfo {
 
 impl GroupInfo {
     /// Octets on the wire.
-    pub(crate) const LEN: usize = 3 * 8 + 2 * 4;
+    pub const LEN: usize = 3 * 8 + 2 * 4;
 
     fn parse(body: &mut Cursor<'_>) -> Result<Self, Malformed> {
         Ok(Self {

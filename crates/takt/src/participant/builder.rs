@@ -28,6 +28,7 @@ use crate::runtime::engine::Engine;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::Waker;
 use crate::runtime::roles::Roles;
+use crate::security::log_topic::{LogTopic, Origin};
 use crate::security::{SecurityConfig, plugin};
 use crate::{Duration, Error, Executor, Idle, Result, Runtime, TimingPlan};
 
@@ -59,6 +60,7 @@ type ShmChange = Box<dyn FnOnce(&mut ShmConfig)>;
 /// | `TAKT_DAEMON` | `0`, `1` or a name, see [`daemon`](Self::daemon) | `0` |
 /// | `TAKT_SECURITY` | a directory of files for [`security`](Self::security); empty for none | none |
 /// | `TAKT_SECURITY_CLEAR_DISCOVERY` | `0` or `1`: [`SecurityConfig::accepts_clear_discovery`] | `0` |
+/// | `TAKT_SECURITY_LOG_TOPIC` | `0` or `1`: [`SecurityConfig::distributes_log`] | `0` |
 /// | `TAKT_SECURITY_REPLAY_WINDOW` | `0` or `1`: [`SecurityConfig::has_replay_window`] | `1` |
 /// | `TAKT_TRANSPORT_USER_DATA` | see [`user_data_transports`](Self::user_data_transports), separated by commas | UDP |
 /// | `TAKT_TRANSPORT_DISCOVERY` | see [`discovery_transports`](Self::discovery_transports), separated by commas | as user data, else UDP |
@@ -339,6 +341,12 @@ impl DomainParticipantBuilder {
         self
     }
 
+    /// Sets [`SecurityConfig::distributes_log`], wherever the rest of the security comes from.
+    pub fn security_log_topic(mut self, distributes: bool) -> Self {
+        self.network.distributes_log = Some(distributes);
+        self
+    }
+
     /// What the process is given when the participant is built. Sleep states are short until the participant is dropped;
     /// memory stays locked.
     pub fn process_settings(mut self, settings: ProcessSettings) -> Self {
@@ -427,7 +435,9 @@ impl DomainParticipantBuilder {
         }
         let mut config = self.configure(&network, &transports, &roles)?;
         let security = self.security_config(&network)?;
+        let distributes_log = security.as_ref().is_some_and(|security| security.distributes_log);
         let plugin = security.map(|security| plugin::open(&security, &mut config)).transpose()?;
+        let log_origin = distributes_log.then(|| self.log_origin(&config));
         let has_tcp = config.has_tcp;
         if config.checks_sources {
             // Without them the core believes whatever arrives at a user port.
@@ -449,6 +459,8 @@ impl DomainParticipantBuilder {
         let mut driver = Driver::new(core, transports, roles);
         let (built, named) = (clock::now(), network.named(self.domain_id));
         driver.diagnosis = Diagnosis::new(label, named, built);
+        let log_topic = log_origin.map(|origin| LogTopic::create(&mut driver.core, built, origin));
+        driver.diagnosis.log_topic = log_topic.transpose()?;
         let waker = match &self.executor {
             Some(executor) => executor.waker(),
             None => Arc::new(Waker::new()?),
@@ -500,8 +512,20 @@ impl DomainParticipantBuilder {
         Ok(found.map(|config| SecurityConfig {
             accepts_clear_discovery: network.accepts_clear_discovery.unwrap_or(config.accepts_clear_discovery),
             has_replay_window: network.has_replay_window.unwrap_or(config.has_replay_window),
+            distributes_log: network.distributes_log.unwrap_or(config.distributes_log),
             ..config
         }))
+    }
+
+    /// Who writes the log of security.
+    fn log_origin(&self, config: &Config) -> Origin {
+        let address = config.locators.default_unicast.iter().find_map(Locator::ip);
+        Origin {
+            hostname: hostname(),
+            hostip: address.map_or_else(String::new, |address| address.to_string()),
+            name: self.qos.entity_name.0.clone(),
+            domain_id: self.domain_id,
+        }
     }
 
     /// The participant for people.
@@ -608,11 +632,14 @@ fn at_least(least: std::time::Duration, name: &str, given: Duration) -> Result<s
     }
 }
 
+/// The name of the host; empty if it cannot be read.
+fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
 /// Announces host and process, so that tools and logs of others can name them, unless the application has set these properties.
 fn announce_process(property: &mut Property) {
-    // A host without a name that can be read announces none.
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let values = [(HOST_PROPERTY, host.trim().to_owned()), (PROCESS_PROPERTY, std::process::id().to_string())];
+    let values = [(HOST_PROPERTY, hostname()), (PROCESS_PROPERTY, std::process::id().to_string())];
     for (name, value) in values {
         if !value.is_empty() && property.get(name).is_none() {
             property.0.push((name.to_owned(), value, true));

@@ -45,6 +45,8 @@ const TAKT_TRANSPORT_EXTRA: &str = "TAKT_TRANSPORT_EXTRA";
 const TAKT_SECURITY: &str = "TAKT_SECURITY";
 /// `0` or `1`: whether unprotected discovery may come outside of protected messages.
 const TAKT_SECURITY_CLEAR_DISCOVERY: &str = "TAKT_SECURITY_CLEAR_DISCOVERY";
+/// `0` or `1`: whether the log of security is written to its topic.
+const TAKT_SECURITY_LOG_TOPIC: &str = "TAKT_SECURITY_LOG_TOPIC";
 /// `0` or `1`: whether the participant refuses repeated messages.
 const TAKT_SECURITY_REPLAY_WINDOW: &str = "TAKT_SECURITY_REPLAY_WINDOW";
 
@@ -70,6 +72,7 @@ pub(super) struct NetworkConfig {
     pub(super) security: Option<String>,
     pub(super) accepts_clear_discovery: Option<bool>,
     pub(super) has_replay_window: Option<bool>,
+    pub(super) distributes_log: Option<bool>,
 }
 
 impl NetworkConfig {
@@ -105,6 +108,9 @@ impl NetworkConfig {
             has_replay_window: self
                 .has_replay_window
                 .map_or_else(|| switch(TAKT_SECURITY_REPLAY_WINDOW), |value| Ok(Some(value)))?,
+            distributes_log: self
+                .distributes_log
+                .map_or_else(|| switch(TAKT_SECURITY_LOG_TOPIC), |value| Ok(Some(value)))?,
         })
     }
 

@@ -13,6 +13,7 @@ use takt_transport::Warning;
 use takt_wire::{Guid, Locator};
 
 use crate::log::{self, Level};
+use crate::security::log_topic::{LOG_TOPIC_NAME, LogTopic};
 
 /// Pairs and participants of which it is remembered that they were recorded.
 const TOLD_MAX: usize = 1024;
@@ -38,6 +39,8 @@ pub(crate) struct Diagnosis {
     told: BTreeSet<(Guid, Guid)>,
     /// Of readers, by index: when lost samples were recorded.
     lost: BTreeMap<usize, Instant>,
+    /// Where the log of security is written to as well.
+    pub(crate) log_topic: Option<LogTopic>,
     pub(crate) named: Vec<Named>,
     /// When those are looked for; `None` once they were.
     due: Option<Instant>,
@@ -64,6 +67,7 @@ impl Diagnosis {
             Event::SampleLost(reader) => log::is_on(Level::Warn) && self.is_loss_due(now, *reader),
             Event::PublicationMatched(_) | Event::SubscriptionMatched(_) => log::is_on(Level::Debug),
             Event::ParticipantDiscovered(_) | Event::ParticipantLost(_) => log::is_on(Level::Info),
+            Event::SecurityLogged if self.log_topic.is_some() => true,
             _ => log::is_on(Level::Warn),
         }
     }
@@ -94,15 +98,7 @@ impl Diagnosis {
                     self.record(Level::Warn, &format!("{label} may not take part: {why}"));
                 }
             }
-            Event::SecurityLogged => {
-                while let Some(entry) = core.poll_security_log() {
-                    let level = match entry.severity {
-                        SecuritySeverity::Error | SecuritySeverity::Warning => Level::Warn,
-                        SecuritySeverity::Notice => Level::Info,
-                    };
-                    self.record(level, &format!("security: {}", entry.text));
-                }
-            }
+            Event::SecurityLogged => self.handle_security_log(core, now),
             Event::ParticipantSilent(guid) => {
                 let silent = core.silent_participants().find(|silent| silent.guid == guid);
                 if let Some(silent) = silent
@@ -144,6 +140,19 @@ impl Diagnosis {
                 self.record(Level::Debug, &format!("reader of {}: {count} writers", topic.unwrap_or_default()));
             }
             _ => {}
+        }
+    }
+
+    fn handle_security_log(&mut self, core: &mut Participant, now: Instant) {
+        while let Some(entry) = core.poll_security_log() {
+            let level = match entry.severity {
+                SecuritySeverity::Error | SecuritySeverity::Warning => Level::Warn,
+                SecuritySeverity::Notice => Level::Info,
+            };
+            self.record(level, &format!("security: {}", entry.text));
+            if let Some(Err(error)) = self.log_topic.as_mut().map(|topic| topic.publish(core, now, &entry)) {
+                self.record(Level::Warn, &format!("security: topic {LOG_TOPIC_NAME}: {error}"));
+            }
         }
     }
 

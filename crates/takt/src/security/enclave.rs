@@ -30,5 +30,6 @@ pub(super) fn read(directory: &Path) -> Result<SecurityConfig> {
         revocation_lists,
         accepts_clear_discovery: false,
         has_replay_window: true,
+        distributes_log: false,
     })
 }

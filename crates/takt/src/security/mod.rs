@@ -4,6 +4,7 @@
 //! Documents and certificates are read when the participant is built. Private keys are not copied anywhere else.
 
 mod enclave;
+pub(crate) mod log_topic;
 pub(crate) mod plugin;
 mod properties;
 mod uri;
@@ -42,6 +43,9 @@ pub struct SecurityConfig {
     /// What was received before is refused, and what comes more than 1,024 messages of its key late. Not if the network may
     /// reorder by more, for instance between traffic classes.
     pub has_replay_window: bool,
+    /// The log of the plugins is written to the topic [`LOG_TOPIC_NAME`](crate::LOG_TOPIC_NAME) too (DDS-SEC 1.1 §8.6). Permissions have to
+    /// allow it.
+    pub distributes_log: bool,
 }
 
 impl SecurityConfig {

@@ -18,6 +18,9 @@ const CLEAR_DISCOVERY: &str = "dds.sec.crypto.takt.accept_clear_discovery";
 /// Takt's own: [`SecurityConfig::has_replay_window`], `true` or `false`.
 const REPLAY_WINDOW: &str = "dds.sec.crypto.takt.replay_window";
 
+/// Takt's own: [`SecurityConfig::distributes_log`], `true` or `false`.
+const DISTRIBUTE_LOG: &str = "dds.sec.log.takt.distribute";
+
 /// The prefix of all of them.
 const PREFIX: &str = "dds.sec.";
 
@@ -36,6 +39,7 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
         REVOCATION_LIST,
         CLEAR_DISCOVERY,
         REPLAY_WINDOW,
+        DISTRIBUTE_LOG,
     ];
     let unknown = properties.0.iter().find(|(name, ..)| name.starts_with(PREFIX) && !known.contains(&name.as_str()));
     if let Some((name, ..)) = unknown {
@@ -69,6 +73,7 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
         revocation_lists: lists.map(|(name, uri, _)| super::uri::read(name, uri)).collect::<Result<_>>()?,
         accepts_clear_discovery: switch(CLEAR_DISCOVERY, false)?,
         has_replay_window: switch(REPLAY_WINDOW, true)?,
+        distributes_log: switch(DISTRIBUTE_LOG, false)?,
     }))
 }
 
@@ -113,10 +118,11 @@ mod tests {
         let with = |all: &[(&str, &str)]| read(&properties(&[&ALL[..], all].concat()));
         let switches = |all: &[(&str, &str)]| {
             let config = with(all).expect("all is there").expect("there are some");
-            (config.accepts_clear_discovery, config.has_replay_window)
+            (config.accepts_clear_discovery, config.has_replay_window, config.distributes_log)
         };
-        assert_eq!(switches(&[]), (false, true));
-        assert_eq!(switches(&[(CLEAR_DISCOVERY, "true"), (REPLAY_WINDOW, "false")]), (true, false));
+        assert_eq!(switches(&[]), (false, true, false));
+        assert_eq!(switches(&[(CLEAR_DISCOVERY, "true"), (REPLAY_WINDOW, "false")]), (true, false, false));
+        assert_eq!(switches(&[(DISTRIBUTE_LOG, "true")]), (false, true, true));
         let error = with(&[(CLEAR_DISCOVERY, "yes")]).expect_err("neither").to_string();
         assert!(error.contains(CLEAR_DISCOVERY) && error.contains("\"yes\""), "{error}");
     }

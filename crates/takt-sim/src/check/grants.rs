@@ -1,0 +1,129 @@
+//! What permissions allow (DDS-SEC 1.1 §9.4): nobody takes a sample, believes in a match or has an endpoint outside of its grant.
+//!
+//! An endpoint is entitled if the permissions of its participant allow it. One that is not may exist, if its participant does not
+//! refuse it to itself. Its participant may believe in matches of it, which nobody else does.
+
+use takt_wire::GuidPrefix;
+
+use super::{Checker, Endpoint, EndpointId, Rule};
+use crate::clock::Nanos;
+
+/// What a participant may do, by topic as bit sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// Topics that it may have writers of.
+    pub writes: u64,
+    /// Topics that it may have readers of.
+    pub reads: u64,
+}
+
+impl Rights {
+    /// Of a participant that is no member of the domain.
+    pub const NONE: Self = Self { writes: 0, reads: 0 };
+
+    /// Whether it may have writers of a topic.
+    #[must_use]
+    pub fn publishes(self, topic: usize) -> bool {
+        self.writes >> topic & 1 != 0
+    }
+
+    /// Whether it may have readers of a topic.
+    #[must_use]
+    pub fn subscribes(self, topic: usize) -> bool {
+        self.reads >> topic & 1 != 0
+    }
+}
+
+impl Endpoint {
+    /// Whether permissions let a writer and a reader match. A participant that does not keep to its own may match its endpoints with
+    /// each other.
+    pub(super) fn may_meet(&self, other: &Self) -> bool {
+        self.is_entitled && other.is_entitled || self.guid.prefix == other.guid.prefix
+    }
+}
+
+impl Checker {
+    /// A participant has these rights. One of which nothing is said has all.
+    pub fn joins(&mut self, prefix: GuidPrefix, rights: Rights) {
+        self.rights.insert(prefix, rights);
+    }
+
+    /// Whether permissions allow a participant an endpoint of a topic.
+    #[must_use]
+    pub fn is_entitled(&self, prefix: GuidPrefix, topic: usize, is_writer: bool) -> bool {
+        let may = |rights: &Rights| if is_writer { rights.publishes(topic) } else { rights.subscribes(topic) };
+        self.rights.get(&prefix).is_none_or(may)
+    }
+
+    /// Whether others refuse a participant, or some of its endpoints: it goes on asking them for acknowledgements.
+    pub(super) fn is_refused_in_part(&self, prefix: GuidPrefix) -> bool {
+        let is_outside = self.rights.get(&prefix) == Some(&Rights::NONE);
+        is_outside || self.endpoints.iter().any(|endpoint| endpoint.guid.prefix == prefix && !endpoint.is_entitled)
+    }
+
+    /// An endpoint was matched, or a sample taken: are both entitled to it?
+    pub(super) fn judge_grants(&self, writer: EndpointId, reader: EndpointId) -> Result<(), (Rule, String)> {
+        let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
+        match from.is_entitled {
+            _ if from.may_meet(to) => Ok(()),
+            false => Err((Rule::Grant, format!("writer {writer} may not write what reader {reader} has"))),
+            true => Err((Rule::Grant, format!("reader {reader} may not read what writer {writer} writes"))),
+        }
+    }
+
+    /// The participant of an endpoint should have refused it.
+    pub fn must_refuse(&mut self, at: Nanos, id: EndpointId) {
+        if !self.endpoints[id as usize].is_entitled {
+            self.report(at, Rule::Grant, format!("endpoint {id} exists, which the permissions do not allow"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::QosPlan;
+    use takt_wire::{EntityId, Guid};
+
+    fn guid(id: u8) -> Guid {
+        Guid { prefix: GuidPrefix([id; 12]), entity_id: EntityId::UNKNOWN }
+    }
+
+    /// A writer and a reader of topic 1, whose participants have these rights.
+    fn checker(writer: Rights, reader: Rights) -> Checker {
+        let mut checker = Checker::default();
+        for (id, rights) in [(1, writer), (2, reader)] {
+            checker.joins(guid(id).prefix, rights);
+            checker.created(guid(id), 1, QosPlan::default(), id == 1);
+        }
+        checker
+    }
+
+    const ALL: Rights = Rights { writes: 2, reads: 2 };
+
+    #[test]
+    fn who_believes_in_what_is_not_granted_breaks_a_promise() {
+        let broken = |writer: Rights, reader: Rights, believer: EndpointId| {
+            let mut checker = checker(writer, reader);
+            let peer = guid(if believer == 0 { 2 } else { 1 });
+            checker.matched(0, believer, &[peer], 1);
+            checker.violation().map(|violation| violation.rule)
+        };
+        let (reads, writes) = (Rights { writes: 1, reads: 3 }, Rights { writes: 3, reads: 1 });
+        assert_eq!(broken(ALL, ALL, 0), None);
+        assert_eq!(broken(reads, ALL, 1), Some(Rule::Grant), "the reader believes in a writer that may not write");
+        assert_eq!(broken(ALL, writes, 0), Some(Rule::Grant), "the writer believes in a reader that may not read");
+        assert_eq!(broken(reads, ALL, 0), None, "who breaks the rules may believe what it likes");
+        assert_eq!(broken(ALL, Rights::NONE, 0), Some(Rule::Grant));
+    }
+
+    #[test]
+    fn endpoints_outside_of_the_grant_are_to_be_refused() {
+        let mut checker = checker(Rights::NONE, ALL);
+        checker.must_refuse(0, 1);
+        assert_eq!(checker.violation(), None);
+        assert!(checker.is_refused_in_part(guid(1).prefix) && !checker.is_refused_in_part(guid(2).prefix));
+        checker.must_refuse(0, 0);
+        assert_eq!(checker.violation().map(|violation| violation.rule), Some(Rule::Grant));
+    }
+}

@@ -1,0 +1,110 @@
+//! Random numbers of OpenSSL that a seed decides.
+//!
+//! OpenSSL has one source of random numbers for a process (`RAND_set_rand_method`, OpenSSL 3.0). The source here serves the thread that
+//! runs a world by the seed of that world, and every other thread by OpenSSL's own generator. Keys, challenges, signatures and
+//! certificates of a world are then the same in each run.
+#![allow(unsafe_code, reason = "the openssl crate has no call that sets the source of random numbers")]
+
+use std::cell::RefCell;
+use std::ffi::{c_double, c_int, c_uchar, c_void};
+use std::marker::PhantomData;
+use std::sync::Once;
+
+use crate::rng::Rng;
+
+/// `RAND_METHOD` of OpenSSL.
+#[repr(C)]
+struct Method {
+    seed: Option<unsafe extern "C" fn(*const c_void, c_int) -> c_int>,
+    bytes: Option<unsafe extern "C" fn(*mut c_uchar, c_int) -> c_int>,
+    cleanup: Option<unsafe extern "C" fn()>,
+    add: Option<unsafe extern "C" fn(*const c_void, c_int, c_double) -> c_int>,
+    pseudorand: Option<unsafe extern "C" fn(*mut c_uchar, c_int) -> c_int>,
+    status: Option<unsafe extern "C" fn() -> c_int>,
+}
+
+unsafe extern "C" {
+    fn RAND_set_rand_method(method: *const Method) -> c_int;
+    fn RAND_OpenSSL() -> *const Method;
+}
+
+static SOURCE: Method =
+    Method { seed: None, bytes: Some(bytes), cleanup: None, add: None, pseudorand: Some(bytes), status: Some(status) };
+
+thread_local! {
+    static DICE: RefCell<Option<Rng>> = const { RefCell::new(None) };
+}
+
+unsafe extern "C" fn bytes(buffer: *mut c_uchar, len: c_int) -> c_int {
+    let is_filled = DICE.try_with(|dice| {
+        let Ok(mut dice) = dice.try_borrow_mut() else { return false };
+        let (Some(dice), Ok(len)) = (dice.as_mut(), usize::try_from(len)) else { return false };
+        if len > 0 {
+            // SAFETY: OpenSSL passes a buffer of `len` octets that nobody else uses during the call.
+            let buffer = unsafe { std::slice::from_raw_parts_mut(buffer, len) };
+            buffer.chunks_mut(8).for_each(|part| part.copy_from_slice(&dice.next().to_le_bytes()[..part.len()]));
+        }
+        true
+    });
+    if is_filled == Ok(true) {
+        return 1;
+    }
+    // SAFETY: the method lives as long as the process, and takes what this one takes.
+    unsafe { RAND_OpenSSL().as_ref().and_then(|own| own.bytes).map_or(0, |bytes| bytes(buffer, len)) }
+}
+
+unsafe extern "C" fn status() -> c_int {
+    1
+}
+
+/// Until it is dropped, random numbers of OpenSSL on this thread come from a seed.
+#[derive(Debug)]
+pub struct Seeded {
+    /// It belongs to its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Seeded {
+    /// Begins the stream of a seed on this thread.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        static SET: Once = Once::new();
+        // SAFETY: the method is a static one, and its functions may be called from any thread.
+        SET.call_once(|| assert_eq!(unsafe { RAND_set_rand_method(&raw const SOURCE) }, 1, "OpenSSL takes the source"));
+        DICE.set(Some(Rng::new(seed)));
+        Self { _thread: PhantomData }
+    }
+}
+
+impl Drop for Seeded {
+    fn drop(&mut self) {
+        DICE.set(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use takt_security::identity::KeyAlgorithm;
+    use takt_security::tools::{Issuer, Validity};
+
+    fn certificate() -> Vec<u8> {
+        let validity = Validity { not_before: 0, not_after: 1_000 };
+        let issuer = Issuer::create("CA", KeyAlgorithm::EcP256, validity).expect("an authority");
+        issuer.certificate_pem().expect("PEM")
+    }
+
+    #[test]
+    fn keys_and_signatures_come_from_the_seed_and_from_nothing_once_it_is_gone() {
+        let of_seed = |seed: u64| {
+            let _seeded = Seeded::new(seed);
+            certificate()
+        };
+        assert_eq!(of_seed(1), of_seed(1));
+        assert_ne!(of_seed(1), of_seed(2));
+        assert_ne!(certificate(), certificate());
+        let _seeded = Seeded::new(1);
+        let elsewhere = std::thread::spawn(certificate).join().expect("no panic");
+        assert_ne!(elsewhere, certificate(), "the seed is that of one thread");
+    }
+}

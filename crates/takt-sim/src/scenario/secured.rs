@@ -1,0 +1,168 @@
+//! Domains under DDS Security.
+
+use takt_security::documents::{BasicProtectionKind, ProtectionKind};
+
+use super::{Direction, EndPlan, Fault, FaultKind, ProcessPlan, QosPlan, Role, Scenario, TopicPlan, Trouble};
+use crate::check::Rights;
+use crate::clock::{MILLISECOND, Nanos, SECOND};
+use crate::domain::{DomainPlan, MemberKind, MemberPlan};
+use crate::process::LEASE;
+use crate::rng::Rng;
+
+/// Handshakes are under way for so long after the start of a process, at least.
+const HANDSHAKES: Nanos = 300 * MILLISECOND;
+
+/// Each message of a handshake is sent again after this time.
+const RESEND_PERIOD: Nanos = SECOND;
+
+/// A handshake that cannot end sends an AuthRequest and a Request in each period, and answers those of the other side.
+const MESSAGES_PER_PERIOD: u64 = 4;
+
+const KINDS: [ProtectionKind; 5] = [
+    ProtectionKind::None,
+    ProtectionKind::Sign,
+    ProtectionKind::Encrypt,
+    ProtectionKind::SignWithOriginAuthentication,
+    ProtectionKind::EncryptWithOriginAuthentication,
+];
+
+impl Scenario {
+    /// Members of a domain that may write and read some of its topics, have endpoints of all of them, and are killed while they
+    /// authenticate each other. One may be an insider, and one no member at all. Session keys change every few messages, or never.
+    pub(super) fn secure(&mut self, rng: &mut Rng) {
+        self.add_members(rng);
+        for _ in 0..rng.between(2, 3) {
+            let sizes = (24, *rng.pick(&[200, 200, 3_000]));
+            self.topics.push(TopicPlan { instances: rng.below(3) as u8, sizes });
+        }
+        self.domain = Some(self.domain_plan(rng));
+        self.add_secured_endpoints(rng);
+        self.kill_during_handshakes(rng);
+        self.disturb(rng);
+    }
+
+    fn add_members(&mut self, rng: &mut Rng) {
+        for _ in 0..rng.below(3) {
+            let host = rng.below(self.hosts.len() as u64) as usize;
+            let start = rng.below(HANDSHAKES);
+            self.processes.push(ProcessPlan { host, start, ..self.processes[0].clone() });
+        }
+    }
+
+    /// The first process may write the first topic, and the second one may read it.
+    fn domain_plan(&self, rng: &mut Rng) -> DomainPlan {
+        let mut has_outsider = false;
+        let mut member = |process: usize| {
+            let topics = |rng: &mut Rng| {
+                let some = (0..self.topics.len()).filter(|_| rng.chance(650_000));
+                some.fold(0, |set, topic| set | 1 << topic)
+            };
+            let mut rights = Rights { writes: topics(rng), reads: topics(rng) };
+            let kinds = [MemberKind::Honest, MemberKind::Insider, MemberKind::Stranger, MemberKind::Open];
+            let mut kind = MemberKind::Honest;
+            match process {
+                0 => rights.writes |= 1,
+                1 => rights.reads |= 1,
+                _ => kind = *rng.pick(&kinds),
+            }
+            if matches!(kind, MemberKind::Stranger | MemberKind::Open) && std::mem::replace(&mut has_outsider, true) {
+                kind = MemberKind::Insider;
+            }
+            MemberPlan { kind, rights, has_deny_rule: rng.chance(500_000) }
+        };
+        let members = (0..self.processes.len()).map(&mut member).collect();
+        let payloads = [BasicProtectionKind::None, BasicProtectionKind::Sign, BasicProtectionKind::Encrypt];
+        DomainPlan {
+            messages: *rng.pick(&KINDS),
+            discovery: *rng.pick(&KINDS),
+            submessages: *rng.pick(&KINDS),
+            payloads: *rng.pick(&payloads),
+            blocks_per_session: *rng.pick(&[100, 1_000, 1 << 32]),
+            members,
+        }
+    }
+
+    /// Also those that permissions do not allow.
+    fn add_secured_endpoints(&mut self, rng: &mut Rng) {
+        for topic in 0..self.topics.len() {
+            let transient_local = rng.chance(300_000);
+            for number in 0..rng.between(1, 3) {
+                let process = if topic == 0 && number == 0 { 0 } else { self.some_process(rng) };
+                let qos = QosPlan { reliable: rng.chance(750_000), transient_local, ..QosPlan::default() };
+                let period = rng.between(4, 20) * MILLISECOND;
+                let role = Role::Writer { period, burst: rng.between(1, 3) as u32, samples: 400, endings: 0 };
+                let create = self.creation(rng);
+                self.add(process, topic, qos, role, create);
+            }
+            for number in 0..rng.between(1, 3) {
+                let process = if topic == 0 && number == 0 { 1 } else { self.some_process(rng) };
+                let reliable = rng.chance(750_000);
+                let transient_local = transient_local && reliable && rng.chance(700_000);
+                let qos = QosPlan { reliable, transient_local, ..QosPlan::default() };
+                let create = self.creation(rng);
+                self.add(process, topic, qos, Role::Reader { period: 0 }, create);
+            }
+        }
+    }
+
+    fn some_process(&self, rng: &mut Rng) -> usize {
+        rng.below(self.processes.len() as u64) as usize
+    }
+
+    fn creation(&self, rng: &mut Rng) -> Nanos {
+        if rng.chance(600_000) { 0 } else { rng.below(self.active / 2) }
+    }
+
+    fn kill_during_handshakes(&mut self, rng: &mut Rng) {
+        let active = self.active;
+        for process in &mut self.processes {
+            let mut at = process.start;
+            for _ in 0..2 {
+                if !rng.chance(400_000) {
+                    break;
+                }
+                at += if rng.chance(500_000) { rng.below(20 * MILLISECOND) } else { rng.below(HANDSHAKES) };
+                let pause = rng.between(MILLISECOND, HANDSHAKES);
+                process.ends.push(EndPlan { at: at.min(active), pause, farewell: rng.chance(300_000) });
+                at += pause;
+            }
+        }
+    }
+
+    fn disturb(&mut self, rng: &mut Rng) {
+        let host = rng.below(self.hosts.len() as u64) as usize;
+        let from = if rng.chance(500_000) { 0 } else { rng.below(self.active / 2) };
+        let mut until = rng.between(from + MILLISECOND, self.active);
+        let link = |direction, trouble| FaultKind::Link { host, direction, trouble };
+        let kinds = match rng.below(6) {
+            0 => vec![],
+            1 => {
+                let trouble = Trouble::Loss(*rng.pick(&[50_000, 200_000, 400_000]));
+                vec![link(Direction::Up, trouble), link(Direction::Down, trouble)]
+            }
+            2 => vec![
+                link(Direction::Up, Trouble::Duplication(300_000)),
+                link(Direction::Down, Trouble::Reordering(300_000, rng.between(MILLISECOND, 50 * MILLISECOND))),
+            ],
+            3 => vec![link(Direction::Up, Trouble::Flips(100_000)), link(Direction::Down, Trouble::Flips(100_000))],
+            4 => vec![link(Direction::Down, Trouble::Disfigurement(200_000))],
+            _ => {
+                let one_way = rng.chance(600_000);
+                if one_way {
+                    // The lease ends for one side alone.
+                    until = from + LEASE + SECOND;
+                    self.active = until + SECOND;
+                }
+                vec![FaultKind::Partition { group: 1 << host, one_way, flapping: 0 }]
+            }
+        };
+        self.faults.extend(kinds.into_iter().map(|kind| Fault { from, until, kind }));
+    }
+
+    /// Most datagrams that a process sends in some time for handshakes that cannot end.
+    pub(super) fn handshakes(&self, time: Nanos) -> u64 {
+        let others = self.processes.len() as u64 - 1;
+        let has_stranger = self.domain.as_ref().is_some_and(DomainPlan::has_stranger);
+        if has_stranger { others * MESSAGES_PER_PERIOD * time.div_ceil(RESEND_PERIOD) } else { 0 }
+    }
+}

@@ -1,0 +1,32 @@
+//! Worlds under DDS Security.
+
+use takt_sim::domain::MemberKind;
+use takt_sim::scenario::{Focus, Scenario};
+use takt_sim::swarm;
+use takt_sim::timeline::Quiet;
+
+/// Seeds that every run looks at.
+const SEEDS: u64 = 40;
+
+#[test]
+fn nobody_gets_what_its_permissions_do_not_allow() {
+    let (mut taken, mut trespassers) = (0, 0);
+    for seed in 0..SEEDS {
+        let world = Scenario::focused_on(Focus::Secured, seed);
+        let members = &world.domain.as_ref().expect("the world has a domain").members;
+        trespassers += members.iter().filter(|member| member.kind != MemberKind::Honest).count();
+        let report = swarm::run(&world, &mut Quiet);
+        assert_eq!(report.violation, None, "seed {seed}");
+        taken += report.taken;
+    }
+    assert!(taken > 10_000, "only {taken} samples are taken");
+    assert!(trespassers > 20, "only {trespassers} participants do not keep to the rules");
+}
+
+#[test]
+fn two_runs_of_a_secured_world_are_the_same_to_the_byte() {
+    for seed in 0..5 {
+        let runs = [(); 2].map(|()| swarm::run(&Scenario::focused_on(Focus::Secured, seed), &mut Quiet));
+        assert_eq!(runs[0], runs[1], "seed {seed}");
+    }
+}

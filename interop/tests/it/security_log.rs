@@ -1,0 +1,67 @@
+//! The builtin topic of the log of DDS Security (DDS-SEC 1.1 §8.6, §9.6).
+
+use takt::qos::{DataReaderQos, Durability, History, Reliability};
+use takt::{BuiltinLoggingTypeV2, DomainParticipant, LOG_TOPIC_NAME, LoggingLevel};
+use takt_security::documents::{BasicProtectionKind, ProtectionKind};
+use takt_security::identity::KeyAlgorithm;
+use takt_testkit::domain::claim;
+use takt_testkit::waiting;
+
+use crate::secure::{Enclaves, Variant};
+
+/// One of those for which the documents of the tests are.
+const DOMAIN: u32 = 152;
+
+const EVERYTHING_HIDDEN: Variant = Variant {
+    discovery: ProtectionKind::Encrypt,
+    liveliness: ProtectionKind::Encrypt,
+    rtps: ProtectionKind::Encrypt,
+    metadata: ProtectionKind::Encrypt,
+    data: BasicProtectionKind::Encrypt,
+    is_controlled: true,
+    allows_unauthenticated: false,
+};
+
+#[test]
+fn who_was_refused_is_read_from_the_topic_of_the_log() {
+    claim(DOMAIN);
+    let algorithms = [KeyAlgorithm::EcP256; 2];
+    let enclaves = Enclaves::new("log", &EVERYTHING_HIDDEN, algorithms);
+    let strangers = Enclaves::new("log-strangers", &EVERYTHING_HIDDEN, algorithms);
+    let participant = |name: &str, directory: std::path::PathBuf, distributes: bool| {
+        DomainParticipant::builder(DOMAIN)
+            .name(name)
+            .interfaces(["lo"])
+            .peers(["127.0.0.1"])
+            .security_directory(directory.display().to_string())
+            .security_log_topic(distributes)
+            .build()
+            .expect("a participant")
+    };
+    // By its subject name the stranger has the lower GUID: it sends its certificate first.
+    let watched = participant("watched", enclaves.right(), true);
+    let stranger = participant("stranger", strangers.left(), false);
+    assert!(stranger.guid() < watched.guid());
+    let auditor = participant("auditor", enclaves.left(), false);
+    let topic = auditor.create_topic::<BuiltinLoggingTypeV2>(LOG_TOPIC_NAME, Default::default()).expect("a topic");
+    let subscriber = auditor.create_subscriber(Default::default()).expect("a subscriber");
+    let qos = DataReaderQos {
+        reliability: Reliability::RELIABLE,
+        durability: Durability::TransientLocal,
+        history: History::KeepAll,
+        ..DataReaderQos::default()
+    };
+    let reader = subscriber.create_datareader(&topic, qos).expect("a reader");
+    let mut entries = Vec::new();
+    let refusal = waiting::until_some("the refusal of the stranger in the log", || {
+        entries.extend(reader.take(usize::MAX).expect("open").into_iter().filter_map(|sample| sample.data));
+        entries.iter().find(|entry| entry.severity == LoggingLevel::Warning).cloned()
+    });
+    assert!(refusal.message.contains("certificate"), "{refusal:#?}");
+    assert_eq!((refusal.facility, refusal.appname.as_str(), refusal.msgid.as_str()), (10, "watched", "security"));
+    assert_eq!(refusal.procid, std::process::id().to_string());
+    assert_eq!(refusal.hostip, "127.0.0.1");
+    let of_dds = &refusal.structured_data["DDS"];
+    assert!(of_dds.iter().any(|pair| pair.name == "domain_id" && pair.value == DOMAIN.to_string()), "{of_dds:?}");
+    assert!(refusal.timestamp.sec > 1_700_000_000, "{:?}", refusal.timestamp);
+}
