@@ -93,10 +93,18 @@ pub struct NameValuePair {
 ///
 /// # Examples
 /// ```no_run
-/// use takt::{BuiltinLoggingTypeV2, DataReaderQos, DomainParticipant, LOG_TOPIC_NAME, Subscriber, Topic};
+/// use takt::qos::{DataReaderQos, Durability, Reliability};
+/// use takt::{BuiltinLoggingTypeV2, DomainParticipant, LOG_TOPIC_NAME};
 ///
 /// let auditor = DomainParticipant::builder(0).security_directory("keys/enclaves/auditor").build()?;
-/// let topic = auditor.create_topic::<BuiltinLoggingTypeV2>(LOG_TOPIC_NAME)?;
+/// let topic = auditor.create_topic::<BuiltinLoggingTypeV2>(LOG_TOPIC_NAME, Default::default())?;
+/// let subscriber = auditor.create_subscriber(Default::default())?;
+/// let (reliability, durability) = (Reliability::RELIABLE, Durability::TransientLocal);
+/// let qos = DataReaderQos { reliability, durability, ..DataReaderQos::default() };
+/// let reader = subscriber.create_datareader(&topic, qos)?;
+/// for entry in reader.take(usize::MAX)?.into_iter().filter_map(|sample| sample.data) {
+///     println!("{}: {}", entry.appname, entry.message);
+/// }
 /// # Ok::<(), takt::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, DdsType)]
