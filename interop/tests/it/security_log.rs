@@ -23,7 +23,7 @@ const EVERYTHING_HIDDEN: Variant = Variant {
 };
 
 #[test]
-fn who_was_refused_is_read_from_the_topic_of_the_log() {
+fn refused_participant_is_reported_on_the_log_topic() {
     claim(DOMAIN);
     let algorithms = [KeyAlgorithm::EcP256; 2];
     let enclaves = Enclaves::new("log", &EVERYTHING_HIDDEN, algorithms);
@@ -38,7 +38,7 @@ fn who_was_refused_is_read_from_the_topic_of_the_log() {
             .build()
             .expect("a participant")
     };
-    // By its subject name the stranger has the lower GUID: it sends its certificate first.
+    // The stranger has the lower GUID, so that it sends its certificate first.
     let watched = participant("watched", enclaves.right(), true);
     let stranger = participant("stranger", strangers.left(), false);
     assert!(stranger.guid() < watched.guid());

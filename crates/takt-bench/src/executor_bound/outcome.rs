@@ -102,15 +102,13 @@ impl Outcome {
         let wanted = |rate: u32| f64::from(rate) * seen.seconds;
         let callbacks = if load.callback_us > 0 { wanted(load.callback_hz) } else { 0.0 };
         // One of three may take part, one is refused, one cannot authenticate.
-        let (trusted, refused) = match self.plan.secured {
-            true => (load.participants / 3, load.participants / 3),
-            false => (load.participants, 0),
-        };
+        let third = if self.plan.secured { load.participants / 3 } else { 0 };
         let each = [
             ("background samples", seen.background_received as f64, wanted(load.samples_hz)),
             ("slow callbacks", seen.slow_callbacks as f64, callbacks),
-            ("participants", seen.discovered as f64, trusted as f64),
-            ("participants that are refused", seen.refused as f64, refused as f64),
+            ("participants", seen.discovered as f64, load.participants as f64),
+            ("participants that may take part", seen.authenticated as f64, third as f64),
+            ("participants that are refused", seen.refused as f64, third as f64),
         ];
         let short = each.into_iter().filter(|(_, came, wanted)| *came < FULL * wanted);
         short.map(|(what, came, wanted)| format!("{came:.0} of {wanted:.0} {what} came")).collect()
@@ -194,7 +192,10 @@ impl Outcome {
             seen.slow_callbacks,
             seen.slow_written,
             seen.discovered,
-            if self.plan.secured { format!(", {} refused", seen.refused) } else { String::new() },
+            match self.plan.secured {
+                true => format!(", {} authenticated, {} refused", seen.authenticated, seen.refused),
+                false => String::new(),
+            },
         ));
         verdict.short.iter().for_each(|what| line(format!("short     {what}")));
         line(format!(

@@ -1,8 +1,9 @@
 //! Many participants in one process and one thread, for somebody else to discover.
 //!
-//! Each is the protocol engine of Takt with a writer and a reader; all that share an address share a socket, and what arrives there is
-//! handed to whom its INFO_DST names (RTPS 2.5 §8.3.8.7), or to all if it names nobody. After each [`STAY`] all of them leave and as many new
-//! ones come.
+//! Each is the protocol engine of Takt with a writer and a reader. A datagram goes to the participant that its INFO_DST names (RTPS 2.5
+//! §8.3.8.7), or without one to all participants of the socket. Plain participants share one socket per address. Secured participants have
+//! one socket each, because an encrypted message does not show its destination. Plain participants leave after [`STAY`], all at once, and as
+//! many new ones join. Secured participants leave one by one, each after [`SECURED_STAY`].
 
 use crate::error::{Error, Result};
 use crate::machine::monotonic_ns;
@@ -15,8 +16,12 @@ use takt::{GuidPrefix, Locator};
 use takt_core::{Config, Instant, Interface, Locators, Participant, ReaderSpec, Received, WriterFlows, WriterSpec};
 use takt_wire::ports::PortMapping;
 
-/// So long a participant stays.
+/// Time for which plain participants stay.
 const STAY: Duration = Duration::from_secs(2);
+/// Time for which secured participants stay.
+const SECURED_STAY: Duration = Duration::from_secs(10);
+/// Participants that are replaced before what has come is handled.
+const REPLACED_AT_ONCE: usize = 8;
 /// Longest datagram that is sent.
 const DATAGRAM_LEN: usize = 1472;
 /// Longest datagram that is received, or protected.
@@ -40,8 +45,11 @@ pub struct Crowd {
     by_prefix: HashMap<[u8; 12], usize>,
     config: Config,
     count: usize,
-    generation: u32,
-    leave_at_ns: u64,
+    /// Participants that have joined.
+    joined: u32,
+    is_secured: bool,
+    /// By member.
+    leave_at_ns: Vec<u64>,
     frame: Vec<u8>,
 }
 
@@ -52,10 +60,10 @@ impl Crowd {
     /// An address is not this host's, or the domain has no ports.
     pub fn new(domain: u32, interface: &str, own: &[Ipv4Addr], peer: Ipv4Addr, count: usize) -> Result<Self> {
         let plain: Maker = Box::new(|_, config, now| Ok(Participant::new(config, now).map_err(takt::Error::from)?));
-        Self::made_by(plain, domain, interface, own, peer, count)
+        Self::open(plain, domain, interface, own, peer, count, false)
     }
 
-    /// The same of participants that are made otherwise.
+    /// The same of participants that are made otherwise, with one socket each.
     ///
     /// # Errors
     /// As [`new`](Self::new), or what makes them fails.
@@ -66,6 +74,18 @@ impl Crowd {
         own: &[Ipv4Addr],
         peer: Ipv4Addr,
         count: usize,
+    ) -> Result<Self> {
+        Self::open(make, domain, interface, own, peer, count, true)
+    }
+
+    fn open(
+        make: Maker,
+        domain: u32,
+        interface: &str,
+        own: &[Ipv4Addr],
+        peer: Ipv4Addr,
+        count: usize,
+        is_secured: bool,
     ) -> Result<Self> {
         let no_port = || Error::Usage(format!("domain {domain} has no ports"));
         let port = PortMapping::default().discovery_unicast(domain, 0).ok_or_else(no_port)?;
@@ -78,7 +98,8 @@ impl Crowd {
         config.limits.endpoint_memory_bytes = 64 << 10;
         config.limits.default_max_samples = 4;
         let (mut sockets, mut addresses) = (Vec::new(), Vec::new());
-        for address in own {
+        let socket_count = if is_secured { count } else { own.len() };
+        for address in own.iter().cycle().take(socket_count) {
             let failure = |e| Error::os(format!("a socket at {address}"), e);
             let socket = UdpSocket::bind((*address, 0)).map_err(failure)?;
             socket.set_nonblocking(true).map_err(failure)?;
@@ -86,30 +107,62 @@ impl Crowd {
             sockets.push(socket);
         }
         let (members, by_prefix, frame) = (Vec::new(), HashMap::new(), vec![0; FRAME_LEN]);
-        let mut crowd =
-            Self { make, sockets, addresses, members, by_prefix, config, count, generation: 0, leave_at_ns: 0, frame };
-        crowd.come()?;
+        let leave_at_ns = Vec::new();
+        let mut crowd = Self {
+            make,
+            sockets,
+            addresses,
+            members,
+            by_prefix,
+            config,
+            count,
+            joined: 0,
+            is_secured,
+            leave_at_ns,
+            frame,
+        };
+        for index in 0..count {
+            let member = crowd.join(index)?;
+            crowd.members.push(member);
+            let share = if is_secured { (index as u32 + 1, count as u32) } else { (1, 1) };
+            crowd.leave_at_ns.push(monotonic_ns() + crowd.stay_ns() * u64::from(share.0) / u64::from(share.1));
+        }
         Ok(crowd)
     }
 
-    /// New participants, each at one of the addresses in turn.
-    fn come(&mut self) -> Result<()> {
+    fn stay_ns(&self) -> u64 {
+        let stay = if self.is_secured { SECURED_STAY } else { STAY };
+        stay.as_nanos() as u64
+    }
+
+    /// A new participant in a place, at the address of that place.
+    fn join(&mut self, index: usize) -> Result<Participant> {
         let now = Instant(monotonic_ns());
-        self.generation += 1;
-        self.by_prefix.clear();
-        for index in 0..self.count {
-            let prefix = prefix(self.generation, index);
-            let address = vec![self.addresses[index % self.addresses.len()]];
-            let mut config = Config { guid_prefix: GuidPrefix(prefix), ..self.config.clone() };
-            config.secret = [u64::from(std::process::id()) << 32 | u64::from(self.generation), index as u64];
-            config.locators =
-                Locators { metatraffic_unicast: address.clone(), default_unicast: address, ..Locators::default() };
-            let mut member = (self.make)(index, config, now)?;
-            add_endpoints(&mut member, now).map_err(takt::Error::from)?;
-            self.by_prefix.insert(member.guid().prefix.0, index);
-            self.members.push(member);
+        self.joined += 1;
+        let prefix = prefix(self.joined, index);
+        let address = vec![self.addresses[index % self.addresses.len()]];
+        let mut config = Config { guid_prefix: GuidPrefix(prefix), ..self.config.clone() };
+        config.secret = [u64::from(std::process::id()) << 32 | u64::from(self.joined), index as u64];
+        config.locators =
+            Locators { metatraffic_unicast: address.clone(), default_unicast: address, ..Locators::default() };
+        let mut member = (self.make)(index, config, now)?;
+        add_endpoints(&mut member, now).map_err(takt::Error::from)?;
+        self.by_prefix.insert(member.guid().prefix.0, index);
+        Ok(member)
+    }
+
+    /// Participants whose time is over say farewell, and new ones take their places.
+    fn replace(&mut self) -> Result<()> {
+        let now_ns = monotonic_ns();
+        let at_once = if self.is_secured { REPLACED_AT_ONCE } else { self.count };
+        let over: Vec<_> = (0..self.count).filter(|index| self.leave_at_ns[*index] <= now_ns).take(at_once).collect();
+        over.iter().for_each(|index| self.members[*index].shutdown());
+        self.send()?;
+        for index in over {
+            self.by_prefix.remove(&self.members[index].guid().prefix.0);
+            self.members[index] = self.join(index)?;
+            self.leave_at_ns[index] = now_ns + self.stay_ns();
         }
-        self.leave_at_ns = now.0 + STAY.as_nanos() as u64;
         Ok(())
     }
 
@@ -119,12 +172,7 @@ impl Crowd {
     /// A socket failed.
     pub fn live(&mut self, timeout: Duration) -> Result<()> {
         let is_idle = !self.receive()?;
-        if monotonic_ns() >= self.leave_at_ns {
-            self.members.iter_mut().for_each(Participant::shutdown);
-            self.send()?;
-            self.members.clear();
-            self.come()?;
-        }
+        self.replace()?;
         let now = Instant(monotonic_ns());
         for member in &mut self.members {
             if member.poll_timeout().is_some_and(|at| at <= now) {
@@ -142,7 +190,7 @@ impl Crowd {
     /// Takes what has come. Whether there was anything.
     fn receive(&mut self) -> Result<bool> {
         let mut any = false;
-        for socket in &self.sockets {
+        for (at, socket) in self.sockets.iter().enumerate() {
             for _ in 0..BURST {
                 let (len, from) = match socket.recv_from(&mut self.frame) {
                     Ok((len, SocketAddr::V4(from))) => (len, from),
@@ -163,7 +211,7 @@ impl Crowd {
                         }
                     }
                     None => {
-                        for member in &mut self.members {
+                        for member in self.members.iter_mut().skip(at).step_by(self.sockets.len()) {
                             member.handle_datagram(now, received, datagram);
                         }
                     }
@@ -233,11 +281,11 @@ fn add_endpoints(member: &mut Participant, now: Instant) -> std::result::Result<
 }
 
 /// A prefix that no other participant has, not one of this process's former ones either.
-fn prefix(generation: u32, index: usize) -> [u8; 12] {
+fn prefix(number: u32, index: usize) -> [u8; 12] {
     let mut prefix = [0; 12];
     prefix[..2].copy_from_slice(&[1, 0x7a]);
     prefix[2..6].copy_from_slice(&std::process::id().to_be_bytes());
-    prefix[6..10].copy_from_slice(&generation.to_be_bytes());
+    prefix[6..10].copy_from_slice(&number.to_be_bytes());
     prefix[10..].copy_from_slice(&(index as u16).to_be_bytes());
     prefix
 }
@@ -279,7 +327,7 @@ mod tests {
             .unwrap();
         let mut crowd = Crowd::new(domain, "lo", &[Ipv4Addr::LOCALHOST], Ipv4Addr::LOCALHOST, 60).unwrap();
         // All are discovered, however long that takes on a busy machine.
-        crowd.leave_at_ns = u64::MAX;
+        crowd.leave_at_ns.fill(u64::MAX);
         let limit = monotonic_ns() + 60_000_000_000;
         let is_member = |data: &ParticipantData| data.guid.prefix.0[..2] == [1, 0x7a];
         loop {

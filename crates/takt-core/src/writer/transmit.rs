@@ -325,9 +325,9 @@ impl Writer {
     /// told of the match, writes.
     ///
     /// One for all, and for some of those who begin with what is new one of its own, since a reader of ours begins with no
-    /// other ([`crate::reader`]). The others ask. Behind all of them there is room for a heartbeat to all.
+    /// other ([`crate::reader`]). The others ask. It leaves room for a HEARTBEAT to all readers.
     fn greet_strangers(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
-        let one = INFO_DESTINATION_LEN + HEARTBEAT_LEN + GroupInfo::LEN + self.reserve(ctx);
+        let heartbeat_len = INFO_DESTINATION_LEN + HEARTBEAT_LEN + GroupInfo::LEN + self.reserve(ctx);
         let Self { proxies, history, heartbeat: state, entity_id, membership, data, .. } = self;
         let has_services = data.qos.durability >= Durability::Transient && !entity_id.is_builtin();
         let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| is_stranger(proxy));
@@ -344,7 +344,7 @@ impl Writer {
         greet(message, EntityId::UNKNOWN, history.first_sn(), first.prev());
         let mut is_directed = false;
         for proxy in strangers().filter(|proxy| proxy.first_relevant == proxy.live_from).take(GREETED_AT_ONCE) {
-            let has_room = message.builder.remaining() >= 2 * one;
+            let has_room = message.builder.remaining() >= 2 * heartbeat_len;
             if !has_room || message.builder.info_destination(proxy.guid.prefix).is_err() {
                 break;
             }

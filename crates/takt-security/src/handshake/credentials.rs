@@ -60,6 +60,11 @@ pub struct Credentials {
 }
 
 impl Credentials {
+    /// How its handshakes behave.
+    pub const fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// Joins them. `permissions` is the signed document; `participant_data` is the announcement as a
     /// big-endian parameter list without encapsulation header.
     ///

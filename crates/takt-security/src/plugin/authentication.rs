@@ -1,5 +1,8 @@
 //! Remote participants from their discovery to the end of their handshakes.
 
+use std::time::Duration;
+
+use takt_core::Instant;
 use takt_core::security::{SecurityChannel, SecurityEvent, SecurityMessage, Standing};
 use takt_wire::discovery::ParticipantData;
 use takt_wire::parameter::{PID_VENDORID, ParameterList};
@@ -73,11 +76,33 @@ impl Plugin {
                         remote.handshake = Some(handshake);
                         remote.stage = Stage::Authenticating;
                         remote.began_at = self.now.at;
+                        remote.tried_since.get_or_insert(self.now.at);
                     }
                 }
                 Err(error) => self.refuse(prefix, &error, false),
             }
         }
+    }
+
+    /// Frees the slot of a pending handshake if participants wait for one. The participant of that handshake waits behind the others;
+    /// it is refused once its handshakes have taken the time of one time-out.
+    fn free_slot(&mut self) {
+        if self.waiting.is_empty() || self.has_place() {
+            return;
+        }
+        let Some((_, prefix)) = self.next_to_yield().filter(|(at, _)| *at <= self.now.at) else { return };
+        let Some(remote) = self.remotes.get_mut(&prefix) else { return };
+        let is_over = remote.tried_since.is_some_and(|since| self.now.at.since(since) >= self.local.options().timeout);
+        let ended = remote.handshake.take().filter(|_| is_over);
+        remote.stage = Stage::Waiting;
+        match ended.and_then(|mut handshake| handshake.handle_timeout(Duration::MAX)) {
+            Some(Event::TimedOut(error)) => self.refuse(prefix, &error, true),
+            _ => self.waiting.push_back(prefix),
+        }
+    }
+
+    fn next_to_yield(&self) -> Option<(Instant, GuidPrefix)> {
+        self.remotes.iter().filter_map(|(prefix, remote)| Some((remote.yields_at()?, *prefix))).min()
     }
 
     fn has_place(&self) -> bool {
@@ -112,6 +137,10 @@ impl Plugin {
         let Some(remote) = remotes.get_mut(&from) else {
             return Err(SecurityError::new(ErrorKind::Handshake, "it was not discovered"));
         };
+        if matches!(remote.stage, Stage::Waiting) {
+            // The participant repeats the message.
+            return Ok(());
+        }
         let mut refusal = None;
         if let Some(renewal) = &mut remote.renewal {
             match renewal.handle(local, &message, payload.len(), clock, wall) {
@@ -222,6 +251,7 @@ impl Plugin {
     fn begin_session(&mut self, prefix: GuidPrefix, session: Session, is_renewal: bool) -> Result<()> {
         let Some(remote) = self.remotes.get_mut(&prefix) else { return Ok(()) };
         remote.stage = Stage::Authenticated(Box::new(session));
+        remote.tried_since = None;
         if is_renewal {
             remote.handshake = remote.renewal.take();
         }
@@ -242,7 +272,7 @@ impl Plugin {
         if let Some(remote) = self.remotes.get_mut(&prefix) {
             let retry_at = may_retry.then(|| self.now.at.after(RETRY_PERIOD));
             remote.stage = Stage::Refused { retry_at };
-            remote.handshake = None;
+            (remote.handshake, remote.tried_since) = (None, None);
         }
         if self.refused.insert(prefix) {
             let stays_open = self.attributes.allows_unauthenticated;
@@ -273,6 +303,7 @@ impl Plugin {
                 self.refuse(prefix, &error, true);
             }
         }
+        self.free_slot();
         self.start_waiting();
         self.set_handshake_due();
     }
@@ -301,7 +332,8 @@ impl Plugin {
             let timeout = remote.next_timeout().map(|time| takt_core::Instant(nanos(time)));
             timeout.into_iter().chain(retry(remote)).min()
         };
-        self.handshake_due = self.remotes.values().filter_map(due).min();
+        let slot = self.next_to_yield().filter(|_| !self.waiting.is_empty()).map(|(at, _)| at);
+        self.handshake_due = self.remotes.values().filter_map(due).chain(slot).min();
     }
 }
 

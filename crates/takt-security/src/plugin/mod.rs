@@ -31,7 +31,9 @@
 //! # Limits
 //!
 //! - [`Settings::handshakes_max`] handshakes at a time. Other participants wait in the order of
-//!   their discovery. How many participants there are is limited by the caller.
+//!   their discovery. While participants wait, a pending handshake yields its slot when a message of it
+//!   was refused, or after [`SLOT_TIME`]. Its participant then waits behind the others. The caller limits
+//!   the number of participants.
 //! - A participant that was refused after a time-out gets another handshake after [`RETRY_PERIOD`],
 //!   or when it opens one itself, once in [`RENEWAL_PERIOD`].
 //! - A remote participant has at most two keys for each matched pair, one for messages, and that of
@@ -91,6 +93,8 @@ use remotes::Remote;
 pub const RETRY_PERIOD: Duration = Duration::from_secs(60);
 /// Time between two handshakes that a remote participant opens.
 pub const RENEWAL_PERIOD: Duration = Duration::from_secs(10);
+/// Time after which a pending handshake yields its slot to a waiting participant.
+pub const SLOT_TIME: Duration = Duration::from_secs(3);
 /// Key tokens of one remote participant for pairs that are not matched.
 pub const PARKED_MAX: usize = 256;
 /// Codes of receivers that overheads always have room for.

@@ -7,7 +7,7 @@ use takt_core::Instant;
 use takt_wire::{GuidPrefix, VendorId};
 
 use super::expiry::Validity;
-use super::{PARKED_MAX, Pair};
+use super::{PARKED_MAX, Pair, SLOT_TIME};
 use crate::documents::Permissions;
 use crate::handshake::{Challenge, Handshake, Progress};
 use crate::identity::Certificate;
@@ -24,6 +24,8 @@ pub(super) struct Remote {
     pub(super) renewal: Option<Handshake>,
     /// When the last handshake began.
     pub(super) began_at: Instant,
+    /// Start of the first handshake since the last one that succeeded or timed out.
+    pub(super) tried_since: Option<Instant>,
     /// Key tokens for pairs that are not matched, the oldest first.
     pub(super) parked: VecDeque<Parked>,
 }
@@ -63,7 +65,7 @@ pub(super) struct Parked {
 
 impl Remote {
     pub(super) const fn new(stage: Stage, now: Instant) -> Self {
-        Self { stage, handshake: None, renewal: None, began_at: now, parked: VecDeque::new() }
+        Self { stage, handshake: None, renewal: None, began_at: now, tried_since: None, parked: VecDeque::new() }
     }
 
     pub(super) fn session(&self) -> Option<&Session> {
@@ -78,6 +80,13 @@ impl Remote {
             Stage::Authenticated(session) => Some(session),
             _ => None,
         }
+    }
+
+    /// Time from which its pending handshake may yield its slot: at once when a message of the handshake was refused. `None` without a
+    /// pending handshake.
+    pub(super) fn yields_at(&self) -> Option<Instant> {
+        let pending = self.handshake.as_ref().filter(|handshake| handshake.progress() == Progress::Pending)?;
+        Some(if pending.last_refusal().is_some() { self.began_at } else { self.began_at.after(SLOT_TIME) })
     }
 
     /// Handshakes that are not finished.

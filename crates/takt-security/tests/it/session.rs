@@ -109,9 +109,9 @@ fn loss_and_repetition_delay_but_lose_nothing() {
     }
 }
 
-/// Heartbeats to new readers, with the codes of eight receivers each, filled datagrams, so that the heartbeat to all never left.
+/// Greetings of five readers, with eight receiver-specific MACs each, filled the datagram.
 #[test]
-fn writer_with_many_new_readers_sends_its_heartbeat_with_origin_authentication() {
+fn heartbeat_fits_behind_greetings_with_origin_authentication() {
     let topic = topic(ProtectionKind::SignWithOriginAuthentication, BasicProtectionKind::Encrypt, true);
     let rule = rule(ProtectionKind::EncryptWithOriginAuthentication, ProtectionKind::Encrypt, topic);
     let mut network = Network::new();
@@ -135,9 +135,9 @@ fn writer_with_many_new_readers_sends_its_heartbeat_with_origin_authentication()
     }
 }
 
-/// Each has proven its address at once, and waits for a handshake that cannot end. Challenges went on every 320 ms until then.
+/// Challenges were repeated every 320 ms until the handshake ended.
 #[test]
-fn participants_of_two_authorities_challenge_one_another_no_more_than_they_must() {
+fn participant_with_validated_address_is_not_challenged_again() {
     let mut network = Network::new();
     Identity::new("member").join(&mut network, &encrypting());
     Identity { issuer: &issuers()[2], ..Identity::new("stranger") }.join(&mut network, &encrypting());

@@ -50,7 +50,7 @@ impl Endpoint {
 
 /// Whether a writer and a reader may match, and have ever had policies that do, as others may still see them.
 pub(super) fn ever_matched(from: &Endpoint, to: &Endpoint) -> bool {
-    from.may_meet(to)
+    from.may_match(to)
         && from.policies().any(|offered| to.policies().any(|requested| model::matches(offered, requested)))
 }
 
@@ -117,7 +117,7 @@ impl Checker {
 
     /// Whether they match in the end.
     pub(super) fn must_match(&self, from: &Endpoint, to: &Endpoint) -> bool {
-        from.may_meet(to) && model::matches(&from.qos, &to.qos) && !self.ignorance.parts(from, to)
+        from.may_match(to) && model::matches(&from.qos, &to.qos) && !self.ignorance.parts(from, to)
     }
 
     /// Whether a sample was written in a partition in which the reader has been, or may be history there.

@@ -1,7 +1,7 @@
-//! What permissions allow (DDS-SEC 1.1 §9.4): nobody takes a sample, believes in a match or has an endpoint outside of its grant.
+//! Access control (DDS-SEC 1.1 §9.4): endpoints exist, match and exchange samples only as permissions allow.
 //!
-//! An endpoint is entitled if the permissions of its participant allow it. One that is not may exist, if its participant does not
-//! refuse it to itself. Its participant may believe in matches of it, which nobody else does.
+//! An endpoint is entitled if the permissions of its participant allow it. An honest participant has no other endpoints. An insider
+//! may have them, and may believe that they match. No other participant matches them.
 
 use takt_wire::GuidPrefix;
 
@@ -35,15 +35,14 @@ impl Rights {
 }
 
 impl Endpoint {
-    /// Whether permissions let a writer and a reader match. A participant that does not keep to its own may match its endpoints with
-    /// each other.
-    pub(super) fn may_meet(&self, other: &Self) -> bool {
+    /// Whether permissions let a writer and a reader match. An insider may match its own endpoints with each other.
+    pub(super) fn may_match(&self, other: &Self) -> bool {
         self.is_entitled && other.is_entitled || self.guid.prefix == other.guid.prefix
     }
 }
 
 impl Checker {
-    /// A participant has these rights. One of which nothing is said has all.
+    /// Sets the rights of a participant. Other participants have all rights.
     pub fn joins(&mut self, prefix: GuidPrefix, rights: Rights) {
         self.rights.insert(prefix, rights);
     }
@@ -61,17 +60,17 @@ impl Checker {
         is_outside || self.endpoints.iter().any(|endpoint| endpoint.guid.prefix == prefix && !endpoint.is_entitled)
     }
 
-    /// An endpoint was matched, or a sample taken: are both entitled to it?
+    /// Checks that a writer and a reader that matched, or exchanged a sample, are entitled.
     pub(super) fn judge_grants(&self, writer: EndpointId, reader: EndpointId) -> Result<(), (Rule, String)> {
         let (from, to) = (&self.endpoints[writer as usize], &self.endpoints[reader as usize]);
         match from.is_entitled {
-            _ if from.may_meet(to) => Ok(()),
+            _ if from.may_match(to) => Ok(()),
             false => Err((Rule::Grant, format!("writer {writer} may not write what reader {reader} has"))),
             true => Err((Rule::Grant, format!("reader {reader} may not read what writer {writer} writes"))),
         }
     }
 
-    /// The participant of an endpoint should have refused it.
+    /// An honest participant created an endpoint, which its permissions must allow.
     pub fn must_refuse(&mut self, at: Nanos, id: EndpointId) {
         if !self.endpoints[id as usize].is_entitled {
             self.report(at, Rule::Grant, format!("endpoint {id} exists, which the permissions do not allow"));
@@ -102,7 +101,7 @@ mod tests {
     const ALL: Rights = Rights { writes: 2, reads: 2 };
 
     #[test]
-    fn who_believes_in_what_is_not_granted_breaks_a_promise() {
+    fn match_outside_a_grant_is_a_violation() {
         let broken = |writer: Rights, reader: Rights, believer: EndpointId| {
             let mut checker = checker(writer, reader);
             let peer = guid(if believer == 0 { 2 } else { 1 });
@@ -113,12 +112,12 @@ mod tests {
         assert_eq!(broken(ALL, ALL, 0), None);
         assert_eq!(broken(reads, ALL, 1), Some(Rule::Grant), "the reader believes in a writer that may not write");
         assert_eq!(broken(ALL, writes, 0), Some(Rule::Grant), "the writer believes in a reader that may not read");
-        assert_eq!(broken(reads, ALL, 0), None, "who breaks the rules may believe what it likes");
+        assert_eq!(broken(reads, ALL, 0), None, "beliefs of an insider are not checked");
         assert_eq!(broken(ALL, Rights::NONE, 0), Some(Rule::Grant));
     }
 
     #[test]
-    fn endpoints_outside_of_the_grant_are_to_be_refused() {
+    fn endpoint_outside_its_grant_is_a_violation() {
         let mut checker = checker(Rights::NONE, ALL);
         checker.must_refuse(0, 1);
         assert_eq!(checker.violation(), None);

@@ -148,8 +148,8 @@ impl Pair {
 }
 
 impl Checker {
-    /// An endpoint tells whom it is matched with now. `changes` is how many matches it has counted since the last time. What one that its
-    /// permissions do not allow believes of others is not looked at.
+    /// An endpoint tells whom it is matched with now. `changes` is how many matches it has counted since the last time. The beliefs of an
+    /// endpoint that is not entitled are not checked.
     pub fn matched(&mut self, at: Nanos, id: EndpointId, peers: &[Guid], changes: u32) {
         let Endpoint { is_writer, is_entitled, guid: own, .. } = self.endpoints[id as usize];
         self.must_not_be_ignored(at, id, peers);

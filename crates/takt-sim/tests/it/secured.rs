@@ -9,7 +9,7 @@ use takt_sim::timeline::Quiet;
 const SEEDS: u64 = 40;
 
 #[test]
-fn nobody_gets_what_its_permissions_do_not_allow() {
+fn endpoints_outside_their_grants_exchange_nothing() {
     let (mut taken, mut trespassers) = (0, 0);
     for seed in 0..SEEDS {
         let world = Scenario::focused_on(Focus::Secured, seed);
@@ -20,11 +20,11 @@ fn nobody_gets_what_its_permissions_do_not_allow() {
         taken += report.taken;
     }
     assert!(taken > 10_000, "only {taken} samples are taken");
-    assert!(trespassers > 20, "only {trespassers} participants do not keep to the rules");
+    assert!(trespassers > 20, "only {trespassers} participants are insiders or outsiders");
 }
 
 #[test]
-fn two_runs_of_a_secured_world_are_the_same_to_the_byte() {
+fn secured_world_is_deterministic() {
     for seed in 0..5 {
         let runs = [(); 2].map(|()| swarm::run(&Scenario::focused_on(Focus::Secured, seed), &mut Quiet));
         assert_eq!(runs[0], runs[1], "seed {seed}");

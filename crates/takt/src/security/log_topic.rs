@@ -1,9 +1,8 @@
-//! The builtin topic of the log of DDS Security (DDS-SEC 1.1 §8.6, §9.6): what participants have refused and decided, for whoever
-//! may read it.
+//! The builtin logging topic of DDS Security (DDS-SEC 1.1 §8.6, §9.6): log entries of the security plugins as samples.
 //!
-//! A participant has the writer if [`SecurityConfig::distributes_log`](super::SecurityConfig::distributes_log) is set. The writer is an
-//! endpoint as any other: governance protects its topic, and the permissions of the participant have to allow it. It is RELIABLE and
-//! TRANSIENT_LOCAL, and keeps the last [`LOG_TOPIC_DEPTH`] entries, so that a reader that joins later gets these.
+//! A participant has the writer if [`SecurityConfig::distributes_log`](super::SecurityConfig::distributes_log) is set. Governance and
+//! permissions apply to it as to any endpoint. It is RELIABLE and TRANSIENT_LOCAL, and keeps the last [`LOG_TOPIC_DEPTH`] entries for
+//! late joiners.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +17,7 @@ use crate::dynamic::announce;
 
 /// The name of the topic.
 pub const LOG_TOPIC_NAME: &str = "DDS:Security:LogTopicV2";
-/// Entries that a reader which joins later gets.
+/// Entries for late joiners.
 pub const LOG_TOPIC_DEPTH: u32 = 256;
 
 /// The facility of messages of security and authorization (RFC 5424 §6.2.1).
@@ -35,7 +34,7 @@ pub enum LoggingLevel {
     /// The system is unusable.
     #[dds(name = "EMERGENCY_LEVEL")]
     Emergency,
-    /// Somebody must act at once.
+    /// Action must be taken immediately.
     #[dds(name = "ALERT_LEVEL")]
     Alert,
     /// A critical condition.

@@ -129,6 +129,35 @@ fn participants_beyond_the_limit_wait_for_a_place() {
     assert_eq!(authenticated.len(), names.len() - 1);
 }
 
+/// Handshakes of participants of another CA never end. Some of the six GUIDs are lower than Alice's, so that both roles occur.
+#[test]
+fn pending_handshakes_yield_their_slot_to_waiting_participants() {
+    let strangers = ["Mallory", "Oscar", "Trudy", "Eve", "Ivan", "Sybil"];
+    let foreign = |name: &&str| Settings {
+        identity_authority: issuers()[2].certificate_pem().expect("PEM"),
+        ..settings_by(&issuers()[2], name, &encrypting(), VALID)
+    };
+    let mut nodes = vec![Node::new(Settings { handshakes_max: 1, ..settings("Alice", &encrypting()) })];
+    nodes.extend(strangers.iter().map(|name| Node::new(foreign(name))));
+    nodes.push(Node::new(settings("Bob", &encrypting())));
+    let mut world = World::new(nodes);
+    let bob = strangers.len() + 1;
+    for remote in 1..=bob {
+        world.discover(0, remote);
+        world.discover(remote, 0);
+    }
+    world.advance(40);
+    let authenticated = world
+        .events
+        .iter()
+        .any(|(index, event)| *index == 0 && *event == SecurityEvent::Authenticated(world.nodes[bob].prefix()));
+    assert!(authenticated, "{:?}", world.events);
+    world.advance(200);
+    let refused =
+        world.events.iter().filter(|(index, event)| *index == 0 && matches!(event, SecurityEvent::Refused { .. }));
+    assert_eq!(refused.count(), strangers.len(), "each is refused in the end");
+}
+
 #[test]
 fn lost_messages_are_sent_again() {
     let mut world = World::new(["Alice", "Bob"].map(|name| Node::new(settings(name, &encrypting()))).into());
