@@ -1,9 +1,10 @@
 //! Many participants in one process and one thread, for somebody else to discover.
 //!
-//! Each is the protocol engine of Takt with a writer and a reader. A datagram goes to the participant that its INFO_DST names (RTPS 2.5
-//! §8.3.8.7), or without one to all participants of the socket. Plain participants share one socket per address. Secured participants have
-//! one socket each, because an encrypted message does not show its destination. Plain participants leave after [`STAY`], all at once, and as
-//! many new ones join. Secured participants leave one by one, each after [`SECURED_STAY`].
+//! Each is the protocol engine of Takt with a writer and a reader. A datagram goes to the participant that its INFO_DST names
+//! (RTPS 2.5 §8.3.8.7), or without one to all participants of the socket. Plain participants share one socket per address.
+//! Secured participants have one socket each, because an encrypted message does not show its destination. Plain participants
+//! leave all at once after [`STAY`], and as many new ones join. Secured participants leave one by one, each after
+//! [`SECURED_STAY`].
 
 use crate::error::{Error, Result};
 use crate::machine::monotonic_ns;
