@@ -55,6 +55,8 @@ pub struct Counters {
     pub heartbeats_received: u64,
     /// `HEARTBEAT`s sent, piggybacked ones included.
     pub heartbeats_sent: u64,
+    /// `HEARTBEAT`s that were not sent, since with their protection they are longer than the transport's frame.
+    pub heartbeats_without_room: u64,
     /// `ACKNACK`s received.
     pub acknacks_received: u64,
     /// `ACKNACK`s sent.

@@ -4,7 +4,6 @@ use super::Participant;
 use crate::FlowTag;
 use crate::context::Job;
 use crate::time::Instant;
-use crate::writer::Writer;
 use takt_exec::Priority;
 use takt_wire::{Lent, Locator};
 
@@ -130,11 +129,12 @@ impl Participant {
     fn next_plain_len_max(&self) -> usize {
         match self.ctx.jobs.first() {
             Some(Job::Data { writer } | Job::Question { writer }) => {
-                self.writers.get(*writer).map_or(0, Writer::message_len_max)
+                self.writers.get(*writer).map_or(0, |writer| writer.message_len_max(&self.ctx))
             }
             Some(Job::Repair { writer, proxy }) => {
-                let proxy = self.writers.get(*writer).and_then(|writer| writer.proxies.get(*proxy));
-                proxy.map_or(0, |proxy| proxy.path.max_message)
+                let Some(writer) = self.writers.get(*writer) else { return 0 };
+                let proxy = writer.proxies.get(*proxy);
+                proxy.map_or(0, |proxy| writer.with_grown_reserve(proxy.path.max_message, &self.ctx))
             }
             _ => 0,
         }

@@ -96,8 +96,8 @@ impl Writer {
     }
 
     /// How long a datagram of new changes may be, in octets.
-    pub(crate) fn message_len_max(&self) -> usize {
-        self.route.max_message
+    pub(crate) fn message_len_max(&self, ctx: &Context) -> usize {
+        self.with_grown_reserve(self.route.max_message, ctx)
     }
 
     /// The channels that it would use if all who listen had proven to hear them.

@@ -125,6 +125,8 @@ pub(crate) struct Writer {
     pub(crate) protection: Protection,
     /// Octets that the protection of each payload takes.
     payload_overhead: usize,
+    /// What protection takes of a submessage, as of when fragment sizes were chosen. It grows with the receivers whose codes a submessage has.
+    planned_reserve: usize,
     /// All that it sends is for this participant alone, and says so: its key is that of the pair.
     pub(crate) addressee: Option<GuidPrefix>,
     /// Payloads may stay in memory that is shared with their readers: nothing there is protected.
@@ -226,6 +228,7 @@ impl Writer {
             keyed,
             protection: Protection::default(),
             payload_overhead: 0,
+            planned_reserve: 0,
             addressee: None,
             lends: ctx.security.is_none(),
             announced: SequenceNumber::ZERO,
@@ -277,7 +280,8 @@ impl Writer {
     pub(crate) fn set_protection(&mut self, protection: Protection, ctx: &Context) {
         self.protection = protection;
         self.payload_overhead = ctx.payload_overhead(self.entity_id);
-        self.route = Route::new(self.route.more + self.reserve(ctx));
+        self.planned_reserve = self.reserve(ctx);
+        self.route = Route::new(self.route.more + self.planned_reserve);
     }
 
     /// Numbers begin above this one. To be called before anything is written or matched.

@@ -44,7 +44,7 @@ impl Writer {
         }
         let way = self.way_alone(self.proxies.get(index)?, ctx);
         destinations.push(way.locator);
-        let mut message = Message::new(frame, way.max_message, self.reserve(ctx), header)?;
+        let mut message = self.message(frame, way.max_message, header, ctx)?;
         message.builder.info_destination(reader.prefix).ok()?;
         if self.addressee.is_some() {
             self.greet_addressee(&mut message, ctx);

@@ -138,7 +138,7 @@ impl Writer {
         if !core::mem::take(&mut self.data_queued) {
             return None;
         }
-        let mut message = Message::new(frame, self.route.max_message, self.reserve(ctx), header)?;
+        let mut message = self.message(frame, self.route.max_message, header, ctx)?;
         let has_strangers = self.strangers && self.addressee.is_none();
         if has_strangers && self.greeted != self.cursor.sn && self.cursor.sn <= self.history.last_sn() {
             self.greeted = self.cursor.sn;
@@ -165,6 +165,23 @@ impl Writer {
         }
         self.settle(ctx);
         len
+    }
+
+    /// A message of this writer. It becomes longer than the path takes as far as the protection of a submessage has grown since fragment
+    /// sizes were chosen: IP fragments it then.
+    pub(super) fn message<'a>(
+        &self,
+        frame: &'a mut [u8],
+        max_message: usize,
+        header: &Header,
+        ctx: &Context,
+    ) -> Option<Message<'a>> {
+        Message::new(frame, self.with_grown_reserve(max_message, ctx), self.reserve(ctx), header)
+    }
+
+    /// A length limit, plus the growth of the protection of one submessage.
+    pub(crate) fn with_grown_reserve(&self, max_message: usize, ctx: &Context) -> usize {
+        max_message.saturating_add(self.reserve(ctx).saturating_sub(self.planned_reserve))
     }
 
     /// What the protection of a submessage and of its payload takes.
@@ -332,6 +349,9 @@ impl Writer {
         let has_services = data.qos.durability >= Durability::Transient && !entity_id.is_builtin();
         let strangers = || proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| is_stranger(proxy));
         let Some(first) = strangers().map(|proxy| proxy.first_relevant).min() else { return };
+        if message.builder.remaining() < 2 * heartbeat_len {
+            return;
+        }
         // What has left the history is owed to no reader that wants that.
         let first = first.max(history.first_sn());
         let mut greet = |message: &mut Message<'_>, reader, first_sn, last_sn: SequenceNumber| {
@@ -553,7 +573,7 @@ impl Writer {
         self.proxies.iter_mut().for_each(|(_, proxy)| proxy.questions.is_due = false);
         destinations.sort_unstable();
         destinations.dedup();
-        let mut message = Message::new(frame, self.route.max_message, self.reserve(ctx), header)?;
+        let mut message = self.message(frame, self.route.max_message, header, ctx)?;
         if let Some(prefix) = self.addressee {
             message.builder.info_destination(prefix).ok()?;
             self.greet_addressee(&mut message, ctx);
@@ -561,9 +581,10 @@ impl Writer {
             self.greet_strangers(&mut message, ctx);
         }
         let is_final = news && !asserting && !self.has_unacknowledged();
-        self.append_heartbeat(&mut message, is_final, ctx);
+        let fits = self.add_heartbeat(&mut message, is_final, ctx);
+        ctx.counters.heartbeats_without_room += u64::from(!fits);
         self.asserting = false;
-        (!destinations.is_empty() && !message.builder.is_empty()).then(|| message.builder.len())
+        (!destinations.is_empty() && fits).then(|| message.builder.len())
     }
 
     /// The multicast channel that a heartbeat goes to, if it concerns half of the readers that the channel serves. Only the first question
@@ -576,13 +597,19 @@ impl Writer {
         (half >= all).then_some(channel)
     }
 
+    /// Adds a heartbeat to a message, or has one sent on its own if it does not fit.
     pub(super) fn append_heartbeat(&mut self, message: &mut Message<'_>, is_final: bool, ctx: &mut Context) {
-        let heartbeat = self.heartbeat_submessage(self.only_reader(), SequenceNumber::FIRST, is_final);
-        if message.builder.heartbeat(&heartbeat).is_ok() {
-            ctx.counters.heartbeats_sent += 1;
-        } else {
+        if !self.add_heartbeat(message, is_final, ctx) {
             self.ask_all(ctx);
         }
+    }
+
+    /// Whether a heartbeat fits, which is added then.
+    fn add_heartbeat(&mut self, message: &mut Message<'_>, is_final: bool, ctx: &mut Context) -> bool {
+        let heartbeat = self.heartbeat_submessage(self.only_reader(), SequenceNumber::FIRST, is_final);
+        let fits = message.builder.heartbeat(&heartbeat).is_ok();
+        ctx.counters.heartbeats_sent += u64::from(fits);
+        fits
     }
 
     /// The reader that heartbeats name: the only one of a writer with an addressee, and none otherwise.

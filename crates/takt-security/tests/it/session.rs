@@ -135,6 +135,32 @@ fn heartbeat_fits_behind_greetings_with_origin_authentication() {
     }
 }
 
+/// A submessage has a receiver-specific MAC for each of 100 readers: more than a packet takes.
+#[test]
+fn writer_with_a_hundred_readers_delivers_with_origin_authentication() {
+    let topic = topic(ProtectionKind::EncryptWithOriginAuthentication, BasicProtectionKind::Encrypt, true);
+    let rule = rule(ProtectionKind::EncryptWithOriginAuthentication, ProtectionKind::Encrypt, topic);
+    let mut network = Network::new();
+    for name in ["talker", "listener"] {
+        Identity::new(name).join(&mut network, &rule);
+    }
+    let writer = network.writer(0, writer_spec(TOPIC));
+    let readers: Vec<_> = (0..100).map(|_| network.reader(1, reader_spec(TOPIC))).collect();
+    let has_all = network.run_until(20_000, |network| {
+        network.nodes[0].matched_subscriptions(writer).expect("the writer lives").len() == readers.len()
+    });
+    assert!(has_all, "the writer has all readers");
+    for (number, len) in [(1, 60), (2, 5_000)] {
+        let sample = payload(number, WORD, len);
+        network.write(0, writer, &sample);
+        for (at, reader) in readers.iter().enumerate() {
+            let arrives = network.run_until(5_000, |network| network.take(1, *reader) == Some(sample.clone()));
+            assert!(arrives, "sample {number}, reader {at}: {:#?}", network.nodes[0].counters());
+        }
+    }
+    assert_eq!(network.nodes[0].counters().heartbeats_without_room, 0);
+}
+
 /// Challenges were repeated every 320 ms until the handshake ended.
 #[test]
 fn participant_with_validated_address_is_not_challenged_again() {
