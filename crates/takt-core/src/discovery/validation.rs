@@ -163,7 +163,7 @@ impl Probation {
         self.is_reported = true;
     }
 
-    /// No handshake proves the address any more.
+    /// It is to answer challenges again.
     pub(crate) fn await_answers(&mut self) {
         self.answered = [false; 2];
     }
@@ -428,7 +428,13 @@ impl Participant {
         match self.has_room_at(&at) {
             true if is_new => self.end_probation(now, index),
             true => self.end_move(now, index),
-            false => self.ctx.counters.refused_remote_entities += 1,
+            false => {
+                self.ctx.counters.refused_remote_entities += 1;
+                // Other participants may leave the address: it is challenged again then.
+                if let Some((probation, _)) = self.remotes.get_mut(index).and_then(Remote::trial) {
+                    probation.await_answers();
+                }
+            }
         }
     }
 

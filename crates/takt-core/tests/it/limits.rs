@@ -106,6 +106,28 @@ fn one_address_does_not_take_the_places_of_all_others() {
 }
 
 #[test]
+fn participant_beyond_the_limit_of_its_address_is_challenged_again_when_another_one_leaves() {
+    let mut config = config(0, 1500);
+    config.limits.max_participants_per_address = 1;
+    let mut network = Network::new(0, 84);
+    network.join_with(config);
+    let mut now = network.now;
+    let node = &mut network.nodes[0];
+    let [mut first, mut second] = [1, 2].map(|number| {
+        let mut puppet = Puppet::new(7);
+        puppet.prefix.0[4] = number;
+        puppet
+    });
+    first.join(node, now);
+    second.join(node, now);
+    assert_eq!((node.counters().participants_validated, node.counters().refused_remote_entities), (1, 1));
+    first.leave(node, now);
+    run_alone(node, &mut now, 1_000);
+    second.join(node, now);
+    assert_eq!(node.counters().participants_validated, 2);
+}
+
+#[test]
 fn idle_participants_give_way_to_newcomers_and_matched_ones_stay() {
     let mut config = config(0, 1500);
     config.limits.max_participants = 8;
