@@ -19,7 +19,7 @@ use crate::process::topic_name;
 /// Certificates and grants are valid for so many seconds before and after the world begins.
 const VALID_SECONDS: i64 = 86_400;
 
-/// What a domain protects, and who is in it.
+/// The protection kinds of a domain, and its members.
 #[derive(Clone, Debug)]
 pub struct DomainPlan {
     /// `rtps_protection_kind`.

@@ -40,7 +40,7 @@ unsafe extern "C" fn bytes(buffer: *mut c_uchar, len: c_int) -> c_int {
         let Ok(mut dice) = dice.try_borrow_mut() else { return false };
         let (Some(dice), Ok(len)) = (dice.as_mut(), usize::try_from(len)) else { return false };
         if len > 0 {
-            // SAFETY: OpenSSL passes a buffer of `len` octets that nobody else uses during the call.
+            // SAFETY: OpenSSL passes a buffer of `len` octets, exclusively for this call.
             let buffer = unsafe { std::slice::from_raw_parts_mut(buffer, len) };
             buffer.chunks_mut(8).for_each(|part| part.copy_from_slice(&dice.next().to_le_bytes()[..part.len()]));
         }

@@ -517,7 +517,7 @@ impl DomainParticipantBuilder {
         }))
     }
 
-    /// Who writes the log of security.
+    /// The participant as its security log entries name it.
     fn log_origin(&self, config: &Config) -> Origin {
         let address = config.locators.default_unicast.iter().find_map(Locator::ip);
         Origin {

@@ -12,8 +12,8 @@ use takt_derive::DdsType;
 use takt_wire::qos::{DataWriterQos, Durability, History, PublisherQos, Reliability, ReliabilityKind, TopicData};
 use takt_xtypes::{Representation, TypeSupport, serialize, serialized_len};
 
-use crate::Result;
 use crate::dynamic::announce;
+use crate::{Error, Result};
 
 /// The name of the topic.
 pub const LOG_TOPIC_NAME: &str = "DDS:Security:LogTopicV2";
@@ -131,7 +131,7 @@ pub struct BuiltinLoggingTypeV2 {
     pub structured_data: BTreeMap<String, Vec<NameValuePair>>,
 }
 
-/// Who writes the log.
+/// The participant as its log entries name it.
 pub(crate) struct Origin {
     pub(crate) hostname: String,
     pub(crate) hostip: String,
@@ -191,7 +191,7 @@ impl LogTopic {
     /// Writes an entry.
     ///
     /// # Errors
-    /// The writer has no memory for it.
+    /// The writer has no memory for it, or it cannot be serialized.
     pub(crate) fn publish(&mut self, core: &mut Participant, now: Instant, entry: &SecurityLogEntry) -> Result<()> {
         let sample = BuiltinLoggingTypeV2 {
             severity: entry.severity.into(),
@@ -207,12 +207,17 @@ impl LogTopic {
             destinations: &[],
             payload_len,
         };
-        // tidy-allow(dropped-cause): the slot has the length that was measured.
-        let fill = |slot: &mut [u8]| serialize(&sample, Representation::Xcdr1, slot).ok();
-        match core.write(now, self.writer, &change, fill) {
+        let mut failure = None;
+        let written = core.write(now, self.writer, &change, |slot| {
+            serialize(&sample, Representation::Xcdr1, slot).map_err(|error| failure = Some(error)).ok()
+        });
+        match written {
             Ok(_) | Err(WriteError::WouldBlock) => Ok(()),
             Err(WriteError::Refused(error)) => Err(error.into()),
-            Err(WriteError::Serialize) => unreachable!("the length was measured"),
+            Err(WriteError::Serialize) => {
+                let cause = failure.map_or_else(String::new, |error| format!(": {error}"));
+                Err(Error::BadParameter { what: format!("log entry cannot be serialized{cause}") })
+            }
         }
     }
 }
