@@ -70,7 +70,7 @@ pub use counters::Counters;
 pub use log::LOG_MAX;
 pub use settings::Settings;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
@@ -119,13 +119,13 @@ pub struct Plugin {
     /// Protects messages as a whole, if the governance says so.
     message: Option<MasterSealer>,
     /// All endpoints of the application, and builtin ones that are protected.
-    endpoints: HashMap<EntityId, LocalEndpoint>,
+    endpoints: BTreeMap<EntityId, LocalEndpoint>,
     remotes: BTreeMap<GuidPrefix, Remote>,
     /// Participants without a handshake yet, since there are too many others.
     waiting: VecDeque<GuidPrefix>,
     keyring: Keyring,
     /// The keys that the remote endpoint sent for the pair.
-    pairs: HashMap<Pair, Vec<KeyMaterial>>,
+    pairs: BTreeMap<Pair, Vec<KeyMaterial>>,
 
     events: VecDeque<SecurityEvent>,
     outgoing: VecDeque<Outgoing>,

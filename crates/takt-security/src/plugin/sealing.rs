@@ -11,7 +11,7 @@
 //!
 //! A submessage for one remote endpoint has its code alone, others have those of all receivers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use takt_wire::message::{Envelope, HEADER_LEN, MessageView, SUBMESSAGE_HEADER_LEN, Submessage};
@@ -359,7 +359,7 @@ fn volatile_sealer(
 /// A local endpoint; `None` if it is a builtin one that is not protected. One of the application has
 /// to be known.
 fn local_endpoint(
-    endpoints: &mut HashMap<EntityId, LocalEndpoint>,
+    endpoints: &mut BTreeMap<EntityId, LocalEndpoint>,
     id: EntityId,
 ) -> Result<Option<&mut LocalEndpoint>, SealError> {
     /// The bits of the kind that say who defined the endpoint.

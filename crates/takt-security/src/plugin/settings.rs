@@ -1,6 +1,6 @@
 //! Documents and limits of a participant, and the checks before it may exist.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use takt_core::security::Announced;
 use takt_core::{Clocks, Instant};
@@ -121,11 +121,11 @@ impl Plugin {
             accepts_clear_discovery: settings.accepts_clear_discovery,
             blocks_per_session: settings.blocks_per_session,
             message: None,
-            endpoints: HashMap::new(),
+            endpoints: BTreeMap::new(),
             remotes: BTreeMap::new(),
             waiting: VecDeque::new(),
             keyring: Keyring::default(),
-            pairs: HashMap::new(),
+            pairs: BTreeMap::new(),
             events: VecDeque::new(),
             outgoing: VecDeque::new(),
             sequence_number: 0,
