@@ -227,11 +227,12 @@ impl Times {
         }
     }
 
-    /// A time as a share of all processors, for a difference of two readings.
+    /// A time as a share of all processors, for a difference of two readings: 1 at most, although a time of a few ticks may be
+    /// longer than the span it was counted in.
     #[must_use]
     pub fn share(&self, seconds: f64) -> f64 {
         let all = self.at_seconds * available_cpus() as f64;
-        if all > 0.0 { seconds / all } else { 0.0 }
+        if all > 0.0 { (seconds / all).min(1.0) } else { 0.0 }
     }
 }
 
@@ -293,6 +294,12 @@ mod tests {
         let stat = "cpu  10 20 30 4000 5 6 7 8\ncpu0 1 2 3";
         assert_eq!((busy_ticks(stat), stolen_ticks(stat)), (60, 8));
         assert_eq!((busy_ticks(""), stolen_ticks("")), (0, 0));
+    }
+
+    #[test]
+    fn share_of_a_time_longer_than_its_span_is_the_whole() {
+        let span = Times { at_seconds: 0.01, ..Times::default() };
+        assert_eq!((span.share(100.0), span.share(0.0), Times::default().share(1.0)), (1.0, 0.0, 0.0));
     }
 
     #[test]
