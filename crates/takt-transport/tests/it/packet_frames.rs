@@ -78,11 +78,11 @@ fn bad_frames_are_counted_and_good_ones_arrive() {
 fn whatever_else_uses_the_interface_is_left_alone() {
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(false), network.host(false));
+    let [udp, other] = [&here, &there].map(|host| host.run(|| UdpSocket::bind("0.0.0.0:7411")).expect("a port"));
+    other.set_read_timeout(Some(PATIENCE)).expect("a timeout");
     for vlan in [None, Some(7)] {
         let config = PacketConfig { vlan, ..PacketConfig::new("eth0") };
         let (a, mut b) = (open_on(&here, &config, 0), open_on(&there, &config, 0));
-        let [udp, other] = [&here, &there].map(|host| host.run(|| UdpSocket::bind("0.0.0.0:7411")).expect("a port"));
-        other.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         let mut buffer = [0; 2000];
         for _ in 0..100 {
             udp.send_to(&[5; 1400], "10.77.0.2:7411").expect("there is a route");
