@@ -19,6 +19,7 @@ impl Writer {
         };
         let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.reliable) else { return };
         let (acked, path, live_from) = (proxy.acked, proxy.path, proxy.live_from);
+        let rested = proxy.rests();
         let (history, more) = (&self.history, self.route.more);
         let fragments = |sn| {
             let change = history.get(sn);
@@ -38,6 +39,7 @@ impl Writer {
         }
         proxy.heartbeat_due |= !acknack.is_final;
         self.strangers |= is_stranger(proxy);
+        let is_first = rested && !proxy.rests();
         let has_progress = proxy.acked > acked;
         self.heard_from(index, ctx);
         if has_progress {
@@ -49,7 +51,7 @@ impl Writer {
         ctx.work.steps(2 * self.proxies.len());
         self.look_for_strangers();
         self.queue_repair(index, ctx);
-        if has_progress || !ctx.timers.is_armed(self.timer) {
+        if has_progress || is_first || !ctx.timers.is_armed(self.timer) {
             self.ask_soon(now, ctx);
         }
     }

@@ -4,6 +4,10 @@
 //! writer may hold if that is less and it fills up; a quarter of the send window; or when the window is full. For the rest there is a timer: it asks the readers
 //! that lag, each fast at first, and ever slower while it acknowledges nothing more. What another reader acknowledges changes
 //! nothing for it: among many readers there is always one that does.
+//!
+//! A builtin reader that has answered none of [`UNANSWERED_MAX`] questions is asked at most every [`SELDOM`]: its participant may
+//! have refused this one. Its first answer, which may be a pre-emptive ACKNACK (RTPS 2.5 §8.4.12.2), brings back the periods of the
+//! others. For readers of the application there is [`super::stragglers`].
 
 use crate::context::Timing;
 use crate::time::Instant;
@@ -14,6 +18,10 @@ const SAMPLES_PER_HEARTBEAT: u32 = 64;
 const TIME_PER_LAGGING_READER: Duration = Duration::from_micros(500);
 /// Doublings of the period that are of use.
 const DOUBLINGS_MAX: u32 = 16;
+/// Questions at the periods of others to a builtin reader that has never answered. At the default period they take 12.4 s.
+const UNANSWERED_MAX: u32 = 128;
+/// The longest time between two questions to a builtin reader that has never answered, unless the period is longer.
+const SELDOM: Duration = Duration::from_millis(3_200);
 
 /// The questions to one reader.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +30,8 @@ pub(crate) struct Questions {
     last: Instant,
     /// How often it was asked since it last acknowledged further samples.
     count: u32,
+    /// It has answered one.
+    pub(super) has_answered: bool,
     /// The next heartbeat asks it.
     pub(super) is_due: bool,
 }
@@ -32,10 +42,15 @@ impl Questions {
         self.count = 0;
     }
 
+    /// The reader has sent an acknowledgement. What its participant sent before it was asked, to show its address, is no answer.
+    pub(super) fn note_answer(&mut self) {
+        self.has_answered |= self.count > 0;
+    }
+
     /// The timer fired, and the reader lags.
-    pub(super) fn ask(&mut self, now: Instant, periods: Periods) {
-        if self.due(periods) <= now {
-            *self = Self { last: now, count: self.count.saturating_add(1), is_due: true };
+    pub(super) fn ask(&mut self, now: Instant, periods: Periods, rests: bool) {
+        if self.due(periods, rests) <= now {
+            *self = Self { last: now, count: self.count.saturating_add(1), is_due: true, ..*self };
         }
     }
 
@@ -44,10 +59,15 @@ impl Questions {
         self.count <= 1
     }
 
-    /// When to ask it next.
-    pub(super) fn due(&self, periods: Periods) -> Instant {
-        let period = periods.first * 2_u32.pow(self.count.min(DOUBLINGS_MAX));
-        self.last.after(period.min(periods.longest))
+    /// When to ask it next. `rests`: see [`ReaderProxy::rests`](super::ReaderProxy::rests).
+    pub(super) fn due(&self, periods: Periods, rests: bool) -> Instant {
+        let doubled = |period: Duration, times: u32| period * 2_u32.pow(times.min(DOUBLINGS_MAX));
+        let period = doubled(periods.first, self.count).min(periods.longest);
+        if !rests || self.count <= UNANSWERED_MAX {
+            return self.last.after(period);
+        }
+        let longest = SELDOM.max(periods.longest);
+        self.last.after(doubled(period, self.count - UNANSWERED_MAX).min(longest))
     }
 }
 
@@ -123,10 +143,10 @@ mod tests {
     }
 
     /// Between questions that are not answered, milliseconds.
-    fn asked<const N: usize>(questions: &mut Questions, periods: Periods) -> [u64; N] {
+    fn asked<const N: usize>(questions: &mut Questions, periods: Periods, rests: bool) -> [u64; N] {
         core::array::from_fn(|_| {
-            let (last, due) = (questions.last, questions.due(periods));
-            questions.ask(due, periods);
+            let (last, due) = (questions.last, questions.due(periods, rests));
+            questions.ask(due, periods, rests);
             (due.0 - last.0) / 1_000_000
         })
     }
@@ -134,20 +154,34 @@ mod tests {
     #[test]
     fn reader_is_asked_ever_slower_until_it_acknowledges_more() {
         let mut questions = Questions::default();
-        assert_eq!(asked(&mut questions, periods(1, 1)), [5, 10, 20, 40, 80, 100, 100]);
+        assert_eq!(asked(&mut questions, periods(1, 1), true), [5, 10, 20, 40, 80, 100, 100]);
         questions.answered();
-        assert_eq!(asked(&mut questions, periods(1, 1)), [5]);
+        assert_eq!(asked(&mut questions, periods(1, 1), false), [5]);
         questions.answered();
-        assert_eq!(asked(&mut questions, periods(100, 1)), [50, 100, 100], "a crowd is asked slower");
-        assert_eq!(asked(&mut Questions::default(), periods(1, 6)), [30, 60, 120, 240, 480, 600, 600]);
+        assert_eq!(asked(&mut questions, periods(100, 1), false), [50, 100, 100], "a crowd is asked slower");
+        assert_eq!(asked(&mut Questions::default(), periods(1, 6), false), [30, 60, 120, 240, 480, 600, 600]);
+    }
+
+    #[test]
+    fn builtin_reader_that_never_answers_is_asked_seldom_until_it_does() {
+        let mut questions = Questions::default();
+        questions.note_answer();
+        assert!(!questions.has_answered, "it was not asked yet");
+        let first: [u64; UNANSWERED_MAX as usize + 1] = asked(&mut questions, periods(1, 1), true);
+        assert_eq!((first[6], first[UNANSWERED_MAX as usize]), (100, 100));
+        assert!(first.iter().sum::<u64>() > 12_000);
+        assert_eq!(asked(&mut questions, periods(1, 1), true), [200, 400, 800, 1_600, 3_200, 3_200]);
+        questions.note_answer();
+        assert!(questions.has_answered);
+        assert_eq!(asked(&mut questions, periods(1, 1), false), [100, 100]);
     }
 
     #[test]
     fn reader_is_not_asked_before_its_time() {
         let mut questions = Questions { last: Instant(1_000_000_000), ..Questions::default() };
-        questions.ask(Instant(1_004_000_000), periods(1, 1));
+        questions.ask(Instant(1_004_000_000), periods(1, 1), false);
         assert!(!questions.is_due);
-        questions.ask(Instant(1_005_000_000), periods(1, 1));
+        questions.ask(Instant(1_005_000_000), periods(1, 1), false);
         assert!(questions.is_due && questions.is_first());
     }
 

@@ -564,7 +564,7 @@ impl Writer {
         let last = self.history.last_sn();
         let periods = self.periods_of_questions(ctx);
         let lagging = self.proxies.iter().filter(|(_, proxy)| proxy.lags(last));
-        let next = lagging.map(|(_, proxy)| proxy.questions.due(periods)).min().unwrap_or(now);
+        let next = lagging.map(|(_, proxy)| proxy.questions.due(periods, proxy.rests())).min().unwrap_or(now);
         self.heartbeat.first_period = periods.first;
         ctx.timers.arm(self.timer, next.max(now.after(periods.first)));
     }
@@ -596,7 +596,8 @@ impl Writer {
         let (last, periods) = (self.history.last_sn(), self.periods_of_questions(ctx));
         let mut asks = false;
         for (_, proxy) in self.proxies.iter_mut().filter(|(_, proxy)| proxy.lags(last)) {
-            proxy.questions.ask(now, periods);
+            let rests = proxy.rests();
+            proxy.questions.ask(now, periods, rests);
             asks |= proxy.questions.is_due;
         }
         if asks {

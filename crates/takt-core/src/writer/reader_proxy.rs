@@ -188,6 +188,7 @@ impl ReaderProxy {
             return false;
         }
         self.last_acknack.note(now, count);
+        self.questions.note_answer();
         if age == Age::Restarted {
             self.last_nack_frag = LastCount::default();
         }
@@ -227,6 +228,11 @@ impl ReaderProxy {
     /// Whether it has ever acknowledged anything, or asked for something.
     pub(crate) fn has_answered(&self) -> bool {
         self.last_acknack.is_known()
+    }
+
+    /// A builtin reader that has answered no question: it is asked seldom in the end.
+    pub(super) fn rests(&self) -> bool {
+        self.guid.entity_id.is_builtin() && !self.questions.has_answered
     }
 
     /// Takes a request for fragments; false if it is stale.

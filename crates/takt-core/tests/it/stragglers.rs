@@ -348,3 +348,35 @@ fn reader_that_does_not_answer_is_asked_ever_slower_while_another_one_answers() 
     assert!((20..=30).contains(&asked), "after 5, 15, 35, 75 and 155 ms, then every 100 ms: {asked}");
     assert_eq!(sent(1), 200, "who answers is asked once after each sample");
 }
+
+#[test]
+fn builtin_readers_that_never_answer_are_asked_seldom_until_they_do() {
+    let mut network = Network::new(1, 940);
+    let _writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
+    let (puppet, _) = silent_reader(&mut network);
+    let sent = |network: &mut Network, milliseconds| {
+        network.sent_to.clear();
+        network.run(milliseconds);
+        network.sent_to.get(&puppet.address).copied().unwrap_or(0)
+    };
+    let at_first = sent(&mut network, 10_000);
+    assert!(at_first >= 100, "{at_first}: each 100 ms");
+    network.run(20_000);
+    let later = sent(&mut network, 32_000);
+    assert!((10..=100).contains(&later), "{later}: each 3.2 s, and what readers and announcements ask for");
+
+    let answer = AckNack {
+        reader: EntityId::SEDP_PUB_READER,
+        writer: EntityId::SEDP_PUB_WRITER,
+        reader_sn_state: SequenceNumberSet::new(SequenceNumber(1)),
+        count: 100,
+        is_final: true,
+    };
+    let (now, to) = (network.now, network.nodes[0].guid().prefix);
+    puppet.say(&mut network.nodes[0], now, |message| {
+        message.info_destination(to).expect("it fits");
+        message.acknack(&answer).expect("it fits");
+    });
+    let answered = sent(&mut network, 1_000);
+    assert!((9..=20).contains(&answered), "{answered}: each 100 ms again");
+}
