@@ -30,6 +30,29 @@ impl<'a> From<&'a JobClass> for JobAccount<'a> {
     }
 }
 
+/// The machine that something was measured on. What the kernel does not tell is empty.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Its name.
+    pub host: String,
+    /// The release of its kernel.
+    pub kernel: String,
+    /// The model of its processors.
+    pub processor: String,
+}
+
+impl Machine {
+    /// This one, as it is now.
+    #[must_use]
+    pub fn now() -> Self {
+        let [host, kernel] = ["hostname", "osrelease"].map(|name| told(&format!("/proc/sys/kernel/{name}")));
+        let cpuinfo = told("/proc/cpuinfo");
+        let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+        let processor = model.map_or("", |(_, name)| name.trim()).to_owned();
+        Self { host, kernel, processor }
+    }
+}
+
 /// Writes the accounts of the executor of this name, which drives so many participants. `version` is that of the program's middleware.
 ///
 /// # Errors
@@ -40,14 +63,11 @@ pub fn write_accounts<'a>(
     version: &str,
     accounts: impl IntoIterator<Item = JobAccount<'a>>,
 ) -> io::Result<()> {
-    let [host, kernel] = ["hostname", "osrelease"].map(|name| told(&format!("/proc/sys/kernel/{name}")));
-    let cpuinfo = told("/proc/cpuinfo");
-    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-    let processor = model.map_or("", |(_, name)| name.trim());
+    let Machine { host, kernel, processor } = Machine::now();
     write!(out, "{{\"executor\": \"{}\", \"participants\": {participants}, ", Escaped(executor))?;
     writeln!(out, "\"version\": \"{}\",", Escaped(version))?;
     write!(out, " \"machine\": {{\"host\": \"{}\", \"kernel\": \"{}\", ", Escaped(&host), Escaped(&kernel))?;
-    write!(out, "\"processor\": \"{}\"}},\n \"jobs\": [", Escaped(processor))?;
+    write!(out, "\"processor\": \"{}\"}},\n \"jobs\": [", Escaped(&processor))?;
     let mut separator = "";
     for account in accounts.into_iter().filter(|account| account.durations.count() > 0) {
         let JobAccount { kind, name, priority, durations } = account;

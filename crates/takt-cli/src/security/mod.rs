@@ -10,6 +10,7 @@ mod findings;
 mod grant;
 mod init;
 mod keystore;
+mod measure;
 mod participant;
 mod protection;
 mod revoke;
@@ -35,6 +36,7 @@ Examples:
   takt security grant keys talker --publish Status                one more topic
   takt security export keys/enclaves/talker --for cyclonedds      for a program of another vendor
   takt security revoke keys talker                                its certificate is refused from now on
+  takt security measure                                           what protection takes on this machine
 docs/security-tools.md describes the files.";
 
 /// `takt security`
@@ -63,12 +65,14 @@ enum Command {
     Export(export::Export),
     /// Revoke certificates of participants by a revocation list
     Revoke(revoke::Revoke),
+    /// Measure what protection takes on this machine, for `takt analyze`
+    Measure(measure::Measure),
 }
 
 impl Security {
     /// Whether it only reads.
     pub fn is_question(&self) -> bool {
-        matches!(self.command, Command::Check(_) | Command::Explain(_) | Command::Export(_))
+        matches!(self.command, Command::Check(_) | Command::Explain(_) | Command::Export(_) | Command::Measure(_))
     }
 
     /// Runs the command.
@@ -85,6 +89,7 @@ impl Security {
             Command::Explain(explain) => explain.run(),
             Command::Export(export) => export.run(),
             Command::Revoke(revoke) => revoke.run(),
+            Command::Measure(measure) => measure.run(),
         }
     }
 }

@@ -381,3 +381,133 @@ fn keystore_with_one_authority_and_links_is_accepted_with_a_warning() {
     done(&format!("security grant {keys} robot --subscribe Circle"));
     assert!(explained(&robot, "--topic Circle").1);
 }
+
+/// The file with the description of two executors that docs/analysis.md shows under "Protection".
+fn protected_system(directory: &Directory) -> String {
+    let page = include_str!("../../../../docs/analysis.md");
+    let (_, section) = page.split_once("## Protection\n").expect("there is such a section");
+    let (_, example) = section.split_once("```toml\n").expect("it has an example");
+    let (example, _) = example.split_once("```").expect("it ends");
+    directory.write("system.toml", example).display().to_string()
+}
+
+#[test]
+fn measured_protection_is_in_the_bounds_and_the_certificate() {
+    let directory = Directory::new("security-measure");
+    let system = protected_system(&directory);
+    for name in ["pub.json", "sub.json"] {
+        let path = directory.path().join(name);
+        let shown = done(&format!("security measure --each 1 --output {}", path.display()));
+        assert_eq!(shown.lines().count(), 1 + 2 * 9 + 4 * 7, "{shown}");
+        let file: Value = serde_json::from_str(&fs::read_to_string(&path).expect("it was written")).expect("JSON");
+        let costs = file["costs"].as_array().expect("a list");
+        assert_eq!(costs.len(), 2 * (2 * 9 + 4 * 7));
+        for cost in costs {
+            let [count, p50, max] = ["count", "p50_ns", "max_ns"].map(|key| cost[key].as_u64().expect("a number"));
+            assert!(count >= 100 && p50 > 0 && p50 <= max, "{cost}");
+        }
+    }
+    let analysed: Value = serde_json::from_str(&done(&format!("analyze {system} --json"))).expect("JSON");
+    let measured = analysed["measured"].as_array().expect("a list");
+    assert_eq!(measured.len(), 2, "{measured:?}");
+    let added: u64 = measured
+        .iter()
+        .map(|time| {
+            let max_ns = time["jobs"][0]["max_ns"].as_u64().expect("a number");
+            (max_ns * time["margin_permille"].as_u64().expect("a number")).div_ceil(1_000)
+        })
+        .sum();
+    assert_eq!(analysed["flows"][0]["bound_ns"], 55_000 + added, "the declared times, and what protection adds");
+    let certificate = directory.path().join("system.json").display().to_string();
+    let shown = done(&format!("analyze {system} --certificate {certificate}"));
+    assert!(shown.contains("seal data-encrypt of 64 octets and seal rtps-sign of 192 octets"), "{shown}");
+    assert!(done(&format!("analyze --verify {certificate}")).starts_with("proven: 1 flows"));
+}
+
+#[test]
+fn protection_that_was_not_measured_is_refused() {
+    let directory = Directory::new("security-unmeasured");
+    let system = protected_system(&directory);
+    let missing = refused(&format!("analyze {system}"), 2);
+    assert!(missing.contains("pub.json"), "{missing}");
+    for name in ["pub.json", "sub.json"] {
+        let machine = r#"{"host": "h", "kernel": "k", "processor": "p"}"#;
+        let text = format!(r#"{{"version": "1", "machine": {machine}, "costs": []}}"#);
+        directory.write(name, &text);
+    }
+    let text = fs::read_to_string(&system).expect("it was written");
+    for (find, replace, expected) in [
+        ("", "", "seal data-encrypt of 64 octets: the largest that was measured has 0"),
+        ("data-encrypt", "data", "there is no protection \"data\": data-sign, data-encrypt"),
+        ("protection = \"pub.json\"", "", "on executor \"pub\", which has no protection"),
+        ("time = \"20 us\"", "measured = \"transmit\"", "measured times have what was sealed and opened"),
+    ] {
+        let file = directory.write("changed.toml", &text.replace(find, replace)).display().to_string();
+        let told = refused(&format!("analyze {file}"), 2);
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+}
+
+/// The properties that name the files of an enclave.
+fn properties(enclave: &Path) -> Vec<(&'static str, String)> {
+    let files = [
+        ("dds.sec.auth.identity_ca", "identity_ca.cert.pem"),
+        ("dds.sec.auth.identity_certificate", "cert.pem"),
+        ("dds.sec.auth.private_key", "key.pem"),
+        ("dds.sec.access.permissions_ca", "permissions_ca.cert.pem"),
+        ("dds.sec.access.governance", "governance.p7s"),
+        ("dds.sec.access.permissions", "permissions.p7s"),
+    ];
+    files.map(|(name, file)| (name, format!("file:{}", enclave.join(file).display()))).to_vec()
+}
+
+/// A profile with these properties, in DDS-XML 1.0.
+fn xml_profile(properties: &[(&str, String)]) -> String {
+    let elements: String = properties
+        .iter()
+        .map(|(name, value)| format!("<element><name>{name}</name><value>{value}</value></element>"))
+        .collect();
+    format!(
+        "<dds><qos_library name=\"L\"><qos_profile name=\"P\" is_default_qos=\"true\"><domain_participant_qos>\
+         <property><value>{elements}</value></property></domain_participant_qos></qos_profile></qos_library></dds>"
+    )
+}
+
+/// The same in TOML.
+fn toml_profile(properties: &[(&str, String)]) -> String {
+    let pairs = properties.iter().map(|(name, value)| format!("{{ name = {name:?}, value = {value:?} }}"));
+    let pairs = pairs.collect::<Vec<_>>().join(", ");
+    format!("[qos_library.L.P]\nis_default_qos = true\ndomain_participant_qos.property.value = [{pairs}]\n")
+}
+
+#[test]
+fn properties_of_profiles_secure_participants() {
+    let directory = Directory::new("security-profiles");
+    let keys = directory.text("keys");
+    done(&format!("security init {keys} --domain 226"));
+    done(&format!("security participant {keys} talker --publish Square"));
+    done(&format!("security participant {keys} listener --subscribe Square"));
+    let of = |name: &str| properties(&directory.path().join("keys/enclaves").join(name));
+    let talker = directory.write("talker.toml", &toml_profile(&of("talker"))).display().to_string();
+    let listener = directory.write("listener.xml", &xml_profile(&of("listener"))).display().to_string();
+    let place = "--interface lo --peer 127.0.0.1 --domain 226";
+    let value = r#"{"color":"RED","x":3,"y":-4,"shapesize":5}"#;
+    let publisher =
+        Takt::start(&format!("pub Square {value} --type ShapeType --count 0 --rate 20 --config {talker} {place}"));
+    let sample =
+        Takt::start(&format!("sub Square --type ShapeType --json --count 1 --timeout 60 --config {listener} {place}"))
+            .json();
+    assert_eq!(sample["data"]["x"], 3, "{sample}");
+    publisher.terminate();
+    publisher.finish();
+
+    let told = refused(&format!("pub Square {value} --type ShapeType --config {listener} {place}"), 1);
+    assert!(told.contains("Square"), "the listener may not publish: {told}");
+    let mut unknown = of("talker");
+    unknown[5].0 = "dds.sec.access.permission";
+    for text in [("unknown.toml", toml_profile(&unknown)), ("unknown.xml", xml_profile(&unknown))] {
+        let file = directory.write(text.0, &text.1).display().to_string();
+        let (_, told, code) = run(&format!("ls --wait 0.1 --config {file} {place}"));
+        assert!(code != Some(0) && told.contains("dds.sec.access.permission"), "{told}");
+    }
+}

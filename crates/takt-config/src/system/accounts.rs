@@ -1,14 +1,16 @@
 //! What jobs took, as executors wrote it (`DomainParticipant::write_job_accounts`), and which times follow from it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use takt::real_time::report::Machine as ThisMachine;
 use takt::real_time::{JobKind, Priority, lock_waits};
 use takt_calculus::{Flow, MeasuredJobs, MeasuredTime, Stage, System};
 
+use super::protection::{Protected, ProtectionCosts};
+use super::read_text;
 use crate::error::{ConfigError, Origin};
-use crate::tree::FILE_BYTES_MAX;
 
 /// So many jobs of a kind there are at least, or their longest time says too little.
 pub const MEASURED_JOBS_MIN: u64 = 100;
@@ -39,12 +41,27 @@ const fn one() -> u64 {
     1
 }
 
-#[derive(Clone, Debug, Deserialize)]
+/// The machine that something was measured on.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct Machine {
+pub(super) struct Machine {
     host: String,
     kernel: String,
     processor: String,
+}
+
+impl Machine {
+    /// This one.
+    pub(super) fn this() -> Self {
+        let ThisMachine { host, kernel, processor } = ThisMachine::now();
+        Self { host, kernel, processor }
+    }
+
+    /// Where figures come from, for certificates.
+    pub(super) fn origin(&self, source: &str, version: &str) -> String {
+        let Self { host, kernel, processor } = self;
+        format!("{source}: takt {version} on {host}, Linux {kernel}, {processor}")
+    }
 }
 
 /// The jobs of one kind and priority, or of one name.
@@ -79,16 +96,7 @@ impl Accounts {
     /// # Errors
     /// [`ConfigError`] for a file that cannot be read, and for what are no accounts.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        use std::io::Read;
-
-        let source = path.display().to_string();
-        let refuse = |what: String| ConfigError::new(Origin { source: source.clone(), line: 0 }, "", what);
-        let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
-        file.take(FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
-        if text.len() > FILE_BYTES_MAX {
-            return Err(refuse(format!("it is longer than {FILE_BYTES_MAX} octets")));
-        }
+        let (source, text) = read_text(path)?;
         Self::parse(&source, &text)
     }
 
@@ -110,8 +118,7 @@ impl Accounts {
 
     /// For certificates.
     fn origin(&self) -> String {
-        let Machine { host, kernel, processor } = &self.machine;
-        format!("{}: takt {} on {host}, Linux {kernel}, {processor}", self.source, self.version)
+        self.machine.origin(&self.source, &self.version)
     }
 }
 
@@ -119,6 +126,8 @@ impl Accounts {
 #[derive(Clone, Debug)]
 pub struct Measurements {
     accounts: Vec<Accounts>,
+    /// By executors.
+    protection: BTreeMap<String, ProtectionCosts>,
     margin_permille: u64,
 }
 
@@ -131,7 +140,14 @@ impl Measurements {
         if !(1.0..=MARGIN_MAX).contains(&margin) {
             return Err(format!("a margin of {margin}: it is from 1 to {MARGIN_MAX}"));
         }
-        Ok(Self { accounts, margin_permille: (margin * 1000.0).round() as u64 })
+        let margin_permille = (margin * 1000.0).round() as u64;
+        Ok(Self { accounts, protection: BTreeMap::new(), margin_permille })
+    }
+
+    /// Adds what protection takes on the machines of these executors.
+    #[must_use]
+    pub(super) fn with_protection(self, protection: BTreeMap<String, ProtectionCosts>) -> Self {
+        Self { protection, ..self }
     }
 
     /// There are no accounts of others than these.
@@ -160,6 +176,22 @@ impl Measurements {
         }
         let jobs = names.iter().map(|name| self.enough(executor, priority, name)).collect::<Result<_, String>>()?;
         Ok(self.time(executor, jobs, (flow, stage)))
+    }
+
+    /// What a stage takes for what it seals and opens in one job.
+    pub(super) fn of_protection(
+        &self,
+        executor: &str,
+        protected: &[Protected<'_>],
+        (flow, stage): (usize, usize),
+    ) -> Result<MeasuredTime, String> {
+        let Some(costs) = self.protection.get(executor) else {
+            return Err(format!(
+                "on executor {executor:?}, which has no protection: the file of `takt security measure`"
+            ));
+        };
+        let (jobs, from) = (vec![costs.together(protected)?], vec![costs.origin()]);
+        Ok(MeasuredTime { flow, stage, jobs, margin_permille: self.margin_permille, from })
     }
 
     fn time(&self, executor: &str, jobs: Vec<MeasuredJobs>, (flow, stage): (usize, usize)) -> MeasuredTime {

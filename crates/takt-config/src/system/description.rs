@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use takt::real_time::Priority;
@@ -11,6 +11,7 @@ use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, MeasuredTime, Resource, Stage, System};
 
 use super::accounts::Measurements;
+use super::protection::{Operation, Protected};
 use super::quantity::{rate, some_time, time};
 
 /// What RTPS has in a datagram besides the sample, at most: header, time stamp, DATA_FRAG with its key hash and status, and a heartbeat.
@@ -42,10 +43,20 @@ pub(super) struct File {
     flow: Vec<FlowEntry>,
 }
 
+impl File {
+    /// Executors, and the files that say what protection takes on their machines.
+    pub(super) fn protection(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.executor.iter().filter_map(|executor| Some((executor.name.as_str(), executor.protection.as_deref()?)))
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Executor {
     name: String,
+    /// What protection takes on its machine, beside this file.
+    #[serde(default)]
+    protection: Option<PathBuf>,
     /// How long a job may have to wait for locks that calls of other threads hold.
     #[serde(default, deserialize_with = "some_time")]
     lock: Option<u64>,
@@ -103,6 +114,12 @@ struct StageEntry {
     measured: Option<Jobs>,
     #[serde(default, deserialize_with = "time")]
     time_min: u64,
+    /// What one piece protects: plain octets by the name of the protection.
+    #[serde(default)]
+    seals: BTreeMap<String, u64>,
+    /// What one piece takes the protection off.
+    #[serde(default)]
+    opens: BTreeMap<String, u64>,
     #[serde(default)]
     pieces: Option<u64>,
     #[serde(default)]
@@ -111,6 +128,15 @@ struct StageEntry {
     delay: u64,
     #[serde(default, deserialize_with = "time")]
     delay_min: u64,
+}
+
+impl StageEntry {
+    /// What one piece seals and opens.
+    fn protected(&self) -> Vec<Protected<'_>> {
+        let seals = self.seals.iter().map(|(layer, octets)| (Operation::Seal, layer.as_str(), *octets));
+        let opens = self.opens.iter().map(|(layer, octets)| (Operation::Open, layer.as_str(), *octets));
+        seals.chain(opens).collect()
+    }
 }
 
 /// One kind of jobs, or one job of the application, or several.
@@ -173,12 +199,19 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
         resources.push(Resource::new(NETWORK));
     }
     let topics = file.flow.iter().map(|flow| flow.topic.clone()).collect();
-    let mut maker =
-        Maker { places, measurements, measured: Vec::new(), flows: Vec::new(), networks: Vec::new(), has_network };
+    let mut maker = Maker {
+        places,
+        measurements,
+        has_network,
+        measured: Vec::new(),
+        protected: Vec::new(),
+        flows: Vec::new(),
+        networks: Vec::new(),
+    };
     for flow in file.flow {
         maker.add(flow)?;
     }
-    let Maker { flows, measured, networks, .. } = maker;
+    let Maker { flows, mut measured, protected, networks, .. } = maker;
     for (place, (lock, normal)) in declared.into_iter().enumerate() {
         let resource = &mut resources[place];
         let here = flows.iter().flat_map(|flow| &flow.stages).filter(|stage| stage.resource == place);
@@ -190,6 +223,7 @@ pub(super) fn describe(file: File, measurements: &Measurements) -> Result<Descri
         let server = Server { priority: Priority::NORMAL.get(), period_ns, piece_ns };
         resource.server = (piece_ns > 0).then_some(server);
     }
+    measured.extend(protected);
     Ok(Described { system: System { resources, flows }, measured, topics, networks, executors })
 }
 
@@ -211,6 +245,8 @@ struct Maker<'a> {
     places: Places,
     measurements: &'a Measurements,
     measured: Vec<MeasuredTime>,
+    /// What protection adds to declared times.
+    protected: Vec<MeasuredTime>,
     flows: Vec<Flow>,
     networks: Vec<Option<usize>>,
     /// Whether [`NETWORK`] is no executor or link of the file.
@@ -251,7 +287,9 @@ impl Maker<'_> {
     /// The time in the network, and what passes behind it on the host without anybody's doing.
     fn network(&self, network_ns: u64, entry: &StageEntry) -> Result<Vec<Stage>, &'static str> {
         let StageEntry { on, priority, time, measured, pieces, sample, .. } = entry;
-        let is_busy = measured.is_some() || [time.is_some(), pieces.is_some(), sample.is_some()].contains(&true);
+        let is_busy = measured.is_some()
+            || [time.is_some(), pieces.is_some(), sample.is_some()].contains(&true)
+            || !entry.protected().is_empty();
         if on.is_some() || priority.is_some() || is_busy || entry.time_min > 0 {
             return Err("a stage that is the network has no other key than delay and delay_min");
         }
@@ -283,6 +321,7 @@ impl Maker<'_> {
         if speed.is_none() && !is_abstract && !range.contains(priority) {
             return Err(format!("on executor {on:?}: a priority of {priority}; of a topic it is from -64 to 63"));
         }
+        let protected_ns = self.protected(at, on, entry, speed.is_some())?;
         let (piece_ns, pieces) = match (speed, entry.time, entry.sample, &entry.measured) {
             (None, declared, None, Some(jobs)) => {
                 let place = (self.flows.len(), at);
@@ -301,12 +340,30 @@ impl Maker<'_> {
         Ok(Stage {
             resource,
             priority: *priority,
-            piece_ns,
+            piece_ns: piece_ns.saturating_add(protected_ns),
             piece_ns_min: entry.time_min,
             pieces,
             delay_ns: entry.delay.max(entry.delay_min),
             delay_ns_min: entry.delay_min,
         })
+    }
+
+    /// What a piece takes longer for what it seals and opens.
+    fn protected(&mut self, at: usize, on: &str, entry: &StageEntry, is_link: bool) -> Result<u64, String> {
+        let protected = entry.protected();
+        if protected.is_empty() {
+            return Ok(0);
+        }
+        if is_link {
+            return Err(format!("on link {on:?}: executors seal and open, links do not"));
+        }
+        if entry.measured.is_some() {
+            return Err(format!("on executor {on:?}: measured times have what was sealed and opened in them"));
+        }
+        let time = self.measurements.of_protection(on, &protected, (self.flows.len(), at))?;
+        let time_ns = time.time_ns();
+        self.protected.push(time);
+        Ok(time_ns)
     }
 }
 

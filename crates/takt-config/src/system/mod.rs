@@ -5,8 +5,10 @@
 
 mod accounts;
 mod description;
+mod protection;
 mod quantity;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use takt::real_time::Priority;
@@ -15,9 +17,11 @@ use takt_calculus::system::Infeasible;
 use takt_calculus::{Certificate, MeasuredTime, Stage, System, advice};
 
 pub use accounts::{Accounts, MARGIN, MEASURED_JOBS_MIN, Measurements};
+pub use protection::{Cost, Layer, Operation, ProtectionCosts};
 
 use crate::error::{ConfigError, Origin, Result};
 use crate::provider::read_file;
+use crate::tree::FILE_BYTES_MAX;
 use description::{Described, File};
 
 /// A system file that was read.
@@ -44,7 +48,12 @@ pub fn read_system(path: impl AsRef<Path>, accounts: &[PathBuf], margin: Option<
     let beside = path.parent().unwrap_or(Path::new(""));
     let named = file.measured.iter().map(|name| beside.join(name));
     let accounts = named.chain(accounts.iter().cloned()).map(|path| Accounts::read(&path)).collect::<Result<_>>()?;
-    SystemFile::of(&source, file, accounts, margin)
+    let protection = file.protection().map(|(executor, name)| {
+        let costs = ProtectionCosts::read(&beside.join(name))?;
+        Ok((executor.to_owned(), costs))
+    });
+    let protection = protection.collect::<Result<_>>()?;
+    SystemFile::of(&source, file, accounts, protection, margin)
 }
 
 /// Reads a system file, and makes of it what participants are told: [`takt::DomainParticipantBuilder::timing_plan`].
@@ -53,6 +62,21 @@ pub fn read_system(path: impl AsRef<Path>, accounts: &[PathBuf], margin: Option<
 /// As [`read_system`], and if the system has no bounds, or does not keep its limits.
 pub fn read_timing_plan(path: impl AsRef<Path>) -> Result<TimingPlan> {
     read_system(path, &[], None)?.timing_plan()
+}
+
+/// The name and the text of a file.
+fn read_text(path: &Path) -> Result<(String, String)> {
+    use std::io::Read;
+
+    let source = path.display().to_string();
+    let refuse = |what: String| wrong(&source, what);
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|error| refuse(error.to_string()))?;
+    file.take(FILE_BYTES_MAX as u64 + 1).read_to_string(&mut text).map_err(|error| refuse(error.to_string()))?;
+    if text.len() > FILE_BYTES_MAX {
+        return Err(refuse(format!("it is longer than {FILE_BYTES_MAX} octets")));
+    }
+    Ok((source, text))
 }
 
 fn parse(source: &str, text: &str) -> Result<File> {
@@ -64,18 +88,24 @@ fn wrong(source: &str, what: String) -> ConfigError {
 }
 
 impl SystemFile {
-    /// Reads a text with these accounts; those that it names are not looked for. `source` names it in errors.
+    /// Reads a text with these accounts; those that it names, and costs of protection, are not looked for. `source` names it in errors.
     ///
     /// # Errors
     /// As [`read_system`].
     pub fn parse(source: &str, text: &str, accounts: Vec<Accounts>, margin: Option<f64>) -> Result<Self> {
-        Self::of(source, parse(source, text)?, accounts, margin)
+        Self::of(source, parse(source, text)?, accounts, BTreeMap::new(), margin)
     }
 
-    fn of(source: &str, file: File, accounts: Vec<Accounts>, margin: Option<f64>) -> Result<Self> {
+    fn of(
+        source: &str,
+        file: File,
+        accounts: Vec<Accounts>,
+        protection: BTreeMap<String, ProtectionCosts>,
+        margin: Option<f64>,
+    ) -> Result<Self> {
         let refuse = |what| wrong(source, what);
         let margin = margin.or(file.margin).unwrap_or(MARGIN);
-        let measurements = Measurements::new(accounts, margin).map_err(refuse)?;
+        let measurements = Measurements::new(accounts, margin).map_err(refuse)?.with_protection(protection);
         let described = description::describe(file, &measurements).map_err(refuse)?;
         let Described { mut system, mut measured, topics, networks, executors } = described;
         measurements.add_the_rest(&mut system, &mut measured).map_err(refuse)?;

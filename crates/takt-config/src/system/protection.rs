@@ -1,0 +1,213 @@
+//! What protection by DDS Security takes on a machine, and the times of stages that follow from it.
+//!
+//! `takt security measure` writes such a file. Sizes are those of the plain octets. A piece between two measured sizes takes as long
+//! as one of the longer size.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use takt_calculus::MeasuredJobs;
+
+use super::accounts::{MEASURED_JOBS_MIN, Machine};
+use super::read_text;
+use crate::error::{ConfigError, Origin};
+
+/// What is protected, and how (DDS-SEC 1.1 §9.5.3.3), by keys of 256 bits.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// A payload is authenticated.
+    DataSign,
+    /// A payload is encrypted.
+    DataEncrypt,
+    /// A submessage is authenticated.
+    MetadataSign,
+    /// A submessage is encrypted.
+    MetadataEncrypt,
+    /// An RTPS message is authenticated.
+    RtpsSign,
+    /// An RTPS message is encrypted.
+    RtpsEncrypt,
+}
+
+impl Layer {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::DataSign,
+        Self::DataEncrypt,
+        Self::MetadataSign,
+        Self::MetadataEncrypt,
+        Self::RtpsSign,
+        Self::RtpsEncrypt,
+    ];
+
+    /// What files call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::DataSign => "data-sign",
+            Self::DataEncrypt => "data-encrypt",
+            Self::MetadataSign => "metadata-sign",
+            Self::MetadataEncrypt => "metadata-encrypt",
+            Self::RtpsSign => "rtps-sign",
+            Self::RtpsEncrypt => "rtps-encrypt",
+        }
+    }
+}
+
+/// What is done with octets.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// They are protected.
+    Seal,
+    /// Their protection is checked and taken off.
+    Open,
+}
+
+impl Operation {
+    /// What files call it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Seal => "seal",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// What one operation took.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// What is protected, and how.
+    pub layer: Layer,
+    /// What was done.
+    pub operation: Operation,
+    /// With so many plain octets.
+    pub octets: u64,
+    /// How often.
+    pub count: u64,
+    /// Half of them took no longer, nanoseconds.
+    pub p50_ns: u64,
+    /// The longest one, nanoseconds.
+    pub max_ns: u64,
+}
+
+/// The costs of protection on one machine.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProtectionCosts {
+    /// What the file is called.
+    #[serde(skip)]
+    source: String,
+    version: String,
+    machine: Machine,
+    costs: Vec<Cost>,
+}
+
+/// What a stage seals or opens: the operation, the name of a layer, and the plain octets of a piece.
+pub(super) type Protected<'a> = (Operation, &'a str, u64);
+
+impl ProtectionCosts {
+    /// Costs that were measured on this machine by this version of Takt.
+    #[must_use]
+    pub fn of_this_machine(costs: Vec<Cost>) -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { source: String::new(), version, machine: Machine::this(), costs }
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`] for a file that cannot be read, and for what are no costs of protection.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let (source, text) = read_text(path)?;
+        let mut costs: Self = serde_json::from_str(&text).map_err(|error| {
+            let origin = Origin { source: source.clone(), line: 0 };
+            ConfigError::new(origin, "", format!("no costs of protection: {error}"))
+        })?;
+        costs.source = source;
+        Ok(costs)
+    }
+
+    /// For certificates.
+    pub(super) fn origin(&self) -> String {
+        self.machine.origin(&self.source, &self.version)
+    }
+
+    /// Operations that are done one directly after the other in one job.
+    pub(super) fn together(&self, protected: &[Protected<'_>]) -> Result<MeasuredJobs, String> {
+        let jobs = protected.iter().map(|one| self.job(*one)).collect::<Result<Vec<_>, String>>()?;
+        let name = jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>().join(" and ");
+        let count = jobs.iter().map(|job| job.count).min().unwrap_or(0);
+        let max_ns = jobs.iter().fold(0_u64, |sum, job| sum.saturating_add(job.max_ns));
+        Ok(MeasuredJobs { name, count, max_ns })
+    }
+
+    /// The longest of this size, or of the next larger one that was measured; no size takes longer than a larger one.
+    fn job(&self, (operation, layer, octets): Protected<'_>) -> Result<MeasuredJobs, String> {
+        let Some(layer) = Layer::ALL.into_iter().find(|one| one.name() == layer) else {
+            let names = Layer::ALL.map(Layer::name).join(", ");
+            return Err(format!("there is no protection {layer:?}: {names}"));
+        };
+        let what = format!("{} {} of {octets} octets", operation.name(), layer.name());
+        let alike = || self.costs.iter().filter(|cost| (cost.operation, cost.layer) == (operation, layer));
+        let Some(size) = alike().map(|cost| cost.octets).filter(|size| *size >= octets).min() else {
+            let largest = alike().map(|cost| cost.octets).max().unwrap_or(0);
+            return Err(format!("{}: {what}: the largest that was measured has {largest}", self.source));
+        };
+        let counted = alike().filter(|cost| cost.octets == size).map(|cost| cost.count).sum();
+        if counted < MEASURED_JOBS_MIN {
+            let need = format!("at least {MEASURED_JOBS_MIN} are needed");
+            return Err(format!("{}: {what} was measured {counted} times, {need}", self.source));
+        }
+        let max_ns = alike().filter(|cost| cost.octets <= size).map(|cost| cost.max_ns).max().unwrap_or(0);
+        Ok(MeasuredJobs { name: what, count: counted, max_ns })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(octets: u64, count: u64, max_ns: u64) -> Cost {
+        Cost { layer: Layer::RtpsSign, operation: Operation::Seal, octets, count, p50_ns: 1, max_ns }
+    }
+
+    #[test]
+    fn piece_takes_as_long_as_the_next_larger_one_and_no_less_than_a_smaller_one() {
+        let costs =
+            ProtectionCosts::of_this_machine(vec![cost(64, 500, 900), cost(256, 400, 700), cost(1024, 99, 5_000)]);
+        let job = |octets| costs.job((Operation::Seal, "rtps-sign", octets));
+        for (octets, count, max_ns) in [(0, 500, 900), (64, 500, 900), (65, 400, 900), (256, 400, 900)] {
+            let job = job(octets).expect("it was measured");
+            assert_eq!((job.count, job.max_ns), (count, max_ns), "{octets}");
+        }
+        assert!(job(257).expect_err("too few").contains("was measured 99 times, at least 100"));
+        assert!(job(1_025).expect_err("too large").contains("the largest that was measured has 1024"));
+        let other = costs.job((Operation::Open, "rtps-sign", 1)).expect_err("not measured");
+        assert!(other.contains("open rtps-sign of 1 octets: the largest that was measured has 0"), "{other}");
+        let unknown = costs.job((Operation::Seal, "data", 1)).expect_err("no layer");
+        assert!(unknown.contains("there is no protection \"data\": data-sign, data-encrypt"), "{unknown}");
+    }
+
+    #[test]
+    fn operations_of_one_job_add_up() {
+        let costs = ProtectionCosts::of_this_machine(vec![cost(64, 500, 900), cost(256, 400, 1_000)]);
+        let both = [(Operation::Seal, "rtps-sign", 64), (Operation::Seal, "rtps-sign", 200)];
+        let job = costs.together(&both).expect("both were measured");
+        assert_eq!((job.count, job.max_ns), (400, 1_900));
+        assert_eq!(job.name, "seal rtps-sign of 64 octets and seal rtps-sign of 200 octets");
+    }
+
+    #[test]
+    fn layer_has_one_name_in_keys_and_values() {
+        for layer in Layer::ALL {
+            assert_eq!(serde_json::to_value(layer).expect("a text"), layer.name());
+        }
+        for operation in [Operation::Seal, Operation::Open] {
+            assert_eq!(serde_json::to_value(operation).expect("a text"), operation.name());
+        }
+    }
+}
