@@ -59,6 +59,8 @@ pub struct MemberPlan {
     pub rights: Rights,
     /// The grant has a deny rule and allows the rest. Else it has an allow rule and denies the rest.
     pub has_deny_rule: bool,
+    /// Of its private key.
+    pub algorithm: KeyAlgorithm,
 }
 
 /// Whether a process keeps to the rules of the domain.
@@ -109,7 +111,7 @@ impl Domain {
             let issuer = if member.kind == MemberKind::Stranger { &other } else { &identity_authority };
             let name = subject(process);
             let (identity_certificate, private_key) =
-                issuer.issue(&name, KeyAlgorithm::EcP256, validity).expect("an identity");
+                issuer.issue(&name, member.algorithm, validity).expect("an identity");
             let permissions = Permissions { grants: vec![grant(&name, member, topics, validity)] };
             Settings {
                 identity_certificate,

@@ -1,6 +1,7 @@
 //! Domains under DDS Security.
 
 use takt_security::documents::{BasicProtectionKind, ProtectionKind};
+use takt_security::identity::KeyAlgorithm;
 
 use super::{Direction, EndPlan, Fault, FaultKind, ProcessPlan, QosPlan, Role, Scenario, TopicPlan, Trouble};
 use crate::check::Rights;
@@ -39,6 +40,17 @@ impl Scenario {
         self.add_secured_endpoints(rng);
         self.kill_during_handshakes(rng);
         self.disturb(rng);
+        self.vary_algorithms(rng);
+    }
+
+    /// Some have RSA in one world of ten: a key of it takes longer to make than most of such a world.
+    fn vary_algorithms(&mut self, rng: &mut Rng) {
+        let Some(domain) = self.domain.as_mut().filter(|_| rng.chance(100_000)) else { return };
+        for member in &mut domain.members {
+            if rng.chance(500_000) {
+                member.algorithm = KeyAlgorithm::Rsa2048;
+            }
+        }
     }
 
     fn add_members(&mut self, rng: &mut Rng) {
@@ -68,7 +80,7 @@ impl Scenario {
             if matches!(kind, MemberKind::Stranger | MemberKind::Open) && std::mem::replace(&mut has_outsider, true) {
                 kind = MemberKind::Insider;
             }
-            MemberPlan { kind, rights, has_deny_rule: rng.chance(500_000) }
+            MemberPlan { kind, rights, has_deny_rule: rng.chance(500_000), algorithm: KeyAlgorithm::EcP256 }
         };
         let members = (0..self.processes.len()).map(&mut member).collect();
         let payloads = [BasicProtectionKind::None, BasicProtectionKind::Sign, BasicProtectionKind::Encrypt];

@@ -1,5 +1,6 @@
 //! Worlds under DDS Security.
 
+use takt_security::identity::KeyAlgorithm;
 use takt_sim::domain::MemberKind;
 use takt_sim::scenario::{Focus, Scenario};
 use takt_sim::swarm;
@@ -10,17 +11,20 @@ const SEEDS: u64 = 40;
 
 #[test]
 fn endpoints_outside_their_grants_exchange_nothing() {
-    let (mut taken, mut trespassers) = (0, 0);
+    let (mut taken, mut trespassers, mut mixed) = (0, 0, 0);
     for seed in 0..SEEDS {
         let world = Scenario::focused_on(Focus::Secured, seed);
         let members = &world.domain.as_ref().expect("the world has a domain").members;
         trespassers += members.iter().filter(|member| member.kind != MemberKind::Honest).count();
+        let has = |algorithm| members.iter().any(|member| member.algorithm == algorithm);
+        mixed += u32::from(has(KeyAlgorithm::Rsa2048) && has(KeyAlgorithm::EcP256));
         let report = swarm::run(&world, &mut Quiet);
         assert_eq!(report.violation, None, "seed {seed}");
         taken += report.taken;
     }
     assert!(taken > 10_000, "only {taken} samples are taken");
     assert!(trespassers > 20, "only {trespassers} participants are insiders or outsiders");
+    assert!(mixed > 0, "no world has both kinds of keys");
 }
 
 #[test]
