@@ -6,7 +6,7 @@
 
 use super::phase::{CRITICAL, CRITICAL_PRIORITY, DEPTH, PhasePlan, properties};
 use crate::error::{Error, Result};
-use crate::isolation::crowd::Crowd;
+use crate::isolation::crowd::{Crowd, Place};
 use crate::isolation::load::{Flood, TICK};
 use crate::isolation::participant::{BACKGROUND, SLOW};
 use crate::isolation::side::{drive, refused};
@@ -183,10 +183,11 @@ fn come_and_go(plan: &PhasePlan, course: &Course) -> Result<()> {
     if !course.ready(rest)? {
         return Ok(());
     }
-    let (domain, peer, count) = (plan.domain, Ipv4Addr::LOCALHOST, plan.load.participants);
+    let place = Place { domain: plan.domain, interface: "lo", own: &CROWD_ADDRESSES, peer: Ipv4Addr::LOCALHOST };
+    let count = plan.load.participants;
     let mut crowd = match &plan.keys {
-        Some(keys) => Crowd::made_by(keys.crowd()?, domain, "lo", &CROWD_ADDRESSES, peer, count)?,
-        None => Crowd::new(domain, "lo", &CROWD_ADDRESSES, peer, count)?,
+        Some(keys) => Crowd::made_by(keys.crowd()?, &place, count)?,
+        None => Crowd::new(&place, count)?,
     };
     while !course.is_over() {
         crowd.live(TICK)?;

@@ -37,6 +37,19 @@ const INFO_DST: u8 = 0x0e;
 /// What makes a participant of the crowd, with its number. It may change the GUID prefix.
 pub type Maker = Box<dyn FnMut(usize, Config, Instant) -> Result<Participant>>;
 
+/// Where a crowd lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Its domain.
+    pub domain: u32,
+    /// The interface of its addresses.
+    pub interface: &'a str,
+    /// Its addresses.
+    pub own: &'a [Ipv4Addr],
+    /// All the world.
+    pub peer: Ipv4Addr,
+}
+
 /// Participants of which all the world is one peer.
 pub struct Crowd {
     make: Maker,
@@ -59,35 +72,21 @@ impl Crowd {
     ///
     /// # Errors
     /// An address is not this host's, or the domain has no ports.
-    pub fn new(domain: u32, interface: &str, own: &[Ipv4Addr], peer: Ipv4Addr, count: usize) -> Result<Self> {
+    pub fn new(place: &Place<'_>, count: usize) -> Result<Self> {
         let plain: Maker = Box::new(|_, config, now| Ok(Participant::new(config, now).map_err(takt::Error::from)?));
-        Self::open(plain, domain, interface, own, peer, count, false)
+        Self::open(plain, place, count, false)
     }
 
     /// The same of participants that are made otherwise, with one socket each.
     ///
     /// # Errors
     /// As [`new`](Self::new), or what makes them fails.
-    pub fn made_by(
-        make: Maker,
-        domain: u32,
-        interface: &str,
-        own: &[Ipv4Addr],
-        peer: Ipv4Addr,
-        count: usize,
-    ) -> Result<Self> {
-        Self::open(make, domain, interface, own, peer, count, true)
+    pub fn made_by(make: Maker, place: &Place<'_>, count: usize) -> Result<Self> {
+        Self::open(make, place, count, true)
     }
 
-    fn open(
-        make: Maker,
-        domain: u32,
-        interface: &str,
-        own: &[Ipv4Addr],
-        peer: Ipv4Addr,
-        count: usize,
-        is_secured: bool,
-    ) -> Result<Self> {
+    fn open(make: Maker, place: &Place<'_>, count: usize, is_secured: bool) -> Result<Self> {
+        let Place { domain, interface, own, peer } = *place;
         let no_port = || Error::Usage(format!("domain {domain} has no ports"));
         let port = PortMapping::default().discovery_unicast(domain, 0).ok_or_else(no_port)?;
         let mut config = Config::new(domain, GuidPrefix([0; 12]));
@@ -326,7 +325,8 @@ mod tests {
             .runtime(Runtime::Inline)
             .build()
             .unwrap();
-        let mut crowd = Crowd::new(domain, "lo", &[Ipv4Addr::LOCALHOST], Ipv4Addr::LOCALHOST, 60).unwrap();
+        let (own, peer) = (&[Ipv4Addr::LOCALHOST], Ipv4Addr::LOCALHOST);
+        let mut crowd = Crowd::new(&Place { domain, interface: "lo", own, peer }, 60).unwrap();
         // All are discovered, however long that takes on a busy machine.
         crowd.leave_at_ns.fill(u64::MAX);
         let limit = monotonic_ns() + 60_000_000_000;

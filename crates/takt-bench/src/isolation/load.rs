@@ -3,7 +3,7 @@
 //! Three kinds, each of use by itself: samples of a topic beside the critical one ([`flood`]), a callback that takes long
 //! ([`Burden`], set off by [`flood`]), and participants that come and go ([`crowd`]).
 
-use super::crowd::Crowd;
+use super::crowd::{Crowd, Place};
 use super::network::{CROWD_ADDRESSES, INTERFACE};
 use super::participant::{self, BACKGROUND, ParticipantPlan, SLOW};
 use super::side::{Each, drive, lock};
@@ -185,7 +185,8 @@ pub(super) fn flood(plan: &FloodPlan, lines: &mut Lines<'_>) -> Result<()> {
 
 /// Keeps simulated participants coming and going, until it is stopped.
 pub(super) fn crowd(plan: &CrowdPlan, lines: &mut Lines<'_>) -> Result<()> {
-    let mut crowd = Crowd::new(plan.domain, INTERFACE, &CROWD_ADDRESSES, plan.peer, plan.participants)?;
+    let place = Place { domain: plan.domain, interface: INTERFACE, own: &CROWD_ADDRESSES, peer: plan.peer };
+    let mut crowd = Crowd::new(&place, plan.participants)?;
     lines.ready()?;
     while !stopped() {
         crowd.live(TICK)?;
