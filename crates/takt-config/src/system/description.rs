@@ -44,7 +44,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Executors, and the files that say what protection takes on their machines.
+    /// Executors, and the files of protection costs of their machines.
     pub(super) fn protection(&self) -> impl Iterator<Item = (&str, &Path)> {
         self.executor.iter().filter_map(|executor| Some((executor.name.as_str(), executor.protection.as_deref()?)))
     }
@@ -54,7 +54,7 @@ impl File {
 #[serde(deny_unknown_fields)]
 struct Executor {
     name: String,
-    /// What protection takes on its machine, beside this file.
+    /// The file of protection costs of its machine, relative to this file.
     #[serde(default)]
     protection: Option<PathBuf>,
     /// How long a job may have to wait for locks that calls of other threads hold.
@@ -114,10 +114,10 @@ struct StageEntry {
     measured: Option<Jobs>,
     #[serde(default, deserialize_with = "time")]
     time_min: u64,
-    /// What one piece protects: plain octets by the name of the protection.
+    /// Plain octets that one piece protects, by the name of the protection.
     #[serde(default)]
     seals: BTreeMap<String, u64>,
-    /// What one piece takes the protection off.
+    /// Plain octets whose protection one piece checks and removes, by the name of the protection.
     #[serde(default)]
     opens: BTreeMap<String, u64>,
     #[serde(default)]
@@ -245,7 +245,7 @@ struct Maker<'a> {
     places: Places,
     measurements: &'a Measurements,
     measured: Vec<MeasuredTime>,
-    /// What protection adds to declared times.
+    /// Protection costs that are added to declared times.
     protected: Vec<MeasuredTime>,
     flows: Vec<Flow>,
     networks: Vec<Option<usize>>,
@@ -348,7 +348,7 @@ impl Maker<'_> {
         })
     }
 
-    /// What a piece takes longer for what it seals and opens.
+    /// The time that sealing and opening add to a piece, nanoseconds.
     fn protected(&mut self, at: usize, on: &str, entry: &StageEntry, is_link: bool) -> Result<u64, String> {
         let protected = entry.protected();
         if protected.is_empty() {

@@ -1,4 +1,4 @@
-//! What protection by DDS Security takes on a machine, and the times of stages that follow from it.
+//! Costs of DDS Security on one machine, and the times of stages that follow from them.
 //!
 //! `takt security measure` writes such a file. Sizes are those of the plain octets. A piece between two measured sizes takes as long
 //! as one of the longer size.
