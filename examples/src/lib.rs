@@ -1,1 +1,2 @@
-//! The programs of the project's documents, as they are there. `tests/it` runs them and compares them with the documents.
+//! Programs of the project's documentation. `tests/it` runs them and compares them with the
+//! documents.

@@ -1,9 +1,5 @@
 //! Flow identity: what the network sees of one writer or reader.
 
-/// The property of a writer or reader that says which transports carry its data, in the order of preference: those of the
-/// first alternative that is open, and no others. See `docs/transports.md`.
-pub const TRANSPORT_PROPERTY: &str = "takt.transport";
-
 /// How one endpoint's traffic looks to the network.
 ///
 /// All endpoints of a participant normally share one UDP port, so that a switch cannot tell their topics apart. With a

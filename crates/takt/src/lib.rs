@@ -58,6 +58,7 @@ mod log;
 mod matched;
 mod multitopic;
 mod participant;
+pub mod prelude;
 mod publisher;
 mod query;
 mod readable;
@@ -79,7 +80,7 @@ pub use condition::{Condition, GuardCondition, ReadCondition, StatusCondition};
 pub use content_filter::{ContentFilteredTopic, TopicDescription};
 pub use error::{Error, Result};
 pub use executor::{Executor, ExecutorBuilder, JOBS_MAX, Job, JobStatistics};
-pub use flow::{Flow, TRANSPORT_PROPERTY};
+pub use flow::Flow;
 pub use listener::{
     DataReaderListener, DataWriterListener, DomainParticipantListener, PublisherListener, SubscriberListener,
     TopicListener,
@@ -106,7 +107,6 @@ pub use security::log_topic::{
 pub use status::StatusMask;
 pub use stream::SampleStream;
 pub use subscriber::Subscriber;
-pub use timing::{BUDGET_PROPERTY, OVERRUN_PROPERTY, PRIORITY_PROPERTY};
 pub use timing_plan::{TimingPlan, TopicStages, TopicTiming};
 pub use topic::{AnyTopic, Topic};
 pub use waitset::WaitSet;
@@ -124,6 +124,7 @@ pub use takt_wire::compat;
 pub use takt_wire::discovery::{
     HostStage, HostStages, ParticipantData, PublicationData, ReportedRefusal, SubscriptionData,
 };
+pub use takt_wire::qos::{BUDGET_PROPERTY, OVERRUN_PROPERTY, PRIORITY_PROPERTY, TRANSPORT_PROPERTY};
 pub use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Locator, SequenceNumber, Timestamp, VendorId, qos};
 pub use takt_xtypes as xtypes;
 pub use takt_xtypes::TypeSupport;
@@ -141,5 +142,6 @@ pub use takt_xtypes::TypeSupport as DdsType;
 #[doc = include_str!("../../../docs/tcp.md")]
 #[doc = include_str!("../../../docs/ethernet.md")]
 #[doc = include_str!("../../../docs/executor.md")]
+#[doc = include_str!("../../../docs/guide/migrate-from-cyclonedds.md")]
 #[doc = include_str!("../../../docs/durability.md")]
 struct Documents;

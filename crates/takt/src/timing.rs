@@ -10,19 +10,11 @@
 //! ([`Priority::of_latency`]).
 
 use takt_exec::Priority;
-use takt_wire::qos::{Contract, DataReaderQos, DataWriterQos, Property};
+use takt_wire::qos::{
+    BUDGET_PROPERTY, Contract, DataReaderQos, DataWriterQos, OVERRUN_PROPERTY, PRIORITY_PROPERTY, Property,
+};
 
 use crate::{Error, Result};
-
-/// The property of a writer or reader that says how urgent its work is.
-pub const PRIORITY_PROPERTY: &str = "rt.priority";
-
-/// The property of a writer or reader that says how many nanoseconds one call of its listener may take.
-pub const BUDGET_PROPERTY: &str = "rt.budget_ns";
-
-/// The property of a writer or reader that says what becomes of a listener that takes longer: `count`, as is the default, or
-/// `suspend`.
-pub const OVERRUN_PROPERTY: &str = "rt.overrun";
 
 /// How long a listener may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The program of `docs/logging.md`: a writer that offers less than a reader requests, so that they do not match.
+//! Program of `docs/logging.md`: a writer whose offered QoS is incompatible with that of the
+//! reader, so that they do not match.
 
 use takt::{DdsType, DomainParticipant, Duration, qos::*};
 

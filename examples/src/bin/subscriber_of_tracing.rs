@@ -1,5 +1,6 @@
-//! Takt's records in a program that has a `tracing` subscriber of its own: this one prints them to standard output. Programs use
-//! `tracing-subscriber`; this shows what reaches any subscriber.
+//! Log records of Takt in a program with its own `tracing` subscriber, which prints them to
+//! standard output. Programs normally use `tracing-subscriber`; this one shows what any subscriber
+//! receives.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! The program of `docs/getting-started.md`: a sensor that is published for two seconds, and a subscriber that may come late.
+//! Program of `docs/getting-started.md`: publishes a sensor for two seconds, and subscribes as a
+//! possibly late joiner.
 
 use std::time::Duration;
 

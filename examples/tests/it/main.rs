@@ -1,7 +1,9 @@
-//! The programs of README and `docs/getting-started.md` are the examples, and the examples exchange samples.
+//! The programs in README and `docs/getting-started.md` equal the examples, and the examples
+//! exchange samples.
 #![allow(missing_docs)]
 
 mod newcomer;
+mod programs;
 
 use std::io::{BufRead, BufReader, Lines};
 use std::os::linux::net::SocketAddrExt;
@@ -9,10 +11,11 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// No test waits longer than this for another one to leave the domain.
+/// Maximum time that a test waits for another one to leave the domain.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The programs are in domain 0: one test at a time has it, as the tests of `takt` have theirs.
+/// Reserves domain 0, which the programs use, for one test at a time. The tests of `takt` reserve
+/// their domains in the same way.
 fn domain_0() -> UnixListener {
     let name = SocketAddr::from_abstract_name("takt-test-domain-0").expect("a short name");
     let deadline = Instant::now() + PATIENCE;
@@ -25,7 +28,7 @@ fn domain_0() -> UnixListener {
     }
 }
 
-/// A program that is running, and ends with this at the latest.
+/// Running program, which is killed when this is dropped.
 struct Program {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -51,26 +54,26 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The program may have ended already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// The first block of Rust in a document that has a `main`.
+/// Returns the first Rust block of a document that contains a `main`.
 fn program_in(document: &str) -> &str {
     let blocks = document.split("```").skip(1).step_by(2);
     let program = blocks.filter(|block| block.starts_with("rust")).find(|block| block.contains("fn main()"));
     program.and_then(|block| block.split_once('\n')).expect("a program").1
 }
 
-/// An example without its first comment.
+/// Returns an example without its first comment.
 fn program_of(example: &str) -> &str {
     example.split_once("\n\n").expect("a comment and a program").1
 }
 
 #[test]
-fn documents_show_the_examples() {
+fn documents_contain_the_examples() {
     let readme = program_in(include_str!("../../../README.md"));
     assert_eq!(readme, program_of(include_str!("../../src/bin/hello.rs")));
     let getting_started = program_in(include_str!("../../../docs/getting-started.md"));
@@ -78,7 +81,7 @@ fn documents_show_the_examples() {
 }
 
 #[test]
-fn hello_delivers_its_sample_whoever_comes_first() {
+fn hello_delivers_its_sample_in_either_start_order() {
     let _domain = domain_0();
     let program = env!("CARGO_BIN_EXE_hello");
     for publisher_first in [false, true] {
@@ -92,7 +95,7 @@ fn hello_delivers_its_sample_whoever_comes_first() {
 }
 
 #[test]
-fn temperature_delivers_every_reading_and_ends_with_its_writer() {
+fn temperature_delivers_every_reading_and_ends_with_its_writer_process() {
     let _domain = domain_0();
     let program = env!("CARGO_BIN_EXE_temperature");
     let mut subscriber = Program::start(program, &["subscribe"]);
@@ -106,7 +109,7 @@ fn temperature_delivers_every_reading_and_ends_with_its_writer() {
     subscriber.finish();
 }
 
-/// What a program writes to standard output and to standard error, with these variables.
+/// Runs a program with these environment variables. Returns its standard output and standard error.
 fn output(program: &str, variables: &[(&str, &str)]) -> [String; 2] {
     let mut command = Command::new(program);
     command.env("TAKT_INTERFACES", "lo").env_remove("TAKT_LOG").envs(variables.iter().copied());
@@ -116,7 +119,7 @@ fn output(program: &str, variables: &[(&str, &str)]) -> [String; 2] {
 }
 
 #[test]
-fn refused_pair_is_a_warning_on_standard_error_once() {
+fn refused_match_warns_once_on_standard_error() {
     let _domain = domain_0();
     let [out, errors] = output(env!("CARGO_BIN_EXE_mismatch"), &[]);
     assert!(out.starts_with("no match: timeout"), "{out}");
@@ -137,7 +140,7 @@ fn standard_error_stays_empty_with_the_log_off() {
 }
 
 #[test]
-fn variables_that_change_nothing_are_named_once() {
+fn ineffective_variables_are_reported_once() {
     let _domain = domain_0();
     let [_, errors] = output(env!("CARGO_BIN_EXE_mismatch"), &[("TAKT_MULTICATS", "0"), ("TAKT_DOMAIN", "3")]);
     let lines = |word: &str| errors.lines().filter(|line| line.contains(word)).count();
@@ -149,7 +152,7 @@ fn variables_that_change_nothing_are_named_once() {
 }
 
 #[test]
-fn level_that_there_is_not_is_said_and_warnings_remain() {
+fn invalid_log_level_is_reported_and_warnings_remain() {
     let _domain = domain_0();
     let [_, errors] = output(env!("CARGO_BIN_EXE_mismatch"), &[("TAKT_LOG", "loud")]);
     assert!(errors.contains("TAKT_LOG is \"loud\"; off, warn, info, debug or trace is expected"), "{errors}");
@@ -157,7 +160,7 @@ fn level_that_there_is_not_is_said_and_warnings_remain() {
 }
 
 #[test]
-fn subscriber_of_the_program_gets_the_records_and_samples_lead_to_none() {
+fn program_subscriber_receives_records_but_none_for_samples() {
     let _domain = domain_0();
     let [out, errors] = output(env!("CARGO_BIN_EXE_subscriber_of_tracing"), &[("TAKT_NO_SUCH", "1")]);
     assert!(out.contains("WARN takt: TAKT_NO_SUCH is set, and there is no such setting"), "{out}");
@@ -168,7 +171,7 @@ fn subscriber_of_the_program_gets_the_records_and_samples_lead_to_none() {
 }
 
 #[test]
-fn discovery_server_that_does_not_answer_is_named() {
+fn silent_discovery_server_is_reported() {
     let _domain = domain_0();
     let mut command = Command::new(env!("CARGO_BIN_EXE_temperature"));
     command.env("TAKT_INTERFACES", "lo").env("TAKT_DISCOVERY_SERVERS", "127.0.0.1:17400").env_remove("TAKT_LOG");

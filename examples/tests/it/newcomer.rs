@@ -1,4 +1,4 @@
-//! The README word by word: a crate outside the repository, made by its commands, with its program.
+//! The commands and the program of the README, executed in a new crate outside the repository.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use crate::{Program, domain_0, program_in};
 
 const README: &str = include_str!("../../../README.md");
 
-/// A directory that is removed at the end.
+/// Directory that is removed when this is dropped.
 struct Directory(PathBuf);
 
 impl Drop for Directory {
@@ -20,7 +20,7 @@ impl Drop for Directory {
     }
 }
 
-/// Runs commands of a shell in a directory.
+/// Runs shell commands in a directory.
 fn run(directory: &Path, commands: &str) {
     let mut shell = Command::new("sh");
     shell.args(["-e", "-c", commands]).current_dir(directory).env_remove("CARGO_TARGET_DIR");
@@ -28,7 +28,7 @@ fn run(directory: &Path, commands: &str) {
     assert!(output.status.success(), "{commands}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The command of the README that begins so.
+/// Returns the command of the README with this beginning.
 fn command(beginning: &str) -> &'static str {
     let found = README.lines().find(|line| line.starts_with(beginning));
     found.unwrap_or_else(|| panic!("the README has no command {beginning}"))
@@ -41,7 +41,7 @@ fn program_of_the_readme_runs_in_a_crate_outside_the_repository() {
     }
     let directory = Directory(std::env::temp_dir().join(format!("takt-newcomer-{}", std::process::id())));
     fs::create_dir_all(&directory.0).expect("a directory");
-    // The README has the clone as a neighbour of the new crate.
+    // The README expects the clone beside the new crate's directory.
     let clone = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the repository");
     symlink(clone, directory.0.join("takt")).expect("a link");
     run(&directory.0, command("cargo new hello"));

@@ -164,7 +164,12 @@ const CRATES: &[Crate] = &[
         external: None,
     },
     Crate { name: "takt-instructions", internal: &["takt"], internal_in_tests: &[], external: Some(&[]) },
-    Crate { name: "takt-examples", internal: &["takt"], internal_in_tests: &[], external: Some(&["tracing"]) },
+    Crate {
+        name: "takt-examples",
+        internal: &["takt", "takt-config"],
+        internal_in_tests: &[],
+        external: Some(&["tracing"]),
+    },
     Crate { name: "xtask", internal: &[], internal_in_tests: &[], external: Some(&["serde_json", "toml"]) },
 ];
 

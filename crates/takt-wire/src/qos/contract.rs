@@ -24,6 +24,16 @@ const EARLY: &str = "rt.early";
 const E2E: &str = "rt.e2e_ns";
 const MAX_BYTES: &str = "rt.max_bytes";
 
+/// Property of a writer or reader: its priority on the executor, -64 to 63.
+pub const PRIORITY: &str = "rt.priority";
+/// Property of a writer or reader: the nanoseconds that one call of its listener may take.
+pub const BUDGET: &str = "rt.budget_ns";
+/// Property of a writer or reader: what follows a longer call of its listener; `count`, the default, or `suspend`.
+pub const OVERRUN: &str = "rt.overrun";
+/// Property of a writer or reader: the transports that carry its data, in the order of preference. See
+/// `docs/transports.md`.
+pub const TRANSPORT: &str = "takt.transport";
+
 /// What becomes of a sample that is written before the minimum separation is over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum EarlyWrite {
@@ -96,6 +106,17 @@ impl Contract {
             user_data.0.extend_from_slice(format!("{key}={value};").as_bytes());
             property.0.push((key.to_string(), value, true));
         }
+    }
+
+    /// Takes the place of the contract that USER_DATA and properties declare.
+    pub(super) fn replace(&self, user_data: &mut UserData, property: &mut Property) {
+        let is_own = |key: &str| [MIN_SEP, EARLY, E2E, MAX_BYTES].contains(&key.trim());
+        property.0.retain(|(key, ..)| !is_own(key));
+        let key = |field: &[u8]| field.split(|octet| *octet == b'=').next().map(<[u8]>::to_vec).unwrap_or_default();
+        let others = user_data.0.split(|octet| *octet == b';').filter(|field| !field.is_empty());
+        let others = others.filter(|field| core::str::from_utf8(&key(field)).map_or(true, |key| !is_own(key)));
+        user_data.0 = others.collect::<Vec<_>>().join(&b';');
+        self.put(user_data, property);
     }
 
     /// Adds the contract to the policies of a writer that has none.

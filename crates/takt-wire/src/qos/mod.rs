@@ -7,6 +7,7 @@
 //! This module knows values and bytes. Whether the policies of one entity go together, and which
 //! of them may change later, is decided where entities are made.
 
+mod chain;
 mod contract;
 mod data;
 mod delivery;
@@ -17,7 +18,11 @@ mod representation;
 mod storage;
 mod timing;
 
-pub use contract::{Contract, EarlyWrite, contradictions};
+pub use chain::Overrun;
+pub use contract::{
+    BUDGET as BUDGET_PROPERTY, Contract, EarlyWrite, OVERRUN as OVERRUN_PROPERTY, PRIORITY as PRIORITY_PROPERTY,
+    TRANSPORT as TRANSPORT_PROPERTY, contradictions,
+};
 pub use data::{DataTag, EntityName, GroupData, Partition, Property, TopicData, UserData};
 pub use delivery::{
     Liveliness, LivelinessKind, Ownership, OwnershipStrength, Reliability, ReliabilityKind, TransportPriority,

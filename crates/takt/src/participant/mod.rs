@@ -2,6 +2,7 @@
 
 mod builder;
 mod config;
+mod endpoints;
 mod entities;
 mod environment;
 mod guid_prefix;

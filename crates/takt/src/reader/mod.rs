@@ -98,6 +98,26 @@ impl<T: Readable> DataReader<T> {
         Topic::from_inner(Arc::clone(&self.core.topic))
     }
 
+    /// Calls `handle` whenever samples have arrived, in place of a former listener. `handle` takes samples until there are
+    /// none: the next call follows the next arrival. Other statuses go to the listener of the subscriber or participant.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](AnyDataReader::close).
+    ///
+    /// # Examples
+    /// ```no_run
+    /// # fn f<T: takt::DdsType + std::fmt::Debug>(reader: &takt::DataReader<T>) -> takt::Result<()> {
+    /// reader.on_data_available(|reader| {
+    ///     for sample in reader.take(usize::MAX).unwrap_or_default() {
+    ///         println!("{:?}", sample.data);
+    ///     }
+    /// })?;
+    /// # Ok(()) }
+    /// ```
+    pub fn on_data_available(&self, handle: impl FnMut(&Self) + Send + 'static) -> Result<()> {
+        self.set_listener_with_mask(Box::new(OnData(handle)), StatusMask::DATA_AVAILABLE)
+    }
+
     /// Has status changes told to `listener`, in place of a former one. What has changed already is told at once.
     ///
     /// # Errors
@@ -113,6 +133,15 @@ impl<T: Readable> DataReader<T> {
     /// [`Error::AlreadyDeleted`](crate::Error::AlreadyDeleted) after [`close`](AnyDataReader::close).
     pub fn set_listener_with_mask(&self, listener: Box<dyn DataReaderListener<T>>, mask: StatusMask) -> Result<()> {
         self.any.replace_listener(Some(Listener::Reader(Box::new(TypedReader::new(listener)))), mask)
+    }
+}
+
+/// A closure that handles arrivals.
+struct OnData<F>(F);
+
+impl<T: Readable, F: FnMut(&DataReader<T>) + Send + 'static> DataReaderListener<T> for OnData<F> {
+    fn on_data_available(&mut self, reader: &DataReader<T>) {
+        (self.0)(reader);
     }
 }
 
