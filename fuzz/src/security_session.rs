@@ -88,20 +88,29 @@ impl Script<'_> {
 struct Node {
     plugin: Plugin,
     data: ParticipantData,
+    /// With another certificate.
+    renewed: Settings,
 }
 
 impl Node {
-    fn new(settings: Settings) -> Self {
+    fn new([settings, renewed]: [Settings; 2]) -> Self {
         let mut plugin = Plugin::new(settings.clone(), i64::from(NOW)).expect("it may exist");
         let announced = plugin.announced();
         let data = ParticipantData {
             guid: Guid::new(settings.prefix, EntityId::PARTICIPANT),
+            vendor_id: VendorId::TAKT,
             identity_token: Some(announced.identity_token),
             security_info: Some(announced.security_info),
             ..ParticipantData::default()
         };
         plugin.set_participant_data(data.to_bytes_with(Endianness::Big)[4..].to_vec());
-        Self { plugin, data }
+        Self { plugin, data, renewed }
+    }
+
+    /// Goes on with the other certificate.
+    fn renew(&mut self, seconds: u64) {
+        self.plugin.renewer().offer(&self.renewed, i64::from(NOW)).expect("it may");
+        self.plugin.handle_timeout(clocks(seconds));
     }
 
     fn prefix(&self) -> GuidPrefix {
@@ -113,12 +122,13 @@ fn clocks(seconds: u64) -> Clocks {
     Clocks { at: Instant(seconds * 1_000_000_000), wall: Timestamp { seconds: NOW, fraction: 0 } }
 }
 
-/// Two identities under each cover.
-fn settings() -> &'static [[Settings; 2]; 4] {
-    static SETTINGS: OnceLock<[[Settings; 2]; 4]> = OnceLock::new();
+/// Two identities under each cover, with two certificates each.
+fn settings() -> &'static [[[Settings; 2]; 2]; 4] {
+    static SETTINGS: OnceLock<[[[Settings; 2]; 2]; 4]> = OnceLock::new();
     SETTINGS.get_or_init(|| {
         let issuer = Issuer::create("CA", KeyAlgorithm::EcP256, VALID).expect("an authority");
-        COVERS.map(|cover| ["Alice", "Bob"].map(|name| settings_of(&issuer, name, cover)))
+        let certificates = |name, cover| [(); 2].map(|()| settings_of(&issuer, name, cover));
+        COVERS.map(|cover| ["Alice", "Bob"].map(|name| certificates(name, cover)))
     })
 }
 
@@ -169,7 +179,7 @@ fn settings_of(issuer: &Issuer, name: &str, cover: Cover) -> Settings {
 
 /// The first octet chooses what is protected. The rest says what happens to each message on its way.
 ///
-/// Nobody is authenticated but these two. A payload that is delivered is one that was written, and none is delivered twice. How
+/// Either may renew its certificate in between. Nobody is authenticated but these two. A payload that is delivered is one that was written, and none is delivered twice. How
 /// many of [`MESSAGES`] are.
 pub fn run(script: &[u8]) -> usize {
     let mut script = Script(script);
@@ -183,6 +193,13 @@ pub fn run(script: &[u8]) -> usize {
     carry(&mut nodes, &mut script, &mut seconds);
     make_pair(&mut nodes, seconds);
     carry(&mut nodes, &mut script, &mut seconds);
+    let renewing = script.next();
+    for (index, node) in nodes.iter_mut().enumerate().filter(|(index, _)| renewing & 1 << index != 0) {
+        node.renew(seconds + index as u64);
+    }
+    if renewing & 3 != 0 {
+        carry(&mut nodes, &mut script, &mut seconds);
+    }
     exchange(&mut nodes, &mut script, COVERS[which])
 }
 

@@ -28,9 +28,10 @@
 //! 5. It opens what the remote participant protects with the key that the crypto header names
 //!    ([`transform::peek_message`], [`transform::peek_submessage`]), once its token has come.
 //!
-//! Certificates and permissions expire during a session: steps 1 and 3 may be repeated at any time.
+//! Certificates and permissions expire during a session: steps 1 and 3 may be repeated at any time. Others take their
+//! place by [`plugin::Renewer`].
 //!
-//! Not here: PKCS#11, OCSP, and what DDS Security 1.2 added.
+//! Not here: OCSP, and what DDS Security 1.2 added.
 //!
 //! # Cryptographic library
 //!

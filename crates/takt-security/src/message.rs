@@ -23,6 +23,10 @@ pub const CLASS_PARTICIPANT_CRYPTO_TOKENS: &str = "dds.sec.participant_crypto_to
 pub const CLASS_WRITER_CRYPTO_TOKENS: &str = "dds.sec.datawriter_crypto_tokens";
 /// Class of the key tokens of a reader.
 pub const CLASS_READER_CRYPTO_TOKENS: &str = "dds.sec.datareader_crypto_tokens";
+/// Class of the message by which a participant of this vendor shows another certificate on the volatile channel.
+pub const CLASS_RENEWAL: &str = "takt.sec.renewal";
+/// Class of the message, without tokens, by which the other participant accepts that certificate.
+pub const CLASS_RENEWAL_ACCEPTED: &str = "takt.sec.renewal_accepted";
 
 const ENCAPSULATION_CDR_BE: [u8; 4] = [0, 0, 0, 0];
 const ENCAPSULATION_CDR_LE: [u8; 4] = [0, 1, 0, 0];

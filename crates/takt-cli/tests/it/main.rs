@@ -35,6 +35,7 @@ mod sdn_site;
 mod sdn_tutorial;
 #[cfg(feature = "security")]
 mod security;
+mod security_renewal;
 mod signals;
 mod soak;
 mod streams;

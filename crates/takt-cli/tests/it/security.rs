@@ -20,7 +20,7 @@ fn run(line: &str) -> (String, String, Option<i32>) {
 }
 
 /// What a command printed that ended well.
-fn done(line: &str) -> String {
+pub(crate) fn done(line: &str) -> String {
     let (text, errors, code) = run(line);
     assert_eq!(code, Some(0), "{line}: {text}\n{errors}");
     text

@@ -187,7 +187,7 @@ impl Measurements {
     ) -> Result<MeasuredTime, String> {
         let Some(costs) = self.protection.get(executor) else {
             return Err(format!(
-                "on executor {executor:?}, which has no protection: the file of `takt security measure`"
+                "on executor {executor:?}, which has no protection: give it `protection = FILE`, made by `takt security measure --output FILE`"
             ));
         };
         let (jobs, from) = (vec![costs.together(protected)?], vec![costs.origin()]);

@@ -267,6 +267,31 @@ impl Participant {
         }
     }
 
+    /// What a participant may do has changed: its endpoints are tried again.
+    pub(crate) fn match_again(&mut self, now: Instant, prefix: GuidPrefix) {
+        let first = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
+        let publications: Vec<_> = self
+            .publications
+            .range(first..)
+            .take_while(|(guid, _)| guid.prefix == prefix)
+            .map(|(_, data)| data.clone())
+            .collect();
+        let subscriptions: Vec<_> = self
+            .subscriptions
+            .range(first..)
+            .take_while(|(guid, _)| guid.prefix == prefix)
+            .map(|(_, data)| data.clone())
+            .collect();
+        for publication in publications {
+            self.ctx.work.unit();
+            self.match_publication(now, &publication);
+        }
+        for subscription in subscriptions {
+            self.ctx.work.unit();
+            self.match_subscription(now, &subscription);
+        }
+    }
+
     /// A local writer appeared or changed: try all readers, ours included.
     pub(crate) fn match_local_writer(&mut self, now: Instant, index: u32) {
         let remote = core::mem::take(&mut self.subscriptions);

@@ -231,7 +231,29 @@ impl Participant {
                 }
             }
             SecurityEvent::Expelled { participant, why } => self.expel(now, participant, why),
+            SecurityEvent::PermissionsChanged(prefix) if prefix == self.header.prefix => self.admit_again(),
+            SecurityEvent::PermissionsChanged(prefix) => self.match_again(now, prefix),
         }
+    }
+
+    /// This participant has other permissions. An endpoint that they do not allow is in the log; other participants end its matches.
+    fn admit_again(&mut self) {
+        let clocks = self.ctx.last_clocks();
+        let Some(security) = self.ctx.security.as_mut() else { return };
+        let of_application = |id: EntityId| !id.is_builtin();
+        for (_, writer) in self.writers.iter().filter(|(_, writer)| of_application(writer.entity_id)) {
+            self.ctx.work.unit();
+            let _logged = security.admit_writer(clocks, &writer.data);
+        }
+        for (_, reader) in self.readers.iter().filter(|(_, reader)| of_application(reader.entity_id)) {
+            self.ctx.work.unit();
+            let _logged = security.admit_reader(clocks, &reader.data);
+        }
+    }
+
+    /// Others have left new documents for the plugin: it is called soon.
+    pub fn renew_security(&mut self, now: Instant) {
+        self.await_security_message(now);
     }
 
     /// A participant has used the key of the volatile channel, so it has authenticated us as well: discovery goes on.

@@ -1,14 +1,15 @@
-//! The messages of the plugins (DDS-SEC 1.1 §7.4.3, §7.4.4).
+//! Messages of the security plugins (DDS-SEC 1.1 §7.4.3, §7.4.4).
 //!
-//! Each remote participant has writers of its own here, one for each channel: a message is for one participant alone, and one
-//! shared writer would have to tell all the others of each message by a GAP. They have the entity id of the specification, so a
-//! remote participant sees one writer. The readers are shared.
+//! Each remote participant has local writers of its own here, one for each channel. A message has a
+//! single addressee, and a shared writer would have to send a GAP for it to all others. The writers
+//! have the entity ID of the specification, so a remote participant sees one writer. The readers
+//! are shared.
 //!
-//! A received message waits in its reader until a timer hands it to the plugin, one at a time: verifying it may take
-//! milliseconds, which the call that received it must not.
+//! A received message waits in its reader until a timer passes it to the plugin, one message at a
+//! time. Verification may take milliseconds, which the call that received the message must not.
 //!
-//! Bounds: [`STATELESS_DEPTH`] and [`VOLATILE_DEPTH`] messages that wait for one participant, [`RECEIVED_MAX`] received ones of
-//! each channel, [`MESSAGE_LEN_MAX`] octets each.
+//! Bounds: [`STATELESS_DEPTH`] and [`VOLATILE_DEPTH`] waiting messages to one participant,
+//! [`RECEIVED_MAX`] received messages of each channel, [`MESSAGE_LEN_MAX`] octets each.
 
 use super::{SecurityChannel, SecurityMessage};
 use crate::cache::{ChangeKind, PayloadPool, ReadCursor, ReaderCache, Selector};
@@ -26,19 +27,21 @@ use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{Durability, History, Reliability, ReliabilityKind, ResourceLimits};
 use takt_wire::{Duration, EntityId, Guid, GuidPrefix, Timestamp};
 
-/// Messages of a handshake that wait to be sent to one participant; a later one takes the place of the oldest.
+/// Most handshake messages that wait to be sent to one participant; a later one replaces the
+/// oldest.
 const STATELESS_DEPTH: u32 = 4;
-/// Key tokens that one participant has not acknowledged; more are refused and counted.
+/// Most key tokens that one participant has not acknowledged; further ones are refused and counted.
 const VOLATILE_DEPTH: u32 = 4_096;
-/// Received messages of a channel that wait to be handled.
+/// Most received messages of a channel that wait to be handled.
 const RECEIVED_MAX: u32 = 256;
-/// Octets of a message.
+/// Most octets of a message.
 const MESSAGE_LEN_MAX: usize = 65_536;
-/// Octets of the key tokens that wait for one participant.
+/// Most octets of the key tokens that wait for one participant.
 const VOLATILE_MEMORY_BYTES: usize = 1 << 20;
-/// What surrounds a message in datagrams, for each of its fragments: headers of IP, UDP and RTPS, INFO_DST, INFO_TS, DATA_FRAG.
+/// Overhead of each fragment of a message in octets: headers of IP, UDP and RTPS, INFO_DST,
+/// INFO_TS, DATA_FRAG.
 const FRAGMENT_OVERHEAD: usize = 28 + 20 + 16 + 12 + 36;
-/// Octets of a fragment at least, where paths are narrow.
+/// Least octets of a fragment, on paths with a small MTU.
 const FRAGMENT_LEN: usize = 1_024;
 
 impl SecurityChannel {
@@ -80,13 +83,13 @@ impl SecurityChannel {
     }
 }
 
-/// What is sent for a message of so many octets.
+/// Returns the octets that are sent for a message of `payload_len` octets.
 fn sent_len(payload_len: usize) -> usize {
     payload_len + payload_len.div_ceil(FRAGMENT_LEN).max(1) * FRAGMENT_OVERHEAD
 }
 
 impl Participant {
-    /// The readers of both channels.
+    /// Creates the readers of both channels.
     pub(crate) fn create_channel_readers(&mut self) {
         for channel in [SecurityChannel::Stateless, SecurityChannel::Volatile] {
             let mut data = SubscriptionData {
@@ -148,7 +151,7 @@ impl Participant {
         }
     }
 
-    /// A participant is gone, and with it the channels to it.
+    /// Closes the channels to a departed participant.
     pub(crate) fn close_channels(&mut self, writers: [Option<u32>; 2]) {
         for index in writers.into_iter().flatten() {
             if let Some(mut writer) = self.writers.remove(index) {
@@ -157,7 +160,7 @@ impl Participant {
         }
     }
 
-    /// Our writer of a channel to a participant, if `writer` names one.
+    /// Returns the local writer of a channel to a participant, if `writer` names one.
     pub(crate) fn channel_writer(&self, remote: GuidPrefix, writer: EntityId) -> Option<u32> {
         let channel = match writer {
             EntityId::STATELESS_MESSAGE_WRITER => SecurityChannel::Stateless,
@@ -168,7 +171,8 @@ impl Participant {
         remote.security.writer(channel)
     }
 
-    /// Sends a message of the plugin. One to a participant on probation waits until that has sent enough; a later one takes its place.
+    /// Sends a message of the plugin. If the participant is on probation, the message waits until
+    /// enough octets were received from it. A later message replaces a waiting one.
     pub(super) fn send_security_message(&mut self, now: Instant, message: SecurityMessage) {
         let Some(&index) = self.remote_by_prefix.get(&message.to) else { return };
         let Some(remote) = self.remotes.get_mut(index) else { return };
@@ -182,7 +186,7 @@ impl Participant {
         self.write_security_message(now, writer, &message.payload);
     }
 
-    /// A participant has sent something: if it is on probation, that may be enough for the message that waits for it.
+    /// Sends the message that waits for octets of a participant on probation, if these suffice now.
     pub(crate) fn send_held_message_to(&mut self, now: Instant, prefix: GuidPrefix) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if self.remotes.get(index).is_some_and(|remote| remote.security.held.is_some()) {
@@ -190,7 +194,8 @@ impl Participant {
         }
     }
 
-    /// A participant on probation may have sent enough for the message that waits for that.
+    /// Sends the waiting message to a participant on probation, if enough octets were received from
+    /// it.
     pub(crate) fn send_held_message(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let Some(payload) = remote.security.held.take() else { return };
@@ -217,7 +222,7 @@ impl Participant {
         self.ctx.counters.refused_security_messages += u64::from(written.is_err());
     }
 
-    /// Hands the next received message to the plugin. False if there is none.
+    /// Passes the next received message to the plugin. Returns false if there is none.
     pub(super) fn take_security_message(&mut self, now: Instant) -> bool {
         for channel in [SecurityChannel::Volatile, SecurityChannel::Stateless] {
             let Self { readers, ctx, .. } = self;
@@ -242,14 +247,14 @@ impl Participant {
         false
     }
 
-    /// A message may have arrived: a timer hands it to the plugin.
+    /// Arms the timer that passes received messages to the plugin.
     pub(crate) fn await_security_message(&mut self, now: Instant) {
         if let Some(timer) = self.ctx.security_timer {
             self.ctx.timers.arm_by(timer, now);
         }
     }
 
-    /// Whether a received message waits for the plugin.
+    /// Reports whether a received message waits for the plugin.
     pub(super) fn has_security_message(&self) -> bool {
         [STATELESS_MESSAGES, VOLATILE_MESSAGES]
             .into_iter()

@@ -112,6 +112,8 @@ pub enum SecurityEvent {
         /// Why.
         why: String,
     },
+    /// The participant, or this one, has other permissions than before. Matches are to be checked again.
+    PermissionsChanged(GuidPrefix),
 }
 
 /// How much an entry of the log matters; the numbers are those of the specification (DDS-SEC 1.1 §9.6).

@@ -1,9 +1,11 @@
-//! Sealing of what is sent and opening of what is received (DDS-SEC 1.1 §8.5.1.9).
+//! Protection of sent messages and verification of received ones (DDS-SEC 1.1 §8.5.1.9).
 //!
-//! The participant builds a plain message in memory of its own. The plugin writes the protected message into the transport's frame,
-//! and protects the payload of each DATA and DATA_FRAG there. So a writer's history holds plain payloads. The participant
-//! reads signed octets in the transport's buffer, and decrypts others into its own memory. No other process can write to that buffer
-//! between verification and use: the shared-memory transport copies a message out of the lane before it hands it on.
+//! The participant builds a plain message in its own memory. The plugin writes the protected
+//! message into the transport's frame, and protects the payload of each DATA and DATA_FRAG there,
+//! so a writer's history holds plain payloads. Received signed octets are read in the transport's
+//! buffer; encrypted ones are decrypted into memory of the participant. No other process can write
+//! to that buffer between verification and use: the shared-memory transport copies a message out of
+//! the ring before it delivers it.
 
 use crate::FlowTag;
 use crate::context::Job;
@@ -15,19 +17,19 @@ use alloc::vec::Vec;
 use takt_wire::message::{Envelope, MessageView, Submessages, id};
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
-/// Octets of the longest datagram.
+/// Most octets of a datagram.
 const DATAGRAM_LEN_MAX: usize = 65_536;
 
-/// Memory for messages on their way through protection: four datagrams.
+/// Buffers for messages during protection: four datagrams.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// A message that is built.
+    /// Message being built.
     built: Vec<u8>,
-    /// Submessages of a message that is opened as a whole.
+    /// Decrypted submessages of a message protected as a whole.
     message: Vec<u8>,
-    /// Submessages that are opened with the key of an endpoint.
+    /// Submessages decrypted with the key of an endpoint.
     submessages: Vec<u8>,
-    /// A payload that is opened.
+    /// Decrypted payload.
     payload: Vec<u8>,
 }
 
@@ -42,17 +44,18 @@ impl Scratch {
     }
 }
 
-/// What of a message is protected so far.
+/// Protection that was verified so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Received {
-    /// The message as a whole, by the participant that it comes from.
+    /// The message as a whole was verified with the key of its source participant.
     pub(crate) message: bool,
-    /// The submessages at hand, by the key of this endpoint of it.
+    /// The present submessages were verified with the key of this endpoint of the source.
     pub(crate) sender: Option<EntityId>,
 }
 
 impl Received {
-    /// Whether a submessage of `sender` is protected by its key. Both endpoints of the volatile channel have one key.
+    /// Reports whether a submessage of `sender` is protected by its key. Both endpoints of the
+    /// volatile channel share one key.
     pub(crate) fn is_sealed_by(&self, sender: EntityId) -> bool {
         let key_of = match sender {
             EntityId::VOLATILE_MESSAGE_READER => EntityId::VOLATILE_MESSAGE_WRITER,
@@ -62,7 +65,8 @@ impl Received {
     }
 }
 
-/// Whether a message with a submessage of this endpoint is not protected as a whole: discovery and handshakes come before keys.
+/// Reports whether a message with a submessage of this endpoint is not protected as a whole:
+/// discovery and handshakes precede the keys.
 fn goes_clear(sender: EntityId) -> bool {
     matches!(
         sender,
@@ -75,7 +79,8 @@ fn goes_clear(sender: EntityId) -> bool {
     )
 }
 
-/// Whether an endpoint carries discovery or liveliness of what the governance does not protect.
+/// Reports whether an endpoint carries discovery or liveliness that the governance does not
+/// protect.
 fn is_plain_discovery(sender: EntityId) -> bool {
     matches!(
         sender,
@@ -89,7 +94,7 @@ fn is_plain_discovery(sender: EntityId) -> bool {
 }
 
 impl Participant {
-    /// Builds the datagram of a job, and protects it unless it is for participants that have no keys yet.
+    /// Builds the datagram of a job, and protects it unless its destinations have no keys yet.
     pub(crate) fn build_protected(
         &mut self,
         now: Instant,
@@ -113,8 +118,8 @@ impl Participant {
         protected
     }
 
-    /// Opens a message that is protected as a whole, for the time of the call; a plain one is handed on as it is. Counts one that is
-    /// not authentic.
+    /// Verifies a message that is protected as a whole and passes it to a function; passes a plain
+    /// message unchanged. Counts messages that are not authentic.
     pub(crate) fn with_opened_message(
         &mut self,
         datagram: &[u8],
@@ -135,7 +140,8 @@ impl Participant {
         }
     }
 
-    /// Opens the submessages between the prefix at hand and its postfix, which `rest` is moved behind, for the time of the call.
+    /// Verifies the submessages between the present prefix and its postfix and passes them to a
+    /// function. Advances `rest` past the postfix.
     pub(crate) fn with_opened_submessages(
         &mut self,
         source: GuidPrefix,
@@ -163,7 +169,8 @@ impl Participant {
         }
     }
 
-    /// Opens the payload of a writer's submessage, of which it must have so many octets, for the time of the call.
+    /// Verifies the payload of a writer's submessage, which must have the given number of octets,
+    /// and passes it to a function.
     pub(crate) fn with_opened_payload(
         &mut self,
         writer: Guid,
@@ -183,7 +190,8 @@ impl Participant {
         }
     }
 
-    /// Whether the payload of a writer's submessage is protected. Not of one that its readers refuse for less.
+    /// Reports whether the payload of a writer's submessage is protected. False if its readers
+    /// refuse the submessage for insufficient protection.
     pub(crate) fn has_protected_payload(&self, received: &Received, writer: &Guid) -> bool {
         self.ctx.security.is_some()
             && self.meets_requirement(received, writer.entity_id)
@@ -193,7 +201,8 @@ impl Participant {
             })
     }
 
-    /// Whether a submessage of an endpoint came as the governance wants it for whole messages; counts what did not.
+    /// Reports whether a submessage of an endpoint has the message protection that the governance
+    /// requires; counts those that do not.
     pub(crate) fn is_message_as_required(&mut self, received: &Received, sender: EntityId) -> bool {
         let is_good = self.meets_requirement(received, sender);
         self.ctx.counters.unprotected_submessages += u64::from(!is_good);

@@ -23,6 +23,11 @@ impl AccessControl {
         Ok(Self { authority, domain_id, rule })
     }
 
+    /// The domain.
+    pub const fn domain_id(&self) -> u32 {
+        self.domain_id
+    }
+
     /// The rule of the domain.
     pub const fn domain_rule(&self) -> &DomainRule {
         &self.rule

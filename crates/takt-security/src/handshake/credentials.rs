@@ -111,6 +111,12 @@ impl Credentials {
         Ok(())
     }
 
+    /// Takes the place of others of the same participant: announcement and message numbers go on.
+    pub(crate) fn succeed(&mut self, before: &mut Self) {
+        self.participant_data = std::mem::take(&mut before.participant_data);
+        *self.sequence_number.get_mut() = *before.sequence_number.get_mut();
+    }
+
     /// The participant.
     pub const fn guid(&self) -> Guid {
         self.guid

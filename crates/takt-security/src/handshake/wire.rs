@@ -125,7 +125,8 @@ pub(super) fn credentials_hash(token: &Token<'_>) -> Result<Hash> {
     Ok(sha256(&big_endian(&properties)))
 }
 
-fn big_endian(properties: &[(&str, &[u8])]) -> Vec<u8> {
+/// A `BinaryPropertySeq` in the form that hashes and signatures cover.
+pub(super) fn big_endian(properties: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = CdrWriter::new(Endianness::Big);
     write_binary_properties(&mut writer, properties.iter().copied());
     writer.into_octets()

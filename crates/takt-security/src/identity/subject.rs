@@ -133,6 +133,12 @@ impl Attribute {
         if bare.is_empty() {
             return Err(SecurityError::new(ErrorKind::Malformed, "attribute without a name in a subject name"));
         }
+        // A separator in a name would make another name of it when it is written and read again.
+        if !written.chars().all(|one| one.is_ascii_alphanumeric() || matches!(one, '-' | '.' | '_')) {
+            let reason =
+                format!("attribute name \"{written}\" in a subject name, expected letters, digits, '-', '.' and '_'");
+            return Err(SecurityError::new(ErrorKind::Malformed, reason));
+        }
         let kind = SYNONYMS.iter().find(|(synonym, _)| *synonym == bare).map_or(bare, |(_, kind)| kind).to_owned();
         Ok(Self { kind, written: written.to_owned(), value: squeezed(value) })
     }

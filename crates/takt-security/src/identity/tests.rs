@@ -146,6 +146,19 @@ fn guid_prefix_begins_with_the_hash_of_the_subject_name() {
     }
 }
 
+/// Found by fuzzing: the name would be written as `C=DE,,O=Org`, which is another one.
+#[test]
+fn separator_in_an_attribute_name_is_refused() {
+    for text in ["/C=DE/,O=Org/CN=Alice", "/C=DE/O+OU=Org", "C=DE,\"O=Org", "C=DE,O\\=Org"] {
+        let error = SubjectName::parse(text).expect_err(text).to_string();
+        assert!(error.contains("subject name"), "{text}: {error}");
+    }
+    for text in ["/C=DE/O=Org/CN=Alice", "OID.2.5.4.3=Alice", "id-at_x.1=a"] {
+        let name = SubjectName::parse(text).expect(text);
+        assert_eq!(SubjectName::parse(&name.to_string()), Ok(name));
+    }
+}
+
 #[test]
 fn identity_token_names_subject_and_algorithms() {
     let ca = Issuer::create("CA", KeyAlgorithm::Rsa2048, VALID).expect("a CA");

@@ -10,7 +10,7 @@ use takt_wire::{Cursor, Endianness, EntityId, GuidPrefix, VendorId};
 
 use super::expiry::Validity;
 use super::keyring::{NewKey, Uses};
-use super::remotes::{Remote, Session, Stage, counts, describe};
+use super::remotes::{Remote, Session, Stage, describe};
 use super::{Plugin, RENEWAL_PERIOD, RETRY_PERIOD, Severity, handshake_clock, participant_guid};
 use crate::attributes::SecurityInfo;
 use crate::error::{ErrorKind, Result, SecurityError};
@@ -35,7 +35,7 @@ impl Plugin {
         }
         let may_stay_open = self.attributes.allows_unauthenticated;
         if let Err(why) = check_identity_token(data) {
-            let stage = if may_stay_open { Stage::Open } else { Stage::Refused { retry_at: None } };
+            let stage = if may_stay_open { Stage::Open } else { Stage::Unsuited };
             self.remotes.insert(prefix, Remote::new(stage, self.now.at));
             let why = format!("participant {prefix}: {why}");
             self.log(Severity::Warning, why.clone());
@@ -43,7 +43,7 @@ impl Plugin {
         }
         let masks = self.attributes.info().check_participants(data.security_info.map(SecurityInfo::from));
         if let Err(error) = masks {
-            self.remotes.insert(prefix, Remote::new(Stage::Refused { retry_at: None }, self.now.at));
+            self.remotes.insert(prefix, Remote::new(Stage::Unsuited, self.now.at));
             let why = format!("participant {prefix}: {error}");
             self.log(Severity::Warning, why.clone());
             return Standing::Refused(why);
@@ -58,6 +58,7 @@ impl Plugin {
     pub(super) fn forget_remote(&mut self, prefix: GuidPrefix) {
         self.forget_keys_of(prefix);
         self.remotes.remove(&prefix);
+        self.renewals.settle(prefix);
         self.waiting.retain(|one| *one != prefix);
         self.refused.remove(&prefix);
         self.start_waiting();
@@ -105,11 +106,11 @@ impl Plugin {
         self.remotes.iter().filter_map(|(prefix, remote)| Some((remote.yields_at()?, *prefix))).min()
     }
 
-    fn has_place(&self) -> bool {
+    pub(super) fn has_place(&self) -> bool {
         self.remotes.values().map(Remote::pending_count).sum::<usize>() < self.handshakes_max
     }
 
-    fn new_handshake(&mut self, prefix: GuidPrefix) -> Result<Handshake> {
+    pub(super) fn new_handshake(&mut self, prefix: GuidPrefix) -> Result<Handshake> {
         let mut handshake = Handshake::new(&self.local, participant_guid(prefix), handshake_clock(self.now))?;
         // The caller keeps account of what is sent to a participant that has proven nothing.
         handshake.handle_validated_address();
@@ -232,8 +233,10 @@ impl Plugin {
         self.access.check_participant(&permissions, certificate.subject(), wall)?;
         let material = secret.key_exchange_material()?;
         let volatile = Sealer::new(material.clone())?.with_blocks_per_session(self.blocks_per_session);
-        let counts = announced_vendor(&participant_data).is_some_and(counts);
-        let refuses = counts && self.has_replay_windows;
+        let validity = Validity::of(&certificate, &permissions, self.local.authority(), &self.access, wall);
+        let vendor = announced_vendor(&participant_data);
+        let session = Session { certificate, permissions, validity, challenge, volatile, vendor };
+        let refuses = session.counts() && self.has_replay_windows;
         let key = NewKey {
             sender: prefix,
             owner: EntityId::VOLATILE_MESSAGE_WRITER,
@@ -244,8 +247,7 @@ impl Plugin {
         };
         self.keyring.remove_id(prefix, key.material.sender_key_id());
         self.keyring.insert(key).map_err(|reason| SecurityError::new(ErrorKind::Library, reason))?;
-        let validity = Validity::of(&certificate, &permissions, self.local.authority(), &self.access, wall);
-        Ok(Session { certificate, permissions, validity, challenge, volatile, counts })
+        Ok(session)
     }
 
     fn begin_session(&mut self, prefix: GuidPrefix, session: Session, is_renewal: bool) -> Result<()> {
@@ -257,6 +259,7 @@ impl Plugin {
         }
         remote.began_at = self.now.at;
         self.refused.remove(&prefix);
+        self.renewals.settle(prefix);
         self.events.push_back(SecurityEvent::Authenticated(prefix));
         let text = format!("{} is authenticated", describe(prefix, self.remotes.get(&prefix)));
         self.log(Severity::Notice, text);

@@ -5,16 +5,17 @@ use takt_wire::{EntityId, Guid, GuidPrefix};
 
 use super::endpoints::{MasterSealer, PARTICIPANT};
 use super::keyring::{NewKey, Uses};
-use super::remotes::describe;
+use super::remotes::{Session, describe};
 use super::{Outgoing, Pair, Plugin, Severity, participant_guid};
 use crate::attributes::EndpointAttributes;
 use crate::documents::ProtectionKind;
 use crate::error::{ErrorKind, Result, SecurityError};
 use crate::keys::{KeyMaterial, TransformKind, key_materials, key_tokens};
 use crate::message::{
-    CLASS_PARTICIPANT_CRYPTO_TOKENS, CLASS_READER_CRYPTO_TOKENS, CLASS_WRITER_CRYPTO_TOKENS, GenericMessage,
-    MessageIdentity,
+    CLASS_PARTICIPANT_CRYPTO_TOKENS, CLASS_READER_CRYPTO_TOKENS, CLASS_RENEWAL, CLASS_RENEWAL_ACCEPTED,
+    CLASS_WRITER_CRYPTO_TOKENS, GenericMessage, MessageIdentity,
 };
+use crate::token::Token;
 use crate::transform::Replays;
 
 fn refused(reason: impl Into<String>) -> SecurityError {
@@ -31,7 +32,7 @@ impl Plugin {
         };
         self.receivers_max = self.receivers_max.max(self.message.as_ref().map_or(0, MasterSealer::receiver_count));
         self.pairs.entry((PARTICIPANT, remote)).or_default();
-        self.send_tokens(CLASS_PARTICIPANT_CRYPTO_TOKENS, None, remote, &[material]);
+        self.send_volatile(CLASS_PARTICIPANT_CRYPTO_TOKENS, None, remote, key_tokens(&[&material]));
         Ok(())
     }
 
@@ -51,7 +52,8 @@ impl Plugin {
         match materials {
             Ok(materials) => {
                 let class = if local.is_writer() { CLASS_WRITER_CRYPTO_TOKENS } else { CLASS_READER_CRYPTO_TOKENS };
-                self.send_tokens(class, Some(pair), remote, &materials);
+                let materials: Vec<&KeyMaterial> = materials.iter().collect();
+                self.send_volatile(class, Some(pair), remote, key_tokens(&materials));
             }
             Err(error) => self.log(Severity::Error, format!("no key of {local} for {remote}: {error}")),
         }
@@ -93,17 +95,17 @@ impl Plugin {
         }
     }
 
-    fn send_tokens(&mut self, class_id: &str, pair: Option<Pair>, remote: Guid, materials: &[KeyMaterial]) {
+    /// Sends tokens to a remote participant, of a pair or of the participant itself.
+    pub(super) fn send_volatile(&mut self, class_id: &str, pair: Option<Pair>, remote: Guid, tokens: Vec<Token<'_>>) {
         self.sequence_number += 1;
         let source = Guid::new(self.prefix, EntityId::VOLATILE_MESSAGE_WRITER);
-        let materials: Vec<&KeyMaterial> = materials.iter().collect();
         let message = GenericMessage {
             identity: MessageIdentity { source, sequence_number: self.sequence_number },
             destination_participant: remote.participant(),
             destination_endpoint: pair.map_or(Guid::UNKNOWN, |(_, remote)| remote),
             source_endpoint: pair.map_or(Guid::UNKNOWN, |(local, _)| Guid::new(self.prefix, local)),
             class_id,
-            tokens: key_tokens(&materials),
+            tokens,
             ..GenericMessage::default()
         };
         let payload = message.to_payload();
@@ -120,7 +122,7 @@ impl Plugin {
 
     fn refuse_tokens(&mut self, from: GuidPrefix, error: &SecurityError) {
         self.counters.key_messages_refused += 1;
-        let text = format!("key tokens of {}: {error}", describe(from, self.remotes.get(&from)));
+        let text = format!("message of the volatile channel of {}: {error}", describe(from, self.remotes.get(&from)));
         self.log(Severity::Warning, text);
     }
 
@@ -136,6 +138,14 @@ impl Plugin {
         let (destination, own) = (message.destination_participant, participant_guid(self.prefix));
         if destination != own && destination != Guid::UNKNOWN {
             return Err(refused(format!("message for {destination}, the participant is {own}")));
+        }
+        match message.class_id {
+            CLASS_RENEWAL => return self.handle_renewal(from, &message.tokens),
+            CLASS_RENEWAL_ACCEPTED => {
+                self.renewals.settle(from);
+                return Ok(());
+            }
+            _ => {}
         }
         let materials = key_materials(&message.tokens)?;
         let (remote, local) = (message.source_endpoint, message.destination_endpoint);
@@ -192,7 +202,7 @@ impl Plugin {
     fn replace(&mut self, pair: Pair, keys: Vec<(KeyMaterial, Uses)>) -> Result<()> {
         let (local, remote) = pair;
         let sender = remote.prefix;
-        let counts = self.remotes.get(&sender).and_then(|remote| remote.session()).is_some_and(|found| found.counts);
+        let counts = self.remotes.get(&sender).and_then(|remote| remote.session()).is_some_and(Session::counts);
         let refuses = counts && self.has_replay_windows;
         let replays = if refuses { Replays::Refused } else { Replays::Accepted };
         let before = self.pairs.insert(pair, Vec::new()).unwrap_or_default();

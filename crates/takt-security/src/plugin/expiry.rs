@@ -17,19 +17,22 @@ use crate::identity::{Authority, Certificate, UnixSeconds};
 
 /// Seconds between two checks of the same certificate: revocation lists have an end of their own.
 const CHECK_PERIOD: UnixSeconds = 3_600;
-/// Time after which the wall clock is looked at again.
-const CLOCK_PERIOD: Duration = Duration::from_secs(60);
+/// Time after which the wall clock, and new documents, are looked at again.
+const CLOCK_PERIOD: Duration = Duration::from_secs(10);
 
 /// When a participant is to be checked, and what for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
-    /// The next check.
+    /// The next check; [`Self::ENDED`] if there is none.
     pub(super) check_at: UnixSeconds,
     /// Does it need a grant? It had one, and the governance controls access.
     needs_grant: bool,
 }
 
 impl Validity {
+    /// It is valid no more.
+    const ENDED: UnixSeconds = UnixSeconds::MAX;
+
     /// Of a participant that was found valid at `now`.
     pub(super) fn of(
         certificate: &Certificate,
@@ -51,6 +54,10 @@ impl Validity {
         let next = ends.into_iter().flatten().chain(authority_ends).filter(|end| *end > now).min();
         let check_at = next.map_or(now + CHECK_PERIOD, |next| next.min(now + CHECK_PERIOD));
         Self { check_at, needs_grant: grant.is_some() }
+    }
+
+    pub(super) const fn has_ended(&self) -> bool {
+        self.check_at == Self::ENDED
     }
 }
 
@@ -76,8 +83,8 @@ impl Plugin {
         match checked {
             Ok(validity) => self.own_validity = validity,
             Err(error) => {
-                // It does not become valid again.
-                self.own_validity.check_at = UnixSeconds::MAX;
+                // It does not become valid again without others.
+                self.own_validity.check_at = Validity::ENDED;
                 let why = format!("this participant: {error}");
                 self.log(Severity::Error, why.clone());
                 self.events.push_back(SecurityEvent::Expelled { participant: self.prefix, why });

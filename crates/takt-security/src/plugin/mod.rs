@@ -8,6 +8,7 @@
 //! | `access` | what the governance and permissions allow to local and remote endpoints |
 //! | `sealing`, `opening` | protection of messages |
 //! | `expiry` | certificates and permissions that end during a session |
+//! | `renewal` | others in their place |
 //!
 //! # Decisions that the specification leaves open
 //!
@@ -59,6 +60,7 @@ mod keyring;
 mod log;
 mod opening;
 mod remotes;
+mod renewal;
 mod sealing;
 mod settings;
 mod trait_impl;
@@ -68,6 +70,7 @@ mod tests;
 
 pub use counters::Counters;
 pub use log::LOG_MAX;
+pub use renewal::Renewer;
 pub use settings::Settings;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -88,6 +91,7 @@ use expiry::Validity;
 use keyring::Keyring;
 use log::Log;
 use remotes::Remote;
+use renewal::Renewals;
 
 /// Time after which a handshake that timed out begins again.
 pub const RETRY_PERIOD: Duration = Duration::from_secs(60);
@@ -138,6 +142,7 @@ pub struct Plugin {
     /// When a certificate or permissions may have expired.
     check_due: Instant,
     own_validity: Validity,
+    renewals: Renewals,
     is_rollover_due: bool,
     /// Participants whose refusal was told.
     refused: HashSet<GuidPrefix>,

@@ -34,6 +34,8 @@ pub(super) struct Remote {
 pub(super) enum Stage {
     /// It has no identity that this participant could check.
     Open,
+    /// It announces nothing that a handshake could begin with.
+    Unsuited,
     /// Too many others have a handshake.
     Waiting,
     Authenticating,
@@ -53,14 +55,28 @@ pub(super) struct Session {
     pub(super) challenge: Option<Challenge>,
     /// Seals what is sent to it on the volatile channel.
     pub(super) volatile: Sealer,
-    /// Does it count its messages, so that a replay window fits?
-    pub(super) counts: bool,
+    /// By the announcement that its handshake vouches for.
+    pub(super) vendor: Option<VendorId>,
 }
 
 /// Key tokens for a pair that is not matched.
 pub(super) struct Parked {
     pub(super) pair: Pair,
     pub(super) materials: Vec<KeyMaterial>,
+}
+
+impl Session {
+    /// Does it count its messages, so that a replay window fits?
+    ///
+    /// INTEROP(Fast DDS 2.9): draws them at random.
+    pub(super) fn counts(&self) -> bool {
+        self.vendor.is_some_and(|vendor| vendor != VendorId::EPROSIMA)
+    }
+
+    /// Does it know [`crate::message::CLASS_RENEWAL`]?
+    pub(super) fn knows_renewals(&self) -> bool {
+        self.vendor == Some(VendorId::TAKT)
+    }
 }
 
 impl Remote {
@@ -122,13 +138,6 @@ impl Remote {
         let index = self.parked.iter().position(|parked| parked.pair == pair)?;
         self.parked.remove(index).map(|parked| parked.materials)
     }
-}
-
-/// Whether messages of this vendor have counters that grow.
-///
-/// INTEROP(Fast DDS 2.9): draws them at random.
-pub(super) fn counts(vendor: VendorId) -> bool {
-    vendor != VendorId::EPROSIMA
 }
 
 /// For texts: a participant, with its subject if that was proven.

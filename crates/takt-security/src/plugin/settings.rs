@@ -10,9 +10,10 @@ use super::counters::Counters;
 use super::expiry::Validity;
 use super::keyring::Keyring;
 use super::log::Log;
+use super::renewal::Renewals;
 use super::{Plugin, participant_guid};
 use crate::attributes::ParticipantAttributes;
-use crate::documents::{AccessControl, permissions_token};
+use crate::documents::{AccessControl, Permissions, permissions_token};
 use crate::error::Result;
 use crate::handshake::{Credentials, Options};
 use crate::identity::{Authority, Certificate, Identity, PrivateKey, UnixSeconds};
@@ -90,24 +91,13 @@ impl Plugin {
     /// not of their authorities, the GUID prefix does not belong to the certificate, or the
     /// participant may not join its domain.
     pub fn new(settings: Settings, now: UnixSeconds) -> Result<Self> {
-        let identity = identity(&settings)?;
-        let authority = identity_authority(&settings)?;
-        authority.check(identity.certificate(), now)?;
-        let permissions_authority = Authority::from_pem(&settings.permissions_authority)
-            .map_err(|error| error.context("permissions authority"))?;
-        let access = AccessControl::new(permissions_authority, &settings.governance, settings.domain_id, now)?;
-        let permissions = access.permissions(&settings.permissions, now)?;
-        let subject = identity.certificate().subject();
-        access.check_participant(&permissions, subject, now)?;
-        let own_validity = Validity::of(identity.certificate(), &permissions, &authority, &access, now);
+        let Documents { local, access, permissions, validity } = Documents::read(&settings, now)?;
         let attributes = ParticipantAttributes::of(access.domain_rule());
         let announced = Announced {
-            identity_token: identity.token(&authority).into(),
+            identity_token: local.identity().token(local.authority()).into(),
             permissions_token: permissions_token().into(),
             security_info: attributes.info().into(),
         };
-        let guid = participant_guid(settings.prefix);
-        let local = Credentials::new(guid, identity, authority, settings.permissions, Vec::new(), settings.handshake)?;
         let wall = Timestamp { seconds: u32::try_from(now).unwrap_or_default(), fraction: 0 };
         let mut plugin = Self {
             prefix: settings.prefix,
@@ -132,7 +122,8 @@ impl Plugin {
             now: Clocks { at: Instant(0), wall },
             handshake_due: None,
             check_due: Instant(0),
-            own_validity,
+            own_validity: validity,
+            renewals: Renewals::default(),
             is_rollover_due: false,
             refused: HashSet::new(),
             receivers_max: 0,
@@ -142,6 +133,32 @@ impl Plugin {
         plugin.make_message_key()?;
         plugin.make_builtin_endpoints()?;
         Ok(plugin)
+    }
+}
+
+/// The documents of a participant, read and checked.
+pub(super) struct Documents {
+    pub(super) local: Credentials,
+    pub(super) access: AccessControl,
+    pub(super) permissions: Permissions,
+    pub(super) validity: Validity,
+}
+
+impl Documents {
+    /// Reads and checks all that [`Settings`] name.
+    pub(super) fn read(settings: &Settings, now: UnixSeconds) -> Result<Self> {
+        let identity = identity(settings)?;
+        let authority = identity_authority(settings)?;
+        authority.check(identity.certificate(), now)?;
+        let permissions_authority = Authority::from_pem(&settings.permissions_authority)
+            .map_err(|error| error.context("permissions authority"))?;
+        let access = AccessControl::new(permissions_authority, &settings.governance, settings.domain_id, now)?;
+        let permissions = access.permissions(&settings.permissions, now)?;
+        access.check_participant(&permissions, identity.certificate().subject(), now)?;
+        let validity = Validity::of(identity.certificate(), &permissions, &authority, &access, now);
+        let (guid, document) = (participant_guid(settings.prefix), settings.permissions.clone());
+        let local = Credentials::new(guid, identity, authority, document, Vec::new(), settings.handshake)?;
+        Ok(Self { local, access, permissions, validity })
     }
 }
 

@@ -124,12 +124,14 @@ impl Security for Plugin {
         if self.is_rollover_due {
             return Some(self.now.at);
         }
-        Some(self.handshake_due.map_or(self.check_due, |due| due.min(self.check_due)))
+        [self.handshake_due, self.renewal_due()].into_iter().flatten().chain([self.check_due]).min()
     }
 
     fn handle_timeout(&mut self, now: Clocks) {
         self.now = now;
+        self.take_renewal();
         self.run_handshakes();
+        self.show_renewal();
         self.prepare_rollovers();
         self.check_validity();
     }

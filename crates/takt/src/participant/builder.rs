@@ -29,6 +29,7 @@ use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::poll::Waker;
 use crate::runtime::roles::Roles;
 use crate::security::log_topic::{LogTopic, Origin};
+use crate::security::watch::{Source, Watch};
 use crate::security::{SecurityConfig, plugin};
 use crate::{Duration, Error, Executor, Idle, Result, Runtime, TimingPlan};
 
@@ -434,9 +435,11 @@ impl DomainParticipantBuilder {
             transports = wrap_first(transports, wrap);
         }
         let mut config = self.configure(&network, &transports, &roles)?;
-        let security = self.security_config(&network)?;
+        let (security, security_source) = self.security_config(&network)?.unzip();
         let distributes_log = security.as_ref().is_some_and(|security| security.distributes_log);
         let plugin = security.map(|security| plugin::open(&security, &mut config)).transpose()?;
+        let (plugin, renewal) = plugin.unzip();
+        let renewal = renewal.map(Arc::new);
         let log_origin = distributes_log.then(|| self.log_origin(&config));
         let has_tcp = config.has_tcp;
         if config.checks_sources {
@@ -458,7 +461,7 @@ impl DomainParticipantBuilder {
         let guid = core.guid();
         let mut driver = Driver::new(core, transports, roles);
         let (built, named) = (clock::now(), network.named(self.domain_id));
-        driver.diagnosis = Diagnosis::new(label, named, built);
+        driver.diagnosis = Diagnosis::new(label.clone(), named, built);
         let log_topic = log_origin.map(|origin| LogTopic::create(&mut driver.core, built, origin));
         driver.diagnosis.log_topic = log_topic.transpose()?;
         let waker = match &self.executor {
@@ -476,6 +479,10 @@ impl DomainParticipantBuilder {
                 None
             }
             (Runtime::Shared, None) => Some(start_thread(&engine, self.thread_settings)?),
+        };
+        let watch = match (security_source.flatten(), &renewal) {
+            (Some(source), Some(renewal)) => Some(Watch::begin(label, source, Arc::clone(renewal), &engine)?),
+            _ => None,
         };
         let inner = ParticipantInner {
             engine,
@@ -496,25 +503,32 @@ impl DomainParticipantBuilder {
             executor: self.executor,
             executor_name,
             timing_plan,
+            renewal,
+            _watch: watch,
             _held: held,
         };
         Ok(DomainParticipant { inner: Arc::new(inner) })
     }
 
-    /// How the participant is to be protected, if it is: by the application, by its policies, or by the environment.
-    fn security_config(&mut self, network: &NetworkConfig) -> Result<Option<SecurityConfig>> {
-        let by_properties = || SecurityConfig::from_properties(&self.qos.property);
-        let by_environment = || network.security.as_ref().map(SecurityConfig::from_enclave).transpose();
-        let found = match self.security.take() {
-            Some(config) => Some(config),
-            None => by_properties()?.map_or_else(by_environment, |config| Ok(Some(config)))?,
+    /// How the participant is to be protected, if it is: by the application, by its policies, or by the environment; and the files
+    /// that say so, if they do.
+    fn security_config(&mut self, network: &NetworkConfig) -> Result<Option<(SecurityConfig, Option<Source>)>> {
+        let (config, source) = if let Some(config) = self.security.take() {
+            (config, None)
+        } else if let Some(config) = SecurityConfig::from_properties(&self.qos.property)? {
+            (config, Source::of_properties(&self.qos.property))
+        } else if let Some(directory) = &network.security {
+            (SecurityConfig::from_enclave(directory)?, Some(Source::Directory(directory.into())))
+        } else {
+            return Ok(None);
         };
-        Ok(found.map(|config| SecurityConfig {
+        let config = SecurityConfig {
             accepts_clear_discovery: network.accepts_clear_discovery.unwrap_or(config.accepts_clear_discovery),
             has_replay_window: network.has_replay_window.unwrap_or(config.has_replay_window),
             distributes_log: network.distributes_log.unwrap_or(config.distributes_log),
             ..config
-        }))
+        };
+        Ok(Some((config, source)))
     }
 
     /// The participant as its security log entries name it.

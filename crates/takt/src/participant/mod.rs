@@ -9,6 +9,7 @@ mod guid_prefix;
 mod jobs;
 mod peers;
 mod report;
+mod security;
 mod server;
 mod transports;
 
@@ -41,6 +42,8 @@ use crate::runtime::engine::Engine;
 use crate::runtime::listeners::Listener;
 use crate::runtime::pi_mutex::PiMutex;
 use crate::runtime::thread_cell::ThreadToken;
+use crate::security::plugin::Renewal;
+use crate::security::watch::Watch;
 use crate::status::StatusMask;
 use crate::timing_plan::ExecutorPlan;
 use crate::{Duration, Error, Executor, Result, Runtime};
@@ -79,6 +82,9 @@ pub(crate) struct ParticipantInner {
     executor_name: String,
     /// What the system file says of its topics.
     timing_plan: Option<ExecutorPlan>,
+    /// If it is protected by DDS Security.
+    renewal: Option<Arc<Renewal>>,
+    _watch: Option<Arc<Watch>>,
     /// What the process was given for as long as this lives.
     _held: takt_exec::Held,
 }

@@ -1,8 +1,10 @@
-//! The builtin logging topic of DDS Security (DDS-SEC 1.1 §8.6, §9.6): log entries of the security plugins as samples.
+//! The builtin logging topic of DDS Security (DDS-SEC 1.1 §8.6, §9.6): log entries of the security
+//! plugins as samples.
 //!
-//! A participant has the writer if [`SecurityConfig::distributes_log`](super::SecurityConfig::distributes_log) is set. Governance and
-//! permissions apply to it as to any endpoint. It is RELIABLE and TRANSIENT_LOCAL, and keeps the last [`LOG_TOPIC_DEPTH`] entries for
-//! late joiners.
+//! A participant has the writer if
+//! [`SecurityConfig::distributes_log`](super::SecurityConfig::distributes_log) is set. Governance
+//! and permissions apply to it as to any endpoint. It is RELIABLE and TRANSIENT_LOCAL, and keeps
+//! the last [`LOG_TOPIC_DEPTH`] entries for late joiners.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +17,19 @@ use takt_xtypes::{Representation, TypeSupport, serialize, serialized_len};
 use crate::dynamic::announce;
 use crate::{Error, Result};
 
-/// The name of the topic.
+/// Name of the topic.
 pub const LOG_TOPIC_NAME: &str = "DDS:Security:LogTopicV2";
-/// Entries for late joiners.
+/// Number of entries kept for late joiners.
 pub const LOG_TOPIC_DEPTH: u32 = 256;
 
-/// The facility of messages of security and authorization (RFC 5424 §6.2.1).
+/// Facility of security and authorization messages (RFC 5424 §6.2.1).
 const FACILITY: u8 = 10;
-/// Identifies the kind of message.
+/// Message id of all entries.
 const MESSAGE_ID: &str = "security";
-/// The structured data of DDS.
+/// Id of the structured data element of DDS.
 const STRUCTURED_DATA_ID: &str = "DDS";
 
-/// How much an entry matters (RFC 5424 §6.2.1).
+/// Severity of an entry (RFC 5424 §6.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, DdsType)]
 #[dds(crate = "takt_xtypes", name = "DDSSecurity::LoggingLevel", extensibility = "final")]
 pub enum LoggingLevel {
@@ -37,23 +39,23 @@ pub enum LoggingLevel {
     /// Action must be taken immediately.
     #[dds(name = "ALERT_LEVEL")]
     Alert,
-    /// A critical condition.
+    /// A critical condition exists.
     #[dds(name = "CRITICAL_LEVEL")]
     Critical,
-    /// The participant cannot do what it has to.
+    /// The participant cannot perform its function.
     #[dds(name = "ERROR_LEVEL")]
     Error,
-    /// Another participant was refused, or a message of it.
+    /// A remote participant, or a message from it, was rejected.
     #[dds(name = "WARNING_LEVEL")]
     Warning,
-    /// Another participant was authenticated, or has expired.
+    /// A remote participant was authenticated, or its authentication has expired.
     #[dds(name = "NOTICE_LEVEL")]
     Notice,
-    /// For information.
+    /// Informational message.
     #[dds(name = "INFO_LEVEL")]
     #[default]
     Info,
-    /// For developers.
+    /// Debug message.
     #[dds(name = "DEBUG_LEVEL")]
     Debug,
 }
@@ -68,27 +70,27 @@ impl From<SecuritySeverity> for LoggingLevel {
     }
 }
 
-/// A time since 1970-01-01 00:00:00 UTC.
+/// Time since 1970-01-01 00:00:00 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, DdsType)]
 #[dds(crate = "takt_xtypes", name = "DDS::Time_t", extensibility = "final")]
 pub struct LogTime {
-    /// Seconds.
+    /// Whole seconds.
     pub sec: i32,
-    /// And nanoseconds.
+    /// Nanoseconds within the second.
     pub nanosec: u32,
 }
 
-/// A value with its name.
+/// Pair of name and value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, DdsType)]
 #[dds(crate = "takt_xtypes", name = "DDSSecurity::NameValuePair", extensibility = "final")]
 pub struct NameValuePair {
-    /// What it is.
+    /// Name of the value.
     pub name: String,
     /// The value.
     pub value: String,
 }
 
-/// An entry of the log, as samples of [`LOG_TOPIC_NAME`] have it.
+/// Log entry: the type of the samples of [`LOG_TOPIC_NAME`].
 ///
 /// # Examples
 /// ```no_run
@@ -109,29 +111,29 @@ pub struct NameValuePair {
 #[derive(Clone, Debug, Default, PartialEq, Eq, DdsType)]
 #[dds(crate = "takt_xtypes", name = "DDSSecurity::BuiltinLoggingTypeV2", extensibility = "final")]
 pub struct BuiltinLoggingTypeV2 {
-    /// 10: messages of security and authorization.
+    /// Facility; always 10, security and authorization messages.
     pub facility: u8,
-    /// How much it matters.
+    /// Severity of the entry.
     pub severity: LoggingLevel,
-    /// When it happened, by the wall clock of the participant.
+    /// Time of the event by the wall clock of the participant.
     pub timestamp: LogTime,
-    /// The host of the participant.
+    /// Name of the participant's host.
     pub hostname: String,
-    /// An address of that host; empty if it is not known.
+    /// IP address of that host; empty if unknown.
     pub hostip: String,
-    /// The name of the participant.
+    /// Name of the participant.
     pub appname: String,
-    /// The process.
+    /// Id of the participant's process.
     pub procid: String,
-    /// `security`.
+    /// Message id; always `security`.
     pub msgid: String,
-    /// What happened, and why.
+    /// Description of the event and its reason.
     pub message: String,
-    /// `DDS`: `guid` and `domain_id` of the participant.
+    /// Structured data: the element `DDS` with `guid` and `domain_id` of the participant.
     pub structured_data: BTreeMap<String, Vec<NameValuePair>>,
 }
 
-/// The participant as its log entries name it.
+/// Identity of the participant in its log entries.
 pub(crate) struct Origin {
     pub(crate) hostname: String,
     pub(crate) hostip: String,
@@ -139,18 +141,19 @@ pub(crate) struct Origin {
     pub(crate) domain_id: u32,
 }
 
-/// The writer of a participant's log.
+/// Writer of a participant's security log.
 pub(crate) struct LogTopic {
     writer: WriterHandle,
-    /// An entry without time and message.
+    /// Entry with the constant fields filled in.
     blank: BuiltinLoggingTypeV2,
 }
 
 impl LogTopic {
-    /// Makes the writer.
+    /// Creates the writer.
     ///
     /// # Errors
-    /// [`Error::NotAllowedBySecurity`](crate::Error::NotAllowedBySecurity) if governance or permissions do not allow it.
+    /// [`Error::NotAllowedBySecurity`](crate::Error::NotAllowedBySecurity) if governance or
+    /// permissions do not allow it.
     pub(crate) fn create(core: &mut Participant, now: Instant, origin: Origin) -> Result<Self> {
         let qos = DataWriterQos {
             reliability: Reliability { kind: ReliabilityKind::Reliable, max_blocking_time: takt_wire::Duration::ZERO },
@@ -188,10 +191,10 @@ impl LogTopic {
         Ok(Self { writer, blank })
     }
 
-    /// Writes an entry.
+    /// Publishes an entry.
     ///
     /// # Errors
-    /// The writer has no memory for it, or it cannot be serialized.
+    /// Fails if the writer has no memory for the entry, or if it cannot be serialized.
     pub(crate) fn publish(&mut self, core: &mut Participant, now: Instant, entry: &SecurityLogEntry) -> Result<()> {
         let sample = BuiltinLoggingTypeV2 {
             severity: entry.severity.into(),

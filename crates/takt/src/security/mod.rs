@@ -1,13 +1,15 @@
 //! DDS Security of a participant: what it is configured with, in code, by the properties of the specification
 //! (DDS-SEC 1.1 §9.3.1, §9.4.1), or by a directory as SROS2 calls an enclave.
 //!
-//! Documents and certificates are read when the participant is built. Private keys are not copied anywhere else.
+//! Documents and certificates are read when the participant is built, and again when their files change ([`watch`]). Private
+//! keys are not copied anywhere else.
 
 mod enclave;
 pub(crate) mod log_topic;
 pub(crate) mod plugin;
 mod properties;
 mod uri;
+pub(crate) mod watch;
 
 use std::fmt;
 use std::path::Path;

@@ -1,41 +1,85 @@
 //! The plugins of `takt-security` for a participant.
 
-use takt_core::Config;
-use takt_core::security::Security;
-
-use super::SecurityConfig;
-use crate::{Error, Result};
-
-/// Opens the plugins, and gives the participant the GUID prefix that its certificate vouches for.
 #[cfg(feature = "security")]
-pub(crate) fn open(security: &SecurityConfig, config: &mut Config) -> Result<Box<dyn Security>> {
-    use takt_security::identity::{Certificate, secure_guid_prefix};
-    use takt_security::plugin::{Plugin, Settings};
+pub(crate) use with::{Renewal, open};
+#[cfg(not(feature = "security"))]
+pub(crate) use without::{Renewal, open};
 
-    let refused = |error: takt_security::SecurityError| Error::NotAllowedBySecurity { what: error.to_string() };
-    let certificate = Certificate::from_pem(&security.certificate).map_err(refused)?;
-    config.guid_prefix = secure_guid_prefix(&certificate, config.guid_prefix).map_err(refused)?;
-    let settings = Settings {
-        prefix: config.guid_prefix,
-        domain_id: config.domain_id,
-        identity_certificate: security.certificate.clone(),
-        private_key: security.private_key.clone(),
-        password: security.password.clone(),
-        identity_authority: security.identity_ca.clone(),
-        revocation_lists: security.revocation_lists.clone(),
-        permissions_authority: security.permissions_ca.clone(),
-        governance: security.governance.clone(),
-        permissions: security.permissions.clone(),
-        accepts_clear_discovery: security.accepts_clear_discovery,
-        has_replay_windows: security.has_replay_window,
-        ..Settings::default()
-    };
-    let (_, wall) = crate::runtime::clock::both();
-    Ok(Box::new(Plugin::new(settings, i64::from(wall.seconds)).map_err(refused)?))
+#[cfg(feature = "security")]
+mod with {
+    use takt_core::Config;
+    use takt_core::security::Security;
+    use takt_security::SecurityError;
+    use takt_security::identity::{Certificate, secure_guid_prefix};
+    use takt_security::plugin::{Plugin, Renewer, Settings};
+
+    use crate::security::SecurityConfig;
+    use crate::{Error, Result};
+
+    /// Hands other documents to the plugins of a participant, from any thread.
+    pub(crate) struct Renewal(Renewer);
+
+    /// Opens the plugins, and gives the participant the GUID prefix that its certificate vouches for.
+    pub(crate) fn open(security: &SecurityConfig, config: &mut Config) -> Result<(Box<dyn Security>, Renewal)> {
+        let certificate = Certificate::from_pem(&security.certificate).map_err(refused)?;
+        config.guid_prefix = secure_guid_prefix(&certificate, config.guid_prefix).map_err(refused)?;
+        let settings = Settings { prefix: config.guid_prefix, domain_id: config.domain_id, ..settings(security) };
+        let plugin = Plugin::new(settings, wall_seconds()).map_err(refused)?;
+        let renewal = Renewal(plugin.renewer());
+        Ok((Box::new(plugin), renewal))
+    }
+
+    impl Renewal {
+        /// Reads and checks them, and leaves them for the plugins.
+        pub(crate) fn offer(&self, security: &SecurityConfig) -> Result<()> {
+            self.0.offer(&settings(security), wall_seconds()).map_err(refused)
+        }
+    }
+
+    fn settings(security: &SecurityConfig) -> Settings {
+        Settings {
+            identity_certificate: security.certificate.clone(),
+            private_key: security.private_key.clone(),
+            password: security.password.clone(),
+            identity_authority: security.identity_ca.clone(),
+            revocation_lists: security.revocation_lists.clone(),
+            permissions_authority: security.permissions_ca.clone(),
+            governance: security.governance.clone(),
+            permissions: security.permissions.clone(),
+            accepts_clear_discovery: security.accepts_clear_discovery,
+            has_replay_windows: security.has_replay_window,
+            ..Settings::default()
+        }
+    }
+
+    fn wall_seconds() -> i64 {
+        i64::from(crate::runtime::clock::both().1.seconds)
+    }
+
+    fn refused(error: SecurityError) -> Error {
+        Error::NotAllowedBySecurity { what: error.to_string() }
+    }
 }
 
-/// A program without the plugins must not run unprotected where protection is asked for.
 #[cfg(not(feature = "security"))]
-pub(crate) fn open(_: &SecurityConfig, _: &mut Config) -> Result<Box<dyn Security>> {
-    Err(Error::Unsupported { what: "DDS Security: the program was built without the feature \"security\" of takt" })
+mod without {
+    use takt_core::Config;
+    use takt_core::security::Security;
+
+    use crate::security::SecurityConfig;
+    use crate::{Error, Result};
+
+    /// There is none.
+    pub(crate) enum Renewal {}
+
+    impl Renewal {
+        pub(crate) fn offer(&self, _: &SecurityConfig) -> Result<()> {
+            match *self {}
+        }
+    }
+
+    /// A program without the plugins must not run unprotected where protection is asked for.
+    pub(crate) fn open(_: &SecurityConfig, _: &mut Config) -> Result<(Box<dyn Security>, Renewal)> {
+        Err(Error::Unsupported { what: "DDS Security: the program was built without the feature \"security\" of takt" })
+    }
 }

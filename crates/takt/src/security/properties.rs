@@ -1,5 +1,7 @@
 //! The properties `dds.sec.*` (DDS-SEC 1.1 §9.3.1, §9.4.1).
 
+use std::path::{Path, PathBuf};
+
 use super::SecurityConfig;
 use crate::qos::Property;
 use crate::{Error, Result};
@@ -75,6 +77,12 @@ pub(super) fn read(properties: &Property) -> Result<Option<SecurityConfig>> {
         has_replay_window: switch(REPLAY_WINDOW, true)?,
         distributes_log: switch(DISTRIBUTE_LOG, false)?,
     }))
+}
+
+/// The files that the properties name.
+pub(super) fn files(properties: &Property) -> Vec<PathBuf> {
+    let all = properties.0.iter().filter(|(name, ..)| name.starts_with(PREFIX));
+    all.filter_map(|(_, uri, _)| super::uri::file(uri).map(Path::to_owned)).collect()
 }
 
 #[cfg(test)]

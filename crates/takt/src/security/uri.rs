@@ -15,16 +15,21 @@ pub(super) fn read_key(name: &str, uri: &str) -> Result<Vec<u8>> {
 
 /// What a URI leads to: `file:PATH`, `file:///PATH`, or `data:,TEXT`.
 pub(super) fn read(name: &str, uri: &str) -> Result<Vec<u8>> {
-    if let Some(path) = uri.strip_prefix("file:") {
-        // An empty host may stand in front of an absolute path (RFC 8089).
-        let path = path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
-        return read_file(name, Path::new(path));
+    if let Some(path) = file(uri) {
+        return read_file(name, path);
     }
     if let Some(data) = uri.strip_prefix("data:") {
         let (_, text) = data.split_once(',').ok_or_else(|| wrong(name, "is a data URI without a comma"))?;
         return Ok(text.as_bytes().to_vec());
     }
     Err(wrong(name, "begins neither with file: nor with data:"))
+}
+
+/// The file that a URI names, if it names one.
+pub(super) fn file(uri: &str) -> Option<&Path> {
+    let path = uri.strip_prefix("file:")?;
+    // An empty host may stand in front of an absolute path (RFC 8089).
+    Some(Path::new(path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path)))
 }
 
 fn wrong(name: &str, what: &str) -> Error {

@@ -5,6 +5,7 @@ mod authentication;
 mod exchange;
 mod protection;
 mod renewal;
+mod returning;
 
 use std::sync::OnceLock;
 

@@ -1,151 +1,275 @@
-//! Participants that come back, and those whose documents expire.
+//! Certificates, permissions and revocation lists that take the place of others while participants run.
 
 use super::*;
+use crate::error::Result;
+use crate::plugin::settings::Documents;
+use crate::token::Token;
 
-/// A message of the stateless channel that begins another handshake, sent by the second participant
-/// after it lost the first.
-fn come_back(world: &mut World) {
-    let (now, first) = (world.now, world.nodes[0].prefix());
-    world.nodes[1].plugin.participant_lost(first);
-    let data = world.nodes[0].data.clone();
-    assert_eq!(world.nodes[1].plugin.participant_discovered(now, &data), Standing::Authenticating);
-}
+const LATER: IssuedValidity = IssuedValidity { not_after: NOW + 800 * DAY, ..VALID };
 
-#[test]
-fn participant_that_comes_back_gets_new_keys_in_either_role_and_again() {
-    for loser in [0, 1] {
-        let mut world = World::pair(&encrypting());
-        for _ in 0..2 {
-            world.events.clear();
-            let before = volatile_key(&world, 1 - loser);
-            world.skip(11);
-            if loser == 0 {
-                // The first one is the initiator.
-                let other = world.nodes[1].prefix();
-                world.nodes[0].plugin.participant_lost(other);
-                assert_eq!(world.discover(0, 1), Standing::Authenticating);
-            } else {
-                come_back(&mut world);
-            }
-            world.advance(5);
-            assert_eq!(world.events.len(), 2, "{loser}: {:?}", world.events);
-            let [one, two] = [0, 1].map(|index| volatile_key(&world, index));
-            assert_eq!(one, two, "{loser}");
-            assert_ne!(one, before, "{loser}");
+impl World {
+    /// Has a participant renewed by these documents.
+    fn renew(&mut self, index: usize, settings: &Settings) -> Result<()> {
+        let now = self.now;
+        let plugin = &mut self.nodes[index].plugin;
+        plugin.renewer().offer(settings, wall_seconds(now))?;
+        plugin.handle_timeout(now);
+        while plugin.renewal_due().is_some_and(|due| due <= now.at) {
+            plugin.handle_timeout(now);
         }
+        self.run();
+        Ok(())
+    }
+
+    /// The session that a participant has with the other one.
+    fn session(&self, index: usize) -> &remotes::Session {
+        self.nodes[index].plugin.remotes[&self.nodes[1 - index].prefix()].session().expect("a session")
+    }
+
+    fn volatile_key(&self, index: usize) -> Vec<u8> {
+        self.session(index).volatile.material().to_octets()
+    }
+
+    fn expelled(&self) -> usize {
+        self.events.iter().filter(|(_, event)| matches!(event, SecurityEvent::Expelled { .. })).count()
     }
 }
 
-fn volatile_key(world: &World, index: usize) -> Vec<u8> {
-    let other = world.nodes[1 - index].prefix();
-    let session = world.nodes[index].plugin.remotes[&other].session().expect("a session");
-    session.volatile.material().to_octets()
+/// The name of the first participant of a pair of Alice and Bob.
+fn name_of(world: &World, index: usize) -> &'static str {
+    if world.nodes[index].plugin.own_subject().to_string().contains("Alice") { "Alice" } else { "Bob" }
+}
+
+fn pair_of_short(seconds: i64) -> World {
+    let short = IssuedValidity { not_after: NOW + seconds, ..VALID };
+    World::pair_of(["Alice", "Bob"].map(|name| Node::new(settings_by(&issuers()[0], name, &encrypting(), short))))
+}
+
+fn later(world: &World, index: usize) -> Settings {
+    settings_by(&issuers()[0], name_of(world, index), &encrypting(), LATER)
 }
 
 #[test]
-fn handshake_that_takes_no_end_leaves_the_keys_and_is_begun_once_a_period() {
-    let mut world = World::pair(&encrypting());
+fn session_goes_on_with_the_certificate_that_was_shown() {
+    let mut world = pair_of_short(1_000);
     world.make_endpoints();
     world.match_endpoints();
-    // Everybody can send the message that opens a handshake; the answers go nowhere.
-    come_back(&mut world);
-    let (now, sender) = (world.now, world.nodes[1].prefix());
-    let opening = world.nodes[1].plugin.poll_message(now).expect("an AuthRequest").payload;
-    let victim = &mut world.nodes[0].plugin;
-    victim.handle_message(now, SecurityChannel::Stateless, sender, &opening);
-    assert!(victim.remotes[&sender].renewal.is_none(), "the last one has just begun");
-    let now = clocks(now.at.0 / 1_000_000_000 + 11);
-    victim.handle_message(now, SecurityChannel::Stateless, sender, &opening);
-    assert!(victim.remotes[&sender].renewal.is_some());
-    for second in 1..200 {
-        let now = clocks(now.at.0 / 1_000_000_000 + second);
-        while victim.poll_message(now).is_some() {}
-        victim.handle_timeout(now);
+    let (keys, pairs) = ([0, 1].map(|index| world.volatile_key(index)), world.nodes[1].plugin.pairs.clone());
+    for index in [0, 1] {
+        let renewed = later(&world, index);
+        world.renew(index, &renewed).expect("it may");
+        assert_eq!(world.session(1 - index).certificate.not_after(), LATER.not_after);
     }
-    assert!(victim.remotes[&sender].renewal.is_none(), "it timed out");
-    assert!(victim.remotes[&sender].session().is_some());
-    assert_eq!(victim.poll_event(), None, "nothing happened");
-    assert_eq!(victim.pairs.keys().filter(|(local, _)| *local == WRITER).count(), 1);
+    let changed = |by: usize, of: usize| (by, SecurityEvent::PermissionsChanged(world.nodes[of].prefix()));
+    for expected in [changed(0, 0), changed(1, 0), changed(1, 1), changed(0, 1)] {
+        assert!(world.events.contains(&expected), "{expected:?}: {:?}", world.events);
+    }
+    assert_eq!(world.events.len(), 4, "nothing else happened");
+    assert_eq!([0, 1].map(|index| world.volatile_key(index)), keys);
+    assert_eq!(world.nodes[1].plugin.pairs, pairs);
+    world.skip(5_000);
+    assert_eq!(world.expelled(), 0, "the former certificates have ended: {:?}", world.events);
+    assert!(world.log_of(1).contains("has another certificate"));
 }
 
 #[test]
-fn challenge_of_the_handshake_that_succeeded_opens_no_other() {
+fn handshakes_go_by_the_new_certificate() {
     let mut world = World::new(["Alice", "Bob"].map(|name| Node::new(settings(name, &encrypting()))).into());
-    let kept = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
-    let copy = kept.clone();
-    world.loses = Box::new(move |from, message| {
-        copy.borrow_mut().push((from, message.clone()));
-        false
-    });
+    world.nodes.sort_by_key(Node::prefix);
     world.discover_all();
-    world.run();
-    world.skip(60);
-    let all: Vec<_> = kept.borrow().clone();
-    assert!(all.len() > 4, "AuthRequest, Request, Reply, Final, tokens");
-    for (from, message) in all.into_iter().filter(|(_, message)| message.channel == SecurityChannel::Stateless) {
-        world.deliver(from, message);
-    }
-    for node in &world.nodes {
-        assert!(node.plugin.remotes.values().all(|remote| remote.renewal.is_none()));
-    }
+    // One is under way: the first messages are lost.
+    while world.nodes[0].plugin.poll_message(world.now).is_some() {}
+    let renewed = later(&world, 0);
+    world.renew(0, &renewed).expect("it may");
+    world.advance(15);
+    assert_eq!(world.session(1).certificate.not_after(), LATER.not_after);
+    assert_eq!(world.volatile_key(0), world.volatile_key(1));
 }
 
 #[test]
-fn certificate_that_expires_ends_the_session() {
-    let short = IssuedValidity { not_after: NOW + 100, ..VALID };
-    let [alice, bob] = [("Alice", VALID), ("Bob", short)]
-        .map(|(name, validity)| Node::new(settings_by(&issuers()[0], name, &encrypting(), validity)));
-    let expiring = bob.prefix();
-    let mut world = World::pair_of([alice, bob]);
-    world.skip(90);
-    assert_eq!(world.events, []);
-    world.skip(20);
-    assert_eq!(world.events.len(), 2, "{:?}", world.events);
-    for (_, event) in &world.events {
-        let SecurityEvent::Expelled { participant, why } = event else { panic!("{event:?}") };
-        assert_eq!(*participant, expiring, "the other one, and itself");
-        assert!(why.contains("certificate has expired"), "{why}");
-    }
-    let lasting = usize::from(world.nodes[0].prefix() == expiring);
-    assert_eq!(world.nodes[lasting].plugin.keyring.count(expiring), 0);
-    world.events.clear();
-    world.skip(4_000);
-    assert_eq!(world.events, [], "it is told once");
-}
-
-#[test]
-fn grant_that_expires_ends_the_session() {
-    let mut ending = settings("Bob", &encrypting());
-    ending.permissions = signed_permissions(Grant { not_after: NOW + 100, ..grant("Bob") });
-    let expiring = ending.prefix;
-    let mut world = World::pair_of([Node::new(settings("Alice", &encrypting())), Node::new(ending)]);
-    // It is valid in its last second; the clocks begin at one.
-    world.skip(99);
-    assert_eq!(world.events, []);
-    world.skip(1);
-    assert_eq!(world.events.len(), 2, "{:?}", world.events);
-    for (_, event) in &world.events {
-        let SecurityEvent::Expelled { participant, why } = event else { panic!("{event:?}") };
-        assert_eq!(*participant, expiring);
-        assert!(why.contains("expired at"), "{why}");
-    }
-}
-
-#[test]
-fn expiry_is_noticed_after_a_step_of_the_wall_clock() {
+fn matches_go_by_the_new_permissions() {
     let mut world = World::pair(&encrypting());
-    world.skip(1);
-    let node = &mut world.nodes[0];
-    let stepped = Clocks {
-        at: Instant(world.now.at.0),
-        wall: Timestamp { seconds: world.now.wall.seconds + 350 * 86_400, fraction: 0 },
-    };
-    let due = node.plugin.poll_timeout().expect("a time");
-    assert!(due <= stepped.at.after(Duration::from_secs(60)), "{due:?}");
-    let later = Clocks { at: due, ..stepped };
-    for _ in 0..3 {
-        node.plugin.handle_timeout(later);
+    world.make_endpoints();
+    let writer = world.nodes[0].writer_data(TOPIC);
+    let now = world.now;
+    assert_eq!(world.nodes[1].plugin.check_remote_writer(now, READER, &writer), Ok(()));
+    let mut renewed = later(&world, 0);
+    let nothing = Grant { default: Effect::Deny, rules: Vec::new(), ..grant(name_of(&world, 0)) };
+    renewed.permissions = signed_permissions(nothing);
+    let error = world.renew(0, &renewed).expect_err("it may not join the domain");
+    assert!(error.to_string().contains("no allow_rule for domain 0"), "{error}");
+
+    let mut open = encrypting();
+    open.enable_join_access_control = false;
+    let mut world = World::pair(&open);
+    world.make_endpoints();
+    let mut renewed = settings_by(&issuers()[0], name_of(&world, 0), &open, LATER);
+    renewed.permissions = signed_permissions(Grant { default: Effect::Deny, ..grant(name_of(&world, 0)) });
+    world.renew(0, &renewed).expect("it may join");
+    let writer = world.nodes[0].writer_data(TOPIC);
+    let why = world.nodes[1].plugin.check_remote_writer(now, READER, &writer).expect_err("it may not write");
+    assert!(why.contains("rt/chatter"), "{why}");
+    let why = world.nodes[0].plugin.admit_writer(now, &writer).expect_err("nor by its own decision");
+    assert!(why.contains("rt/chatter"), "{why}");
+}
+
+#[test]
+fn renewal_behind_the_end_authenticates_again() {
+    let mut world = pair_of_short(100);
+    world.skip(120);
+    assert_eq!(world.expelled(), 4, "both, by both: {:?}", world.events);
+    world.events.clear();
+    for index in [0, 1] {
+        let renewed = later(&world, index);
+        world.renew(index, &renewed).expect("it may");
     }
-    let events: Vec<_> = std::iter::from_fn(|| node.plugin.poll_event()).collect();
-    assert_eq!(events.len(), 2, "{events:?}");
+    world.advance(90);
+    let authenticated = world.events.iter().filter(|(_, event)| matches!(event, SecurityEvent::Authenticated(_)));
+    assert!(authenticated.count() >= 2, "{:?}", world.events);
+    assert_eq!(world.volatile_key(0), world.volatile_key(1));
+    world.skip(5_000);
+    assert_eq!(world.expelled(), 0, "{:?}", world.events);
+}
+
+#[test]
+fn renewal_that_is_not_accepted_in_time_authenticates_again() {
+    let mut world = pair_of_short(1_000);
+    world.skip(900);
+    let before = world.volatile_key(0);
+    let renewed = later(&world, 0);
+    world.loses = Box::new(|_, message| message.channel == SecurityChannel::Volatile);
+    world.renew(0, &renewed).expect("it may");
+    world.loses = Box::new(|_, _| false);
+    world.advance(4);
+    assert_eq!(world.volatile_key(0), before, "there is time");
+    world.advance(15);
+    assert_ne!(world.volatile_key(0), before);
+    assert_eq!(world.volatile_key(0), world.volatile_key(1));
+    assert_eq!(world.session(1).certificate.not_after(), LATER.not_after);
+    assert_eq!(world.expelled(), 0);
+}
+
+#[test]
+fn documents_that_do_not_fit_leave_the_former_ones() {
+    let mut world = World::pair(&encrypting());
+    let own = later(&world, 0);
+    let other = settings_by(&issuers()[0], "Carol", &encrypting(), LATER);
+    let foreign = settings_by(&issuers()[2], name_of(&world, 0), &encrypting(), LATER);
+    let mut signing = encrypting();
+    signing.liveliness_protection_kind = ProtectionKind::Encrypt;
+    let cases = [
+        (
+            Settings {
+                identity_certificate: other.identity_certificate,
+                private_key: other.private_key,
+                ..own.clone()
+            },
+            "Carol",
+        ),
+        (
+            Settings {
+                identity_certificate: foreign.identity_certificate,
+                private_key: foreign.private_key,
+                ..own.clone()
+            },
+            "unable to get",
+        ),
+        (Settings { governance: signed_governance(&signing), ..own.clone() }, "cannot change: restart"),
+        (Settings { permissions: Vec::new(), ..own }, "permissions"),
+    ];
+    for (case, expected) in cases {
+        let error = world.renew(0, &case).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{expected}: {error}");
+        assert_eq!(world.events, []);
+        assert_eq!(world.session(1).certificate.not_after(), VALID.not_after);
+    }
+}
+
+#[test]
+fn forged_renewal_changes_nothing() {
+    let mut world = World::pair(&encrypting());
+    let prefix = world.nodes[0].prefix();
+    let volatile = world.session(0).volatile.material().clone();
+    let to = participant_guid(world.nodes[1].prefix());
+    let shown = Documents::read(&Settings { prefix, ..later(&world, 0) }, NOW).expect("documents").local;
+    let good = crate::handshake::renewal_token(&shown, to, &volatile).expect("a token");
+    let other_session = KeyMaterial::generate(crate::keys::TransformKind::Aes256Gcm).expect("a key");
+    let changed = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut token = good.clone();
+        let (_, value) = token.binary_properties.iter_mut().find(|(own, _)| own == name).expect("it is there");
+        change(value.to_mut());
+        token
+    };
+    let flip = |octets: &mut Vec<u8>| octets[8] ^= 1;
+    let wrong = [
+        changed("signature", &flip),
+        changed("c.perm", &flip),
+        changed("c.id", &|octets| *octets = settings("Carol", &encrypting()).identity_certificate),
+        changed("c.id", &|octets| {
+            *octets = settings_by(&issuers()[2], name_of(&world, 0), &encrypting(), LATER).identity_certificate
+        }),
+        changed("signature", &|octets| octets.clear()),
+        changed("signature", &|octets| octets.resize(600, 0)),
+        crate::handshake::renewal_token(&shown, to, &other_session).expect("a token"),
+        crate::handshake::renewal_token(&shown, participant_guid(prefix), &volatile).expect("a token"),
+        Token::new("DDS:Auth:PKI-DH:1.0+Reply"),
+    ];
+    let refused = world.nodes[1].plugin.counters().key_messages_refused;
+    for (index, token) in wrong.iter().enumerate() {
+        show(&mut world, std::slice::from_ref(token));
+        assert_eq!(world.nodes[1].plugin.counters().key_messages_refused, refused + 1 + index as u64, "{index}");
+        assert_eq!(world.session(1).certificate.not_after(), VALID.not_after, "{index}");
+    }
+    show(&mut world, &[good.clone(), good.clone()]);
+    assert_eq!(world.session(1).certificate.not_after(), VALID.not_after, "two tokens");
+    show(&mut world, std::slice::from_ref(&good));
+    assert_eq!(world.session(1).certificate.not_after(), LATER.not_after, "the harness shows what is right");
+}
+
+/// The first participant sends tokens of a renewal.
+fn show(world: &mut World, tokens: &[Token<'_>]) {
+    let to = participant_guid(world.nodes[1].prefix());
+    let tokens = tokens.iter().map(|token| token.clone()).collect();
+    world.nodes[0].plugin.send_volatile(crate::message::CLASS_RENEWAL, None, to, tokens);
+    world.run();
+}
+
+#[test]
+fn participant_of_another_vendor_is_shown_nothing() {
+    let nodes = [("Alice", VendorId::CYCLONE), ("Bob", VendorId::TAKT)]
+        .map(|(name, vendor)| Node::of_vendor(settings(name, &encrypting()), vendor));
+    let mut world = World::pair_of(nodes);
+    let takt = usize::from(name_of(&world, 0) == "Alice");
+    let (renewed, sent) = (later(&world, takt), world.sent_count);
+    world.renew(takt, &renewed).expect("it may");
+    assert_eq!(world.sent_count, sent);
+    assert_eq!(world.session(1 - takt).certificate.not_after(), VALID.not_after);
+}
+
+#[test]
+fn certificate_that_a_new_list_revokes_ends_the_session() {
+    let mut world = World::pair(&encrypting());
+    let revoked = world.session(0).certificate.pem().to_vec();
+    let list = issuers()[0].revoke(&[&revoked[..]], VALID).expect("a list");
+    let renewed = Settings { revocation_lists: vec![list], ..later(&world, 0) };
+    world.renew(0, &renewed).expect("it may");
+    world.skip(1);
+    assert_eq!(world.expelled(), 1, "{:?}", world.events);
+    let (by, why) = world
+        .events
+        .iter()
+        .find_map(|(by, event)| match event {
+            SecurityEvent::Expelled { why, .. } => Some((*by, why.clone())),
+            _ => None,
+        })
+        .expect("one");
+    assert!(by == 0 && why.contains("revoked"), "{by}: {why}");
+
+    world.events.clear();
+    let renewed = later(&world, 1);
+    world.renew(1, &renewed).expect("it may");
+    world.advance(20);
+    let authenticated = world.events.iter().filter(|(_, event)| matches!(event, SecurityEvent::Authenticated(_)));
+    assert_eq!(authenticated.count(), 2, "{:?}", world.events);
+    assert_eq!(world.volatile_key(0), world.volatile_key(1));
 }

@@ -1,0 +1,214 @@
+//! Another certificate, private key, permissions, authority or revocation list in place of the ones that a participant
+//! runs with.
+//!
+//! [`Renewer::offer`] reads and checks them outside of the participant: signatures of documents and keys in tokens take
+//! time. The plugin takes them over in its next timeout. From then on:
+//!
+//! - handshakes use them; those under way begin again, and so do those of participants that were refused;
+//! - every authenticated participant is checked again, by the new authority and its lists;
+//! - each of this vendor is shown the certificate and the permissions on the volatile channel, one a call. Keys and
+//!   matches stay;
+//! - one that does not accept them within [`ANSWER_TIME`] gets another handshake: it may have ended the session;
+//! - if the own certificate had ended there is a handshake with each participant.
+//!
+//! The governance stays: what is protected follows from it. The identity token that discovery announces stays as well:
+//! receivers take it for a hint.
+//!
+//! INTEROP(CycloneDDS 0.10, Fast DDS 2.9): go by the certificate of the handshake, until they discover the participant
+//! again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use takt_core::Instant;
+use takt_core::security::SecurityEvent;
+use takt_wire::GuidPrefix;
+
+use super::expiry::Validity;
+use super::remotes::{Stage, describe};
+use super::settings::{Documents, Settings};
+use super::{Plugin, Severity, participant_guid};
+use crate::documents::{DomainRule, format_date_time};
+use crate::error::{ErrorKind, Result, SecurityError};
+use crate::handshake::{Renewed, check_renewal, renewal_token};
+use crate::identity::UnixSeconds;
+use crate::message::{CLASS_RENEWAL, CLASS_RENEWAL_ACCEPTED};
+use crate::token::Token;
+
+/// Time in which a participant accepts a certificate that it was shown.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+/// Documents that wait for the plugin. Later ones take the place of earlier ones.
+#[derive(Clone, Default)]
+struct Slot(Arc<Mutex<Option<Box<Documents>>>>);
+
+/// What a plugin knows of its own renewals.
+#[derive(Default)]
+pub(super) struct Renewals {
+    slot: Slot,
+    /// Participants that are to be shown the certificate.
+    to_show: VecDeque<GuidPrefix>,
+    /// Those that have not accepted it, and when they get another handshake.
+    unaccepted: BTreeMap<GuidPrefix, Instant>,
+}
+
+impl Renewals {
+    /// A participant has accepted the certificate, or has another session.
+    pub(super) fn settle(&mut self, prefix: GuidPrefix) {
+        self.unaccepted.remove(&prefix);
+    }
+}
+
+/// Hands new documents to the plugin of a participant, from any thread.
+pub struct Renewer {
+    slot: Slot,
+    prefix: GuidPrefix,
+    domain_id: u32,
+    rule: DomainRule,
+}
+
+impl Renewer {
+    /// Reads and checks the documents in `settings`, and leaves them for the plugin. It takes them over in its next
+    /// timeout, which comes within 10 s. The prefix, the domain and what is no document stay as they are.
+    ///
+    /// # Errors
+    /// As [`Plugin::new`]; the certificate has another subject than that of the participant; or the governance
+    /// says something else for the domain.
+    pub fn offer(&self, settings: &Settings, now: UnixSeconds) -> Result<()> {
+        let settings = Settings { prefix: self.prefix, domain_id: self.domain_id, ..settings.clone() };
+        let documents = Documents::read(&settings, now)?;
+        if *documents.access.domain_rule() != self.rule {
+            let reason = "the governance of a participant that runs cannot change: restart it";
+            return Err(SecurityError::new(ErrorKind::Document, reason));
+        }
+        *self.slot.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(documents));
+        Ok(())
+    }
+}
+
+impl Plugin {
+    /// Hands new documents to this plugin.
+    pub fn renewer(&self) -> Renewer {
+        let (slot, access) = (self.renewals.slot.clone(), &self.access);
+        Renewer { slot, prefix: self.prefix, domain_id: access.domain_id(), rule: access.domain_rule().clone() }
+    }
+
+    /// Takes over documents that wait.
+    pub(super) fn take_renewal(&mut self) {
+        // Whoever holds it is about to leave some, and the next timeout finds them.
+        let taken = self.renewals.slot.0.try_lock().ok().and_then(|mut slot| slot.take()); // tidy-allow(dropped-cause): see above
+        let Some(documents) = taken else { return };
+        let before = self.own_validity;
+        let Documents { mut local, access, permissions, validity } = *documents;
+        local.succeed(&mut self.local);
+        (self.local, self.access, self.permissions) = (local, access, permissions);
+        self.own_validity = validity;
+        let wall = self.wall();
+        self.renewals.to_show.clear();
+        self.renewals.unaccepted.clear();
+        let prefixes: Vec<GuidPrefix> = self.remotes.keys().copied().collect();
+        for prefix in prefixes {
+            self.renew_towards(prefix, before, wall);
+        }
+        self.events.push_back(SecurityEvent::PermissionsChanged(self.prefix));
+        let text = format!(
+            "this participant has another certificate of \"{}\", valid until {}",
+            self.own_subject(),
+            format_date_time(self.local.identity().certificate().not_after())
+        );
+        self.log(Severity::Notice, text);
+        self.set_check_due();
+        self.start_waiting();
+    }
+
+    /// What other documents of this participant mean for a remote one.
+    fn renew_towards(&mut self, prefix: GuidPrefix, before: Validity, wall: UnixSeconds) {
+        let Some(remote) = self.remotes.get_mut(&prefix) else { return };
+        remote.renewal = None;
+        match &mut remote.stage {
+            Stage::Open | Stage::Unsuited | Stage::Waiting => {}
+            Stage::Authenticated(session) if !before.has_ended() => {
+                session.validity.check_at = wall;
+                if session.knows_renewals() {
+                    self.renewals.to_show.push_back(prefix);
+                }
+            }
+            Stage::Authenticated(_) | Stage::Authenticating | Stage::Refused { .. } => {
+                remote.stage = Stage::Waiting;
+                (remote.handshake, remote.tried_since) = (None, None);
+                self.forget_keys_of(prefix);
+                self.refused.remove(&prefix);
+                self.waiting.push_back(prefix);
+            }
+        }
+    }
+
+    /// When [`Self::show_renewal`] has something to do.
+    pub(super) fn renewal_due(&self) -> Option<Instant> {
+        if !self.renewals.to_show.is_empty() {
+            return Some(self.now.at);
+        }
+        self.renewals.unaccepted.values().min().copied().filter(|_| self.has_place())
+    }
+
+    /// Shows the certificate to one participant, or begins a handshake with one that has not accepted it.
+    pub(super) fn show_renewal(&mut self) {
+        if self.renewal_due().is_none_or(|due| due > self.now.at) {
+            return;
+        }
+        let next = self.renewals.to_show.pop_front();
+        let late = || self.renewals.unaccepted.iter().find(|(_, due)| **due <= self.now.at).map(|(prefix, _)| *prefix);
+        let Some(prefix) = next.or_else(late) else { return };
+        let shown = match next {
+            Some(_) => self.send_renewal(prefix),
+            None => self.authenticate_again(prefix),
+        };
+        if let Err(error) = shown {
+            let text = format!("new certificate for {}: {error}", describe(prefix, self.remotes.get(&prefix)));
+            self.log(Severity::Error, text);
+        }
+    }
+
+    fn authenticate_again(&mut self, prefix: GuidPrefix) -> Result<()> {
+        self.renewals.settle(prefix);
+        let handshake = self.new_handshake(prefix)?;
+        if let Some(remote) = self.remotes.get_mut(&prefix) {
+            remote.began_at = self.now.at;
+            remote.renewal = Some(handshake);
+        }
+        Ok(())
+    }
+
+    fn send_renewal(&mut self, prefix: GuidPrefix) -> Result<()> {
+        let remote = participant_guid(prefix);
+        let Some(session) = self.remotes.get(&prefix).and_then(|remote| remote.session()) else { return Ok(()) };
+        let token = renewal_token(&self.local, remote, session.volatile.material())?;
+        self.send_volatile(CLASS_RENEWAL, None, remote, vec![token]);
+        self.renewals.unaccepted.insert(prefix, self.now.at.after(ANSWER_TIME));
+        Ok(())
+    }
+
+    /// A remote participant shows another certificate.
+    pub(super) fn handle_renewal(&mut self, from: GuidPrefix, tokens: &[Token<'_>]) -> Result<()> {
+        let malformed = || SecurityError::new(ErrorKind::Malformed, format!("{} tokens of a renewal", tokens.len()));
+        let [token] = tokens else { return Err(malformed()) };
+        let wall = self.wall();
+        let Some(session) = self.remotes.get(&from).and_then(|remote| remote.session()) else { return Ok(()) };
+        let volatile = session.volatile.material();
+        let renewed = check_renewal(&self.local, participant_guid(from), volatile, token, wall)?;
+        let Renewed { certificate, permissions } = renewed;
+        let permissions = self.access.permissions(&permissions, wall)?;
+        self.access.check_participant(&permissions, certificate.subject(), wall)?;
+        let validity = Validity::of(&certificate, &permissions, self.local.authority(), &self.access, wall);
+        if let Some(session) = self.remotes.get_mut(&from).and_then(|remote| remote.session_mut()) {
+            (session.certificate, session.permissions, session.validity) = (certificate, permissions, validity);
+        }
+        self.send_volatile(CLASS_RENEWAL_ACCEPTED, None, participant_guid(from), Vec::new());
+        self.events.push_back(SecurityEvent::PermissionsChanged(from));
+        let text = format!("{} has another certificate", describe(from, self.remotes.get(&from)));
+        self.log(Severity::Notice, text);
+        self.set_check_due();
+        Ok(())
+    }
+}
