@@ -8,11 +8,13 @@ use takt_security::documents::{
     TopicRule,
 };
 use takt_security::identity::{Certificate, KeyAlgorithm, SubjectName, secure_guid_prefix};
+use takt_security::plugin::Renewer;
 use takt_security::tools::{Issuer, Validity, governance_xml, permissions_xml, sign_document};
 use takt_security::{Plugin, Settings};
 use takt_wire::{GuidPrefix, Timestamp};
 
 use crate::check::Rights;
+use crate::clock::Nanos;
 use crate::insider::{COMMON_TOPIC, Insider};
 use crate::process::topic_name;
 
@@ -61,6 +63,8 @@ pub struct MemberPlan {
     pub has_deny_rule: bool,
     /// Of its private key.
     pub algorithm: KeyAlgorithm,
+    /// When it gets another certificate of the same rights, if it does.
+    pub renews_at: Option<Nanos>,
 }
 
 /// Whether a process keeps to the rules of the domain.
@@ -82,6 +86,8 @@ pub struct Admission {
     pub prefix: GuidPrefix,
     /// Its plugins; `None` if it has none.
     pub security: Option<Box<dyn Security>>,
+    /// Gives them other documents.
+    pub renewer: Option<Renewer>,
     /// What others may take from it and give to it.
     pub rights: Rights,
     /// It refuses itself what its permissions do not allow.
@@ -93,6 +99,8 @@ pub struct Domain {
     plan: DomainPlan,
     /// By process.
     settings: Vec<Settings>,
+    /// By process too: what takes their place.
+    renewed: Vec<Option<Settings>>,
 }
 
 impl Domain {
@@ -124,7 +132,20 @@ impl Domain {
                 ..Settings::default()
             }
         };
-        Self { settings: plan.members.iter().enumerate().map(settings).collect(), plan: plan.clone() }
+        let members = plan.members.iter().enumerate();
+        let renewed = |(process, member): (usize, &MemberPlan)| member.renews_at.map(|_| settings((process, member)));
+        Self {
+            settings: members.clone().map(&settings).collect(),
+            renewed: members.map(renewed).collect(),
+            plan: plan.clone(),
+        }
+    }
+
+    /// What a process goes on with, and begins with in its next lives; `None` if it has no security.
+    pub fn renew(&mut self, process: usize) -> Option<&Settings> {
+        let renewed = self.renewed[process].take().filter(|_| self.plan.members[process].kind != MemberKind::Open)?;
+        self.settings[process] = renewed;
+        Some(&self.settings[process])
     }
 
     /// How a process takes part, which would have the prefix `candidate` without security.
@@ -132,18 +153,20 @@ impl Domain {
     pub fn admit(&self, process: usize, candidate: GuidPrefix, now: Timestamp) -> Admission {
         let (member, settings) = (self.plan.members[process], &self.settings[process]);
         if member.kind == MemberKind::Open {
-            return Admission { prefix: candidate, security: None, rights: Rights::NONE, is_honest: false };
+            let rights = Rights::NONE;
+            return Admission { prefix: candidate, security: None, renewer: None, rights, is_honest: false };
         }
         let certificate = Certificate::from_pem(&settings.identity_certificate).expect("it was issued so");
         let prefix = secure_guid_prefix(&certificate, candidate).expect("the subject has a name");
         let settings = Settings { prefix, ..settings.clone() };
         let plugin = Plugin::new(settings, i64::from(now.seconds)).expect("its documents are valid");
+        let renewer = Some(plugin.renewer());
         let security: Box<dyn Security> = match member.kind {
             MemberKind::Insider => Box::new(Insider(plugin)),
             _ => Box::new(plugin),
         };
         let rights = if member.kind == MemberKind::Stranger { Rights::NONE } else { member.rights };
-        Admission { prefix, security: Some(security), rights, is_honest: member.kind == MemberKind::Honest }
+        Admission { prefix, security: Some(security), renewer, rights, is_honest: member.kind == MemberKind::Honest }
     }
 }
 

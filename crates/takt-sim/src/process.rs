@@ -17,6 +17,8 @@ use takt_core::{
     ChangeKind, Config, Error, Event, NewChange, Participant, Priority, PublisherHandle, ReaderHandle,
     SubscriberHandle, TypeRequestId, WriterHandle,
 };
+use takt_security::Settings;
+use takt_security::plugin::Renewer;
 use takt_wire::qos::{EntityName, Presentation};
 use takt_wire::{Guid, GuidPrefix, Locator, Timestamp};
 
@@ -111,6 +113,8 @@ pub struct Process {
     pub prefix: GuidPrefix,
     /// It refuses itself what its permissions do not allow.
     is_honest: bool,
+    /// Gives its plugins other documents.
+    renewer: Option<Renewer>,
     /// The shipped protocol engine; `None` while it does not run.
     pub core: Option<Box<Participant>>,
     /// When the world will call it for its timers; `Nanos::MAX` for never.
@@ -159,6 +163,7 @@ impl Process {
             incarnation: 0,
             prefix: prefix_of(index, 0),
             is_honest: true,
+            renewer: None,
             core: None,
             timer: Nanos::MAX,
             stalled_until: 0,
@@ -212,7 +217,9 @@ impl Process {
         }
         // Memory of simulated processes is real.
         config.limits.endpoint_memory_bytes = 24 << 20;
-        let core = match admission.and_then(|admission| admission.security) {
+        let (security, renewer) = admission.map_or((None, None), |admission| (admission.security, admission.renewer));
+        self.renewer = renewer;
+        let core = match security {
             Some(security) => Participant::with_security(config, security, clock.local(now)),
             None => Participant::new(config, clock.local(now)),
         };
@@ -230,6 +237,13 @@ impl Process {
         if scenario.services.lookup_period.is_some() {
             self.offer_types();
         }
+    }
+
+    /// It goes on with other documents.
+    pub fn renew(&mut self, settings: &Settings, clock: Moment<'_>) {
+        let (Some(core), Some(renewer)) = (&mut self.core, &self.renewer) else { return };
+        renewer.offer(settings, i64::from(clock.wall().seconds)).expect("they are valid");
+        core.renew_security(clock.local());
     }
 
     /// The GUID prefix of its next participant, if that has no security.

@@ -59,6 +59,8 @@ const FRAME_LEN: usize = 65_507;
 enum Event {
     Start(usize),
     End(usize, bool),
+    /// A process gets another certificate.
+    Renew(usize),
     /// There was time to hear that these have gone.
     Forgotten(Vec<Guid>),
     Stall(usize, Nanos),
@@ -332,6 +334,11 @@ impl<'a> World<'a> {
                 self.at(*from, Event::Stall(index, (from + time).min(scenario.active)));
             }
         }
+        for (index, member) in scenario.domain.iter().flat_map(|domain| &domain.members).enumerate() {
+            if let Some(at) = member.renews_at {
+                self.at(at, Event::Renew(index));
+            }
+        }
         for (index, fault) in scenario.faults.iter().enumerate() {
             self.at(fault.from, Event::Fault(index, true));
             self.at(fault.until.min(scenario.active), Event::Fault(index, false));
@@ -382,6 +389,7 @@ impl<'a> World<'a> {
         match event {
             Event::Start(process) => self.start(process),
             Event::End(process, farewell) => self.end(process, farewell),
+            Event::Renew(process) => self.renew(process),
             Event::Forgotten(guids) => {
                 for process in &mut self.processes {
                     process.must_have_forgotten(self.now, &guids, &mut self.checker);
@@ -460,6 +468,18 @@ impl<'a> World<'a> {
                 self.at(self.now + delete, Event::Delete(index, life, at));
             }
         }
+        self.settle(index);
+    }
+
+    fn renew(&mut self, index: usize) {
+        let process = &mut self.processes[index];
+        let resumes = process.stalled_until;
+        if resumes > self.now {
+            return self.at(resumes, Event::Renew(index));
+        }
+        let Some(settings) = self.domain.as_mut().and_then(|domain| domain.renew(index)) else { return };
+        self.timeline.note(self.now, index, "has another certificate");
+        process.renew(settings, Moment { now: self.now, clock: &self.clocks[process.host] });
         self.settle(index);
     }
 

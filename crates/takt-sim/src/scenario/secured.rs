@@ -29,7 +29,8 @@ const KINDS: [ProtectionKind; 5] = [
 
 impl Scenario {
     /// Members of a domain that may write and read some of its topics, have endpoints of all of them, and are killed while they
-    /// authenticate each other. One may be an insider, and one no member at all. Session keys change every few messages, or never.
+    /// authenticate each other. One may be an insider, and one no member at all. Session keys change every few messages, or never. Some
+    /// get another certificate.
     pub(super) fn secure(&mut self, rng: &mut Rng) {
         self.add_members(rng);
         for _ in 0..rng.between(2, 3) {
@@ -41,6 +42,16 @@ impl Scenario {
         self.kill_during_handshakes(rng);
         self.disturb(rng);
         self.vary_algorithms(rng);
+        self.plan_renewals(rng);
+    }
+
+    /// Certificates are renewed in three worlds of ten.
+    fn plan_renewals(&mut self, rng: &mut Rng) {
+        let active = self.active;
+        let Some(domain) = self.domain.as_mut().filter(|_| rng.chance(300_000)) else { return };
+        for member in &mut domain.members {
+            member.renews_at = rng.chance(600_000).then(|| rng.below(active));
+        }
     }
 
     /// Some have RSA in one world of ten: a key of it takes longer to make than most of such a world.
@@ -80,7 +91,8 @@ impl Scenario {
             if matches!(kind, MemberKind::Stranger | MemberKind::Open) && std::mem::replace(&mut has_outsider, true) {
                 kind = MemberKind::Insider;
             }
-            MemberPlan { kind, rights, has_deny_rule: rng.chance(500_000), algorithm: KeyAlgorithm::EcP256 }
+            let (has_deny_rule, algorithm) = (rng.chance(500_000), KeyAlgorithm::EcP256);
+            MemberPlan { kind, rights, has_deny_rule, algorithm, renews_at: None }
         };
         let members = (0..self.processes.len()).map(&mut member).collect();
         let payloads = [BasicProtectionKind::None, BasicProtectionKind::Sign, BasicProtectionKind::Encrypt];
