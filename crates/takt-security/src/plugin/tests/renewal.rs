@@ -1,4 +1,5 @@
-//! Certificates, permissions and revocation lists that take the place of others while participants run.
+//! Tests of certificates, permissions and revocation lists that are replaced while participants
+//! run.
 
 use super::*;
 use crate::error::Result;
@@ -8,7 +9,7 @@ use crate::token::Token;
 const LATER: IssuedValidity = IssuedValidity { not_after: NOW + 800 * DAY, ..VALID };
 
 impl World {
-    /// Has a participant renewed by these documents.
+    /// Renews the documents of a participant.
     fn renew(&mut self, index: usize, settings: &Settings) -> Result<()> {
         let now = self.now;
         let plugin = &mut self.nodes[index].plugin;
@@ -21,7 +22,7 @@ impl World {
         Ok(())
     }
 
-    /// The session that a participant has with the other one.
+    /// Returns the session of a participant with the other one.
     fn session(&self, index: usize) -> &remotes::Session {
         self.nodes[index].plugin.remotes[&self.nodes[1 - index].prefix()].session().expect("a session")
     }
@@ -35,7 +36,7 @@ impl World {
     }
 }
 
-/// The name of the first participant of a pair of Alice and Bob.
+/// Returns the name of a participant of a pair of Alice and Bob.
 fn name_of(world: &World, index: usize) -> &'static str {
     if world.nodes[index].plugin.own_subject().to_string().contains("Alice") { "Alice" } else { "Bob" }
 }
@@ -50,7 +51,7 @@ fn later(world: &World, index: usize) -> Settings {
 }
 
 #[test]
-fn session_goes_on_with_the_certificate_that_was_shown() {
+fn session_continues_with_the_renewed_certificate() {
     let mut world = pair_of_short(1_000);
     world.make_endpoints();
     world.match_endpoints();
@@ -73,11 +74,11 @@ fn session_goes_on_with_the_certificate_that_was_shown() {
 }
 
 #[test]
-fn handshakes_go_by_the_new_certificate() {
+fn handshakes_use_the_renewed_certificate() {
     let mut world = World::new(["Alice", "Bob"].map(|name| Node::new(settings(name, &encrypting()))).into());
     world.nodes.sort_by_key(Node::prefix);
     world.discover_all();
-    // One is under way: the first messages are lost.
+    // A handshake is pending: its first messages are lost.
     while world.nodes[0].plugin.poll_message(world.now).is_some() {}
     let renewed = later(&world, 0);
     world.renew(0, &renewed).expect("it may");
@@ -87,7 +88,7 @@ fn handshakes_go_by_the_new_certificate() {
 }
 
 #[test]
-fn matches_go_by_the_new_permissions() {
+fn matches_follow_the_renewed_permissions() {
     let mut world = World::pair(&encrypting());
     world.make_endpoints();
     let writer = world.nodes[0].writer_data(TOPIC);
@@ -114,7 +115,7 @@ fn matches_go_by_the_new_permissions() {
 }
 
 #[test]
-fn renewal_behind_the_end_authenticates_again() {
+fn renewal_after_expiry_authenticates_again() {
     let mut world = pair_of_short(100);
     world.skip(120);
     assert_eq!(world.expelled(), 4, "both, by both: {:?}", world.events);
@@ -132,7 +133,7 @@ fn renewal_behind_the_end_authenticates_again() {
 }
 
 #[test]
-fn renewal_that_is_not_accepted_in_time_authenticates_again() {
+fn renewal_without_acceptance_in_time_authenticates_again() {
     let mut world = pair_of_short(1_000);
     world.skip(900);
     let before = world.volatile_key(0);
@@ -150,7 +151,7 @@ fn renewal_that_is_not_accepted_in_time_authenticates_again() {
 }
 
 #[test]
-fn documents_that_do_not_fit_leave_the_former_ones() {
+fn invalid_documents_leave_the_previous_ones_in_use() {
     let mut world = World::pair(&encrypting());
     let own = later(&world, 0);
     let other = settings_by(&issuers()[0], "Carol", &encrypting(), LATER);
@@ -226,16 +227,16 @@ fn forged_renewal_changes_nothing() {
     assert_eq!(world.session(1).certificate.not_after(), LATER.not_after, "the harness shows what is right");
 }
 
-/// The first participant sends tokens of a renewal.
+/// Sends the tokens of a renewal from the first participant.
 fn show(world: &mut World, tokens: &[Token<'_>]) {
     let to = participant_guid(world.nodes[1].prefix());
-    let tokens = tokens.iter().map(|token| token.clone()).collect();
+    let tokens = tokens.to_vec();
     world.nodes[0].plugin.send_volatile(crate::message::CLASS_RENEWAL, None, to, tokens);
     world.run();
 }
 
 #[test]
-fn participant_of_another_vendor_is_shown_nothing() {
+fn participant_of_another_vendor_receives_no_renewal() {
     let nodes = [("Alice", VendorId::CYCLONE), ("Bob", VendorId::TAKT)]
         .map(|(name, vendor)| Node::of_vendor(settings(name, &encrypting()), vendor));
     let mut world = World::pair_of(nodes);
@@ -247,7 +248,7 @@ fn participant_of_another_vendor_is_shown_nothing() {
 }
 
 #[test]
-fn certificate_that_a_new_list_revokes_ends_the_session() {
+fn certificate_revoked_by_a_new_list_ends_the_session() {
     let mut world = World::pair(&encrypting());
     let revoked = world.session(0).certificate.pem().to_vec();
     let list = issuers()[0].revoke(&[&revoked[..]], VALID).expect("a list");
