@@ -85,7 +85,7 @@ fn digest_algorithm(der: &[u8]) -> Option<&[u8]> {
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&[found, first], rest) = der.split_first_chunk::<2>()?;
     let (len, rest) = match first {
-        0..0x80 => (usize::from(first), rest),
+        0..=0x7f => (usize::from(first), rest),
         0x81..=0x84 => {
             let (len, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
             (len.iter().fold(0, |len, octet| len << 8 | usize::from(*octet)), rest)
