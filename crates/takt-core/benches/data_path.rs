@@ -1,5 +1,6 @@
-//! What the protocol itself costs: nanoseconds per sample for each step of the data path, two participants in
-//! memory, no transport. Run with `cargo bench -p takt-core`; the last argument is the payload size.
+//! Benchmark of the data path: nanoseconds per sample for each step, with two participants in
+//! memory and no transport. Run with `cargo bench -p takt-core`; the last argument is the payload
+//! size.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[path = "../tests/it/network.rs"]

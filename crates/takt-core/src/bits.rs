@@ -2,7 +2,7 @@
 
 use takt_wire::{SequenceNumber, SequenceNumberSet};
 
-/// Which of the 256 sequence numbers from `base` on are in the set.
+/// Set of sequence numbers within the 256 numbers from `base` on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Window {
     base: i64,
@@ -20,7 +20,8 @@ impl Window {
         window
     }
 
-    /// Adds a number; says whether it lies within the window. An empty window moves to the number.
+    /// Adds a number. Returns whether it lies within the window. An empty window moves to the
+    /// number.
     pub(crate) fn insert(&mut self, number: SequenceNumber) -> bool {
         if self.is_empty() {
             self.base = self.base.max(number.0 - 255).min(number.0);
@@ -34,7 +35,7 @@ impl Window {
         }
     }
 
-    /// Whether a number lies within the window, or the window can move to it.
+    /// Reports whether a number lies within the window, or the window can move to it.
     pub(crate) fn has_room(&self, number: SequenceNumber) -> bool {
         self.is_empty() || (0..256).contains(&(number.0 - self.base))
     }
@@ -70,13 +71,14 @@ impl Window {
         }
     }
 
-    /// How many numbers of the window, in the set or not, are below `end`.
+    /// Returns how many positions of the window lie below `end`, whether or not the set contains
+    /// them.
     fn count_below(&self, end: SequenceNumber) -> usize {
         end.0.saturating_sub(self.base).clamp(0, 256) as usize
     }
 }
 
-/// A word with so many of its lowest bits set.
+/// Returns a word whose lowest `count` bits are set.
 fn low_bits(count: usize) -> u64 {
     if count < 64 { (1 << count) - 1 } else { u64::MAX }
 }

@@ -1,88 +1,95 @@
-//! Channels: multicast groups of user data, each by one of our interfaces, and who hears them.
+//! Multicast groups for user data (channels), each on one local interface, and the participants
+//! that listen to them.
 //!
-//! Sending to a channel costs one datagram whoever listens, and each participant that listens one to receive, whether it has a
-//! use for it or not. Unicast costs one to send and one to receive for each that has. So a channel is cheaper once more
-//! than half of those who listen, ourselves included, are to be sent the data ([`Channels::is_cheaper`]).
+//! Sending to a group costs one datagram, regardless of how many listen. Each listening
+//! participant receives that datagram, even without a matched reader. Unicast costs one send and
+//! one receive for each destination. A group is therefore cheaper once more than half of the
+//! listeners, this participant included, need the data ([`Channels::is_cheaper`]).
 //!
-//! Who listens is announced (RTPS 2.5 §8.5.3.2). That what is sent there arrives must be proven (`crate::discovery`).
+//! Participants announce the groups they listen to (RTPS 2.5 §8.5.3.2). Probes in
+//! `crate::discovery` validate that datagrams to a group arrive.
 
 use crate::timer::TimerId;
 use alloc::vec::Vec;
 use takt_wire::{Locator, SequenceNumber};
 
-/// Channels at most: groups times interfaces. Further ones are not used.
+/// Most channels, counted as groups times interfaces. Further ones are not used.
 pub(crate) const CHANNELS_MAX: usize = 8;
 
-/// Questions in one round at most, of which one must arrive.
+/// Most probes in one round, of which one must arrive.
 pub(crate) const QUESTIONS_MAX: usize = 4;
 
-/// Channels, one bit each.
+/// Set of channels, one bit each.
 pub(crate) type ChannelSet = u8;
 
-/// What a reader hears.
+/// Channels of a matched reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hearing {
-    /// The channels that its participant listens to, as far as we know, whether we want it or not.
+    /// Channels that the reader's participant listens to as far as known, whether the writer may
+    /// use them or not.
     pub(crate) hears: ChannelSet,
-    /// Those that its data may be sent by.
+    /// Channels by which the reader's data may be sent.
     pub(crate) takes: ChannelSet,
-    /// Those that its participant has proven to hear.
+    /// Channels that the reader's participant has acknowledged to receive.
     pub(crate) proven: ChannelSet,
 }
 
 impl Hearing {
-    /// Whether a channel leads to it.
+    /// Reports whether a channel may carry the reader's data, and is validated.
     pub(crate) fn is_served_by(&self, channel: usize) -> bool {
         self.takes & self.proven & (1 << channel) != 0
     }
 }
 
-/// Whether it is known who hears a channel.
+/// State of the probing of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Nobody wants to know.
+    /// No writer would use the channel.
     Idle,
-    /// The next question is queued.
+    /// The next probe is queued.
     Queued,
-    /// Answers to questions are awaited.
+    /// Answers to probes are awaited.
     Asking,
-    /// All have answered, or never will; the timer ends it.
+    /// All listeners have answered or are assumed unreachable. The timer ends this phase.
     Resting,
-    /// The same, and nothing was sent since; the next that is ends it, or the timer much later.
+    /// As [`Self::Resting`], and nothing was sent since. The next sample ends this phase, or the
+    /// timer much later.
     Quiet,
 }
 
 #[derive(Debug)]
 pub(crate) struct Channel {
-    /// The group, and the interface.
+    /// Address of the group, and the interface.
     pub(crate) locator: Locator,
     /// Largest RTPS message in bytes that travels in one packet.
     pub(crate) max_message: usize,
-    /// Participants that listen, ourselves apart, and those of them that hear nothing.
+    /// Listening participants, this one excluded, and how many of them do not receive the group.
     pub(crate) listeners: usize,
     pub(crate) deaf: usize,
     pub(crate) timer: TimerId,
     pub(crate) phase: Phase,
-    /// The numbers of the questions of this round: whoever acknowledges up to one has heard it.
+    /// Sequence numbers of the probes of this round. A participant that acknowledges one of them
+    /// receives the group.
     pub(crate) questions: [SequenceNumber; QUESTIONS_MAX],
     pub(crate) asked: usize,
-    /// Since this round began, something was sent that could have gone here, or a reader missed what did.
+    /// Since this round began, a writer sent a sample that could have used the group, or a reader
+    /// missed one.
     pub(crate) in_use: bool,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Channels {
-    /// Places of a writer's readers from which on a channel is used; 0: never.
+    /// Least number of matched readers' destinations from which a writer uses multicast; 0: never.
     pub(crate) readers_min: usize,
     pub(crate) list: Vec<Channel>,
-    /// The number of the last question.
+    /// Sequence number of the last probe.
     pub(crate) last_question: SequenceNumber,
 }
 
 impl Channels {
-    /// Whether one datagram to a channel that so many listen to, ourselves apart, is cheaper than one to each of the places among
-    /// them that are to have it. To send a datagram and to
-    /// receive one count the same.
+    /// Reports whether one datagram to a channel with `listeners` listeners, this participant
+    /// excluded, is cheaper than one datagram to each of `places` destinations. Sending and
+    /// receiving a datagram count the same.
     pub(crate) fn is_cheaper(&self, listeners: usize, places: usize) -> bool {
         let listeners = listeners + 1;
         self.readers_min > 0 && places >= self.readers_min && 2 * places > listeners + 1
@@ -94,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_channel_is_for_more_than_half_of_those_who_hear_it() {
+    fn channel_is_cheaper_when_more_than_half_of_its_listeners_need_the_data() {
         let from = |readers_min| Channels { readers_min, ..Channels::default() };
         let least = |listeners, min| (0..100).find(|places| from(min).is_cheaper(listeners, *places));
         assert_eq!([2, 3, 4, 10, 32].map(|listeners| least(listeners, 1)), [3, 3, 4, 7, 18].map(Some));

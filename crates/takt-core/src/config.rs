@@ -1,4 +1,4 @@
-//! A participant's configuration and limits.
+//! Configuration and limits of a participant.
 
 use crate::discovery::StaticParticipant;
 use alloc::string::String;
@@ -8,65 +8,69 @@ use core::time::Duration;
 use takt_wire::qos::DomainParticipantQos;
 use takt_wire::{GuidPrefix, Locator};
 
-/// Groups and unicast peers that a participant announces itself to, at most.
+/// Most destinations of a participant's announcements: multicast groups and unicast peers.
 pub const MAX_PEERS: usize = 4096;
 
-/// A network interface of this host as far as the protocol needs it.
+/// Network interface of this host, as far as the protocol needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// The kernel's name of it.
+    /// Name of the interface in the kernel.
     pub name: String,
-    /// Its addresses with the length of their network prefix in bits; none if it carries Ethernet frames without IP
-    /// ([`Locator::KIND_TAKT_ETHERNET`]).
+    /// Addresses of the interface, each with its prefix length in bits. Empty if the interface
+    /// carries Ethernet frames without IP ([`Locator::KIND_TAKT_ETHERNET`]).
     pub addresses: Vec<(IpAddr, u8)>,
-    /// The largest IP packet in bytes.
+    /// Largest IP packet (MTU) in bytes.
     pub mtu: usize,
-    /// Whether it never leaves the host.
+    /// Whether the interface is a loopback interface.
     pub loopback: bool,
 }
 
-/// Where this participant listens; announced to others (RTPS 2.5 §8.5.3.2).
+/// Locators on which this participant listens; announced to others (RTPS 2.5 §8.5.3.2).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Locators {
-    /// Discovery, addressed to this participant.
+    /// Discovery traffic to this participant.
     pub metatraffic_unicast: Vec<Locator>,
-    /// Discovery, addressed to all.
+    /// Discovery traffic to multicast groups.
     pub metatraffic_multicast: Vec<Locator>,
-    /// User data, addressed to this participant.
+    /// User data to this participant.
     pub default_unicast: Vec<Locator>,
-    /// User data, addressed to all.
+    /// User data to multicast groups.
     pub default_multicast: Vec<Locator>,
 }
 
-/// Bounds on what the participant keeps for others and for its endpoints.
+/// Bounds on the state that the participant keeps for remote participants and for its endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Remote participants, those on probation included.
+    /// Most remote participants, those with unvalidated addresses included.
     pub max_participants: usize,
-    /// Remote participants that have not proven yet that they receive what we send; the oldest makes room for a new one.
+    /// Most remote participants that have not yet validated an address. The oldest is replaced by a
+    /// new one.
     pub max_unvalidated_participants: usize,
-    /// Remote participants that have proven it of one address, this host's apart; further ones wait.
+    /// Most remote participants that share one validated address, those on this host excluded.
+    /// Further ones wait.
     pub max_participants_per_address: usize,
-    /// Endpoints kept of one remote participant.
+    /// Most endpoints of one remote participant.
     pub max_endpoints_per_participant: usize,
-    /// Memory in bytes for what one remote participant announces: itself and its endpoints.
+    /// Memory in bytes for the announcements of one remote participant and of its endpoints.
     pub max_discovery_bytes_per_participant: usize,
-    /// Memory in bytes for what all remote participants announce.
+    /// Memory in bytes for the announcements of all remote participants.
     pub max_discovery_bytes: usize,
-    /// Samples of a history whose `RESOURCE_LIMITS.max_samples` is unlimited.
+    /// Most samples of a history whose `RESOURCE_LIMITS.max_samples` is unlimited.
     ///
-    /// DEVIATION(DDS 1.4 §2.2.3.19): LENGTH_UNLIMITED is this many samples, and so many instances as below: memory is taken when an
-    /// endpoint is enabled. A KEEP_ALL writer blocks there.
+    /// DEVIATION(DDS 1.4 §2.2.3.19): LENGTH_UNLIMITED is this many samples, and as many instances
+    /// as the next field: memory is reserved when an endpoint is enabled. A KEEP_ALL writer blocks
+    /// at the limit.
     pub default_max_samples: usize,
-    /// Instances of a history whose `RESOURCE_LIMITS.max_instances` is unlimited.
+    /// Most instances of a history whose `RESOURCE_LIMITS.max_instances` is unlimited.
     pub default_max_instances: usize,
-    /// Payload memory of one endpoint in bytes. It is address space: pages are used when samples need them.
+    /// Payload memory of one endpoint in bytes. It reserves address space; pages are committed when
+    /// samples need them.
     pub endpoint_memory_bytes: usize,
-    /// Bytes of incomplete samples that one reader keeps.
+    /// Bytes of incomplete fragmented samples that one reader keeps.
     pub reassembly_bytes: usize,
     /// Bytes that a reliable writer sends ahead of acknowledgements.
     pub send_window_bytes: usize,
-    /// Refused matches that are remembered with their reason.
+    /// Most refused matches that are kept with their reason.
     pub max_refusals: usize,
 }
 
@@ -89,62 +93,71 @@ impl Default for Limits {
     }
 }
 
-/// Everything a participant is told when it is created.
+/// Settings of a participant at its creation.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// DDS domain.
+    /// DDS domain ID.
     pub domain_id: u32,
-    /// Unique in the domain; the caller provides the randomness.
+    /// GUID prefix, unique in the domain. The caller provides the randomness.
     pub guid_prefix: GuidPrefix,
-    /// Random and told to nobody: others prove their address by what it makes of it.
+    /// Random secret, never disclosed. Challenges that validate the addresses of remote
+    /// participants are derived from it.
     pub secret: [u64; 2],
-    /// The participant's policies.
+    /// QoS policies of the participant.
     pub qos: DomainParticipantQos,
-    /// Whether it takes part from the start; otherwise from [`crate::Participant::enable`] on.
+    /// Whether the participant is enabled at its creation; otherwise by
+    /// [`crate::Participant::enable`].
     pub is_enabled: bool,
-    /// How long others believe in us without hearing from us.
+    /// Lease: how long remote participants keep this one without hearing from it.
     pub lease_duration: Duration,
-    /// Between two announcements; well below the lease.
+    /// Time between two announcements; well below the lease.
     pub announcement_period: Duration,
-    /// Between two heartbeats of a writer whose readers do not answer. The first ones come faster.
+    /// Time between two heartbeats of a writer whose readers do not answer. The first ones are more
+    /// frequent.
     pub heartbeat_period: Duration,
-    /// Between a writer's unacknowledged sample and its first heartbeat.
+    /// Time from a writer's unacknowledged sample to its first heartbeat.
     pub heartbeat_first: Duration,
-    /// Between noticing a missing sample and asking for it, so that reordered datagrams can arrive.
+    /// Time from the detection of a missing sample to its ACKNACK, so that reordered datagrams can
+    /// arrive.
     pub nack_delay: Duration,
     /// Least time between two requests for the same samples.
     pub nack_suppression: Duration,
-    /// The interfaces in use.
+    /// Network interfaces in use.
     pub interfaces: Vec<Interface>,
-    /// Whether there is a way to UDP locators.
+    /// Whether a transport reaches UDP locators.
     pub has_udp: bool,
-    /// Whether there is a way to TCP locators.
+    /// Whether a transport reaches TCP locators.
     pub has_tcp: bool,
-    /// The longest message that may go to a UDP locator.
+    /// Longest message in bytes to a UDP locator.
     pub udp_message_max: usize,
-    /// Where this participant listens.
+    /// Locators on which this participant listens.
     pub locators: Locators,
-    /// Where announcements go: the multicast groups, and the ports of unicast peers. At most [`MAX_PEERS`].
+    /// Destinations of announcements: multicast groups, and the ports of unicast peers. At most
+    /// [`MAX_PEERS`].
     pub initial_peers: Vec<Locator>,
-    /// Discovery servers among them, by whom we let ourselves be introduced to others.
+    /// Discovery servers among the initial peers, which introduce this participant to others.
     pub servers: Vec<Locator>,
-    /// What is said in the name of a participant counts only from addresses that it has proven or announces. Without this, relays
-    /// and address translation between participants may change the source addresses of datagrams, and whoever reaches this
-    /// participant can speak for any other one.
+    /// Whether a message of a participant is accepted only from addresses that the participant has
+    /// validated or announces. Without this check, relays and address translation between
+    /// participants may change source addresses, and any host that reaches this participant can
+    /// forge messages of any other one.
     pub checks_sources: bool,
-    /// The endpoints of all participants, in place of endpoint discovery; the own ones are found by ENTITY_NAME.
+    /// Endpoints of all participants, instead of endpoint discovery. The own entry is found by
+    /// ENTITY_NAME.
     pub static_endpoints: Option<Vec<StaticParticipant>>,
-    /// Whether this participant is such a server.
+    /// Whether this participant is a discovery server.
     pub is_server: bool,
-    /// Places of a writer's readers from which on user data go to their multicast group, where that is cheaper and they have
-    /// shown that it arrives; 0: never.
+    /// Least number of matched readers' destinations from which a writer sends user data by
+    /// multicast. The group is used only where that is cheaper and its listeners have acknowledged
+    /// that they receive it. 0: never.
     pub multicast_readers_min: usize,
-    /// Bounds.
+    /// Bounds of the participant.
     pub limits: Limits,
 }
 
 impl Config {
-    /// The usual periods: lease 20 s, announcement 3 s, heartbeat 100 ms. The caller sets the secret.
+    /// Returns a configuration with the default periods: lease 20 s, announcement 3 s, heartbeat
+    /// 100 ms. The caller sets the secret.
     #[must_use]
     pub fn new(domain_id: u32, guid_prefix: GuidPrefix) -> Self {
         Self {

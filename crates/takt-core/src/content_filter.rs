@@ -1,9 +1,10 @@
-//! Content filters: what the core must know of them, which is not the language that they are written in
+//! Interface of content filters; the filter language is outside this crate
 //! (DDS 1.4 §2.2.2.3.3, RTPS 2.5 §8.7.3).
 //!
-//! A filtered-out sample is one that the reader never got: it takes no place in the history, starts no period of DEADLINE,
-//! makes no instance and does not touch the state of one. Only data are filtered: what happens to an instance (dispose,
-//! unregister) always arrives, and matters if the reader knows the instance.
+//! A reader does not receive a sample that its filter rejects. The sample takes no place in the
+//! history, starts no period of DEADLINE, creates no instance and leaves the state of an existing
+//! one. Only data are filtered: a dispose or unregister always arrives, and takes effect if the
+//! reader knows the instance.
 
 use crate::error::Error;
 use crate::participant::Participant;
@@ -13,33 +14,36 @@ use alloc::boxed::Box;
 use core::fmt;
 use takt_wire::discovery::{ContentFilterProperty, SubscriptionData};
 
-/// Says which samples pass; the type's own code, so that the core need not know types.
+/// Decides which samples pass. The implementation knows the type, so the core need not.
 pub trait ContentFilter: Send {
-    /// Whether a sample passes, whose payload begins with its encapsulation header. One that cannot be read passes, for
-    /// it is counted where it is decoded. Should not allocate.
+    /// Reports whether a sample passes. `payload` begins with its encapsulation header. A payload
+    /// that cannot be decoded passes, because it is counted where it is decoded. Implementations
+    /// should not allocate.
     fn passes(&mut self, payload: &[u8]) -> bool;
 
-    /// The same within a budget of steps, of which it takes away what it needs; `None` if that is more than is left. A step is what
-    /// a comparison of two characters takes, some nanoseconds. Without an implementation of its own each octet of the payload
-    /// costs one.
+    /// Evaluates the filter within a budget of steps and subtracts the steps it used. Returns
+    /// `None` if the budget does not suffice. A step costs as much as a comparison of two
+    /// characters, some nanoseconds. The default implementation counts one step for each octet of
+    /// the payload.
     fn passes_within(&mut self, payload: &[u8], steps: &mut u64) -> Option<bool> {
         *steps = steps.checked_sub(payload.len() as u64)?;
         Some(self.passes(payload))
     }
 }
 
-/// Makes filters of what the readers of a writer's topic ask for.
+/// Compiles the content filters that remote readers request from local writers.
 pub trait FilterFactory: fmt::Debug + Send + Sync {
-    /// The filter; `None` if the class is unknown, or the expression does not fit the type or is too costly: then the
-    /// reader gets everything. Called when a reader is discovered or changes its filter.
+    /// Returns the filter; `None` if the class is unknown, or the expression does not match the
+    /// type or is too costly. Without a filter the reader gets every sample. Called when a reader
+    /// is discovered or changes its filter.
     fn compile(&self, property: &ContentFilterProperty) -> Option<Box<dyn ContentFilter>>;
 }
 
-/// The filter of a reader: to be applied, and to be announced.
+/// Filter of a local reader: the announced expression and its compiled form.
 pub struct ReaderFilter {
-    /// As others are told.
+    /// Filter as announced to remote writers.
     pub property: ContentFilterProperty,
-    /// The same, ready to run.
+    /// Compiled form of `property`.
     pub filter: Box<dyn ContentFilter>,
 }
 
@@ -50,7 +54,8 @@ impl fmt::Debug for ReaderFilter {
 }
 
 impl Participant {
-    /// Gives a reader another filter, or none, and tells others. Samples that it holds stay; a match goes on.
+    /// Sets or removes the content filter of a reader and announces the change. Samples in the
+    /// reader's history stay; matches are kept.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -70,7 +75,7 @@ impl Participant {
         Ok(())
     }
 
-    /// A matched reader has another filter: all our writers are told.
+    /// Passes the changed filter of a remote reader to all local writers.
     pub(crate) fn refilter(&mut self, subscription: &SubscriptionData) {
         for (_, writer) in self.writers.iter_mut() {
             self.ctx.work.steps(1);

@@ -1,4 +1,4 @@
-//! What every state machine of the participant shares: timers, pending work, events, counters.
+//! State that all state machines of the participant share: timers, pending jobs, events, counters.
 
 use crate::cache::PayloadRef;
 use crate::channel::{ChannelSet, Channels, Phase};
@@ -19,8 +19,9 @@ use core::time::Duration;
 use takt_exec::{Priority, PriorityQueue};
 use takt_wire::{EntityId, Lent, Timestamp};
 
-/// A datagram that somebody wants to send, of the priority of its endpoint; discovery has the normal one. Each owner queues at most one job of a kind, and knows that it has:
-/// a job that finds its owner gone, or another one in its place that wants nothing, does nothing.
+/// Pending datagram, queued with the priority of its endpoint; discovery has the normal priority.
+/// Each owner queues at most one job of a kind, and records that it did. A job does nothing if its
+/// owner is gone, or if its slot holds another owner with nothing to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
     /// New samples of a writer to all its readers.
@@ -33,20 +34,22 @@ pub(crate) enum Job {
     AckNack { reader: u32, proxy: u32 },
     /// The participant's announcement, to the next destinations of its list.
     Announce,
-    /// A participant's announcement to those whom it concerns.
+    /// Announcement of a remote participant, sent by a discovery server to the participants it
+    /// concerns.
     Introduce { participant: u32 },
-    /// The participant's announcement to a new participant, and what it takes to believe it.
+    /// Announcement of this participant to a new one, with the challenge that validates its
+    /// address.
     Greet { participant: u32 },
-    /// A question of a writer to best-effort readers, whether they get what it sends.
+    /// Probe of a writer that asks best-effort readers whether they receive its samples.
     Question { writer: u32 },
-    /// A question to a channel, who hears it.
+    /// Probe of a multicast group that asks which participants receive it.
     Ask { channel: usize },
 }
 
-/// A channel that readers miss things of is asked about, but not more often than this.
+/// Least time between probe rounds of a multicast group whose readers miss samples.
 const SUSPICION: Duration = Duration::from_millis(200);
 
-/// A part of a payload that goes out from a writer's history, without being copied into the frame.
+/// Part of a payload that is sent from a writer's history without a copy into the frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Ahead {
     pub(crate) writer: u32,
@@ -66,43 +69,45 @@ pub(crate) struct Context {
     pub(crate) standstills: Standstills,
     /// Wall clock less monotonic clock in nanoseconds, modulo 2^64.
     wall_offset_ns: u64,
-    /// What the wall clock showed when it was last asked: each sample of a datagram or a batch asks.
+    /// Last reading of the wall clock. It is cached because each sample of a datagram or a batch
+    /// reads it.
     wall: Cell<(Instant, Timestamp)>,
-    /// Endpoints and matches that exist.
+    /// Number of endpoints and matches.
     owners: usize,
-    /// Other participants that are known.
+    /// Number of known remote participants.
     participants: u32,
-    /// Something may have become visible of a group.
+    /// Changes of a group may have become presentable.
     pub(crate) groups_stirred: bool,
-    /// Has them looked at again.
+    /// Timer for the next check of the groups.
     pub(crate) groups_timer: TimerId,
-    /// The payload that goes with the datagram that is being built, and stays where it is.
+    /// Payload that accompanies the datagram being built, and stays in its shared memory.
     pub(crate) lent: Option<Lent>,
-    /// The caller sends payloads from where they are; see [`Ahead`].
+    /// Whether the caller sends payloads from where they are stored; see [`Ahead`].
     pub(crate) gathers: bool,
-    /// What follows the datagram that is being built.
+    /// Payload part that follows the datagram being built.
     pub(crate) ahead: Option<Ahead>,
-    /// Places given out in the order that readers of a subscriber share.
+    /// Number of positions assigned in the order of arrival that the readers of a subscriber share.
     pub(crate) arrivals: u64,
-    /// Multicast of user data.
+    /// Multicast groups of user data.
     pub(crate) channels: Channels,
-    /// The plugins of DDS Security, if the participant has them, and their timer.
+    /// Plugins of DDS Security, if the participant has them, and their timer.
     pub(crate) security: Option<Box<dyn Security>>,
     pub(crate) security_timer: Option<TimerId>,
 }
 
-/// Less than this is a clock that is kept, not one that is set.
+/// Smallest deviation that counts as a step of the wall clock, in nanoseconds. Below it the clock
+/// is disciplined, not set.
 const WALL_STEP_NS: u64 = 1_000_000;
 
-/// So many other participants are no crowd.
+/// Number of remote participants up to which periods are not multiplied.
 const CROWD: u32 = 8;
-/// The most that periods of builtin endpoints are multiplied with.
+/// Largest multiplier of the periods of builtin endpoints.
 const PATIENCE_MAX: u32 = 10;
 
 const JOBS_PER_OWNER: usize = 2;
 const EVENTS_PER_OWNER: usize = 10;
 
-/// The protocol's periods.
+/// Periods of the protocol.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
     pub(crate) heartbeat_first: Duration,
@@ -141,7 +146,8 @@ impl Context {
         }
     }
 
-    /// Says whether the wall clock was set: whether it goes otherwise than it was told last, by [`WALL_STEP_NS`] or more.
+    /// Sets the offset of the wall clock. Returns whether the clock was stepped by [`WALL_STEP_NS`]
+    /// or more.
     pub(crate) fn set_wall_clock(&mut self, now: Instant, wall: Timestamp) -> bool {
         let offset = (wall.to_nanos() as u64).wrapping_sub(now.0);
         let before = core::mem::replace(&mut self.wall_offset_ns, offset);
@@ -159,46 +165,46 @@ impl Context {
         wall
     }
 
-    /// The last moment that the wall clock was asked for.
+    /// Returns the last reading of both clocks.
     pub(crate) fn last_clocks(&self) -> Clocks {
         let (at, wall) = self.wall.get();
         Clocks { at, wall }
     }
 
-    /// A moment by both clocks.
+    /// Returns `now` on both clocks.
     pub(crate) fn clocks(&self, now: Instant) -> Clocks {
         Clocks { at: now, wall: self.wall_clock(now) }
     }
 
-    /// The moment of an expiry, as the wall clock goes now.
+    /// Converts an expiry to the monotonic clock, by the present offset of the wall clock.
     pub(crate) fn moment_of(&self, expiry: Expiry, now: Instant) -> Instant {
         now.after(Duration::from_nanos(expiry.nanos_from(self.wall_clock(now))))
     }
 
-    /// Makes room for the jobs and events that one more owner can have pending at once, so that queueing
-    /// them never allocates.
+    /// Reserves queue space for the jobs and events that one more owner can have pending at once,
+    /// so that queueing never allocates.
     pub(crate) fn add_owner(&mut self, priority: Priority) {
         self.owners += 1;
         self.make_room(priority);
         self.events.reserve((self.owners * EVENTS_PER_OWNER).saturating_sub(self.events.len()));
     }
 
-    /// Makes room for the jobs of all owners, if they were of this priority.
+    /// Reserves space for the jobs of all owners in the queue of this priority.
     pub(crate) fn make_room(&mut self, priority: Priority) {
         self.jobs.reserve(priority, self.owners * JOBS_PER_OWNER);
     }
 
-    /// Octets that protection adds to each submessage of a protected endpoint at most.
+    /// Returns the most octets that protection adds to a submessage of a protected endpoint.
     pub(crate) fn submessage_overhead(&self) -> usize {
         self.security.as_ref().map_or(0, |security| security.submessage_overhead())
     }
 
-    /// Octets that protection adds to each payload of a writer.
+    /// Returns the octets that protection adds to each payload of a writer.
     pub(crate) fn payload_overhead(&self, writer: EntityId) -> usize {
         self.security.as_ref().map_or(0, |security| security.payload_overhead(writer))
     }
 
-    /// Endpoints and matches that exist.
+    /// Returns the number of endpoints and matches.
     pub(crate) fn owners(&self) -> usize {
         self.owners
     }
@@ -207,7 +213,7 @@ impl Context {
         self.owners -= 1;
     }
 
-    /// A writer would use these channels.
+    /// Starts probing the idle channels of the set, which a writer would use.
     pub(crate) fn want_channels(&mut self, wanted: ChannelSet) {
         for (channel, it) in self.channels.list.iter_mut().enumerate() {
             if wanted >> channel & 1 != 0 && it.phase == Phase::Idle {
@@ -217,7 +223,8 @@ impl Context {
         }
     }
 
-    /// A writer that would use these channels has sent something new: one that was quiet is asked about now.
+    /// Records that a writer sent a sample that could have used these channels. Quiet channels are
+    /// probed now.
     pub(crate) fn use_channels(&mut self, wanted: ChannelSet) {
         if wanted == 0 {
             return;
@@ -231,7 +238,7 @@ impl Context {
         }
     }
 
-    /// A reader misses what was sent to a channel: it is asked about early.
+    /// Schedules an early probe of a channel, because a reader missed a sample that was sent to it.
     pub(crate) fn suspect_channel(&mut self, now: Instant, channel: usize) {
         if let Some(it) = self.channels.list.get_mut(channel)
             && matches!(it.phase, Phase::Resting | Phase::Quiet)
@@ -241,7 +248,8 @@ impl Context {
         }
     }
 
-    /// Queues an event once. The last word on a participant stays the last.
+    /// Queues an event once. The latest discovered or lost event of a participant moves to the end
+    /// of the queue.
     pub(crate) fn notify(&mut self, event: Event) {
         self.work.steps(self.events.len());
         let place = self.events.iter().position(|queued| *queued == event);
@@ -255,14 +263,15 @@ impl Context {
         self.events.push_back(event);
     }
 
-    /// So many other participants are known.
+    /// Sets the number of known remote participants.
     pub(crate) fn set_participants(&mut self, count: usize) {
         self.participants = u32::try_from(count).unwrap_or(u32::MAX);
     }
 
-    /// What the periods of builtin endpoints are multiplied with. When many participants meet, answers wait for one another on the way for
-    /// longer than those of one do, and asking again makes it worse. Those that have proven nothing count too, since they meet; so who
-    /// forges announcements can have builtin writers ask once a second.
+    /// Returns the multiplier of the periods of builtin endpoints. When many participants meet,
+    /// their answers queue up in the network, and repeated requests make it worse. Participants
+    /// with unvalidated addresses count too, because they also meet. Forged announcements can
+    /// therefore slow the heartbeats of builtin writers down to one a second.
     pub(crate) fn patience(&self) -> u32 {
         (self.participants / CROWD).clamp(1, PATIENCE_MAX)
     }

@@ -1,19 +1,21 @@
-//! The counts of HEARTBEAT, ACKNACK and NACK_FRAG, by which repeated ones are recognised (RTPS 2.5 §8.3.8).
+//! Counts of HEARTBEAT, ACKNACK and NACK_FRAG, by which repeated submessages are recognized
+//! (RTPS 2.5 §8.3.8).
 //!
-//! Counts increase, and may wrap. A count that is not higher, and comes [`REPETITION_MAX`] after the last one or later, is no
-//! repetition: the other side counts from the beginning since it has found this one again, or the last count was forged.
+//! Counts increase and may wrap. A count that is not higher and comes [`REPETITION_MAX`] or more
+//! after the last one is no repetition: the sender has rediscovered this participant and counts
+//! from the beginning, or the last count was forged.
 
 use crate::time::Instant;
 use core::time::Duration;
 
-/// How long a repetition may take.
+/// Longest time after which a repetition may arrive.
 const REPETITION_MAX: Duration = Duration::from_millis(500);
 
-/// The last count of one sender, and when it came.
+/// Last count of one sender, and its time of arrival.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LastCount(Option<(i32, Instant)>);
 
-/// How a count compares with the last one.
+/// Relation of a count to the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
     Newer,

@@ -1,12 +1,12 @@
-//! Everything the participant drops or does is counted here; nothing is lost in silence.
+//! Counters of everything the participant does and drops. Nothing is dropped without a count.
 
 /// Monotonic counters of one participant. All start at zero and wrap at 2^64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Datagrams handed in.
+    /// Datagrams received.
     pub datagrams_received: u64,
-    /// Datagrams built.
+    /// Datagrams built for sending.
     pub datagrams_sent: u64,
     /// Datagrams that are no RTPS message.
     pub malformed_messages: u64,
@@ -14,38 +14,41 @@ pub struct Counters {
     pub malformed_submessages: u64,
     /// Submessages of a kind that is unknown and therefore skipped.
     pub unknown_submessages: u64,
-    /// Participants that were forgotten since another one needed their place.
+    /// Participants removed to make room for another one.
     pub participants_displaced: u64,
-    /// Datagrams in the name of a participant from an address that it has neither proven nor announced.
+    /// Datagrams of a participant from an address that it has neither validated nor announced.
     pub foreign_datagrams: u64,
     /// Discovery samples that could not be parsed.
     pub malformed_discovery: u64,
     /// `DATA` and `DATA_FRAG` of writers that are not matched.
     pub unmatched_data: u64,
-    /// Samples that arrived again.
+    /// Samples received more than once.
     pub duplicate_samples: u64,
-    /// Samples beyond the reorder window; a reliable writer will send them again.
+    /// Samples beyond the reorder window. A reliable writer sends them again.
     pub out_of_window: u64,
     /// Fragments that contradict earlier fragments of their sample or exceed a limit.
     pub rejected_fragments: u64,
-    /// Fragments that arrived again.
+    /// Fragments received more than once.
     pub duplicate_fragments: u64,
-    /// Samples turned away because the reader's history or memory was full.
+    /// Samples rejected because the reader's history or memory was full.
     pub rejected_samples: u64,
-    /// Parts of coherent sets, each what one writer adds, that were not shown since something of the set was missing or found
-    /// no room.
+    /// Contributions of single writers to coherent sets that were not presented, because a part of
+    /// the set was missing or did not fit.
     pub dropped_coherent_sets: u64,
-    /// Samples of writers that a stronger one outranks (OWNERSHIP EXCLUSIVE).
+    /// Samples of writers that do not own the instance (OWNERSHIP EXCLUSIVE).
     pub outranked_samples: u64,
-    /// Samples and disposals that a later one of their instance overtook (DESTINATION_ORDER BY_SOURCE_TIMESTAMP).
+    /// Samples and disposals older than the latest of their instance (DESTINATION_ORDER
+    /// BY_SOURCE_TIMESTAMP).
     pub outdated_samples: u64,
-    /// Samples of TRANSIENT and PERSISTENT writers that were shown before, or came after a later one of their writer.
+    /// Samples of TRANSIENT and PERSISTENT writers that were presented before, or came after a
+    /// later one of their writer.
     pub repeated_samples: u64,
-    /// Samples that arrived when their lifespan was over.
+    /// Samples whose lifespan was over on arrival.
     pub expired_samples: u64,
-    /// Samples that a content filter kept out of a history.
+    /// Samples that a content filter rejected.
     pub filtered_samples: u64,
-    /// Samples that a writer did not send to a reliable reader, since the reader's filter rejects them.
+    /// Samples that a writer did not send to a reliable reader, because the reader's filter rejects
+    /// them.
     pub withheld_samples: u64,
     /// Samples that arrived through shared memory by reference.
     pub lent_samples: u64,
@@ -55,7 +58,8 @@ pub struct Counters {
     pub heartbeats_received: u64,
     /// `HEARTBEAT`s sent, piggybacked ones included.
     pub heartbeats_sent: u64,
-    /// `HEARTBEAT`s that were not sent, since with their protection they are longer than the transport's frame.
+    /// `HEARTBEAT`s that were not sent, because with their protection they exceed the transport's
+    /// frame.
     pub heartbeats_without_room: u64,
     /// `ACKNACK`s received.
     pub acknacks_received: u64,
@@ -75,75 +79,80 @@ pub struct Counters {
     pub data_frags_sent: u64,
     /// `DATA` and `DATA_FRAG` sent again on request.
     pub repairs_sent: u64,
-    /// Reliable readers that kept a writer's send window closed for others, and were left to fetch what they miss.
+    /// Reliable readers that blocked a writer's send window for other readers, and were excluded
+    /// from it. They request what they miss.
     pub readers_left_behind: u64,
-    /// Reliable readers that became silent: they do not answer a writer's heartbeats.
+    /// Reliable readers that stopped answering a writer's heartbeats.
     pub silent_readers: u64,
-    /// Readers whose path turned out to take shorter datagrams than this host's interface.
+    /// Readers whose path turned out to have a smaller MTU than this host's interface.
     pub narrowed_paths: u64,
-    /// Filters of readers that a writer no longer applies, since they exceeded its budget of steps a write.
+    /// Reader filters that a writer no longer applies, because they exceeded its budget of steps
+    /// per write.
     pub dropped_filters: u64,
     /// Acknowledgements whose count or range is stale or impossible.
     pub stale_acknowledgements: u64,
-    /// `HEARTBEAT`s that contradicted an earlier `GAP` or `HEARTBEAT` of their writer: the reader went back to what it had skipped.
+    /// `HEARTBEAT`s that contradicted an earlier `GAP` or `HEARTBEAT` of their writer. The reader
+    /// returned to the samples it had skipped.
     pub contradicted_gaps: u64,
-    /// Remote locators that were announced but may not be sent to.
+    /// Announced remote locators that may not be sent to.
     pub refused_locators: u64,
-    /// Participants, endpoints or other remote state refused because a limit of [`crate::Limits`] is reached.
+    /// Participants, endpoints or other remote state refused because a limit of [`crate::Limits`]
+    /// is reached.
     pub refused_remote_entities: u64,
     /// Local endpoints that could not be announced because the builtin history is full.
     pub refused_local_announcements: u64,
     /// Requests for types that were answered.
     pub type_requests_served: u64,
-    /// Requests for types that were not, for want of room or of a reader for the answer.
+    /// Requests for types that were not answered, for lack of room or of a reader for the reply.
     pub refused_type_requests: u64,
-    /// Answers about types that nobody here waits for.
+    /// Type replies for which no request is pending.
     pub unsolicited_type_replies: u64,
-    /// Remote participants that have proven that they receive what we send.
+    /// Remote participants whose address was validated: they receive what this participant sends.
     pub participants_validated: u64,
-    /// Remote participants that can be reached elsewhere now.
+    /// Remote participants whose locators changed.
     pub participants_moved: u64,
-    /// Answers to challenges that were wrong.
+    /// Wrong answers to challenges.
     pub wrong_answers: u64,
-    /// Datagrams that were not sent to a participant because it had not proven that it receives them, and had not sent
-    /// enough itself.
+    /// Datagrams withheld from a participant with an unvalidated address that had not sent enough
+    /// itself.
     pub withheld_datagrams: u64,
-    /// Remote participants that appeared, those that came back included.
+    /// Remote participants discovered, those that came back included.
     pub participants_discovered: u64,
-    /// Participants whose static endpoints are not known.
+    /// Participants without an entry in the list of static endpoints.
     pub unlisted_participants: u64,
-    /// Participants that a discovery server has introduced to us, those that were known included.
+    /// Introductions received from a discovery server, those of known participants included.
     pub introductions_received: u64,
-    /// Introductions that we have sent as a discovery server, each to all whom it concerned.
+    /// Introductions sent as a discovery server, each counted once for all its destinations.
     pub introductions_sent: u64,
-    /// Announcements that arrived after their participant's farewell, though sent before it.
+    /// Announcements that were sent before their participant's farewell and arrived after it.
     pub stale_announcements: u64,
-    /// Questions to multicast groups of user data, who receives what is sent there.
+    /// Probes sent to multicast groups of user data.
     pub multicast_questions_sent: u64,
-    /// Remote participants that have answered none of them for a while, and get all by unicast.
+    /// Remote participants that did not answer multicast probes, and get all data by unicast.
     pub multicast_deaf_participants: u64,
-    /// Changes of a route between unicast and a multicast group that not all best-effort readers had confirmed after 2 s: they may miss
-    /// samples that were under way.
+    /// Route changes between unicast and multicast that not all best-effort readers confirmed
+    /// within 2 s. These readers may miss samples that were in transit.
     pub unconfirmed_route_changes: u64,
-    /// Remote participants that have proven who they are (DDS Security).
+    /// Remote participants that were authenticated (DDS Security).
     pub participants_authenticated: u64,
-    /// Remote participants that did not, or may not take part.
+    /// Remote participants that failed authentication or access control.
     pub participants_refused: u64,
-    /// Protected messages without a key, with a wrong code, or that were repeated.
+    /// Protected messages without a known key, with a wrong authentication code, or replayed.
     pub unauthentic_messages: u64,
-    /// Protected submessages without a key, with a wrong code, or that were repeated.
+    /// Protected submessages without a known key, with a wrong authentication code, or replayed.
     pub unauthentic_submessages: u64,
-    /// Protected payloads without a key, with a wrong code, or that were repeated.
+    /// Protected payloads without a known key, with a wrong authentication code, or replayed.
     pub unauthentic_payloads: u64,
-    /// Submessages that were less protected than the governance wants.
+    /// Submessages with less protection than the governance requires.
     pub unprotected_submessages: u64,
-    /// Announcements in the name of a participant or endpoint whose announcements have to be protected, and that were not.
+    /// Unprotected announcements of participants or endpoints whose announcements must be
+    /// protected.
     pub unprotected_announcements: u64,
-    /// Messages that could not be protected, and were not sent.
+    /// Messages that could not be protected and were not sent.
     pub unprotectable_messages: u64,
-    /// Messages of the security plugins that found no room.
+    /// Messages of the security plugins that did not fit into a queue.
     pub refused_security_messages: u64,
-    /// Remote participants whose lease ran out.
+    /// Remote participants whose lease expired.
     pub leases_expired: u64,
     /// Remote participants on this host whose process ended without a farewell.
     pub neighbours_ended: u64,

@@ -1,7 +1,8 @@
-//! Instances that have to be updated within a period (DEADLINE, DDS 1.4 §2.2.3.7), at a writer or a reader.
+//! Deadline monitoring of the instances of a writer or reader (DEADLINE, DDS 1.4 §2.2.3.7).
 //!
-//! Since all have the same period, a list in order of the last update is in order of what is due: an update moves one entry
-//! to the end, and the timer looks at the front. The timer is moved only when it fires.
+//! All instances have the same period, so a list in order of the last update is also in order of
+//! the due time. An update moves one entry to the end, and the timer looks at the front. The timer
+//! is re-armed only when it fires.
 
 use crate::cache::InstanceHandle;
 use crate::context::Context;
@@ -14,35 +15,37 @@ use takt_wire::qos::Deadline;
 
 const NONE: u32 = u32::MAX;
 
-/// Instances that one call looks at; the next call goes on.
+/// Most instances checked in one call; the next call continues.
 pub(crate) const INSTANCES_PER_CALL: usize = 64;
-/// Entries that an instance that missed its deadline is put in front of, at most: those that were updated since that was due.
+/// Most entries that are passed when an instance with a missed deadline is put back in order: those
+/// updated since it was due.
 pub(crate) const OVERTAKEN_MAX: usize = 8;
 
 #[derive(Debug)]
 struct Entry {
     handle: InstanceHandle,
-    /// When the period at hand began: with the last update, where the last missed period ended, or when it became finite.
+    /// Start of the current period: the last update, the end of the last missed period, or the time
+    /// at which the period became finite.
     since: Instant,
     previous: u32,
     next: u32,
 }
 
-/// What a monitor found.
+/// Missed deadline of an instance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Missed {
     pub(crate) instance: InstanceHandle,
-    /// Whole periods without an update.
+    /// Number of whole periods without an update.
     pub(crate) periods: u64,
 }
 
-/// Watches the instances of an endpoint.
+/// Monitor of the instances of an endpoint.
 #[derive(Debug)]
 pub(crate) struct DeadlineMonitor {
-    /// `None` is infinite: instances are known, but none is ever due.
+    /// Deadline period. `None` is infinite: instances are known, but never due.
     period: Option<Duration>,
     timer: TimerId,
-    /// Most instances watched; beyond it the one that was updated longest ago is watched no more.
+    /// Most instances watched. Beyond it, the least recently updated one is no longer watched.
     max_instances: usize,
     entries: Vec<Entry>,
     free: Vec<u32>,
@@ -65,13 +68,14 @@ impl DeadlineMonitor {
         }
     }
 
-    /// Entries of its table.
+    /// Returns the number of entries in the table.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The period is another one from now on. What is watched stays so: an instance that was silent for longer than the new
-    /// period has missed it once. After an infinite period the first one begins now.
+    /// Changes the period from now on and keeps the watched instances. An instance that was silent
+    /// for longer than the new period misses it once. After an infinite period, the first one
+    /// begins now.
     pub(crate) fn set_deadline(&mut self, now: Instant, ctx: &mut Context, deadline: Deadline) {
         let former = core::mem::replace(&mut self.period, period_of(deadline));
         let Some(period) = self.period else { return ctx.timers.cancel(self.timer) };
@@ -84,7 +88,7 @@ impl DeadlineMonitor {
         self.arm(ctx);
     }
 
-    /// Arms the timer for the instance that is due first.
+    /// Arms the timer for the earliest due instance.
     fn arm(&self, ctx: &mut Context) {
         if let (Some(entry), Some(period)) = (self.entries.get(self.oldest as usize), self.period) {
             ctx.timers.arm(self.timer, entry.since.after(period));
@@ -95,10 +99,11 @@ impl DeadlineMonitor {
         ctx.timers.release(self.timer);
     }
 
-    /// The instance was updated.
+    /// Records an update of the instance.
     pub(crate) fn updated(&mut self, now: Instant, ctx: &mut Context, handle: InstanceHandle) {
         match self.entries.get_mut(self.newest as usize) {
-            // It is where it belongs already, as the one instance of a topic without keys always is.
+            // The entry is already last. This is always so for the one instance of a topic without
+            // keys.
             Some(newest) if newest.handle == handle => newest.since = now,
             _ => self.move_to_end(now, handle),
         }
@@ -119,7 +124,7 @@ impl DeadlineMonitor {
         self.append(index);
     }
 
-    /// The instance need not be updated any more.
+    /// Stops watching the instance.
     pub(crate) fn ended(&mut self, handle: InstanceHandle) {
         if let Some(index) = self.by_handle.remove(&handle) {
             self.unlink(index);
@@ -127,8 +132,8 @@ impl DeadlineMonitor {
         }
     }
 
-    /// The timer fired: tells which instances were not updated for a period. `missed` says whether the instance is to be
-    /// watched on.
+    /// Handles the timer: passes each instance that was not updated for a period to `missed`, which
+    /// returns whether to keep watching it.
     pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context, mut missed: impl FnMut(Missed) -> bool) {
         for _ in 0..INSTANCES_PER_CALL {
             let Some((late, steps)) = self.next_late(now) else { break };
@@ -140,8 +145,8 @@ impl DeadlineMonitor {
         self.arm(ctx);
     }
 
-    /// An instance of which a period is over, and what the look at it took. Its periods follow one another without a gap, however
-    /// late the timer fires.
+    /// Returns an instance with an expired period, and the number of steps of the search. Its
+    /// periods follow without a gap, however late the timer fires.
     fn next_late(&mut self, now: Instant) -> Option<(Missed, usize)> {
         let index = self.oldest;
         let period = u64::try_from(self.period?.as_nanos()).unwrap_or(u64::MAX).max(1);
@@ -248,7 +253,7 @@ mod tests {
         InstanceHandle([key; 16])
     }
 
-    /// Runs all timers until a moment; gives instance, periods and time of each miss.
+    /// Runs all timers until `until`. Returns instance, periods and time of each miss.
     fn run(monitor: &mut DeadlineMonitor, ctx: &mut Context, until: u64) -> Vec<(u8, u64, u64)> {
         let mut all = Vec::new();
         while let Some(due) = ctx.timers.next_due().filter(|due| due.0 <= until * MS) {
@@ -265,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn each_instance_misses_its_own_deadline_in_time() {
+    fn each_instance_misses_its_own_deadline_when_it_is_due() {
         let (mut monitor, mut ctx) = setup(100);
         for (at, key) in [(0, 1), (3, 2), (6, 1), (7, 9)] {
             monitor.updated(Instant(at * MS), &mut ctx, handle(key));
@@ -289,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_that_passed_in_one_are_counted() {
+    fn several_missed_periods_are_counted_when_the_timer_fires_once() {
         let (mut monitor, mut ctx) = setup(100);
         monitor.updated(Instant(0), &mut ctx, handle(1));
         let mut periods = 0;
@@ -329,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn many_are_watched_and_one_too_many_displaces_the_oldest() {
+    fn instance_beyond_the_limit_replaces_the_least_recently_updated() {
         let (mut monitor, mut ctx) = setup(3);
         for key in 1..=4 {
             monitor.updated(Instant(u64::from(key) * MS), &mut ctx, handle(key));

@@ -1,9 +1,9 @@
-//! What can go wrong in a call from the application. Bad bytes from the network are never an error here.
+//! Errors of calls from the application. Malformed data from the network are never an error here.
 
 use alloc::string::String;
 use core::fmt;
 
-/// A call that the core refused. The variants are the return codes of DDS 1.4 §2.2.1.1.
+/// Error of a call that the core refused. The variants are the return codes of DDS 1.4 §2.2.1.1.
 #[non_exhaustive]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
@@ -11,33 +11,33 @@ pub enum Error {
     AlreadyDeleted,
     /// A parameter is outside its domain.
     BadParameter {
-        /// Which parameter, and what is wrong with it.
+        /// The parameter, and the reason.
         what: String,
     },
     /// The entity is not enabled yet (DDS 1.4 §2.2.2.1.1.7).
     NotEnabled,
-    /// The policy of this OMG name cannot change once the entity is enabled.
+    /// The policy with this OMG name cannot change once the entity is enabled.
     ImmutablePolicy(&'static str),
     /// Two policies of one entity contradict each other (DDS 1.4 §2.2.3).
     InconsistentPolicy {
-        /// The contradiction in words.
+        /// Description of the contradiction.
         what: String,
     },
     /// Governance or permissions do not allow the entity (DDS-SEC 1.1 §7.2.1).
     NotAllowedBySecurity {
-        /// Which rule forbids it.
+        /// Rule that forbids the entity.
         what: String,
     },
-    /// The call is right, but not now.
+    /// The call is valid, but not in the present state.
     PreconditionNotMet {
-        /// What is in the way.
+        /// Condition that is not met.
         what: String,
     },
     /// A limit is reached.
     OutOfResources {
-        /// The limit's name as in the configuration.
+        /// Name of the limit as in the configuration.
         limit: &'static str,
-        /// Its value.
+        /// Value of the limit.
         value: u64,
     },
 }
@@ -59,15 +59,15 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// Why a `write` did not happen.
+/// Error of a `write`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteError {
-    /// The history is full of samples that readers have not acknowledged; nothing was consumed. Retry after
-    /// [`crate::Event::WriterSpace`].
+    /// The history is full of samples that readers have not acknowledged. The call had no effect.
+    /// Retry after [`crate::Event::WriterSpace`].
     WouldBlock,
-    /// The serialiser failed, nothing was written.
+    /// The serializer failed; nothing was written.
     Serialize,
-    /// The call itself is wrong.
+    /// The call itself is invalid.
     Refused(Error),
 }
 

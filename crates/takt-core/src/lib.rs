@@ -1,21 +1,22 @@
 //! The Takt protocol engine: one DDS participant as a sans-IO state machine.
 //!
 //! [`Participant`] takes datagrams, time and the application's calls as input and yields datagrams,
-//! deadlines and events as output. It never reads a clock, a socket, a thread or a random source; the
-//! `no_std` attribute proves it. Everything that happens is decided by the sequence of inputs.
+//! deadlines and events as output. It never reads a clock, a socket, a thread or a random source;
+//! the `no_std` attribute proves it. The sequence of inputs alone decides the outputs.
 //!
-//! Specifications: RTPS 2.5 §8.3 (messages), §8.4 (behaviour), §8.5 (discovery), §9.6 (mapping to UDP);
-//! DDS 1.4 §2.2.3 (QoS).
+//! Specifications: RTPS 2.5 §8.3 (messages), §8.4 (behavior), §8.5 (discovery), §9.6 (mapping to
+//! UDP); DDS 1.4 §2.2.3 (QoS).
 //!
 //! # Invariants
 //! - **Bounded calls.** Each input method handles one datagram or one batch of at most
 //!   [`MAX_TIMERS_PER_CALL`] timers; [`Participant::poll_transmit`] builds one datagram.
-//! - **No allocation on the data plane.** Histories, reorder windows and payload memory are reserved when
-//!   an endpoint is created or matched. Discovery may allocate, within [`Limits`].
+//! - **No allocation on the data plane.** Histories, reorder windows and payload memory are
+//!   reserved when an endpoint is created or matched. Discovery may allocate, within [`Limits`].
 //! - **Bad bytes are no error.** They are counted in [`Counters`] and dropped.
 //!
-//! Deliberately absent: content filters, durability beyond `TRANSIENT_LOCAL`, and the plugins of DDS Security, which
-//! [`Participant::with_security`] is given.
+//! Outside this crate: the language of content filters (see [`ContentFilter`]), the storage of
+//! TRANSIENT and PERSISTENT samples, and the plugins of DDS Security (see
+//! [`Participant::with_security`]).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -77,23 +78,24 @@ pub use takt_exec::Priority;
 pub use time::{Clocks, Instant};
 pub use work::{Kept, Work};
 
-/// Tells the driver which socket a datagram should leave by; `0` is the participant's own.
+/// Identifies the socket by which the driver sends a datagram; `0` is the participant's own socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowTag(pub u16);
 
 /// The flows of a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriterFlows {
-    /// Of what it writes, of its HEARTBEATs, and of repairs for readers that keep pace.
+    /// Flow of new samples, of HEARTBEATs, and of repairs for readers that keep pace.
     pub live: FlowTag,
-    /// Of repairs for readers that catch up: with the history of a TRANSIENT_LOCAL writer, or after they fell behind. A host
-    /// and its network serve classes by strict priority. A history in a high class would fill a link until it is sent, and
-    /// hold up announcements and acknowledgements for longer than a lease.
+    /// Flow of repairs for readers that catch up: late joiners of a TRANSIENT_LOCAL writer, and
+    /// readers that fell behind. Hosts and networks serve traffic classes by strict priority. A
+    /// history in a high class would fill a link until it is sent, and would delay announcements
+    /// and acknowledgements for longer than a lease.
     pub history: FlowTag,
 }
 
 impl From<FlowTag> for WriterFlows {
-    /// Everything by one flow.
+    /// Uses one flow for all datagrams of the writer.
     fn from(flow: FlowTag) -> Self {
         Self { live: flow, history: flow }
     }

@@ -1,22 +1,23 @@
-//! When a sample is of no use any more (LIFESPAN, DDS 1.4 §2.2.3.16).
+//! Expiry of samples (LIFESPAN, DDS 1.4 §2.2.3.16).
 //!
-//! A sample expires its writer's lifespan after its source time stamp, or after its arrival if it has none. Both sides go
-//! by their own wall clock, so lifespans need clocks that agree. What ends an instance does not expire.
+//! A sample expires its writer's lifespan after its source timestamp, or after its arrival if it
+//! has none. Writer and reader use their own wall clocks, so lifespans need synchronized clocks.
+//! Dispose and unregister changes do not expire.
 
 use crate::cache::ChangeKind;
 use takt_wire::{Duration, Timestamp};
 
-/// Samples that one call removes; the next call goes on.
+/// Most samples that one call removes; the next call continues.
 pub(crate) const EXPIRED_PER_CALL: usize = 64;
 
-/// A moment of the wall clock in nanoseconds since 1970.
+/// Wall-clock time of an expiry, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Expiry(i64);
 
 impl Expiry {
     pub(crate) const NEVER: Self = Self(i64::MAX);
 
-    /// When a change expires that was written at `source`, and is looked at first at `now`.
+    /// Returns the expiry of a change that was written at `source` and is first handled at `now`.
     pub(crate) fn of(kind: ChangeKind, lifespan: Duration, source: Timestamp, now: Timestamp) -> Self {
         let Some(lifespan) = lifespan.as_nanos().filter(|_| kind == ChangeKind::Alive) else { return Self::NEVER };
         if source.is_infinite() {
@@ -30,7 +31,7 @@ impl Expiry {
         self != Self::NEVER && self.0 <= now.to_nanos()
     }
 
-    /// Nanoseconds until then, zero if it is past.
+    /// Returns the nanoseconds until the expiry; zero if it is past.
     pub(crate) fn nanos_from(self, now: Timestamp) -> u64 {
         u64::try_from(self.0.saturating_sub(now.to_nanos())).unwrap_or(0)
     }
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_expires_its_lifespan_after_it_was_written() {
+    fn sample_expires_its_lifespan_after_its_source_timestamp() {
         let expiry = Expiry::of(ChangeKind::Alive, Duration::from_secs(10), at(995), NOW);
         assert_eq!(expiry, Expiry(1_005_000_000_000));
         assert_eq!(expiry.nanos_from(NOW), 5_000_000_000);
@@ -56,13 +57,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_source_time_stamp_it_lives_from_its_arrival() {
+    fn sample_without_source_timestamp_expires_its_lifespan_after_its_arrival() {
         let expiry = Expiry::of(ChangeKind::Alive, Duration::from_secs(10), Timestamp::INVALID, NOW);
         assert!(!expiry.is_past(at(1_009)) && expiry.is_past(at(1_010)));
     }
 
     #[test]
-    fn what_has_no_end_never_expires() {
+    fn infinite_lifespans_and_disposals_never_expire() {
         let last = Timestamp { seconds: u32::MAX, fraction: 0 };
         for expiry in [
             Expiry::of(ChangeKind::Alive, Duration::INFINITE, at(995), NOW),

@@ -1,24 +1,24 @@
-//! Kinds of locators, as a set: what the data of an endpoint may go by.
+//! Set of locator kinds that the data of an endpoint may use.
 
 use takt_wire::Locator;
 
-/// Some kinds of locators. Those that the protocol knows nothing of are one kind.
+/// Set of locator kinds. All kinds unknown to the protocol count as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LocatorKinds(u8);
 
 impl LocatorKinds {
-    /// All that there are.
+    /// All kinds.
     pub const ALL: Self = Self(u8::MAX);
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self(0);
 
-    /// These, and one more.
+    /// Returns this set with one more kind.
     #[must_use]
     pub const fn with(self, kind: i32) -> Self {
         Self(self.0 | bit(kind))
     }
 
-    /// Whether the kind of a locator is one of them.
+    /// Reports whether the set contains the kind of a locator.
     #[must_use]
     pub const fn has(self, locator: &Locator) -> bool {
         self.0 & bit(locator.kind) != 0

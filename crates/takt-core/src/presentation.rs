@@ -1,36 +1,40 @@
-//! Where a change stands among those of its writer and of its publisher (RTPS 2.5 §8.7.5, §8.7.6; DDS 1.4 §2.2.3.6).
+//! Position of a change among those of its writer and of its publisher (RTPS 2.5 §8.7.5, §8.7.6;
+//! DDS 1.4 §2.2.3.6).
 //!
-//! A *coherent set* is what one writer changes between `begin_coherent_changes` and `end_coherent_changes`, a *group set*
-//! what all writers of a publisher change meanwhile. A set is named by the number of its first change. Changes of a
-//! publisher whose PRESENTATION has the scope GROUP also have a *group sequence number*, which counts those of all its
-//! writers. Zero stands for none of these.
+//! A *coherent set* contains the changes of one writer between `begin_coherent_changes` and
+//! `end_coherent_changes`. A *group set* contains the changes of all writers of a publisher in that
+//! time. A set is identified by the number of its first change. If the PRESENTATION of a publisher
+//! has the scope GROUP, its changes also have a *group sequence number*, which counts the changes
+//! of all its writers. Zero stands for the absence of each of these.
 
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::inline_qos::InlineQos;
 use takt_wire::qos::{AccessScope, Presentation};
 use takt_wire::{EntityId, SequenceNumber};
 
-/// The place of a change.
+/// Position of a change in its sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The number of the first change of its coherent set.
+    /// Number of the first change of its coherent set.
     pub(crate) set: SequenceNumber,
-    /// The group sequence number of the first change of its group set.
+    /// Group sequence number of the first change of its group set.
     pub(crate) group_set: SequenceNumber,
-    /// Its group sequence number.
+    /// Group sequence number of the change.
     pub(crate) gsn: SequenceNumber,
-    /// It changes nothing, but ends the set.
+    /// The change has no content and only ends its set.
     pub(crate) ends: bool,
-    /// At a reader: it has arrived and is not for this reader.
+    /// At a reader: the change has arrived and is irrelevant to this reader.
     pub(crate) absorbed: bool,
-    /// At a reader: it is the last one of what its writer adds to its set, of which nothing is missing.
+    /// At a reader: the change is the last of its writer's contribution to the set, of which
+    /// nothing is missing.
     pub(crate) closes: bool,
 }
 
 impl Place {
-    /// What inline QoS says of the place. `is_empty`: the change has neither payload, key nor status.
+    /// Reads the position from the inline QoS. `is_empty`: the change has neither payload, key nor
+    /// status.
     ///
-    /// A set ends with the first change that is not of it. One without any content is there for that alone.
+    /// A set ends with the first change outside it. An empty change serves only that purpose.
     pub(crate) fn of(inline: &InlineQos<'_>, is_empty: bool) -> Self {
         let number = |number: Option<SequenceNumber>| number.filter(|number| number.is_valid()).unwrap_or_default();
         Self {
@@ -42,20 +46,20 @@ impl Place {
         }
     }
 
-    /// Whether it is a member of a coherent set.
+    /// Reports whether the change is a member of a coherent set.
     pub(crate) fn is_member(&self) -> bool {
         self.set.is_valid() && !self.ends
     }
 }
 
-/// What a writer leaves out that offers the scope GROUP.
+/// Information that a writer omits although it offers the scope GROUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GroupLack {
-    /// Which publisher it is of.
+    /// Entity ID of its publisher.
     Publisher,
     /// Group sequence numbers of its changes.
     Numbers,
-    /// How far the publisher has counted.
+    /// Group information in its HEARTBEATs: the last group sequence number of the publisher.
     Heartbeats,
 }
 
@@ -78,26 +82,28 @@ impl GroupLack {
     }
 }
 
-/// What a writer and a reader announce that match and will not do all of PRESENTATION: the reader asks for coherent or ordered
-/// access with the scope GROUP, and the writer does not announce its publisher.
+/// Returns a warning about a matched pair that cannot provide all of PRESENTATION. The reader
+/// requests coherent or ordered access with the scope GROUP, and the writer does not announce its
+/// publisher.
 #[must_use]
 pub fn presentation_caution(writer: &PublicationData, reader: &SubscriptionData) -> Option<&'static str> {
     announced_lack(writer, &reader.presentation).map(GroupLack::text)
 }
 
-/// See [`presentation_caution`].
+/// Returns the reason behind [`presentation_caution`].
 pub(crate) fn announced_lack(writer: &PublicationData, requested: &Presentation) -> Option<GroupLack> {
     let wants = is_of_group(requested) && (requested.coherent_access || requested.ordered_access);
     let lacks = is_of_group(&writer.presentation) && writer.group_entity_id == EntityId::UNKNOWN;
     (wants && lacks).then_some(GroupLack::Publisher)
 }
 
-/// Whether changes of a publisher have group sequence numbers, and readers of a subscriber look at them.
+/// Reports whether changes of a publisher have group sequence numbers, and readers of a subscriber
+/// use them.
 pub(crate) fn is_of_group(presentation: &Presentation) -> bool {
     presentation.access_scope == AccessScope::Group
 }
 
-/// Whether a publisher of such a PRESENTATION has anything to say about the place of its changes.
+/// Reports whether a publisher with this PRESENTATION sends the positions of its changes.
 pub(crate) fn matters(presentation: &Presentation) -> bool {
     presentation.coherent_access || is_of_group(presentation)
 }

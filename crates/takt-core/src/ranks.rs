@@ -1,15 +1,17 @@
-//! What follows of the same instance in a collection of samples (DDS 1.4 §2.2.2.5.1.6 to §2.2.2.5.1.8).
+//! Sample ranks and generation ranks in a collection of samples (DDS 1.4 §2.2.2.5.1.6 to
+//! §2.2.2.5.1.8).
 //!
-//! While samples are collected, `sample_rank` holds the place of the next sample of the instance, or zero. Going back over the
-//! collection then gives the ranks, without a table of instances.
+//! While samples are collected, `sample_rank` holds the index of the next sample of the instance,
+//! or zero. A backward pass over the collection then computes the ranks without a table of
+//! instances.
 
 use crate::cache::SampleInfo;
 
-/// What has a [`SampleInfo`].
+/// Item that has a [`SampleInfo`].
 pub trait Informed {
-    /// About the sample.
+    /// Returns the information of the sample.
     fn info(&self) -> &SampleInfo;
-    /// The same, to set its ranks.
+    /// Returns the information of the sample, to set its ranks.
     fn info_mut(&mut self) -> &mut SampleInfo;
 }
 
@@ -23,7 +25,8 @@ impl Informed for SampleInfo {
     }
 }
 
-/// The sample at `at` is the next one of its instance behind the one at `previous` ([`SampleRef::previous`](crate::SampleRef::previous)).
+/// Links the sample at `at` to the one at `previous`, its predecessor of the same instance
+/// ([`SampleRef::previous`](crate::SampleRef::previous)).
 pub fn link(samples: &mut [impl Informed], at: usize, previous: Option<u32>) {
     let Some(previous) = previous.map(|previous| previous as usize).filter(|previous| *previous < at) else { return };
     if samples[previous].info().instance_handle == samples[at].info().instance_handle {
@@ -31,7 +34,7 @@ pub fn link(samples: &mut [impl Informed], at: usize, previous: Option<u32>) {
     }
 }
 
-/// All samples are there: sets `sample_rank` and `generation_rank`.
+/// Sets `sample_rank` and `generation_rank` once all samples are collected.
 pub fn settle(samples: &mut [impl Informed]) {
     for at in (0..samples.len()).rev() {
         let next = samples[at].info().sample_rank as usize;

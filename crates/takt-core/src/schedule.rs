@@ -1,7 +1,7 @@
-//! Things with a moment each, the earliest first: an indexed binary heap.
+//! Priority queue of due times with movable entries: an indexed binary heap.
 //!
-//! A thing is a small number, the place of something in a table of the caller's. Setting, moving and removing one is
-//! O(log n) and allocates only beyond the capacity that was reserved.
+//! An entry is identified by a small number, its index in a table of the caller. Setting, moving
+//! and removing an entry is O(log n) and allocates only beyond the reserved capacity.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ const IDLE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Schedule<K> {
     heap: Vec<(K, u32)>,
-    /// Where each thing stands in the heap, or `IDLE`.
+    /// Position of each entry in the heap, or `IDLE`.
     places: Vec<u32>,
 }
 
@@ -19,7 +19,7 @@ impl<K: Ord + Copy> Schedule<K> {
         Self { heap: Vec::new(), places: Vec::new() }
     }
 
-    /// Makes room for the things below `count`.
+    /// Reserves space for the entries below `count`.
     pub(crate) fn reserve(&mut self, count: usize) {
         if count > self.places.len() {
             self.places.resize(count, IDLE);
@@ -27,18 +27,18 @@ impl<K: Ord + Copy> Schedule<K> {
         self.heap.reserve(count - self.heap.len().min(count));
     }
 
-    /// The moment of a thing, if it has one.
+    /// Returns the key of an entry, if it has one.
     pub(crate) fn get(&self, thing: u32) -> Option<K> {
         let place = *self.places.get(thing as usize)?;
         self.heap.get(place as usize).map(|(key, _)| *key)
     }
 
-    /// The earliest moment, and whose it is.
+    /// Returns the earliest key and its entry.
     pub(crate) fn first(&self) -> Option<(K, u32)> {
         self.heap.first().copied()
     }
 
-    /// Gives a thing its moment, in place of a former one.
+    /// Sets the key of an entry and replaces a former one.
     pub(crate) fn set(&mut self, thing: u32, key: K) {
         self.remove(thing);
         if self.places.len() <= thing as usize {
@@ -50,7 +50,7 @@ impl<K: Ord + Copy> Schedule<K> {
         self.sift_up(place);
     }
 
-    /// A thing has no moment any more. One that had none stays as it is.
+    /// Removes the key of an entry. Has no effect on an entry without one.
     pub(crate) fn remove(&mut self, thing: u32) {
         let Some(place) = self.places.get_mut(thing as usize) else { return };
         let place = core::mem::replace(place, IDLE);
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_come_in_order_however_they_were_moved_and_removed() {
+    fn entries_come_in_order_after_moves_and_removals() {
         let mut schedule = Schedule::new();
         schedule.reserve(100);
         for thing in 0..100_u32 {

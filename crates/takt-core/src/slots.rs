@@ -1,8 +1,8 @@
-//! Stable indices with generations: the handles of local endpoints and the keys of all internal tables.
+//! Stable indices with generations: handles of local endpoints and keys of internal tables.
 
 use alloc::vec::Vec;
 
-/// Names a local writer. Stays invalid for ever once the writer is deleted.
+/// Handle of a local writer. Stays invalid once the writer is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WriterHandle {
     pub(crate) index: u32,
@@ -10,14 +10,15 @@ pub struct WriterHandle {
 }
 
 impl WriterHandle {
-    /// A small number, unique among those that exist at a time: for tables beside the participant's.
+    /// Returns a small number that is unique among the existing writers. It can index tables
+    /// outside the participant.
     #[must_use]
     pub fn index(self) -> usize {
         self.index as usize
     }
 }
 
-/// Names a local reader. Stays invalid for ever once the reader is deleted.
+/// Handle of a local reader. Stays invalid once the reader is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ReaderHandle {
     pub(crate) index: u32,
@@ -25,21 +26,22 @@ pub struct ReaderHandle {
 }
 
 impl ReaderHandle {
-    /// A small number, unique among those that exist at a time: for tables beside the participant's.
+    /// Returns a small number that is unique among the existing readers. It can index tables
+    /// outside the participant.
     #[must_use]
     pub fn index(self) -> usize {
         self.index as usize
     }
 }
 
-/// Names a publisher. Stays invalid for ever once it is deleted.
+/// Handle of a publisher. Stays invalid once the publisher is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PublisherHandle {
     pub(crate) index: u32,
     pub(crate) generation: u32,
 }
 
-/// Names a subscriber. Stays invalid for ever once it is deleted.
+/// Handle of a subscriber. Stays invalid once the subscriber is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubscriberHandle {
     pub(crate) index: u32,
@@ -52,7 +54,7 @@ struct Entry<T> {
     value: Option<T>,
 }
 
-/// A table whose entries keep their index until removed; free indices are used again.
+/// Table whose entries keep their index until they are removed; free indices are reused.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     entries: Vec<Entry<T>>,
@@ -64,7 +66,7 @@ impl<T> Slots<T> {
         Self { entries: Vec::new(), free: Vec::new() }
     }
 
-    /// The index that the next `insert` will use.
+    /// Returns the index that the next `insert` will use.
     pub(crate) fn vacant(&self) -> u32 {
         self.free.last().copied().unwrap_or(self.entries.len() as u32)
     }
@@ -106,7 +108,7 @@ impl<T> Slots<T> {
         self.entries.iter_mut().enumerate().filter_map(|(index, entry)| Some((index as u32, entry.value.as_mut()?)))
     }
 
-    /// The first free or future index above `from`, to walk the table while it changes.
+    /// Returns the first free or future index above `from`, to walk the table while it changes.
     pub(crate) fn next_index(&self, from: u32) -> Option<u32> {
         (from..self.entries.len() as u32).find(|&index| self.get(index).is_some())
     }
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_is_reused_with_another_generation() {
+    fn index_is_reused_with_another_generation() {
         let mut slots = Slots::new();
         let first = slots.insert('a');
         let generation = slots.generation(first);

@@ -1,20 +1,24 @@
-//! When the participant itself did not run: its process was stopped, its thread had no processor, its application did not drive it.
+//! Detection of standstills: times in which the participant did not run.
 //!
-//! What others sent meanwhile waits in sockets, or found no room there. Their silence of that time proves nothing, so a lease does not
-//! run then (DDS 1.4 §2.2.3.11 and RTPS 2.5 §8.5.3.2 speak of the time in which a participant is *not heard*). A timer that is served late
-//! shows a standstill.
+//! The process was stopped, its thread had no processor, or its application did not drive the
+//! participant.
 //!
-//! A participant that has gone is found out by its lease and the standstills meanwhile. No more than the last [`KEPT`] count, so the
-//! leases end in a participant that is late all the time too.
+//! Datagrams that arrive during a standstill wait in sockets or are lost there. Silence during that
+//! time proves nothing, so leases do not run (DDS 1.4 §2.2.3.11 and RTPS 2.5 §8.5.3.2 refer to the
+//! time in which a participant is *not heard*). A timer that is served late reveals a standstill.
+//!
+//! The loss of a participant is detected after its lease plus the standstills in that time. Only
+//! the last [`KEPT`] standstills count, so leases also end in a participant that is always late.
 
 use crate::time::Instant;
 use core::time::Duration;
 
-/// A timer that is served later than this shows a standstill. After each one there is as long to read what waits: the lease that was due
-/// first would end at once otherwise.
+/// Least delay of a timer that counts as a standstill. The same time is granted after each
+/// standstill to read waiting datagrams. Without it, the lease that was due first would end at
+/// once.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// How many are remembered.
+/// Number of standstills that are remembered.
 const KEPT: usize = 8;
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,18 +27,18 @@ struct Standstill {
     length: Duration,
 }
 
-/// The last standstills of a participant.
+/// Latest standstills of a participant.
 #[derive(Debug, Default)]
 pub(crate) struct Standstills {
-    /// A ring.
+    /// Ring buffer of standstills.
     kept: [Standstill; KEPT],
     next: usize,
-    /// When timers were served last.
+    /// Time at which timers were last served.
     served: Instant,
 }
 
 impl Standstills {
-    /// The timers are served now; the earliest was due then.
+    /// Records that timers are served at `now`, the earliest of which was due at `due`.
     pub(crate) fn timers_are_served(&mut self, now: Instant, due: Option<Instant>) {
         let length = due.map_or(Duration::ZERO, |due| now.since(due.max(self.served)));
         self.served = now;
@@ -44,7 +48,8 @@ impl Standstills {
         }
     }
 
-    /// How long silence since that moment does not count: the standstills since, and [`LEAST`] to read what waits after each.
+    /// Returns how much of the silence since `moment` does not count: the standstills since then,
+    /// plus [`LEAST`] after each to read waiting datagrams.
     pub(crate) fn after(&self, moment: Instant) -> Duration {
         let after = self.kept.iter().filter(|standstill| standstill.ended > moment);
         after.map(|standstill| standstill.length.min(standstill.ended.since(moment)) + LEAST).sum()
@@ -60,13 +65,13 @@ mod tests {
     }
 
     #[test]
-    fn standstill_is_the_time_from_what_was_due_or_served_last_and_a_while() {
+    fn standstill_lasts_from_the_due_time_or_the_last_service_plus_a_margin() {
         let mut standstills = Standstills::default();
         standstills.timers_are_served(at(1_000), Some(at(1_000)));
         standstills.timers_are_served(at(1_099), Some(at(1_000)));
         assert_eq!(standstills.after(at(0)), Duration::ZERO);
         standstills.timers_are_served(at(6_100), Some(at(1_100)));
-        // The rest of what was due is served at once.
+        // The remaining due timers are served at once.
         standstills.timers_are_served(at(6_101), Some(at(1_100)));
         assert_eq!(standstills.after(at(1_000)), Duration::from_millis(5_100));
         assert_eq!(standstills.after(at(4_100)), Duration::from_millis(2_100));

@@ -12,13 +12,13 @@ const POLICIES: usize = 32;
 /// `PUBLICATION_MATCHED` or `SUBSCRIPTION_MATCHED`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MatchedStatus {
-    /// Matches ever made.
+    /// Matches since the creation of the endpoint.
     pub total_count: u32,
-    /// The same since the status was last read.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// Matches now.
+    /// Current matches.
     pub current_count: u32,
-    /// The same since the status was last read.
+    /// Change of `current_count` since the status was last read.
     pub current_count_change: i32,
     /// The peer that caused the last change.
     pub last_peer: Option<Guid>,
@@ -50,19 +50,20 @@ impl MatchedStatus {
 /// `OFFERED_INCOMPATIBLE_QOS` or `REQUESTED_INCOMPATIBLE_QOS`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct IncompatibleQosStatus {
-    /// Peers ever refused.
+    /// Refused peers since the creation of the endpoint.
     pub total_count: u32,
-    /// The same since the status was last read.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
-    /// A policy of the last refusal; `None` if that was the network's.
+    /// Policy of the last refusal; `None` if the network's controller refused.
     pub last_policy: Option<PolicyId>,
-    /// Why the network's controller refused the last peer; `None` if policies did.
+    /// Reason of the network's controller for the last refusal; `None` if policies were
+    /// incompatible.
     pub last_network_reason: Option<String>,
-    /// How often each policy was a reason, by its number; see [`count_of`](Self::count_of).
+    /// Refusals by policy number; see [`count_of`](Self::count_of).
     pub counts: [u32; POLICIES],
 }
 
-/// Shows the policies that were a reason, and how often.
+/// Lists the incompatible policies and their counts.
 impl fmt::Debug for IncompatibleQosStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         struct Counts<'a>(&'a IncompatibleQosStatus);
@@ -83,13 +84,13 @@ impl fmt::Debug for IncompatibleQosStatus {
 }
 
 impl IncompatibleQosStatus {
-    /// Peers ever refused for this policy, perhaps among others.
+    /// Returns how many peers were refused for this policy, perhaps among others.
     #[must_use]
     pub fn count_of(&self, policy: PolicyId) -> u32 {
         self.counts.get(policy as usize).copied().unwrap_or(0)
     }
 
-    /// A peer was refused for these reasons.
+    /// Records a peer that was refused for these reasons.
     pub(crate) fn refused(&mut self, reasons: &[Incompatibility]) {
         self.total_count = self.total_count.saturating_add(1);
         self.total_count_change = self.total_count_change.saturating_add(1);
@@ -102,7 +103,7 @@ impl IncompatibleQosStatus {
         }
     }
 
-    /// A peer was refused by the network's controller, which no policy counts for.
+    /// Records a peer that the network's controller refused. No policy counts it.
     pub(crate) fn refused_by_network(&mut self, reason: &str) {
         self.refused(&[]);
         self.last_network_reason = Some(reason.into());
@@ -114,27 +115,27 @@ impl IncompatibleQosStatus {
 pub struct SampleLostStatus {
     /// Samples that never arrived and never will.
     pub total_count: u64,
-    /// The same since the status was last read.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u64,
 }
 
 /// `INCONSISTENT_TOPIC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InconsistentTopicStatus {
-    /// Remote endpoints of the topic's name with another type name.
+    /// Remote endpoints with the same topic name and another type name.
     pub total_count: u32,
-    /// The same since the status was last read.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
 }
 
 /// `OFFERED_DEADLINE_MISSED` or `REQUESTED_DEADLINE_MISSED`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeadlineMissedStatus {
-    /// Periods ever in which an instance was not updated, over all instances.
+    /// Periods in which an instance was not updated, over all instances.
     pub total_count: u64,
-    /// The same since the status was last read.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u64,
-    /// The instance of the last one.
+    /// Instance that missed the last of them.
     pub last_instance: Option<InstanceHandle>,
 }
 
@@ -155,9 +156,9 @@ impl DeadlineMissedStatus {
 /// `LIVELINESS_LOST`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LivelinessLostStatus {
-    /// How often the writer's lease ended without an assertion.
+    /// Number of times the writer's lease ended without an assertion.
     pub total_count: u32,
-    /// The same since the status was last read.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u32,
 }
 
@@ -174,7 +175,7 @@ impl LivelinessLostStatus {
     }
 }
 
-/// Which limit turned a sample away (DDS 1.4 §2.2.4.1).
+/// Limit that caused the rejection of a sample (DDS 1.4 §2.2.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleRejectedReason {
     /// `RESOURCE_LIMITS.max_samples`.
@@ -183,18 +184,19 @@ pub enum SampleRejectedReason {
     InstancesLimit,
     /// `RESOURCE_LIMITS.max_samples_per_instance`.
     SamplesPerInstanceLimit,
-    /// The memory of the reader (`Limits::endpoint_memory_bytes`, `reassembly_bytes`). DDS has no word for this one.
+    /// Memory of the reader (`Limits::endpoint_memory_bytes`, `reassembly_bytes`). DDS defines no
+    /// reason for this limit.
     MemoryLimit,
 }
 
 /// `SAMPLE_REJECTED`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleRejectedStatus {
-    /// Samples ever turned away. A reliable writer sends them again.
+    /// Rejected samples. A reliable writer sends them again.
     pub total_count: u64,
-    /// The same since the status was last read.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u64,
-    /// Why the last one was turned away.
+    /// Reason of the last rejection.
     pub last_reason: Option<SampleRejectedReason>,
 }
 
@@ -207,7 +209,7 @@ impl IncompatibleQosStatus {
 }
 
 impl SampleLostStatus {
-    /// A range of lost samples is as long as the writer says, so the sum saturates.
+    /// Adds lost samples. The writer determines the length of a lost range, so the sum saturates.
     pub(crate) fn add(&mut self, lost: u64) {
         self.total_count = self.total_count.saturating_add(lost);
         self.total_count_change = self.total_count_change.saturating_add(lost);
@@ -241,7 +243,7 @@ impl SampleRejectedStatus {
 pub struct LivelinessChangedStatus {
     /// Matched writers that are alive.
     pub alive_count: u32,
-    /// Matched writers that have not shown themselves within their lease.
+    /// Matched writers that were not asserted within their lease.
     pub not_alive_count: u32,
     /// Change of `alive_count` since the status was last read.
     pub alive_count_change: i32,

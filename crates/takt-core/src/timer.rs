@@ -1,59 +1,60 @@
-//! The participant's timers. Arming, moving and cancelling one is O(log n) and allocates only when a timer is registered.
+//! Timers of the participant. Arming, moving and cancelling are O(log n); only the registration of
+//! a timer allocates.
 
 use crate::schedule::Schedule;
 use crate::time::Instant;
 use alloc::vec::Vec;
 
-/// What happens when a timer is due.
+/// Action of a due timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimerKind {
     /// Announce the participant (RTPS 2.5 §8.5.3.3).
     Announce,
-    /// Participants are to be introduced to each other.
+    /// Introduce participants to each other.
     Introduce,
-    /// The lease of a remote participant ends.
+    /// Check the lease of a remote participant.
     Lease { participant: u32 },
-    /// Requests for types have waited long enough for their answers.
+    /// Repeat unanswered requests for types.
     RepeatTypeRequests,
-    /// Matches that nothing has confirmed are to be counted.
+    /// Count matches that nothing has confirmed.
     ConfirmMatches,
-    /// A participant that has not proven its address is to be challenged again.
+    /// Challenge a participant with an unvalidated address again.
     Challenge { participant: u32 },
-    /// A writer has unacknowledged samples.
+    /// Send a heartbeat for unacknowledged samples of a writer.
     Heartbeat { writer: u32 },
-    /// The writers with automatic liveliness are to be asserted.
+    /// Assert the writers with automatic liveliness.
     AssertLiveliness,
-    /// Writes have asserted the writers with manual liveliness.
+    /// Announce the assertion of manual-liveliness writers that were written to.
     AssertManually,
-    /// The lease of a reader's matched writer may end.
+    /// Check the lease of a reader's matched writer.
     WriterLease { reader: u32, proxy: u32 },
-    /// An instance of a writer may have missed its deadline.
+    /// Check the deadlines of a writer's instances.
     WriterDeadline { writer: u32 },
-    /// An instance of a reader may have missed its deadline.
+    /// Check the deadlines of a reader's instances.
     ReaderDeadline { reader: u32 },
-    /// The lease of a writer with manual liveliness may end.
+    /// Check the lease of a writer with manual liveliness.
     OwnLease { writer: u32 },
-    /// Samples of a reader may expire, be shown or be purged.
+    /// Expire, present or purge samples of a reader.
     ReaderUpkeep { reader: u32 },
-    /// The minimum separation of a writer's samples is over.
+    /// Send again, because a writer's minimum separation has elapsed.
     Pace { writer: u32 },
-    /// Samples of a writer have waited for others long enough.
+    /// Send a writer's batch, because it has waited long enough for further samples.
     Batch { writer: u32 },
-    /// Samples of a writer may expire.
+    /// Expire samples of a writer.
     WriterExpiry { writer: u32 },
-    /// A question to a channel has waited for answers long enough, or is to be asked again.
+    /// End the wait for answers to a multicast probe, or start the next round.
     Ask { channel: usize },
-    /// A question of a writer before a change of its route has waited for answers long enough.
+    /// End the wait for answers before a writer changes its route.
     RouteChange { writer: u32 },
-    /// A question of a writer about the length of its paths has waited for answers long enough.
+    /// End the wait for answers to a writer's path MTU probe.
     PathProbe { writer: u32 },
-    /// Groups have more to show.
+    /// Present further changes of groups.
     Groups,
-    /// A reader has waited long enough for the history of services.
+    /// End a reader's wait for the history of durability services.
     ServiceWait { reader: u32 },
-    /// The plugins of DDS Security have something to do.
+    /// Drive the plugins of DDS Security.
     Security,
-    /// A reader misses samples of a writer, or has not heard of it.
+    /// Send an acknowledgement: a reader misses samples of a writer, or has not heard from it.
     AckNack { reader: u32, proxy: u32 },
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct TimerId(u32);
 pub(crate) struct TimerQueue {
     kinds: Vec<TimerKind>,
     free: Vec<u32>,
-    /// By when it is due and the order of arming, which makes equal moments deterministic.
+    /// Due time and order of arming; the order makes equal due times deterministic.
     schedule: Schedule<(Instant, u64)>,
     armed: u64,
 }
@@ -98,7 +99,7 @@ impl TimerQueue {
         self.free.push(id.0);
     }
 
-    /// Timers that somebody has.
+    /// Returns the number of registered timers.
     #[cfg(test)]
     pub(crate) fn in_use(&self) -> usize {
         self.kinds.len() - self.free.len()
@@ -113,7 +114,7 @@ impl TimerQueue {
         self.schedule.set(id.0, (due, self.armed));
     }
 
-    /// Arms the timer unless it is already due earlier.
+    /// Arms the timer unless it is due earlier.
     pub(crate) fn arm_by(&mut self, id: TimerId, due: Instant) {
         if self.schedule.get(id.0).is_none_or(|(armed, _)| armed > due) {
             self.arm(id, due);
@@ -128,7 +129,7 @@ impl TimerQueue {
         self.schedule.first().map(|((due, _), _)| due)
     }
 
-    /// Takes the earliest timer that is due.
+    /// Removes and returns the earliest due timer.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<TimerKind> {
         let ((due, _), id) = self.schedule.first()?;
         if due > now {

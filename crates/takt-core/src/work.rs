@@ -1,35 +1,37 @@
-//! How much a call does, in units that a bound can be stated for, and how much the participant keeps for others.
+//! Work of a call, in units that have a stated bound, and state kept for remote participants.
 //!
-//! A call handles *units*: submessages, timers, jobs (one of which is a datagram, or turns out to be stale), samples of
-//! builtin topics, and calls of the application. For each it looks at table entries, samples and instances: *steps*. No
-//! unit takes more steps than [`crate::Participant::steps_per_unit_max`], which is a sum over what the participant has,
-//! never a product: `docs/limits.md` says what a call may handle. The simulation checks both after every call.
+//! A call handles *units*: submessages, timers, jobs (a datagram, or a stale job), samples of
+//! builtin topics, and calls of the application. For each unit it looks at table entries, samples
+//! and instances: *steps*. No unit takes more steps than
+//! [`crate::Participant::steps_per_unit_max`]. That bound is a sum over the participant's state,
+//! never a product; `docs/limits.md` states what a call may handle. The simulation checks both
+//! after every call.
 
 use crate::participant::Participant;
 
-/// What the participant keeps for others at present.
+/// State that the participant currently keeps for remote participants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     /// Remote participants.
     pub participants: usize,
-    /// Of these, those that have not proven their address.
+    /// Remote participants with an unvalidated address.
     pub on_probation: usize,
     /// Remote writers and readers.
     pub endpoints: usize,
-    /// The most of one participant.
+    /// Most endpoints of one participant.
     pub endpoints_of_one_max: usize,
-    /// Memory in octets of what they announce.
+    /// Memory of their announcements in octets.
     pub octets: usize,
-    /// The most of one participant.
+    /// Most octets of one participant.
     pub octets_of_one_max: usize,
-    /// Datagrams that somebody wants to send, and events that nobody has polled.
+    /// Pending datagrams, and events that were not polled yet.
     pub queued: usize,
     /// Refused matches.
     pub refusals: usize,
 }
 
 impl Participant {
-    /// What it keeps for others at present; looks at each remote participant.
+    /// Returns the state kept for remote participants; looks at each of them.
     #[must_use]
     pub fn kept(&self) -> Kept {
         let remotes = || self.remotes.iter().map(|(_, remote)| remote);
@@ -46,21 +48,21 @@ impl Participant {
     }
 }
 
-/// What all calls have done so far. Both wrap at 2^64.
+/// Work of all calls so far. The totals wrap at 2^64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Submessages, timers, jobs, samples of builtin topics, calls of the application.
     pub units: u64,
-    /// Entries of tables, samples and instances that were looked at for them.
+    /// Entries of tables, samples and instances that these units looked at.
     pub steps: u64,
-    /// The most steps of one unit since the last [`crate::Participant::take_work`].
+    /// Most steps of one unit since the last [`crate::Participant::take_work`].
     pub steps_of_one_max: u64,
-    /// Where the unit at hand began.
+    /// Value of `steps` at the start of the current unit.
     began: u64,
 }
 
 impl Work {
-    /// One more unit, which is a step too.
+    /// Starts a unit, which counts as a step too.
     pub(crate) fn unit(&mut self) {
         self.end_unit();
         self.units = self.units.wrapping_add(1);
@@ -72,7 +74,7 @@ impl Work {
         self.began = self.steps;
     }
 
-    /// The account so far; the search for the largest unit begins anew.
+    /// Returns the totals, and restarts the search for the largest unit.
     pub(crate) fn take(&mut self) -> Self {
         self.end_unit();
         let work = *self;
@@ -80,7 +82,7 @@ impl Work {
         work
     }
 
-    /// So many steps.
+    /// Adds steps.
     pub(crate) fn steps(&mut self, steps: usize) {
         self.steps = self.steps.wrapping_add(steps as u64);
     }

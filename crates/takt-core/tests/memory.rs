@@ -1,8 +1,8 @@
-//! Hostile datagrams by the million: no panic, memory below a bound, and back to where it was once the leases of all
-//! that was made up have run out.
+//! Memory under hostile datagrams by the million: no panic, memory below a bound, and back to its
+//! start once all leases have ended.
 //!
-//! A test binary of its own, because the allocator counts for the whole process ([`counting`]). It plays 200,000 datagrams, or ten
-//! million with `TAKT_TEST_LONG=1`, and prints what it measured.
+//! A separate test binary, because the allocator counts for the whole process ([`counting`]). It
+//! plays 200,000 datagrams, or ten million with `TAKT_TEST_LONG=1`, and prints its measurements.
 #![allow(missing_docs)]
 
 mod counting;
@@ -33,10 +33,10 @@ use takt_wire::EntityId;
 use takt_wire::message::Payload;
 use takt_wire::qos::*;
 
-/// What the participant may take beyond what it takes in peace: a thousand strangers who have shown that they hear us,
-/// each with five matched writers, take two thirds of it.
+/// Most memory that the participant may add to its normal use. A thousand remote participants with
+/// validated addresses, each with five matched writers, take two thirds of it.
 const GROWTH_BYTES: usize = 32 << 20;
-/// What may stay after everything was forgotten: tables keep the size they once had.
+/// Memory that may remain after everything was forgotten: tables keep their largest size.
 const REST_BYTES: usize = 1 << 20;
 
 struct Storm {
@@ -65,7 +65,7 @@ impl Storm {
             let qos = DataWriterQos { durability, history, ..keep_all_writer() };
             node.create_writer(now, writer_spec(topic, keyed, qos)).expect("the writer is good")
         };
-        // The first two as in the exchange.
+        // The first two endpoints are those of the exchange.
         let keyed = reader(&mut node, "K", true, History::KeepLast(1));
         let unkeyed = writer(&mut node, "T", false, Durability::Volatile, History::KeepLast(10));
         let readers = [keyed, reader(&mut node, "T", false, History::KeepAll)];
@@ -96,7 +96,7 @@ impl Storm {
             if number % 200 == 0 {
                 self.match_peer();
             }
-            // Now and then as many participants as there may be, and more.
+            // Occasionally as many participants join as the limits allow, and more.
             if number % 400_000 < 2_000 {
                 self.admit_stranger();
             }
@@ -117,7 +117,7 @@ impl Storm {
         }
     }
 
-    /// The peer begins anew, since forged farewells and numbers end what can be done with it.
+    /// Restarts the peer, because forged farewells and numbers make its matches unusable.
     fn match_peer(&mut self) {
         self.peer.leave(&mut self.node, self.now);
         let sn = self.peer.spdp_sn.get();
@@ -171,7 +171,8 @@ impl Storm {
         stranger
     }
 
-    /// A participant that nobody has heard of proves its address; it has writers of a topic that is read here.
+    /// Adds a new participant that validates its address, with writers of a topic that is read
+    /// here.
     fn admit_stranger(&mut self) {
         let mut stranger = self.somebody();
         stranger.join(&mut self.node, self.now);
@@ -181,7 +182,7 @@ impl Storm {
         }
     }
 
-    /// One that proves nothing.
+    /// Returns the announcement of a participant that validates no address.
     fn stranger(&mut self) -> Vec<u8> {
         let mut stranger = self.somebody();
         let participant = stranger.announcement().to_bytes();
@@ -235,8 +236,9 @@ impl Storm {
         assert!(matches!(result, Ok(_) | Err(WriteError::WouldBlock)), "{result:?}");
     }
 
-    /// Advances the clock by ten days without a datagram, so that every discovered participant expires. The participant treats each
-    /// jump of a day as a suspension of its own process. Up to eight suspensions postpone the end of a lease. A lease is one day at most.
+    /// Advances the clock by ten days without a datagram, so that every discovered participant
+    /// expires. The participant treats each jump of a day as a standstill. Up to eight standstills
+    /// postpone the end of a lease, which is at most one day.
     fn calm(&mut self) {
         for _ in 0..10 {
             self.now = Instant(self.now.0 + 86_400_000_000_000);
@@ -252,11 +254,11 @@ impl Storm {
 }
 
 #[test]
-fn millions_of_hostile_datagrams_leave_memory_as_it_was() {
+fn memory_returns_to_its_start_after_hostile_datagrams() {
     let long = std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1");
     let count = if long { 10_000_000 } else { 200_000 };
     let mut storm = Storm::new();
-    // Once for the tables to take their size.
+    // The first round lets the tables grow to their size.
     storm.datagrams(100_000);
     storm.calm();
     let before = LIVE.load(Ordering::Relaxed);

@@ -1,7 +1,8 @@
-//! What one hostile participant can make us hold: less than a stated bound, and everybody else is served beside it.
+//! Memory that one hostile participant can take: less than a stated bound, while other participants
+//! are served.
 //!
-//! It has proven its address, and announces, begins and asks for as much as it can. A test binary of its own, because the
-//! allocator counts for the whole process.
+//! The participant has a validated address, and announces, begins and requests as much as it can. A
+//! separate test binary, because the allocator counts for the whole process.
 #![allow(missing_docs)]
 
 mod counting;
@@ -24,14 +25,15 @@ use takt_wire::qos::*;
 use takt_wire::type_lookup::{Addressee, EquivalenceId, Question, RequestId, TypeRequest, UnionForm};
 use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
-/// Readers, and writers, of the topic `T` of the participant under test.
+/// Number of readers, and of writers, of the topic `T` of the participant under test.
 const LOCAL: usize = 4;
-/// For each pair of an endpoint of the peer and one of ours that fit.
+/// Memory for each matching pair of an endpoint of the peer and a local one.
 const PAIR_BYTES: usize = 4 << 10;
-/// What else it can cause: samples of discovery that wait for one that is missing, refused matches, tables.
+/// Memory of everything else that the peer can cause: discovery samples that wait for a missing
+/// one, refused matches, tables.
 const REST_BYTES: usize = 4 << 20;
 
-/// What the hostile participant does.
+/// Action of the hostile participant.
 type Step = fn(&mut Stage, &mut Puppet);
 
 struct Stage {
@@ -55,7 +57,7 @@ impl Stage {
         Self { node, now, readers, writers, frame: vec![0; 65_507] }
     }
 
-    /// Sends what there is to send, for some time.
+    /// Sends and receives for some time.
     fn run(&mut self, ms: u64) {
         let end = Instant(self.now.0 + ms * 1_000_000);
         loop {
@@ -99,7 +101,7 @@ fn fat_subscription(puppet: &Puppet, key: u32) -> SubscriptionData {
     data
 }
 
-/// Announces ever more of itself.
+/// Announces more and more endpoints.
 fn announce_much(stage: &mut Stage, puppet: &mut Puppet) {
     for len in [10_000, 30_000, 60_000] {
         let announcement = ParticipantData { user_data: UserData(vec![4; len]), ..puppet.announcement() };
@@ -109,7 +111,8 @@ fn announce_much(stage: &mut Stage, puppet: &mut Puppet) {
         puppet.publish(&mut stage.node, stage.now, &fat_publication(puppet, key));
         puppet.subscribe(&mut stage.node, stage.now, &fat_subscription(puppet, key));
     }
-    // Again with other words, and as many small ones as there can be keys; most are too many.
+    // Once more with other content, and as many small ones as there are keys; most exceed the
+    // limits.
     for key in 1..=600 {
         puppet.publish(&mut stage.node, stage.now, &fat_publication(puppet, 601 - key));
     }
@@ -129,12 +132,13 @@ fn announce_many(stage: &mut Stage, puppet: &mut Puppet) {
     }
 }
 
-/// All endpoints fit all of ours, and each writer begins samples that it never ends, and others that come too early.
+/// Matches all endpoints. Each writer begins samples that it never completes, and sends others too
+/// early.
 fn match_much(stage: &mut Stage, puppet: &mut Puppet) {
     for key in 1..=300 {
         puppet.publish(&mut stage.node, stage.now, &puppet.publication(key, true));
         puppet.subscribe(&mut stage.node, stage.now, &puppet.subscription(key, true));
-        // Two of a kind that do not fit: refused matches.
+        // Two pairs of incompatible endpoints: refused matches.
         let mut publication = fat_publication(puppet, 10_000 + key);
         publication.topic_name = "T".into();
         puppet.publish(&mut stage.node, stage.now, &publication);
@@ -154,7 +158,7 @@ fn match_much(stage: &mut Stage, puppet: &mut Puppet) {
     stage.run(20);
 }
 
-/// Samples of discovery that come too early, and requests of all kinds.
+/// Sends discovery samples too early, and requests of all kinds.
 fn ask_much(stage: &mut Stage, puppet: &mut Puppet) {
     let fat = fat_publication(puppet, 1).to_bytes();
     for writer in [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_SUB_WRITER, EntityId::P2P_MESSAGE_WRITER] {
@@ -191,7 +195,7 @@ fn ask_much(stage: &mut Stage, puppet: &mut Puppet) {
     }
 }
 
-/// A participant that behaves finds its way, and its sample arrives.
+/// Checks that a well-behaved participant matches, and that its sample arrives.
 fn assert_served(stage: &mut Stage, number: usize) {
     let mut honest = Puppet::new(number);
     honest.join(&mut stage.node, stage.now);
@@ -230,7 +234,7 @@ fn assert_served(stage: &mut Stage, number: usize) {
 }
 
 #[test]
-fn one_hostile_participant_takes_no_more_than_its_share_and_others_are_served() {
+fn hostile_participant_takes_at_most_its_share_and_others_are_served() {
     let mut stage = Stage::new();
     assert_served(&mut stage, 20);
     stage.run(1_000);

@@ -1,39 +1,43 @@
-//! Compares the age of each sample, from the writer's time stamp to the moment in which the sample can be read here, with the reader's
-//! E2E_LATENCY (`rt.e2e_ns`, see [`takt_wire::qos::Contract`]) and with what the timing analysis computed as a bound for it.
+//! Latency monitoring of a reader's samples, against its E2E_LATENCY and the computed bound.
 //!
-//! Both ends' wall clocks are believed: what they differ by is in each age. A time stamp from the future counts as age 0. Samples
-//! that were written before the reader was enabled are history, and do not count.
+//! The age of a sample is the time from its source timestamp until it can be read here. It is
+//! compared with the reader's E2E_LATENCY (`rt.e2e_ns`, see [`takt_wire::qos::Contract`]) and with
+//! the bound of the timing analysis.
+//!
+//! Each age includes the offset between the wall clocks of both ends. A timestamp in the future
+//! counts as age 0. Samples written before the reader was enabled are history and do not count.
 
 use takt_exec::Histogram;
 use takt_wire::Timestamp;
 
-/// What is known beforehand of how old a reader's samples may be.
+/// Configured limits for the ages of a reader's samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyTerms {
-    /// What they may be at most, in nanoseconds, where the reader has no E2E_LATENCY.
+    /// Largest permitted age in nanoseconds, if the reader has no E2E_LATENCY.
     pub limit_ns: Option<u64>,
-    /// What the timing analysis says that they will be at most, in nanoseconds.
+    /// Bound computed by the timing analysis, in nanoseconds.
     pub bound_ns: Option<u64>,
 }
 
-/// What became of a reader's E2E_LATENCY, and of its computed bound. A Takt status; the OMG has none.
+/// Status of a reader's E2E_LATENCY and of its computed bound. Specific to Takt; the OMG defines
+/// none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyExceededStatus {
-    /// What was asked for in nanoseconds: the reader's E2E_LATENCY, else the limit of its topic's flow.
+    /// Limit in nanoseconds: the reader's E2E_LATENCY, else the limit of its topic's flow.
     pub limit_ns: Option<u64>,
-    /// Samples that were older.
+    /// Samples older than the limit.
     pub total_count: u64,
-    /// The same since the status was last read.
+    /// Change of `total_count` since the status was last read.
     pub total_count_change: u64,
-    /// The bound of its topic's flow in nanoseconds, from the system file.
+    /// Bound of its topic's flow in nanoseconds, from the system file.
     pub bound_ns: Option<u64>,
-    /// Samples that were older: what the bound rests on is not so, the times in the file or its assumptions.
+    /// Samples older than the bound: the times in the file or its assumptions do not hold.
     pub above_bound_count: u64,
-    /// The same since the status was last read.
+    /// Change of `above_bound_count` since the status was last read.
     pub above_bound_count_change: u64,
-    /// The age in nanoseconds of the last that was older than limit or bound.
+    /// Age in nanoseconds of the last sample that exceeded limit or bound.
     pub last_ns: u64,
-    /// The ages of all samples; the worst is its maximum.
+    /// Ages of all samples; the worst case is the maximum.
     pub ages: Histogram,
 }
 
@@ -45,14 +49,14 @@ pub(crate) struct LatencyMonitor {
 }
 
 impl LatencyMonitor {
-    /// `None` if there is nothing to compare with.
+    /// Returns a monitor; `None` without limit and bound.
     pub(crate) fn new(LatencyTerms { limit_ns, bound_ns }: LatencyTerms, since: Timestamp) -> Option<Self> {
         limit_ns.or(bound_ns)?;
         let status = LatencyExceededStatus { limit_ns, bound_ns, ..LatencyExceededStatus::default() };
         Some(Self { since, has_news: false, status })
     }
 
-    /// A sample can be read now.
+    /// Records a sample that has become readable.
     #[inline]
     pub(crate) fn arrived(&mut self, written: Timestamp, now: Timestamp) {
         if written.is_invalid() || written < self.since {
@@ -73,12 +77,12 @@ impl LatencyMonitor {
         }
     }
 
-    /// The age of the oldest sample in nanoseconds; 0 without one.
+    /// Returns the largest age in nanoseconds; 0 without a sample.
     pub(crate) fn worst_ns(&self) -> u64 {
         self.status.ages.max_ns()
     }
 
-    /// Whether a sample exceeded limit or bound since the last call.
+    /// Takes whether a sample exceeded limit or bound since the last call.
     pub(crate) fn take_news(&mut self) -> bool {
         core::mem::take(&mut self.has_news)
     }
@@ -97,7 +101,7 @@ mod tests {
     const SINCE: Timestamp = Timestamp { seconds: 100, fraction: 0 };
 
     #[test]
-    fn limit_and_bound_are_counted_apart() {
+    fn limit_and_bound_are_counted_separately() {
         let terms = LatencyTerms { limit_ns: Some(3_000_000_000), bound_ns: Some(1_000_000_000) };
         let mut monitor = LatencyMonitor::new(terms, SINCE).expect("there is something to compare with");
         let mut arrived = |age: u32| {
@@ -115,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn without_limit_and_bound_nothing_is_compared() {
+    fn ages_are_not_compared_without_limit_and_bound() {
         assert!(LatencyMonitor::new(LatencyTerms::default(), SINCE).is_none());
         let terms = LatencyTerms { bound_ns: Some(5), ..LatencyTerms::default() };
         assert!(LatencyMonitor::new(terms, SINCE).is_some());

@@ -1,18 +1,19 @@
-//! Where the free pieces of a pool begin and end: two bits for each unit of memory.
+//! Boundary marks of the free blocks of a pool: two bits for each unit of memory.
 
 use alloc::vec::Vec;
 
-/// Units whose bits share a word: the low half of it has the begins, the high half the ends.
+/// Number of units whose bits share a word: its low half marks the starts of blocks, its high half
+/// the ends.
 const UNITS: usize = 32;
 
 #[derive(Debug)]
 pub(super) struct Marks {
-    /// As far as bits were set; its allocation holds all.
+    /// Words up to the highest set bit; the allocation holds all.
     words: Vec<u64>,
 }
 
 impl Marks {
-    /// For so many units. Nothing is allocated later.
+    /// Creates marks for `units` units. Nothing is allocated later.
     pub(super) fn new(units: usize) -> Self {
         Self { words: Vec::with_capacity(units.div_ceil(UNITS)) }
     }
@@ -21,17 +22,17 @@ impl Marks {
         self.words.get(unit / UNITS).is_some_and(|word| word >> (unit % UNITS + half) & 1 != 0)
     }
 
-    /// Whether a free piece begins with this unit.
+    /// Reports whether a free block starts at this unit.
     pub(super) fn begins_at(&self, unit: usize) -> bool {
         self.is_set(unit, 0)
     }
 
-    /// Whether a free piece ends with the unit before this one.
+    /// Reports whether a free block ends with the unit before this one.
     pub(super) fn ends_before(&self, unit: usize) -> bool {
         unit > 0 && self.is_set(unit - 1, UNITS)
     }
 
-    /// A free piece of so many units, at least one, begins here.
+    /// Marks a free block of `count` units, at least one.
     pub(super) fn set(&mut self, unit: usize, count: usize) {
         let last = unit + count - 1;
         if self.words.len() <= last / UNITS {
@@ -41,7 +42,7 @@ impl Marks {
         self.words[last / UNITS] |= 1 << (last % UNITS + UNITS);
     }
 
-    /// The piece is free no more.
+    /// Clears the marks of a block that is no longer free.
     pub(super) fn clear(&mut self, unit: usize, count: usize) {
         let last = unit + count - 1;
         self.words[unit / UNITS] &= !(1 << (unit % UNITS));

@@ -1,15 +1,16 @@
-//! Memory of a fixed capacity that is written only as far as it is used.
+//! Memory of a fixed capacity whose pages are committed only as far as it is used.
 //!
-//! Zeroed memory (`alloc_zeroed`) costs no pages if it is new from the operating system, and all of them if an allocator takes it
-//! from what was freed before. Memory that is merely reserved costs none either way. It is zeroed piece by piece, when it is first
-//! reached: that writes each octet once more over the life of a pool.
+//! Zeroed memory (`alloc_zeroed`) commits no pages if it is new from the operating system, but all
+//! of them if the allocator reuses freed memory. Reserved memory commits none in either case. It is
+//! zeroed step by step when it is first used, which writes each octet once more over the lifetime
+//! of a pool.
 
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut, Range};
 
 #[derive(Debug)]
 pub(super) struct Memory {
-    /// Zeroed so far; its allocation holds `capacity`.
+    /// Part that was zeroed so far; its allocation holds `capacity`.
     reached: Vec<u8>,
     capacity: usize,
 }
@@ -19,12 +20,13 @@ impl Memory {
         Self { reached: Vec::with_capacity(capacity), capacity }
     }
 
-    /// Octets that it holds, reached or not.
+    /// Returns the capacity in octets, used or not.
     pub(super) fn len(&self) -> usize {
         self.capacity
     }
 
-    /// Makes the octets before `end`, which is at most [`len`](Self::len), ready for use. Does not allocate.
+    /// Makes the octets before `end`, which is at most [`len`](Self::len), ready for use. Does not
+    /// allocate.
     pub(super) fn reach(&mut self, end: usize) {
         if self.reached.len() < end {
             self.reached.resize(end.min(self.capacity), 0);
@@ -32,7 +34,7 @@ impl Memory {
     }
 }
 
-/// Only octets that were reached can be had.
+/// Only octets that were made ready can be accessed.
 impl Index<Range<usize>> for Memory {
     type Output = [u8];
 

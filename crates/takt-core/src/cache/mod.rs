@@ -1,4 +1,4 @@
-//! Sample memory: the payload pool that both histories use, and what a reader shows of a sample.
+//! Sample memory: the payload pool of both histories, and the samples of a reader.
 
 mod latency;
 mod marks;

@@ -1,28 +1,34 @@
-//! Payload memory of one endpoint: a block of address space, handed out in pieces of size classes.
+//! Payload memory pool of one endpoint: reserved address space, allocated in blocks of size
+//! classes.
 //!
-//! The block is reserved when the pool is made, and written only as far as pieces were handed out ([`Memory`]), so an idle endpoint
-//! costs no pages. Four classes per power of two bound the waste of a piece to a quarter. Above `fresh` nothing is in use.
-//! Free pieces below are listed by class, and used again last-in first-out, which keeps the touched part as small as the largest amount
-//! ever in use at once. The lists lie within the free pieces, so the pool never allocates after it was made.
+//! The address space is reserved when the pool is created, and written only as far as blocks were
+//! allocated ([`Memory`]), so an idle endpoint commits no pages. Four classes per power of two
+//! bound the waste of a block to a quarter. Nothing above `fresh` is in use. Free blocks below are
+//! listed by class and reused last-in first-out. The touched part therefore never exceeds the
+//! largest amount in use at once. The lists are stored in the free blocks, so the pool allocates
+//! nothing after its creation.
 //!
-//! Once a payload finds neither a piece of its class nor room above `fresh`, free neighbours join, in one pass over the free pieces. From
-//! then on a piece joins its free neighbours when it is released (two-level segregated fit, Masmano et al. 2004), until nothing is
-//! in use. So a payload finds room if there is a free stretch that is long enough. All but that one pass takes constant time.
+//! Once a payload finds neither a block of its class nor room above `fresh`, adjacent free blocks
+//! are merged in one pass over the free blocks. From then on a released block is merged with its
+//! free neighbors (two-level segregated fit, Masmano et al. 2004), until nothing is in use. A
+//! payload therefore finds room if there is a contiguous free range of its length. Everything
+//! except that one pass takes constant time.
 //!
-//! A pool for a number of payloads of a bounded length has pieces of one size. It holds that number, whatever their lengths.
+//! A pool for a number of payloads of bounded length has blocks of one size. It holds that number
+//! of payloads of any lengths.
 //!
-//! A payload that was lent ([`Lent`]) lies elsewhere: the pool keeps the hold, for as long as the piece is not released, in a
-//! table that grows to as many as there ever were at once.
+//! The memory of a loaned payload ([`Lent`]) lies outside the pool. The pool keeps the loan until
+//! the block is released. The table of loans grows to the largest number held at once.
 
 use super::marks::Marks;
 use super::memory::Memory;
 use alloc::vec::Vec;
 use takt_wire::Lent;
 
-/// A piece of the pool.
+/// Block of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PayloadRef {
-    /// In units of `GRAIN`; of one that lies elsewhere its place in the table.
+    /// Offset in units of `GRAIN`; for a loaned payload its index in the table.
     offset: u32,
     len: u32,
     class: u8,
@@ -36,27 +42,28 @@ impl PayloadRef {
     }
 }
 
-/// Pieces begin at multiples of this many bytes.
+/// Alignment of blocks in bytes.
 const GRAIN: usize = 64;
 const CLASSES: usize = 4 * 32;
 const NONE: u32 = u32::MAX;
-/// Payloads that lie elsewhere for which there is room with the first one; more make it grow.
+/// Capacity of the table of loans when the first one arrives; more make it grow.
 const LENT_AT_FIRST: usize = 1024;
-/// In place of a class: the payload lies elsewhere.
+/// Class number of a loaned payload.
 const LENT: u8 = u8::MAX;
-/// In place of a class: it lies within another piece, and goes with that.
+/// Class number of a block within another one, with which it is released.
 const WITHIN: u8 = u8::MAX - 1;
 
-/// How much memory a pool has.
+/// Capacity of a pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PoolSize {
     bytes: usize,
-    /// Each piece is at least as long as a payload of so many bytes needs.
+    /// Least length of a block: each fits a payload of this many bytes.
     payload_len: usize,
 }
 
 impl PoolSize {
-    /// For `count` payloads of up to `len` bytes each, if that is within the limit.
+    /// Returns the size for `count` payloads of up to `len` bytes each, if that is within the
+    /// limit.
     pub(crate) fn of_payloads(count: usize, len: usize, bytes_max: usize) -> Self {
         let bytes = PayloadPool::capacity_for(count, len);
         if bytes <= bytes_max { Self { bytes, payload_len: len } } else { bytes_max.into() }
@@ -72,37 +79,38 @@ impl From<usize> for PoolSize {
 #[derive(Debug)]
 pub(crate) struct PayloadPool {
     memory: Memory,
-    /// First byte above all pieces.
+    /// First byte above all blocks.
     fresh: usize,
-    /// First free piece of each class, in units of `GRAIN`. A joined piece is in the largest class that it is long enough for.
+    /// First free block of each class, in units of `GRAIN`. A merged block is listed in the largest
+    /// class that it can serve.
     free: [u32; CLASSES],
-    /// Free neighbours have joined, and do so at once.
+    /// Adjacent free blocks were merged, and are merged on release.
     joins: bool,
-    /// Free pieces that have not joined.
+    /// Number of free blocks that are not merged.
     unjoined: usize,
-    /// Those that were joined since that was last asked for.
+    /// Number of blocks merged since the last query.
     steps: usize,
-    /// The classes that have a joined piece.
+    /// Set of classes with a merged block.
     has_free: u128,
-    /// Where free pieces begin and end.
+    /// Boundaries of free blocks.
     marks: Marks,
-    /// The class of the shortest pieces.
+    /// Class of the shortest blocks.
     class_min: usize,
     used_bytes: usize,
-    /// Payloads that lie elsewhere.
+    /// Loaned payloads.
     lent: Vec<Option<Lent>>,
     free_lent: Vec<u32>,
-    /// The last one that was copied to be read.
+    /// Copy of the loaned payload that was read last.
     copy: Vec<u8>,
 }
 
-/// Where a free piece names the next one of its class. A joined one names the previous one and its length too, in units of `GRAIN`,
-/// and its length in its last four bytes.
+/// Offset at which a free block stores the next one of its class. A merged block also stores the
+/// previous one and its length, in units of `GRAIN`, and repeats its length in its last four bytes.
 const NEXT: usize = 0;
 const PREVIOUS: usize = 4;
 const LENGTH: usize = 8;
 
-/// The class that holds `len` bytes, and its size.
+/// Returns the class that holds `len` bytes, and its size.
 fn class_of(len: usize) -> (usize, usize) {
     let grains = len.div_ceil(GRAIN).max(1);
     if grains <= 4 {
@@ -114,7 +122,7 @@ fn class_of(len: usize) -> (usize, usize) {
     (4 * (exponent - 1) + steps - 1, ((1 << exponent) + steps * quarter) * GRAIN)
 }
 
-/// The size of the pieces of a class.
+/// Returns the size of the blocks of a class.
 fn size_of(class: usize) -> usize {
     if class < 4 {
         return (class + 1) * GRAIN;
@@ -123,7 +131,7 @@ fn size_of(class: usize) -> usize {
     ((1 << exponent) + steps * (1 << (exponent - 2))) * GRAIN
 }
 
-/// The largest class whose pieces are no longer than so many grains.
+/// Returns the largest class whose blocks have at most this many grains.
 fn class_within(grains: usize) -> usize {
     let (class, size) = class_of(grains * GRAIN);
     if size == grains * GRAIN { class } else { class - 1 }
@@ -149,17 +157,17 @@ impl PayloadPool {
         }
     }
 
-    /// What `count` payloads of up to `len` bytes need.
+    /// Returns the memory for `count` payloads of up to `len` bytes.
     pub(crate) fn capacity_for(count: usize, len: usize) -> usize {
         count.saturating_mul(class_of(len).1)
     }
 
-    /// Octets that are in no use, in one piece or in several.
+    /// Returns the free octets, contiguous or not.
     pub(crate) fn free_bytes(&self) -> usize {
         self.memory.len() - self.used_bytes
     }
 
-    /// Octets that a piece takes of them.
+    /// Returns the octets that a block takes.
     pub(crate) fn bytes_of(&self, piece: PayloadRef) -> usize {
         let is_here = piece.len > 0 && piece.class < WITHIN;
         if is_here { self.size_of(usize::from(piece.class)) } else { 0 }
@@ -170,17 +178,18 @@ impl PayloadPool {
         self.used_bytes
     }
 
-    /// Free pieces that one call of [`allocate`](Self::allocate) may join.
+    /// Returns the most free blocks that one call of [`allocate`](Self::allocate) may merge.
     pub(crate) fn steps_max(&self) -> usize {
         self.unjoined
     }
 
-    /// Free pieces that were joined in one pass since the last call.
+    /// Takes the number of free blocks that were merged in one pass since the last call.
     pub(crate) fn take_steps(&mut self) -> usize {
         core::mem::take(&mut self.steps)
     }
 
-    /// A piece of `len` bytes with arbitrary content, or `None` if no free stretch is that long. It may join all free pieces.
+    /// Allocates a block of `len` bytes with arbitrary content; `None` if no contiguous free range
+    /// suffices. May merge all free blocks.
     pub(crate) fn allocate(&mut self, len: usize) -> Option<PayloadRef> {
         let piece = self.allocate_at_once(len);
         if piece.is_some() || self.joins {
@@ -190,7 +199,7 @@ impl PayloadPool {
         self.allocate_at_once(len)
     }
 
-    /// The same without joining anything.
+    /// As [`Self::allocate`], without merging.
     pub(crate) fn allocate_at_once(&mut self, len: usize) -> Option<PayloadRef> {
         if len == 0 {
             return Some(PayloadRef::EMPTY);
@@ -234,7 +243,7 @@ impl PayloadPool {
         self.unjoined += 1;
     }
 
-    /// Free neighbours join from now on; those that are free already do so here.
+    /// Enables merging, and merges all adjacent free blocks.
     fn join_all(&mut self) {
         self.joins = true;
         self.steps += core::mem::take(&mut self.unjoined);
@@ -248,7 +257,7 @@ impl PayloadPool {
         }
     }
 
-    /// A piece is free, and joins its free neighbours.
+    /// Frees a block and merges it with its free neighbors.
     fn join(&mut self, own: usize, len: usize) {
         let own_end = own + len;
         let (start, end) = self.joined(own, own_end);
@@ -265,14 +274,14 @@ impl PayloadPool {
         }
     }
 
-    /// Nothing is in use: all memory is one fresh block again.
+    /// Resets the pool to one free block when nothing is in use.
     fn make_whole(&mut self) {
         (self.fresh, self.unjoined) = (0, 0);
         (self.joins, self.has_free) = (false, 0);
         self.free = [NONE; CLASSES];
     }
 
-    /// Takes `size` bytes from a joined piece that is long enough; what is left of it stays free.
+    /// Takes `size` bytes from a sufficiently long merged block; the rest stays free.
     fn cut(&mut self, class: usize, size: usize) -> Option<usize> {
         let classes = self.has_free >> class;
         if classes == 0 {
@@ -286,8 +295,9 @@ impl PayloadPool {
         Some(start)
     }
 
-    /// A payload of `len` bytes and a piece of `side_len` bytes that lives no longer: within the payload's piece where the pool is too
-    /// small for two. `None` when the pool is exhausted.
+    /// Allocates a payload of `len` bytes and a block of `side_len` bytes that is released no
+    /// later. The second lies within the payload's block if the pool is too small for two. `None`
+    /// when the pool is exhausted.
     pub(crate) fn allocate_with_side(&mut self, len: usize, side_len: usize) -> Option<(PayloadRef, PayloadRef)> {
         if self.holds_both(len, side_len) {
             let payload = self.allocate(len)?;
@@ -303,17 +313,17 @@ impl PayloadPool {
         Some((PayloadRef { len: len as u32, ..both }, PayloadRef { offset, len: side_len as u32, class: WITHIN }))
     }
 
-    /// Whether an empty pool holds a piece for each.
+    /// Reports whether an empty pool holds a block for each.
     fn holds_both(&self, len: usize, side_len: usize) -> bool {
         self.class_of(len).1.saturating_add(self.class_of(side_len).1) <= self.memory.len()
     }
 
-    /// Whether [`allocate_with_side`](Self::allocate_with_side) finds room in an empty pool.
+    /// Reports whether [`allocate_with_side`](Self::allocate_with_side) succeeds in an empty pool.
     pub(crate) fn has_room_with_side_ever(&self, len: usize, side_len: usize) -> bool {
         self.holds_both(len, side_len) || self.has_room_ever(len.next_multiple_of(GRAIN).saturating_add(side_len))
     }
 
-    /// The class of pieces for `len` bytes, and how long they are: no longer than all there is.
+    /// Returns the class of blocks for `len` bytes, and their length, limited to the capacity.
     fn class_of(&self, len: usize) -> (usize, usize) {
         let class = class_of(len).0.max(self.class_min);
         (class, self.size_of(class))
@@ -323,7 +333,8 @@ impl PayloadPool {
         size_of(class).min(self.memory.len())
     }
 
-    /// Whether a payload of that length finds room once a piece is released, if none does now.
+    /// Reports whether a payload of that length finds room once a block is released, if it finds
+    /// none now.
     pub(crate) fn is_enough(&self, piece: PayloadRef, len: usize) -> bool {
         if piece.len == 0 || piece.class == LENT || !self.has_room_ever(len) {
             return false;
@@ -334,7 +345,7 @@ impl PayloadPool {
         end - start >= self.class_of(len).1
     }
 
-    /// A piece with its free neighbours, as far as these have joined.
+    /// Returns a block together with its free neighbors, as far as these are merged.
     fn joined(&self, start: usize, end: usize) -> (usize, usize) {
         let before = if self.marks.ends_before(start / GRAIN) { self.word(start - 4) } else { 0 };
         let behind = if self.marks.begins_at(end / GRAIN) { self.word(end + LENGTH) } else { 0 };
@@ -351,7 +362,7 @@ impl PayloadPool {
         self.memory[at..at + 4].copy_from_slice(&word.to_le_bytes());
     }
 
-    /// Lists a joined piece.
+    /// Lists a merged block.
     fn list(&mut self, start: usize, len: usize) {
         let (grain, grains) = ((start / GRAIN) as u32, len / GRAIN);
         let class = class_within(grains);
@@ -367,7 +378,7 @@ impl PayloadPool {
         self.marks.set(start / GRAIN, grains);
     }
 
-    /// Takes a joined piece out of its list; returns its length.
+    /// Removes a merged block from its list; returns its length.
     fn unlist(&mut self, start: usize) -> usize {
         let (next, previous) = (self.word(start + NEXT), self.word(start + PREVIOUS));
         let grains = self.word(start + LENGTH) as usize;
@@ -407,7 +418,7 @@ impl PayloadPool {
         }
     }
 
-    /// Keeps a payload that lies elsewhere until the piece is released.
+    /// Keeps the loan of a payload until the block is released.
     pub(crate) fn adopt(&mut self, lent: Lent) -> PayloadRef {
         let len = lent.piece().len;
         let offset = match self.free_lent.pop() {
@@ -427,23 +438,23 @@ impl PayloadPool {
         PayloadRef { offset, len, class: LENT }
     }
 
-    /// The payload of a piece, if that lies elsewhere.
+    /// Returns the loan of a block, if its payload is loaned.
     pub(crate) fn lent(&self, piece: PayloadRef) -> Option<&Lent> {
         if piece.class == LENT { self.lent[piece.offset as usize].as_ref() } else { None }
     }
 
-    /// Octets that it has.
+    /// Returns the capacity in octets.
     pub(crate) fn capacity(&self) -> usize {
         self.memory.len()
     }
 
-    /// Whether a payload of that length can be here at all.
+    /// Reports whether a payload of that length fits into an empty pool.
     pub(crate) fn has_room_ever(&self, len: usize) -> bool {
         len <= self.memory.len()
     }
 
-    /// The bytes of a piece. Of one that another participant lends they are a copy, until the next call; empty if it was
-    /// overwritten.
+    /// Returns the bytes of a block. Those of a payload loaned by another participant are a copy,
+    /// valid until the next call; empty if the memory was overwritten.
     pub(crate) fn readable(&mut self, piece: PayloadRef) -> &[u8] {
         if let Some(lent) =
             self.lent.get(piece.offset as usize).and_then(Option::as_ref).filter(|_| piece.class == LENT)
@@ -459,8 +470,8 @@ impl PayloadPool {
         self.bytes(piece)
     }
 
-    /// Shortens a piece that was just allocated to the length really used. What is cut off rests until the piece is
-    /// released.
+    /// Shortens a block that was just allocated to the used length. The remainder stays unused
+    /// until the block is released.
     pub(crate) fn truncate(&mut self, piece: PayloadRef, len: usize) -> PayloadRef {
         if len == 0 {
             self.release(piece);
@@ -469,7 +480,7 @@ impl PayloadPool {
         PayloadRef { len: piece.len.min(len as u32), ..piece }
     }
 
-    /// The bytes of a piece; none of one that another participant lends.
+    /// Returns the bytes of a block; empty for a payload loaned by another participant.
     pub(crate) fn bytes(&self, piece: PayloadRef) -> &[u8] {
         if piece.len == 0 {
             return &[];

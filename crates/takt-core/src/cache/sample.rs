@@ -1,19 +1,19 @@
-//! What the application sees of a sample (DDS 1.4 §2.2.2.5.1 and §2.2.2.5.5).
+//! Samples as the application sees them (DDS 1.4 §2.2.2.5.1 and §2.2.2.5.5).
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, Lent, SequenceNumber, Timestamp};
 
-/// RTPS 2.5 §9.6.4.8: the key itself if it never exceeds 16 bytes, else its MD5.
+/// Key hash (RTPS 2.5 §9.6.4.8): the key itself if it never exceeds 16 bytes, else its MD5.
 pub type KeyHash = [u8; 16];
 
-/// Identifies an instance of a topic within one reader or writer: its key hash. All zero without keys.
+/// Handle of an instance within one reader or writer: its key hash. All zero without keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct InstanceHandle(pub KeyHash);
 
 impl Ord for InstanceHandle {
-    /// By octets, compared as one number: every sample looks its instance up.
+    /// Compares the octets as one number, because every sample looks its instance up.
     fn cmp(&self, other: &Self) -> core::cmp::Ordering {
         u128::from_be_bytes(self.0).cmp(&u128::from_be_bytes(other.0))
     }
@@ -25,7 +25,7 @@ impl PartialOrd for InstanceHandle {
     }
 }
 
-/// The handle of a participant or endpoint as an instance of a builtin topic.
+/// Handle of a participant or endpoint as an instance of a builtin topic.
 impl From<Guid> for InstanceHandle {
     fn from(guid: Guid) -> Self {
         Self(guid.to_bytes())
@@ -37,25 +37,25 @@ impl InstanceHandle {
     pub const NIL: Self = Self([0; 16]);
 }
 
-/// What a change does to its instance (RTPS 2.5 §8.2.1.2).
+/// Effect of a change on its instance (RTPS 2.5 §8.2.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// New data.
     Alive,
-    /// The instance does not exist any more.
+    /// The instance no longer exists.
     Disposed,
     /// The writer no longer updates the instance.
     Unregistered,
-    /// Both.
+    /// The writer disposes and unregisters the instance.
     DisposedUnregistered,
 }
 
 /// `NEW_VIEW_STATE` or `NOT_NEW_VIEW_STATE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewState {
-    /// First sample of the instance since it was born.
+    /// First samples of the instance since it was created or became alive again.
     New,
-    /// The application has seen this instance.
+    /// The application has seen the instance.
     NotNew,
 }
 
@@ -71,78 +71,84 @@ pub enum SampleState {
 /// State of an instance (DDS 1.4 §2.2.2.5.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstanceState {
-    /// Has a writer and is not disposed.
+    /// The instance has a writer and is not disposed.
     Alive,
-    /// A writer disposed it.
+    /// A writer disposed the instance.
     NotAliveDisposed,
-    /// No writer updates it any more.
+    /// No writer updates the instance any more.
     NotAliveNoWriters,
 }
 
-/// Everything known of a sample besides its data.
+/// Metadata of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleInfo {
-    /// Whether it was read before.
+    /// Whether the sample was read before.
     pub sample_state: SampleState,
-    /// Whether its instance was seen before the pass (or call) that returned the sample: the same for all samples of one
-    /// instance that it returned.
+    /// Whether its instance was seen before the pass (or call) that returned the sample. Equal for
+    /// all samples of an instance that the pass returned.
     pub view_state: ViewState,
-    /// The state of its instance now.
+    /// Present state of its instance.
     pub instance_state: InstanceState,
-    /// Which instance.
+    /// Instance of the sample.
     pub instance_handle: InstanceHandle,
-    /// Which writer.
+    /// GUID of the writer.
     pub publication: Guid,
-    /// The writer's count of its changes. Zero where the sample only tells that writers have gone.
+    /// Sequence number of the change. Zero for a sample that only reports unmatched writers.
     pub sequence_number: SequenceNumber,
-    /// Who wrote it first and which change of that writer it is: the two above, unless a durability service passed it on.
+    /// Original writer and its sequence number. Equal to `publication` and `sequence_number` unless
+    /// a durability service relayed the sample.
     pub origin: SampleIdentity,
-    /// When it was written, by the writer's wall clock.
+    /// Time of the write, by the writer's wall clock.
     pub source_timestamp: Timestamp,
-    /// When it arrived, by ours.
+    /// Time of arrival, by the reader's wall clock.
     pub reception_timestamp: Timestamp,
-    /// How often the instance had come back from disposal when the sample arrived.
+    /// Number of times the instance had become alive again after a disposal, as of the sample's
+    /// arrival.
     pub disposed_generation_count: u32,
-    /// How often it had come back from having no writer.
+    /// Number of times it had become alive again after having no writer.
     pub no_writers_generation_count: u32,
-    /// How many samples of the instance follow in the same collection; 0 where a sample is read alone.
+    /// Number of later samples of the instance in the same collection; 0 for a sample read alone.
     pub sample_rank: u32,
-    /// How often the instance came back between this sample and the last of it in the same collection; 0 where a sample is
-    /// read alone.
+    /// Number of times the instance became alive again between this sample and its last one in the
+    /// same collection; 0 for a sample read alone.
     pub generation_rank: u32,
-    /// How often it came back between this sample and the last of it that the reader had when this one was read.
+    /// Number of times it became alive again between this sample and the last one that the reader
+    /// had when this one was read.
     pub absolute_generation_rank: u32,
-    /// False if there are no data but only news of the instance.
+    /// False if the sample has no data and only reports a change of the instance state.
     pub valid_data: bool,
 }
 
 impl SampleInfo {
-    /// The writer, as an instance of the builtin topic DCPSPublication (`publication_handle`).
+    /// Returns the writer as an instance of the builtin topic DCPSPublication
+    /// (`publication_handle`).
     #[must_use]
     pub fn publication_handle(&self) -> InstanceHandle {
         self.publication.into()
     }
 
-    /// How often the instance had come back when the sample arrived (DDS 1.4 §2.2.2.5.1.5).
+    /// Returns how often the instance had become alive again when the sample arrived
+    /// (DDS 1.4 §2.2.2.5.1.5).
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.disposed_generation_count.wrapping_add(self.no_writers_generation_count)
     }
 }
 
-/// A sample in the reader's history, borrowed.
+/// Borrowed sample in the reader's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRef<'a> {
-    /// About the sample.
+    /// Metadata of the sample.
     pub info: SampleInfo,
-    /// What the change does to its instance, whose state may be another one by now.
+    /// Effect of the change on its instance, whose state may have changed since.
     pub kind: ChangeKind,
-    /// The serialised data if `info.valid_data`, else the serialised key if it is known, else empty.
+    /// Serialized data if `info.valid_data`, else the serialized key if it is known, else empty.
     /// Begins with the 4 bytes of the encapsulation header.
     pub payload: &'a [u8],
-    /// The hold on the data, if another participant lends them and the call does not copy them.
+    /// Loan of the data, if another participant owns them and the call does not copy them.
     pub lent: Option<&'a Lent>,
-    /// Which one of the samples that this pass returned before, counted from 0, was the last one of the same instance.
+    /// Index, counted from 0, of the previous sample of the same instance among those that this
+    /// pass returned.
     pub previous: Option<u32>,
 }
 
@@ -155,10 +161,10 @@ macro_rules! state_mask {
 
         impl $mask {
             $($(#[$item])* pub const $name: Self = Self(1 << $state::$variant as u8);)*
-            /// All of them.
+            /// All states.
             pub const ANY: Self = Self(u8::MAX);
 
-            /// Whether the state is in the set.
+            /// Reports whether the state is in the set.
             #[must_use]
             pub const fn contains(self, state: $state) -> bool {
                 self.0 & (1 << state as u8) != 0
@@ -188,7 +194,7 @@ state_mask! {
 state_mask! {
     /// View states.
     ViewStates of ViewState {
-        /// First seen.
+        /// Not seen before.
         NEW = New,
         /// Seen before.
         NOT_NEW = NotNew
@@ -207,10 +213,10 @@ state_mask! {
     }
 }
 
-/// Which samples a read or take wants.
+/// Filter of a read or take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selector {
-    /// Remove what is returned.
+    /// Remove the returned samples.
     pub take: bool,
     /// Only samples in one of these states.
     pub sample_states: SampleStates,
@@ -222,21 +228,21 @@ pub struct Selector {
     pub instance: Instances,
 }
 
-/// The instances that a read or take is about.
+/// Instances of a read or take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Instances {
-    /// All of them.
+    /// All instances.
     #[default]
     Any,
-    /// This one.
+    /// Instance with this handle.
     Only(InstanceHandle),
-    /// The first one behind a handle, or of all, that has samples in the states asked for. Handles are in a total order, so the
-    /// one named need not be known (any more).
+    /// First instance after a handle, or of all, with samples in the requested states. Handles have
+    /// a total order, so the given one need not be known (any more).
     After(Option<InstanceHandle>),
 }
 
 impl Selector {
-    /// All samples, leaving them.
+    /// Reads all samples, without removing them.
     pub const READ: Self = Self {
         take: false,
         sample_states: SampleStates::ANY,
@@ -244,22 +250,22 @@ impl Selector {
         instance_states: InstanceStates::ANY,
         instance: Instances::Any,
     };
-    /// All samples, removing them.
+    /// Takes all samples.
     pub const TAKE: Self = Self { take: true, ..Self::READ };
 
-    /// Only samples in these states.
+    /// Restricts the selector to samples in these states.
     #[must_use]
     pub const fn in_states(self, samples: SampleStates, views: ViewStates, instances: InstanceStates) -> Self {
         Self { sample_states: samples, view_states: views, instance_states: instances, ..self }
     }
 
-    /// Only samples of one instance.
+    /// Restricts the selector to samples of one instance.
     #[must_use]
     pub const fn of(self, instance: InstanceHandle) -> Self {
         Self { instance: Instances::Only(instance), ..self }
     }
 
-    /// Only samples of the instance that comes next; see [`Instances::After`].
+    /// Restricts the selector to samples of the next instance; see [`Instances::After`].
     #[must_use]
     pub const fn after(self, previous: Option<InstanceHandle>) -> Self {
         Self { instance: Instances::After(previous), ..self }
@@ -281,70 +287,74 @@ impl Selector {
     }
 }
 
-/// Where a pass over a reader's samples stands. Start each pass with the default.
+/// Position of a pass over a reader's samples. Start each pass with the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCursor {
     /// Position in order of arrival after which the pass continues.
     pub(crate) after: u64,
-    /// The entry returned last, if it is still there.
+    /// Entry returned last, if it still exists.
     pub(crate) entry: u32,
-    /// Which pass this is; zero before it begins.
+    /// Number of the pass; zero before it begins.
     pub(crate) pass: u64,
-    /// The instance that it has come to, where it goes by instances.
+    /// Present instance, if the pass iterates over instances.
     pub(crate) instance: Option<InstanceHandle>,
-    /// How many samples it has returned.
+    /// Number of returned samples.
     pub(crate) returned: u32,
 }
 
 impl ReadCursor {
-    /// The pass has asked for a sample already.
+    /// Reports whether the pass has requested a sample already.
     pub(crate) fn has_begun(&self) -> bool {
         self.pass != 0
     }
 
-    /// The sample returned last does not count: the caller has no use for it.
+    /// Excludes the sample returned last from the count, because the caller does not use it.
     pub fn reject_last(&mut self) {
         self.returned = self.returned.saturating_sub(1);
     }
 }
 
-/// Which samples a QueryCondition is about, by their content (DDS 1.4 §2.2.2.5.9); the type's own code.
+/// Content query of a QueryCondition (DDS 1.4 §2.2.2.5.9). The implementation knows the type.
 pub trait SampleQuery {
-    /// Whether it wants a sample with this payload, or one without data.
+    /// Reports whether a sample with this payload, or one without data, matches.
     fn meets(&self, payload: Option<&[u8]>) -> bool;
 
-    /// The order of two payloads; of a sample without data it is empty.
+    /// Compares two payloads; that of a sample without data is empty.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 }
 
-/// A sample in the order of a query, to be read while nothing else is done with its reader.
+/// Sample in the order of a query. To be read before any other operation on its reader.
 #[derive(Clone, Copy, Debug)]
 pub struct OrderedSample {
     pub(crate) entry: u32,
     pub(crate) arrival: u64,
 }
 
-/// Reads the key of a serialised sample; the type's own code, so that the core need not know types.
+/// Extracts the key of a serialized sample. The implementation knows the type, so the core need
+/// not.
 pub trait KeyExtractor: Send {
-    /// The key hash of `payload`, which begins with its encapsulation header and holds only the key members
-    /// if `key_only`. `None` if it cannot be decoded. Should not allocate once warm.
+    /// Returns the key hash of `payload`, which begins with its encapsulation header and holds only
+    /// the key members if `key_only`. `None` if it cannot be decoded. Should not allocate after the
+    /// first calls.
     ///
-    /// It is the handle of the instance, so it must not depend on the representation of the payload: XTypes 1.3 §7.6.8 takes
-    /// PLAIN_CDR2 for all.
+    /// The hash is the handle of the instance, so it must not depend on the representation of the
+    /// payload: XTypes 1.3 §7.6.8 uses PLAIN_CDR2 for all.
     fn key_hash(&mut self, payload: &[u8], key_only: bool) -> Option<KeyHash>;
 
-    /// The key hash in XCDR1, which some writers announce instead; of a short key, too, its MD5 if `is_digest`. Called once for
-    /// each new instance. `None` if it cannot be decoded or is never announced.
+    /// Returns the key hash in XCDR1, which some writers announce instead. If `is_digest`, it is
+    /// the MD5 even of a short key. Called once for each new instance. `None` if it cannot be
+    /// decoded or is never announced.
     fn key_hash_in_xcdr1(&mut self, _payload: &[u8], _key_only: bool, _is_digest: bool) -> Option<KeyHash> {
         None
     }
 
-    /// The key hash of a change whose payload cannot be decoded and that announces none. `None`: it is dropped.
+    /// Returns the key hash of a change whose payload cannot be decoded and that announces none.
+    /// `None`: the change is dropped.
     fn unknown_key_hash(&self) -> Option<KeyHash> {
         None
     }
 
-    /// Appends the serialised key (with encapsulation header) of `payload` to `key`; false if it cannot be
-    /// decoded. Called once for each new instance.
+    /// Appends the serialized key (with encapsulation header) of `payload` to `key`. Returns false
+    /// if it cannot be decoded. Called once for each new instance.
     fn serialize_key(&mut self, payload: &[u8], key_only: bool, key: &mut Vec<u8>) -> bool;
 }

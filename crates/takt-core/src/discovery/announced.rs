@@ -1,16 +1,19 @@
-//! When a writer counts a reader as matched (PUBLICATION_MATCHED, DDS 1.4 §2.2.4.1): once the reader's participant knows the
-//! writer.
+//! Counting of a writer's matches (PUBLICATION_MATCHED, DDS 1.4 §2.2.4.1), delayed until the
+//! reader's participant knows the writer.
 //!
-//! Data and discovery may take different ways, such as shared memory and UDP, so that a sample can overtake the announcement of
-//! its writer. A reader drops a sample of a writer that it does not know, and a best-effort reader never gets it again. So a
-//! match is counted once the reader's participant has acknowledged our SEDP announcement of the writer, or once the reader has
-//! acknowledged the writer itself. Data are sent to the reader from the match on.
+//! Data and discovery may use different transports, such as shared memory and UDP, so a sample can
+//! overtake the announcement of its writer. A reader drops a sample of an unknown writer, and a
+//! best-effort reader never gets it again. A match is therefore counted once the reader's
+//! participant has acknowledged the SEDP announcement of the writer, or the reader has acknowledged
+//! the writer itself. The writer sends data to the reader from the match on.
 //!
-//! A match is counted at once with a reader of this participant, with static endpoints, and with a participant that has no
-//! reader of SEDP publications. A match that nothing confirms is counted after [`CONFIRMATION_TIME`].
+//! A match is counted at once with a reader of this participant, with static endpoints, and with a
+//! participant that has no reader of SEDP publications. A match without any confirmation is counted
+//! after [`CONFIRMATION_TIME`].
 //!
-//! Limit: a reader whose participant asks for the definition of the writer's type before it matches, since the type information
-//! of both differs, acknowledges the announcement before it matches.
+//! Limit: if the type information of both sides differs, the remote participant may request the
+//! type definition before it matches. It then acknowledges the announcement before the match
+//! exists.
 //!
 //! Bounds: one entry for each match of the last [`CONFIRMATION_TIME`].
 
@@ -24,10 +27,11 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use takt_wire::{EntityId, Guid, GuidPrefix, SequenceNumber};
 
-/// After this time a match is counted though nothing has confirmed that the reader knows the writer.
+/// Time after which a match is counted although nothing has confirmed that the reader knows the
+/// writer.
 const CONFIRMATION_TIME: Duration = Duration::from_secs(1);
 
-/// Matches that are not counted yet: reader and writer, and until when they wait.
+/// Matches that are not counted yet: reader, writer, and the end of the wait.
 #[derive(Debug)]
 pub(crate) struct Unconfirmed {
     waiting: BTreeMap<(Guid, EntityId), Instant>,
@@ -39,7 +43,7 @@ impl Unconfirmed {
         Self { waiting: BTreeMap::new(), timer: ctx.timers.register(TimerKind::ConfirmMatches) }
     }
 
-    /// The number of matches that are not counted yet.
+    /// Returns the number of matches that are not counted yet.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -52,7 +56,7 @@ impl Unconfirmed {
 }
 
 impl Participant {
-    /// A writer was matched with a reader: counts the match, now or once the reader's participant knows the writer.
+    /// Counts a new match, now or once the reader's participant knows the writer.
     pub(super) fn count_match_once_known(&mut self, now: Instant, index: u32, reader: Guid) {
         let Some(writer) = self.writers.get_mut(index) else { return };
         let (writer_id, announced, topic_name) = (writer.entity_id, writer.announced, writer.data.topic_name.clone());
@@ -67,7 +71,8 @@ impl Participant {
         self.ctx.timers.arm_by(self.unconfirmed.timer, until);
     }
 
-    /// Whether a participant has acknowledged our announcement of a writer, or will never acknowledge one.
+    /// Reports whether a participant has acknowledged the announcement of a writer, or will never
+    /// acknowledge one.
     fn is_announcement_known(&self, prefix: GuidPrefix, topic_name: &str, announced: SequenceNumber) -> bool {
         if prefix == self.header.prefix || self.static_endpoints.is_some() {
             return true;
@@ -83,7 +88,7 @@ impl Participant {
         proxy.is_none_or(|proxy| proxy.acked >= announced)
     }
 
-    /// A reader has acknowledged something of one of our writers.
+    /// Counts the matches that an acknowledgement from the reader confirms.
     pub(crate) fn confirm_matches(&mut self, reader: Guid, writer: EntityId) {
         if self.unconfirmed.waiting.is_empty() {
             return;
@@ -113,7 +118,7 @@ impl Participant {
         }
     }
 
-    /// Matches have waited long enough.
+    /// Counts the matches that have waited for [`CONFIRMATION_TIME`].
     pub(crate) fn handle_confirmation_timeout(&mut self, now: Instant) {
         self.ctx.work.steps(self.unconfirmed.len());
         let waiting = &self.unconfirmed.waiting;

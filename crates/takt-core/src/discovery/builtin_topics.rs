@@ -1,17 +1,20 @@
-//! The builtin topics (DDS 1.4 §2.2.5): what discovery knows of others, as samples in ordinary readers.
+//! Builtin topics (DDS 1.4 §2.2.5): discovered remote entities as samples of ordinary readers.
 //!
-//! A sample is the announcement as a parameter list, an instance is an entity, and its handle is the entity's GUID. What
-//! says farewell or is deleted is disposed; what falls silent has lost its writer. Entities of this participant are not
-//! shown: the specification assumes that the application knows them.
+//! A sample is the announcement as a parameter list, an instance is an entity, and its handle is
+//! the entity's GUID. Entities that leave by a farewell or are deleted become disposed; entities
+//! that fall silent lose their writer. Entities of this participant are not shown: the
+//! specification assumes that the application knows them.
 //!
-//! Nobody announces topics over RTPS, so an instance of `DCPSTopic` is a name with a type that some remote endpoint
-//! uses; its sample is that endpoint's announcement, a writer's if there is one.
+//! RTPS has no topic announcements, so an instance of `DCPSTopic` is a topic name with a type that
+//! some remote endpoint uses. Its sample is that endpoint's announcement, a writer's if there is
+//! one.
 //!
-//! DEVIATION(DDS 1.4 §2.2.5): hence the policies of a topic are those of one of its endpoints.
+//! DEVIATION(DDS 1.4 §2.2.5): the policies of a topic are therefore those of one of its endpoints.
 //!
-//! Bounds: a reader has room for [`Limits::max_participants`](crate::Limits) participants (and those that have not
-//! proven themselves), or for [`Limits::default_max_instances`](crate::Limits) of the rest, and for
-//! [`Limits::endpoint_memory_bytes`](crate::Limits). Beyond, what is gone makes room.
+//! Bounds: a reader has room for [`Limits::max_participants`](crate::Limits) participants (and
+//! those with unvalidated addresses), or for [`Limits::default_max_instances`](crate::Limits) of
+//! the other entities, and for [`Limits::endpoint_memory_bytes`](crate::Limits). Beyond, departed
+//! entities are replaced.
 
 use super::Remote;
 use crate::cache::{CacheLimits, ChangeKind, KeyHash, ReaderCache};
@@ -27,12 +30,12 @@ use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{DataReaderQos, Durability, Reliability, ReliabilityKind};
 use takt_wire::{Duration, EntityId, Guid};
 
-/// Which of the builtin topics.
+/// Kind of a builtin topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuiltinTopic {
     /// Participants.
     Participant,
-    /// Topics: names with their types.
+    /// Topics: names and their types.
     Topic,
     /// Writers.
     Publication,
@@ -40,11 +43,11 @@ pub enum BuiltinTopic {
     Subscription,
 }
 
-/// The most that the specification lets a `write` of these topics block.
+/// Longest time that the specification lets a `write` of these topics block.
 const MAX_BLOCKING_TIME: Duration = Duration::from_millis(100);
 
 impl BuiltinTopic {
-    /// The topic's name.
+    /// Returns the name of the topic.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -55,7 +58,7 @@ impl BuiltinTopic {
         }
     }
 
-    /// The policies of its reader, as the table of DDS 1.4 §2.2.5 has them.
+    /// Returns the policies of the topic's reader, from the table of DDS 1.4 §2.2.5.
     #[must_use]
     pub fn reader_qos() -> DataReaderQos {
         DataReaderQos {
@@ -84,12 +87,12 @@ impl BuiltinTopic {
     }
 }
 
-/// How an entity went.
+/// Reason for the departure of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Departure {
-    /// It was deleted and has said so.
+    /// The entity was deleted, and announced that.
     Farewell,
-    /// It was not heard of for too long, or is not listened to any more.
+    /// The entity was silent for too long, or is ignored from now on.
     Silence,
 }
 
@@ -102,18 +105,19 @@ impl Departure {
     }
 }
 
-/// The readers of builtin topics, and what only they need to know.
+/// Readers of builtin topics and the state for them.
 #[derive(Debug, Default)]
 pub(crate) struct BuiltinTopics {
     readers: Vec<(BuiltinTopic, u32)>,
-    /// Remote endpoints of each topic, by name and type; kept while there is a reader of topics.
+    /// Remote endpoints of each topic, by name and type. Maintained while a reader of topics
+    /// exists.
     topics: BTreeMap<(String, String), Endpoints>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Endpoints {
     count: usize,
-    /// The policies shown are a writer's.
+    /// The policies shown are those of a writer.
     from_writer: bool,
 }
 
@@ -123,11 +127,11 @@ impl BuiltinTopics {
     }
 }
 
-/// What a reader of a builtin topic gets.
+/// Change for a reader of a builtin topic.
 struct Change<'a> {
     topic: BuiltinTopic,
     kind: ChangeKind,
-    /// The announcing builtin endpoint.
+    /// Builtin endpoint that sent the announcement.
     writer: Guid,
     key_hash: KeyHash,
     payload: &'a [u8],
@@ -140,7 +144,8 @@ impl Change<'_> {
     }
 }
 
-/// The handle of a topic: FNV-1a of its name and type, so that it is the same everywhere.
+/// Returns the handle of a topic: FNV-1a of its name and type, so that it is equal in all
+/// participants.
 fn topic_key(topic_name: &str, type_name: &str) -> KeyHash {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
@@ -149,7 +154,8 @@ fn topic_key(topic_name: &str, type_name: &str) -> KeyHash {
 }
 
 impl Participant {
-    /// Creates a reader of a builtin topic, filled with what is known now. It is matched with nobody and not announced.
+    /// Creates a reader of a builtin topic, filled with the entities known now. The reader is
+    /// neither matched nor announced.
     pub fn create_builtin_reader(&mut self, now: Instant, topic: BuiltinTopic) -> ReaderHandle {
         let limits = &self.ctx.limits;
         let max_samples = match topic {
@@ -159,7 +165,8 @@ impl Participant {
         let bounds = CacheLimits {
             depth: Some(1),
             max_samples,
-            // Each may have gone and have left its last news.
+            // Each known entity may have replaced a departed one whose last change is not taken
+            // yet.
             max_instances: 2 * max_samples,
             max_samples_per_instance: usize::MAX,
         };
@@ -181,7 +188,7 @@ impl Participant {
         handle
     }
 
-    /// A reader was deleted. Says whether it was one of a builtin topic.
+    /// Removes a deleted reader. Returns whether it was a reader of a builtin topic.
     pub(crate) fn forget_builtin_reader(&mut self, index: u32) -> bool {
         let known = self.builtin_topics.readers.iter().position(|(_, reader)| *reader == index);
         let Some(place) = known else { return false };
@@ -192,7 +199,7 @@ impl Participant {
         true
     }
 
-    /// TRANSIENT_LOCAL: a new reader sees what is known.
+    /// Fills a new reader with the known entities (TRANSIENT_LOCAL).
     fn fill_builtin_reader(&mut self, now: Instant, topic: BuiltinTopic, index: u32) {
         let Self { readers, ctx, remotes, publications, subscriptions, builtin_topics, .. } = self;
         let Some(reader) = readers.get_mut(index) else { return };
@@ -245,7 +252,7 @@ impl Participant {
         }
     }
 
-    /// A participant was discovered, or announced something else than before.
+    /// Shows a participant that was discovered or changed its announcement.
     pub(super) fn show_participant(&mut self, now: Instant, index: u32) {
         if !self.builtin_topics.has_reader(BuiltinTopic::Participant) {
             return;
@@ -257,12 +264,12 @@ impl Participant {
         self.tell(now, &Change::of(BuiltinTopic::Participant, guid, ChangeKind::Alive, &payload));
     }
 
-    /// A participant is gone.
+    /// Shows the departure of a participant.
     pub(super) fn hide_participant(&mut self, now: Instant, remote: &Remote, departure: Departure) {
         self.tell(now, &Change::of(BuiltinTopic::Participant, remote.data.guid, departure.change(), &[]));
     }
 
-    /// A remote writer was discovered, or has other policies than before.
+    /// Shows a remote writer that was discovered or changed its policies.
     pub(super) fn show_publication(&mut self, now: Instant, data: &PublicationData) {
         let (publication, topic) = (BuiltinTopic::Publication, BuiltinTopic::Topic);
         if !self.builtin_topics.has_reader(publication) && !self.builtin_topics.has_reader(topic) {
@@ -273,7 +280,7 @@ impl Participant {
         self.show_topic(now, &data.topic_name, &data.type_name, true, &payload);
     }
 
-    /// A remote reader was discovered, or has other policies than before.
+    /// Shows a remote reader that was discovered or changed its policies.
     pub(super) fn show_subscription(&mut self, now: Instant, data: &SubscriptionData) {
         let (subscription, topic) = (BuiltinTopic::Subscription, BuiltinTopic::Topic);
         if !self.builtin_topics.has_reader(subscription) && !self.builtin_topics.has_reader(topic) {
@@ -284,19 +291,20 @@ impl Participant {
         self.show_topic(now, &data.topic_name, &data.type_name, false, &payload);
     }
 
-    /// A remote writer is gone.
+    /// Shows the departure of a remote writer.
     pub(super) fn hide_publication(&mut self, now: Instant, data: &PublicationData, departure: Departure) {
         self.tell(now, &Change::of(BuiltinTopic::Publication, data.guid, departure.change(), &[]));
         self.hide_topic(now, &data.topic_name, &data.type_name, departure);
     }
 
-    /// A remote reader is gone.
+    /// Shows the departure of a remote reader.
     pub(super) fn hide_subscription(&mut self, now: Instant, data: &SubscriptionData, departure: Departure) {
         self.tell(now, &Change::of(BuiltinTopic::Subscription, data.guid, departure.change(), &[]));
         self.hide_topic(now, &data.topic_name, &data.type_name, departure);
     }
 
-    /// One more endpoint has the topic; it is shown if it is the first one, or the first writer.
+    /// Adds an endpoint to its topic. The topic is shown for the first endpoint and for the first
+    /// writer.
     fn show_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, is_writer: bool, payload: &[u8]) {
         if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
             return;
@@ -310,7 +318,7 @@ impl Participant {
         }
     }
 
-    /// One endpoint less has the topic.
+    /// Removes an endpoint from its topic.
     pub(super) fn hide_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, departure: Departure) {
         if !self.builtin_topics.has_reader(BuiltinTopic::Topic) {
             return;
@@ -326,7 +334,7 @@ impl Participant {
 
     fn tell_topic(&mut self, now: Instant, topic_name: &str, type_name: &str, kind: ChangeKind, payload: &[u8]) {
         let topic = BuiltinTopic::Topic;
-        // Topics are found out here, not announced.
+        // Topics are derived locally, not announced.
         let writer = Guid { prefix: self.header.prefix, entity_id: topic.writer_id() };
         let key_hash = topic_key(topic_name, type_name);
         self.tell(now, &Change { topic, kind, writer, key_hash, payload });

@@ -1,4 +1,5 @@
-//! Pairs that are matched and call for attention: other implementations may refuse them, or the writer does not send what it offers.
+//! Warnings about matched pairs: other implementations may refuse them, or the writer does not send
+//! all that it offers.
 
 use super::matching::{reader_of, refusal_of, write_pair, writer_of};
 use crate::participant::Participant;
@@ -8,42 +9,43 @@ use alloc::vec::Vec;
 use core::fmt;
 use takt_wire::Guid;
 
-/// A match that another implementation, or another reading of the specification, may refuse, or that does not do all that was
-/// agreed.
+/// Warning about a match that another implementation may refuse, or that does not provide
+/// everything that was agreed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caution {
-    /// Our endpoint.
+    /// Local endpoint.
     pub local: Guid,
-    /// The other one.
+    /// Remote endpoint.
     pub remote: Guid,
-    /// The participant of the other one, as in [`Refusal`].
+    /// Participant of the remote endpoint, as in [`Refusal`].
     pub remote_participant: String,
-    /// The topic of both.
+    /// Topic of both endpoints.
     pub topic_name: String,
-    /// What is to be heeded.
+    /// Kind of the warning.
     pub kind: CautionKind,
-    /// The members that differ, and how, or what the other side does not send.
+    /// Members that differ, and how, or the information that the remote side does not send.
     pub what: String,
 }
 
-/// What a [`Caution`] is about.
+/// Kind of a [`Caution`].
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CautionKind {
-    /// The types fit by the rules of this side; others may refuse the pair.
+    /// The types are compatible by the rules of this implementation; others may refuse the pair.
     Types,
-    /// The writer offers PRESENTATION with the scope GROUP and does not send what that takes (RTPS 2.5 §8.7.5).
+    /// The writer offers PRESENTATION with the scope GROUP and does not send the required
+    /// information (RTPS 2.5 §8.7.5).
     Presentation,
 }
 
 impl Caution {
-    /// Whichever of both is the writer.
+    /// Returns the writer of the pair.
     #[must_use]
     pub fn writer(&self) -> Guid {
         writer_of(self.local, self.remote)
     }
 
-    /// Whichever of both is the reader.
+    /// Returns the reader of the pair.
     #[must_use]
     pub fn reader(&self) -> Guid {
         reader_of(self.local, self.remote)
@@ -61,8 +63,9 @@ impl fmt::Display for Caution {
 }
 
 impl Participant {
-    /// The pairs that are matched here and may be refused by others, in no order, then those whose writers do not send what
-    /// PRESENTATION takes. Looks at each pair of which the types were compared, and at each writer that a reader is matched with.
+    /// Returns the pairs that match here and may be refused by others, in no order, then those
+    /// whose writers omit information for PRESENTATION. Looks at each pair with compared types, and
+    /// at each writer matched with a reader.
     pub fn cautions(&self) -> impl Iterator<Item = Caution> {
         self.type_cautions().chain(self.presentation_cautions())
     }

@@ -1,21 +1,25 @@
-//! Who receives what we send to a multicast group: asked, not assumed, and asked again.
+//! Probing of multicast groups: which participants receive user data sent to a group.
 //!
-//! A participant that announces one of our own groups, and an address on the network of one of our interfaces, listens to that
-//! [channel](crate::channel), or so it says: a switch, an access point or a firewall may still eat what is sent there. So
-//! nothing but questions goes to a channel until its listeners have answered.
+//! A participant listens to a [channel](crate::channel) if it announces one of the groups of this
+//! participant and an address on the network of the channel's interface. A switch, an access point
+//! or a firewall may nevertheless drop the datagrams. Only probes are sent to a channel until its
+//! listeners have answered.
 //!
-//! A question is a `HEARTBEAT` (RTPS 2.5 §8.3.8.6) of the writer of participant messages, which every participant listens to.
-//! It goes to the channel alone, offers nothing, and begins with a sequence number that no other submessage brings about: a
-//! reader of any vendor acknowledges up to there, and with that number shows that it has heard the channel. The writer
-//! goes on above the last question, so no number means two things.
+//! A probe is a `HEARTBEAT` (RTPS 2.5 §8.3.8.6) of the writer of participant messages, which every
+//! participant reads. The probe is sent to the channel only, and offers no samples. Its first
+//! sequence number occurs in no other submessage. A reader of any vendor acknowledges up to that
+//! number, and so proves that it receives the channel. The writer continues above the last probe,
+//! so no number is ambiguous.
 //!
-//! Questions are asked only while some writer would use the channel: in rounds of up to [`QUESTIONS_MAX`] that are [`REST`] apart,
-//! and early when a reader misses what was sent there. All who listen answer each, so while nothing is sent nobody is asked, but for
-//! a round in [`QUIET`]; what is sent then brings the next. Who answers none of a round is deaf: it gets everything by unicast, and
-//! is asked once in each later round. Until all who listen have answered or are deaf, all get everything by unicast, since one
-//! that hears the channel must not be sent things twice.
+//! Probes are sent only while a writer would use the channel, in rounds of up to [`QUESTIONS_MAX`].
+//! Rounds are [`REST`] apart, and earlier if a reader misses a sample sent there. All listeners
+//! answer each probe, so without traffic there is only one round every [`QUIET`]; the next sample
+//! starts another. A participant that answers no probe of a round is assumed not to receive
+//! multicast: it gets all data by unicast, and is probed once in each later round. Until every
+//! listener has answered or is assumed unreachable, all data are sent by unicast, so that
+//! participants on the channel do not receive samples twice.
 //!
-//! Deliberately not here: groups of IPv6, and those that endpoints announce for themselves.
+//! Not supported: IPv6 groups, and groups that endpoints announce for themselves.
 
 use super::{PARTICIPANT_MESSAGES, Remote};
 use crate::channel::{CHANNELS_MAX, Channel, ChannelSet, Hearing, Phase, QUESTIONS_MAX};
@@ -33,28 +37,29 @@ use takt_wire::discovery::SubscriptionData;
 use takt_wire::message::AckNack;
 use takt_wire::{EntityId, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
 
-/// How long the first question of a round waits for answers; doubles with each.
+/// Wait for answers to the first probe of a round; doubles with each probe.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Between two rounds.
+/// Time between two rounds.
 const REST: Duration = Duration::from_secs(2);
 
-/// Between two rounds while nothing is sent: switches forget who listens after minutes (RFC 3376 §8.4: 260 s).
+/// Time between two rounds without traffic. Switches forget group memberships after minutes
+/// (RFC 3376 §8.4: 260 s).
 const QUIET: Duration = Duration::from_secs(64);
 
-/// What a remote participant hears.
+/// Channels of a remote participant.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ears {
-    /// As it announces.
+    /// Channels that the participant announces.
     announced: ChannelSet,
     proven: ChannelSet,
     deaf: ChannelSet,
-    /// Of the round at hand.
+    /// Channels of which it answered a probe in the current round.
     answered: ChannelSet,
 }
 
 impl Participant {
-    /// Finds the channels that there are: our groups of IPv4, by each interface.
+    /// Registers the channels: each IPv4 group of this participant on each interface.
     pub(crate) fn open_channels(&mut self) {
         for channel in self.ctx.channels.list.drain(..) {
             self.ctx.timers.release(channel.timer);
@@ -85,7 +90,7 @@ impl Participant {
         }
     }
 
-    /// Our interfaces have changed: nothing that was known of channels holds.
+    /// Resets all channels after a change of the interfaces.
     pub(super) fn reopen_channels(&mut self) {
         if self.ctx.channels.list.is_empty() && self.locators.default_multicast.is_empty() {
             return;
@@ -102,7 +107,8 @@ impl Participant {
         }
     }
 
-    /// A participant was believed, or has moved, or says other things: which channels does it listen to?
+    /// Updates the channels that a participant listens to, after it was validated, moved or changed
+    /// its announcement.
     pub(super) fn look_for_channels(&mut self, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
         let announced = if remote.is_on_probation() { 0 } else { self.announced_channels(remote) };
@@ -117,7 +123,7 @@ impl Participant {
         self.follow(prefix);
     }
 
-    /// A participant has gone.
+    /// Removes a departed participant from its channels.
     pub(super) fn leave_channels(&mut self, remote: &Remote) {
         self.count_listener(&remote.ears, 0);
     }
@@ -146,10 +152,11 @@ impl Participant {
         announced
     }
 
-    /// What a reader hears that is reached by `path`. Data go by the channels of its participant if it has no locators of its
-    /// own; those that do not go by UDP at all would come twice.
+    /// Returns the channels of a reader that is reached by `path`. Data use the channels of its
+    /// participant unless the reader has locators of its own. Paths other than UDP use no channel,
+    /// because data would arrive twice.
     pub(super) fn hearing_of(&self, prefix: GuidPrefix, has_own_locators: bool, path: &Path) -> Hearing {
-        // What we send to groups we do not listen to ourselves.
+        // Local readers use no channel: the participant ignores its own multicast datagrams.
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
         let Some(Remote { ears, .. }) = remote else { return Hearing::default() };
         let takes = !has_own_locators && path.locator.kind == Locator::KIND_UDP_V4;
@@ -160,7 +167,8 @@ impl Participant {
         }
     }
 
-    /// The next question to a channel. Looks at each remote participant if it is the first of its round.
+    /// Builds the next probe of a channel. Looks at each remote participant for the first probe of
+    /// a round.
     pub(crate) fn transmit_question(&mut self, now: Instant, at: usize, frame: &mut [u8]) -> Option<usize> {
         let channel = self.ctx.channels.list.get_mut(at).filter(|channel| channel.phase == Phase::Queued)?;
         if channel.asked == 0 {
@@ -180,11 +188,11 @@ impl Participant {
         Some(len)
     }
 
-    /// Builds a question: its number, and the message.
+    /// Builds a probe: its sequence number, and the message.
     fn build_question<'a>(&mut self, frame: &'a mut [u8]) -> Option<(SequenceNumber, MessageBuilder<'a>)> {
         let writer = self.writers.get_mut(PARTICIPANT_MESSAGES)?;
         let last = self.ctx.channels.last_question.max(writer.history.last_sn());
-        // An acknowledgement of all that was written has the number between.
+        // The acknowledgement of all written samples has the number in between.
         let number = last.next().next();
         let question = writer.challenge(EntityId::UNKNOWN, number);
         let mut builder = MessageBuilder::new(frame, &self.header).ok()?;
@@ -193,21 +201,21 @@ impl Participant {
         Some((number, builder))
     }
 
-    /// The next question of a writer to best-effort readers, by the path of its samples.
+    /// Builds the next probe of a writer to best-effort readers, sent by the path of its samples.
     pub(crate) fn transmit_writer_question(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
         self.writers.get_mut(index)?.takes_question().then_some(())?;
         let (number, mut builder) = self.build_question(frame)?;
         let writer = self.writers.get_mut(index)?;
         let len = writer.ask(now, number, &mut self.ctx, &mut self.destinations);
         if let Some(more) = len.checked_sub(builder.len() + SUBMESSAGE_HEADER_LEN) {
-            // Rounded down, since a submessage has a multiple of four octets.
+            // Rounded down, because the length of a submessage is a multiple of four octets.
             builder.pad((more & !3) as u16).ok()?;
         }
         Some(builder.len())
     }
 
-    /// An acknowledgement of participant messages: is it the answer to a question? Returns what it says of what was written,
-    /// if that is less.
+    /// Handles an acknowledgement of participant messages that may answer a probe. Returns it
+    /// limited to the written samples, if it extends beyond them.
     pub(crate) fn handle_answer(&mut self, prefix: GuidPrefix, acknack: &AckNack) -> Option<AckNack> {
         let number = acknack.reader_sn_state.base();
         let is_question = |channel: &Channel| channel.questions[..channel.asked].contains(&number);
@@ -225,8 +233,8 @@ impl Participant {
         (number > end).then_some(AckNack { reader_sn_state, ..*acknack })
     }
 
-    /// The answers to a question should be there, or it is time for another round. Looks at each remote participant, writer
-    /// and match.
+    /// Handles the timer of a channel: ends the wait for answers to a probe, or starts another
+    /// round. Looks at each remote participant, writer and match.
     pub(crate) fn handle_ask_timeout(&mut self, now: Instant, at: usize) {
         let Some(channel) = self.ctx.channels.list.get(at) else { return };
         let (phase, asked, in_use) = (channel.phase, channel.asked, channel.in_use);
@@ -283,7 +291,8 @@ impl Participant {
         }
     }
 
-    /// Whether it is not known of somebody who listens to a channel if it hears it. Looks at each remote participant.
+    /// Reports whether a listener of a channel has neither answered nor been found unreachable.
+    /// Looks at each remote participant.
     fn has_strangers(&self, at: usize) -> bool {
         let is_stranger = |ears: &Ears| ears.announced & !ears.proven & !ears.deaf & 1 << at != 0;
         self.remotes.iter().any(|(_, remote)| is_stranger(&remote.ears))
@@ -296,7 +305,7 @@ impl Participant {
         }
     }
 
-    /// Nobody wants a channel: what is known of it is forgotten.
+    /// Resets the probe results of a channel that no writer wants.
     fn close_ears(&mut self, at: usize) {
         if let Some(channel) = self.ctx.channels.list.get_mut(at) {
             (channel.phase, channel.asked, channel.deaf) = (Phase::Idle, 0, 0);
@@ -307,7 +316,7 @@ impl Participant {
         self.tell_writers();
     }
 
-    /// What others hear has changed.
+    /// Notifies the writers that the reachable channels have changed.
     fn tell_writers(&mut self) {
         let Self { writers, remotes, remote_by_prefix, ctx, .. } = self;
         let ears_of = |prefix: GuidPrefix| {
@@ -320,7 +329,7 @@ impl Participant {
     }
 }
 
-/// Whether a reader wants its data elsewhere than its participant does.
+/// Reports whether a reader has other data locators than its participant.
 pub(super) fn has_own_locators(subscription: &SubscriptionData) -> bool {
     !subscription.unicast.is_empty() || !subscription.multicast.is_empty()
 }

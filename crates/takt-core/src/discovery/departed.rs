@@ -1,17 +1,20 @@
-//! Who said farewell a moment ago, or is known to have died, so that an older announcement that arrives later does not call it back.
+//! Recent farewells and process ends, so that an older announcement that arrives later does not
+//! rediscover the participant.
 //!
-//! Announcements and farewells come by several ways (multicast, and unicast to each address), which keep no order among
-//! one another. The specification is silent about it (RTPS 2.5 §8.5.3 leaves SPDP best effort); a ghost would stay for
-//! as long as its lease.
+//! Announcements and farewells arrive by several paths (multicast, and unicast to each address),
+//! which do not preserve the order. The specification does not cover this (RTPS 2.5 §8.5.3 leaves
+//! SPDP best effort). Without this memory, a departed participant would reappear for as long as its
+//! lease.
 
 use crate::time::Instant;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use takt_wire::{GuidPrefix, SequenceNumber};
 
-/// How many are remembered; the oldest gives way.
+/// Most farewells that are remembered; the oldest is replaced.
 const DEPARTED_MAX: usize = 64;
-/// For how long. Not for ever: whoever forges a farewell must not keep its victim away for longer than this.
+/// Time for which a farewell is remembered. It is limited because a forged farewell must not
+/// exclude its victim for longer.
 const MEMORY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -21,7 +24,7 @@ struct Farewell {
     at: Instant,
 }
 
-/// The farewells of the last seconds.
+/// Farewells of the last seconds.
 #[derive(Debug)]
 pub(crate) struct Departed(VecDeque<Farewell>);
 
@@ -30,7 +33,7 @@ impl Departed {
         Self(VecDeque::with_capacity(DEPARTED_MAX))
     }
 
-    /// A farewell came, with this sequence number.
+    /// Records a farewell with its sequence number.
     pub(super) fn note(&mut self, now: Instant, prefix: GuidPrefix, sn: SequenceNumber) {
         let known = self.0.iter().position(|farewell| farewell.prefix == prefix);
         if let Some(at) = known {
@@ -41,7 +44,8 @@ impl Departed {
         self.0.push_back(Farewell { prefix, sn, at: now });
     }
 
-    /// Whether an announcement is older than its participant's farewell. At most [`DEPARTED_MAX`] steps.
+    /// Reports whether an announcement is older than its participant's farewell. Takes at most
+    /// [`DEPARTED_MAX`] steps.
     pub(super) fn precedes_farewell(&self, now: Instant, prefix: GuidPrefix, sn: SequenceNumber) -> bool {
         let recent = self.0.iter().rev().take_while(|farewell| now.since(farewell.at) < MEMORY);
         recent.into_iter().any(|farewell| farewell.prefix == prefix && sn <= farewell.sn)
@@ -57,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_from_before_the_farewell_is_stale_for_a_while() {
+    fn announcement_older_than_the_farewell_is_stale_until_the_memory_ends() {
         let mut departed = Departed::new();
         let (sn, now) = (SequenceNumber(2), Instant(5));
         departed.note(now, prefix(1), sn);
@@ -69,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_farewells_are_remembered() {
+    fn newest_farewells_are_remembered_when_the_table_is_full() {
         let mut departed = Departed::new();
         for n in 0..=DEPARTED_MAX as u8 {
             departed.note(Instant(0), prefix(n), SequenceNumber(2));

@@ -1,11 +1,13 @@
-//! Departures that wait until what was sent before them has been received.
+//! Deferred departures, which wait until datagrams that were sent before them have been received.
 //!
-//! Discovery and user data come by sockets and transports of their own, which keep no order among one another. A farewell
-//! (RTPS 2.5 §8.5.3), or the end of a writer (RTPS 2.5 §8.5.4), that is received first would unmatch writers whose last samples wait in
-//! another socket. Of best-effort writers these would be lost. A caller that has sockets asks for [`Participant::defer_departures`],
-//! receives what has arrived, and then calls [`Participant::conclude_departure`].
+//! Discovery and user data use separate sockets and transports, which do not preserve the order. A
+//! farewell (RTPS 2.5 §8.5.3), or the deletion of a writer (RTPS 2.5 §8.5.4), that is received
+//! first would unmatch writers whose last samples wait in another socket. Samples of best-effort
+//! writers would be lost. A caller with sockets calls [`Participant::defer_departures`], receives
+//! what has arrived, and then calls [`Participant::conclude_departure`].
 //!
-//! Invariant: at most [`WAITING_MAX`] wait, each endpoint or participant once, the oldest first.
+//! Invariant: at most [`WAITING_MAX`] departures wait, each endpoint or participant once, the
+//! oldest first.
 
 use super::Departure;
 use crate::cache::InstanceHandle;
@@ -14,38 +16,39 @@ use crate::time::Instant;
 use alloc::collections::VecDeque;
 use takt_wire::{EntityId, Guid};
 
-/// How many may wait; one more concludes the oldest.
+/// Most departures that wait; one more concludes the oldest.
 const WAITING_MAX: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Departures {
     is_deferred: bool,
-    /// Participants and writers that have gone.
+    /// Departed participants and writers.
     waiting: VecDeque<(Guid, Departure)>,
 }
 
 impl Participant {
-    /// Lets departures of participants and writers wait from now on for [`conclude_departure`](Self::conclude_departure). Without
-    /// this call they take effect at once.
+    /// Defers departures of participants and writers from now on until
+    /// [`conclude_departure`](Self::conclude_departure). Without this call they take effect at
+    /// once.
     pub fn defer_departures(&mut self) {
         self.departures.is_deferred = true;
     }
 
-    /// Whether a departure waits.
+    /// Reports whether a departure waits.
     #[must_use]
     pub fn has_departures(&self) -> bool {
         !self.departures.waiting.is_empty()
     }
 
-    /// Everything that had arrived when the oldest waiting departure was received has been handed in: it takes effect. Takes the steps
-    /// of a farewell.
+    /// Makes the oldest waiting departure take effect. Call it after all datagrams were handed in
+    /// that had arrived when the departure was received. Takes the steps of a farewell.
     pub fn conclude_departure(&mut self, now: Instant) {
         if let Some((guid, departure)) = self.departures.waiting.pop_front() {
             self.conclude(now, guid, departure);
         }
     }
 
-    /// A participant or a writer of others has gone.
+    /// Handles the departure of a remote participant or writer, at once or deferred.
     pub(super) fn depart(&mut self, now: Instant, guid: Guid, departure: Departure) {
         let is_known = match guid.entity_id {
             EntityId::PARTICIPANT => self.remote_by_prefix.contains_key(&guid.prefix),
@@ -63,7 +66,7 @@ impl Participant {
         self.departures.waiting.push_back((guid, departure));
     }
 
-    /// A participant or a writer is announced: if its departure waits, it has come back since.
+    /// Concludes the waiting departure of a participant or writer, because it is announced again.
     pub(super) fn conclude_departure_of(&mut self, now: Instant, guid: Guid) {
         if let Some(at) = self.departures.waiting.iter().position(|(waiting, _)| *waiting == guid)
             && let Some((_, departure)) = self.departures.waiting.remove(at)

@@ -1,20 +1,20 @@
-//! What the announcements of others cost in memory, so that it can be limited.
+//! Memory footprint of remote announcements, for the limits on discovery memory.
 //!
-//! The figures are estimates from above: the value itself and what its texts and lists hold.
+//! The figures are upper estimates: the value itself, and the contents of its strings and lists.
 
 use core::mem::size_of;
 use takt_wire::discovery::{HostStage, HostStages, ParticipantData, PublicationData, SubscriptionData};
 use takt_wire::qos::{DataTag, Partition, Property};
 use takt_wire::{Guid, Locator};
 
-/// What the tables and the allocator add to an entry.
+/// Bytes that tables and the allocator add to an entry.
 const ENTRY_BYTES: usize = 128;
-/// A text in a list: the list's share, and the least piece that an allocator hands out.
+/// Bytes of a string in a list: its header, and the smallest block of the allocator.
 const TEXT_BYTES: usize = size_of::<alloc::string::String>() + 16;
 
-/// Something of which one is kept for each entity that others announce.
+/// Type of which one value is kept for each announced entity.
 pub(crate) trait Footprint {
-    /// Bytes that it takes, the same for as long as the value is.
+    /// Returns the size in bytes. It is constant for the lifetime of the value.
     fn footprint(&self) -> usize;
 }
 

@@ -1,5 +1,5 @@
-//! What the application does not want to hear of (DDS 1.4 §2.2.2.2.1): as if it did not exist, for
-//! as long as the participant lives.
+//! Remote entities that the application ignores (DDS 1.4 §2.2.2.2.1). They are treated as
+//! nonexistent for the lifetime of the participant.
 
 use super::Departure;
 use crate::error::Error;
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::{Guid, GuidPrefix};
 
-/// Participants, topics and endpoints that can be ignored, together.
+/// Most participants, topics and endpoints that can be ignored, in total.
 const IGNORED_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
@@ -43,10 +43,10 @@ impl Ignored {
 }
 
 impl Participant {
-    /// Ignores a participant and all that it has, now and if it comes back with the same GUID.
+    /// Ignores a participant and all its entities, now and if it returns with the same GUID.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] when 65,536 entities are ignored.
+    /// [`Error::OutOfResources`] if 65,536 entities are ignored already.
     pub fn ignore_participant(&mut self, now: Instant, participant: GuidPrefix) -> Result<(), Error> {
         self.ignored.check_room()?;
         self.ignored.participants.insert(participant);
@@ -54,7 +54,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Ignores all writers and readers that others have of a topic.
+    /// Ignores all remote writers and readers of a topic.
     ///
     /// # Errors
     /// As [`Self::ignore_participant`].
@@ -70,7 +70,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Ignores a writer of another participant.
+    /// Ignores a remote writer.
     ///
     /// # Errors
     /// As [`Self::ignore_participant`].
@@ -81,7 +81,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Ignores a reader of another participant.
+    /// Ignores a remote reader.
     ///
     /// # Errors
     /// As [`Self::ignore_participant`].

@@ -1,12 +1,13 @@
-//! The writer liveliness protocol (RTPS 2.5 §8.4.13): participants assert that their writers live, over a
-//! builtin topic, as often as the shortest lease of their writers asks for.
+//! Writer liveliness protocol (RTPS 2.5 §8.4.13): participants assert the liveliness of their
+//! writers over a builtin topic, as often as the shortest lease of these writers requires.
 //!
-//! A writer lives as long as it, or its participant for it, shows itself within its lease: by data, by a
-//! heartbeat (`MANUAL_BY_TOPIC`: only one that says so), or by an assertion of its kind. Readers follow the
-//! leases of their writers in [`crate::reader`].
+//! A writer is alive while it, or its participant on its behalf, asserts itself within its lease:
+//! by data, by a heartbeat (`MANUAL_BY_TOPIC`: only with the liveliness flag), or by an assertion
+//! of its kind. Readers track the leases of their writers in [`crate::reader`].
 //!
-//! A participant with several `MANUAL_BY_PARTICIPANT` writers asserts all of them soon after one was written
-//! (DDS 1.4 §2.2.3.11). With one such writer it does so if the change is not sent to every matched reader.
+//! A participant with several `MANUAL_BY_PARTICIPANT` writers asserts all of them soon after a
+//! write to one of them (DDS 1.4 §2.2.3.11). With one such writer it does so if the change is not
+//! sent to every matched reader.
 
 use super::{PARTICIPANT_MESSAGES, PARTICIPANT_MESSAGES_SECURE};
 use crate::cache::{ChangeKind, ReadCursor, Selector};
@@ -20,21 +21,22 @@ use takt_wire::discovery::ParticipantMessageData;
 use takt_wire::qos::LivelinessKind;
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
-/// Assertions within one lease, so that two may be lost.
+/// Number of assertions within one lease, so that two may be lost.
 const ASSERTIONS_PER_LEASE: u32 = 3;
-/// Assertions are no closer than this, however short the lease.
+/// Least time between assertions, however short the lease.
 const LEAST_PERIOD: Duration = Duration::from_millis(5);
 
-/// When the participant asserts its writers.
+/// State of the assertions of the participant's writers.
 #[derive(Debug)]
 pub(crate) struct Assertion {
     timer: TimerId,
-    /// Of the `AUTOMATIC` ones.
+    /// Period of the assertions of `AUTOMATIC` writers.
     period: Option<Duration>,
     manual_timer: TimerId,
-    /// The shortest time between two assertions that writes of `MANUAL_BY_PARTICIPANT` writers cause, if there are any.
+    /// Least time between two assertions caused by writes of `MANUAL_BY_PARTICIPANT` writers, if
+    /// there are any.
     manual_period: Option<Duration>,
-    /// There are several such writers: each write asserts them all.
+    /// There are several such writers: each write asserts all of them.
     is_manual_shared: bool,
     manual_sent: Option<Instant>,
 }
@@ -53,7 +55,8 @@ impl Assertion {
 }
 
 impl Participant {
-    /// A writer came or went: the shortest lease may have changed.
+    /// Reschedules the assertions after a writer was created or deleted, because the shortest lease
+    /// may have changed.
     pub(crate) fn schedule_assertions(&mut self, now: Instant) {
         let leases = |kind: LivelinessKind| {
             let enabled = self.writers.iter().filter(|(_, writer)| writer.is_enabled);
@@ -75,7 +78,7 @@ impl Participant {
         }
     }
 
-    /// The assertion timer fired.
+    /// Handles the assertion timer.
     pub(crate) fn assert_automatic_writers(&mut self, now: Instant) {
         self.write_assertion(now, LivelinessKind::Automatic);
         if let Some(period) = self.assertion.period {
@@ -94,8 +97,9 @@ impl Participant {
         self.write_assertion(now, LivelinessKind::ManualByParticipant);
     }
 
-    /// A writer was written whose liveliness may be `MANUAL_BY_PARTICIPANT`. Others live too, and readers that are not sent the
-    /// change must know that the writer lives.
+    /// Records a write to a writer whose liveliness may be `MANUAL_BY_PARTICIPANT`. The write also
+    /// asserts the other writers, and readers that are not sent the change must learn that the
+    /// writer is alive.
     pub(crate) fn manually_asserted(&mut self, now: Instant, writer: u32) {
         let Some(period) = self.assertion.manual_period else { return };
         let is_manual = |writer: &&Writer| writer.data.qos.liveliness.kind == LivelinessKind::ManualByParticipant;
@@ -109,7 +113,8 @@ impl Participant {
         }
     }
 
-    /// Tells others that the writers of a kind live, and the own readers, which do not hear it.
+    /// Announces that the writers of a kind are alive, and asserts them at local readers, which do
+    /// not receive the announcement.
     fn write_assertion(&mut self, now: Instant, kind: LivelinessKind) {
         let prefix = self.header.prefix;
         let wire_kind = match kind {
@@ -136,7 +141,7 @@ impl Participant {
         self.assert_writers_of(now, prefix, kind, None);
     }
 
-    /// Assertions of other participants arrived.
+    /// Handles assertions of remote participants.
     pub(super) fn take_assertions(&mut self, now: Instant, reader: u32) {
         let is_secure = reader == PARTICIPANT_MESSAGES_SECURE;
         loop {
@@ -157,7 +162,7 @@ impl Participant {
                 }
                 None => None,
             };
-            // Whoever makes up kinds of assertions must not use up the instances that others need.
+            // A participant that invents kinds of assertions must not exhaust the instances.
             reader.cache.abandon(instance);
             if let Some(kind) = kind {
                 self.assert_writers_of(now, from, kind, Some(is_secure));
@@ -165,7 +170,8 @@ impl Participant {
         }
     }
 
-    /// Asserts the writers of a participant: all, or those whose liveliness is protected, or is not.
+    /// Asserts the writers of a participant: all of them, or only those whose liveliness is
+    /// protected, or only those whose liveliness is not.
     fn assert_writers_of(&mut self, now: Instant, prefix: GuidPrefix, kind: LivelinessKind, is_secure: Option<bool>) {
         let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
         for (_, listeners) in self.sources.range(first..).take_while(|(writer, _)| writer.prefix == prefix) {

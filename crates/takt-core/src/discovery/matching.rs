@@ -1,4 +1,4 @@
-//! Which local endpoints fit which others (DDS 1.4 §2.2.3), and why the rest does not.
+//! Matching of local with remote endpoints (DDS 1.4 §2.2.3), and the reasons of refusals.
 
 use super::channels::has_own_locators;
 use super::neighbours::is_memory;
@@ -21,98 +21,98 @@ use takt_wire::partition::partitions_match;
 use takt_wire::qos::{Durability, Partition, ReliabilityKind};
 use takt_wire::{Guid, GuidPrefix, Locator, VendorId};
 
-/// Pairs that are tried again when addresses change; further ones are not.
+/// Maximum number of pairs that are tried again when addresses change.
 const UNREACHABLE_MAX: usize = 1024;
 
-/// A message that every path takes.
+/// Message size in octets that every path supports.
 const LEAST_MESSAGE: usize = 548;
 
-/// Why a local and another endpoint of one topic are not matched.
+/// Reason for which a local and a remote endpoint of one topic are not matched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// The names of their types differ.
+    /// The type names differ.
     Type {
-        /// The writer's type.
+        /// Type name of the writer.
         writer: String,
-        /// The reader's type.
+        /// Type name of the reader.
         reader: String,
     },
-    /// One of them has a key by its entity id (RTPS 2.5 §9.3.1.2), the other has none.
+    /// By entity id (RTPS 2.5 §9.3.1.2) one endpoint has a key, and the other has none.
     Keys {
-        /// The writer is the one with a key.
+        /// Whether the endpoint with a key is the writer.
         writer_has_key: bool,
     },
-    /// Their types have one name, but the reader cannot have what the writer writes, or TYPE_CONSISTENCY_ENFORCEMENT
-    /// forbids it.
+    /// The type names are equal, but the reader's type is not assignable from the writer's, or
+    /// TYPE_CONSISTENCY_ENFORCEMENT forbids it.
     TypesDiffer {
-        /// What differs, in words.
+        /// Description of the difference.
         why: String,
     },
-    /// They have no partition in common.
+    /// The endpoints have no partition in common.
     Partition {
-        /// The writer's partitions.
+        /// Partitions of the writer.
         writer: Vec<String>,
-        /// The reader's partitions.
+        /// Partitions of the reader.
         reader: Vec<String>,
     },
     /// The writer offers less than the reader requests.
     Qos(Vec<Incompatibility>),
-    /// The network's controller refuses the pair: the announcement of the other endpoint came with a reason, and incompatible by the
-    /// policies that controllers change.
+    /// The SDN controller of the network refuses the pair. The announcement of the remote endpoint
+    /// contained a reason, and was made incompatible by the policies that controllers change.
     Network {
-        /// What the controller says: 200 octets at most, without control characters.
+        /// Reason given by the controller: at most 200 octets, without control characters.
         reason: String,
     },
     /// DDS Security does not allow the pair.
     Security {
-        /// Certificate, permissions, governance or masks, and on which side.
+        /// Failed check (certificate, permissions, governance or masks), and its side.
         why: String,
     },
-    /// No locator of the other endpoint can be reached.
+    /// No locator of the remote endpoint is reachable.
     Unreachable,
 }
 
-/// A match that was refused.
+/// Refused match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Our endpoint.
+    /// GUID of the local endpoint.
     pub local: Guid,
-    /// The other one.
+    /// GUID of the remote endpoint.
     pub remote: Guid,
-    /// The participant of the other one for people: its name, host and process as far as it announces them
-    /// ([`ParticipantData::label`](takt_wire::discovery::ParticipantData::label)).
+    /// Readable label of the remote participant: its name, host and process as far as it announces
+    /// them ([`ParticipantData::label`](takt_wire::discovery::ParticipantData::label)).
     pub remote_participant: String,
-    /// The topic of both.
+    /// Topic of both endpoints.
     pub topic_name: String,
-    /// Why.
+    /// Reason of the refusal.
     pub reason: RefusalReason,
 }
 
 impl Refusal {
-    /// Whichever of both is the writer.
+    /// Returns the writer of the pair.
     #[must_use]
     pub fn writer(&self) -> Guid {
         writer_of(self.local, self.remote)
     }
 
-    /// Whichever of both is the reader.
+    /// Returns the reader of the pair.
     #[must_use]
     pub fn reader(&self) -> Guid {
         reader_of(self.local, self.remote)
     }
 }
 
-/// The writer of a pair.
+/// Returns the writer of a pair.
 pub(super) fn writer_of(local: Guid, remote: Guid) -> Guid {
     if local.entity_id.is_writer() { local } else { remote }
 }
 
-/// The reader of a pair.
+/// Returns the reader of a pair.
 pub(super) fn reader_of(local: Guid, remote: Guid) -> Guid {
     if local.entity_id.is_writer() { remote } else { local }
 }
 
-/// Topic, writer and reader, each with its participant.
+/// Writes topic, writer and reader, each with its participant.
 pub(super) fn write_pair(
     f: &mut fmt::Formatter<'_>,
     topic_name: &str,
@@ -161,7 +161,7 @@ impl fmt::Display for RefusalReason {
     }
 }
 
-/// The verdict on a pair of one topic.
+/// Returns the reason to refuse a pair of one topic; `None` if the endpoints are compatible.
 pub(super) fn refusal_of(publication: &PublicationData, subscription: &SubscriptionData) -> Option<RefusalReason> {
     if publication.type_name != subscription.type_name {
         let (writer, reader) = (publication.type_name.clone(), subscription.type_name.clone());
@@ -175,7 +175,8 @@ pub(super) fn refusal_of(publication: &PublicationData, subscription: &Subscript
         return Some(RefusalReason::Partition { writer: writer.names.clone(), reader: reader.names.clone() });
     }
     let incompatibilities = compat::check(publication, subscription);
-    // A reason without the policies that a controller changes is none, so a forged one keeps no pair apart and hides no other cause.
+    // A controller's reason without the policies that a controller changes is ignored, so a forged
+    // one prevents no match and hides no other cause.
     let is_changed = |one: &Incompatibility| matches!(one.policy, PolicyId::Ownership | PolicyId::LatencyBudget);
     let reason = publication.refusal.as_ref().or(subscription.refusal.as_ref());
     match reason.filter(|_| incompatibilities.iter().all(is_changed)) {
@@ -186,9 +187,10 @@ pub(super) fn refusal_of(publication: &PublicationData, subscription: &Subscript
 }
 
 impl Participant {
-    /// Another endpoint's way: its own locators, else its participant's, at the address that the participant has proven.
-    /// That one it keeps even if none of our interfaces leads there now. Who is reached by a connection gets all by it.
-    /// It is of one of the kinds that our own endpoint uses.
+    /// Returns the path to an endpoint: by its own locators, otherwise those of its participant, at
+    /// the validated address of the participant. The validated address is used even if no local
+    /// interface leads there now. A participant that is reached by a connection gets everything by
+    /// it. The locator has one of the kinds that the local endpoint uses.
     pub(super) fn path_to(&mut self, prefix: GuidPrefix, unicast: &[Locator], kinds: LocatorKinds) -> Option<Path> {
         let mut refused = 0;
         let memory_max = self.reachability.message_max(MAX_MESSAGE);
@@ -208,7 +210,7 @@ impl Participant {
                 return None;
             }
             let path = self.reachability.choose(announced, source, &mut refused);
-            // Without any interface we know at least who we are.
+            // Without any interface the own participant is still known.
             Some(path.unwrap_or(Path { locator: Locator::INVALID, max_message: LEAST_MESSAGE }))
         } else {
             let remote = self.remotes.get(*self.remote_by_prefix.get(&prefix)?)?;
@@ -231,7 +233,8 @@ impl Participant {
         path
     }
 
-    /// The vendor of a participant, ourselves included; [`VendorId::UNKNOWN`] if it is not known.
+    /// Returns the vendor of a participant, the local one included; [`VendorId::UNKNOWN`] if it is
+    /// not known.
     #[must_use]
     pub fn vendor_of(&self, prefix: GuidPrefix) -> VendorId {
         if prefix == self.header.prefix {
@@ -241,7 +244,7 @@ impl Participant {
         remote.map_or(VendorId::UNKNOWN, |remote| remote.data.vendor_id)
     }
 
-    /// A writer appeared or changed: try all local readers.
+    /// Matches a new or changed writer with all local readers.
     pub(super) fn match_publication(&mut self, now: Instant, publication: &PublicationData) {
         let mut from = super::BUILTIN_ENDPOINTS;
         while let Some(index) = self.readers.next_index(from) {
@@ -250,7 +253,7 @@ impl Participant {
         }
     }
 
-    /// A writer has changed in what matches do not depend on.
+    /// Updates a writer whose change does not affect matches.
     pub(crate) fn refresh_publication(&mut self, now: Instant, publication: &PublicationData) {
         let listeners = self.sources.get(&publication.guid).cloned().unwrap_or_default();
         for (reader, _) in listeners {
@@ -258,7 +261,7 @@ impl Participant {
         }
     }
 
-    /// A reader appeared or changed: try all local writers.
+    /// Matches a new or changed reader with all local writers.
     pub(super) fn match_subscription(&mut self, now: Instant, subscription: &SubscriptionData) {
         let mut from = super::BUILTIN_ENDPOINTS;
         while let Some(index) = self.writers.next_index(from) {
@@ -267,7 +270,7 @@ impl Participant {
         }
     }
 
-    /// What a participant may do has changed: its endpoints are tried again.
+    /// Matches the endpoints of a participant again after its permissions have changed.
     pub(crate) fn match_again(&mut self, now: Instant, prefix: GuidPrefix) {
         let first = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         let publications: Vec<_> = self
@@ -292,7 +295,7 @@ impl Participant {
         }
     }
 
-    /// A local writer appeared or changed: try all readers, ours included.
+    /// Matches a new or changed local writer with all readers, local ones included.
     pub(crate) fn match_local_writer(&mut self, now: Instant, index: u32) {
         let remote = core::mem::take(&mut self.subscriptions);
         for subscription in remote.values() {
@@ -310,7 +313,7 @@ impl Participant {
         }
     }
 
-    /// A local reader appeared or changed: try all writers, ours included.
+    /// Matches a new or changed local reader with all writers, local ones included.
     pub(crate) fn match_local_reader(&mut self, now: Instant, index: u32) {
         let remote = core::mem::take(&mut self.publications);
         for publication in remote.values() {
@@ -328,8 +331,8 @@ impl Participant {
         }
     }
 
-    /// Adds the reader to the writer if they fit; if they are matched, goes on with the reader as it is now, or parts
-    /// with it.
+    /// Matches the reader with the writer if they are compatible. An already matched reader is
+    /// updated, or unmatched if it became incompatible.
     pub(super) fn match_writer(&mut self, now: Instant, index: u32, subscription: &SubscriptionData) {
         self.ctx.work.steps(1);
         let Some(writer) = self.writers.get(index).filter(|writer| writer.is_enabled) else { return };
@@ -358,10 +361,11 @@ impl Participant {
         let Some(writer) = self.writers.get_mut(index) else { return };
         match (reason, path) {
             (None, Some(path)) if is_matched => writer.redirect(&mut self.ctx, subscription.guid, path, hearing),
-            // Where it says that it is now it has yet to prove.
+            // The newly announced address is not validated yet.
             (None, None) if is_matched => {}
             (None, Some(path)) => {
-                // DEVIATION(RTPS 2.5 §8.4.7.5): a reader that expects inline QoS gets the same inline QoS as all others.
+                // DEVIATION(RTPS 2.5 §8.4.7.5): a reader that expects inline QoS gets the same
+                // inline QoS as all others.
                 let traits = ReaderTraits {
                     reliable: subscription.qos.reliability.kind == ReliabilityKind::Reliable,
                     wants_history: subscription.qos.durability != Durability::Volatile,
@@ -371,7 +375,7 @@ impl Participant {
                 };
                 writer.add_proxy(now, &mut self.ctx, subscription.guid, &traits);
                 writer.set_filter(subscription.guid, subscription.content_filter.as_ref());
-                // Sending to all readers does not allocate.
+                // Reserved here, so that sending to all readers does not allocate.
                 let readers = writer.proxies.len();
                 self.destinations.reserve(readers.saturating_sub(self.destinations.len()));
                 self.count_match_once_known(now, index, subscription.guid);
@@ -408,8 +412,8 @@ impl Participant {
         }
     }
 
-    /// Adds the writer to the reader if they fit; if they are matched, goes on with the writer as it is now, or parts
-    /// with it.
+    /// Matches the writer with the reader if they are compatible. An already matched writer is
+    /// updated, or unmatched if it became incompatible.
     pub(super) fn match_reader(&mut self, now: Instant, index: u32, publication: &PublicationData) {
         self.ctx.work.steps(1);
         let Some(reader) = self.readers.get(index).filter(|reader| reader.is_enabled) else { return };
@@ -435,7 +439,7 @@ impl Participant {
         let publisher = self.publisher_of(index, publication);
         let Some(reader) = self.readers.get_mut(index) else { return };
         match (reason, path) {
-            // Where it says that it is now it has yet to prove.
+            // The newly announced address is not validated yet.
             (None, None) if matched.is_some() => {}
             (None, Some(path)) => {
                 let traits = WriterTraits {
@@ -488,7 +492,7 @@ impl Participant {
         }
     }
 
-    /// The reader's proxy of a writer, if they are matched.
+    /// Returns the reader's proxy of a writer, if they are matched.
     fn matched_proxy(&self, writer: Guid, reader: u32) -> Option<u32> {
         let listeners = self.sources.get(&writer)?;
         listeners.iter().find(|(index, _)| *index == reader).map(|(_, proxy)| *proxy)
@@ -507,7 +511,8 @@ impl Participant {
         }
     }
 
-    /// A participant is elsewhere, or our interfaces are: its endpoints that could not be reached are tried again.
+    /// Tries unreachable endpoints again after addresses of a participant or local interfaces have
+    /// changed.
     pub(super) fn match_unreachable(&mut self, now: Instant, prefix: GuidPrefix) {
         let from = Guid { prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         let pairs: Vec<_> =
@@ -543,13 +548,14 @@ impl Participant {
         self.ctx.notify(Event::PairsRefused);
     }
 
-    /// A pair is matched, or refused for another reason: what the network's controller said of it before holds no more.
+    /// Removes the refusal by the network's controller of a pair that is now matched, or refused
+    /// for another reason.
     fn lift_refusal(&mut self, local: Guid, remote: Guid) {
         let is_of_pair = |refusal: &Refusal| (refusal.local, refusal.remote) == (local, remote);
         self.refusals.retain(|it| !is_of_pair(it) || !matches!(it.reason, RefusalReason::Network { .. }));
     }
 
-    /// A participant for people.
+    /// Returns a readable label of a participant.
     pub(crate) fn label_of(&self, prefix: GuidPrefix) -> String {
         if prefix == self.header.prefix {
             return "this participant".into();
@@ -558,7 +564,7 @@ impl Participant {
         remote.map_or_else(|| "a participant that has left".into(), |remote| remote.data.label())
     }
 
-    /// A writer, remote or local, has gone.
+    /// Unmatches a remote or local writer that has been deleted.
     pub(crate) fn unmatch_writer(&mut self, now: Instant, guid: Guid) {
         for (reader, proxy) in self.sources.remove(&guid).unwrap_or_default() {
             if let Some(reader) = self.readers.get_mut(reader) {
@@ -569,7 +575,7 @@ impl Participant {
         }
     }
 
-    /// A reader, remote or local, has gone.
+    /// Unmatches a remote or local reader that has been deleted.
     pub(crate) fn unmatch_reader(&mut self, guid: Guid) {
         for (_, writer) in self.writers.iter_mut() {
             self.ctx.work.steps(1);
@@ -582,12 +588,14 @@ impl Participant {
         }
     }
 
-    /// The latest refused matches with their reasons, oldest first. Refusals by the network's controller end with a match. At most [`crate::Limits::max_refusals`].
+    /// Returns the latest refused matches with their reasons, oldest first; at most
+    /// [`crate::Limits::max_refusals`]. Refusals by the network's controller end with a match.
     pub fn refusals(&self) -> impl Iterator<Item = &Refusal> {
         self.refusals.iter()
     }
 
-    /// How many matches were refused so far: those of [`refusals`](Self::refusals) are the latest of them.
+    /// Returns the total number of refused matches; [`refusals`](Self::refusals) returns the latest
+    /// of them.
     #[must_use]
     pub fn refusals_total(&self) -> u64 {
         self.refusals_total

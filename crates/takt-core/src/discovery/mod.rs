@@ -1,8 +1,13 @@
-//! Discovery (RTPS 2.5 §8.5): who is there (`spdp`), what they have (`sedp`), what fits (`matching`), when a match is counted (`announced`), where we
-//! may send (`reachability`), who receives it (`validation`), who hears a multicast group
-//! (`channels`), who goes elsewhere (`moving`), whose writers live
-//! (`liveliness`), whose endpoints may have gone unnoticed (`review`), what types are made of (`type_lookup`) and whether they fit (`type_checks`), and the
-//! application's view of it all (`builtin_topics`).
+//! Discovery of participants and endpoints, and matching (RTPS 2.5 §8.5).
+//!
+//! - `spdp`: participants; `sedp`: their endpoints.
+//! - `matching`: compatibility of endpoints; `announced`: counting of matches.
+//! - `reachability`: permitted locators; `validation`: proof that a participant receives at its
+//!   address.
+//! - `channels`: receivers of multicast groups; `moving`: changes of addresses.
+//! - `liveliness`: writer liveliness; `review`: endpoints whose deletion was missed.
+//! - `type_lookup`: type definitions; `type_checks`: type compatibility.
+//! - `builtin_topics`: discovered entities for the application.
 
 mod announced;
 mod builtin_topics;
@@ -59,33 +64,34 @@ use alloc::vec::Vec;
 use takt_wire::discovery::{PublicationData, builtin_endpoints as set};
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
-/// The builtin endpoints, created first: their indices are fixed.
+/// Slots of the builtin endpoints. They are created first, so their indices are fixed.
 pub(crate) const SEDP_PUBLICATIONS: u32 = 0;
 pub(crate) const SEDP_SUBSCRIPTIONS: u32 = 1;
 pub(crate) const PARTICIPANT_MESSAGES: u32 = 2;
 pub(crate) const TYPE_REQUESTS: u32 = 3;
 pub(crate) const TYPE_REPLIES: u32 = 4;
-/// Writers and readers with an index below this are builtin.
+/// Number of builtin slots: endpoints with a lower index are builtin.
 pub(crate) const BUILTIN_ENDPOINTS: u32 = 5;
-/// Those of a participant with DDS Security begin there.
+/// First slot of the endpoints that DDS Security adds.
 pub(crate) const SEDP_PUBLICATIONS_SECURE: u32 = 5;
 pub(crate) const SEDP_SUBSCRIPTIONS_SECURE: u32 = 6;
 pub(crate) const PARTICIPANT_MESSAGES_SECURE: u32 = 7;
 pub(crate) const PARTICIPANTS_SECURE: u32 = 8;
-/// Of these there are readers alone: each remote participant has writers of its own.
+/// First slot with a reader only: each remote participant has writers of its own.
 pub(crate) const STATELESS_MESSAGES: u32 = 9;
 pub(crate) const VOLATILE_MESSAGES: u32 = 10;
-/// Readers with an index below this are builtin, if the participant has DDS Security.
+/// Number of builtin readers of a participant with DDS Security: readers with a lower index are
+/// builtin.
 pub(crate) const SECURE_READERS: u32 = 11;
 
-/// `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2): what this implementation has.
+/// Own `BuiltinEndpointSet_t` (RTPS 2.5 §9.3.2).
 const OWN_ENDPOINT_SET: u32 = set::STANDARD
     | set::TYPE_LOOKUP_REQUEST_WRITER
     | set::TYPE_LOOKUP_REQUEST_READER
     | set::TYPE_LOOKUP_REPLY_WRITER
     | set::TYPE_LOOKUP_REPLY_READER;
 
-/// The key of endpoint discovery data is the endpoint's GUID, for publications and subscriptions alike.
+/// Key of endpoint discovery data: the endpoint's GUID, for publications and subscriptions alike.
 pub(crate) struct EndpointKey;
 
 impl KeyExtractor for EndpointKey {
@@ -103,7 +109,8 @@ impl KeyExtractor for EndpointKey {
 }
 
 impl Participant {
-    /// Something arrived for a builtin reader, or left it: takes all that there is. Messages of security plugins wait for their timer.
+    /// Takes all samples of the builtin readers. Messages of the security plugins wait for their
+    /// timer.
     pub(crate) fn handle_builtin_data(&mut self, now: Instant) {
         loop {
             self.take_publications(now, SEDP_PUBLICATIONS);
@@ -130,12 +137,13 @@ impl Participant {
         }
     }
 
-    /// The readers with an index below this are emptied as they are filled; those of the security plugins are not.
+    /// Returns the number of builtin readers that are emptied on arrival; those of the security
+    /// plugins are not.
     fn builtin_readers(&self) -> u32 {
         if self.ctx.security.is_some() { STATELESS_MESSAGES } else { BUILTIN_ENDPOINTS }
     }
 
-    /// Pairs up our builtin endpoints with those of a participant that has just proven its address.
+    /// Matches the builtin endpoints with those of a participant whose address was just validated.
     fn match_builtin_endpoints(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get(index) else { return };
         let without = if self.static_endpoints.is_some() { static_endpoints::SEDP } else { 0 };
@@ -168,7 +176,8 @@ impl Participant {
         }
     }
 
-    /// The same of those that DDS Security adds (DDS-SEC 1.1 §7.4.5), for a participant that has proven who it is.
+    /// Matches the builtin endpoints of DDS Security (DDS-SEC 1.1 §7.4.5) with those of an
+    /// authenticated participant.
     fn match_secure_endpoints(&mut self, now: Instant, index: u32, prefix: GuidPrefix, available: u32) {
         for (bits, at, writer, reader) in [
             (

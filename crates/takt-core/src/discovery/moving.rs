@@ -1,18 +1,22 @@
-//! Participants that announce other addresses than before, and interfaces of ours that come and go.
+//! Changes of addresses: remote participants that announce other locators, and local interfaces
+//! that come and go.
 //!
-//! A participant that moves is followed: its endpoints stay matched, and what they have exchanged stays what it was. An
-//! address on the same host, or one that the user named, is taken at once. Any other one has to be proven first, as at the
-//! first meeting (`validation`); until then everything goes to where the participant was, for whoever announced the move
-//! may not be that participant. If what it announces still contains the address that it has proven, it stays there.
+//! A participant that moves is followed: its endpoints stay matched and keep their state. An
+//! address on the same host, or a configured one, is accepted at once. Any other address must be
+//! validated first, as at discovery (`validation`). Until then all traffic goes to the previous
+//! address, because the announcement may be forged. If the announcement still contains the
+//! validated address, the participant stays there.
 //!
-//! DEVIATION(RTPS 2.5 §8.5.3.2): a participant of another vendor that moves to another host's address is met anew
-//! instead, since its readers are beyond any challenge. It is told farewell first, so that it meets us anew too.
+//! DEVIATION(RTPS 2.5 §8.5.3.2): a participant of another vendor that moves to another host's
+//! address is rediscovered instead, because its readers answer no further challenge. It is sent a
+//! farewell first, so that it also rediscovers this participant.
 //!
-//! So is a participant whose announcements come by another connection than before, once the former one has been silent for
-//! half of the lease: connections to it are made anew by the transport, unless its address has changed.
+//! The same applies to a participant whose announcements arrive by another connection than before,
+//! once the former one was silent for half of the lease. The transport reopens connections to a
+//! participant unless its address has changed.
 //!
-//! The largest message on the way stays what it was at the match: what is larger than a packet of the new way is
-//! fragmented by IP.
+//! The largest message of a path stays as it was at the match. IP fragments what exceeds a packet
+//! of the new path.
 
 use super::Remote;
 use super::channels::has_own_locators;
@@ -30,17 +34,17 @@ use alloc::vec::Vec;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 use takt_wire::{Guid, GuidPrefix, Locator, VendorId};
 
-/// Where a proven participant says that it has gone, until it has proven that too.
+/// New address that a validated participant announces and has yet to validate.
 #[derive(Debug)]
 pub(super) struct Move {
     pub(super) news: News,
     pub(super) path: Path,
     pub(super) probation: Probation,
-    /// Memory that this takes, in bytes; part of the participant's.
+    /// Memory in bytes of this struct; included in the participant's footprint.
     pub(super) footprint: usize,
 }
 
-/// What a participant says of itself now.
+/// Changed announcement of a participant.
 #[derive(Clone, Debug)]
 pub(super) struct News {
     pub(super) data: Box<ParticipantData>,
@@ -54,17 +58,17 @@ impl News {
     }
 }
 
-/// What to make of the addresses that a participant announces.
+/// Decision about the announced addresses of a participant.
 enum Verdict {
-    /// It is there, without further proof.
+    /// Accepted without further validation.
     At(Path),
-    /// It may be there.
+    /// Possible; must be validated.
     Doubtful(Path),
     Unreachable,
 }
 
 impl Participant {
-    /// A known participant says other things than before.
+    /// Handles a changed announcement of a known participant.
     pub(super) fn refresh_participant(
         &mut self,
         now: Instant,
@@ -91,19 +95,19 @@ impl Participant {
             return;
         }
         match self.judge(index, &news) {
-            // It adds addresses, of which one has spoken that it did not announce so far.
+            // It adds addresses, and was sent from one that was not announced before.
             Verdict::At(path) if path == here && !is_authentic => {}
             Verdict::At(path) => self.adopt(now, index, news, path),
             Verdict::Doubtful(_) if news.data.vendor_id != VendorId::TAKT => {
                 self.meet_anew(now, from, index, *news.data, payload, true);
             }
             Verdict::Doubtful(path) => self.begin_move(index, news, path),
-            // It stays where it was, for as long as its lease.
+            // The participant keeps its address, for as long as its lease.
             Verdict::Unreachable => self.ctx.counters.refused_remote_entities += 1,
         }
     }
 
-    /// Forgets a participant and meets it again; with a farewell if it knows us.
+    /// Forgets a participant and discovers it again; sends a farewell if it knows this participant.
     fn meet_anew(
         &mut self,
         now: Instant,
@@ -145,7 +149,7 @@ impl Participant {
         if still_here { Verdict::At(here) } else { Verdict::Doubtful(best) }
     }
 
-    /// A participant says where it has gone: it is to prove that.
+    /// Starts the validation of a participant's new address.
     fn begin_move(&mut self, index: u32, news: News, path: Path) {
         let former = self.remotes.get(index).map(Remote::challenged_at).unwrap_or_default();
         self.cancel_move(index);
@@ -167,7 +171,7 @@ impl Participant {
         self.queue_letter(index);
     }
 
-    /// It has not gone there.
+    /// Cancels the validation of a new address.
     pub(super) fn cancel_move(&mut self, index: u32) -> Option<(News, Path)> {
         let remote = self.remotes.get_mut(index)?;
         let Move { news, path, probation, footprint } = *remote.moving.take()?;
@@ -177,14 +181,15 @@ impl Participant {
         Some((news, path))
     }
 
-    /// It has proven that it is there.
+    /// Ends the validation of a new address successfully.
     pub(super) fn end_move(&mut self, now: Instant, index: u32) {
         if let Some((news, path)) = self.cancel_move(index) {
             self.adopt(now, index, news, path);
         }
     }
 
-    /// An authenticated participant has changed its announcement. It is taken without a proof of address: its key has signed it.
+    /// Adopts the changed announcement of an authenticated participant. No address validation is
+    /// needed, because the participant's key signed it.
     pub(crate) fn adopt_announcement(&mut self, now: Instant, data: ParticipantData) {
         let Some(&index) = self.remote_by_prefix.get(&data.guid.prefix) else { return };
         let Some(remote) = self.remotes.get(index) else { return };
@@ -192,7 +197,7 @@ impl Participant {
             return self.renew_lease(now, index);
         }
         let (source, here) = (remote.source, remote.metatraffic);
-        // What it says without protection is compared with what it said so before.
+        // Unprotected announcements are compared with the previous unprotected one.
         let announcement = remote.announcement.clone();
         let mut refused = 0;
         let path = self.reachability.choose(&data.metatraffic_unicast, source, &mut refused).unwrap_or(here);
@@ -200,7 +205,7 @@ impl Participant {
         self.adopt(now, index, News { data: Box::new(data), announcement, source }, path);
     }
 
-    /// A participant is what it says that it is, and can be reached by this path.
+    /// Adopts an announcement and the path to its participant.
     fn adopt(&mut self, now: Instant, index: u32, news: News, path: Path) {
         self.cancel_move(index);
         let limits = self.ctx.limits;
@@ -210,7 +215,7 @@ impl Participant {
         if remote.footprint - before + after > limits.max_discovery_bytes_per_participant
             || self.discovery_bytes - before + after > limits.max_discovery_bytes
         {
-            // It stays what it was.
+            // The former announcement is kept.
             self.ctx.counters.refused_remote_entities += 1;
             return self.renew_lease(now, index);
         }
@@ -236,11 +241,12 @@ impl Participant {
         }
     }
 
-    /// Sends what is for a participant's endpoints, our own included, to where they are now. Looks at each endpoint of
-    /// it, at each of ours, and at each match of the two.
+    /// Redirects traffic for a participant's endpoints, this participant's own included, to their
+    /// present locators. Looks at each of its endpoints, at each local endpoint, and at each match
+    /// between them.
     pub(super) fn follow(&mut self, prefix: GuidPrefix) {
         let announced = self.announced_locators(prefix);
-        // Mostly one: endpoints have transports of their own where somebody says so.
+        // Usually one: endpoints rarely have transports of their own.
         let of_writers = self.writers.iter().map(|(_, writer)| writer.kinds);
         let kinds: BTreeSet<LocatorKinds> = of_writers.chain(self.readers.iter().map(|(_, it)| it.kinds)).collect();
         self.ctx.work.steps(announced.len() * kinds.len() + self.writers.len());
@@ -276,8 +282,8 @@ impl Participant {
         }
     }
 
-    /// The user endpoints of a participant, with the unicast locators that they announce, and whether any locators are for them
-    /// alone.
+    /// Returns the user endpoints of a participant with the unicast locators that they announce,
+    /// and whether any locators are theirs alone.
     fn announced_locators(&self, prefix: GuidPrefix) -> Vec<(Guid, Vec<Locator>, bool)> {
         let of_writer = |data: &PublicationData| (data.guid, data.unicast.clone(), !data.unicast.is_empty());
         let of_reader = |data: &SubscriptionData| (data.guid, data.unicast.clone(), has_own_locators(data));
@@ -293,10 +299,11 @@ impl Participant {
         writers.chain(readers.map(|(_, data)| of_reader(data))).collect()
     }
 
-    /// The interfaces of this host, or their addresses, are not what they were: announces the new locators to all who are
-    /// known and to everybody, and looks for new ways to those who are known. If they are what they were, a link may have
-    /// come back: an announcement follows soon. Says whether anything has changed. Takes steps for each remote participant,
-    /// each remote endpoint and each match.
+    /// Handles a change of this host's interfaces or their addresses. Announces the new locators to
+    /// all known participants and to all groups and peers, and chooses new paths to known
+    /// participants. If nothing has changed, a link may have returned, so an announcement follows
+    /// soon. Returns whether anything has changed. Takes steps for each remote participant, each
+    /// remote endpoint and each match.
     pub fn handle_interfaces(&mut self, now: Instant, interfaces: Vec<Interface>, locators: Locators) -> bool {
         if *self.reachability.interfaces() == interfaces && self.locators == locators {
             if self.is_enabled {
@@ -328,7 +335,7 @@ impl Participant {
         true
     }
 
-    /// Endpoints with ports of their own have them at the new addresses.
+    /// Announces endpoints with ports of their own at the new addresses.
     fn announce_own_ports(&mut self, now: Instant) {
         let addresses = self.locators.default_unicast.clone();
         let mut announced = Vec::new();
@@ -353,7 +360,7 @@ impl Participant {
         }
     }
 
-    /// Our interfaces have changed: how is this participant reached now?
+    /// Chooses the path to a participant after a change of the interfaces.
     fn look_for_way(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let prefix = remote.prefix;
@@ -377,7 +384,7 @@ impl Participant {
                 self.match_unreachable(now, prefix);
             }
             Verdict::Doubtful(path) => self.try_way(index, news, path),
-            // Its interface may come back.
+            // The interface may return.
             Verdict::Unreachable => {}
         }
     }
@@ -398,14 +405,15 @@ impl Participant {
 }
 
 impl Remote {
-    /// Whether an announcement has come by another connection than before, by which none comes any more.
+    /// Reports whether an announcement has arrived by another connection than before, while the
+    /// former one is silent.
     pub(super) fn comes_by_another(&self, now: Instant, source: Locator) -> bool {
         let here = self.metatraffic.locator;
         let is_another = source.is_tcp() && here.is_tcp() && source != here;
         is_another && now.since(self.heard_there) > self.lease_duration() / 2
     }
 
-    /// What it still has to prove, and where.
+    /// Returns the validation in progress, and the path that it validates.
     pub(super) fn trial(&mut self) -> Option<(&mut Probation, Path)> {
         let at = self.metatraffic;
         match (&mut self.probation, &mut self.moving) {
@@ -416,7 +424,8 @@ impl Remote {
     }
 }
 
-/// The ports of UDP and Ethernet of `own` at each of the `addresses`, and what else is in `own`; `None` if that is nothing new.
+/// Returns the UDP and Ethernet ports of `own` at each of the `addresses`, and the other locators
+/// of `own`; `None` if nothing changes.
 fn at_addresses(own: &[Locator], addresses: &[Locator]) -> Option<Vec<Locator>> {
     const KINDS: [i32; 3] = [Locator::KIND_UDP_V4, Locator::KIND_UDP_V6, Locator::KIND_TAKT_ETHERNET];
     let has_ports = |locator: &&Locator| KINDS.contains(&locator.kind);
@@ -437,7 +446,7 @@ mod tests {
     use core::net::Ipv4Addr;
 
     #[test]
-    fn ports_move_to_the_new_addresses() {
+    fn ports_are_kept_when_addresses_change() {
         let at = |host, port| Locator::udp_v4(Ipv4Addr::new(10, 0, 0, host), port);
         let addresses = [at(7, 7411), at(8, 7411)];
         assert_eq!(at_addresses(&[at(1, 5001)], &addresses), Some(vec![at(7, 5001), at(8, 5001)]));

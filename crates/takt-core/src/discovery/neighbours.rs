@@ -1,13 +1,15 @@
-//! Participants on this host that can be reached without a network: through shared memory.
+//! Shared-memory paths to participants on this host.
 //!
-//! A participant announces among the locators of its user data one that no network leads to. If it has proven to be at an
-//! address of this host, we have such a locator too, and endpoints of both are matched, the driver is asked whether a transport
-//! of its leads there ([`Event::NeighbourAnnounced`]). Until it says so ([`Participant::handle_neighbour`]), and again once it says no,
-//! everything goes the way that it goes to everybody else; so nobody is ever out of reach. Discovery traffic goes that
-//! way anyhow. A participant is a neighbour of its own: its readers hear of its writers that way.
+//! A participant announces a shared-memory locator among those of its user data. The driver is
+//! asked whether a transport leads there ([`Event::NeighbourAnnounced`]) under three conditions:
+//! the participant has validated an address of this host, this participant has such a locator too,
+//! and endpoints of both are matched. Until the driver confirms
+//! ([`Participant::handle_neighbour`]), and after it withdraws, data use the ordinary network path,
+//! so no participant becomes unreachable. Discovery traffic always uses the network path. The
+//! participant also has a shortcut to itself: its readers receive its own writers by shared memory.
 //!
-//! Where it leads, the driver also notices the end of the process there ([`Participant::handle_neighbour_end`]), which is the
-//! participant's own, long before its lease ends.
+//! On such a path the driver also notices the end of the remote process
+//! ([`Participant::handle_neighbour_end`]), which ends the participant long before its lease.
 
 use super::builtin_topics::Departure;
 use crate::event::Event;
@@ -16,14 +18,14 @@ use crate::time::Instant;
 use crate::writer::Path;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 
-/// The way to a participant without a network.
+/// Shared-memory path to a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shortcut {
-    /// As announced. Its endpoints have ports of their own at this address.
+    /// Locator as announced. Its endpoints have ports of their own at this address.
     locator: Locator,
     /// The driver has been asked.
     is_asked: bool,
-    /// The driver says that it leads there.
+    /// The driver has confirmed the path.
     is_open: bool,
 }
 
@@ -32,20 +34,21 @@ impl Shortcut {
         (locator.kind, locator.address) == (self.locator.kind, self.locator.address)
     }
 
-    /// The path to whoever announces these locators.
+    /// Returns the path to a participant that announces these locators.
     pub(super) fn path(&self, announced: &[Locator], max_message: usize) -> Option<Path> {
         let locator = announced.iter().find(|locator| self.is_open && self.leads_to(locator))?;
         Some(Path { locator: *locator, max_message })
     }
 }
 
-/// Whether it leads into the memory of a host, and so no network to it.
+/// Reports whether a locator addresses shared memory of a host.
 pub(super) fn is_memory(locator: &Locator) -> bool {
     locator.kind == Locator::KIND_TAKT_SHM
 }
 
 impl Participant {
-    /// A participant was believed, or has moved, or says other things: notes its shortcut, if that is news.
+    /// Records the shortcut of a participant after it was validated, moved or changed its
+    /// announcement.
     pub(super) fn look_for_shortcut(&mut self, index: u32) {
         let do_we = self.locators.default_unicast.iter().any(is_memory);
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| do_we && remote.probation.is_none()) else {
@@ -63,7 +66,7 @@ impl Participant {
         }
     }
 
-    /// The shortcut to the own participant. The driver is asked about it the first time.
+    /// Returns the shortcut to this participant itself. Asks the driver about it the first time.
     pub(super) fn shortcut_home(&mut self) -> Option<Shortcut> {
         if self.shortcut_home.is_none() {
             let locator = *self.locators.default_unicast.iter().find(|locator| is_memory(locator))?;
@@ -73,7 +76,8 @@ impl Participant {
         self.shortcut_home
     }
 
-    /// An endpoint of this participant is matched with one of ours: there is something to exchange.
+    /// Records that an endpoint of a participant was matched with a local one, so that the two
+    /// exchange data.
     pub(super) fn begin_exchange(&mut self, prefix: GuidPrefix) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         if let Some(remote) = self.remotes.get_mut(index).filter(|remote| !remote.exchanges) {
@@ -82,7 +86,8 @@ impl Participant {
         }
     }
 
-    /// Asks the driver once, and only about those that we exchange something with: a way costs memory and descriptors.
+    /// Asks the driver once, and only about participants with matched endpoints: a path costs
+    /// memory and descriptors.
     fn ask_about_shortcut(&mut self, index: u32) {
         let remote = self.remotes.get_mut(index).filter(|remote| remote.exchanges);
         let Some(shortcut) = remote.and_then(|remote| remote.shortcut.as_mut()).filter(|it| !it.is_asked) else {
@@ -92,8 +97,9 @@ impl Participant {
         self.ctx.notify(Event::NeighbourAnnounced(shortcut.locator));
     }
 
-    /// Answers [`Event::NeighbourAnnounced`]: whether datagrams reach this locator. Also when that has changed since. Takes
-    /// steps for each remote participant, and for each endpoint and each match of that one.
+    /// Sets whether datagrams reach this locator. Answers [`Event::NeighbourAnnounced`], and
+    /// reports later changes. Takes steps for each remote participant, and for each endpoint and
+    /// each match of that one.
     pub fn handle_neighbour(&mut self, locator: &Locator, is_reached: bool) {
         self.ctx.work.steps(self.remotes.len());
         let home = self.shortcut_home.as_mut().map(|shortcut| (self.header.prefix, shortcut));
@@ -108,9 +114,10 @@ impl Participant {
         }
     }
 
-    /// The process of the participant at this locator, which was [reached](Self::handle_neighbour) there, is gone, and all that
-    /// it sent that way was handed over. It is lost as at the end of its lease; announcements that are still on their way do not
-    /// call it back. Takes steps for each remote participant, and for each endpoint and each match of that one.
+    /// Handles the end of the process at a [confirmed](Self::handle_neighbour) locator, after all
+    /// its datagrams were handed in. The participant is lost as at the end of its lease.
+    /// Announcements still in transit do not rediscover it. Takes steps for each remote
+    /// participant, and for each endpoint and each match of that one.
     pub fn handle_neighbour_end(&mut self, now: Instant, locator: &Locator) {
         self.ctx.work.steps(self.remotes.len());
         let ended = self

@@ -1,4 +1,4 @@
-//! Unicast peers that come and go while the participant runs.
+//! Unicast peers that are added and removed at run time.
 
 use crate::config::MAX_PEERS;
 use crate::error::Error;
@@ -8,10 +8,11 @@ use alloc::vec::Vec;
 use takt_wire::Locator;
 
 impl Participant {
-    /// Announces itself there too from now on, and believes that endpoints of others may be there.
+    /// Adds peers: the participant announces itself to them, and accepts that remote endpoints are
+    /// located there.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] beyond [`MAX_PEERS`]; then none is added.
+    /// [`Error::OutOfResources`] beyond [`MAX_PEERS`]; no peer is added then.
     pub fn add_peers(&mut self, now: Instant, peers: &[Locator]) -> Result<(), Error> {
         let new: Vec<_> = peers.iter().filter(|peer| !self.initial_peers.contains(peer)).copied().collect();
         if self.initial_peers.len() + new.len() > MAX_PEERS {
@@ -27,14 +28,15 @@ impl Participant {
         Ok(())
     }
 
-    /// Does not announce itself there any more. Participants that are known stay known until they leave or fall silent.
+    /// Removes peers from the destinations of announcements. Known participants stay known until
+    /// they leave or their lease ends.
     pub fn remove_peers(&mut self, peers: &[Locator]) {
         self.ctx.work.unit();
         self.initial_peers.retain(|peer| !peers.contains(peer));
         self.reachability.set_peers(&self.initial_peers);
     }
 
-    /// Where it announces itself: groups and peers.
+    /// Returns the destinations of announcements: multicast groups and peers.
     #[must_use]
     pub fn peers(&self) -> &[Locator] {
         &self.initial_peers

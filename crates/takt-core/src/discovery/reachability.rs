@@ -1,15 +1,17 @@
-//! Where the participant may send, and how large a packet may be on the way.
+//! Permitted destinations of the participant, and the largest packet on each path.
 //!
-//! An announced locator is believed only if it is plausible: an address of this host, of a network that we
-//! are attached to, the address that the announcement came from, or one that the user configured. All else
-//! is refused and counted, so that a forged announcement cannot aim us at a third party. What a participant's endpoints
-//! announce must moreover be where the participant has proven to be (`super::validation`).
+//! An announced locator is accepted only if it is plausible: an address of this host, of an
+//! attached network, the source of the announcement, or a configured one. All others are refused
+//! and counted, so that a forged announcement cannot direct traffic to a third party. Locators of
+//! endpoints must moreover be at the validated address of their participant (`super::validation`).
 //!
-//! A hardware address is on the same Ethernet or nowhere, so any is plausible to who is on one. Whoever has proven an address of IP
-//! on one of our networks is believed what it says of its hardware: it answers for that address anyway (ARP).
+//! A hardware address is always on the attached Ethernet, so any is plausible on an Ethernet
+//! interface. A participant that has validated an IP address on an attached network may announce
+//! any hardware address, because it answers ARP for the IP address anyway.
 //!
-//! Who announces itself by a connection is answered by that connection, whatever it announces: behind address translation
-//! its own addresses lead nowhere, and who does not listen has none.
+//! A participant that announces itself over a connection is answered over that connection,
+//! regardless of its locators. Behind address translation its own addresses are unreachable, and a
+//! participant that does not listen has none.
 
 use super::neighbours::is_memory;
 use crate::config::{Interface, Locators};
@@ -20,28 +22,29 @@ use takt_wire::Locator;
 
 /// INTEROP(Fast DDS 2.9): its receive buffer takes datagrams of up to 65,500 bytes.
 pub(super) const MAX_MESSAGE: usize = 65_000;
-/// Assumed where the way is unknown: the least MTU of Ethernet.
+/// MTU where the path is unknown: the minimum of Ethernet.
 const DEFAULT_MTU: usize = 1500;
 const LOOPBACK_MTU: usize = 65_536;
-/// The octets behind an Ethernet header that are not the message.
+/// Octets after the Ethernet header that do not belong to the message.
 const ETHERNET_OVERHEAD: usize = 8;
-/// An interface that claims less is not believed: every host takes packets of this size (RFC 1122 §3.3.2).
+/// Smallest MTU that is accepted from an interface: every host receives packets of this size
+/// (RFC 1122 §3.3.2).
 const LEAST_MTU: usize = 576;
 
 #[derive(Debug)]
 pub(crate) struct Reachability {
     interfaces: Vec<Interface>,
     peers: Vec<IpAddr>,
-    /// Our hardware addresses, where we are reached without IP.
+    /// Own hardware addresses, on interfaces reached without IP.
     macs: Vec<[u8; 6]>,
     has_udp: bool,
     has_tcp: bool,
     udp_message_max: usize,
-    /// What protection adds to each message.
+    /// Octets that protection adds to each message.
     overhead: usize,
 }
 
-/// Where a locator leads, whatever its port.
+/// Address of a locator without its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Host {
     Ip(IpAddr),
@@ -54,7 +57,7 @@ impl Host {
     }
 }
 
-/// The plausible ways, best first.
+/// Plausible kinds of paths, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Way {
     Loopback,
@@ -88,40 +91,40 @@ impl Reachability {
         reachability
     }
 
-    /// Whether there is a way to UDP and to TCP locators.
+    /// Sets whether transports reach UDP and TCP locators.
     pub(crate) fn with_ways(self, has_udp: bool, has_tcp: bool) -> Self {
         Self { has_udp, has_tcp, ..self }
     }
 
-    /// The longest message that our transports of UDP all carry.
+    /// Sets the longest message that all UDP transports carry.
     pub(crate) fn with_udp_messages_of(self, len_max: usize) -> Self {
         Self { udp_message_max: len_max.clamp(LEAST_MTU - 48, MAX_MESSAGE), ..self }
     }
 
-    /// Each message grows by so many octets before it is sent.
+    /// Sets the octets that protection adds to each message.
     pub(crate) fn with_overhead(self, overhead: usize) -> Self {
         Self { overhead, ..self }
     }
 
-    /// What is left for a message where one of so many octets fits.
+    /// Returns the longest message that fits into `len` octets after protection.
     pub(super) fn message_max(&self, len: usize) -> usize {
         len.min(MAX_MESSAGE).saturating_sub(self.overhead)
     }
 
-    /// Where we are reached ourselves.
+    /// Sets the locators of this participant.
     pub(crate) fn with_own(mut self, own: &Locators) -> Self {
         self.set_own(own);
         self
     }
 
-    /// We are reached elsewhere now.
+    /// Replaces the locators of this participant.
     pub(crate) fn set_own(&mut self, own: &Locators) {
         let unicast = own.metatraffic_unicast.iter().chain(&own.default_unicast);
         self.macs = unicast.filter_map(Locator::mac).collect();
         self.macs.dedup();
     }
 
-    /// The user has named these.
+    /// Sets the configured peers.
     pub(crate) fn set_peers(&mut self, peers: &[Locator]) {
         self.peers = peers.iter().filter_map(Locator::ip).filter(|ip| !ip.is_multicast()).collect();
         self.peers.sort_unstable();
@@ -132,13 +135,13 @@ impl Reachability {
         &self.interfaces
     }
 
-    /// The interfaces are others now.
+    /// Replaces the interfaces.
     pub(crate) fn set_interfaces(&mut self, interfaces: Vec<Interface>) {
         self.interfaces = interfaces;
     }
 
-    /// The best of the announced locators. `source` is where the announcement came from. Adds the number
-    /// of implausible ones to `refused`.
+    /// Returns the path to the best of the announced locators. `source` is the source of the
+    /// announcement. Adds the number of implausible locators to `refused`.
     pub(crate) fn choose(&self, announced: &[Locator], source: Locator, refused: &mut u64) -> Option<Path> {
         if source.is_tcp() {
             return Some(Path { locator: source, max_message: self.message_max(MAX_MESSAGE) });
@@ -158,8 +161,8 @@ impl Reachability {
         best.map(|(_, path)| path)
     }
 
-    /// The same for what a server that is believed passes on: any address may be that of a participant, which has to prove
-    /// it. One that never leaves a host is on the server's.
+    /// As [`Self::choose`], for an introduction by a trusted server: any address is plausible and
+    /// has to be validated. An address that never leaves a host belongs to the server's host.
     pub(crate) fn choose_introduced(&self, announced: &[Locator], server: Locator, refused: &mut u64) -> Option<Path> {
         self.choose_announced(announced, server, refused).or_else(|| {
             let elsewhere = announced.iter().filter(|locator| !locator.ip().is_some_and(|ip| ip.is_loopback()));
@@ -211,13 +214,14 @@ impl Reachability {
             true => Way::OwnAddress,
             false => Way::Attached,
         };
-        // Interfaces without addresses are those that carry no IP for us.
+        // Interfaces without addresses carry no IP.
         let mtu = self.interfaces.iter().filter(|interface| interface.addresses.is_empty()).map(|i| i.mtu).min();
         let packet = mtu.unwrap_or(DEFAULT_MTU).max(LEAST_MTU) - ETHERNET_OVERHEAD;
         Some((way, Path { locator, max_message: self.message_max(packet) }))
     }
 
-    /// Whether whoever receives at `proven` may direct data to `other`: it is the same host, or one that the user named.
+    /// Reports whether a receiver at `proven` may direct data to `other`: it is on the same host,
+    /// or configured.
     pub(crate) fn is_proven_by(&self, proven: &Locator, other: &Locator) -> bool {
         let both_here = self.is_here(proven) && self.is_here(other);
         let same = Host::of(proven).is_some_and(|host| Host::of(other) == Some(host));
@@ -227,7 +231,8 @@ impl Reachability {
             || other.ip().is_some_and(|ip| self.peers.contains(&ip))
     }
 
-    /// The first address of IPv4 of each interface, and the largest message in one packet there.
+    /// Returns the first IPv4 address of each interface, and the largest message in one packet
+    /// there.
     pub(super) fn exits_v4(&self) -> impl Iterator<Item = (Ipv4Addr, usize)> {
         self.interfaces.iter().filter_map(|interface| {
             let address = interface.addresses.iter().find_map(|(ip, _)| match ip {
@@ -239,8 +244,9 @@ impl Reachability {
         })
     }
 
-    /// Whether `locator` is on the network of the interface with the address `exit`; on that of the loopback interface is only
-    /// who has proven to be at an address of this host.
+    /// Reports whether `locator` is on the network of the interface with the address `exit`. The
+    /// network of the loopback interface contains only participants with a validated address of
+    /// this host.
     pub(super) fn is_beside(&self, exit: IpAddr, locator: &Locator, proven: &Locator) -> bool {
         let Some(ip) = locator.ip() else { return false };
         let mut networks = self.addresses().filter(|(interface, ..)| interface.addresses.iter().any(|at| at.0 == exit));
@@ -249,7 +255,7 @@ impl Reachability {
         })
     }
 
-    /// Whether it is on this host.
+    /// Reports whether a locator is on this host.
     pub(crate) fn is_here(&self, locator: &Locator) -> bool {
         match Host::of(locator) {
             Some(Host::Ip(ip)) => ip.is_loopback() || self.is_own(ip),
@@ -305,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_way_is_taken() {
+    fn nearest_path_is_chosen_among_several() {
         let loopback = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7411);
         let own = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 1), 7411);
         let (path, refused) = choose(&[own, loopback], own);
@@ -316,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_third_party_is_refused_unless_it_speaks_itself_or_is_configured() {
+    fn third_party_address_is_refused_unless_it_is_the_source_or_configured() {
         let victim = Locator::udp_v4(Ipv4Addr::new(192, 0, 2, 1), 53);
         let attacker = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 66), 7411);
         assert_eq!(choose(&[victim], attacker), (None, 1));
@@ -326,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_no_longer_than_our_transports_of_udp_carry() {
+    fn message_is_limited_to_what_the_udp_transports_carry() {
         let own = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 1), 7411);
         let best = |len_max| reachability().with_udp_messages_of(len_max).choose(&[own], own, &mut 0);
         assert_eq!(best(1472).map(|path| path.max_message), Some(1472));
@@ -337,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_answered_by_itself() {
+    fn announcement_over_a_connection_is_answered_over_it() {
         let inside = Locator::udp_v4(Ipv4Addr::new(192, 168, 1, 7), 7411);
         let outside = Locator::udp_v4(Ipv4Addr::new(192, 0, 2, 1), 1);
         let connection = Locator { kind: Locator::KIND_TCP_V4, port: 65_536, ..outside };
@@ -345,10 +351,10 @@ mod tests {
             let (path, refused) = choose(announced, connection);
             assert_eq!((path.map(|p| (p.locator, p.max_message)), refused), (Some((connection, MAX_MESSAGE)), 0));
         }
-        // Whom a server introduces is not behind the server's connection.
+        // A participant introduced by a server is not behind the server's connection.
         let path = reachability().choose_introduced(&[outside], connection, &mut 0);
         assert_eq!(path.map(|p| p.locator), Some(outside));
-        // Kinds that no transport carries lead nowhere.
+        // Locator kinds without a transport are refused.
         let listener = Locator { port: 7411, ..connection };
         assert_eq!(choose(&[listener], outside), (None, 1));
         let path = reachability().with_ways(false, true).choose(&[outside, listener], outside, &mut 0);
@@ -359,7 +365,8 @@ mod tests {
         Locator::takt_ethernet([2, 0, 0, 0, 0, last], 7411)
     }
 
-    /// With an interface that has no addresses of IP, at which we are the first.
+    /// Returns reachability with an interface without IP addresses, on which this participant
+    /// listens.
     fn on_ethernet() -> Reachability {
         let without_ip = Interface { name: "eth1".into(), addresses: Vec::new(), mtu: 1400, loopback: false };
         let interfaces = [reachability().interfaces, vec![without_ip]].concat();
@@ -368,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hardware_address_is_beside_us_or_nowhere() {
+    fn hardware_address_is_accepted_only_with_an_ethernet_interface() {
         let choose = |announced, source| {
             let mut refused = 0;
             let path = on_ethernet().choose(&[announced], source, &mut refused);
@@ -385,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_on_our_network_answers_for_its_hardware() {
+    fn hardware_address_is_accepted_from_a_host_on_an_attached_network() {
         let reachability = on_ethernet();
         let at = |ip: [u8; 4]| Locator::udp_v4(ip.into(), 7411);
         let (near, far) = (at([10, 0, 0, 2]), at([192, 0, 2, 2]));
@@ -399,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_addresses_are_refused() {
+    fn invalid_addresses_are_refused() {
         let source = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 2), 1);
         for announced in [
             Locator::udp_v4(Ipv4Addr::UNSPECIFIED, 7411),

@@ -1,12 +1,14 @@
-//! Endpoints whose deletion was missed.
+//! Review of remote endpoints whose deletion was missed.
 //!
-//! A SEDP writer keeps what it said last of each endpoint that exists (RTPS 2.5 §8.5.4.2), and of one that does not until all
-//! participants that it knows have heard so. One that it has taken for dead meanwhile, though that one has not noticed, is not
-//! among them: later it is told that these numbers are irrelevant, and would believe in the endpoint for good.
+//! A SEDP writer keeps the last announcement of each existing endpoint (RTPS 2.5 §8.5.4.2). It
+//! keeps the disposal of a deleted one until all participants that it knows have acknowledged it.
+//! If it considered this participant dead meanwhile, and this participant did not notice, it sends
+//! only a GAP for these numbers later. The deleted endpoint would then stay known forever.
 //!
-//! So after a gap [`Participant::review`] matches the SEDP writer again, which makes it send its history. If the history leaves out an
-//! endpoint, the review reads it a second time. Endpoints that neither reading announces are unmatched; the others stay as they are. One
-//! reading is not enough: a change may replace an announcement during it, and arrive after it.
+//! After a gap, [`Participant::review`] therefore matches the SEDP writer again, which makes it
+//! resend its history. If the history lacks an endpoint, it is read a second time. Endpoints that
+//! are missing in both readings are unmatched; the others keep their state. One reading does not
+//! suffice, because a change may replace an announcement during it and arrive after it.
 
 use super::{SEDP_PUBLICATIONS, SEDP_PUBLICATIONS_SECURE, SEDP_SUBSCRIPTIONS, SEDP_SUBSCRIPTIONS_SECURE};
 use crate::participant::Participant;
@@ -14,23 +16,23 @@ use crate::time::Instant;
 use alloc::collections::{BTreeMap, BTreeSet};
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
-/// The writers that announce writers, and those that announce readers.
+/// SEDP writers that announce writers.
 pub(super) const PUBLICATIONS: [EntityId; 2] = [EntityId::SEDP_PUB_WRITER, EntityId::SEDP_PUB_SECURE_WRITER];
 pub(super) const SUBSCRIPTIONS: [EntityId; 2] = [EntityId::SEDP_SUB_WRITER, EntityId::SEDP_SUB_SECURE_WRITER];
 
-/// By SEDP writer, what is doubtful since it was asked to begin again.
+/// Endpoints in doubt, by the SEDP writer that was asked to resend its history.
 #[derive(Debug, Default)]
 pub(crate) struct Reviews(BTreeMap<Guid, Review>);
 
 #[derive(Debug)]
 struct Review {
-    /// The endpoints that it has not mentioned. No more than there are endpoints.
+    /// Endpoints that the history has not contained so far. Bounded by the number of endpoints.
     doubtful: BTreeSet<Guid>,
     is_second: bool,
 }
 
 impl Reviews {
-    /// An endpoint was announced by one of these kinds of writers.
+    /// Confirms an endpoint that one of these writers announced.
     pub(super) fn confirm(&mut self, writers: [EntityId; 2], endpoint: Guid) {
         for entity_id in writers {
             if let Some(review) = self.0.get_mut(&Guid { prefix: endpoint.prefix, entity_id }) {
@@ -39,7 +41,7 @@ impl Reviews {
         }
     }
 
-    /// A participant has gone.
+    /// Ends the reviews of a departed participant.
     pub(super) fn forget(&mut self, prefix: GuidPrefix) {
         for entity_id in PUBLICATIONS.into_iter().chain(SUBSCRIPTIONS) {
             self.0.remove(&Guid { prefix, entity_id });
@@ -48,8 +50,8 @@ impl Reviews {
 }
 
 impl Participant {
-    /// Something came from a builtin writer: begins a review if something will never come, and ends one when all has come.
-    /// Looks at each endpoint of the participant.
+    /// Handles samples of a builtin writer: starts a review if samples will never arrive, and ends
+    /// one when the whole history has arrived. Looks at each endpoint of the participant.
     pub(crate) fn review(&mut self, now: Instant, writer: Guid) {
         let reader = match writer.entity_id {
             EntityId::SEDP_PUB_WRITER => SEDP_PUBLICATIONS,
@@ -85,7 +87,7 @@ impl Participant {
         }
     }
 
-    /// What the participant of a SEDP writer has, as far as that writer announces it.
+    /// Returns the endpoints of a participant that this SEDP writer announces.
     fn endpoints_of(&self, writer: Guid) -> BTreeSet<Guid> {
         let first = Guid { prefix: writer.prefix, entity_id: Guid::from_bytes([0; 16]).entity_id };
         let is_of = |guid: &&Guid| guid.prefix == writer.prefix;
@@ -100,7 +102,7 @@ impl Participant {
         }
     }
 
-    /// Takes all of a writer's history as if it had just been matched.
+    /// Matches a writer again, to receive its whole history.
     fn match_anew(&mut self, now: Instant, reader: u32, index: u32, writer: Guid) {
         let Some(&remote) = self.remote_by_prefix.get(&writer.prefix) else { return };
         if let Some(local) = self.readers.get_mut(reader) {

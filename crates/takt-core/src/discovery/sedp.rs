@@ -1,5 +1,5 @@
-//! The endpoint discovery protocol (RTPS 2.5 §8.5.4): writers and readers announced over reliable builtin
-//! topics, by the same state machines that carry user data.
+//! Endpoint discovery protocol (RTPS 2.5 §8.5.4): writers and readers announced over reliable
+//! builtin topics, by the state machines of user data.
 
 use super::footprint::Footprint;
 use super::{
@@ -20,7 +20,7 @@ use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::qos::{Durability, Liveliness, Presentation, ReliabilityKind};
 use takt_wire::{Duration, EntityId, Guid, GuidPrefix, SequenceNumber, Timestamp};
 
-/// News of one remote endpoint.
+/// Announcement of a remote endpoint.
 enum News<T> {
     Announced(Guid, Box<T>),
     Gone(Guid),
@@ -31,23 +31,24 @@ fn news<T>(sample: &SampleRef<'_>, parse: impl FnOnce(&[u8]) -> Option<(Guid, T)
     if sample.info.valid_data {
         return parse(sample.payload).map_or(News::Malformed, |(guid, data)| News::Announced(guid, Box::new(data)));
     }
-    // Without a key the hash is the GUID: 16 bytes are their own hash (RTPS 2.5 §9.6.4.8).
+    // Without a payload, the key hash is the GUID: 16 bytes are their own hash (RTPS 2.5 §9.6.4.8).
     let by_hash = Guid::from_bytes(sample.info.instance_handle.0);
     News::Gone(PublicationData::parse_key(sample.payload).unwrap_or(by_hash))
 }
 
-/// What it takes to go from one announcement of an endpoint to the next.
+/// Consequence of a changed announcement of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// It is somebody else, or differs in what may not change while it is enabled (DDS 1.4 §2.2.3).
+    /// Rediscover the endpoint: it is another one, or differs in an immutable policy
+    /// (DDS 1.4 §2.2.3).
     Anew,
-    /// Who matched it may do so no more, and the other way round.
+    /// Re-evaluate the matches of the endpoint.
     Judge,
-    /// Its matches stand.
+    /// Keep all matches.
     Refresh,
 }
 
-/// From and to: first what may not change, then what else decides who matches.
+/// Compares two announcements: first the immutable terms, then the other terms of the match.
 fn step<F: PartialEq, J: PartialEq>(from: (F, J), to: (F, J)) -> Step {
     match (from.0 == to.0, from.1 == to.1) {
         (false, _) => Step::Anew,
@@ -109,7 +110,7 @@ impl Participant {
         }
     }
 
-    /// Takes what one of the two readers of publications has.
+    /// Handles samples of one of the two readers of publications.
     pub(super) fn take_publications(&mut self, now: Instant, reader: u32) {
         while let Some((news, instance)) = self.take_builtin(reader, EntityId::is_writer, |sample| {
             news(sample, |bytes| PublicationData::parse(bytes).ok().map(|data| (data.guid, data)))
@@ -135,7 +136,7 @@ impl Participant {
         }
     }
 
-    /// Takes what one of the two readers of subscriptions has.
+    /// Handles samples of one of the two readers of subscriptions.
     pub(super) fn take_subscriptions(&mut self, now: Instant, reader: u32) {
         while let Some((news, instance)) = self.take_builtin(reader, EntityId::is_reader, |sample| {
             news(sample, |bytes| SubscriptionData::parse(bytes).ok().map(|data| (data.guid, data)))
@@ -158,30 +159,31 @@ impl Participant {
         }
     }
 
-    /// Whether an endpoint of a topic whose discovery is protected was announced without protection.
+    /// Reports whether an endpoint was announced without protection although its topic protects
+    /// discovery.
     fn is_bare(&self, reader: u32, topic_name: &str) -> bool {
         matches!(reader, SEDP_PUBLICATIONS | SEDP_SUBSCRIPTIONS) && self.protects_discovery(topic_name)
     }
 
-    /// The SEDP writer that announces our writers of a topic.
+    /// Returns the SEDP writer that announces local writers of a topic.
     pub(crate) fn sedp_of_publications(&self, topic_name: &str) -> u32 {
         if self.protects_discovery(topic_name) { SEDP_PUBLICATIONS_SECURE } else { SEDP_PUBLICATIONS }
     }
 
-    /// The SEDP writer that announces our readers of a topic.
+    /// Returns the SEDP writer that announces local readers of a topic.
     pub(crate) fn sedp_of_subscriptions(&self, topic_name: &str) -> u32 {
         if self.protects_discovery(topic_name) { SEDP_SUBSCRIPTIONS_SECURE } else { SEDP_SUBSCRIPTIONS }
     }
 
-    /// Whoever makes up endpoints must not use up the instances that others need.
+    /// Releases an instance, so that a participant that invents endpoints cannot exhaust them.
     pub(super) fn abandon(&mut self, reader: u32, instance: InstanceHandle) {
         if let Some(reader) = self.readers.get_mut(reader) {
             reader.cache.abandon(instance);
         }
     }
 
-    /// One sample of a builtin reader. A participant speaks of its own endpoints only, of the right kind, and not
-    /// of builtin ones, which it has announced by SPDP.
+    /// Handles one sample of a builtin reader. A participant may announce only its own endpoints,
+    /// of the reader's kind, and no builtin ones, which SPDP announces.
     fn take_builtin<T>(
         &mut self,
         reader: u32,
@@ -298,7 +300,7 @@ impl Participant {
         self.subscriptions.insert(data.guid, data);
     }
 
-    /// A writer listens elsewhere. What it and our readers have exchanged stays.
+    /// Adopts changed locators of a remote writer. The state of its matches stays.
     fn follow_publication(&mut self, now: Instant, data: Box<PublicationData>) {
         self.show_publication(now, &data);
         let prefix = data.guid.prefix;
@@ -307,7 +309,7 @@ impl Participant {
         self.match_unreachable(now, prefix);
     }
 
-    /// A reader listens elsewhere. What it and our writers have exchanged stays.
+    /// Adopts changed locators of a remote reader. The state of its matches stays.
     fn follow_subscription(&mut self, now: Instant, data: Box<SubscriptionData>) {
         self.show_subscription(now, &data);
         let prefix = data.guid.prefix;
@@ -316,7 +318,8 @@ impl Participant {
         self.match_unreachable(now, prefix);
     }
 
-    /// Whether one more endpoint of the participant may be remembered, which takes so many bytes, where `known` of its kind are.
+    /// Reports whether the limits admit one more endpoint of `footprint` bytes, and counts it.
+    /// `known` is the number of endpoints of its kind.
     fn count_endpoint(&mut self, prefix: GuidPrefix, footprint: usize, known: usize) -> bool {
         let limits = &self.ctx.limits;
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index));
@@ -340,7 +343,7 @@ impl Participant {
         }
     }
 
-    /// An endpoint takes other memory than before. Says whether there is room for it.
+    /// Updates the footprint of an endpoint. Returns whether the limits admit it.
     fn recount_endpoint(&mut self, prefix: GuidPrefix, before: usize, after: usize) -> bool {
         let limits = &self.ctx.limits;
         let Some(remote) = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get_mut(index)) else {
@@ -379,21 +382,21 @@ impl Participant {
         Some(data)
     }
 
-    /// A participant has deleted a writer.
+    /// Removes a writer that its participant has deleted.
     pub(super) fn lose_publication(&mut self, now: Instant, guid: Guid) {
         if let Some(data) = self.remove_publication(now, guid) {
             self.hide_publication(now, &data, Departure::Farewell);
         }
     }
 
-    /// A participant has deleted a reader.
+    /// Removes a reader that its participant has deleted.
     pub(super) fn lose_subscription(&mut self, now: Instant, guid: Guid) {
         if let Some(data) = self.remove_subscription(guid) {
             self.hide_subscription(now, &data, Departure::Farewell);
         }
     }
 
-    /// Forgets everything that a participant announced, and its builtin endpoints.
+    /// Forgets all endpoints of a participant, builtin ones included.
     pub(crate) fn forget_endpoints_of(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let all = Guid::from_bytes([0; 16]).entity_id;
         let from = Guid { prefix, entity_id: all };
@@ -430,7 +433,7 @@ impl Participant {
         self.reviews.forget(prefix);
     }
 
-    /// Tells all participants about a local writer.
+    /// Announces a local writer to all participants.
     pub(crate) fn announce_publication(&mut self, now: Instant, data: &PublicationData) {
         let sedp = self.sedp_of_publications(&data.topic_name);
         self.write_builtin(now, sedp, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
@@ -441,13 +444,13 @@ impl Participant {
         }
     }
 
-    /// Tells all participants about a local reader.
+    /// Announces a local reader to all participants.
     pub(crate) fn announce_subscription(&mut self, now: Instant, data: &SubscriptionData) {
         let sedp = self.sedp_of_subscriptions(&data.topic_name);
         self.write_builtin(now, sedp, ChangeKind::Alive, data.guid.to_bytes(), &data.to_bytes());
     }
 
-    /// Tells all participants that a local endpoint has gone.
+    /// Announces the deletion of a local endpoint to all participants.
     pub(crate) fn retract_endpoint(&mut self, now: Instant, builtin_writer: u32, guid: Guid) {
         let key = PublicationData::key_payload(guid);
         self.write_builtin(now, builtin_writer, ChangeKind::DisposedUnregistered, guid.to_bytes(), &key);

@@ -1,25 +1,27 @@
-//! Discovery without multicast, by servers that introduce participants to each other.
+//! Discovery without multicast, through servers that introduce participants to each other.
 //!
-//! A server is a participant that the others, its clients, announce themselves to by unicast, and that has SEDP with each
-//! of them like anybody else. So it knows who is there and who has which topics. It introduces two clients to each other
-//! once one of them writes a topic that the other reads: it passes on what the one announces (SPDP) to the other, behind an
-//! `INFO_SRC` (RTPS 2.5 §8.3.8.9.4) that names the one as its source. Everything after that happens between the two, as if
-//! multicast had brought them together: they prove their addresses, exchange their endpoints, keep each other's lease,
-//! and send user data directly. What they have found stays when the server goes.
+//! A server is a participant to which its clients announce themselves by unicast, and that runs
+//! SEDP with each of them. It therefore knows all participants and their topics. It introduces two
+//! clients to each other once one writes a topic that the other reads. An introduction forwards the
+//! SPDP announcement of one client to the other, after an `INFO_SRC` (RTPS 2.5 §8.3.8.9.4) that
+//! names the announced client as the source. All further traffic is direct, as after multicast
+//! discovery: the clients validate their addresses, exchange endpoints, monitor leases, and send
+//! user data. Their matches survive the loss of the server.
 //!
-//! A client believes an introduction as far as to challenge the address in it, and only if it comes from a server that
-//! has proven its own address and that the user named, or that such a server has introduced. An introduction renews no lease
-//! and changes nothing for who is known.
+//! A client challenges the address in an introduction. It accepts introductions only from servers
+//! with a validated address that are configured, or were introduced by such a server. An
+//! introduction renews no lease and has no effect on a known participant.
 //!
-//! Servers that name each other as peers introduce their clients to each other. So a client that knows one of them has
-//! them all, and each goes on without the others.
+//! Servers that are configured as peers of each other introduce their clients to each other. A
+//! client of one server therefore has all of them, and each server works without the others.
 //!
-//! Introductions go by best effort: soon after somebody's endpoints have changed, again with each of its next
-//! [`REPEATS`] announcements, and then with one of [`RARELY`]. One of the two directions is enough. Each is one datagram to all whom it concerns, and takes
-//! a look at each remote endpoint.
+//! Introductions are best effort: sent soon after a client's endpoints have changed, again with
+//! each of its next [`REPEATS`] announcements, and then with one in [`RARELY`]. One of the two
+//! directions suffices. Each introduction is one datagram to all participants concerned, and looks
+//! at each remote endpoint.
 //!
-//! DEVIATION(RTPS 2.5 §8.5.3): participants of any vendor may be clients, but the flag that says that a
-//! participant is a server, the property [`SERVER_PROPERTY`], is this implementation's own.
+//! DEVIATION(RTPS 2.5 §8.5.3): participants of any vendor may be clients, but the property that
+//! marks a server, [`SERVER_PROPERTY`], is specific to this implementation.
 
 use super::Remote;
 use crate::context::{Context, Job};
@@ -36,28 +38,29 @@ use takt_wire::discovery::ParticipantData;
 use takt_wire::message::{InfoSource, Payload};
 use takt_wire::{EntityId, GuidPrefix, Locator, SequenceNumber};
 
-/// The property by which a participant says that it is a server; its value is `1`.
+/// Property that marks a participant as a server; its value is `1`.
 pub const SERVER_PROPERTY: &str = "takt.discovery.server";
 
-/// The property by which a client asks to be introduced to all, whatever their topics; its value is `all`. For tools.
+/// Property by which a client requests introductions to all participants, regardless of topics; its
+/// value is `all`. For tools.
 pub const INTEREST_PROPERTY: &str = "takt.discovery.interest";
 
-/// Introductions wait for one another this long, so that the endpoints of a program that starts cause one.
+/// Delay of introductions, so that the endpoints of a starting program cause one.
 const COLLECTION_TIME: Duration = Duration::from_millis(30);
-/// Announcements with which a participant is introduced again.
+/// Number of announcements with which an introduction is repeated.
 const REPEATS: u32 = 3;
-/// Afterwards it is introduced with one announcement of so many.
+/// Number of announcements per later introduction.
 const RARELY: u32 = 8;
 
-/// Lost participants that are announced to for a while; the oldest gives way.
+/// Most lost participants that still receive announcements; the oldest is replaced.
 const LOST_MAX: usize = 256;
-/// For how long.
+/// Time for which a lost participant receives announcements.
 const LOST_TIME: Duration = Duration::from_secs(600);
 
-/// What a server is about to do.
+/// Pending work of a server.
 #[derive(Debug)]
 pub(crate) struct Introducer {
-    /// Who is to be introduced, by index.
+    /// Indices of the participants to be introduced.
     due: BTreeSet<u32>,
     timer: TimerId,
 }
@@ -68,23 +71,23 @@ impl Introducer {
     }
 }
 
-/// How a remote participant came to be known, and how it is made known.
+/// Introductions of a remote participant, received and sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Standing {
-    /// A server that is believed has introduced it.
+    /// The participant was introduced by a trusted server.
     pub(super) introduced: bool,
-    /// With how many of its announcements it is still to be introduced in any case.
+    /// Number of its announcements with which it will be introduced in any case.
     repeats_left: u32,
-    /// Announcements that came from itself.
+    /// Number of announcements received directly from the participant.
     announcements: u32,
 }
 
-/// Participants that fell silent, who can find us only if we announce ourselves to them.
+/// Lost participants that can find this one only by its unicast announcements.
 #[derive(Debug, Default)]
 pub(crate) struct Lost(VecDeque<(Locator, Instant)>);
 
 impl Lost {
-    /// A participant that only unicast reaches has fallen silent.
+    /// Remembers the address of a lost participant that only unicast reaches.
     pub(super) fn remember(&mut self, now: Instant, at: Locator) {
         self.0.retain(|(known, until)| *known != at && *until > now);
         if self.0.len() == LOST_MAX {
@@ -93,18 +96,18 @@ impl Lost {
         self.0.push_back((at, now.after(LOST_TIME)));
     }
 
-    /// Somebody is there.
+    /// Forgets an address at which a participant was found.
     pub(super) fn forget(&mut self, at: &Locator) {
         self.0.retain(|(known, _)| known != at);
     }
 
-    /// Where to announce ourselves too.
+    /// Returns the additional destinations of announcements.
     pub(super) fn places(&self, now: Instant) -> impl Iterator<Item = Locator> {
         self.0.iter().filter(move |(_, until)| *until > now).map(|(at, _)| *at)
     }
 }
 
-/// Says of itself that it is a server.
+/// Marks a participant's announcement as that of a server.
 pub(super) fn mark_as_server(data: &mut ParticipantData) {
     data.properties.0.push((SERVER_PROPERTY.to_string(), "1".to_string(), true));
 }
@@ -118,9 +121,10 @@ fn wants_all(data: &ParticipantData) -> bool {
 }
 
 impl Participant {
-    /// The named discovery servers ([`Config::servers`](crate::Config::servers)) that have not answered, or do not any more: no
-    /// participant that says it is a server is known at their address. Right after the start that is all of them. Looks at
-    /// each remote participant once for each server.
+    /// Returns the configured discovery servers ([`Config::servers`](crate::Config::servers)) that
+    /// do not answer: no participant that claims to be a server is known at their address. Right
+    /// after the start these are all servers. Looks at each remote participant once for each
+    /// server.
     pub fn silent_servers(&self) -> Vec<Locator> {
         let answers = |server: &Locator| {
             let mut remotes = self.remotes.iter().map(|(_, remote)| remote);
@@ -132,15 +136,15 @@ impl Participant {
         self.servers.iter().filter(|server| !answers(server)).copied().collect()
     }
 
-    /// Whether a participant is a server whose introductions are believed.
+    /// Reports whether a participant is a server whose introductions are accepted.
     fn is_trusted_server(&self, remote: &Remote) -> bool {
         let at = remote.metatraffic.locator;
         let is_named = self.servers.iter().any(|server| server.ip() == at.ip());
         !remote.is_on_probation() && claims_to_serve(&remote.data) && (is_named || remote.standing.introduced)
     }
 
-    /// Somebody passed on an announcement that is not its own. Says whether that was an introduction by a server; if so,
-    /// nothing else is to be done with it.
+    /// Handles an announcement that was forwarded by another participant. Returns whether it was an
+    /// introduction by a server, which needs no further handling.
     pub(super) fn handle_introduction(
         &mut self,
         now: Instant,
@@ -175,7 +179,7 @@ impl Participant {
         true
     }
 
-    /// The endpoints of a participant have changed: others may want to know it.
+    /// Schedules the introduction of a participant whose endpoints have changed.
     pub(super) fn introduce_soon(&mut self, now: Instant, prefix: GuidPrefix) {
         let Some(introducer) = &mut self.introducer else { return };
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
@@ -186,7 +190,7 @@ impl Participant {
         }
     }
 
-    /// A participant has announced itself.
+    /// Counts an announcement of a participant, and repeats its introduction if that is due.
     pub(super) fn introduce_again(&mut self, now: Instant, index: u32) {
         let Some(introducer) = &mut self.introducer else { return };
         let Some(Remote { standing, .. }) = self.remotes.get_mut(index) else { return };
@@ -198,14 +202,14 @@ impl Participant {
         }
     }
 
-    /// A participant has gone.
+    /// Cancels the introduction of a departed participant.
     pub(super) fn introduce_no_more(&mut self, index: u32) {
         if let Some(introducer) = &mut self.introducer {
             introducer.due.remove(&index);
         }
     }
 
-    /// Introductions have waited long enough. A step for each.
+    /// Queues the due introductions. Takes a step for each.
     pub(crate) fn handle_introductions(&mut self) {
         let Some(introducer) = &mut self.introducer else { return };
         self.ctx.work.steps(introducer.due.len());
@@ -214,7 +218,7 @@ impl Participant {
         }
     }
 
-    /// Builds what makes a participant known to all whom it concerns.
+    /// Builds the introduction of a participant to all participants it concerns.
     pub(crate) fn transmit_introduction(&mut self, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get(index).filter(|remote| !remote.is_on_probation())?;
         let concerned = self.concerned_by(remote);
@@ -242,8 +246,9 @@ impl Participant {
         (len <= limit).then_some(len)
     }
 
-    /// Where those are who write what the participant reads, or read what it writes; all of them if it is a server or asks
-    /// for all, and such in any case.
+    /// Returns the destinations of an introduction: participants with a matching writer or reader,
+    /// and servers and clients that request all. If the participant itself is one of these, all
+    /// participants.
     fn concerned_by(&self, remote: &Remote) -> BTreeSet<(Locator, usize)> {
         let prefix = remote.prefix;
         let own = |guid: &takt_wire::Guid| guid.prefix == prefix;

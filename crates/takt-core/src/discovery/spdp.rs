@@ -1,8 +1,8 @@
-//! The participant discovery protocol (RTPS 2.5 §8.5.3): announcing ourselves, and believing in others for
-//! as long as their lease runs.
+//! Participant discovery protocol (RTPS 2.5 §8.5.3): own announcements, and leases of remote
+//! participants.
 //!
-//! A new participant is greeted at once, directly and by an announcement to all; its endpoints are matched once it has
-//! proven its address (`validation`).
+//! A new participant is sent an announcement at once, directly and by multicast. Its endpoints are
+//! matched once its address is validated (`validation`).
 //! INTEROP(OpenDDS 3.13): it ignores announcements that are addressed to it alone.
 
 use super::channels::Ears;
@@ -37,113 +37,115 @@ use takt_wire::inline_qos::{InlineQos, InlineQosBuilder, STATUS_INFO_DISPOSED, S
 use takt_wire::message::{Data, Header, Payload};
 use takt_wire::{Endianness, EntityId, Full, Guid, GuidPrefix, Locator, ProtocolVersion, SequenceNumber, VendorId};
 
-/// Between the first announcements; doubles up to the configured period.
+/// Period of the first announcements; doubles up to the configured period.
 const FIRST_ANNOUNCEMENTS: Duration = Duration::from_millis(100);
-/// Announcements to all that newcomers cause are at least this far apart.
+/// Least time between announcements to all that new participants cause.
 const LEAST_ANNOUNCEMENT_PERIOD: Duration = Duration::from_millis(100);
-/// Announcements of something new that go to each who is known, and not to groups and peers alone.
+/// Number of announcements after a change that are sent to each known participant, in addition to
+/// groups and peers.
 const ANNOUNCEMENTS_OF_NEWS: u32 = 3;
-/// A participant that was silent for so long, and none of whose endpoints was ever matched, gives way to a newcomer where all places
-/// are taken. Longer than the announcement periods of all vendors.
+/// Silence after which a participant without any matched endpoint is replaced by a new one if all
+/// places are taken. Longer than the announcement periods of all vendors.
 const IDLE: Duration = Duration::from_secs(60);
-/// A shorter lease is treated as this long.
+/// Shortest lease; shorter ones are extended to it.
 const LEAST_LEASE: Duration = Duration::from_millis(100);
-/// A longer one as this long.
+/// Longest lease; longer ones are reduced to it.
 ///
-/// DEVIATION(RTPS 2.5 §8.5.3.2): a participant that has said nothing for a day is gone, even if its lease is
-/// infinite; otherwise whoever vanishes with such a lease would stay for ever.
+/// DEVIATION(RTPS 2.5 §8.5.3.2): a participant that was silent for a day is lost, even if its lease
+/// is infinite; otherwise a participant that vanishes with such a lease would stay forever.
 const LONGEST_LEASE: Duration = Duration::from_secs(86_400);
 
-/// A participant that we have heard of.
+/// Remote participant.
 #[derive(Debug)]
 pub(crate) struct Remote {
     pub(crate) prefix: GuidPrefix,
     pub(crate) data: Box<ParticipantData>,
-    /// What it said last, so that hearing it again costs neither parsing nor memory.
+    /// Last announcement, so that a repetition costs neither parsing nor memory.
     pub(super) announcement: Box<[u8]>,
-    /// Where its last announcement came from.
+    /// Source address of its last announcement.
     pub(crate) source: Locator,
-    /// Where its discovery listens.
+    /// Path to its discovery endpoints.
     pub(crate) metatraffic: Path,
     lease: TimerId,
-    /// When its last message came.
+    /// Arrival of its last message.
     heard: Instant,
-    /// When its last announcement came by the connection that it is answered by.
+    /// Arrival of its last announcement over the connection by which it is answered.
     pub(super) heard_there: Instant,
-    /// Its place in the order of discovery.
+    /// Rank in the order of discovery.
     arrival: u64,
-    /// It has not shown yet that it receives what we send.
+    /// Address validation in progress; `None` once its address is validated.
     pub(crate) probation: Option<Probation>,
     pub(super) letter: Letter,
-    /// The way to it without a network.
+    /// Shared-memory path to the participant.
     pub(super) shortcut: Option<Shortcut>,
     pub(super) ears: Ears,
-    /// An endpoint of it was matched with one of ours.
+    /// An endpoint of the participant was matched with a local one.
     pub(super) exchanges: bool,
-    /// It has proven where it was, and says that it is elsewhere.
+    /// Validation of a new address of a participant whose former address was validated.
     pub(super) moving: Option<Box<Move>>,
-    /// Its announcements reach us only because it sends them to us alone, so we must do the same.
+    /// Its announcements arrive by unicast only, so it needs unicast announcements too.
     pub(super) unicast_only: bool,
-    /// Where it has spoken from.
+    /// Validated source addresses of the participant.
     pub(super) voices: Voices,
-    /// The number of its last announcement.
+    /// Sequence number of its last announcement.
     pub(super) sn: SequenceNumber,
     pub(super) standing: Standing,
     pub(crate) security: RemoteSecurity,
-    /// Publications and subscriptions that we keep of it.
+    /// Number of its stored publications and subscriptions.
     pub(crate) endpoints: usize,
-    /// The memory that all this takes, in bytes.
+    /// Memory in bytes of all this.
     pub(crate) footprint: usize,
 }
 
 impl Remote {
-    /// It has not shown yet that it receives what we send.
+    /// Reports whether its address is not validated yet.
     pub(crate) fn is_on_probation(&self) -> bool {
         self.probation.is_some()
     }
 
-    /// How long to believe in it without hearing of it.
+    /// Returns its lease duration.
     pub(super) fn lease_duration(&self) -> Duration {
         lease_of(&self.data)
     }
 
-    /// When it was heard last, and its lease; with that of our own participant.
+    /// Returns the time at which it was last heard, its lease, and the own lease.
     pub(crate) fn presence(&self, own_lease: Duration) -> Presence {
         Presence { heard: self.heard, lease: self.lease_duration(), own_lease }
     }
 }
 
-/// How long a participant is believed in without being heard.
+/// Returns the lease duration of a participant, within the limits.
 fn lease_of(data: &ParticipantData) -> Duration {
     data.lease_duration.as_nanos().map_or(LONGEST_LEASE, Duration::from_nanos).clamp(LEAST_LEASE, LONGEST_LEASE)
 }
 
-/// What handshakes tell of a participant: a list of parameters in the byte order of hashes, without encapsulation header and tokens.
+/// Returns the participant data for handshakes: a parameter list in the byte order of hashes,
+/// without encapsulation header and tokens.
 pub(crate) fn for_handshakes(data: &ParticipantData) -> Vec<u8> {
     data.to_bytes_with(Endianness::Big).split_off(ENCAPSULATION_LEN)
 }
 
-/// Our own announcement.
+/// Announcements of this participant.
 #[derive(Debug)]
 pub(crate) struct Announcer {
     data: Box<ParticipantData>,
     payload: Vec<u8>,
-    /// Of the announcement; one more for each change of what it says.
+    /// Sequence number of the announcement; incremented for each change of its content.
     sn: SequenceNumber,
     period: Duration,
     timer: TimerId,
     sent: u32,
     last: Option<Instant>,
     queued: bool,
-    /// The number of the announcement that secure SPDP has, if any.
+    /// Sequence number of the announcement in secure SPDP, if any.
     secured: SequenceNumber,
-    /// Announcements that go to all who are known, since they say something new.
+    /// Remaining announcements to all known participants after a change.
     to_known: u32,
     pub(crate) closing: bool,
 }
 
 impl Announcer {
-    /// How long others believe in us without hearing of us.
+    /// Returns the lease duration of this participant.
     pub(crate) fn lease_duration(&self) -> Duration {
         lease_of(&self.data)
     }
@@ -166,12 +168,12 @@ impl Announcer {
         }
     }
 
-    /// Begins to announce.
+    /// Starts the announcements.
     pub(crate) fn start(&mut self, now: Instant, ctx: &mut Context) {
         ctx.timers.arm(self.timer, now);
     }
 
-    /// Changes what is told of the participant, and tells it, unless nothing was told yet.
+    /// Changes the announcement, and sends it unless announcements have not started.
     pub(crate) fn edit(&mut self, ctx: &mut Context, edit: impl FnOnce(&mut ParticipantData)) {
         edit(&mut self.data);
         self.payload = self.data.to_bytes();
@@ -181,7 +183,8 @@ impl Announcer {
         }
     }
 
-    /// The same, soon and repeatedly, to those who are known by unicast too.
+    /// Changes the announcement, and sends it soon and repeatedly, also by unicast to known
+    /// participants.
     pub(super) fn urge(&mut self, now: Instant, ctx: &mut Context, edit: impl FnOnce(&mut ParticipantData)) {
         if self.closing {
             return;
@@ -194,7 +197,7 @@ impl Announcer {
         }
     }
 
-    /// The next announcements are those of somebody who has come back.
+    /// Leaves one sequence number for a farewell, and announces soon, as after a return.
     pub(super) fn come_back(&mut self, now: Instant, ctx: &mut Context) {
         self.sn = self.sn.next().next();
         self.hurry(now, ctx);
@@ -207,7 +210,7 @@ impl Announcer {
         }
     }
 
-    /// The announcement timer fired.
+    /// Handles the announcement timer.
     pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context) {
         self.queue(ctx);
         let delay = FIRST_ANNOUNCEMENTS.saturating_mul(2_u32.saturating_pow(self.sent)).min(self.period);
@@ -215,7 +218,7 @@ impl Announcer {
         ctx.timers.arm(self.timer, now.after(delay));
     }
 
-    /// A newcomer should hear us soon.
+    /// Advances the next announcement for a new participant.
     pub(super) fn hurry(&mut self, now: Instant, ctx: &mut Context) {
         match self.last {
             Some(last) if now.since(last) < LEAST_ANNOUNCEMENT_PERIOD => {
@@ -236,8 +239,9 @@ impl Announcer {
         self.build_as(header, None, self.closing, self.sn, frame)
     }
 
-    /// Builds the farewell to one participant that comes before [`Self::come_back`], though that was called already. It names its addressee:
-    /// the address is what that participant claims, and another one may be there, which is not to forget us.
+    /// Builds a farewell to one participant with the sequence number before [`Self::come_back`],
+    /// although that was called already. It names its addressee: the participant only claims the
+    /// address, and another one located there must not forget this participant.
     pub(super) fn build_farewell(&self, header: &Header, to: GuidPrefix, frame: &mut [u8]) -> Result<usize, Full> {
         self.build_as(header, Some(to), true, self.sn.prev().prev(), frame)
     }
@@ -274,7 +278,8 @@ impl Announcer {
 }
 
 impl Participant {
-    /// Puts the longest times that were seen into the announcement, if they have grown. Endpoints without limit and bound have none.
+    /// Updates the longest observed latencies in the announcement. Endpoints without limit and
+    /// bound report none.
     pub(crate) fn report_latencies(&mut self) {
         self.ctx.work.steps(self.readers.len() + self.writers.len());
         let of_readers = self.readers.iter().filter_map(|(_, reader)| {
@@ -292,7 +297,7 @@ impl Participant {
         }
     }
 
-    /// Puts refusals by the network's controller into the announcement, if they are others now.
+    /// Updates the refusals by the network's controller in the announcement.
     pub(crate) fn report_refusals(&mut self) {
         self.ctx.work.steps(self.refusals.len());
         let of_network = self.refusals.iter().rev().filter_map(|refusal| {
@@ -306,7 +311,7 @@ impl Participant {
         }
     }
 
-    /// What we tell about ourselves (RTPS 2.5 §8.5.3.2).
+    /// Builds the announcement of this participant (RTPS 2.5 §8.5.3.2).
     pub(crate) fn describe(config: &crate::config::Config, security: Option<Announced>) -> ParticipantData {
         let mut data = ParticipantData {
             guid: Guid { prefix: config.guid_prefix, entity_id: EntityId::PARTICIPANT },
@@ -360,7 +365,7 @@ impl Participant {
         Some(len)
     }
 
-    /// Writes what the announcement says now to secure SPDP (DDS-SEC 1.1 §7.4.5), and to handshakes.
+    /// Passes the current announcement to secure SPDP (DDS-SEC 1.1 §7.4.5), and to handshakes.
     fn announce_securely(&mut self, now: Instant) {
         let (closing, sn) = (self.announcer.closing, self.announcer.sn);
         let Some(security) = self.ctx.security.as_mut() else { return };
@@ -377,7 +382,7 @@ impl Participant {
         self.write_builtin(now, PARTICIPANTS_SECURE, ChangeKind::Alive, guid.to_bytes(), &payload);
     }
 
-    /// Announcements and farewells of secure SPDP arrived. A participant speaks of itself alone.
+    /// Handles announcements and farewells of secure SPDP. A participant may announce only itself.
     pub(super) fn take_secure_announcements(&mut self, now: Instant) {
         loop {
             let Some(reader) = self.readers.get_mut(PARTICIPANTS_SECURE) else { return };
@@ -397,7 +402,8 @@ impl Participant {
         }
     }
 
-    /// An announcement or farewell arrived. `octets` of the datagram are on nobody's account yet.
+    /// Handles an announcement or farewell. `octets` is the part of the datagram not yet charged to
+    /// a participant.
     pub(crate) fn handle_spdp(
         &mut self,
         now: Instant,
@@ -416,7 +422,8 @@ impl Participant {
         };
         let inline = inline.unwrap_or_default();
         if inline.status_info.unwrap_or(0) != 0 {
-            // A participant speaks for itself: a forged farewell must at least forge the header too.
+            // A participant may announce only itself: a forged farewell must at least forge the
+            // header too.
             let by_hash = inline.key_hash.map(Guid::from_bytes);
             let by_key = data.payload.bytes().and_then(|bytes| ParticipantData::parse_key(bytes).ok());
             if [by_hash, by_key].into_iter().flatten().any(|guid| guid.prefix != prefix) {
@@ -427,7 +434,7 @@ impl Participant {
                 return;
             }
             if self.is_authenticated(prefix) {
-                // Anybody can say this. Secure SPDP is where it counts.
+                // Unprotected farewells can be forged. Only secure SPDP counts.
                 self.ctx.counters.unprotected_announcements += 1;
                 return;
             }
@@ -457,8 +464,8 @@ impl Participant {
         }
     }
 
-    /// Whether a participant that is known says what it said last: the usual case, which costs one look. Its lease has been
-    /// renewed already, since it was heard.
+    /// Reports whether a known participant repeats its last announcement: the usual case, which
+    /// takes one comparison. Its lease was renewed already, because its message was received.
     fn hear_again(
         &mut self,
         now: Instant,
@@ -520,7 +527,7 @@ impl Participant {
         }
     }
 
-    /// A participant announced itself for the first time, or with other words than before.
+    /// Handles the first or a changed announcement of a participant.
     pub(super) fn handle_news(&mut self, now: Instant, from: &Received, data: ParticipantData, payload: &[u8]) {
         let other_domain = data.domain_id.is_some_and(|domain| domain != self.domain_id);
         let tagged = data.domain_tag.as_deref().is_some_and(|tag| !tag.is_empty());
@@ -604,15 +611,15 @@ impl Participant {
         self.ctx.timers.arm(remote.lease, now.after(remote.lease_duration()));
     }
 
-    /// Anything that a participant sends shows that it lives: announcements may be lost where data abound. Says how
-    /// many of the octets are on nobody's account.
+    /// Renews the lease of a participant for any of its messages, because announcements may be lost
+    /// under load. Returns the number of octets that are still not charged to a participant.
     pub(crate) fn heard_from(&mut self, now: Instant, prefix: GuidPrefix, octets: usize) -> usize {
         let Some(remote) = self.speaker(prefix) else { return octets };
         remote.heard = now;
         if remote.receive_octets(octets) { 0 } else { octets }
     }
 
-    /// The participant that a datagram came from: mostly the one that was heard last.
+    /// Returns the participant that sent a datagram; usually the one heard last.
     #[inline]
     pub(super) fn speaker(&mut self, prefix: GuidPrefix) -> Option<&mut Remote> {
         if self.remotes.get(self.last_heard).is_none_or(|remote| remote.prefix != prefix) {
@@ -621,8 +628,9 @@ impl Participant {
         self.remotes.get_mut(self.last_heard)
     }
 
-    /// Whether one more participant may be remembered. The oldest that never proved itself gives way, and if there is no place
-    /// otherwise the one that was silent for longest, longer than [`IDLE`], none of whose endpoints was ever matched.
+    /// Makes room for one more participant if possible. The oldest participant with an unvalidated
+    /// address is removed. Otherwise the one that was silent for longest is removed, if it was
+    /// silent for longer than [`IDLE`] and never had a matched endpoint.
     fn has_room_for_participant(&mut self, now: Instant, footprint: usize) -> bool {
         self.ctx.work.steps(3 * self.remotes.len());
         let unvalidated = self.remotes.iter().filter(|(_, remote)| remote.probation.is_some()).count();
@@ -646,8 +654,8 @@ impl Participant {
             && self.discovery_bytes + footprint <= self.ctx.limits.max_discovery_bytes
     }
 
-    /// A lease after its last announcement, a participant is gone unless it was heard of otherwise. The time in which this one stood
-    /// still does not count.
+    /// Handles the lease timer: removes a participant that was not heard within its lease.
+    /// Standstills of this participant do not count.
     pub(crate) fn handle_lease_end(&mut self, now: Instant, index: u32) {
         if let Some(remote) = self.remotes.get(index) {
             let end = remote.heard.after(remote.lease_duration() + self.ctx.standstills.after(remote.heard));
@@ -661,7 +669,7 @@ impl Participant {
         }
     }
 
-    /// A participant has gone, and with it its endpoints.
+    /// Removes a participant and its endpoints.
     pub(super) fn remove_participant(&mut self, now: Instant, prefix: GuidPrefix, departure: Departure) {
         let Some(index) = self.remote_by_prefix.remove(&prefix) else { return };
         self.forget_endpoints_of(now, prefix, departure);
@@ -690,30 +698,30 @@ impl Participant {
             self.ctx.timers.release(remote.lease);
             self.ctx.notify(Event::ParticipantLost(remote.data.guid));
         }
-        // Its endpoints' instances have lost their writer, which is no news to us.
+        // The departure changed instances of the builtin readers; these changes are discarded here.
         self.handle_builtin_data(now);
     }
 
-    /// The participants that are known now.
+    /// Returns the participants known now.
     #[must_use]
     pub fn discovered_participants(&self) -> Vec<ParticipantData> {
         self.remotes.iter().map(|(_, remote)| (*remote.data).clone()).collect()
     }
 
-    /// What is known of a participant of others.
+    /// Returns the discovery data of a remote participant.
     #[must_use]
     pub fn participant_data(&self, guid: Guid) -> Option<&ParticipantData> {
         let index = *self.remote_by_prefix.get(&guid.prefix)?;
         self.remotes.get(index).map(|remote| &*remote.data)
     }
 
-    /// The bounds that the participant was made with.
+    /// Returns the limits of this participant.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.ctx.limits
     }
 
-    /// What was dropped, received and sent so far.
+    /// Returns the counters of this participant.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.ctx.counters

@@ -1,15 +1,16 @@
-//! From which addresses a participant is believed to speak.
+//! Source address checks: the addresses from which messages of a participant are accepted.
 //!
-//! The header of a message (RTPS 2.5 §8.3.4) names a participant, and anybody can write that. So what is said in the name of a
-//! participant that has proven its address counts only from there, from the other addresses that it or one of its endpoints
-//! announces, and, of a participant on this host, from all of this host. An address counts whatever the port. All else is counted
-//! (`foreign_datagrams`) and ignored, but for what may make a participant known at another address: its announcement, and the
-//! acknowledgements that prove it (`super::validation`, `super::moving`).
+//! The header of a message (RTPS 2.5 §8.3.4) names a participant and can be forged. Messages of a
+//! participant with a validated address are therefore accepted only from that address, from other
+//! addresses that it or one of its endpoints announces, and, for a participant on this host, from
+//! all addresses of this host. Ports are not compared. Other messages are counted
+//! (`foreign_datagrams`) and ignored, except those that may validate another address: its
+//! announcement, and acknowledgements of challenges (`super::validation`, `super::moving`).
 //!
-//! Shared memory has no addresses; the kernel says which user speaks, and the participant has to be on this host. What comes by a
-//! transport that names no source is believed.
+//! Shared memory has no addresses: the kernel reports the sending user, and the participant has to
+//! be on this host. Messages of a transport without source addresses are accepted.
 //!
-//! It deliberately does not do: stop who forges the source address of IP packets. Only DDS Security does.
+//! Not covered: forged source addresses of IP packets, against which only DDS Security protects.
 
 use super::reachability::Host;
 use super::spdp::Remote;
@@ -19,20 +20,20 @@ use alloc::collections::BTreeMap;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator};
 
-/// Addresses that a participant has proven and need not announce.
+/// Most validated addresses of a participant beyond the announced ones.
 const PROVEN_MAX: usize = 4;
 
-/// Where a participant has spoken from.
+/// Source addresses of a participant.
 #[derive(Debug, Default)]
 pub(super) struct Voices {
-    /// The last one that was found good.
+    /// Last accepted source.
     last: Option<Host>,
-    /// Those that answered a challenge, the oldest of which gives way.
+    /// Sources that answered a challenge; the oldest is replaced.
     proven: [Option<Host>; PROVEN_MAX],
 }
 
 impl Voices {
-    /// The answer to a challenge came from there.
+    /// Records the source of a correct answer to a challenge.
     pub(super) fn prove(&mut self, source: &Locator) {
         let Some(host) = Host::of(source) else { return };
         if !self.proven.contains(&Some(host)) {
@@ -50,8 +51,8 @@ impl Remote {
 }
 
 impl Participant {
-    /// Whether what comes from an address in the name of a participant is believed. One that is not known, or has not proven its
-    /// address, has nothing to lose.
+    /// Reports whether a message of a participant is accepted from an address. Always true for an
+    /// unknown participant or one with an unvalidated address, which has no matches to protect.
     pub(crate) fn may_speak(&mut self, source: &Locator, prefix: GuidPrefix) -> bool {
         if !self.checks_sources || *source == Locator::INVALID {
             return true;
@@ -67,7 +68,8 @@ impl Participant {
         self.may_speak_from(source, host, prefix)
     }
 
-    /// As [`may_speak`](Self::may_speak), of a participant that has proven its address and spoke from elsewhere last.
+    /// As [`may_speak`](Self::may_speak), for a participant with a validated address whose source
+    /// has changed.
     fn may_speak_from(&mut self, source: &Locator, host: Option<Host>, prefix: GuidPrefix) -> bool {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return true };
         let Some(remote) = self.remotes.get_mut(index) else { return true };
@@ -84,7 +86,8 @@ impl Participant {
     }
 }
 
-/// Whether an endpoint of the participant has a unicast locator of its own there. Looks at each of its endpoints at most.
+/// Reports whether an endpoint of the participant announces a unicast locator of its own there.
+/// Looks at each of its endpoints at most.
 fn endpoint_announces(
     publications: &BTreeMap<Guid, Box<PublicationData>>,
     subscriptions: &BTreeMap<Guid, Box<SubscriptionData>>,

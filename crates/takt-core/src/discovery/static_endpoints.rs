@@ -1,12 +1,13 @@
-//! Endpoints that are known beforehand, so that nobody has to tell them: participants still announce themselves
-//! (RTPS 2.5 §8.5.3), but there is no endpoint discovery protocol.
+//! Static endpoints: participants still announce themselves (RTPS 2.5 §8.5.3), but a configured
+//! list replaces the endpoint discovery protocol.
 //!
-//! All participants are given the same list. A participant is found in it by its name (ENTITY_NAME). Once it has proven its
-//! address, its endpoints are taken from the list as if it had announced them. The
-//! participant's own endpoints get their entity ids from the list, in its order; one that is not in it, or contradicts it, is
-//! refused when it is created.
+//! All participants have the same list, in which a participant is found by its name (ENTITY_NAME).
+//! Once its address is validated, its endpoints are taken from the list as if it had announced
+//! them. Local endpoints get their entity IDs from the list, in its order. The creation of an
+//! endpoint that is missing in the list or contradicts it fails.
 //!
-//! Deliberately not here: type lookup by static endpoints' type information, and policies that nobody compares.
+//! Not supported: type lookup by the type information of static endpoints, and policies that are
+//! not compared.
 
 use crate::error::Error;
 use crate::participant::Participant;
@@ -20,34 +21,34 @@ use takt_wire::discovery::{PublicationData, SubscriptionData, builtin_endpoints 
 use takt_wire::qos::Partition;
 use takt_wire::{EntityId, Guid};
 
-/// The builtin endpoints that a participant with static endpoints does without.
+/// Builtin endpoints that a participant with static endpoints does not have.
 pub(super) const SEDP: u32 = set::PUBLICATIONS_ANNOUNCER
     | set::PUBLICATIONS_DETECTOR
     | set::SUBSCRIPTIONS_ANNOUNCER
     | set::SUBSCRIPTIONS_DETECTOR;
 
-/// What one participant has.
+/// Static endpoints of one participant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StaticParticipant {
-    /// Its ENTITY_NAME.
+    /// ENTITY_NAME of the participant.
     pub name: String,
-    /// Its writers, with their entity ids; the GUID prefix is of no account.
+    /// Writers with their entity IDs; the GUID prefix is ignored.
     pub publications: Vec<PublicationData>,
-    /// Its readers, in the same way.
+    /// Readers with their entity IDs; the GUID prefix is ignored.
     pub subscriptions: Vec<SubscriptionData>,
 }
 
-/// The list of all participants.
+/// Static endpoints of all participants.
 #[derive(Debug)]
 pub(crate) struct StaticEndpoints {
     participants: BTreeMap<String, StaticParticipant>,
-    /// Our own name.
+    /// Name of this participant.
     own: String,
-    /// Entity ids of ours that are in use.
+    /// Entity IDs in use by local endpoints.
     taken: BTreeSet<EntityId>,
 }
 
-/// What the list and the application must agree upon, by the policies' names.
+/// Terms in which list and application must agree, by policy name.
 type Terms = [(&'static str, String); 7];
 
 fn wrong(what: String) -> Error {
@@ -55,7 +56,8 @@ fn wrong(what: String) -> Error {
 }
 
 impl StaticEndpoints {
-    /// Errors if participants share a name, or endpoints an entity id, or if one has none.
+    /// Checks and stores the list. Fails if participants share a name, endpoints share an entity
+    /// ID, or one has none.
     pub(crate) fn new(list: Vec<StaticParticipant>, own: &str) -> Result<Self, Error> {
         let mut participants = BTreeMap::new();
         for participant in list {
@@ -71,7 +73,7 @@ impl StaticEndpoints {
         Ok(Self { participants, own: own.to_string(), taken: BTreeSet::new() })
     }
 
-    /// The entity id of a writer of ours that is about to be created.
+    /// Assigns the entity ID of a local writer to be created.
     fn claim_writer(&mut self, data: &PublicationData, keyed: bool) -> Result<EntityId, Error> {
         let known = self.participants.get(&self.own).map_or(&[][..], |own| &own.publications);
         let fits = |known: &&PublicationData| {
@@ -86,7 +88,7 @@ impl StaticEndpoints {
         Ok(found.guid.entity_id)
     }
 
-    /// The entity id of a reader of ours that is about to be created.
+    /// Assigns the entity ID of a local reader to be created.
     fn claim_reader(&mut self, data: &SubscriptionData, keyed: bool) -> Result<EntityId, Error> {
         let known = self.participants.get(&self.own).map_or(&[][..], |own| &own.subscriptions);
         let fits = |known: &&SubscriptionData| {
@@ -171,7 +173,7 @@ fn agree(listed: &Terms, given: &Terms, topic: &str) -> Result<(), Error> {
 }
 
 impl Participant {
-    /// Gives a new writer of ours the entity id that others know it by, if that is fixed.
+    /// Assigns the static entity ID to a new local writer, if the list is in use.
     pub(crate) fn name_writer(&mut self, data: &mut PublicationData, keyed: bool) -> Result<(), Error> {
         if let Some(list) = &mut self.static_endpoints {
             data.guid.entity_id = list.claim_writer(data, keyed)?;
@@ -179,7 +181,7 @@ impl Participant {
         Ok(())
     }
 
-    /// The same for a reader.
+    /// Assigns the static entity ID to a new local reader, if the list is in use.
     pub(crate) fn name_reader(&mut self, data: &mut SubscriptionData, keyed: bool) -> Result<(), Error> {
         if let Some(list) = &mut self.static_endpoints {
             data.guid.entity_id = list.claim_reader(data, keyed)?;
@@ -187,14 +189,14 @@ impl Participant {
         Ok(())
     }
 
-    /// An endpoint of ours is no more; its entity id may be used again.
+    /// Releases the entity ID of a deleted local endpoint.
     pub(crate) fn unname(&mut self, id: EntityId) {
         if let Some(list) = &mut self.static_endpoints {
             list.taken.remove(&id);
         }
     }
 
-    /// A participant has proven its address: it has what the list says.
+    /// Adds the listed endpoints of a participant whose address was validated.
     pub(super) fn present_static_endpoints(&mut self, now: Instant, index: u32) {
         let Some(list) = &self.static_endpoints else { return };
         let Some(remote) = self.remotes.get(index) else { return };

@@ -1,13 +1,13 @@
-//! Do the types of a writer and a reader fit (XTypes 1.3 §7.6.3.7)? Pairs that wait for the answer, and the answers.
+//! Type compatibility of writers and readers (XTypes 1.3 §7.6.3.7): pending pairs and verdicts.
 //!
-//! Types are bytes here. Equal type information is one type. Where it differs, whoever knows types is asked by
-//! [`Event::TypeChecks`], takes the pairs with [`Participant::poll_type_check`] and answers with
-//! [`Participant::judge_types`]; the match waits until then, for as long as that takes. Nobody is asked unless
-//! [`Participant::check_types`] was called: then names decide. Without type information on one side names decide too,
-//! unless the reader's `force_type_validation` is set.
+//! Types are opaque bytes here. Equal type information denotes the same type. If it differs, the
+//! driver is asked by [`Event::TypeChecks`], takes the pairs with [`Participant::poll_type_check`]
+//! and answers with [`Participant::judge_types`]. The match waits for the answer without a time
+//! limit. Unless [`Participant::check_types`] was called, type names decide. They also decide if
+//! one side has no type information, unless the reader's `force_type_validation` is set.
 //!
-//! Bounds: one entry for each pair of one topic and type name whose type information differs, until one of the two
-//! goes.
+//! Bounds: one entry for each pair with the same topic and type name whose type information
+//! differs, until one of the two is deleted.
 
 use crate::context::Context;
 use crate::event::Event;
@@ -19,36 +19,37 @@ use alloc::string::String;
 use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::{Guid, GuidPrefix};
 
-/// A pair of one topic whose type information differs.
+/// Pair with the same topic whose type information differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TypeCheck {
-    /// The writer.
+    /// GUID of the writer.
     pub writer: Guid,
-    /// The reader.
+    /// GUID of the reader.
     pub reader: Guid,
 }
 
-/// Whether the types of a pair fit.
+/// Verdict on the types of a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeVerdict {
-    /// They do, or nothing is known and nothing forbids the match.
+    /// The types are compatible, or nothing is known and nothing forbids the match.
     Fit,
-    /// They do here, but another implementation may refuse the pair: see [`Participant::cautions`].
+    /// The types are compatible here, but another implementation may refuse the pair: see
+    /// [`Participant::cautions`].
     FitWithCaution {
-        /// What differs, in words.
+        /// Description of the difference.
         what: Box<str>,
     },
-    /// They do not.
+    /// The types are incompatible.
     Differ {
-        /// In words.
+        /// Description of the incompatibility.
         why: Box<str>,
     },
 }
 
-/// What is known of a pair now.
+/// Present knowledge about a pair.
 pub(super) enum Fit {
     Yes,
-    /// Somebody is asked.
+    /// A verdict is pending.
     Wait,
     No(String),
 }
@@ -56,11 +57,11 @@ pub(super) enum Fit {
 #[derive(Debug, Default)]
 pub(crate) struct TypeChecks {
     is_on: bool,
-    /// `None`: not answered yet.
+    /// Verdicts; `None`: pending.
     verdicts: BTreeMap<TypeCheck, Option<TypeVerdict>>,
-    /// The same pairs, readers first.
+    /// Pairs ordered by reader.
     by_reader: BTreeSet<(Guid, Guid)>,
-    /// Not polled yet; some may have gone.
+    /// Pairs that were not polled yet; some may be gone.
     asked: VecDeque<TypeCheck>,
 }
 
@@ -101,7 +102,7 @@ impl TypeChecks {
         }
     }
 
-    /// The pairs that others may refuse, and why.
+    /// Returns the pairs that others may refuse, with the reason.
     pub(super) fn cautions(&self) -> impl Iterator<Item = (TypeCheck, &str)> {
         self.verdicts.iter().filter_map(|(check, verdict)| match verdict {
             Some(TypeVerdict::FitWithCaution { what }) => Some((*check, &**what)),
@@ -109,7 +110,7 @@ impl TypeChecks {
         })
     }
 
-    /// A writer or reader has gone, or begins anew.
+    /// Removes the pairs of an endpoint that was deleted or rediscovered.
     pub(crate) fn forget(&mut self, ctx: &mut Context, guid: Guid) {
         let zero = Guid::from_bytes([0; 16]);
         let from = TypeCheck { writer: guid, reader: zero };
@@ -127,7 +128,7 @@ impl TypeChecks {
         }
     }
 
-    /// A participant has gone.
+    /// Removes the pairs of a departed participant.
     pub(super) fn forget_all_of(&mut self, ctx: &mut Context, prefix: GuidPrefix) {
         let zero = Guid::from_bytes([0; 16]);
         let first = Guid { prefix, ..zero };
@@ -155,7 +156,7 @@ impl TypeChecks {
         }
     }
 
-    /// The next pair that waits and was not polled.
+    /// Returns the next pending pair that was not polled.
     fn poll(&mut self) -> Option<TypeCheck> {
         loop {
             let check = self.asked.pop_front()?;
@@ -167,18 +168,19 @@ impl TypeChecks {
 }
 
 impl Participant {
-    /// From now on pairs whose type information differs wait for [`Participant::judge_types`].
+    /// Enables type checks: pairs with different type information wait for
+    /// [`Participant::judge_types`].
     pub fn check_types(&mut self) {
         self.type_checks.is_on = true;
     }
 
-    /// The next pair whose types are to be compared.
+    /// Returns the next pair whose types have to be compared.
     pub fn poll_type_check(&mut self) -> Option<TypeCheck> {
         self.type_checks.poll()
     }
 
-    /// Says whether the types of a pair fit, and matches the two if nothing else speaks against it. Does nothing if the
-    /// pair waits no more.
+    /// Sets the verdict on a pair, and matches it if nothing else forbids that. Has no effect if
+    /// the pair is no longer pending.
     pub fn judge_types(&mut self, now: Instant, check: TypeCheck, verdict: TypeVerdict) {
         let Some(waiting) = self.type_checks.verdicts.get_mut(&check).filter(|verdict| verdict.is_none()) else {
             return;
@@ -215,7 +217,7 @@ impl Participant {
         .find(is_it)
     }
 
-    /// What a writer, known or our own, announces.
+    /// Returns the discovery data of a remote or local writer.
     #[must_use]
     pub fn publication(&self, guid: Guid) -> Option<&PublicationData> {
         if guid.prefix != self.header.prefix {
@@ -224,7 +226,7 @@ impl Participant {
         self.local_writer(guid).and_then(|index| self.writers.get(index)).map(|writer| &*writer.data)
     }
 
-    /// What a reader, known or our own, announces. Looks at each reader of ours.
+    /// Returns the discovery data of a remote or local reader. Looks at each local reader.
     #[must_use]
     pub fn subscription(&self, guid: Guid) -> Option<&SubscriptionData> {
         if guid.prefix != self.header.prefix {

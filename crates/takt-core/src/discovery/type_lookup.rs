@@ -1,25 +1,29 @@
-//! The TypeLookup service, server and client (XTypes 1.3 §7.6.3.3): gives out the types of local endpoints, and asks other
-//! participants for theirs, over a pair of builtin topics.
+//! TypeLookup service, server and client (XTypes 1.3 §7.6.3.3): serves the types of local
+//! endpoints, and requests those of remote endpoints, over a pair of builtin topics.
 //!
-//! Types are bytes here. What a local endpoint's type is made of is told by [`Participant::offer_type`]; what a remote
-//! one's is, the application asks for with [`Participant::request_types`] and reads, after [`Event::TypeAnswer`], with
+//! Types are opaque bytes here. [`Participant::offer_type`] supplies the definition of a local
+//! endpoint's type. The application requests that of a remote endpoint with
+//! [`Participant::request_types`], and after [`Event::TypeAnswer`] reads it with
 //! [`Participant::take_type_answer`].
 //!
 //! # Bounds
-//! - Only a participant that has proven its address is heard at all (`validation`), so that a forged request cannot aim
-//!   our answers at a third party. The answer goes to its asker alone.
-//! - An answer has at most [`MAX_REPLY_BYTES`]: what does not fit is left out, and may be asked for again. The last
-//!   [`REPLY_DEPTH`] answers are kept for repair.
-//! - At most [`MAX_PENDING_REQUESTS`] requests of our own wait for an answer, each of at most [`MAX_REPLY_BYTES`].
+//! - Only requests of participants with a validated address are handled (`validation`), so that a
+//!   forged request cannot direct replies to a third party. A reply is sent to the requester alone.
+//! - A reply has at most [`MAX_REPLY_BYTES`]: types that do not fit are omitted and may be
+//!   requested again. The last [`REPLY_DEPTH`] replies are kept for repair.
+//! - At most [`MAX_PENDING_REQUESTS`] own requests wait for a reply, each of at most
+//!   [`MAX_REPLY_BYTES`].
 //!
 //! # Repetition
-//! The topics are volatile and keep [`REPLY_DEPTH`] samples. So a request or its answer can be lost although both sides live: one of
-//! them takes the other for dead for a while, or later samples displace it. A request that is made before its participant is
-//! validated is sent when it is. One without an answer is sent again after [`FIRST_REPETITION`], then after twice as long each
-//! time, up to [`LONGEST_REPETITION`]. All have the same number, so that any answer is the answer.
+//! The topics are volatile and keep [`REPLY_DEPTH`] samples. A request or its reply can therefore
+//! be lost although both sides are alive: one side considers the other dead for a while, or later
+//! samples replace it. A request to a participant that is not validated yet is sent once it is. An
+//! unanswered request is sent again after [`FIRST_REPETITION`], then after twice the time each, up
+//! to [`LONGEST_REPETITION`]. All repetitions have the same number, so the reply to any of them is
+//! accepted.
 //!
-//! Deliberately absent: time-outs (the asker gives up with [`Participant::cancel_type_request`]), and handing on types
-//! that were learned from others.
+//! Not supported: time-outs (the requester gives up with [`Participant::cancel_type_request`]), and
+//! serving types that were learned from other participants.
 
 use super::{TYPE_REPLIES, TYPE_REQUESTS};
 use crate::cache::{ChangeKind, ReadCursor, Selector};
@@ -44,85 +48,85 @@ use takt_wire::type_lookup::{
 };
 use takt_wire::{Endianness, EntityId, Guid, GuidPrefix, Timestamp};
 
-/// Longest answer in bytes, sent or taken.
+/// Longest reply in bytes, sent or received.
 pub(crate) const MAX_REPLY_BYTES: usize = 256 << 10;
-/// Answers that are kept for repair; the oldest makes room.
+/// Replies that are kept for repair; the oldest is replaced.
 pub(crate) const REPLY_DEPTH: u32 = 16;
-/// Requests that may wait for an answer at a time.
+/// Most requests that wait for a reply.
 const MAX_PENDING_REQUESTS: usize = 64;
-/// Types that a participant can offer.
+/// Most types that a participant can offer.
 const MAX_OFFERED_TYPES: usize = 65_536;
-/// Dependencies in one answer; the rest follows on a further request.
+/// Most dependencies in one reply; the rest follows on a further request.
 const DEPENDENCIES_PER_REPLY: usize = 256;
-/// From a request to its first repetition.
+/// Time from a request to its first repetition.
 const FIRST_REPETITION: Duration = Duration::from_secs(1);
-/// From one repetition to the next, at most.
+/// Longest time between repetitions.
 const LONGEST_REPETITION: Duration = Duration::from_secs(32);
 
-/// A type of a local endpoint.
+/// Type of a local endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedType {
-    /// Its identifier.
+    /// Identifier of the type.
     pub id: EquivalenceId,
-    /// Its `TypeObject` in XCDR2, little endian, from the delimiter on.
+    /// `TypeObject` of the type in XCDR2, little endian, including the delimiter.
     pub object: Box<[u8]>,
-    /// The types that it refers to directly.
+    /// Types that it refers to directly.
     pub dependencies: Box<[EquivalenceId]>,
-    /// If it is complete: the minimal identifier of the same type.
+    /// Minimal identifier of the same type, if `id` is a complete one.
     pub minimal: Option<EquivalenceId>,
 }
 
-/// A request of ours.
+/// Identifier of an own request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeRequestId(i64);
 
-/// What a participant answered.
+/// Reply of a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeAnswer {
-    /// To [`Participant::request_types`].
+    /// Reply to [`Participant::request_types`].
     Types {
-        /// Each `TypeObject` in XCDR2, from the delimiter on.
+        /// Each `TypeObject` in XCDR2, including the delimiter.
         types: Vec<(EquivalenceId, Box<[u8]>)>,
         /// Complete and minimal identifiers of the same types.
         complete_to_minimal: Vec<(EquivalenceId, EquivalenceId)>,
         /// Whether the objects are in big endian.
         big_endian: bool,
     },
-    /// To [`Participant::request_type_dependencies`].
+    /// Reply to [`Participant::request_type_dependencies`].
     Dependencies {
-        /// Types, with the sizes of their objects in bytes.
+        /// Types, with the size of their objects in bytes.
         type_ids: Vec<(EquivalenceId, u32)>,
-        /// Where to go on; empty at the end.
+        /// Continuation of the list; empty at the end.
         continuation_point: ContinuationPoint,
     },
-    /// It refused, with a code of DDS-RPC or a return code of DDS.
+    /// The participant refused, with a code of DDS-RPC or a return code of DDS.
     Refused(i32),
-    /// It has gone.
+    /// The participant is gone.
     Gone,
 }
 
 #[derive(Debug)]
 struct Pending {
     whom: GuidPrefix,
-    /// The request as it is sent.
+    /// Serialized request.
     payload: Box<[u8]>,
-    /// When it is sent again.
+    /// Time of the next repetition.
     due: Instant,
-    /// From the last time that it was sent until then.
+    /// Time between the last transmission and `due`.
     period: Duration,
     answer: Option<TypeAnswer>,
 }
 
-/// What the service knows and waits for.
+/// State of the service and of the client.
 #[derive(Debug)]
 pub(crate) struct TypeLookup {
     offered: BTreeMap<EquivalenceId, OfferedType>,
-    /// How many references to other types these have.
+    /// Number of references from the offered types to other types.
     references: usize,
     pending: BTreeMap<TypeRequestId, Pending>,
-    /// Made so far.
+    /// Number of requests made so far.
     requests: i64,
-    /// When the next request is to be repeated.
+    /// Timer of the next repetition.
     timer: TimerId,
 }
 
@@ -132,13 +136,14 @@ impl TypeLookup {
         Self { offered: BTreeMap::new(), references: 0, pending: BTreeMap::new(), requests: 0, timer }
     }
 
-    /// The most looks at types and their references that an answer takes, and at requests that a repetition takes.
+    /// Returns the most visits that a reply takes to types and references, or a repetition to
+    /// requests.
     pub(crate) fn steps_max(&self) -> usize {
         TYPE_IDS_MAX + 2 * self.references + 2 * self.pending.len()
     }
 
-    /// Everything that the types refer to, directly or not, and not they themselves. Looks at each type and each reference once,
-    /// however often a request names a type.
+    /// Returns all types that the given types refer to, directly or indirectly, without those types
+    /// themselves. Visits each type and each reference once, however often a request names a type.
     fn dependencies_of(&self, type_ids: &[EquivalenceId], work: &mut Work) -> BTreeSet<EquivalenceId> {
         let asked: BTreeSet<EquivalenceId> = type_ids.iter().copied().collect();
         let mut found = BTreeSet::new();
@@ -151,7 +156,7 @@ impl TypeLookup {
         found
     }
 
-    /// The answer; `None` if the request is nobody's in particular and nothing is known.
+    /// Returns the reply; `None` if the request addresses all participants and no type is known.
     fn answer(&self, request: &TypeRequest, work: &mut Work) -> Option<Vec<u8>> {
         let named = matches!(request.addressee, Addressee::Participant(_));
         match &request.question {
@@ -184,10 +189,11 @@ impl TypeLookup {
 }
 
 impl Participant {
-    /// Makes a type known, so that others may ask for it. Once for each identifier: a second time changes nothing.
+    /// Offers a type to remote participants. Offering an identifier again has no effect.
     ///
     /// # Errors
-    /// [`Error::OutOfResources`] if there are too many types, or if this one fits no answer.
+    /// [`Error::OutOfResources`] if there are too many types, or if this one does not fit into a
+    /// reply.
     pub fn offer_type(&mut self, offered: OfferedType) -> Result<(), Error> {
         let types = &mut self.type_lookup.offered;
         if types.contains_key(&offered.id) {
@@ -204,13 +210,13 @@ impl Participant {
         Ok(())
     }
 
-    /// The definition of a type that was made known here.
+    /// Returns the definition of a type that was offered here.
     #[must_use]
     pub fn offered_type(&self, id: &EquivalenceId) -> Option<&[u8]> {
         self.type_lookup.offered.get(id).map(|offered| &*offered.object)
     }
 
-    /// Whether a participant is known and says that it gives out types.
+    /// Reports whether a participant is known and announces that it serves types.
     #[must_use]
     pub fn serves_types(&self, whom: GuidPrefix) -> bool {
         const SERVER: u32 = builtin_endpoints::TYPE_LOOKUP_REQUEST_READER | builtin_endpoints::TYPE_LOOKUP_REPLY_WRITER;
@@ -218,11 +224,11 @@ impl Participant {
         remote.is_some_and(|remote| remote.data.available_builtin_endpoints & SERVER == SERVER)
     }
 
-    /// Asks a participant for types. [`Event::TypeAnswer`] tells when the answer is there, which may lack some. A server
-    /// that does not answer to one form of request may to the other.
+    /// Requests types from a participant. [`Event::TypeAnswer`] reports the reply, which may lack
+    /// some types. Some servers answer only one of the two forms of request.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] if the participant gives out no types or too many are asked for,
+    /// [`Error::BadParameter`] if the participant serves no types or too many are requested,
     /// [`Error::OutOfResources`] if too many requests wait.
     pub fn request_types(
         &mut self,
@@ -234,11 +240,11 @@ impl Participant {
         self.request(now, whom, type_ids, form, Question::Types)
     }
 
-    /// Asks a participant what some types refer to, directly or not; to go on, with the point that the former answer
-    /// ended with. Otherwise as [`Self::request_types`].
+    /// Requests the types that some types refer to, directly or indirectly. To continue, pass the
+    /// continuation point of the previous reply. Otherwise as [`Self::request_types`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::request_types`].
     pub fn request_type_dependencies(
         &mut self,
         now: Instant,
@@ -281,15 +287,16 @@ impl Participant {
         Ok(id)
     }
 
-    /// Numbers begin somewhere else for each participant: some servers tell everybody whatever they answer, and nothing
-    /// but the number says whom.
+    /// Returns the next request number. The start differs between participants, because some
+    /// servers send every reply to all participants, and only the number identifies the requester.
     fn next_request_number(&mut self) -> i64 {
         let [.., a, b, c, d] = self.header.prefix.0;
         self.type_lookup.requests += 1;
         (i64::from(u32::from_be_bytes([a, b, c, d])) << 16) + self.type_lookup.requests
     }
 
-    /// Sends a request that waits, unless its participant is not validated yet, and plans its repetition. False if there is no room.
+    /// Sends a waiting request, unless its participant is not validated yet, and schedules its
+    /// repetition. Returns false if there is no room.
     fn send_type_request(&mut self, now: Instant, id: TypeRequestId) -> bool {
         let Some(pending) = self.type_lookup.pending.get_mut(&id) else { return true };
         pending.due = now.after(pending.period);
@@ -300,7 +307,7 @@ impl Participant {
         !self.has_proxy(TYPE_REQUESTS, reader) || self.write_directed(now, TYPE_REQUESTS, reader, &payload)
     }
 
-    /// Requests have waited long enough for their answers: sends them again.
+    /// Repeats requests without a reply.
     pub(crate) fn handle_type_request_timeout(&mut self, now: Instant) {
         self.repeat_type_requests(now, |pending| pending.due <= now);
         let waiting = self.type_lookup.pending.values().filter(|pending| pending.answer.is_none());
@@ -309,13 +316,14 @@ impl Participant {
         }
     }
 
-    /// A participant has been validated: sends it the requests that were made before.
+    /// Sends the waiting requests to a participant that was validated.
     pub(super) fn send_type_requests_to(&mut self, now: Instant, whom: GuidPrefix) {
         self.repeat_type_requests(now, |pending| pending.whom == whom);
     }
 
-    /// Looks at all requests that wait. What finds no room is sent when it is due again. No more are sent at once than the writer keeps:
-    /// the others would be replaced before they left.
+    /// Sends the selected waiting requests; looks at all of them. A request without room is sent
+    /// when it is due again. At most the writer's history depth is sent at once, because further
+    /// requests would replace unsent ones.
     fn repeat_type_requests(&mut self, now: Instant, is_due: impl Fn(&Pending) -> bool) {
         self.ctx.work.steps(self.type_lookup.pending.len());
         let waiting =
@@ -333,23 +341,23 @@ impl Participant {
         }
     }
 
-    /// The answer to a request, once.
+    /// Takes the reply to a request, once.
     pub fn take_type_answer(&mut self, request: TypeRequestId) -> Option<TypeAnswer> {
         self.type_lookup.pending.get(&request)?.answer.as_ref()?;
         self.type_lookup.pending.remove(&request)?.answer
     }
 
-    /// Forgets a request. To be called for each one whose answer is not waited for any more.
+    /// Cancels a request. To be called for each request whose reply is no longer needed.
     pub fn cancel_type_request(&mut self, request: TypeRequestId) {
         self.type_lookup.pending.remove(&request);
     }
 
-    /// Whether a builtin writer of ours is matched with a reader.
+    /// Reports whether a local builtin writer is matched with a reader.
     fn has_proxy(&self, writer: u32, reader: Guid) -> bool {
         self.writers.get(writer).is_some_and(|writer| writer.proxy_index(reader).is_some())
     }
 
-    /// Writes to one reader of a builtin topic. False if there is no room.
+    /// Writes to one reader of a builtin topic. Returns false if there is no room.
     fn write_directed(&mut self, now: Instant, writer: u32, reader: Guid, payload: &[u8]) -> bool {
         let write = Write {
             kind: ChangeKind::Alive,
@@ -369,7 +377,7 @@ impl Participant {
         !matches!(result, Err(WriteError::WouldBlock | WriteError::Refused(_)))
     }
 
-    /// Requests of others arrived.
+    /// Handles requests of remote participants.
     pub(super) fn take_type_requests(&mut self, now: Instant) {
         loop {
             let Some(reader) = self.readers.get_mut(TYPE_REQUESTS) else { return };
@@ -404,7 +412,7 @@ impl Participant {
         }
     }
 
-    /// Answers to us, or to others, arrived.
+    /// Handles replies to own requests or to those of other participants.
     pub(super) fn take_type_replies(&mut self) {
         let own = self.header.prefix;
         loop {
@@ -419,20 +427,21 @@ impl Participant {
                 self.ctx.counters.malformed_discovery += 1;
                 continue;
             };
-            // INTEROP(CycloneDDS 0.10.2): names its own writer as the one of the request, so that only the number tells.
+            // INTEROP(CycloneDDS 0.10.2): names its own writer as that of the request, so only the
+            // number identifies the request.
             let id = TypeRequestId(reply.request.number);
             match self.type_lookup.pending.get_mut(&id).filter(|pending| pending.whom == from) {
                 Some(pending) if pending.answer.is_none() => {
                     pending.answer = Some(answer_of(reply));
                     self.ctx.notify(Event::TypeAnswer(id));
                 }
-                // INTEROP(CycloneDDS 0.10.2, 11.0.1): tells everybody what somebody asked for.
+                // INTEROP(CycloneDDS 0.10.2, 11.0.1): sends each reply to all participants.
                 _ => self.ctx.counters.unsolicited_type_replies += u64::from(reply.request.writer.prefix == own),
             }
         }
     }
 
-    /// A participant has gone: it will not answer.
+    /// Ends the requests to a departed participant.
     pub(super) fn abandon_type_requests(&mut self, prefix: GuidPrefix) {
         let waiting = |pending: &Pending| pending.whom == prefix && pending.answer.is_none();
         for (id, pending) in self.type_lookup.pending.iter_mut().filter(|(_, pending)| waiting(pending)) {

@@ -1,21 +1,27 @@
-//! Whether a participant receives what we send to the address that it announces, and how little it gets before we know.
+//! Address validation: proof that a participant receives at the address it announces, and limits
+//! until then.
 //!
-//! An announcement is a datagram that anybody may forge, from any source and with any locators. So a participant is on
-//! probation at first: it gets our announcement, and a challenge, and of both no more than [`AMPLIFICATION_MAX`] octets
-//! for each octet that came from it. None of its endpoints is matched.
+//! An announcement is a datagram that can be forged, with any source and any locators. A new
+//! participant is therefore on probation: it is sent this participant's announcement and a
+//! challenge, in total at most [`AMPLIFICATION_MAX`] octets for each octet that was received from
+//! it. None of its endpoints is matched.
 //!
-//! The challenge is a heartbeat (RTPS 2.5 §8.3.8.6) of each of the two SEDP writers, to this participant alone, that
-//! offers nothing and begins with a sequence number that only its addressee can know. A reliable reader acknowledges up to
-//! there (RTPS 2.5 §8.4.12.2), whatever vendor's it is. Both answers together are the proof, 30 bits of it, and discovery
-//! goes on as the specification says. Whoever answers wrongly [`WRONG_ANSWERS_MAX`] times is not believed any more. What
-//! the SEDP writers really write has higher numbers than any challenge.
+//! The challenge is a heartbeat (RTPS 2.5 §8.3.8.6) of each of the two SEDP writers, sent to this
+//! participant alone. It offers no samples, and its first sequence number can be known only to its
+//! addressee. A reliable reader of any vendor acknowledges up to that number (RTPS 2.5 §8.4.12.2).
+//! Both answers together are the proof, 30 bits of it, and discovery continues as specified. A
+//! participant that answers wrongly [`WRONG_ANSWERS_MAX`] times is no longer accepted. Samples of
+//! the SEDP writers have higher numbers than any challenge.
 //!
-//! # What is left
-//! - Whoever can read what we send to an address can prove it. Only DDS Security closes that.
-//! - A participant that was lost without a farewell is believed at the address that it had proven, for its readers are
-//!   beyond any challenge. [`KNOWN_MAX`] of them are remembered. For the same reason a participant that moves to another
-//!   address is believed there only if it is of this vendor, or once it has forgotten us.
-//! - Who speaks in the name of a proven participant can ask for what is then sent to that participant.
+//! # Limits
+//! - An attacker that can read the traffic to an address can validate it. Only DDS Security
+//!   prevents that.
+//! - A participant that was lost without a farewell is accepted at its previously validated
+//!   address, because its readers answer no further challenge. [`KNOWN_MAX`] of them are
+//!   remembered. For the same reason a participant that moves to another address is accepted there
+//!   only if it is of this vendor, or once it has forgotten this participant.
+//! - An attacker that forges messages of a validated participant can request repairs, which are
+//!   sent to that participant.
 
 use super::reachability::Host;
 use super::{Remote, SEDP_PUBLICATIONS, SEDP_SUBSCRIPTIONS};
@@ -35,67 +41,71 @@ use takt_wire::builder::MessageBuilder;
 use takt_wire::message::{AckNack, Heartbeat};
 use takt_wire::{EntityId, Full, Guid, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet, VendorId};
 
-/// Octets that are sent, at most, for each one received from a participant that has not proven its address. Both count
-/// RTPS messages; of what is sent, the headers of UDP and IPv4 too.
+/// Most octets that are sent for each octet received from a participant with an unvalidated
+/// address. Both count RTPS messages; sent octets include the headers of UDP and IPv4.
 pub const AMPLIFICATION_MAX: usize = 3;
 
-/// The header of RTPS, `INFO_DST` and two `HEARTBEAT`s.
+/// Length of the RTPS header, `INFO_DST` and two `HEARTBEAT`s.
 const CHALLENGE_LEN: usize = 20 + 16 + 2 * 32;
-/// UDP and IPv4.
+/// Length of the UDP and IPv4 headers.
 const HEADERS_LEN: usize = 28;
 
-/// Challenges are numbers from here up to twice this, exclusively.
-/// INTEROP(Fast DDS 2.9.1): hangs for minutes if a heartbeat skips 2^30 numbers, so they cannot be large.
+/// Lowest challenge number; challenges are below twice this number.
+/// INTEROP(Fast DDS 2.9.1): hangs for minutes if a heartbeat skips 2^30 numbers, so they cannot be
+/// large.
 const FIRST_CHALLENGE: i64 = 1 << 15;
 
-/// What a SEDP writer writes has numbers above this one.
+/// Number below those of the samples of SEDP writers.
 pub(crate) const BEFORE_FIRST_ENDPOINT: SequenceNumber = SequenceNumber(2 * FIRST_CHALLENGE);
 
-/// Between the first challenges; doubles. A participant that has just been greeted needs a moment to understand one.
+/// Time between the first challenges; doubles. A participant that has just received the
+/// announcement needs a moment before it can answer.
 const CHALLENGE_PERIOD: Duration = Duration::from_millis(20);
-/// Challenges that are sent unasked; further ones when it speaks.
+/// Challenges that are sent unsolicited; further ones follow its messages.
 const UNASKED_CHALLENGES: u32 = 4;
-/// A participant that has not answered for so long since the first of them does not answer.
+/// Silence after the first challenge from which a participant counts as not answering.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Challenges that it causes by speaking are at least this far apart; twice as far after each, up to
-/// [`CHALLENGE_DOUBLINGS`] times, since another one may speak in its name. That is 320 ms, so a participant whose answers were lost
-/// for long is validated soon after it is heard again. [`AMPLIFICATION_MAX`] bounds the octets, whatever the period.
+/// Least time between challenges that a participant causes by its messages. It doubles with each,
+/// up to [`CHALLENGE_DOUBLINGS`] times, because its messages may be forged. That is 320 ms, so a
+/// participant whose answers were lost for long is validated soon after it is heard again.
+/// [`AMPLIFICATION_MAX`] bounds the octets regardless of the period.
 const LEAST_CHALLENGE_PERIOD: Duration = Duration::from_millis(5);
 const CHALLENGE_DOUBLINGS: u32 = 6;
-/// Wrong answers after which a participant is not believed any more, so that guessing is of no use.
+/// Wrong answers after which a participant is no longer accepted, so that guessing is useless.
 const WRONG_ANSWERS_MAX: u32 = 3;
 
-/// Former addresses of a participant on trial whose answers may still be under way; the oldest gives way.
+/// Most former addresses of a participant on probation whose answers may still be in transit; the
+/// oldest is replaced.
 const FORMER_MAX: usize = 4;
 
-/// Lost participants that are remembered with their address; the oldest gives way.
+/// Most lost participants that are remembered with their address; the oldest is replaced.
 const KNOWN_MAX: usize = 256;
 
-/// The SEDP writers, and the readers that answer them.
+/// SEDP writers, and the readers that answer them.
 const CHALLENGERS: [(u32, EntityId, EntityId); 2] = [
     (SEDP_PUBLICATIONS, EntityId::SEDP_PUB_WRITER, EntityId::SEDP_PUB_READER),
     (SEDP_SUBSCRIPTIONS, EntityId::SEDP_SUB_WRITER, EntityId::SEDP_SUB_READER),
 ];
 
-/// Whether a number may be a challenge.
+/// Reports whether a sequence number may be a challenge.
 fn is_challenge(number: SequenceNumber) -> bool {
     (FIRST_CHALLENGE..2 * FIRST_CHALLENGE).contains(&number.0)
 }
 
-/// What is to be sent to a participant beside the protocol of its endpoints.
+/// Pending messages to a participant outside the protocol of its endpoints.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Letter {
     queued: bool,
-    /// It is to forget us.
+    /// Send a farewell.
     farewell: bool,
-    /// The numbers of its own challenges.
+    /// Numbers of the participant's own challenges to be answered.
     answers: [Option<SequenceNumber>; 2],
 }
 
-/// A participant that has not proven its address.
+/// State of a participant with an unvalidated address.
 #[derive(Debug)]
 pub(crate) struct Probation {
-    /// Octets that may be sent to it.
+    /// Octets that may still be sent to the participant.
     credit: usize,
     timer: TimerId,
     challenges: u32,
@@ -103,25 +113,26 @@ pub(crate) struct Probation {
     last_challenge: Option<Instant>,
     greeting_due: bool,
     challenge_due: bool,
-    /// Which of the two challenges it has answered.
+    /// Which of the two challenges the participant has answered.
     answered: [bool; 2],
     wrong_answers: u32,
-    /// Where it was challenged before it moved: answers from there are late, not wrong.
+    /// Addresses of earlier challenges: answers from there are late, not wrong.
     former: Vec<Locator>,
-    /// That it does not answer was notified, or is not to be: it has proven another address.
+    /// The missing answer was reported, or is not to be, because the participant has validated
+    /// another address.
     is_reported: bool,
 }
 
-/// A participant that announces itself and has not answered what was sent to the address that it announces.
+/// Participant that announces itself and does not answer at the announced address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SilentParticipant {
-    /// The participant.
+    /// GUID of the participant.
     pub guid: Guid,
-    /// Its name, host and process as far as it announces them.
+    /// Name, host and process as far as announced.
     pub label: String,
-    /// Where it was asked.
+    /// Address of the challenges.
     pub locator: Locator,
-    /// How often.
+    /// Number of challenges sent.
     pub challenges: u32,
 }
 
@@ -152,30 +163,31 @@ impl Probation {
         }
     }
 
-    /// One for a participant that knows us: it needs no greeting.
+    /// Returns the state for a participant that knows this one and needs no announcement.
     pub(super) fn of_acquaintance(ctx: &mut Context) -> Self {
         Self { greeting_due: false, is_reported: true, ..Self::new(ctx) }
     }
 
-    /// A handshake proves the address instead.
+    /// Waits for a handshake, which proves the address instead.
     pub(crate) fn await_handshake(&mut self) {
         self.challenge_due = false;
         self.is_reported = true;
     }
 
-    /// It is to answer challenges again.
+    /// Restarts the challenges.
     pub(crate) fn await_answers(&mut self) {
         self.answered = [false; 2];
     }
 
-    /// What it has proven was of other addresses.
+    /// Restarts the validation after a change of address. Earlier answers do not count.
     pub(super) fn begin_again(&mut self, former: Vec<Locator>) {
         self.answered = [false; 2];
         self.challenge_due = true;
         self.former = former;
     }
 
-    /// This probation continues an earlier one at another address. `credit` is what the participant may still be sent, in octets.
+    /// Continues an earlier probation at another address. `credit` is the number of octets that may
+    /// still be sent.
     pub(super) fn follow(&mut self, former: Vec<Locator>, credit: usize) {
         self.former = former;
         self.credit = credit;
@@ -193,13 +205,13 @@ impl Probation {
         ctx.timers.set_kind(self.timer, TimerKind::Challenge { participant });
     }
 
-    /// So many octets came from it.
+    /// Credits octets received from the participant.
     fn receive(&mut self, octets: usize) {
         self.credit = self.credit.saturating_add(octets.saturating_mul(AMPLIFICATION_MAX));
     }
 
-    /// Whether our announcement of so many octets may be sent to it, which then counts as sent. A challenge must find
-    /// room afterwards.
+    /// Reports whether an announcement of this length may be sent, and charges it. A challenge must
+    /// still fit afterwards.
     pub(super) fn spend_on_announcement(&mut self, octets: usize, ctx: &mut Context) -> bool {
         if self.credit < octets + CHALLENGE_LEN + 2 * HEADERS_LEN {
             ctx.counters.withheld_datagrams += 1;
@@ -208,7 +220,7 @@ impl Probation {
         self.spend(octets, ctx)
     }
 
-    /// Whether a message of so many octets may be sent to it, which then counts as sent.
+    /// Reports whether a message of this length may be sent, and charges it.
     pub(crate) fn spend(&mut self, octets: usize, ctx: &mut Context) -> bool {
         let left = self.credit.checked_sub(octets + HEADERS_LEN);
         self.credit = left.unwrap_or(self.credit);
@@ -216,7 +228,7 @@ impl Probation {
         left.is_some()
     }
 
-    /// It was challenged; the first times it will be again.
+    /// Records a challenge, and schedules the next unsolicited one.
     fn challenged(&mut self, now: Instant, ctx: &mut Context) {
         self.last_challenge = Some(now);
         let first = *self.first_challenge.get_or_insert(now);
@@ -225,13 +237,13 @@ impl Probation {
         if self.challenges < UNASKED_CHALLENGES {
             ctx.timers.arm(self.timer, now.after(delay));
         } else if !self.is_reported {
-            // A late challenge is given time for its answer as well.
+            // A late challenge is also given time for its answer.
             ctx.timers.arm_by(self.timer, first.after(SILENCE).max(now.after(delay)));
         }
     }
 }
 
-/// The key of the challenges, and who has proven itself before.
+/// Key of the challenges, and the participants validated before.
 #[derive(Debug)]
 pub(crate) struct Validation {
     secret: [u64; 2],
@@ -243,7 +255,8 @@ impl Validation {
         Self { secret, known: VecDeque::new() }
     }
 
-    /// What a participant at an address is to acknowledge to each of the two SEDP writers.
+    /// Returns the numbers that a participant at an address has to acknowledge to the two SEDP
+    /// writers.
     fn challenge(&self, prefix: GuidPrefix, at: &Locator) -> [SequenceNumber; 2] {
         let mut words = [0; 5];
         let bytes = prefix.0.iter().chain(&at.address);
@@ -255,7 +268,7 @@ impl Validation {
         [hash, hash >> 32].map(|half| SequenceNumber(FIRST_CHALLENGE + (half % FIRST_CHALLENGE as u64) as i64))
     }
 
-    /// A proven participant was lost.
+    /// Remembers a lost participant with a validated address.
     pub(super) fn remember(&mut self, prefix: GuidPrefix, at: &Locator) {
         let Some(host) = Host::of(at) else { return };
         self.known.retain(|(known, _)| *known != prefix);
@@ -265,14 +278,14 @@ impl Validation {
         self.known.push_back((prefix, host));
     }
 
-    /// Whether it has proven this address before.
+    /// Reports whether a participant has validated this address before.
     pub(super) fn knows(&self, prefix: GuidPrefix, at: &Locator) -> bool {
         Host::of(at).is_some_and(|host| self.known.contains(&(prefix, host)))
     }
 }
 
 impl Remote {
-    /// Where it may have been challenged so far, the latest first.
+    /// Returns the addresses of challenges so far, the latest first.
     pub(super) fn challenged_at(&self) -> Vec<Locator> {
         let moving = self.moving.as_deref();
         let of_move = moving.map(|moving| moving.path.locator);
@@ -281,27 +294,29 @@ impl Remote {
         of_move.into_iter().chain([self.metatraffic.locator]).chain(former).take(FORMER_MAX).collect()
     }
 
-    /// Whether it may answer a challenge.
+    /// Reports whether the participant can answer a challenge.
     ///
     /// INTEROP(CycloneDDS 0.10, Fast DDS 2.9): answer none before they are authenticated.
     pub(crate) fn answers_challenges(&self) -> bool {
         !self.security.has_to_authenticate() || self.data.vendor_id == VendorId::TAKT
     }
 
-    /// So many octets came from it. Says whether they were put to its account.
+    /// Credits octets received from the participant. Returns whether they were charged to its
+    /// account.
     pub(super) fn receive_octets(&mut self, octets: usize) -> bool {
         self.probation.as_mut().map(|probation| probation.receive(octets)).is_some()
     }
 }
 
 impl Participant {
-    /// So many octets of an announcement came from a participant. Says whether they were put to its account.
+    /// Credits the octets of a participant's announcement. Returns whether they were charged to its
+    /// account.
     pub(super) fn receive_announcement(&mut self, index: u32, octets: usize) -> bool {
         let trial = self.remotes.get_mut(index).and_then(Remote::trial);
         trial.map(|(probation, _)| probation.receive(octets)).is_some()
     }
 
-    /// A participant is to forget us, so that it meets us anew.
+    /// Sends a farewell to a participant, so that it rediscovers this one.
     pub(super) fn say_farewell_to(&mut self, now: Instant, index: u32) {
         if let Some(remote) = self.remotes.get_mut(index) {
             remote.letter.farewell = true;
@@ -310,8 +325,9 @@ impl Participant {
         }
     }
 
-    /// A participant on trial has spoken to us, or announced itself again: it may know us by now. One that has answered already
-    /// waits for its handshake.
+    /// Schedules another challenge of a participant on probation after one of its messages, because
+    /// it may know this participant by now. A participant that has answered already waits for its
+    /// handshake.
     pub(crate) fn challenge_again(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         if !remote.answers_challenges() {
@@ -330,14 +346,14 @@ impl Participant {
         self.queue_letter(index);
     }
 
-    /// It has named us, so it knows us.
+    /// Handles a message that names this participant: the sender knows it.
     pub(crate) fn handle_naming(&mut self, now: Instant, prefix: GuidPrefix) {
         if let Some(&index) = self.remote_by_prefix.get(&prefix) {
             self.challenge_again(now, index);
         }
     }
 
-    /// The challenge timer fired.
+    /// Handles the challenge timer.
     pub(crate) fn handle_challenge_timeout(&mut self, now: Instant, index: u32) {
         let Some(remote) = self.remotes.get_mut(index) else { return };
         let guid = remote.data.guid;
@@ -352,7 +368,7 @@ impl Participant {
         }
     }
 
-    /// Whether a participant that has proven its address is at the host of `locator`.
+    /// Reports whether a participant with a validated address is at the host of `locator`.
     #[must_use]
     pub fn knows_participant_at(&self, locator: &Locator) -> bool {
         let host = Host::of(locator);
@@ -363,8 +379,9 @@ impl Participant {
         })
     }
 
-    /// The participants that announce themselves and have not answered for [two seconds](SILENCE), so that no endpoint of theirs is
-    /// known. Looks at each participant that is known.
+    /// Returns the participants that announce themselves and have not answered for [two
+    /// seconds](SILENCE), so that none of their endpoints is known. Looks at each known
+    /// participant.
     pub fn silent_participants(&self) -> impl Iterator<Item = SilentParticipant> {
         self.remotes.iter().filter_map(|(_, remote)| {
             let probation = remote.probation.as_ref().filter(|probation| probation.is_reported)?;
@@ -381,8 +398,8 @@ impl Participant {
         }
     }
 
-    /// A heartbeat to us alone that offers nothing may be a challenge, to be answered whatever else we know of its
-    /// writer.
+    /// Handles a heartbeat that addresses this participant alone and offers no samples. It may be a
+    /// challenge, which is answered even if its writer is unknown.
     pub(crate) fn handle_challenge(&mut self, prefix: GuidPrefix, heartbeat: &Heartbeat) {
         let Some(place) = CHALLENGERS.iter().position(|(_, writer, _)| heartbeat.writer == *writer) else { return };
         let may_be = heartbeat.last_sn < heartbeat.first_sn && is_challenge(heartbeat.first_sn);
@@ -393,7 +410,8 @@ impl Participant {
         }
     }
 
-    /// An acknowledgement: whoever has answered both challenges is believed.
+    /// Handles an acknowledgement that may answer a challenge. A participant that has answered both
+    /// is validated.
     pub(crate) fn handle_proof(&mut self, now: Instant, from: &Received, prefix: GuidPrefix, acknack: &AckNack) {
         let named = (acknack.writer, acknack.reader);
         let Some(place) = CHALLENGERS.iter().position(|(_, writer, reader)| (*writer, *reader) == named) else {
@@ -419,7 +437,8 @@ impl Participant {
         remote.voices.prove(&from.source);
         let is_new = remote.probation.is_some();
         if is_new && remote.security.has_to_authenticate() {
-            // It is there, so that handshakes with it need not wait for what it sends.
+            // The address is valid, so handshakes need not wait for further octets from the
+            // participant.
             if let Some(probation) = &mut remote.probation {
                 probation.credit = usize::MAX;
             }
@@ -438,7 +457,8 @@ impl Participant {
         }
     }
 
-    /// Whether one more participant at an address may be believed, so that one host cannot take all places.
+    /// Reports whether one more participant at an address may be validated, so that one host cannot
+    /// take all places.
     fn has_room_at(&self, at: &Locator) -> bool {
         let there = self
             .remotes
@@ -447,7 +467,7 @@ impl Participant {
         self.reachability.is_here(at) || there.count() < self.ctx.limits.max_participants_per_address
     }
 
-    /// The participant is believed: discovery goes on.
+    /// Ends the probation: discovery continues.
     pub(crate) fn end_probation(&mut self, now: Instant, index: u32) {
         if let Some(probation) = self.remotes.get_mut(index).and_then(|remote| remote.probation.take()) {
             probation.close(&mut self.ctx);
@@ -463,8 +483,8 @@ impl Participant {
         }
     }
 
-    /// The next datagram to a participant that is not of its endpoints' protocol: our announcement, or a challenge and
-    /// the answers to its own. Queues itself again if there is more.
+    /// Builds the next datagram to a participant outside its endpoints' protocol: the announcement,
+    /// or a challenge and the answers to its own. Queues itself again if there is more.
     pub(crate) fn transmit_letter(&mut self, now: Instant, index: u32, frame: &mut [u8]) -> Option<usize> {
         let remote = self.remotes.get_mut(index)?;
         if !core::mem::take(&mut remote.letter.queued) {
@@ -494,7 +514,8 @@ impl Participant {
         let (prefix, here) = (remote.prefix, remote.metatraffic);
         let answers = core::mem::take(&mut remote.letter.answers);
         let there = remote.moving.as_ref().map(|moving| moving.path);
-        // What only the new address may hear is not for the old one, which must hear the answers.
+        // The challenge must reach only the new address, but the answers have to reach the old one
+        // too.
         let only_answers = there.is_some() && answers.iter().any(Option::is_some);
         let path = there.unwrap_or(here);
         let len = frame.len().min(path.max_message).min(here.max_message);
@@ -533,7 +554,7 @@ impl Participant {
     }
 }
 
-/// The answer to a challenge: nothing below its number is missing.
+/// Builds the answer to a challenge: no sample below its number is missing.
 fn acknowledge(
     builder: &mut MessageBuilder<'_>,
     writer: EntityId,
@@ -548,7 +569,7 @@ fn acknowledge(
     })
 }
 
-/// SipHash-2-4 (Aumasson and Bernstein, 2012) of a message of whole words.
+/// Computes SipHash-2-4 (Aumasson and Bernstein, 2012) of a message of whole words.
 fn sip_hash(key: [u64; 2], words: &[u64]) -> u64 {
     let mut v = [
         key[0] ^ 0x736f_6d65_7073_6575,
@@ -585,14 +606,15 @@ mod tests {
     use core::net::Ipv4Addr;
 
     #[test]
-    fn the_hash_is_siphash() {
-        // The reference implementation's vector for the octets 0 to 7 under the key of the octets 0 to 15.
+    fn sip_hash_matches_the_reference_vector() {
+        // Vector of the reference implementation for the octets 0 to 7 under the key of the octets
+        // 0 to 15.
         let key = [0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908];
         assert_eq!(sip_hash(key, &[0x0706_0504_0302_0100]), 0x93f5_f579_9a93_2462);
     }
 
     #[test]
-    fn a_challenge_is_for_one_participant_at_one_address() {
+    fn challenge_differs_between_participants_and_addresses() {
         let locator = |host: u8, port| Locator::udp_v4(Ipv4Addr::new(10, 0, 0, host), port);
         let of = |secret, prefix: u8, at| Validation::new([secret, 0]).challenge(GuidPrefix([prefix; 12]), &at);
         let challenge = of(1, 1, locator(1, 7410));
@@ -606,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lost_are_remembered_with_their_address_and_the_oldest_gives_way() {
+    fn lost_participants_are_remembered_until_newer_ones_replace_them() {
         let mut validation = Validation::new([0; 2]);
         let prefix = |n: usize| GuidPrefix([n as u8, (n >> 8) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         let at = |host| Locator::udp_v4(Ipv4Addr::new(10, 0, 0, host), 7410);

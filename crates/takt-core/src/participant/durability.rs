@@ -1,7 +1,10 @@
-//! What a durability service needs of the core, and what its writers can ask (DDS 1.4 §2.2.3.4, RTPS 2.5 §8.7.9): samples that
-//! are passed on under the name of their original writer, and acknowledgements that wait until they are safe.
+//! Support for durability services and for their clients (DDS 1.4 §2.2.3.4, RTPS 2.5 §8.7.9).
 //!
-//! Endpoints of services say so in USER_DATA: [`DURABILITY_SERVICE`]. That is a claim, as all of discovery is.
+//! A service relays samples under the identity of their original writer, and acknowledges them only
+//! once they are stored.
+//!
+//! Endpoints of services announce themselves in USER_DATA by [`DURABILITY_SERVICE`]. Like all of
+//! discovery, this claim is not verified.
 
 use super::Participant;
 use super::endpoints::{NewChange, live_reader, live_writer};
@@ -16,18 +19,19 @@ use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::qos::UserData;
 use takt_wire::{Guid, SequenceNumber};
 
-/// What the USER_DATA of endpoints of a durability service begins with.
+/// Prefix of the USER_DATA of a durability service's endpoints.
 pub const DURABILITY_SERVICE: &[u8] = b"takt.durability=service;";
 
-/// Whether an endpoint says that it is a durability service's.
+/// Reports whether an endpoint announces that it belongs to a durability service.
 pub(crate) fn is_durability_service(user_data: &UserData) -> bool {
     user_data.0.starts_with(DURABILITY_SERVICE)
 }
 
 impl Participant {
-    /// A writer that is not enabled yet will pass on what others wrote ([`Self::relay`]). Readers that are matched get
-    /// what it has; what is passed on afterwards goes only to readers that know what they had already, and ask for history:
-    /// others hear the original writer, and would show it twice.
+    /// Makes a writer that is not enabled yet a relay of other writers' samples ([`Self::relay`]).
+    /// Readers get the relay's history when they are matched. Samples that are relayed later go
+    /// only to readers that report which samples they have and request history. Other readers
+    /// receive the original writer, and would present these samples twice.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -36,8 +40,8 @@ impl Participant {
         Ok(())
     }
 
-    /// Writes a change of another writer, with that writer's number and source time stamp, whatever DESTINATION_ORDER.
-    /// Otherwise as [`Self::write`].
+    /// Writes a change of another writer with that writer's sequence number and source timestamp,
+    /// regardless of DESTINATION_ORDER. Otherwise as [`Self::write`].
     ///
     /// # Errors
     /// As [`Self::write`].
@@ -67,8 +71,8 @@ impl Participant {
         })
     }
 
-    /// A relay forgets an instance with its changes, each of them as soon as all matched reliable readers have acknowledged it. Readers
-    /// that are matched after that do not hear of it.
+    /// Removes an instance and its changes from a relay. Each change is removed once all matched
+    /// reliable readers have acknowledged it. Readers that are matched later do not get them.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -78,8 +82,9 @@ impl Participant {
         Ok(())
     }
 
-    /// A relay forgets the changes of an original writer above a number, each of them as soon as all matched reliable readers have
-    /// acknowledged it. Readers that are matched after that do not hear of them.
+    /// Removes the changes of an original writer above a sequence number from a relay. Each change
+    /// is removed once all matched reliable readers have acknowledged it. Readers that are matched
+    /// later do not get them.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -89,8 +94,8 @@ impl Participant {
         Ok(())
     }
 
-    /// Up to which change a writer has announced that it has written, by its own heartbeats and samples. `None` if it is not
-    /// matched with the reader.
+    /// Returns the last sequence number that a writer has announced by its own heartbeats and
+    /// samples; `None` if the writer is not matched with the reader.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -98,7 +103,7 @@ impl Participant {
         Ok(self.reader(handle)?.announced_by(writer))
     }
 
-    /// The number of a writer's last change; 0 before the first.
+    /// Returns the sequence number of a writer's last change; 0 before the first.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -106,7 +111,8 @@ impl Participant {
         Ok(self.writer(handle)?.history.last_sn())
     }
 
-    /// From now on the reader acknowledges when [`Self::acknowledge_taken`] says so. To be called before it is enabled.
+    /// Makes a reader acknowledge samples only by [`Self::acknowledge_taken`]. Must be called
+    /// before the reader is enabled.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -115,7 +121,8 @@ impl Participant {
         Ok(())
     }
 
-    /// Acknowledges all that was taken up to the last pass that left nothing. Looks at each matched writer once.
+    /// Acknowledges all samples that were taken up to the last pass that left none. Looks at each
+    /// matched writer once.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -126,8 +133,9 @@ impl Participant {
         Ok(())
     }
 
-    /// Of each writer that is matched with a reader that acknowledges explicitly: the first sample that came and could not be kept, since it
-    /// is larger than the reader's memory, or its key cannot be read. Nothing from it on is acknowledged.
+    /// Returns, for each writer matched with an explicitly acknowledging reader, the first sample
+    /// that could not be kept. Such a sample is larger than the reader's memory, or its key cannot
+    /// be decoded. This sample and later ones are not acknowledged.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -135,7 +143,8 @@ impl Participant {
         Ok(self.reader(handle)?.unkept().collect())
     }
 
-    /// The readers of durability services that are matched with a writer, and up to where each has acknowledged.
+    /// Returns the readers of durability services that are matched with a writer, and the last
+    /// sequence number that each has acknowledged.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].

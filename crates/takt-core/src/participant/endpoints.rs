@@ -1,4 +1,4 @@
-//! What the application does with its writers and readers.
+//! Operations of the application on its writers and readers.
 
 use super::{Participant, cache_limits, history_limits};
 use crate::WriterFlows;
@@ -28,61 +28,62 @@ use takt_wire::{EntityId, Guid, Lent, Locator, SequenceNumber, Timestamp};
 /// Longest topic or type name in bytes.
 const MAX_NAME_LEN: usize = 255;
 
-/// Largest `RESOURCE_LIMITS.max_samples` and `max_instances`: tables of that size are reserved at once.
+/// Largest `RESOURCE_LIMITS.max_samples` and `max_instances`: tables of that size are reserved at
+/// once.
 const MAX_HISTORY_ENTRIES: u32 = 1 << 20;
 
-/// A writer to be created.
+/// Parameters of a new writer.
 #[derive(Clone, Debug)]
 pub struct WriterSpec {
     /// Topic name, at most 255 bytes.
     pub topic_name: String,
-    /// Type name as others know it, at most 255 bytes.
+    /// Announced type name, at most 255 bytes.
     pub type_name: String,
     /// Whether the type has a key.
     pub keyed: bool,
-    /// The writer's policies.
+    /// Policies of the writer.
     pub qos: DataWriterQos,
-    /// Those of its publisher.
+    /// Policies of its publisher.
     pub publisher: PublisherQos,
-    /// The publisher, if it was created.
+    /// Publisher of the writer, if one was created.
     pub group: Option<PublisherHandle>,
-    /// The topic's `TOPIC_DATA`.
+    /// `TOPIC_DATA` of the topic.
     pub topic_data: TopicData,
-    /// The type's `TypeInformation` as it is announced, if it is (XTypes 1.3 §7.6.3.2).
+    /// Serialized `TypeInformation` of the type, if it is announced (XTypes 1.3 §7.6.3.2).
     pub type_information: Option<Vec<u8>>,
-    /// Longest serialised sample in bytes, if the type has a bound.
+    /// Longest serialized sample in bytes, if the type has a bound.
     pub max_serialized_len: Option<usize>,
-    /// The sockets that its datagrams leave by.
+    /// Sockets that send the writer's datagrams.
     pub flows: WriterFlows,
-    /// Locators of its own, where acknowledgements shall go; empty for the participant's.
+    /// Own locators of the writer for acknowledgements; empty to use the participant's.
     pub unicast: Vec<Locator>,
-    /// Makes the filters that readers ask for; `None` to send everything.
+    /// Compiler of the filters that readers request; `None` to send every sample.
     pub filters: Option<Arc<dyn FilterFactory>>,
 }
 
-/// A reader to be created.
+/// Parameters of a new reader.
 pub struct ReaderSpec {
     /// Topic name, at most 255 bytes.
     pub topic_name: String,
-    /// Type name as others know it, at most 255 bytes.
+    /// Announced type name, at most 255 bytes.
     pub type_name: String,
-    /// Reads the key of serialised samples; `None` if the type has no key.
+    /// Extracts the key of serialized samples; `None` if the type has no key.
     pub key: Option<Box<dyn KeyExtractor>>,
-    /// The reader's policies.
+    /// Policies of the reader.
     pub qos: DataReaderQos,
-    /// Those of its subscriber.
+    /// Policies of its subscriber.
     pub subscriber: SubscriberQos,
-    /// The subscriber, if it was created.
+    /// Subscriber of the reader, if one was created.
     pub group: Option<SubscriberHandle>,
-    /// The topic's `TOPIC_DATA`.
+    /// `TOPIC_DATA` of the topic.
     pub topic_data: TopicData,
-    /// The type's `TypeInformation` as it is announced, if it is (XTypes 1.3 §7.6.3.2).
+    /// Serialized `TypeInformation` of the type, if it is announced (XTypes 1.3 §7.6.3.2).
     pub type_information: Option<Vec<u8>>,
-    /// Longest serialised sample in bytes, if the type has a bound.
+    /// Longest serialized sample in bytes, if the type has a bound.
     pub max_serialized_len: Option<usize>,
-    /// Locators of its own, where samples shall go; empty for the participant's.
+    /// Own locators of the reader for samples; empty to use the participant's.
     pub unicast: Vec<Locator>,
-    /// Which samples it wants; all if there is none.
+    /// Content filter; `None` to get every sample.
     pub content_filter: Option<ReaderFilter>,
 }
 
@@ -92,19 +93,20 @@ impl fmt::Debug for ReaderSpec {
     }
 }
 
-/// A change to be written.
+/// Change to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct NewChange<'a> {
-    /// Data, or what happens to the instance.
+    /// Data, dispose or unregister.
     pub kind: ChangeKind,
-    /// The instance; all zero without keys.
+    /// Key hash of the instance; all zero without keys.
     pub key_hash: KeyHash,
-    /// When it was written; `None` for now, or for as late as the change before if the wall clock was set back and the writer
-    /// offers DESTINATION_ORDER BY_SOURCE_TIMESTAMP.
+    /// Source timestamp; `None` for the present time. If the wall clock was set back and the writer
+    /// offers DESTINATION_ORDER BY_SOURCE_TIMESTAMP, `None` repeats the timestamp of the previous
+    /// change.
     pub source_timestamp: Option<Timestamp>,
-    /// Only these readers get it; empty for all. At most 4.
+    /// Readers that get the change; empty for all. At most 4.
     pub destinations: &'a [Guid],
-    /// At least as long as what will be filled in, encapsulation header included.
+    /// Upper bound of the length that `fill` writes, encapsulation header included.
     pub payload_len: usize,
 }
 
@@ -118,7 +120,7 @@ fn check_names(topic_name: &str, type_name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// DDS 1.4 §2.2.3.19: depth and limits must agree.
+/// Checks that history depth and resource limits agree (DDS 1.4 §2.2.3.19).
 pub(super) fn check_history(history: History, resources: &ResourceLimits) -> Result<(), Error> {
     for (limit, value) in [("max_samples", resources.max_samples), ("max_instances", resources.max_instances)] {
         if value.is_some_and(|value| value > MAX_HISTORY_ENTRIES) {
@@ -146,7 +148,8 @@ pub(super) fn check_history(history: History, resources: &ResourceLimits) -> Res
     }
 }
 
-/// Who promises a sample in each period cannot wait for longer between two.
+/// Checks the writer's policies. A writer that offers a DEADLINE must not have a longer minimum
+/// separation of samples.
 pub(super) fn check_writer(qos: &DataWriterQos) -> Result<(), Error> {
     check_history(qos.history, &qos.resource_limits)?;
     let separation = Contract::of(&qos.user_data, &qos.property).minimum_separation;
@@ -156,7 +159,7 @@ pub(super) fn check_writer(qos: &DataWriterQos) -> Result<(), Error> {
     Ok(())
 }
 
-/// DDS 1.4 §2.2.3.12: who asks for a sample in each period cannot wish for fewer.
+/// Checks that TIME_BASED_FILTER is not longer than DEADLINE (DDS 1.4 §2.2.3.12).
 pub(super) fn check_reader(qos: &DataReaderQos) -> Result<(), Error> {
     check_history(qos.history, &qos.resource_limits)?;
     if qos.deadline.period < qos.time_based_filter.minimum_separation {
@@ -166,7 +169,8 @@ pub(super) fn check_reader(qos: &DataReaderQos) -> Result<(), Error> {
     Ok(())
 }
 
-/// The writer of a handle. No `ok_or`, which would make and drop an error on each call.
+/// Returns the writer of a handle. Without `ok_or`, which would construct and drop an error on each
+/// call.
 pub(super) fn live_writer(writers: &mut Slots<Writer>, handle: WriterHandle) -> Result<&mut Writer, Error> {
     match writers.get_mut(handle.index) {
         Some(writer) if writer.handle == handle => Ok(writer),
@@ -174,7 +178,7 @@ pub(super) fn live_writer(writers: &mut Slots<Writer>, handle: WriterHandle) -> 
     }
 }
 
-/// The reader of a handle.
+/// Returns the reader of a handle.
 pub(super) fn live_reader(readers: &mut Slots<Reader>, handle: ReaderHandle) -> Result<&mut Reader, Error> {
     match readers.get_mut(handle.index) {
         Some(reader) if reader.handle == handle => Ok(reader),
@@ -183,13 +187,13 @@ pub(super) fn live_reader(readers: &mut Slots<Reader>, handle: ReaderHandle) -> 
 }
 
 impl Participant {
-    /// Payload memory for a writer of at most `samples` samples.
+    /// Returns the payload memory for a writer of at most `samples` samples.
     pub(super) fn writer_memory(&self, samples: usize, max_serialized_len: Option<usize>) -> PoolSize {
         let limit = self.ctx.limits.endpoint_memory_bytes;
         max_serialized_len.map_or(limit.into(), |len| PoolSize::of_payloads(samples, len, limit))
     }
 
-    /// Payload memory for a reader of at most `samples` samples.
+    /// Returns the payload memory in bytes for a reader of at most `samples` samples.
     pub(super) fn memory_bytes(&self, samples: usize, max_serialized_len: Option<usize>) -> usize {
         let limit = self.ctx.limits.endpoint_memory_bytes;
         max_serialized_len.map_or(limit, |len| PayloadPool::capacity_for(samples, len).min(limit))
@@ -207,14 +211,16 @@ impl Participant {
     /// Creates a writer and announces it.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for a bad name, [`Error::InconsistentPolicy`] for contradicting policies.
+    /// [`Error::BadParameter`] for a bad name, [`Error::InconsistentPolicy`] for contradicting
+    /// policies.
     pub fn create_writer(&mut self, now: Instant, spec: WriterSpec) -> Result<WriterHandle, Error> {
         let handle = self.prepare_writer(now, spec)?;
         self.enable_writer(now, handle)?;
         Ok(handle)
     }
 
-    /// Creates a writer that is not enabled: nobody is told of it, and it cannot write (DDS 1.4 §2.2.2.1.1.7).
+    /// Creates a writer that is not enabled: it is not announced and cannot write
+    /// (DDS 1.4 §2.2.2.1.1.7).
     ///
     /// # Errors
     /// As [`Self::create_writer`].
@@ -253,7 +259,7 @@ impl Participant {
         let mut writer = Writer::new(handle, data, spec.keyed, spec.flows, history, now, &mut self.ctx);
         writer.group = spec.group.map(|group| group.index);
         writer.set_protection(protection, &self.ctx);
-        // What passes the filter of a reader would tell of payloads that are protected.
+        // Writer-side filtering would disclose properties of protected payloads.
         writer.filters.factory = spec.filters.filter(|_| !protection.payload);
         self.writers.insert(writer);
         self.writer_ids.insert(entity_id, handle.index);
@@ -263,14 +269,16 @@ impl Participant {
     /// Creates a reader and announces it.
     ///
     /// # Errors
-    /// [`Error::BadParameter`] for a bad name, [`Error::InconsistentPolicy`] for contradicting policies.
+    /// [`Error::BadParameter`] for a bad name, [`Error::InconsistentPolicy`] for contradicting
+    /// policies.
     pub fn create_reader(&mut self, now: Instant, spec: ReaderSpec) -> Result<ReaderHandle, Error> {
         let handle = self.prepare_reader(spec)?;
         self.enable_reader(now, handle)?;
         Ok(handle)
     }
 
-    /// Creates a reader that is not enabled: nobody is told of it, and nothing reaches it (DDS 1.4 §2.2.2.1.1.7).
+    /// Creates a reader that is not enabled: it is not announced and receives nothing
+    /// (DDS 1.4 §2.2.2.1.1.7).
     ///
     /// # Errors
     /// As [`Self::create_reader`].
@@ -317,7 +325,7 @@ impl Participant {
         Ok(handle)
     }
 
-    /// Deletes a writer. Its matched readers see its instances lose a writer.
+    /// Deletes a writer. Its matched readers unregister it from its instances.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -344,7 +352,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Deletes a reader with the samples in it.
+    /// Deletes a reader and its samples.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -381,12 +389,13 @@ impl Participant {
         live_reader(&mut self.readers, handle)
     }
 
-    /// Writes a change: `fill` serialises it into the history and returns the length used, `None` on failure.
-    /// The change goes out with the following calls of [`Self::poll_transmit`].
+    /// Writes a change: `fill` serializes it into the history and returns the length used, or
+    /// `None` on failure. The following calls of [`Self::poll_transmit`] send the change.
     ///
     /// # Errors
-    /// [`WriteError::WouldBlock`] if the history is full of unacknowledged samples. [`Error::BadParameter`] for a source time
-    /// stamp that is none, or, with DESTINATION_ORDER BY_SOURCE_TIMESTAMP, older than the one before.
+    /// [`WriteError::WouldBlock`] if the history is full of unacknowledged samples.
+    /// [`Error::BadParameter`] for an invalid source timestamp, or, with DESTINATION_ORDER
+    /// BY_SOURCE_TIMESTAMP, for one older than the previous.
     pub fn write(
         &mut self,
         now: Instant,
@@ -397,12 +406,12 @@ impl Participant {
         self.write_content(now, handle, change, Content::Serialize(fill))
     }
 
-    /// As [`Self::write`], of a sample whose payload lies in memory that is shared with readers of this host. To those it goes
-    /// by reference, to others as any payload; it is held for as long as it is in the history. `change.payload_len` does not
-    /// matter.
+    /// Writes a sample whose payload lies in memory shared with readers of this host. Those readers
+    /// get it by reference, other readers get a copy. The payload is loaned for as long as the
+    /// sample is in the history. `change.payload_len` is ignored.
     ///
     /// # Errors
-    /// As [`Self::write`]; [`Error::BadParameter`] if it is no sample but the end of one.
+    /// As [`Self::write`]; [`Error::BadParameter`] if the change is a dispose or unregister.
     pub fn write_lent(
         &mut self,
         now: Instant,
@@ -420,7 +429,7 @@ impl Participant {
         self.write_content(now, handle, &NewChange { payload_len: 0, ..*change }, content)
     }
 
-    /// Whether any matched reader of a writer can be lent payloads.
+    /// Reports whether any matched reader of a writer can get payloads by reference.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -428,7 +437,7 @@ impl Participant {
         Ok(self.writer(handle)?.has_borrowers())
     }
 
-    /// Where the new samples of a writer go.
+    /// Returns the destinations of a writer's new samples.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -436,8 +445,9 @@ impl Participant {
         Ok(self.writer(handle)?.destinations())
     }
 
-    /// Whether samples that are lent stay with their lender until they are read, for a reader without keys and without a
-    /// content filter. If not, as from the start, they are copied as they arrive. Objects stay what they are anyhow.
+    /// Sets whether loaned samples stay in the writer's shared memory until they are read. This
+    /// applies to a reader without keys and without a content filter. Otherwise, as by default,
+    /// samples are copied on arrival. Payloads of objects always stay by reference.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -485,8 +495,8 @@ impl Participant {
         Ok(sn)
     }
 
-    /// Whether the next change of an instance would take the place of one that waits to be sent (KEEP_LAST), and that
-    /// [`Self::poll_transmit`] may send before.
+    /// Reports whether the next change of an instance would replace one that is not sent yet
+    /// (KEEP_LAST) and that [`Self::poll_transmit`] may still send.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -494,8 +504,9 @@ impl Participant {
         Ok(self.writer(handle)?.would_replace_unsent(key_hash))
     }
 
-    /// Matches in which the numbers of one side contradict those of the other (`takt_wire::qos::Contract`): writer, reader, and
-    /// the contradictions in words. Looks at each match of a writer of ours, and each of a reader of ours.
+    /// Returns the matches whose writer and reader state contradicting numbers
+    /// (`takt_wire::qos::Contract`): writer, reader, and the contradictions in words. Looks at each
+    /// match of each local endpoint.
     #[must_use]
     pub fn contradictions(&self) -> Vec<(Guid, Guid, Vec<String>)> {
         let mut all = Vec::new();
@@ -517,7 +528,7 @@ impl Participant {
         all
     }
 
-    /// Sends what LATENCY_BUDGET keeps back at present.
+    /// Sends the samples that LATENCY_BUDGET holds back at present.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -527,7 +538,8 @@ impl Participant {
         Ok(())
     }
 
-    /// Whether all matched reliable readers have acknowledged everything up to `upto`, or all that was written.
+    /// Reports whether all matched reliable readers have acknowledged all changes up to `upto`, or
+    /// all changes.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -536,8 +548,8 @@ impl Participant {
         Ok(writer.is_acknowledged(upto.unwrap_or(writer.history.last_sn())))
     }
 
-    /// The next sample that the selector wants, borrowed until the next call. The samples that a take
-    /// returned are removed with the next call.
+    /// Reads or takes the next sample that the selector matches. The sample is borrowed until the
+    /// next call, which removes the samples that a take returned.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -551,11 +563,11 @@ impl Participant {
         Ok(self.history_for_reading(now, handle, cursor)?.next(selector, cursor))
     }
 
-    /// As [`Self::read_next`]; of a sample that another participant lends the payload is empty, and [`SampleRef::lent`] says
-    /// where it is.
+    /// As [`Self::read_next`], without a copy of loaned payloads: the payload of a loaned sample is
+    /// empty, and [`SampleRef::lent`] locates it.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::read_next`].
     pub fn borrow_next(
         &mut self,
         now: Instant,
@@ -566,10 +578,11 @@ impl Participant {
         Ok(self.history_for_reading(now, handle, cursor)?.borrow_next(selector, cursor))
     }
 
-    /// As [`Self::read_next`], of the samples that a query wants too, but not in its order.
+    /// As [`Self::read_next`], restricted to samples that match a query, but not in the query's
+    /// order.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Self::read_next`].
     pub fn read_next_where(
         &mut self,
         now: Instant,
@@ -581,7 +594,8 @@ impl Participant {
         Ok(self.history_for_reading(now, handle, cursor)?.next_where(selector, Some(query), cursor))
     }
 
-    /// The samples that the selector and a query want, in the query's order, for [`Self::read_next_of`]. Allocates.
+    /// Returns the samples that match the selector and a query, in the query's order, for
+    /// [`Self::read_next_of`]. Allocates.
     ///
     /// # Errors
     /// As [`Self::read_next`].
@@ -595,7 +609,7 @@ impl Participant {
         Ok(self.history_for_reading(now, handle, &ReadCursor::default())?.sorted(selector, query))
     }
 
-    /// Reads or takes one of [`Self::ordered_samples`]; `None` if it is gone.
+    /// Reads or takes one of [`Self::ordered_samples`]; `None` if the sample is gone.
     ///
     /// # Errors
     /// As [`Self::read_next`].
@@ -610,8 +624,10 @@ impl Participant {
         Ok(self.reader(handle)?.cache.next_of(sample, selector, cursor))
     }
 
-    /// A reader's history, without what has expired or was taken, and with what waited for room. While a pass goes from
-    /// instance to instance that stays away: of a coherent set the pass would see those instances that are still to come.
+    /// Returns a reader's history after the removal of expired and taken samples, and after the
+    /// delivery of samples that waited for room. The delivery is suspended while a pass iterates
+    /// over instances. Otherwise the pass would see only a part of a coherent set: the instances
+    /// that it has yet to visit.
     fn history_for_reading(
         &mut self,
         now: Instant,
@@ -632,7 +648,7 @@ impl Participant {
         Ok(&mut reader.cache)
     }
 
-    /// Whether the reader has a sample that the selector wants. Marks nothing as read.
+    /// Reports whether the reader has a sample that the selector matches. Marks no sample as read.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -640,7 +656,7 @@ impl Participant {
         Ok(self.reader(handle)?.cache.has(selector))
     }
 
-    /// The same of those that a query wants too.
+    /// Reports whether the reader has a sample that both the selector and a query match.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -653,7 +669,8 @@ impl Participant {
         Ok(self.reader(handle)?.cache.has_where(selector, Some(query)))
     }
 
-    /// Ends a pass of takes: frees what the last one returned, and lets waiting samples in.
+    /// Ends a pass of takes: frees the samples that the last take returned, and delivers waiting
+    /// samples.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -668,7 +685,8 @@ impl Participant {
         Ok(())
     }
 
-    /// The serialised key of an instance that the reader knows; empty if it could not be read.
+    /// Returns the serialized key of an instance that the reader knows; empty if it could not be
+    /// decoded.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -676,7 +694,7 @@ impl Participant {
         Ok(self.reader(handle)?.cache.key_of(instance))
     }
 
-    /// The writer's GUID.
+    /// Returns the GUID of the writer.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -684,7 +702,7 @@ impl Participant {
         Ok(self.writer(handle)?.data.guid)
     }
 
-    /// The reader's GUID.
+    /// Returns the GUID of the reader.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -692,7 +710,8 @@ impl Participant {
         Ok(self.reader(handle)?.data.guid)
     }
 
-    /// The readers matched with a writer whose participants know the writer: those that PUBLICATION_MATCHED counts.
+    /// Returns the readers that PUBLICATION_MATCHED counts: those matched with the writer whose
+    /// participants know the writer.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -701,9 +720,11 @@ impl Participant {
         Ok(proxies.filter(|(_, proxy)| proxy.is_counted).map(|(_, proxy)| proxy.guid).collect())
     }
 
-    /// The matched reliable readers of a writer that have left 8 of its heartbeats and more unanswered. Of readers that never answered,
-    /// within the lease of their participant (2 s to 10 s): their side may have refused the match. Of others, within the lease of this
-    /// participant and 2 s: their side may ignore it. A writer does not wait for them to send or to make room, until they answer.
+    /// Returns the matched reliable readers that left at least 8 heartbeats of a writer unanswered.
+    /// Readers that never answered are reported within the lease of their participant (2 s to 10
+    /// s): their side may have refused the match. Others are reported within the lease of this
+    /// participant and 2 s: their side may ignore the writer. Until such a reader answers, the
+    /// writer does not wait for it when it sends or frees history.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -711,7 +732,7 @@ impl Participant {
         Ok(self.writer(handle)?.silent_readers())
     }
 
-    /// The writers matched with a reader.
+    /// Returns the writers matched with a reader.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -719,31 +740,32 @@ impl Participant {
         Ok(self.reader(handle)?.proxies.iter().map(|(_, proxy)| proxy.guid).collect())
     }
 
-    /// What is known of a remote reader or of one of ours.
+    /// Returns the discovery data of a local or remote reader.
     #[must_use]
     pub fn subscription_data(&self, guid: Guid) -> Option<SubscriptionData> {
         let local = || self.readers.iter().find(|(_, reader)| reader.data.guid == guid).map(|(_, reader)| &reader.data);
         self.subscriptions.get(&guid).or_else(local).map(|data| (**data).clone())
     }
 
-    /// What is known of a remote writer or of one of ours.
+    /// Returns the discovery data of a local or remote writer.
     #[must_use]
     pub fn publication_data(&self, guid: Guid) -> Option<PublicationData> {
         let local = || self.writers.iter().find(|(_, writer)| writer.data.guid == guid).map(|(_, writer)| &writer.data);
         self.publications.get(&guid).or_else(local).map(|data| (**data).clone())
     }
 
-    /// All remote writers that are known.
+    /// Returns all known remote writers.
     pub fn discovered_publications(&self) -> impl Iterator<Item = &PublicationData> {
         self.publications.values().map(|data| &**data)
     }
 
-    /// All remote readers that are known.
+    /// Returns all known remote readers.
     pub fn discovered_subscriptions(&self) -> impl Iterator<Item = &SubscriptionData> {
         self.subscriptions.values().map(|data| &**data)
     }
 
-    /// Asserts a writer whose liveliness is `MANUAL_BY_TOPIC` (DDS 1.4 §2.2.2.4.2.22), by a heartbeat that says so.
+    /// Asserts a writer whose liveliness is `MANUAL_BY_TOPIC` (DDS 1.4 §2.2.2.4.2.22), by a
+    /// heartbeat with the liveliness flag.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].

@@ -1,18 +1,19 @@
-//! Publishers whose changes a subscriber shows in the order in which they were made, and coherent sets of all their writers
-//! (RTPS 2.5 §8.7.5, §8.7.6; DDS 1.4 §2.2.3.6).
+//! Group presentation at a subscriber: ordered changes and coherent sets of all writers of a
+//! publisher (RTPS 2.5 §8.7.5, §8.7.6; DDS 1.4 §2.2.3.6).
 //!
-//! A [`Group`] is one publisher as one subscriber sees it: those of its writers that are matched with the subscriber's readers.
-//! What these have received lies in their [`Holding`](crate::reader::Holding)s. It is shown in the order of group sequence
-//! numbers, each as soon as nothing that was made before can come any more: then all the writers have either sent something
-//! later or said that they have nothing. A set is shown when all of them have ended it or gone past its end, and nothing of it
-//! is missing.
+//! A [`Group`] is one publisher as seen by one subscriber: the publisher's writers that are matched
+//! with the subscriber's readers. Their received changes wait in
+//! [`Holding`](crate::reader::Holding)s and are presented in the order of group sequence numbers. A
+//! change is presented as soon as no earlier one can arrive: all writers have sent something later,
+//! or reported that they have nothing. A set is presented when all writers have ended it or passed
+//! its end, and nothing of it is missing.
 //!
-//! A reader that is matched late gets the sets of its history too (DDS 1.4 §2.2.3.4). Those that were shown before are
-//! resolved once more, of what the members have that joined after that.
+//! A late-matched reader also gets the sets of its history (DDS 1.4 §2.2.3.4). Sets that were
+//! presented before are resolved again from the changes held by members that joined later.
 //!
-//! Only reliable writers that are alive are waited for. Where as many changes wait as a reader's `max_samples`, and the
-//! application has nothing to take, what is held of the publishers concerned is shown without waiting, at all readers, and sets
-//! that have not ended are dropped.
+//! Only reliable writers that are alive delay others. If the held changes reach a reader's
+//! `max_samples`, and the application has nothing to take, the held changes of the affected
+//! publishers are presented without waiting, at all readers. Sets that have not ended are dropped.
 
 use crate::cache::Fit;
 use crate::context::Context;
@@ -26,35 +27,37 @@ use core::cmp::Reverse;
 use takt_wire::qos::Presentation;
 use takt_wire::{Guid, SequenceNumber};
 
-/// Sets that one call shows or drops at most: each takes looks at all members.
+/// Most sets that one call presents or drops; each of them looks at all members.
 const SETS_PER_CALL: usize = 2;
 
-/// How often a set has each member looked at.
+/// Number of visits of each member for a set.
 const LOOKS_PER_SET: usize = 10;
 
-/// One publisher, as one subscriber sees it.
+/// Publisher as seen by one subscriber.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     members: Vec<Member>,
-    /// Of the members that hold something, the group sequence number of what comes out next, the least first.
+    /// Group sequence numbers of the next held change of each member, the lowest first.
     heads: BinaryHeap<Reverse<(SequenceNumber, u32)>>,
-    /// Sets of which something is missing.
+    /// Range of sets with missing changes.
     broken: Option<Range>,
-    /// The last set that was shown or dropped.
+    /// Last set that was presented or dropped.
     resolved: SequenceNumber,
-    /// The last set that was not shown, or not whole. Readers that are matched late get no history up to there, which the others lack.
+    /// Last set that was not presented completely. Late-matched readers get no history up to this
+    /// set, because the other readers lack it.
     lacked: SequenceNumber,
 }
 
-/// A writer and the reader that it is matched with.
+/// Matched pair of a writer and a reader.
 #[derive(Debug)]
 struct Member {
     reader: ReaderHandle,
     proxy: u32,
     writer: Guid,
-    /// The end of the last set that it has ended.
+    /// End of the last set that the writer has ended.
     ended: SequenceNumber,
-    /// The last set that was resolved before the member joined. What it holds of sets up to that one is history.
+    /// Last set that was resolved before the member joined. Held changes of sets up to that one are
+    /// history.
     history_end: SequenceNumber,
 }
 
@@ -63,32 +66,33 @@ impl Member {
         readers.get(self.reader.index).filter(|reader| reader.handle == self.reader)
     }
 
-    /// What is held of the writer; `None` if it has gone. Also whether it is waited for.
+    /// Returns the held changes of the writer, and whether others wait for it; `None` if the writer
+    /// is no longer matched.
     fn holding<'a>(&self, readers: &'a Slots<Reader>) -> Option<(&'a Holding, bool)> {
         let proxy = self.reader(readers)?.proxies.get(self.proxy).filter(|proxy| proxy.guid == self.writer)?;
         Some((proxy.holding.as_deref()?, proxy.reliable && proxy.lease.alive))
     }
 
-    /// Whether the writer does not say that of its publisher.
+    /// Reports whether the writer omits the given information about its publisher.
     fn lacks(&self, lack: GroupLack, readers: &Slots<Reader>) -> bool {
         let proxy = self.reader(readers).and_then(|reader| reader.proxies.get(self.proxy));
         proxy.is_some_and(|proxy| proxy.guid == self.writer && proxy.group_lack == Some(lack))
     }
 
-    /// Whether its reader wants relief, and something of the writer is held that can give way.
+    /// Reports whether its reader needs relief, and a held change of the writer can be released.
     fn can_relieve(&self, readers: &Slots<Reader>) -> bool {
         self.reader(readers).is_some_and(|reader| reader.wants_relief)
             && self.holding(readers).is_some_and(|(holding, _)| holding.front().is_some())
     }
 
-    /// The place of what comes out next.
+    /// Returns the position of the next held change.
     fn front(&self, readers: &Slots<Reader>) -> Option<Place> {
         let (holding, _) = self.holding(readers)?;
         let (place, _) = self.reader(readers)?.cache.place(holding.front()?);
         Some(place)
     }
 
-    /// Whether sets of its history are held, or still to come.
+    /// Reports whether sets of its history are held, or are still to arrive.
     fn has_history(&self, readers: &Slots<Reader>) -> bool {
         let is_to_come = self
             .holding(readers)
@@ -97,7 +101,7 @@ impl Member {
     }
 }
 
-/// What may be done with a set.
+/// Decision about a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Wait,
@@ -106,7 +110,7 @@ enum Verdict {
 }
 
 impl Group {
-    /// A writer of the publisher was matched.
+    /// Adds a newly matched writer of the publisher.
     pub(super) fn join(&mut self, reader: ReaderHandle, proxy: u32, writer: Guid) {
         let (ended, history_end) = (SequenceNumber::ZERO, self.resolved);
         self.members.push(Member { reader, proxy, writer, ended, history_end });
@@ -117,8 +121,8 @@ impl Group {
         self.members.is_empty()
     }
 
-    /// Shows what may be shown, at most [`SETS_PER_CALL`] sets; false if there may be more. Looks at each member a few times for
-    /// each set, and at what it shows.
+    /// Presents what is due, at most [`SETS_PER_CALL`] sets. Returns false if more may be due.
+    /// Visits each member a few times for each set, and each presented change.
     pub(super) fn settle(
         &mut self,
         presentation: &Presentation,
@@ -160,7 +164,8 @@ impl Group {
         sets < SETS_PER_CALL && !goes_on
     }
 
-    /// Writers that are matched no more: sets that they had not ended will not be whole. What stands alone is of no set here.
+    /// Removes writers that are no longer matched. Sets that they had not ended remain incomplete.
+    /// Changes outside a group set are in no set here.
     fn part_with_the_gone(&mut self, readers: &Slots<Reader>) {
         self.members.retain(|member| !member.lacks(GroupLack::Numbers, readers));
         let furthest = self.members.iter().filter_map(|member| Some(member.holding(readers)?.0.frontier)).max();
@@ -184,15 +189,16 @@ impl Group {
         }
     }
 
-    /// Nothing up to here can come any more that is not there.
+    /// Returns the group sequence number up to which no further change can arrive.
     fn horizon(&self, readers: &Slots<Reader>) -> SequenceNumber {
         let waited_for = |member: &Member| member.holding(readers).filter(|(_, is_waited_for)| *is_waited_for);
         let frontiers = self.members.iter().filter_map(|member| Some(waited_for(member)?.0.frontier));
         frontiers.min().unwrap_or(SequenceNumber::MAX)
     }
 
-    /// Has those writers asked for a heartbeat that have not been heard of since a group sequence number was given out, and how far
-    /// the others have come; `lack`: only those that leave that out.
+    /// Requests heartbeats from writers that have not reported since a group sequence number was
+    /// assigned, to learn how far the others have come. `lack`: only from writers that omit that
+    /// information.
     fn ask_for_news(
         &self,
         gsn: SequenceNumber,
@@ -222,7 +228,7 @@ impl Group {
         }
     }
 
-    /// Shows what comes out next; false if there is no room.
+    /// Presents the next change; returns false if there is no room.
     fn show_head(&mut self, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) -> bool {
         let Some(Reverse((_, at))) = self.heads.pop() else { return false };
         let member = &self.members[at as usize];
@@ -234,7 +240,7 @@ impl Group {
         is_shown
     }
 
-    /// Whether a set has ended, is whole, and finds room.
+    /// Decides about a set: whether it has ended, is complete, and fits.
     fn judge(
         &self,
         set: SequenceNumber,
@@ -245,7 +251,7 @@ impl Group {
     ) -> Verdict {
         ctx.work.steps(LOOKS_PER_SET * self.members.len());
         let holdings = || self.members.iter().filter_map(|member| member.holding(readers));
-        // A writer that has ended a later one tells at least where that began.
+        // A writer that has ended a later set has at least announced where that one began.
         let ends = holdings().filter(|(holding, _)| holding.ended.0 >= set);
         let end = ends.map(|(holding, _)| if holding.ended.0 == set { holding.ended.1 } else { holding.ended.0 }).min();
         let Some(end) = end else { return if relief { Verdict::Drop } else { Verdict::Wait } };
@@ -264,7 +270,7 @@ impl Group {
         if is_whole { self.claim(set, readers, ctx) } else { Verdict::Drop }
     }
 
-    /// Claims room for all of a set.
+    /// Reserves room for all changes of a set.
     fn claim(&self, set: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context) -> Verdict {
         let mut result = Ok(());
         for member in &self.members {
@@ -294,7 +300,7 @@ impl Group {
         }
     }
 
-    /// Shows a set for which room is claimed, in the order in which it was made.
+    /// Presents a set with reserved room, in the order of group sequence numbers.
     fn show_set(&mut self, set: SequenceNumber, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) {
         while let Some(Reverse((_, at))) = self.heads.pop() {
             let member = &self.members[at as usize];
@@ -320,8 +326,9 @@ impl Group {
         }
     }
 
-    /// What could not wait any longer is gone, or can be taken: those go on that found no room. A reader of which nothing could
-    /// give way wants relief still. Says whether any goes on.
+    /// Ends the relief of readers whose held changes were released or can be taken, and continues
+    /// delivery at those that lacked room. A reader without releasable changes still needs relief.
+    /// Returns whether any delivery continues.
     fn end_relief(&mut self, readers: &mut Slots<Reader>, ctx: &mut Context, now: Instant) -> bool {
         let mut goes_on = false;
         for member in &self.members {
@@ -334,7 +341,7 @@ impl Group {
     }
 }
 
-/// The order in which what is held comes out.
+/// Returns the presentation order of a held change.
 fn rank(place: &Place) -> SequenceNumber {
     place.gsn
 }

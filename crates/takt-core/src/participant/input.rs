@@ -1,4 +1,4 @@
-//! Datagrams: the message receiver of RTPS 2.5 §8.3.4.
+//! Message receiver: input of datagrams (RTPS 2.5 §8.3.4).
 
 use super::Participant;
 use crate::context::Context;
@@ -10,41 +10,42 @@ use takt_wire::discovery::ENCAPSULATION_LEN;
 use takt_wire::message::{AckNack, Data, DataFrag, Envelope, Heartbeat, MessageView, Submessage, Submessages, id};
 use takt_wire::{Beside, EntityId, Guid, GuidPrefix, Locator, Malformed, Timestamp};
 
-/// How a datagram came.
+/// Origin of a received datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// The sender's address.
+    /// Address of the sender.
     pub source: Locator,
-    /// It was addressed to a group.
+    /// The datagram was addressed to a multicast group.
     pub multicast: bool,
 }
 
-/// What the interpreter submessages have said so far.
+/// State of the message receiver, set by interpreter submessages.
 #[derive(Debug)]
 struct Interpreter {
-    /// Who sent the datagram.
+    /// GUID prefix of the sender.
     sender: GuidPrefix,
     source: GuidPrefix,
     for_us: bool,
-    /// It names us, so the source has heard of us.
+    /// The message names this participant as its destination, so the source knows it.
     names_us: bool,
-    /// It comes from where the source may speak from.
+    /// The datagram comes from a validated or announced address of the source.
     is_authentic: bool,
-    /// Octets of the datagram that are on nobody's account yet.
+    /// Octets of the datagram that are not yet charged to any participant.
     octets: usize,
     timestamp: Timestamp,
     protection: security::Received,
 }
 
 impl Participant {
-    /// Handles one datagram, whatever it contains: at most one pass over its bytes, and deliveries of at most
-    /// one reorder window for each sample in it. Bad bytes are counted and dropped.
+    /// Handles one datagram with any content: at most one pass over its bytes, and deliveries of at
+    /// most one reorder window for each sample in it. Malformed content is counted and dropped.
     pub fn handle_datagram(&mut self, now: Instant, from: Received, datagram: &[u8]) {
         self.handle_lent(now, from, datagram, Beside::Nothing);
     }
 
-    /// As [`Self::handle_datagram`], with what there is to hold beside it: the payload of its DATA if that was lent, or itself.
-    /// Readers that do not [borrow](Self::set_borrowing) copy their payloads.
+    /// As [`Self::handle_datagram`], with a buffer that can be retained: the loaned payload of the
+    /// DATA, or the datagram's frame. Readers that do not [borrow](Self::set_borrowing) copy the
+    /// payloads.
     pub fn handle_lent(&mut self, now: Instant, from: Received, datagram: &[u8], beside: Beside<'_>) {
         self.ctx.counters.datagrams_received += 1;
         if !self.is_enabled {
@@ -56,7 +57,8 @@ impl Participant {
         };
         match self.ctx.security {
             None => self.handle_message(now, from, message, beside, false),
-            // What was decrypted stands in memory of its own: no frame of the transport can be held for it.
+            // Decrypted content lies in separate memory, so no transport frame can be retained for
+            // it.
             Some(_) => self.with_opened_message(datagram, message, |participant, message, is_protected| {
                 let beside = if is_protected { Beside::Nothing } else { beside };
                 participant.handle_message(now, from, message, beside, is_protected);
@@ -64,7 +66,7 @@ impl Participant {
         }
     }
 
-    /// Handles one plain message, which may have protected submessages.
+    /// Handles one plain message, which may contain protected submessages.
     fn handle_message(
         &mut self,
         now: Instant,
@@ -75,7 +77,7 @@ impl Participant {
     ) {
         let source = message.header().prefix;
         if from.multicast && source == self.header.prefix {
-            // Our own readers are sent what is for them.
+            // Local readers receive the samples of local writers without the network.
             return;
         }
         let is_authentic = self.is_authentic(&from, source);
@@ -131,7 +133,8 @@ impl Participant {
         envelope: Result<Envelope<'_>, Malformed>,
         beside: Beside<'_>,
     ) {
-        // DATA and their INFO_TS are what there are many of: they do without the room that any submessage takes.
+        // DATA and their INFO_TS are the most frequent: handling them apart avoids the stack space
+        // of a general submessage.
         let handled = envelope.and_then(|envelope| {
             if let Some(data) = envelope.data() {
                 data.map(|data| self.handle_data(now, from, interpreter, &data, beside))
@@ -178,7 +181,7 @@ impl Participant {
         }
     }
 
-    /// Hands a sample to the readers that listen, its payload opened if it was protected.
+    /// Passes a sample to its matched readers, after decryption if it was protected.
     fn deliver_data(
         &mut self,
         now: Instant,
@@ -198,7 +201,7 @@ impl Participant {
         self.after_data(now, writer, heard);
     }
 
-    /// The same of fragments of a sample.
+    /// Passes the fragments of a sample to its matched readers.
     fn handle_data_frag(&mut self, now: Instant, interpreter: &Interpreter, data: &DataFrag<'_>) {
         let writer = Guid { prefix: interpreter.source, entity_id: data.writer };
         match self.has_protected_payload(&interpreter.protection, &writer) {
@@ -221,7 +224,7 @@ impl Participant {
         self.after_data(now, writer, heard);
     }
 
-    /// Whether what comes in the name of a participant is believed; counts what is not.
+    /// Reports whether the source address may send for a participant; counts rejected messages.
     fn is_authentic(&mut self, from: &Received, source: GuidPrefix) -> bool {
         let is_authentic = self.may_speak(&from.source, source);
         self.ctx.counters.foreign_datagrams += u64::from(!is_authentic);
@@ -250,11 +253,13 @@ impl Participant {
                 }
             }
             Submessage::Unknown { .. } => self.ctx.counters.unknown_submessages += 1,
-            // DEVIATION(RTPS 2.5 §8.3.8.9): answers go to the locators that discovery has validated, not to those of INFO_REPLY.
-            // DEVIATION(RTPS 2.5 §8.3.8.5): the checksum and length of the header extension are not checked.
+            // DEVIATION(RTPS 2.5 §8.3.8.9): answers go to the locators that discovery has
+            // validated, not to those of INFO_REPLY.
+            // DEVIATION(RTPS 2.5 §8.3.8.5): the checksum and length of the header extension are not
+            // checked.
             Submessage::InfoReply(_) | Submessage::Pad | Submessage::HeaderExtension(_) => {}
             _ if !interpreter.for_us => {}
-            // What may prove another address.
+            // A submessage that may validate another address.
             Submessage::AckNack(acknack) if !interpreter.is_authentic && acknack.writer.is_builtin() => {
                 self.handle_proof(now, from, interpreter.source, acknack);
             }
@@ -264,11 +269,12 @@ impl Participant {
                 }
             }
             _ if !interpreter.is_authentic => {}
-            // Opened as such.
+            // Handled before the submessage is parsed in general form.
             Submessage::Data(_) | Submessage::InfoTimestamp(_) => {}
             Submessage::DataFrag(data) => self.handle_data_frag(now, interpreter, data),
             Submessage::Heartbeat(heartbeat) => self.handle_heartbeat(now, interpreter, heartbeat),
-            // DEVIATION(RTPS 2.5 §8.3.8.7): says less than the HEARTBEAT that follows it, so it is ignored.
+            // DEVIATION(RTPS 2.5 §8.3.8.7): says less than the HEARTBEAT that follows it, so it is
+            // ignored.
             Submessage::HeartbeatFrag(_) => {}
             Submessage::Gap(gap) => {
                 self.ctx.counters.gaps_received += 1;
@@ -322,7 +328,8 @@ impl Participant {
         self.after_data(now, writer, true);
     }
 
-    /// Our writer that a reader of the sender speaks to, if it does so as protected as it has to be.
+    /// Returns the local writer that a reader of the sender addresses, if the submessage is
+    /// protected as required.
     fn writer_for(&mut self, interpreter: &Interpreter, writer: EntityId, reader: EntityId) -> Option<u32> {
         let index = match self.channel_writer(interpreter.source, writer) {
             Some(index) => index,
@@ -339,8 +346,9 @@ impl Participant {
         self.is_message_as_required(&interpreter.protection, reader).then_some(index)
     }
 
-    /// Calls for each of our readers that listens to `writer` and that the submessage is meant for, unless it is less protected
-    /// than it has to be. Says whether there was any.
+    /// Calls a function for each local reader that is matched with `writer` and addressed by the
+    /// submessage. Skips readers that require more protection than it has. Returns whether there
+    /// was any.
     fn for_readers(
         &mut self,
         interpreter: &Interpreter,

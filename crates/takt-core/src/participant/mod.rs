@@ -1,7 +1,7 @@
-//! The participant: owns all endpoints, and routes every input to the state machine that it concerns.
+//! Participant: owns all endpoints, and routes every input to the state machine it concerns.
 //!
-//! `input` takes datagrams apart, `output` builds them, `endpoints` is what the application calls.
-//! Discovery continues this type in [`crate::discovery`].
+//! `input` parses datagrams, `output` builds them, `endpoints` serves the calls of the application.
+//! [`crate::discovery`] implements further parts of this type.
 
 mod durability;
 mod endpoints;
@@ -50,16 +50,16 @@ use takt_wire::message::Header;
 use takt_wire::qos::{Durability, History, Reliability, ReliabilityKind, ResourceLimits};
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, ProtocolVersion, Timestamp, VendorId};
 
-/// Timers that one call of [`Participant::handle_timeout`] serves at most.
+/// Most timers that one call of [`Participant::handle_timeout`] serves.
 pub const MAX_TIMERS_PER_CALL: usize = 16;
 
-/// How often one unit of work looks at one entry of a table.
+/// Most visits of one unit of work to one entry of a table.
 const STEPS_PER_ENTRY: usize = 8;
 
-/// Payload memory of a builtin endpoint, unless endpoints may have less.
+/// Payload memory of a builtin endpoint in bytes, unless the limit of endpoints is lower.
 const BUILTIN_MEMORY_BYTES: usize = 16 << 20;
 
-/// One DDS participant. See the crate's documentation for the rules of use.
+/// DDS participant. See the crate's documentation for the rules of use.
 #[derive(Debug)]
 pub struct Participant {
     pub(crate) domain_id: u32,
@@ -67,17 +67,17 @@ pub struct Participant {
     pub(crate) header: Header,
     pub(crate) locators: Locators,
     pub(crate) initial_peers: Vec<Locator>,
-    /// Discovery servers that the user named.
+    /// Configured discovery servers.
     pub(crate) servers: Vec<Locator>,
-    /// What is said in the name of a participant counts only from its own addresses.
+    /// Messages of a participant are accepted only from its own addresses.
     pub(crate) checks_sources: bool,
-    /// The endpoints of all, if they are known beforehand.
+    /// Endpoints of all participants, if they are configured statically.
     pub(crate) static_endpoints: Option<StaticEndpoints>,
-    /// This participant is a discovery server.
+    /// State of a discovery server, if this participant is one.
     pub(crate) introducer: Option<Introducer>,
-    /// The announcement at hand is a believed server's introduction.
+    /// The announcement being handled is an introduction by a trusted discovery server.
     pub(crate) introducing: bool,
-    /// Who fell silent and may come back.
+    /// Remote participants whose lease expired and that may return.
     pub(crate) lost: Lost,
     pub(crate) reachability: Reachability,
     pub(crate) ctx: Context,
@@ -86,12 +86,12 @@ pub struct Participant {
     pub(crate) publishers: Slots<publishers::Publisher>,
     pub(crate) subscribers: Slots<subscribers::Subscriber>,
     pub(crate) writer_ids: BTreeMap<EntityId, u32>,
-    /// The readers, by index and proxy, that listen to a writer.
+    /// Readers matched with each remote or local writer, by reader index and proxy.
     pub(crate) sources: BTreeMap<Guid, Vec<(u32, u32)>>,
     pub(crate) shortcut_home: Option<Shortcut>,
     pub(crate) remotes: Slots<Remote>,
     pub(crate) remote_by_prefix: BTreeMap<GuidPrefix, u32>,
-    /// Where among them is who was heard last, if it is still there.
+    /// Index in `remotes` of the participant that was heard last, if it still exists.
     pub(crate) last_heard: u32,
     pub(crate) departed: Departed,
     pub(crate) departures: Departures,
@@ -100,7 +100,7 @@ pub struct Participant {
     pub(crate) publications: BTreeMap<Guid, Box<PublicationData>>,
     pub(crate) subscriptions: BTreeMap<Guid, Box<SubscriptionData>>,
     pub(crate) reviews: Reviews,
-    /// Memory that the announcements of others take.
+    /// Memory in bytes that the announcements of remote participants take.
     pub(crate) discovery_bytes: usize,
     pub(crate) announcer: Announcer,
     pub(crate) assertion: Assertion,
@@ -110,17 +110,17 @@ pub struct Participant {
     pub(crate) unconfirmed: Unconfirmed,
     pub(crate) refusals: VecDeque<Refusal>,
     pub(crate) refusals_total: u64,
-    /// The remote and local endpoints that would match if the remote one could be reached.
+    /// Pairs of remote and local endpoints that would match if the remote one were reachable.
     pub(crate) unreachable: BTreeSet<(Guid, Guid)>,
     /// Destinations of the datagram being built.
     pub(crate) destinations: Vec<Locator>,
-    /// Memory for messages that are protected, if any are.
+    /// Buffer for protected messages, if security is in use.
     pub(crate) scratch: Option<Box<Scratch>>,
     next_entity_key: u32,
 }
 
 impl Participant {
-    /// A participant that will announce itself as soon as it is polled.
+    /// Creates a participant. If it is enabled, it announces itself as soon as it is polled.
     ///
     /// # Errors
     /// [`Error::BadParameter`] if the GUID prefix is unknown or the lease is not longer than the
@@ -129,10 +129,12 @@ impl Participant {
         Self::make(config, None, now)
     }
 
-    /// A participant with the plugins of DDS Security, whose identity has the GUID prefix of `config`. It takes 192 KiB more.
+    /// Creates a participant with the plugins of DDS Security, whose identity has the GUID prefix
+    /// of `config`. The participant takes 192 KiB more.
     ///
     /// # Errors
-    /// As [`Self::new`]; [`Error::InconsistentPolicy`] with static endpoints or as a discovery server: what these say is not protected.
+    /// As [`Self::new`]; [`Error::InconsistentPolicy`] with static endpoints or discovery servers,
+    /// because these are not protected.
     pub fn with_security(config: Config, security: Box<dyn Security>, now: Instant) -> Result<Self, Error> {
         if config.static_endpoints.is_some() || config.is_server || !config.servers.is_empty() {
             let what = "security excludes static endpoints and discovery servers".to_string();
@@ -236,8 +238,9 @@ impl Participant {
         Ok(participant)
     }
 
-    /// Tells the wall clock, from which source and reception time stamps are made, and by which samples expire. Jumps
-    /// affect nothing else. Looks at each endpoint if it was set by more than a millisecond.
+    /// Sets the wall clock, which determines source and reception timestamps and the expiry of
+    /// samples. Steps of the clock affect nothing else. Looks at each endpoint if the clock was
+    /// stepped by a millisecond or more.
     pub fn set_wall_clock(&mut self, now: Instant, wall: Timestamp) {
         if !self.ctx.set_wall_clock(now, wall) {
             return;
@@ -250,20 +253,20 @@ impl Participant {
         }
     }
 
-    /// The participant's identity in the domain.
+    /// Returns the GUID of the participant.
     #[must_use]
     pub fn guid(&self) -> Guid {
         Guid { prefix: self.header.prefix, entity_id: EntityId::PARTICIPANT }
     }
 
-    /// When [`Self::handle_timeout`] wants to be called next.
+    /// Returns the time at which [`Self::handle_timeout`] is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.ctx.timers.next_due()
     }
 
-    /// Serves at most [`MAX_TIMERS_PER_CALL`] timers that are due; call again while
-    /// [`Self::poll_timeout`] is not in the future.
+    /// Serves at most [`MAX_TIMERS_PER_CALL`] due timers. Call again while [`Self::poll_timeout`]
+    /// is not in the future.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.ctx.standstills.timers_are_served(now, self.ctx.timers.next_due());
         for _ in 0..MAX_TIMERS_PER_CALL {
@@ -362,15 +365,19 @@ impl Participant {
         }
     }
 
-    /// What all calls have done so far.
+    /// Returns the work of all calls so far, and restarts the search for the largest unit.
     pub fn take_work(&mut self) -> Work {
         self.ctx.work.take()
     }
 
-    /// The most steps that a unit of work takes at present: a few for each endpoint, match, remote participant, remote
-    /// endpoint and queued event; for each sample of the window of each reader; for each sample of one reader, or of the
-    /// readers of one subscriber with scope GROUP; for each of one writer, twice; for 64 instances that miss a deadline; and
-    /// 512 for a writer that applies filters of readers.
+    /// Returns the present bound on the steps of a unit of work. It is a sum of these terms:
+    /// - a few steps for each endpoint, match, remote participant, remote endpoint and queued
+    ///   event;
+    /// - each sample of the window of each reader;
+    /// - each sample of one reader, or of the readers of one subscriber with scope GROUP;
+    /// - each sample of one writer, twice;
+    /// - 64 instances that miss a deadline;
+    /// - 512 steps for a writer that applies filters of readers.
     #[must_use]
     pub fn steps_per_unit_max(&self) -> u64 {
         let tables = self.ctx.owners() + self.remotes.len() + self.publications.len() + self.subscriptions.len();
@@ -390,7 +397,7 @@ impl Participant {
             as u64
     }
 
-    /// The next event for the application.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         loop {
             let event = self.ctx.events.pop_front()?;
@@ -405,21 +412,23 @@ impl Participant {
         }
     }
 
-    /// Whether [`Self::poll_event`] may have something to tell.
+    /// Reports whether [`Self::poll_event`] may return an event.
     #[must_use]
     pub fn has_events(&self) -> bool {
         !self.ctx.events.is_empty()
     }
 
-    /// Says farewell: afterwards poll [`Self::poll_transmit`] until it is empty and drop the participant.
+    /// Queues the farewell. Afterwards poll [`Self::poll_transmit`] until it returns `None`, and
+    /// drop the participant.
     pub fn shutdown(&mut self) {
         if self.is_enabled {
             self.announcer.close(&mut self.ctx);
         }
     }
 
-    /// The endpoints of SEDP (RTPS 2.5 §8.5.4.2) and of the liveliness protocol: reliable, transient-local, keep-last 1 per
-    /// endpoint; and those of the TypeLookup service (XTypes 1.3 §7.6.3.3): reliable, volatile, without key.
+    /// Creates the builtin endpoints. Those of SEDP (RTPS 2.5 §8.5.4.2) and of the liveliness
+    /// protocol are reliable, transient-local and keep-last 1 per endpoint. Those of the TypeLookup
+    /// service (XTypes 1.3 §7.6.3.3) are reliable, volatile and without key.
     fn create_builtin_endpoints(&mut self) {
         for (topic_name, writer_id, reader_id) in [
             ("DCPSPublication", EntityId::SEDP_PUB_WRITER, EntityId::SEDP_PUB_READER),
@@ -456,8 +465,8 @@ impl Participant {
         debug_assert_eq!(self.writer_ids.get(&EntityId::TYPE_LOOKUP_REPLY_WRITER), Some(&TYPE_REPLIES));
     }
 
-    /// The endpoints that DDS Security adds (DDS-SEC 1.1 §7.4.5): secure SEDP, liveliness and SPDP, as their plain twins, and the
-    /// readers of the channels of the plugins.
+    /// Creates the endpoints that DDS Security adds (DDS-SEC 1.1 §7.4.5): secure SEDP, liveliness
+    /// and SPDP, configured like their plain counterparts, and the readers of the plugins' topics.
     fn create_secure_endpoints(&mut self) {
         for (topic_name, writer_id, reader_id) in [
             ("DCPSPublicationsSecure", EntityId::SEDP_PUB_SECURE_WRITER, EntityId::SEDP_PUB_SECURE_READER),
@@ -529,25 +538,26 @@ impl Participant {
     }
 }
 
-/// How the samples of a builtin topic are kept.
+/// History settings of a builtin topic.
 struct BuiltinQos {
     durability: Durability,
-    /// By the writer; readers keep all.
+    /// History of the writer; readers use KEEP_ALL.
     written: History,
-    /// At most; `None`: as many as the limits allow.
+    /// Most samples; `None`: the limits decide.
     samples: Option<u32>,
-    /// Longest one in bytes.
+    /// Longest sample in bytes.
     sample_len_max: Option<usize>,
 }
 
 impl Participant {
-    /// Whether an event is one of a builtin endpoint. Applications get none of them.
+    /// Reports whether an event concerns a builtin endpoint. Applications do not get these events.
     fn is_builtin(&self, event: &Event) -> bool {
         let is_builtin_reader = |reader: &ReaderHandle| match self.ctx.security {
             Some(_) => reader.index < SECURE_READERS,
             None => reader.index < BUILTIN_ENDPOINTS,
         };
-        // The writers of the channels come and go.
+        // The writers of the security plugins are created and deleted at run time, so their index
+        // proves nothing.
         let is_builtin_writer = |writer: &WriterHandle| {
             writer.index < BUILTIN_ENDPOINTS
                 || (self.ctx.security.is_some()

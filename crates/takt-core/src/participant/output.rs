@@ -1,4 +1,4 @@
-//! Datagrams to be sent, one at a time, built in the transport's frame.
+//! Output of datagrams, one at a time, built in the transport's frame.
 
 use super::Participant;
 use crate::FlowTag;
@@ -7,38 +7,42 @@ use crate::time::Instant;
 use takt_exec::Priority;
 use takt_wire::{Lent, Locator};
 
-/// A datagram that was built in the caller's frame.
+/// Datagram that was built in the caller's frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit<'a> {
-    /// Its length in bytes.
+    /// Length in bytes.
     pub len: usize,
-    /// The socket it should leave by.
+    /// Socket that should send the datagram.
     pub flow: FlowTag,
-    /// How urgent it is: no more than what was built before, and no less than what comes next, if nothing is queued meanwhile.
+    /// Priority of the datagram. It is not higher than that of the previous datagram, and not lower
+    /// than that of the next, unless jobs are queued in between.
     pub priority: Priority,
-    /// Where it goes; never empty.
+    /// Destinations; never empty.
     pub destinations: &'a [Locator],
-    /// A payload that goes along by reference: the datagram's DATA has its first octets alone, and all destinations are of this
-    /// host's memory.
+    /// Payload sent by reference: the datagram's DATA contains only its first octets, and all
+    /// destinations are shared memory of this host.
     pub lent: Option<Lent>,
-    /// What the datagram goes on with behind those octets; empty but of [`Participant::poll_transmit_gathering`].
+    /// Payload that follows those octets. Empty unless built by
+    /// [`Participant::poll_transmit_gathering`].
     pub payload: &'a [u8],
 }
 
-/// What the narrowest path takes in one packet, IPv4 and UDP headers off.
+/// Smallest frame in bytes: the packet size that every path accepts, without IPv4 and UDP headers.
 const LEAST_FRAME_LEN: usize = 548;
 
 impl Participant {
-    /// Builds the next datagram, the most urgent one, in `frame`, which must hold a packet of the largest MTU in use, or what the
-    /// transport takes if that is more; `None` if there is nothing more to send, or if the frame is shorter than any
-    /// path allows. One call, one datagram; jobs that turn out to be stale are passed over, each of them once.
+    /// Builds the next datagram of the highest priority in `frame`. The frame must hold a packet of
+    /// the largest MTU in use, or the transport's limit if that is larger. Returns `None` if there
+    /// is nothing to send, or if the frame is shorter than any path allows. One call builds one
+    /// datagram; stale jobs are skipped, each of them once.
     pub fn poll_transmit(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
         self.ctx.gathers = false;
         self.transmit_next(now, frame)
     }
 
-    /// As [`Self::poll_transmit`], but long fragments are not copied: they are left in [`Transmit::payload`] for the caller to
-    /// send along. There is room for them in the frame, behind what was built there.
+    /// As [`Self::poll_transmit`], but long fragments are not copied: the caller sends
+    /// [`Transmit::payload`] after the frame. The frame has room for the payload behind the part
+    /// that was built.
     pub fn poll_transmit_gathering(&mut self, now: Instant, frame: &mut [u8]) -> Option<Transmit<'_>> {
         self.ctx.gathers = self.ctx.security.is_none();
         self.transmit_next(now, frame)
@@ -105,20 +109,21 @@ impl Participant {
         }
     }
 
-    /// Whether [`Self::poll_transmit`] may have something to send.
+    /// Reports whether [`Self::poll_transmit`] may have something to send.
     #[must_use]
     pub fn has_transmit(&self) -> bool {
         !self.ctx.jobs.is_empty()
     }
 
-    /// How urgent the next datagram is; it may turn out that nobody wants that one any more, and the next is less so.
+    /// Returns the priority of the next datagram. If that job turns out to be stale, the next
+    /// datagram has a lower one.
     #[must_use]
     pub fn transmit_priority(&self) -> Option<Priority> {
         self.ctx.jobs.first_priority()
     }
 
-    /// How long the next datagram may be at most, in octets, if it carries data: what its way takes. Others fit into whatever
-    /// frame they are given.
+    /// Returns the most octets of the next datagram if it carries data: the limit of its path.
+    /// Other datagrams fit into any frame.
     #[must_use]
     pub fn next_transmit_len_max(&self) -> usize {
         let plain = self.next_plain_len_max();
@@ -140,13 +145,13 @@ impl Participant {
         }
     }
 
-    /// Where this participant listens for discovery.
+    /// Returns the unicast locators on which this participant listens for discovery.
     #[must_use]
     pub fn metatraffic_unicast(&self) -> &[Locator] {
         &self.locators.metatraffic_unicast
     }
 
-    /// Where this participant listens for user data.
+    /// Returns the unicast locators on which this participant listens for user data.
     #[must_use]
     pub fn default_unicast(&self) -> &[Locator] {
         &self.locators.default_unicast

@@ -1,7 +1,9 @@
-//! Enabling entities, and changing policies (DDS 1.4 §2.2.2.1.1, and the column "changeable" in DDS 1.4 §2.2.3).
+//! Enabling of entities, and changes of policies (DDS 1.4 §2.2.2.1.1, and the column "changeable"
+//! in DDS 1.4 §2.2.3).
 //!
-//! Before it is enabled an entity may become anything. Afterwards a changed policy is announced, matches that it makes
-//! impossible end, and those that it makes possible begin; all others go on as they were.
+//! Before an entity is enabled, all its policies may change. Afterwards a changed policy is
+//! announced. Matches that became incompatible end, matches that became compatible begin, and all
+//! others are kept.
 
 use super::endpoints;
 use super::{Participant, cache_limits, history_limits};
@@ -24,7 +26,7 @@ use takt_wire::qos::{
     TopicData,
 };
 
-/// The first policy that differs, of those that may not.
+/// Returns an error for the first immutable policy that differs.
 fn first_changed(policies: &[(bool, PolicyId)]) -> Result<(), Error> {
     match policies.iter().find(|(is_same, _)| !is_same) {
         Some((_, policy)) => Err(Error::ImmutablePolicy(policy.name())),
@@ -47,7 +49,7 @@ fn check_writer(from: &DataWriterQos, to: &DataWriterQos) -> Result<(), Error> {
     check_labels((&from.data_tag, &from.entity_name), (&to.data_tag, &to.entity_name))
 }
 
-/// The policies that have no number.
+/// Checks the immutable policies without a policy number.
 fn check_labels(from: (&DataTag, &EntityName), to: (&DataTag, &EntityName)) -> Result<(), Error> {
     if from.0 != to.0 {
         return Err(Error::ImmutablePolicy("DATA_TAG"));
@@ -73,7 +75,7 @@ fn check_reader(from: &DataReaderQos, to: &DataReaderQos) -> Result<(), Error> {
     check_labels((&from.data_tag, &from.entity_name), (&to.data_tag, &to.entity_name))
 }
 
-/// What decides who matches, of what may change.
+/// Returns the changeable policies that decide about matches.
 fn writer_terms(data: &PublicationData) -> impl PartialEq + '_ {
     (&data.partition, data.qos.deadline, data.qos.latency_budget)
 }
@@ -83,14 +85,15 @@ fn reader_terms(data: &SubscriptionData) -> impl PartialEq + '_ {
 }
 
 impl Participant {
-    /// Enables a participant that was created otherwise: it announces itself and listens. Its endpoints wait to be enabled.
+    /// Enables a participant that was created disabled: it announces itself and listens. Its
+    /// endpoints are enabled separately.
     pub fn enable(&mut self, now: Instant) {
         if !core::mem::replace(&mut self.is_enabled, true) {
             self.announcer.start(now, &mut self.ctx);
         }
     }
 
-    /// Enables a writer: it is announced and matched. Does nothing if it is enabled.
+    /// Enables a writer: it is announced and matched. Has no effect if it is enabled.
     ///
     /// # Errors
     /// [`Error::NotEnabled`] if the participant is not.
@@ -112,7 +115,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Enables a reader: it is announced and matched. Does nothing if it is enabled.
+    /// Enables a reader: it is announced and matched. Has no effect if it is enabled.
     ///
     /// # Errors
     /// [`Error::NotEnabled`] if the participant is not.
@@ -135,7 +138,8 @@ impl Participant {
         Ok(())
     }
 
-    /// Changes the participant's policies. USER_DATA is announced; its name and properties stay as they were announced first.
+    /// Changes the participant's policies. USER_DATA is announced. The name and the properties stay
+    /// as first announced.
     pub fn set_qos(&mut self, qos: &DomainParticipantQos) {
         self.announcer.edit(&mut self.ctx, |data| data.user_data = qos.user_data.clone());
     }
@@ -143,8 +147,9 @@ impl Participant {
     /// Changes a writer's policies.
     ///
     /// # Errors
-    /// [`Error::ImmutablePolicy`] if it is enabled and one may not change, [`Error::InconsistentPolicy`] if they contradict
-    /// each other; then it stays as it was.
+    /// [`Error::ImmutablePolicy`] if the writer is enabled and an immutable policy differs,
+    /// [`Error::InconsistentPolicy`] if the policies contradict each other. On an error the
+    /// policies stay unchanged.
     pub fn set_writer_qos(&mut self, now: Instant, handle: WriterHandle, qos: DataWriterQos) -> Result<(), Error> {
         endpoints::check_writer(&qos)?;
         let writer = self.writer(handle)?;
@@ -173,10 +178,10 @@ impl Participant {
         self.change_reader(now, handle, data)
     }
 
-    /// Gives a writer its publisher's policies, which have changed.
+    /// Applies the changed policies of its publisher to a writer.
     ///
     /// # Errors
-    /// [`Error::ImmutablePolicy`] if it is enabled and PRESENTATION differs.
+    /// [`Error::ImmutablePolicy`] if the writer is enabled and PRESENTATION differs.
     pub fn set_publisher_qos(&mut self, now: Instant, handle: WriterHandle, qos: &PublisherQos) -> Result<(), Error> {
         let writer = self.writer(handle)?;
         let is_same = !writer.is_enabled || writer.data.presentation == qos.presentation;
@@ -188,7 +193,7 @@ impl Participant {
         self.change_writer(now, handle, data)
     }
 
-    /// Gives a reader its subscriber's policies, which have changed.
+    /// Applies the changed policies of its subscriber to a reader.
     ///
     /// # Errors
     /// As [`Self::set_publisher_qos`].
@@ -203,7 +208,7 @@ impl Participant {
         self.change_reader(now, handle, data)
     }
 
-    /// Gives a writer its topic's TOPIC_DATA, which have changed.
+    /// Applies the changed TOPIC_DATA of its topic to a writer.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -218,7 +223,7 @@ impl Participant {
         self.change_writer(now, handle, data)
     }
 
-    /// Gives a reader its topic's TOPIC_DATA, which have changed.
+    /// Applies the changed TOPIC_DATA of its topic to a reader.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -233,7 +238,8 @@ impl Participant {
         self.change_reader(now, handle, data)
     }
 
-    /// Keeps what a writer writes from now on back until it is let go: a hint that much is to come (DDS 1.4 §2.2.2.4.1).
+    /// Suspends or resumes the publications of a writer: samples written while suspended are held
+    /// back, a hint that more follow (DDS 1.4 §2.2.2.4.1).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -245,7 +251,7 @@ impl Participant {
         Ok(())
     }
 
-    /// Has a writer send by other flows, and be reached at locators of its own, or the participant's if there are none.
+    /// Sets the flows of a writer, and its own locators; empty to use the participant's.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -263,7 +269,8 @@ impl Participant {
         self.change_writer(now, handle, data)
     }
 
-    /// What the data of a writer may go by: it is matched with readers alone that can be reached so. Before it is enabled.
+    /// Restricts the locator kinds of a writer's data. The writer matches only readers reachable by
+    /// these kinds. To be called before the writer is enabled.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -272,8 +279,8 @@ impl Participant {
         Ok(())
     }
 
-    /// By which flow the acknowledgements of a reader leave, and what they may go by: it is matched with writers alone that can
-    /// be reached so. Before it is enabled.
+    /// Sets the flow of a reader's acknowledgements, and restricts their locator kinds. The reader
+    /// matches only writers reachable by these kinds. To be called before the reader is enabled.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -283,7 +290,8 @@ impl Participant {
         Ok(())
     }
 
-    /// How urgent what a writer sends is; [`Priority::NORMAL`] unless it is said. What is queued already stays where it is.
+    /// Sets the priority of a writer's datagrams; [`Priority::NORMAL`] by default. Jobs in the
+    /// queue keep their priority.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -293,7 +301,7 @@ impl Participant {
         Ok(())
     }
 
-    /// How urgent a reader's acknowledgements are, likewise.
+    /// Sets the priority of a reader's acknowledgements; [`Priority::NORMAL`] by default.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -303,7 +311,8 @@ impl Participant {
         Ok(())
     }
 
-    /// What the ages of a reader's samples are compared with from when it is enabled on, besides its E2E_LATENCY.
+    /// Sets the limits for the ages of a reader's samples, in addition to its E2E_LATENCY. Takes
+    /// effect when the reader is enabled.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -312,7 +321,7 @@ impl Participant {
         Ok(())
     }
 
-    /// What a writer announces of its host from when it is enabled on.
+    /// Sets the host stages that a writer announces. Takes effect when the writer is enabled.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -321,7 +330,8 @@ impl Participant {
         Ok(())
     }
 
-    /// A call of `write` took so long; the longest one is reported in the announcement of the participant.
+    /// Records the duration of a `write` call in nanoseconds. The announcement of the participant
+    /// reports the longest.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -331,7 +341,7 @@ impl Participant {
         Ok(())
     }
 
-    /// What a reader announces of its host from when it is enabled on.
+    /// Sets the host stages that a reader announces. Takes effect when the reader is enabled.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -340,7 +350,7 @@ impl Participant {
         Ok(())
     }
 
-    /// How many endpoints of others were found for a topic's name that have another type.
+    /// Returns how many remote endpoints of a topic name have another type.
     #[must_use]
     pub fn inconsistent_topics(&self, topic_name: &str) -> u32 {
         let writers = self.writers.iter().filter(|(_, writer)| writer.data.topic_name == topic_name);
@@ -349,7 +359,8 @@ impl Participant {
         of_writers + readers.map(|(_, reader)| reader.inconsistent_topic.total_count).sum::<u32>()
     }
 
-    /// Whether a reader has all that its writers had when they were matched (DDS 1.4 §2.2.2.5.3).
+    /// Reports whether a reader has all samples that its writers had when they were matched
+    /// (DDS 1.4 §2.2.2.5.3).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -398,7 +409,7 @@ impl Participant {
         Ok(())
     }
 
-    /// A writer that nobody knows yet becomes another one.
+    /// Rebuilds a writer with other policies before it is enabled.
     fn remake_writer(&mut self, now: Instant, handle: WriterHandle, qos: DataWriterQos) -> Result<(), Error> {
         let limits = history_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
         let writer = self.writer(handle)?;
@@ -418,7 +429,7 @@ impl Participant {
         self.set_writer_priority(handle, priority)
     }
 
-    /// A reader that nobody knows yet becomes another one.
+    /// Rebuilds a reader with other policies before it is enabled.
     fn remake_reader(&mut self, handle: ReaderHandle, qos: DataReaderQos) -> Result<(), Error> {
         let limits = cache_limits(qos.history, &qos.resource_limits, &self.ctx.limits);
         let reader = self.reader(handle)?;

@@ -1,5 +1,5 @@
-//! Publishers: coherent changes of several writers (DDS 1.4 §2.2.2.4.1.10), and the count of their changes
-//! (RTPS 2.5 §8.7.5).
+//! Publishers: coherent changes of several writers (DDS 1.4 §2.2.2.4.1.10), and their group
+//! sequence numbers (RTPS 2.5 §8.7.5).
 
 use super::Participant;
 use crate::context::Context;
@@ -13,28 +13,28 @@ use alloc::vec::Vec;
 use takt_wire::qos::Presentation;
 use takt_wire::{EntityId, SequenceNumber};
 
-/// A publisher whose writers have something in common beside policies.
+/// Publisher whose writers share more than policies.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     handle: PublisherHandle,
     entity_id: EntityId,
     presentation: Presentation,
-    /// How many `begin_coherent_changes` wait for their end.
+    /// Nesting depth of `begin_coherent_changes`.
     depth: u32,
-    /// The last group sequence number given out, if it gives out any.
+    /// Last assigned group sequence number, if the publisher assigns them.
     gsn: SequenceNumber,
-    /// That of the first change of the open set; zero if there is none yet.
+    /// Group sequence number of the first change of the open set; zero if there is none yet.
     group_set: SequenceNumber,
     pub(super) writers: Vec<u32>,
 }
 
 impl Publisher {
-    /// Whether what is written now belongs to a set.
+    /// Reports whether new changes belong to a coherent set.
     fn is_open(&self) -> bool {
         self.depth > 0 && self.presentation.coherent_access
     }
 
-    /// The place of the next change as far as the publisher knows it.
+    /// Returns the position of the next change as far as the publisher determines it.
     fn next_place(&self) -> Place {
         if !is_of_group(&self.presentation) {
             return Place::default();
@@ -45,10 +45,11 @@ impl Publisher {
         Place { gsn, group_set, ..Place::default() }
     }
 
-    /// Gives a change its place.
+    /// Assigns the position of a change.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] for a directed change in a coherent set, which would be incomplete for all others.
+    /// [`Error::PreconditionNotMet`] for a directed change in a coherent set, because the set would
+    /// be incomplete for all other readers.
     pub(super) fn admit(&self, write: Write) -> Result<Write, Error> {
         if self.is_open() && !write.directed.readers().is_empty() {
             return Err(Error::PreconditionNotMet { what: "a coherent set has no directed changes".to_string() });
@@ -60,13 +61,14 @@ impl Publisher {
         self.writers.retain(|index| *index != writer);
     }
 
-    /// The change for which [`Self::admit`] was asked was made.
+    /// Commits the position that [`Self::admit`] assigned, after the change was made.
     pub(super) fn made(&mut self, place: &Place) {
         self.gsn = self.gsn.max(place.gsn);
         self.group_set = self.group_set.max(place.group_set);
     }
 
-    /// Tells its writers, but for the one that made the change, how far the publisher has counted. Looks at each of them.
+    /// Notifies all its writers except `but` of the last group sequence number. Looks at each of
+    /// them.
     pub(super) fn tell_others(&self, but: u32, writers: &mut Slots<Writer>, ctx: &mut Context) {
         if !is_of_group(&self.presentation) {
             return;
@@ -81,7 +83,7 @@ impl Publisher {
 }
 
 impl Participant {
-    /// Creates a publisher, which writers can be created in. It keeps PRESENTATION's account of them.
+    /// Creates a publisher, in which writers can be created. It tracks their PRESENTATION state.
     ///
     /// # Errors
     /// [`Error::OutOfResources`] if the participant has had too many entities.
@@ -101,7 +103,8 @@ impl Participant {
         Ok(handle)
     }
 
-    /// Deletes a publisher, of which no writers should be left: what they write belongs to nothing then.
+    /// Deletes a publisher. Its writers should be deleted before; later changes of a remaining one
+    /// belong to no publisher.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -116,7 +119,8 @@ impl Participant {
         Ok(())
     }
 
-    /// A writer is enabled: its publisher counts its changes. Announcements name a publisher that counts those of all.
+    /// Adds a newly enabled writer to its publisher. The writer announces the publisher only if
+    /// that one assigns group sequence numbers.
     pub(super) fn join_publisher(&mut self, index: u32) {
         let Some(writer) = self.writers.get_mut(index) else { return };
         if !writer.join() {
@@ -125,7 +129,8 @@ impl Participant {
         if let Some(publisher) = writer.group.and_then(|group| self.publishers.get_mut(group)) {
             publisher.presentation = writer.data.presentation;
             publisher.writers.push(index);
-            // Readers wait for what it says of the group, and the publisher may count no further.
+            // Readers wait for this writer's group information, and the publisher may never advance
+            // again.
             writer.hear_of_group(publisher.gsn, false, &mut self.ctx);
             if is_of_group(&publisher.presentation) {
                 writer.data.group_entity_id = publisher.entity_id;
@@ -140,8 +145,9 @@ impl Participant {
         }
     }
 
-    /// What the publisher's writers write from now on is one coherent set, if its PRESENTATION has `coherent_access`. Calls
-    /// may be nested: the set ends with as many calls of [`Self::end_coherent_changes`].
+    /// Begins a coherent set of all changes of the publisher's writers, if its PRESENTATION has
+    /// `coherent_access`. Calls may be nested: the set ends with as many calls of
+    /// [`Self::end_coherent_changes`].
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -150,10 +156,12 @@ impl Participant {
         Ok(())
     }
 
-    /// Ends the coherent set: readers that ask for coherent access may see it now. Looks at each writer of the publisher.
+    /// Ends the coherent set: readers that request coherent access may now present it. Looks at
+    /// each writer of the publisher.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] without a [`Self::begin_coherent_changes`], [`Error::AlreadyDeleted`].
+    /// [`Error::PreconditionNotMet`] without a [`Self::begin_coherent_changes`],
+    /// [`Error::AlreadyDeleted`].
     pub fn end_coherent_changes(&mut self, now: Instant, handle: PublisherHandle) -> Result<(), Error> {
         self.ctx.work.unit();
         let publisher = self.publisher(handle)?;
@@ -166,7 +174,7 @@ impl Participant {
         }
         let group_set = core::mem::take(&mut publisher.group_set);
         if is_of_group(&publisher.presentation) && !group_set.is_valid() {
-            // Nothing was written.
+            // The set is empty.
             return Ok(());
         }
         if group_set.is_valid() {

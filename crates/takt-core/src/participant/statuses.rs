@@ -1,4 +1,4 @@
-//! The communication statuses of endpoints (DDS 1.4 §2.2.4.1).
+//! Communication statuses of endpoints (DDS 1.4 §2.2.4.1).
 
 use super::Participant;
 use crate::cache::LatencyExceededStatus;
@@ -21,7 +21,7 @@ impl Participant {
         Ok(self.writer(handle)?.matched.read())
     }
 
-    /// The number of readers that `PUBLICATION_MATCHED` counts now. Resets nothing.
+    /// Returns the number of readers that `PUBLICATION_MATCHED` counts now. Resets nothing.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -29,7 +29,7 @@ impl Participant {
         Ok(self.writer(handle)?.matched.current_count as usize)
     }
 
-    /// The number of writers that `SUBSCRIPTION_MATCHED` counts now. Resets nothing.
+    /// Returns the number of writers that `SUBSCRIPTION_MATCHED` counts now. Resets nothing.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -37,7 +37,7 @@ impl Participant {
         Ok(self.reader(handle)?.matched.current_count as usize)
     }
 
-    /// Whether a matched reader of a writer is RELIABLE.
+    /// Reports whether any matched reader of a writer is RELIABLE.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -45,8 +45,8 @@ impl Participant {
         Ok(self.writer(handle)?.acknowledged_by().next().is_some())
     }
 
-    /// The matched reliable readers that have not acknowledged everything that a writer has written, and their participants for
-    /// people, at most `max`; and how many there are.
+    /// Returns at most `max` matched reliable readers that have not acknowledged all changes of a
+    /// writer, with a readable name of their participant, and the total number of such readers.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -60,7 +60,7 @@ impl Participant {
         Ok((named.collect(), count))
     }
 
-    /// How many samples a reader has lost so far. Resets nothing.
+    /// Returns the number of samples that a reader has lost so far. Resets nothing.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -92,7 +92,7 @@ impl Participant {
         Ok(self.reader(handle)?.incompatible.read())
     }
 
-    /// Reads and resets `INCONSISTENT_TOPIC` as a writer sees it.
+    /// Reads and resets `INCONSISTENT_TOPIC` of a writer's topic.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -100,7 +100,7 @@ impl Participant {
         Ok(self.writer(handle)?.inconsistent_topic.read())
     }
 
-    /// Reads and resets `INCONSISTENT_TOPIC` as a reader sees it.
+    /// Reads and resets `INCONSISTENT_TOPIC` of a reader's topic.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -148,7 +148,8 @@ impl Participant {
         Ok(self.writer(handle)?.liveliness_lost.read())
     }
 
-    /// Reads and resets what became of a reader's E2E_LATENCY and bound. `None` if it has neither, or is not enabled.
+    /// Reads and resets the status of a reader's E2E_LATENCY and computed bound. `None` if the
+    /// reader has neither, or is not enabled.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].

@@ -1,7 +1,7 @@
 //! Subscribers: access to several readers at once (DDS 1.4 §2.2.2.5.2.8, §2.2.3.6).
 //!
-//! While access is open nothing becomes visible that coherent sets or the order of a group are about, so what the readers of
-//! the subscriber show fits together.
+//! While access is open, no held change of coherent sets or group order is presented. The samples
+//! that the subscriber's readers return are therefore consistent.
 
 use super::Participant;
 use super::groups::Group;
@@ -16,24 +16,24 @@ use takt_wire::discovery::PublicationData;
 use takt_wire::qos::{AccessScope, Presentation};
 use takt_wire::{EntityId, Guid};
 
-/// A subscriber whose readers have something in common beside policies.
+/// Subscriber whose readers share more than policies.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
     handle: SubscriberHandle,
     entity_id: EntityId,
     pub(super) presentation: Presentation,
-    /// How many `begin_access` wait for their end.
+    /// Nesting depth of `begin_access`.
     depth: u32,
     pub(super) readers: Vec<u32>,
-    /// Publishers whose changes it shows in their order.
+    /// Publishers whose changes the subscriber presents in group order.
     groups: BTreeMap<Guid, Group>,
 }
 
 impl Subscriber {
-    /// Its readers may be read only while access is open.
+    /// Reports whether its readers may be read only while access is open.
     ///
-    /// DEVIATION(DDS 1.4 §2.2.2.5.2.8): with scope GROUP alone, neither coherent nor ordered, access need not be open, as there
-    /// is nothing that it would keep together.
+    /// DEVIATION(DDS 1.4 §2.2.2.5.2.8): with scope GROUP alone, neither coherent nor ordered,
+    /// access need not be open, because there is no order or set to preserve.
     pub(super) fn wants_access(&self) -> bool {
         is_of_group(&self.presentation) && (self.presentation.coherent_access || self.presentation.ordered_access)
     }
@@ -44,7 +44,7 @@ impl Subscriber {
 }
 
 impl Participant {
-    /// Creates a subscriber, which readers can be created in.
+    /// Creates a subscriber, in which readers can be created.
     ///
     /// # Errors
     /// [`Error::OutOfResources`] if the participant has had too many entities.
@@ -63,7 +63,7 @@ impl Participant {
         Ok(handle)
     }
 
-    /// Deletes a subscriber, of which no readers should be left.
+    /// Deletes a subscriber. Its readers should be deleted before.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -78,7 +78,7 @@ impl Participant {
         Ok(())
     }
 
-    /// A reader is enabled as one of its subscriber's.
+    /// Adds a newly enabled reader to its subscriber.
     pub(super) fn join_subscriber(&mut self, index: u32) {
         let Some(reader) = self.readers.get_mut(index) else { return };
         let presentation = reader.data.presentation;
@@ -86,8 +86,9 @@ impl Participant {
             reader.cache.reserve_held();
             reader.shares_order = is_of_group(&presentation) && presentation.ordered_access;
         }
-        // DEVIATION(DDS 1.4 §2.2.2.5.3.8): without ordered access samples come in the order of their arrival, not instance by
-        // instance. That costs nothing, and who wants instances together asks for INSTANCE and ordered access, or reads with
+        // DEVIATION(DDS 1.4 §2.2.2.5.3.8): without ordered access samples come in the order of
+        // their arrival, not instance by instance. That costs nothing. Applications that need
+        // samples grouped by instance request INSTANCE and ordered access, or use
         // `take_next_instance`.
         reader.cache.by_instance = presentation.ordered_access && presentation.access_scope == AccessScope::Instance;
         if let Some(subscriber) = reader.group.and_then(|group| self.subscribers.get_mut(group)) {
@@ -106,7 +107,7 @@ impl Participant {
         }
     }
 
-    /// The application is about to read from the subscriber's readers. Calls may be nested.
+    /// Opens access to the subscriber's readers. Calls may be nested.
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -117,7 +118,7 @@ impl Participant {
         Ok(())
     }
 
-    /// What is held becomes visible or does not, whatever happens.
+    /// Suspends or resumes the presentation of held changes at all readers of a subscriber.
     fn freeze(&mut self, subscriber: u32, is_frozen: bool) {
         let Self { subscribers, readers, ctx, .. } = self;
         let Some(subscriber) = subscribers.get(subscriber).filter(|subscriber| matters(&subscriber.presentation))
@@ -132,7 +133,7 @@ impl Participant {
         }
     }
 
-    /// The application has done with the subscriber's readers for now.
+    /// Closes access to the subscriber's readers.
     ///
     /// # Errors
     /// [`Error::PreconditionNotMet`] without a [`Self::begin_access`], [`Error::AlreadyDeleted`].
@@ -159,7 +160,8 @@ impl Participant {
         Ok(())
     }
 
-    /// The publisher of a writer, if the reader belongs to a subscriber that looks at the order of its changes.
+    /// Returns the publisher of a writer, if the reader's subscriber presents changes in group
+    /// order.
     pub(crate) fn publisher_of(&self, reader: u32, publication: &PublicationData) -> Option<Guid> {
         let subscriber = self.subscribers.get(self.readers.get(reader)?.group?)?;
         let counts = is_of_group(&publication.presentation) && publication.group_entity_id != EntityId::UNKNOWN;
@@ -167,7 +169,7 @@ impl Participant {
         (subscriber.wants_access() && counts).then_some(publisher)
     }
 
-    /// A writer of a publisher was matched with a reader.
+    /// Adds a matched writer of a publisher to the group.
     pub(crate) fn join_group(&mut self, index: u32, proxy: u32, writer: Guid, publisher: Option<Guid>) {
         let (Some(publisher), Some(reader)) = (publisher, self.readers.get(index)) else { return };
         let handle = reader.handle;
@@ -176,8 +178,8 @@ impl Participant {
         }
     }
 
-    /// Shows what has become visible of groups, if anything may have. Looks at the members of all of them. Where that is more
-    /// than a call may show, a timer that is due has the rest shown.
+    /// Presents the changes of groups that have become due, if any may have. Looks at the members
+    /// of all groups. If a call may not present all, a timer that is due at once continues.
     pub(crate) fn settle_groups(&mut self, now: Instant) {
         if !core::mem::take(&mut self.ctx.groups_stirred) {
             return;
@@ -191,14 +193,15 @@ impl Participant {
             }
             groups.retain(|_, group| !group.is_empty());
         }
-        // What was shown may have made others stir, which changes nothing for the groups that were looked at.
+        // Presented changes may have set the flag, which changes nothing for the groups just
+        // visited.
         ctx.groups_stirred = false;
         if !is_done {
             ctx.timers.arm(ctx.groups_timer, now);
         }
     }
 
-    /// Whether a reader may be read now.
+    /// Checks that a reader may be read now.
     pub(super) fn check_access(&self, subscriber: u32) -> Result<(), Error> {
         match self.subscribers.get(subscriber) {
             Some(subscriber) if subscriber.wants_access() && !subscriber.is_open() => {
@@ -209,8 +212,9 @@ impl Participant {
         }
     }
 
-    /// How many samples a read or take of the reader may return: all, or one where the next one may be another reader's
-    /// (PRESENTATION with scope GROUP and ordered access, DDS 1.4 §2.2.2.5.3.8).
+    /// Returns how many samples a read or take of the reader may return: all, or one if the next
+    /// sample may belong to another reader (PRESENTATION with scope GROUP and ordered access,
+    /// DDS 1.4 §2.2.2.5.3.8).
     ///
     /// # Errors
     /// [`Error::AlreadyDeleted`].
@@ -219,11 +223,13 @@ impl Participant {
         Ok(if is_of_group(&presentation) && presentation.ordered_access { 1 } else { usize::MAX })
     }
 
-    /// The readers of a subscriber that have samples which the selector wants. With PRESENTATION scope GROUP and ordered access
-    /// there is one entry for each such sample, in the order in which the samples are to be read: take one from each.
+    /// Returns the readers of a subscriber with samples that the selector matches. With
+    /// PRESENTATION scope GROUP and ordered access there is one entry for each such sample, in
+    /// reading order: take one sample from each entry.
     ///
     /// # Errors
-    /// [`Error::PreconditionNotMet`] with scope GROUP outside [`Self::begin_access`], [`Error::AlreadyDeleted`].
+    /// [`Error::PreconditionNotMet`] with scope GROUP outside [`Self::begin_access`],
+    /// [`Error::AlreadyDeleted`].
     pub fn readers_with(
         &mut self,
         handle: SubscriberHandle,

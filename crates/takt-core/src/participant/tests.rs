@@ -1,4 +1,4 @@
-//! What endpoints leave behind when they go: no timer, whatever their policies.
+//! Tests that deleted endpoints leave no timer behind with any policies.
 
 use super::*;
 use crate::config::Interface;
@@ -9,7 +9,7 @@ use core::time::Duration as Span;
 use takt_wire::Duration;
 use takt_wire::qos::*;
 
-/// A writer and a reader with every policy that takes a timer, and that match.
+/// Returns a matching writer and reader with every policy that takes a timer.
 fn specs() -> (WriterSpec, ReaderSpec) {
     let period = Duration::from_millis(100);
     let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: period };
@@ -69,7 +69,7 @@ fn specs() -> (WriterSpec, ReaderSpec) {
 }
 
 #[test]
-fn endpoints_give_all_their_timers_back() {
+fn deleted_endpoints_release_all_their_timers() {
     let mut config = Config::new(0, GuidPrefix([1; 12]));
     let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let interface = Interface { name: String::from("lo"), addresses: vec![(ip, 8)], mtu: 1500, loopback: true };
@@ -85,7 +85,7 @@ fn endpoints_give_all_their_timers_back() {
         assert_eq!(node.matched_publications(reader).expect("it lives").len(), 2);
         assert!(node.ctx.timers.in_use() >= before + 10, "each has some");
         now = now.after(Span::from_millis(30));
-        // In every order.
+        // The test deletes the endpoints in every order.
         let mut parts: [&dyn Fn(&mut Participant); 3] = [
             &|node| node.delete_writer(now, first).expect("it lives"),
             &|node| node.delete_reader(now, reader).expect("it lives"),

@@ -1,8 +1,9 @@
-//! When and what a reader acknowledges (RTPS 2.5 §8.4.12.2).
+//! Acknowledgements of a reader (RTPS 2.5 §8.4.12.2).
 //!
-//! A heartbeat that wants an answer, or that shows missing samples, is answered at once, but the same samples are not asked
-//! for more often than every `nack_suppression`, nor while their repair may be under way ([`Patience`](super::patience)).
-//! Missing samples that show in the data are asked for after `nack_delay`, without waiting for a heartbeat.
+//! A heartbeat that requests an answer, or that reveals missing samples, is answered at once. The
+//! same samples are not requested more often than every `nack_suppression`, nor while their repair
+//! may be in transit ([`Patience`](super::patience)). Missing samples that the data reveal are
+//! requested after `nack_delay`, without waiting for a heartbeat.
 
 use super::Reader;
 use crate::context::{Context, Job};
@@ -13,19 +14,21 @@ use takt_wire::builder::MessageBuilder;
 use takt_wire::message::{AckNack, Header, Heartbeat, NackFrag};
 use takt_wire::{Full, Locator, SequenceNumber};
 
-/// Between the first requests for a writer's first heartbeat; doubles up to the heartbeat period times 16.
+/// Time between the first requests for a writer's first heartbeat; doubles up to 16 times the
+/// heartbeat period.
 const GREETING_PERIOD: Duration = Duration::from_millis(20);
 const MAX_GREETING_DOUBLINGS: u32 = 6;
-/// One request reaches so far beyond the first missing sample.
+/// Range of one request beyond the first missing sample.
 const ASKED_AT_ONCE: i64 = 255;
-/// Between two requests of a builtin reader for the same, at least; see [`Context::patience`].
+/// Least time between two requests of a builtin reader for the same samples; see
+/// [`Context::patience`].
 const BUILTIN_SUPPRESSION: Duration = Duration::from_millis(10);
 
 impl Reader {
     pub(super) fn answer_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let misses = proxy.misses_something();
-        // What the writer says it does not have, there is no use asking it for again.
+        // Samples that the writer does not have need not be requested again.
         let can_be_had = proxy.expected.is_none_or(|expected| expected <= heartbeat.last_sn);
         if heartbeat.is_final && !(misses && can_be_had) {
             return;
@@ -50,7 +53,7 @@ impl Reader {
         }
     }
 
-    /// The proxy's timer fired: ask for what is missing, or for the first heartbeat.
+    /// Handles the timer of a proxy: requests missing samples, or the first heartbeat.
     pub(crate) fn handle_timeout(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if let Some(expected) = proxy.expected {
@@ -70,7 +73,7 @@ impl Reader {
         self.queue_acknack(ctx, index);
     }
 
-    /// The acknowledgement for one writer, with requests for missing fragments.
+    /// Builds the acknowledgement to one writer, with requests for missing fragments.
     pub(crate) fn transmit_acknack(
         &mut self,
         now: Instant,
@@ -130,7 +133,7 @@ impl Reader {
             self.nack_frag_count = self.nack_frag_count.wrapping_add(1);
             let (reader, writer, count) = (self.entity_id, proxy.guid.entity_id, self.nack_frag_count);
             if builder.nack_frag(&NackFrag { reader, writer, sn, fragments, count }).is_err() {
-                // The rest is asked for next time.
+                // The remaining fragments are requested next time.
                 break;
             }
             ctx.counters.nack_frags_sent += 1;

@@ -1,9 +1,10 @@
-//! Readers that acknowledge what their application has made safe, rather than what has arrived: those of a durability
-//! service (DDS 1.4 §2.2.3.4).
+//! Explicit acknowledgement: readers of durability services acknowledge samples once the
+//! application has stored them, rather than on arrival (DDS 1.4 §2.2.3.4).
 //!
-//! A pass of takes that leaves nothing marks how far each writer has come ([`Reader::mark_taken`]); when the application
-//! has made that safe, [`Reader::acknowledge_taken`] lets the writers know. In between heartbeats are answered with what
-//! was acknowledged before (RTPS 2.5 §8.3.8.1 lets a reader acknowledge as late as it likes).
+//! A pass of takes that leaves no sample marks the position of each writer
+//! ([`Reader::mark_taken`]). Once the application has stored these samples,
+//! [`Reader::acknowledge_taken`] acknowledges them. Until then heartbeats are answered with the
+//! previous acknowledgement (RTPS 2.5 §8.3.8.1 allows a reader to acknowledge arbitrarily late).
 
 use super::{Reader, WriterProxy};
 use crate::context::Context;
@@ -11,12 +12,13 @@ use takt_wire::SequenceNumber;
 use takt_wire::inline_qos::SampleIdentity;
 
 impl Reader {
-    /// From now on it acknowledges when it is told to. To be called before a writer is matched.
+    /// Enables explicit acknowledgement. To be called before a writer is matched.
     pub(crate) fn acknowledge_explicitly(&mut self) {
         self.explicit = true;
     }
 
-    /// A pass of takes has ended: if nothing is left, all that was delivered so far is in the application's hands.
+    /// Ends a pass of takes: if no sample is left, the application has all samples delivered so
+    /// far.
     pub(crate) fn mark_taken(&mut self, ctx: &mut Context) {
         if !self.explicit || self.cache.has_any() {
             return;
@@ -27,21 +29,22 @@ impl Reader {
         }
     }
 
-    /// Records a sample of a reliable writer that the reader drops for want of memory or of an instance. An acknowledged
-    /// sample must be safe, so the reader acknowledges neither this sample nor later ones of that writer.
+    /// Records a sample of a reliable writer that the reader drops for want of memory or of an
+    /// instance. An acknowledged sample must be safe, so the reader acknowledges neither this
+    /// sample nor later ones of that writer.
     pub(super) fn note_unkept(&mut self, index: u32, sn: SequenceNumber) {
         if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| self.explicit && proxy.reliable) {
             proxy.unkept = Some(proxy.unkept.map_or(sn, |unkept| unkept.min(sn)));
         }
     }
 
-    /// Of each matched writer, the first sample that could not be kept.
+    /// Returns, for each matched writer, the first sample that could not be kept.
     pub(crate) fn unkept(&self) -> impl Iterator<Item = SampleIdentity> + '_ {
         let of = |proxy: &WriterProxy| Some(SampleIdentity { writer: proxy.guid, sn: proxy.unkept? });
         self.proxies.iter().filter_map(move |(_, proxy)| of(proxy))
     }
 
-    /// Acknowledges what was taken up to the last pass that left nothing.
+    /// Acknowledges all samples taken up to the last pass that left none.
     pub(crate) fn acknowledge_taken(&mut self, ctx: &mut Context) {
         let mut from = 0;
         while let Some(index) = self.proxies.next_index(from) {

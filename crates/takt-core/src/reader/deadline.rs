@@ -1,7 +1,9 @@
-//! Instances of a reader that get no sample for too long (DEADLINE, DDS 1.4 §2.2.3.7).
+//! Deadline monitoring at a reader: instances without a sample for too long (DEADLINE,
+//! DDS 1.4 §2.2.3.7).
 //!
-//! A period begins with a sample that the reader keeps. An instance that is not alive misses nothing. A sample that the reader
-//! drops may make an instance alive again; a period begins then too, for data is expected of a living instance.
+//! A period begins with a sample that the reader keeps. An instance that is not alive misses no
+//! deadline. A dropped sample may make an instance alive again; that also begins a period, because
+//! data are expected of an alive instance.
 
 use super::Reader;
 use crate::cache::{CachePolicies, Delivered, ReaderCache};
@@ -14,7 +16,7 @@ use crate::timer::TimerKind;
 use takt_wire::discovery::SubscriptionData;
 use takt_wire::qos::DataReaderQos;
 
-/// The monitor of a reader with a finite period.
+/// Returns the monitor of a reader with a finite period.
 pub(super) fn monitor(
     handle: ReaderHandle,
     data: &SubscriptionData,
@@ -26,10 +28,10 @@ pub(super) fn monitor(
     is_finite.then(|| DeadlineMonitor::new(data.qos.deadline, cache.max_instances(), kind, ctx))
 }
 
-/// Keeps account of what the history took.
+/// Records a change that the history accepted.
 pub(super) fn delivered(monitor: &mut Option<DeadlineMonitor>, now: Instant, ctx: &mut Context, delivered: Delivered) {
     let begins = match delivered {
-        // What the filter keeps back has come in time all the same.
+        // A filtered sample has met the deadline as well.
         Delivered::Data(handle) | Delivered::Filtered(handle) => Some(handle),
         Delivered::Expired { revived } => {
             ctx.counters.expired_samples += 1;
@@ -51,7 +53,7 @@ pub(super) fn delivered(monitor: &mut Option<DeadlineMonitor>, now: Instant, ctx
 }
 
 impl Reader {
-    /// Takes over policies that may change while it is enabled.
+    /// Adopts changed policies while the reader is enabled.
     pub(crate) fn adopt(&mut self, now: Instant, ctx: &mut Context, qos: &DataReaderQos) {
         let deadline_changed = self.data.qos.deadline != qos.deadline;
         self.data.qos = qos.clone();
@@ -61,7 +63,8 @@ impl Reader {
         }
     }
 
-    /// DEADLINE is another one. Instances that are silent stay watched; where none were watched, their periods begin now.
+    /// Changes the period. Silent instances stay watched. If none were watched, their periods begin
+    /// now.
     fn change_deadline(&mut self, now: Instant, ctx: &mut Context) {
         let Some(former) = &mut self.deadline else {
             self.deadline = monitor(self.handle, &self.data, &self.cache, ctx);
@@ -78,7 +81,7 @@ impl Reader {
         }
     }
 
-    /// The deadline timer fired.
+    /// Handles the deadline timer.
     pub(crate) fn handle_deadline(&mut self, now: Instant, ctx: &mut Context) {
         let Some(monitor) = &mut self.deadline else { return };
         let Self { cache, deadline_missed, handle, .. } = self;

@@ -1,4 +1,4 @@
-//! Samples that are next go to the history.
+//! In-order delivery of received samples to the history.
 
 use super::writer_proxy::Arrival;
 use super::{Reader, deadline, origins};
@@ -46,14 +46,14 @@ impl Reader {
         }
     }
 
-    /// What a best-effort writer has written below `sn`, and has not arrived whole, will not be delivered. It is lost unless a GAP
-    /// has named it.
+    /// Gives up samples of a best-effort writer below `sn` that have not arrived completely. They
+    /// count as lost unless a GAP has named them.
     fn pass_over(&mut self, ctx: &mut Context, index: u32, sn: SequenceNumber) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let expected = proxy.expected.unwrap_or(sn);
         let owed = proxy.first_heard.map_or(sn, |first| first.max(expected));
         let lost = sn.0 - owed.0 - proxy.excused_before(owed, sn);
-        // With a filter, what is skipped may be what the writer kept back.
+        // With a filter, the writer may have withheld the skipped samples.
         if lost > 0 && self.filter.is_none() {
             self.lost.add(lost as u64);
             ctx.notify(Event::SampleLost(self.handle));
@@ -65,7 +65,7 @@ impl Reader {
         }
     }
 
-    /// Passes over the samples of a best-effort writer that cannot become whole any more.
+    /// Gives up the samples of a best-effort writer that can no longer be completed.
     pub(super) fn give_up_incomplete(&mut self, ctx: &mut Context, index: u32) {
         let given_up = self.proxies.get_mut(index).and_then(|proxy| proxy.fragments.take_given_up());
         if let Some(sn) = given_up {
@@ -73,7 +73,8 @@ impl Reader {
         }
     }
 
-    /// Hands on everything that has arrived up to the first missing sample. At most `REORDER_WINDOW` samples of each writer.
+    /// Delivers everything that has arrived up to the first missing sample. At most
+    /// `REORDER_WINDOW` samples of each writer.
     pub(super) fn deliver(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         self.note_announced(now, ctx, index);
         let Some(proxy) = self.proxies.get_mut(index) else { return };
@@ -103,7 +104,7 @@ impl Reader {
                             deadline::delivered(&mut self.deadline, now, ctx, delivered);
                         }
                         Err(SampleRejectedReason::InstancesLimit) if self.entity_id.is_builtin() => {
-                            // One entity too many must not keep us from hearing what goes.
+                            // A surplus entity must not block the disposals of others.
                             self.cache.discard(stored);
                             ctx.counters.refused_remote_entities += 1;
                         }
@@ -136,7 +137,8 @@ impl Reader {
         }
     }
 
-    /// Whether it wanted relief, and something was dropped since, or the application has something to take.
+    /// Reports whether relief has come: a held change was dropped since, or the application has
+    /// something to take.
     pub(crate) fn is_relieved(&self) -> bool {
         self.wants_relief && (!self.cache.is_empty() || self.cache.releases() != self.blocked_at)
     }
@@ -145,9 +147,9 @@ impl Reader {
         self.cache.has_room() && self.cache.releases() != self.blocked_at
     }
 
-    /// The application took samples: deliver what waited for room. The writers take turns to be the first, since one with
-    /// many samples takes all of the room.
-    /// Says whether anything was waiting. Without room made since the last attempt there is none.
+    /// Delivers samples that waited for room, after the application took samples. The writers
+    /// alternate in being first, because one with many samples takes all of the room. Returns
+    /// whether anything was waiting. Without room freed since the last attempt nothing is tried.
     pub(crate) fn unblock(&mut self, now: Instant, ctx: &mut Context) -> bool {
         if !self.any_blocked || !self.has_made_room() {
             return false;
@@ -167,7 +169,8 @@ impl Reader {
         true
     }
 
-    /// Delivers what one writer's samples waited for; `None` if they waited for nothing, else whether any is delivered.
+    /// Delivers the waiting samples of one writer. Returns `None` if none waited, else whether any
+    /// was delivered.
     fn unblock_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) -> Option<bool> {
         ctx.work.steps(1);
         if self.proxies.get(index)?.holding.as_ref().is_some_and(|holding| holding.waits) {

@@ -1,11 +1,13 @@
-//! Putting large samples together from `DATA_FRAG`s (RTPS 2.5 §8.3.8.3, §8.4.14).
+//! Reassembly of large samples from `DATA_FRAG`s (RTPS 2.5 §8.3.8.3, §8.4.14).
 //!
-//! The memory of an incomplete sample is address space of the reader's pool: it becomes real only as far as
-//! fragments really arrive. [`SAMPLES`] samples of a writer can be incomplete at once, [`SAMPLES_BEST_EFFORT`] of a best-effort
-//! writer, and those of all writers of a reader share a [`Budget`].
+//! The memory of an incomplete sample is address space of the reader's pool. Pages are committed
+//! only as fragments arrive. At most [`SAMPLES`] samples of a writer can be incomplete at once,
+//! [`SAMPLES_BEST_EFFORT`] of a best-effort writer. Those of all writers of a reader share a
+//! [`Budget`].
 //!
-//! A best-effort writer repeats nothing. Fragments of consecutive samples may overtake one another. So a sample is given up once
-//! two later ones have begun to arrive, or its memory is needed.
+//! A best-effort writer repeats nothing, and fragments of consecutive samples may overtake one
+//! another. A sample is therefore given up once two later ones have begun to arrive, or when its
+//! memory is needed.
 
 use crate::cache::{KeyHash, PayloadPool, PayloadRef};
 use crate::reader::Stamp;
@@ -16,38 +18,40 @@ use takt_wire::inline_qos::{InlineQos, SampleIdentity};
 use takt_wire::message::DataFrag;
 use takt_wire::{EntityId, FragmentNumberSet, Guid, GuidPrefix, SequenceNumber, Timestamp};
 
-/// Incomplete samples kept of one writer.
+/// Most incomplete samples of one writer.
 const SAMPLES: usize = 8;
-/// Of a writer that repeats nothing.
+/// Most incomplete samples of a best-effort writer.
 const SAMPLES_BEST_EFFORT: usize = 2;
-/// Fragments of one sample: their bits must not cost more than what a datagram may make us touch.
+/// Most fragments of one sample. Their bit set must not cost more memory than a datagram may cause
+/// to be touched.
 const MAX_FRAGMENTS: usize = 1 << 18;
-/// An incomplete sample that has got no fragment for so long gives way when others need its memory.
+/// Time without fragments after which an incomplete sample is dropped if others need its memory.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Why fragments were not taken.
+/// Reason why fragments were refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// All were there already.
+    /// All fragments had arrived before.
     Duplicate,
-    /// They contradict the sample's size, or are too many.
+    /// The fragments contradict the sample's size, or are too many.
     Rejected,
     /// Too many samples are incomplete.
     NoRoom,
-    /// There is no memory for the sample now.
+    /// There is no memory for the sample at present.
     NoMemory,
     /// The sample is larger than all memory of the reader.
     TooLarge,
 }
 
-/// What the fragments of a sample say beside its content. Any of them may have inline QoS (RTPS 2.5 §8.3.8.3); of what several
-/// say, the first that arrived counts. It is small, since there is one for each sample that may be incomplete.
+/// Inline QoS collected from the fragments of a sample. Any fragment may carry it
+/// (RTPS 2.5 §8.3.8.3); of repeated parameters, the first to arrive counts. The type is small,
+/// because one exists for each possible incomplete sample.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Said {
     key_hash: Option<KeyHash>,
     status_info: Option<u32>,
     lifespan: Option<takt_wire::Duration>,
-    /// Of these, numbers that are not valid stand for none.
+    /// Sequence numbers that are not valid stand for the absence of the parameter.
     original_writer: SampleIdentity,
     coherent_set: SequenceNumber,
     group_coherent_set: SequenceNumber,
@@ -58,7 +62,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Nothing yet.
+    /// No inline QoS.
     pub(crate) const NOTHING: Self = Self {
         key_hash: None,
         status_info: None,
@@ -74,7 +78,7 @@ impl Said {
         excludes: false,
     };
 
-    /// As inline QoS, without whom the sample is for.
+    /// Returns the content as inline QoS, without directed readers.
     pub(crate) fn inline(&self) -> InlineQos<'static> {
         let number = |number: SequenceNumber| Some(number).filter(|number| number.is_valid());
         InlineQos {
@@ -90,7 +94,7 @@ impl Said {
         }
     }
 
-    /// What one more fragment says.
+    /// Merges the inline QoS of one more fragment.
     pub(crate) fn and(&self, inline: &InlineQos<'_>, reader: Guid) -> Self {
         let both = self.inline().or(inline);
         Self {
@@ -107,16 +111,16 @@ impl Said {
     }
 }
 
-/// A sample all of whose fragments have arrived.
+/// Sample of which all fragments have arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whole {
     pub(crate) payload: PayloadRef,
     pub(crate) source_timestamp: Timestamp,
-    /// By all fragments but the last one.
+    /// Inline QoS of all fragments but the last one.
     pub(crate) said: Said,
 }
 
-/// What the incomplete samples of a reader may claim of its memory, and what they do claim, in bytes.
+/// Limit and present use of the reader's memory for incomplete samples, in bytes.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: usize,
@@ -128,7 +132,8 @@ impl Budget {
         Self { limit, claimed: 0 }
     }
 
-    /// A sample that is larger than the limit is taken if it is the only one.
+    /// Reports whether a sample may be begun. A sample larger than the limit is accepted if it is
+    /// the only one.
     fn allows(&self, cost: usize) -> bool {
         self.claimed == 0 || self.claimed.saturating_add(cost) <= self.limit
     }
@@ -137,17 +142,17 @@ impl Budget {
 #[derive(Clone, Copy, Debug)]
 struct Assembly {
     sn: SequenceNumber,
-    /// The first that came with any fragment. INTEROP(CycloneDDS 0.10.2): only the message with the first
-    /// fragment has an INFO_TS.
+    /// First source timestamp of any fragment. INTEROP(CycloneDDS 0.10.2): only the message with
+    /// the first fragment has an INFO_TS.
     source_timestamp: Timestamp,
     fragment_size: u16,
     payload: PayloadRef,
-    /// One bit for each fragment that arrived.
+    /// Bit set of the arrived fragments.
     arrived: PayloadRef,
     missing: u32,
-    /// So many octets of `arrived` are full, from the first one on.
+    /// Number of leading octets of `arrived` that are full.
     full: u32,
-    /// When the last fragment arrived.
+    /// Arrival of the last fragment.
     touched: Instant,
     said: Said,
 }
@@ -157,7 +162,7 @@ impl Assembly {
         self.payload.len().div_ceil(usize::from(self.fragment_size)) as u32
     }
 
-    /// What it claims of the budget.
+    /// Returns the bytes charged to the budget.
     fn cost(&self) -> usize {
         self.payload.len() + self.arrived.len()
     }
@@ -166,9 +171,9 @@ impl Assembly {
 #[derive(Debug)]
 pub(crate) struct Fragments {
     assemblies: Box<[Option<Assembly>; SAMPLES]>,
-    /// What is missing will be repeated.
+    /// The writer repeats missing fragments.
     reliable: bool,
-    /// Best effort: samples below this one are given up, and the reader does not know yet.
+    /// Best effort: samples below this one are given up, and the reader was not notified yet.
     given_up: Option<SequenceNumber>,
 }
 
@@ -177,7 +182,7 @@ impl Fragments {
         Self { assemblies: Box::new([None; SAMPLES]), reliable, given_up: None }
     }
 
-    /// Whether no sample is incomplete.
+    /// Reports whether no sample is incomplete.
     pub(crate) fn is_empty(&self) -> bool {
         self.assemblies.iter().all(Option::is_none)
     }
@@ -186,19 +191,20 @@ impl Fragments {
         self.assemblies.iter().flatten().any(|assembly| assembly.sn == sn)
     }
 
-    /// Notes what fragments of an incomplete sample have said.
+    /// Records the inline QoS of fragments of an incomplete sample.
     pub(crate) fn note(&mut self, sn: SequenceNumber, inline: &InlineQos<'_>, reader: Guid) {
         if let Some(assembly) = self.assemblies.iter_mut().flatten().find(|assembly| assembly.sn == sn) {
             assembly.said = assembly.said.and(inline, reader);
         }
     }
 
-    /// Best effort: samples below this one cannot become whole any more. Says so once.
+    /// Best effort: takes the number below which samples can no longer be completed. Returns it
+    /// once.
     pub(crate) fn take_given_up(&mut self) -> Option<SequenceNumber> {
         self.given_up.take()
     }
 
-    /// Takes fragments in; the sample once it is complete.
+    /// Inserts fragments. Returns the sample once it is complete.
     pub(crate) fn insert(
         &mut self,
         stamp: Stamp,
@@ -251,7 +257,7 @@ impl Fragments {
         Ok(Some(Whole { payload, source_timestamp, said }))
     }
 
-    /// The sample's assembly, begun if need be.
+    /// Returns the assembly of the sample, created if necessary.
     fn place_for(
         &mut self,
         now: Instant,
@@ -267,7 +273,8 @@ impl Fragments {
             if self.assemblies[place].as_ref().is_some_and(same) {
                 return Ok(place);
             }
-            // The writer has changed the size of its fragments because a narrower reader joined.
+            // The writer has reduced its fragment size because a reader with a smaller path MTU
+            // joined.
             self.drop_at(place, pool, budget);
         }
         let count = sample_size.div_ceil(usize::from(data.fragment_size));
@@ -310,8 +317,9 @@ impl Fragments {
         self.assemblies[..places].iter().position(Option::is_none)
     }
 
-    /// Drops a sample for the sake of `sn`. A reliable writer's newest one gives way to an older one, which is
-    /// needed first; of one that repeats nothing the oldest gives way to a newer one, which alone can be completed.
+    /// Drops a sample to make room for `sn`. A reliable writer's newest one is dropped for an older
+    /// one, which is needed first. Of a best-effort writer the oldest is dropped for a newer one,
+    /// because only that can be completed.
     fn make_place(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut Budget) -> Option<usize> {
         let samples = (0..SAMPLES).filter_map(|place| Some((self.assemblies[place]?.sn, place)));
         let (_, victim) = if self.reliable {
@@ -333,7 +341,7 @@ impl Fragments {
         }
     }
 
-    /// Forgets the incomplete samples that nobody goes on with; says whether there was any.
+    /// Drops the incomplete samples without recent fragments. Returns whether there was any.
     pub(crate) fn drop_idle(&mut self, now: Instant, pool: &mut PayloadPool, budget: &mut Budget) -> bool {
         let mut dropped = false;
         for place in 0..SAMPLES {
@@ -346,7 +354,7 @@ impl Fragments {
         dropped
     }
 
-    /// Forgets all incomplete samples below `sn`.
+    /// Drops all incomplete samples below `sn`.
     pub(crate) fn drop_below(&mut self, sn: SequenceNumber, pool: &mut PayloadPool, budget: &mut Budget) {
         for place in 0..SAMPLES {
             if self.assemblies[place].is_some_and(|assembly| assembly.sn < sn) {
@@ -355,7 +363,7 @@ impl Fragments {
         }
     }
 
-    /// Up to 256 fragments of a sample that have not arrived, from the first missing one on.
+    /// Returns up to 256 missing fragments of a sample, from the first missing one on.
     pub(crate) fn missing(&self, sn: SequenceNumber, pool: &PayloadPool) -> Option<FragmentNumberSet> {
         let assembly = self.assemblies.iter().flatten().find(|assembly| assembly.sn == sn)?;
         let arrived = pool.bytes(assembly.arrived);
@@ -369,7 +377,7 @@ impl Fragments {
         Some(set)
     }
 
-    /// The samples that are incomplete, in no order.
+    /// Returns the incomplete samples, in no order.
     pub(crate) fn incomplete(&self) -> impl Iterator<Item = SequenceNumber> {
         self.assemblies.iter().flatten().map(|assembly| assembly.sn)
     }
@@ -399,7 +407,7 @@ mod tests {
     const STAMP: Stamp = Stamp { now: NOW, source_timestamp: Timestamp::INVALID };
 
     #[test]
-    fn fragments_come_in_any_order_and_twice() {
+    fn sample_is_reassembled_when_fragments_are_reordered_and_repeated() {
         let (mut pool, mut budget) = (PayloadPool::new((1 << 16).into()), Budget::new(1 << 16));
         let mut fragments = Fragments::new(true);
         let sample: alloc::vec::Vec<u8> = (0..250).map(|i| i as u8).collect();
@@ -421,9 +429,9 @@ mod tests {
         assert_eq!(pool.used_bytes(), 0);
     }
 
-    /// 65,000 octets are of the class that takes the whole pool.
+    /// A sample of 65,000 octets needs the size class that takes the whole pool.
     #[test]
-    fn sample_whose_class_takes_all_memory_comes_whole() {
+    fn sample_is_reassembled_when_its_size_class_takes_all_memory() {
         let (mut pool, mut budget) = (PayloadPool::new((1 << 16).into()), Budget::new(1 << 16));
         let mut fragments = Fragments::new(true);
         for sample_size in [65_000_u32, 65_400] {
@@ -443,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_fragments_are_named_from_the_first_one() {
+    fn missing_fragments_are_listed_from_the_first_one() {
         let (mut pool, mut budget) = (PayloadPool::new((1 << 20).into()), Budget::new(1 << 20));
         let mut fragments = Fragments::new(true);
         let bytes = [7; 100];
@@ -458,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn half_open_samples_are_bounded_and_the_oldest_win() {
+    fn incomplete_samples_are_bounded_and_the_oldest_are_kept() {
         let (mut pool, mut budget) = (PayloadPool::new((1 << 20).into()), Budget::new(50_200));
         let mut fragments = Fragments::new(true);
         let bytes = [7; 100];
@@ -477,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_writer_that_repeats_nothing_the_newest_win() {
+    fn newest_incomplete_samples_are_kept_when_the_writer_is_best_effort() {
         let (mut pool, mut budget) = (PayloadPool::new((1 << 20).into()), Budget::new(1 << 20));
         let mut fragments = Fragments::new(false);
         let bytes = [7; 100];
@@ -495,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_beyond_the_budget_goes_alone_and_gives_back_what_it_took() {
+    fn sample_beyond_the_budget_is_reassembled_alone_and_returns_its_memory() {
         let (mut pool, mut budget) = (PayloadPool::new((1 << 20).into()), Budget::new(10_000));
         let (mut one, mut other) = (Fragments::new(true), Fragments::new(true));
         let bytes = [7; 100];
@@ -512,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn more_fragments_than_the_limit_are_rejected_before_memory_is_touched() {
+    fn too_many_fragments_are_rejected_before_memory_is_touched() {
         let (mut pool, mut budget) = (PayloadPool::new((1 << 24).into()), Budget::new(1 << 24));
         let data = DataFrag { fragment_size: 1, ..fragment(1, 1, 1, MAX_FRAGMENTS as u32 + 1, &[7]) };
         let refused = Fragments::new(true).insert(STAMP, &data, &mut pool, &mut budget);

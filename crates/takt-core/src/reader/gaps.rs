@@ -1,4 +1,5 @@
-//! Which samples a writer has, and which will not come (RTPS 2.5 §8.3.8.4, §8.3.8.6).
+//! Handling of GAP and HEARTBEAT at a reader: available and irrelevant samples
+//! (RTPS 2.5 §8.3.8.4, §8.3.8.6).
 
 use super::writer_proxy::Arrival;
 use super::{REORDER_WINDOW, Reader, WriterProxy};
@@ -11,16 +12,18 @@ use takt_wire::message::{Gap, Heartbeat};
 use takt_wire::qos::Durability;
 
 impl Reader {
-    /// Something later has arrived while something earlier is missing: ask, unless it is only reordered.
+    /// Schedules a request because a later sample has arrived while an earlier one is missing,
+    /// unless the two are only reordered.
     pub(super) fn notice_gap(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
-        // Before the first HEARTBEAT nothing is known to be missing.
+        // Before the first HEARTBEAT no sample is known to be missing.
         if proxy.expected.is_some() && proxy.misses_something() {
             ctx.timers.arm_by(proxy.timer, now.after(ctx.timing.nack_delay));
         }
     }
 
-    /// RTPS 2.5 §8.3.8.4: samples that will not come, or are not for this reader.
+    /// Handles a GAP: samples that will not arrive, or are irrelevant to this reader
+    /// (RTPS 2.5 §8.3.8.4).
     pub(crate) fn handle_gap(&mut self, now: Instant, ctx: &mut Context, index: u32, gap: &Gap) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let base = gap.gap_list.base();
@@ -41,7 +44,7 @@ impl Reader {
         self.notice_gap(ctx, index, now);
     }
 
-    /// Gives up the missing samples of `[start, end)`; returns how many there were.
+    /// Gives up the missing samples of `[start, end)`. Returns their number.
     fn skip(&mut self, ctx: &mut Context, index: u32, now: Instant, start: SequenceNumber, end: SequenceNumber) -> u64 {
         let Some(proxy) = self.proxies.get_mut(index) else { return 0 };
         let Some(expected) = proxy.expected else { return 0 };
@@ -56,7 +59,7 @@ impl Reader {
             }
         }
         self.deliver(ctx, index, now);
-        // Beyond the window nothing is kept, so the rest of the range is one step.
+        // Nothing is kept beyond the window, so the rest of the range is one step.
         if let Some(proxy) = self.proxies.get_mut(index)
             && let Some(now_expected) = proxy.expected
             && start <= now_expected
@@ -78,8 +81,9 @@ impl Reader {
         skipped
     }
 
-    /// The writer has removed what lies below `first`; returns how many of these are lost. What it replaced of the history before
-    /// that has come was never owed: the history of a late joiner is what the writer keeps (DDS 1.4 §2.2.3.4).
+    /// Gives up samples below `first`, which the writer has removed. Returns how many of them are
+    /// lost. Samples that it replaced before their history arrived were never owed: a late joiner's
+    /// history is what the writer keeps (DDS 1.4 §2.2.3.4).
     fn give_up_below(&mut self, now: Instant, ctx: &mut Context, index: u32, first: SequenceNumber) -> u64 {
         let Some(proxy) = self.proxies.get(index) else { return 0 };
         let Some(expected) = proxy.expected else { return 0 };
@@ -90,7 +94,8 @@ impl Reader {
         self.skip(ctx, index, now, owed_from, first)
     }
 
-    /// Tells when all has been delivered that the writer had when it was first heard of.
+    /// Reports the complete history once all samples are delivered that the writer had when it was
+    /// first heard.
     pub(super) fn note_history(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.history_end.is_some_and(|end| proxy.expected > Some(end)) {
@@ -103,8 +108,9 @@ impl Reader {
         }
     }
 
-    /// The first HEARTBEAT of a writer: delivery begins with its first sample, or with an earlier one that has come already.
-    /// A writer that names its readers says what is for this one. Returns how many samples behind that one are gone.
+    /// Handles the first HEARTBEAT of a writer: delivery begins with its first sample, or with an
+    /// earlier one that has already arrived. A directed HEARTBEAT states the range of this reader.
+    /// Returns how many samples after the first delivered one are gone.
     fn begin(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) -> u64 {
         let Some(proxy) = self.proxies.get_mut(index) else { return 0 };
         let offered = match proxy.skips_history {
@@ -138,7 +144,8 @@ impl Reader {
         lost
     }
 
-    /// RTPS 2.5 §8.3.8.6: what the writer has. `directed` if it names this reader.
+    /// Handles a HEARTBEAT: the samples that the writer has (RTPS 2.5 §8.3.8.6). `directed` if it
+    /// names this reader.
     pub(crate) fn handle_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         self.saw_heartbeat(now, ctx, index, heartbeat.liveliness);
         let Some(proxy) = self.proxies.get_mut(index) else { return };
@@ -160,7 +167,7 @@ impl Reader {
         let is_greeting = !directed && heartbeat.is_final && heartbeat.last_sn < heartbeat.first_sn;
         let mut lost = 0;
         match proxy.expected {
-            // It says where data begin, not what the writer has.
+            // An initial heartbeat states where data begin, not which samples the writer has.
             None if is_greeting && proxy.waits_for_contents() => return,
             None => lost = self.begin(now, ctx, index, heartbeat),
             Some(expected) => {

@@ -1,18 +1,21 @@
-//! Changes that have arrived and are not shown yet (RTPS 2.5 §8.7.5, §8.7.6): coherent sets that have not ended, and changes
-//! of a publisher's writers that wait for one another.
+//! Holding of received changes that are not presented yet: coherent sets that have not ended, and
+//! changes in the order of a publisher (RTPS 2.5 §8.7.5, §8.7.6).
 //!
-//! A reader that asks for coherent access, or belongs to a subscriber that keeps the order of a publisher, has a [`Holding`] for
-//! each writer that offers as much. What is next of a writer goes in at one end, in the writer's order. What may be shown comes
-//! out at the other: here for writers that stand alone, in `participant/groups.rs` for those of a group.
+//! A reader that requests coherent access, or whose subscriber preserves the order of a publisher,
+//! has a [`Holding`] for each writer that offers it. The next change of a writer enters at one end,
+//! in the writer's order. Changes that may be presented leave at the other end: here for single
+//! writers, in `participant/groups.rs` for those of a group.
 //!
-//! A *part* is what one writer adds to a set. It is complete if all numbers from its first change to its end have arrived; if
-//! not, its changes are dropped and counted as lost. Held changes are acknowledged, and are not part of the history:
-//! RESOURCE_LIMITS bounds both, each for itself.
+//! A *part* is the contribution of one writer to a set. It is complete if all numbers from its
+//! first change to its end have arrived. Otherwise its changes are dropped and counted as lost.
+//! Held changes are acknowledged, and do not belong to the history: RESOURCE_LIMITS bounds both
+//! separately.
 //!
-//! INTEROP(zzdds 0.2): a writer that offers the scope GROUP and leaves out group sequence numbers, or the group sets of its coherent
-//! sets, never ends a group set. From the first such change on its sets are shown as with the scope TOPIC. A writer whose HEARTBEATs have no group information is asked for
-//! one where others wait for it; what it has not written by then, it did not write before what they wait to show.
-//! [`crate::Participant::cautions`] names both.
+//! INTEROP(zzdds 0.2): a writer that offers the scope GROUP and omits group sequence numbers, or
+//! the group sets of its coherent sets, never ends a group set. From the first such change on its
+//! sets are presented as with the scope TOPIC. A writer whose HEARTBEATs lack group information is
+//! asked for one when others wait for it. Changes that it has not written by then are later than
+//! those waiting to be presented. [`crate::Participant::cautions`] reports both.
 
 use super::writer_proxy::Arrival;
 use super::{Reader, deadline};
@@ -25,44 +28,46 @@ use crate::time::Instant;
 use takt_wire::message::Heartbeat;
 use takt_wire::{Guid, SequenceNumber};
 
-/// See [`Reader::ask_for_news`].
+/// Most doublings of the wait; see [`Reader::ask_for_news`].
 const ASKING_DOUBLINGS_MAX: u32 = 7;
 
-/// What is held of one writer.
+/// Held changes of one writer.
 #[derive(Debug, Default)]
 pub(crate) struct Holding {
-    /// The publisher, if the writer's changes wait for those of its other writers.
+    /// Publisher, if the writer's changes wait for those of its other writers.
     pub(crate) publisher: Option<Guid>,
     first: Option<Stored>,
     last: Option<Stored>,
-    /// Of these, complete parts.
+    /// Number of complete parts among them.
     closed: usize,
     open: Option<Part>,
-    /// Something is shown as soon as the history has room.
+    /// Changes are presented as soon as the history has room.
     pub(crate) waits: bool,
-    /// All changes of the writer up to this group sequence number have come, or will not come.
+    /// Group sequence number up to which all changes of the writer have arrived, or will not
+    /// arrive.
     pub(crate) frontier: SequenceNumber,
-    /// The last group set that the writer has ended, and the group sequence number of its end.
+    /// Last group set that the writer has ended, and the group sequence number of its end.
     pub(crate) ended: (SequenceNumber, SequenceNumber),
-    /// What a heartbeat said of the group, for when everything that it announced has come: the last change, and how far the
-    /// writer has none beyond it.
+    /// Group information of a heartbeat, to be applied once all announced changes have arrived: the
+    /// last change, and the group sequence number up to which the writer has no later one.
     news: Option<(SequenceNumber, SequenceNumber)>,
-    /// Others wait for news of the writer, which is asked for a heartbeat until it comes.
+    /// Others wait for this writer, which is asked for a heartbeat until that arrives.
     pub(crate) asks: bool,
-    /// The next acknowledgement asks.
+    /// The next acknowledgement requests a heartbeat.
     pub(crate) is_due: bool,
-    /// The group sequence number up to which others wait for news, and the one that an acknowledgement has asked about.
+    /// Group sequence number for which others wait, and the one for which an acknowledgement has
+    /// requested a heartbeat.
     wanted: SequenceNumber,
     question: Option<SequenceNumber>,
-    /// How often it was asked since it last brought the others on.
+    /// Number of requests since an answer last let others continue.
     asked: u32,
-    /// Changes are missing since `frontier`.
+    /// Changes after `frontier` are missing.
     has_gap: bool,
-    /// Group sets of which changes are missing: those between these numbers.
+    /// Range of group sets with missing changes.
     pub(crate) broken: Option<Range>,
 }
 
-/// Group sets by the numbers of their first changes, neither end included.
+/// Range of group sets, by the numbers of their first changes; both ends are excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) after: SequenceNumber,
@@ -74,24 +79,24 @@ impl Range {
         self.after < set && set < self.before
     }
 
-    /// Both, and what lies between them.
+    /// Returns the union of both ranges, including the sets between them.
     pub(crate) fn join(self, other: Option<Self>) -> Self {
         let Some(other) = other else { return self };
         Self { after: self.after.min(other.after), before: self.before.max(other.before) }
     }
 }
 
-/// The part of a coherent set that has come so far.
+/// Part of a coherent set that has arrived so far.
 #[derive(Debug)]
 struct Part {
     set: SequenceNumber,
     group_set: SequenceNumber,
-    /// The change that must come next.
+    /// Number of the next change.
     next: SequenceNumber,
-    /// Nothing is missing, and there was room for all.
+    /// No change is missing, and there was room for all.
     intact: bool,
     count: usize,
-    /// What was held before.
+    /// Last held change before the part.
     behind: Option<Stored>,
 }
 
@@ -100,17 +105,17 @@ impl Holding {
         Self { publisher, ..Self::default() }
     }
 
-    /// What comes out next.
+    /// Returns the change that is presented next.
     pub(crate) fn front(&self) -> Option<Stored> {
         self.first
     }
 
-    /// Whether what is at the front, being of a set, is a complete part.
+    /// Reports whether the first held change, a member of a set, belongs to a complete part.
     pub(crate) fn front_is_closed(&self) -> bool {
         self.closed > 0
     }
 
-    /// The front went out, which `after` followed.
+    /// Removes the first held change; `after` becomes the first.
     fn went_out(&mut self, front: Stored, after: Option<Stored>) {
         self.first = after;
         if after.is_none() {
@@ -121,25 +126,28 @@ impl Holding {
         }
     }
 
-    /// A change has come without a group sequence number, or in a set without a group set.
+    /// Stops waiting for the group, because a change has no group sequence number, or is in a set
+    /// without a group set.
     fn stand_alone(&mut self) {
         self.publisher = None;
     }
 
-    /// The first change to come is not the writer's first one.
+    /// Records that the first change to arrive is not the writer's first one.
     pub(crate) fn begin_behind(&mut self, start: SequenceNumber) {
         self.has_gap |= start > SequenceNumber::FIRST;
     }
 
-    /// A change with a group sequence number is next. What is missing before it may have been of any set that the writer had not
-    /// ended; before the first change of a set, of an earlier one. A set whose first change is missing is not intact.
+    /// Advances to the next change with a group sequence number. Changes missing before it may
+    /// belong to any set that the writer had not ended; before the first change of a set, to an
+    /// earlier one. A set without its first change is not intact.
     fn advance(&mut self, place: &Place) {
         let begins = place.is_member() && place.group_set.is_valid();
         self.end_gap(if begins { place.group_set } else { place.gsn });
         self.reach(place.gsn);
     }
 
-    /// If changes are missing since `frontier`, they were made before this group sequence number.
+    /// Ends a gap after `frontier`: the missing changes were made before this group sequence
+    /// number.
     fn end_gap(&mut self, before: SequenceNumber) {
         if core::mem::take(&mut self.has_gap) {
             let range = Range { after: self.ended.1, before };
@@ -147,7 +155,7 @@ impl Holding {
         }
     }
 
-    /// All up to this group sequence number has come, or will not come.
+    /// Records that all changes up to this group sequence number have arrived, or will not arrive.
     fn reach(&mut self, gsn: SequenceNumber) {
         if gsn > self.frontier {
             self.frontier = gsn;
@@ -155,7 +163,7 @@ impl Holding {
         }
     }
 
-    /// Whether an acknowledgement that leaves now asks for a heartbeat.
+    /// Takes whether the acknowledgement being sent requests a heartbeat.
     pub(super) fn takes_request(&mut self) -> bool {
         let asks = core::mem::take(&mut self.is_due);
         if asks {
@@ -164,8 +172,8 @@ impl Holding {
         asks
     }
 
-    /// A heartbeat came that says how far the publisher has counted, or answers the question by that it came; `expected` is the
-    /// next change to come.
+    /// Handles a heartbeat with group information, or one that answers a request by its arrival.
+    /// `expected` is the next change to arrive.
     fn hear(&mut self, last_sn: SequenceNumber, gsn: Option<SequenceNumber>, expected: SequenceNumber) {
         let Some(gsn) = gsn.or(self.question) else { return };
         (self.asks, self.is_due, self.question) = (false, false, None);
@@ -175,7 +183,7 @@ impl Holding {
 
     fn apply_news(&mut self, expected: SequenceNumber) {
         if let Some((last_sn, gsn)) = self.news.take_if(|(last_sn, _)| *last_sn < expected) {
-            // What is missing behind the last change that was announced may be of later sets.
+            // Changes missing after the last announced one may belong to later sets.
             let goes_on = self.has_gap && last_sn.next() < expected;
             self.end_gap(gsn.next());
             self.has_gap |= goes_on;
@@ -185,7 +193,7 @@ impl Holding {
 }
 
 impl Reader {
-    /// As [`Reader::deliver`], for a writer of which changes are held.
+    /// As [`Reader::deliver`], for a writer with held changes.
     pub(super) fn deliver_held(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         let Some(start) = self.proxies.get(index).and_then(|proxy| proxy.expected) else { return };
         let mut expected = start;
@@ -226,7 +234,7 @@ impl Reader {
         self.note_history(now, ctx, index);
     }
 
-    /// As [`Reader::deliver_best_effort`], for a writer of which changes are held.
+    /// As [`Reader::deliver_best_effort`], for a writer with held changes.
     pub(super) fn hold_best_effort(&mut self, ctx: &mut Context, index: u32, now: Instant, stored: Option<Stored>) {
         if stored.is_none() {
             self.miss(ctx, index);
@@ -242,7 +250,7 @@ impl Reader {
         self.show_alone(ctx, index, now);
     }
 
-    /// A change will not come.
+    /// Records that a change will not arrive.
     pub(super) fn miss(&mut self, ctx: &mut Context, index: u32) {
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
         holding.has_gap = true;
@@ -251,7 +259,7 @@ impl Reader {
         }
     }
 
-    /// Takes in what is next of a writer. On `Err` there is no room for it now.
+    /// Holds the next change of a writer. `Err` if there is no room at present.
     pub(super) fn take_in(
         &mut self,
         ctx: &mut Context,
@@ -278,7 +286,7 @@ impl Reader {
             let part = holding.open.get_or_insert_with(open);
             part.intact &= sn == part.next;
             if part.intact && !place.absorbed && self.held >= self.cache.max_samples() {
-                // If the application has nothing to take that would make room, the part must give way.
+                // If the application has nothing to take that would free room, the part is dropped.
                 part.intact = part.count < self.held && !self.cache.is_empty();
                 if part.intact {
                     return Err(SampleRejectedReason::SamplesLimit);
@@ -313,7 +321,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The writer does not say something of its publisher.
+    /// Records group information that the writer omits.
     fn note_lack(&mut self, ctx: &mut Context, index: u32, lack: GroupLack) {
         if let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.group_lack != Some(lack)) {
             proxy.group_lack = Some(lack);
@@ -321,7 +329,7 @@ impl Reader {
         }
     }
 
-    /// What a heartbeat says of the writer's publisher (RTPS 2.5 §8.3.8.6).
+    /// Handles the group information of a heartbeat (RTPS 2.5 §8.3.8.6).
     pub(super) fn hear_of_group(&mut self, ctx: &mut Context, index: u32, heartbeat: &Heartbeat) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let (Some(holding), Some(expected)) = (&mut proxy.holding, proxy.expected) else { return };
@@ -345,7 +353,7 @@ impl Reader {
         self.held += 1;
     }
 
-    /// The open part has ended.
+    /// Completes the open part.
     fn close_part(&mut self, ctx: &mut Context, index: u32) {
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
         let Some(part) = holding.open.take() else { return };
@@ -359,7 +367,8 @@ impl Reader {
         }
     }
 
-    /// Something of the open part is missing: what has come of it goes, and what comes will.
+    /// Breaks the open part, because a change of it is missing: its received changes are dropped,
+    /// and later ones will be.
     fn break_part(&mut self, ctx: &mut Context, index: u32) {
         let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
         let Some(part) = &mut holding.open else { return };
@@ -389,7 +398,7 @@ impl Reader {
         }
     }
 
-    /// Takes the front out of what is held.
+    /// Removes the first held change.
     fn pop_held(&mut self, index: u32) -> Option<(Stored, Place)> {
         let holding = self.proxies.get_mut(index)?.holding.as_mut()?;
         let stored = holding.first?;
@@ -400,8 +409,9 @@ impl Reader {
         Some((stored, place))
     }
 
-    /// Others wait for news of a writer up to a group sequence number: a heartbeat of it may have been lost. While its
-    /// answers let no reader continue, the wait before the next question doubles, from `nack_suppression` up to 128 times that.
+    /// Requests a heartbeat because others wait for this writer up to a group sequence number, and
+    /// its heartbeat may have been lost. While its answers let no reader continue, the wait before
+    /// the next request doubles, from `nack_suppression` up to 128 times that.
     pub(crate) fn ask_for_news(&mut self, ctx: &mut Context, index: u32, gsn: SequenceNumber, now: Instant) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let Some(holding) = &mut proxy.holding else { return };
@@ -413,7 +423,7 @@ impl Reader {
         }
     }
 
-    /// Shows what may be shown of writers that wait for no other.
+    /// Presents what is due of writers that wait for no other.
     pub(crate) fn show_all_alone(&mut self, ctx: &mut Context, now: Instant) {
         let mut from = 0;
         while let Some(index) = self.proxies.next_index(from) {
@@ -423,7 +433,7 @@ impl Reader {
         }
     }
 
-    /// Hands a held change on to the history.
+    /// Passes a held change to the history.
     fn show(
         &mut self,
         ctx: &mut Context,
@@ -448,7 +458,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Shows what may be shown of a writer that waits for no other.
+    /// Presents what is due of a writer that waits for no other.
     pub(crate) fn show_alone(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         loop {
             let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) else { return };
@@ -482,7 +492,7 @@ impl Reader {
         }
     }
 
-    /// What is held of a writer is shown as soon as the application has made room.
+    /// Presents the held changes of a writer once the application has freed room.
     pub(crate) fn wait_for_room(&mut self, index: u32) {
         if let Some(holding) = self.proxies.get_mut(index).and_then(|proxy| proxy.holding.as_mut()) {
             holding.waits = true;
@@ -491,10 +501,10 @@ impl Reader {
         }
     }
 
-    /// Shows the front of what is held; false if there is no room.
+    /// Presents the first held change; returns false if there is no room.
     pub(crate) fn show_front(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
         let Some(front) = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first) else { return false };
-        // What is held is linked through what a delivered sample is linked by.
+        // The link of a held change is reused when the change is delivered.
         let after = self.cache.held_after(front);
         if let Err(reason) = self.show(ctx, index, front, now) {
             self.wait_for_room(index);
@@ -507,7 +517,7 @@ impl Reader {
         true
     }
 
-    /// Claims room for the part at the front.
+    /// Reserves room for the first part.
     pub(crate) fn claim_part(&mut self, ctx: &mut Context, index: u32) -> Result<(), Fit> {
         let front = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first);
         let Some(front) = front else { return Ok(()) };
@@ -516,32 +526,34 @@ impl Reader {
         result
     }
 
-    /// Gives up what was claimed for the part at the front.
+    /// Releases the room reserved for the first part.
     pub(crate) fn unclaim_part(&mut self, index: u32) {
         if let Some(front) = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref()?.first) {
             self.cache.unclaim(front);
         }
     }
 
-    /// Shows the part at the front, for which there is room.
+    /// Presents the first part, for which room is reserved.
     fn show_part(&mut self, ctx: &mut Context, index: u32, now: Instant) {
         self.cache.end_claims();
         while !self.show_member(ctx, index, now) {}
     }
 
-    /// Shows the front, which is of a set and has room; true if it was the last one of its part.
+    /// Presents the first change, a member of a set with reserved room. Returns true if it was the
+    /// last one of its part.
     pub(crate) fn show_member(&mut self, ctx: &mut Context, index: u32, now: Instant) -> bool {
         let Some((stored, place)) = self.pop_held(index) else { return true };
         self.cache.unclaim_one(stored);
         if let Err(reason) = self.show(ctx, index, stored, now) {
-            // There was room for the change, but not for what it made the filter by time let go.
+            // There was room for the change, but not for one that it released from the time-based
+            // filter.
             self.cache.discard(stored);
             self.count_rejection(ctx, reason);
         }
         place.closes
     }
 
-    /// Drops the part at the front, complete or not.
+    /// Drops the first part, complete or not.
     pub(crate) fn drop_part(&mut self, ctx: &mut Context, index: u32) {
         let holding = self.proxies.get(index).and_then(|proxy| proxy.holding.as_ref());
         if holding.is_some_and(|holding| holding.closed == 0) {
@@ -559,7 +571,8 @@ impl Reader {
         self.lose(ctx, count);
     }
 
-    /// Drops all that is held of a writer that has gone, and says of which group sets something is missing now.
+    /// Drops all held changes of an unmatched writer, and records the group sets that are now
+    /// incomplete.
     pub(super) fn drop_held(&mut self, ctx: &mut Context, holding: &mut Holding) {
         let mut count = 0;
         let mut next = holding.first.take();
@@ -573,8 +586,8 @@ impl Reader {
         self.lose(ctx, count as u64);
     }
 
-    /// Makes room by dropping the open part of the writer that has most of what is held, where nothing else can. What waits for
-    /// the other writers of a group gives way soon.
+    /// Frees room by dropping the open part of the writer with the most held changes, if nothing
+    /// else can. Changes that wait for other writers of a group are released soon anyway.
     pub(super) fn drop_an_open_part(&mut self, ctx: &mut Context) -> bool {
         let size = |proxy: &super::WriterProxy| {
             proxy.holding.as_ref().and_then(|holding| Some(holding.open.as_ref()?.count)).unwrap_or(0)
@@ -602,8 +615,9 @@ mod tests {
         SequenceNumber(number)
     }
 
-    /// Seed 771574: a heartbeat said that the change 313 has the group sequence number 393. Then 313 to 315 turned out to be
-    /// displaced at once, and 316 ends the set that 315 was the only change of. The set was shown without it.
+    /// Seed 771574: a heartbeat announced the group sequence number 393 for the change 313. Then
+    /// 313 to 315 turned out to have been replaced at once, and 316 ended the set whose only change
+    /// was 315. The set was presented without it.
     #[test]
     fn gap_beyond_what_a_heartbeat_announced_breaks_later_sets() {
         let mut holding = Holding { ended: (sn(389), sn(392)), frontier: sn(392), ..Holding::default() };
@@ -614,7 +628,7 @@ mod tests {
         let end = Place { group_set: sn(395), gsn: sn(397), ends: true, ..Place::default() };
         holding.advance(&end);
         assert!(holding.broken.is_some_and(|range| range.contains(sn(395))));
-        // What is missing up to the announced change alone breaks no later set.
+        // Changes missing up to the announced one break no later set.
         let mut holding = Holding { ended: (sn(389), sn(392)), frontier: sn(392), ..Holding::default() };
         holding.hear(sn(315), Some(sn(395)), sn(313));
         holding.has_gap = true;

@@ -1,12 +1,15 @@
-//! Sample numbers that a reader was made to skip though nothing of them has arrived (RTPS 2.5 §8.3.8.4, §8.3.8.6).
+//! Leaps: sample numbers that a reader skipped although nothing of them has arrived
+//! (RTPS 2.5 §8.3.8.4, §8.3.8.6).
 //!
-//! A GAP, and the first number of a HEARTBEAT, take effect at once: a writer skips numbers at any time, and any HEARTBEAT may be
-//! lost. A forged one names numbers that the writer has not written yet, and would hide them for ever. So each leap is remembered
-//! until a sample behind it is delivered. A later HEARTBEAT that is not final, and whose last number lies before the end of the
-//! leap, contradicts it: the reader goes back and asks for the numbers. Nothing of a leap has arrived, so no sample is delivered
-//! twice. A final HEARTBEAT contradicts nothing: a writer greets new readers with what it had when it found them.
+//! A GAP, and the first number of a HEARTBEAT, take effect at once: a writer skips numbers at any
+//! time, and any HEARTBEAT may be lost. A forged one could name numbers that the writer has not
+//! written yet, and would hide them forever. Each leap is therefore remembered until a sample after
+//! it is delivered. A later HEARTBEAT that is not final and whose last number lies before the end
+//! of the leap contradicts the leap. The reader then goes back and requests the numbers. Nothing of
+//! a leap has arrived, so no sample is delivered twice. A final HEARTBEAT contradicts nothing,
+//! because a writer's initial heartbeat states what it had at the match.
 //!
-//! It deliberately does not do: recognise a GAP for numbers that the writer has written and that are under way.
+//! Not covered: forged GAPs for numbers that the writer has written and that are in transit.
 
 use super::writer_proxy::{Arrival, WriterProxy};
 use super::{REORDER_WINDOW, Reader};
@@ -17,19 +20,19 @@ use takt_wire::SequenceNumber;
 /// Numbers that delivery has skipped at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leap {
-    /// The first of them; `None` if delivery began behind them.
+    /// First skipped number; `None` if delivery began after them.
     from: Option<SequenceNumber>,
-    /// The number after the last one.
+    /// Number after the last skipped one.
     to: SequenceNumber,
 }
 
 impl WriterProxy {
-    /// Delivery begins, with what the first HEARTBEAT says.
+    /// Begins delivery at the start that the first HEARTBEAT states.
     pub(super) fn begin_leap(&mut self, start: SequenceNumber) {
         self.leap = Some(Leap { from: None, to: start });
     }
 
-    /// Delivery was at `before`, and has skipped what it had to skip.
+    /// Records the numbers that delivery has skipped since `before`.
     pub(super) fn note_leap(&mut self, before: SequenceNumber) {
         let Some(to) = self.expected else { return };
         let unheard = before.max(self.highest.next());
@@ -39,18 +42,19 @@ impl WriterProxy {
         }
     }
 
-    /// A GAP names a number within the window.
+    /// Marks a number within the window that a GAP has named.
     pub(super) fn mark_irrelevant(&mut self, sn: SequenceNumber) {
         self.set_arrival(sn, Arrival::Irrelevant);
         self.marked = self.marked.max(sn);
     }
 
-    /// The leap at the end of which delivery stands, if the writer has not come so far.
+    /// Returns the leap at whose end delivery stands, if the writer has not written so far.
     fn contradicted_leap(&self, last: SequenceNumber) -> Option<Leap> {
         self.leap.filter(|leap| self.expected == Some(leap.to) && last.next() < leap.to)
     }
 
-    /// Numbers above `last` have not been written yet: whatever GAP has named them is wrong. Says how many it looked at.
+    /// Clears GAP marks above `last`, which are wrong because these numbers were not written yet.
+    /// Returns the number of entries looked at.
     fn unmark_above(&mut self, last: SequenceNumber) -> usize {
         let known = last.max(self.highest);
         let Some(expected) = self.expected.filter(|_| self.marked > known) else { return 0 };
@@ -67,7 +71,7 @@ impl WriterProxy {
 }
 
 impl Reader {
-    /// A HEARTBEAT says that `last` is the writer's last sample: takes back what contradicts that.
+    /// Handles a HEARTBEAT with the last number `last`: reverts what contradicts it.
     pub(super) fn take_back(&mut self, now: Instant, ctx: &mut Context, index: u32, last: SequenceNumber) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         proxy.history_end = proxy.history_end.map(|end| end.min(last));
@@ -81,7 +85,8 @@ impl Reader {
         self.note_history(now, ctx, index);
     }
 
-    /// Delivery goes on where a leap began. What has arrived behind the leap is forgotten, and asked for again.
+    /// Resumes delivery at the start of a leap. Samples that arrived after the leap are dropped,
+    /// and requested again.
     fn go_back(&mut self, now: Instant, ctx: &mut Context, index: u32, leap: Leap) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         for stored in proxy.drain() {

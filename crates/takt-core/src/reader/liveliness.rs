@@ -1,4 +1,4 @@
-//! Whether the writers of a reader are alive (DDS 1.4 §2.2.3.11, RTPS 2.5 §8.4.13).
+//! Liveliness of the writers of a reader (DDS 1.4 §2.2.3.11, RTPS 2.5 §8.4.13).
 
 use super::{Reader, WriterProxy};
 use crate::context::Context;
@@ -9,11 +9,12 @@ use core::time::Duration;
 use takt_wire::SequenceNumber;
 use takt_wire::qos::{Liveliness, LivelinessKind};
 
-/// The lease of one matched writer. Its timer is moved only when it fires, so a sample costs one store.
+/// Lease of one matched writer. Its timer is re-armed only when it fires, so a sample costs one
+/// store.
 #[derive(Debug)]
 pub(crate) struct WriterLease {
     kind: LivelinessKind,
-    /// `None` is infinite: such a writer lives as long as it is matched.
+    /// Lease duration; `None` is infinite: such a writer is alive while it is matched.
     duration: Option<Duration>,
     last_sign: Instant,
     timer: Option<TimerId>,
@@ -21,7 +22,7 @@ pub(crate) struct WriterLease {
 }
 
 impl WriterLease {
-    /// A lease that begins now.
+    /// Creates a lease that begins now.
     pub(super) fn new(now: Instant, liveliness: &Liveliness, kind: TimerKind, ctx: &mut Context) -> Self {
         let duration = liveliness.lease_duration.as_nanos().map(Duration::from_nanos);
         let timer = duration.map(|duration| {
@@ -40,7 +41,7 @@ impl WriterLease {
 }
 
 impl Reader {
-    /// The writer showed itself.
+    /// Records an assertion of the writer.
     pub(super) fn saw_writer(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let (Some(duration), Some(timer)) = (proxy.lease.duration, proxy.lease.timer) else { return };
@@ -53,8 +54,8 @@ impl Reader {
         }
     }
 
-    /// Data of the writer came. Repairs and duplicates are sent by the middleware, so they say nothing of an application that
-    /// asserts its writers itself.
+    /// Records data of the writer. Repairs and duplicates are sent by the middleware, so they do
+    /// not assert a writer with manual liveliness.
     pub(super) fn saw_data(&mut self, now: Instant, ctx: &mut Context, index: u32, sn: SequenceNumber) {
         let is_sign = |proxy: &WriterProxy| proxy.lease.kind == LivelinessKind::Automatic || proxy.is_newest(sn);
         if self.proxies.get(index).is_some_and(is_sign) {
@@ -62,7 +63,7 @@ impl Reader {
         }
     }
 
-    /// The writer sent a heartbeat; `asserted` if that says that the application is alive.
+    /// Records a heartbeat of the writer; `asserted` is its liveliness flag.
     pub(super) fn saw_heartbeat(&mut self, now: Instant, ctx: &mut Context, index: u32, asserted: bool) {
         let automatic = self.proxies.get(index).is_some_and(|proxy| proxy.lease.kind == LivelinessKind::Automatic);
         if automatic || asserted {
@@ -70,15 +71,15 @@ impl Reader {
         }
     }
 
-    /// The writer's participant asserted its writers of a kind.
+    /// Records an assertion of a participant's writers of a kind.
     pub(crate) fn handle_assertion(&mut self, now: Instant, ctx: &mut Context, index: u32, kind: LivelinessKind) {
         if self.proxies.get(index).is_some_and(|proxy| proxy.lease.kind == kind) {
             self.saw_writer(now, ctx, index);
         }
     }
 
-    /// A lease timer fired: the writer has shown itself meanwhile, or is not alive any more. The time in which this participant stood
-    /// still does not count.
+    /// Handles a lease timer: the writer was asserted meanwhile, or is no longer alive. Standstills
+    /// of this participant do not count.
     pub(crate) fn handle_lease_end(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let (Some(duration), Some(timer)) = (proxy.lease.duration, proxy.lease.timer) else { return };

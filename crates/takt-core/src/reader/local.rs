@@ -1,4 +1,5 @@
-//! Changes that do not come off the wire: discovery's, for readers of builtin topics (DDS 1.4 §2.2.5).
+//! Local changes without a wire message: those of discovery, for readers of builtin topics
+//! (DDS 1.4 §2.2.5).
 
 use super::Reader;
 use crate::cache::{ChangeKind, Incoming, KeyHash};
@@ -12,8 +13,8 @@ use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber};
 
 impl Reader {
-    /// Shows a change to the application. If there is no room, what is left of instances that are gone makes some and is
-    /// counted as lost; without any the change is rejected.
+    /// Delivers a change to the application. If there is no room, the remaining changes of departed
+    /// instances are removed and counted as lost. If there are none, the change is rejected.
     pub(crate) fn insert(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Writers that match a reader come and go (RTPS 2.5 §8.4.10).
+//! Matching and unmatching of a reader's writers (RTPS 2.5 §8.4.10).
 
 use super::liveliness::WriterLease;
 use super::origins::Origins;
@@ -13,7 +13,7 @@ use takt_wire::qos::{Durability, ReliabilityKind};
 use takt_wire::{Guid, SequenceNumber, VendorId};
 
 impl Reader {
-    /// A matching writer appeared. Returns the proxy's index.
+    /// Adds a matched writer. Returns the index of its proxy.
     pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, writer: &WriterTraits) -> u32 {
         ctx.add_owner(self.priority);
         let (reader, proxy_index) = (self.handle.index, self.proxies.vacant());
@@ -35,7 +35,8 @@ impl Reader {
         proxy.is_late_joiner =
             !is_volatile && writer.durability != Durability::Volatile && !self.entity_id.is_builtin();
         if writer.durability >= Durability::Transient && !self.entity_id.is_builtin() {
-            // A durability service recognises repeated samples itself, also those of before its restart.
+            // A durability service recognizes repeated samples itself, including those from before
+            // its restart.
             if !self.explicit {
                 self.origins.get_or_insert_with(|| Box::new(Origins::new()));
             }
@@ -60,13 +61,13 @@ impl Reader {
             self.service_appeared(now, ctx);
         }
         if reliable {
-            // Asks for the first heartbeat (pre-emptive ACKNACK, RTPS 2.5 §8.4.12.2).
+            // Requests the first heartbeat (pre-emptive ACKNACK, RTPS 2.5 §8.4.12.2).
             self.handle_timeout(now, ctx, index);
         }
         index
     }
 
-    /// A matched writer is not what it was: what may change of it has changed.
+    /// Adopts the changed properties of a matched writer.
     pub(crate) fn refresh_proxy(&mut self, ctx: &mut Context, index: u32, writer: &WriterTraits) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         proxy.path = writer.path;
@@ -78,12 +79,13 @@ impl Reader {
         }
     }
 
-    /// Whether all that its writers had when they were matched has arrived.
+    /// Reports whether all samples have arrived that the writers had when they were matched.
     pub(crate) fn has_history(&self) -> bool {
         self.proxies.iter().all(|(_, proxy)| proxy.has_history())
     }
 
-    /// Up to which change a matched writer says that it has written; `None` before it has said so.
+    /// Returns the last change that a matched writer has announced; `None` before its first
+    /// announcement.
     pub(crate) fn announced_by(&self, writer: Guid) -> Option<SequenceNumber> {
         let (_, proxy) = self.proxies.iter().find(|(_, proxy)| proxy.guid == writer)?;
         let is_known =
@@ -91,15 +93,15 @@ impl Reader {
         is_known.then_some(proxy.announced)
     }
 
-    /// A matched writer has gone.
+    /// Removes an unmatched writer.
     pub(crate) fn remove_proxy(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(guid) = self.proxies.get(index).map(|proxy| proxy.guid) else { return };
         self.detach(now, ctx, index);
         self.forget_writers(now, ctx, &(guid..=guid));
     }
 
-    /// A matched writer has gone, whose instances do not know it yet: [`Self::forget_writers`] must follow. The history of a service
-    /// that has gone is not waited for any longer.
+    /// Detaches an unmatched writer whose instances still refer to it: [`Self::forget_writers`]
+    /// must follow. The history of a departed service is no longer waited for.
     pub(crate) fn detach(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(mut proxy) = self.proxies.remove(index) else { return };
         ctx.timers.release(proxy.timer);
@@ -123,7 +125,8 @@ impl Reader {
         }
     }
 
-    /// Tells of the writers that have gone. Instances that only they wrote have no writers any more. A unit of work.
+    /// Reports the unmatched writers, and removes them from their instances. Instances without
+    /// another writer become not-alive. Counts as a unit of work.
     pub(crate) fn forget_writers(&mut self, now: Instant, ctx: &mut Context, gone: &RangeInclusive<Guid>) {
         ctx.notify(Event::LivelinessChanged(self.handle));
         ctx.notify(Event::SubscriptionMatched(self.handle));

@@ -1,9 +1,9 @@
-//! A local reader: best-effort or reliable, from any number of writers (RTPS 2.5 §8.4.10, §8.4.12).
+//! Local reader: best-effort or reliable, from any number of writers (RTPS 2.5 §8.4.10, §8.4.12).
 //!
-//! Samples of each writer are delivered in its order. A reliable reader keeps those that come early, asks
-//! for those that are missing, and refuses those for which there is no room, so that the writer keeps them.
+//! Samples of each writer are delivered in its order. A reliable reader keeps early samples and
+//! requests missing ones. It refuses samples without room, so that the writer keeps them.
 //!
-//! Invariant: what a proxy holds as `Waiting` lies in `expected .. expected + REORDER_WINDOW`.
+//! Invariant: `Waiting` samples of a proxy lie in `expected .. expected + REORDER_WINDOW`.
 
 mod acknack;
 mod commitment;
@@ -56,60 +56,60 @@ use takt_wire::{Duration, EntityId, Guid, Timestamp, VendorId};
 pub(crate) struct Reader {
     pub(crate) handle: ReaderHandle,
     pub(crate) entity_id: EntityId,
-    /// As announced; builtin readers have a description too.
+    /// Announced data. Builtin readers have such data too.
     pub(crate) data: Box<SubscriptionData>,
     pub(crate) is_enabled: bool,
-    /// What its acknowledgements leave by.
+    /// Flow of its acknowledgements.
     pub(crate) flow: FlowTag,
-    /// What they may go by.
+    /// Locator kinds that its acknowledgements may use.
     pub(crate) kinds: LocatorKinds,
-    /// That of its acknowledgements.
+    /// Priority of its acknowledgements.
     pub(crate) priority: Priority,
-    /// What is known beforehand of the ages of its samples.
+    /// Configured limits for the ages of its samples.
     pub(crate) latency_terms: LatencyTerms,
-    /// Longest serialised sample in bytes, if the type has a bound.
+    /// Longest serialized sample in bytes, if the type has a bound.
     pub(crate) max_serialized_len: Option<usize>,
-    /// The subscriber that it is one of, if that was created.
+    /// Subscriber of the reader, if one was created.
     pub(crate) group: Option<u32>,
     keyed: bool,
     pub(crate) protection: Protection,
-    /// What is lent stays with its lender until it is read.
+    /// Loaned payloads stay with the writer until they are read.
     pub(crate) borrows: bool,
     key: Option<Box<dyn KeyExtractor>>,
-    /// Which samples get in; all if there is none.
+    /// Content filter; `None` to accept every sample.
     pub(crate) filter: Option<Box<dyn ContentFilter>>,
     pub(crate) cache: ReaderCache,
     pub(crate) proxies: Slots<WriterProxy>,
-    /// How far it has come with each original writer, once a TRANSIENT or PERSISTENT one was matched.
+    /// Position of each original writer, once a TRANSIENT or PERSISTENT writer was matched.
     origins: Option<Box<Origins>>,
-    /// Ends the wait for the history of services, once there was one.
+    /// Timer that ends the wait for the history of services, once there was one.
     service_timer: Option<TimerId>,
-    /// It acknowledges when the application says so.
+    /// The reader acknowledges explicitly, on request of the application.
     explicit: bool,
-    /// Of its ACKNACKs and NACK_FRAGs to whomever, so that they grow for a writer too that was matched before and has not
-    /// noticed that it was forgotten.
+    /// Count of its ACKNACKs and NACK_FRAGs to all writers. It therefore also increases for a
+    /// writer that was matched before and has not noticed that it was unmatched.
     acknack_count: i32,
     nack_frag_count: i32,
-    /// What incomplete samples may claim.
+    /// Memory budget of incomplete samples.
     reassembly: Budget,
-    /// Some proxy waits for room in the history.
+    /// A proxy waits for room in the history.
     any_blocked: bool,
-    /// The proxy whose turn it is to be the first that finds room.
+    /// Proxy that is the next to get room first.
     unblock_from: u32,
-    /// Changes that have arrived and are not shown yet, of all writers.
+    /// Number of held changes of all writers.
     pub(crate) held: usize,
-    /// That it has something to read waits for [`crate::Participant::poll_event`].
+    /// A data-available event waits for [`crate::Participant::poll_event`].
     pub(crate) is_told: bool,
-    /// Its samples have their place in one order with those of the subscriber's other readers.
+    /// Its samples share one order with those of the subscriber's other readers.
     pub(crate) shares_order: bool,
-    /// Nothing that is held may be shown: the application is reading.
+    /// No held change may be presented, because the application is reading.
     pub(crate) is_frozen: bool,
-    /// As much is held as may be, and nothing of it can be shown.
+    /// The most changes are held, and none of them can be presented.
     pub(crate) wants_relief: bool,
-    /// The cache's releases when that was last tried in vain.
+    /// Release count of the cache at the last failed attempt.
     blocked_at: u64,
     upkeep_timer: TimerId,
-    /// When it is due.
+    /// Time at which the upkeep timer is due.
     upkeep_due: Instant,
     deadline: Option<DeadlineMonitor>,
     pub(crate) deadline_missed: DeadlineMissedStatus,
@@ -127,7 +127,7 @@ impl fmt::Debug for Reader {
     }
 }
 
-/// What a reader must know of a writer to listen to it.
+/// Properties of a writer that its reader needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WriterTraits {
     pub(crate) reliable: bool,
@@ -137,17 +137,17 @@ pub(crate) struct WriterTraits {
     pub(crate) lifespan: Duration,
     pub(crate) path: Path,
     pub(crate) vendor: VendorId,
-    /// What its publisher offers beside policies.
+    /// PRESENTATION of its publisher.
     pub(crate) presentation: Presentation,
-    /// The publisher, if that counts the changes of its writers and the reader is to look at that.
+    /// Publisher, if that assigns group sequence numbers that the reader uses.
     pub(crate) publisher: Option<Guid>,
-    /// What of its publisher it does not announce, and the reader is to look at.
+    /// Group information that the writer does not announce although the reader needs it.
     pub(crate) group_lack: Option<GroupLack>,
-    /// It passes on what others wrote.
+    /// The writer belongs to a durability service.
     pub(crate) is_service: bool,
 }
 
-/// Time and origin of the submessage at hand (RTPS 2.5 §8.3.4).
+/// Time and origin of the present submessage (RTPS 2.5 §8.3.4).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
     pub(crate) now: Instant,
@@ -212,18 +212,19 @@ impl Reader {
         }
     }
 
-    /// What it receives is protected from now on. To be called before anything is matched.
+    /// Requires protection of received submessages from now on. To be called before anything is
+    /// matched.
     pub(crate) fn set_protection(&mut self, protection: Protection) {
         self.protection = protection;
         self.cache.keys_are_hidden = protection.key;
     }
 
-    /// What reads the keys of its samples, for a reader in its place.
+    /// Takes the key extractor, for a reader that replaces this one.
     pub(crate) fn take_key(&mut self) -> Option<Box<dyn KeyExtractor>> {
         self.key.take()
     }
 
-    /// Gives back what the reader holds of the context.
+    /// Releases the timers and queue space of the reader.
     pub(crate) fn close(&mut self, ctx: &mut Context) {
         for (_, proxy) in self.proxies.iter() {
             ctx.timers.release(proxy.timer);

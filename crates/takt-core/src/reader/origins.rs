@@ -1,16 +1,19 @@
-//! Samples that arrive by several ways: from their writer, and from services that keep them (RTPS 2.5 §8.7.9; DDS 1.4
-//! §2.2.3.4).
+//! Original writers of samples that arrive from several sources: from their writer, and from
+//! durability services (RTPS 2.5 §8.7.9; DDS 1.4 §2.2.3.4).
 //!
-//! A reader of TRANSIENT or PERSISTENT writers remembers how far it has come with each original writer, and drops what is
-//! not above that: each sample is shown once and none after a later one of its writer. Of more than [`ORIGINS_MAX`]
-//! original writers the one that was silent for longest is forgotten; what is repeated of it then shows again.
-//! Looking one up is O(log n); nothing is allocated after the first such writer was matched.
+//! A reader of TRANSIENT or PERSISTENT writers remembers its position at each original writer, and
+//! drops samples that are not above it. Each sample is presented once, and none after a later one
+//! of its writer. Of more than [`ORIGINS_MAX`] original writers the one silent for longest is
+//! forgotten; its repeated samples are presented again. A look-up is O(log n). Nothing is allocated
+//! after the first such writer was matched.
 //!
-//! PID_ORIGINAL_WRITER_INFO counts if its writer is announced as a service's. Anybody can announce that, so a service is not
-//! believed about a reliable writer that is matched itself: what that has not announced waits until it does, or has gone. So
-//! no service can make the reader drop what a matched writer goes on to write.
+//! PID_ORIGINAL_WRITER_INFO counts if its writer is announced as that of a service. This claim can
+//! be forged, so a service is not trusted about a reliable writer that is itself matched: samples
+//! that the writer has not announced wait until it does, or is unmatched. No service can therefore
+//! make the reader drop future samples of a matched writer.
 //!
-//! DEVIATION(RTPS 2.5 §8.7.9): the parameter of other writers is ignored, and so is that of services of other vendors.
+//! DEVIATION(RTPS 2.5 §8.7.9): the parameter of other writers is ignored, as is that of services of
+//! other vendors.
 
 use super::Reader;
 use crate::cache::{ChangeKind, ReaderCache, Stored};
@@ -21,37 +24,37 @@ use alloc::vec::Vec;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber};
 
-/// Original writers that one reader remembers.
+/// Most original writers that one reader remembers.
 pub(crate) const ORIGINS_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
 struct Origin {
     writer: Guid,
     upto: SequenceNumber,
-    /// When something of it came last, in samples.
+    /// Time of its last sample, counted in samples.
     used: u64,
-    /// The last sample that it has announced, if it is matched itself and reliable.
+    /// Last sample that the writer has announced, if it is itself matched and reliable.
     announced: Option<SequenceNumber>,
 }
 
-/// What a reader does with a sample, by where it came from.
+/// Relation of a sample to earlier ones of its original writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Novelty {
     New,
-    /// The last one of its writer once more.
+    /// Repetition of the last sample.
     Last,
-    /// It was shown before, or a later one was.
+    /// The sample or a later one was presented before.
     Old,
-    /// Its writer, which is matched, has not announced it.
+    /// The original writer is matched and has not announced the sample.
     Ahead,
 }
 
 #[derive(Debug)]
 pub(super) struct Origins {
-    /// By writer.
+    /// Sorted by writer.
     known: Vec<Origin>,
     clock: u64,
-    /// Some service's sample is ahead of its matched writer.
+    /// A service's sample waits for its matched original writer.
     pub(super) any_ahead: bool,
 }
 
@@ -73,14 +76,15 @@ impl Origins {
         }
     }
 
-    /// The first that a matched reliable writer says of what it has. What services said of later samples was no more than that.
+    /// Records the first announcement of a matched reliable writer. Later samples were only claimed
+    /// by services.
     pub(super) fn begins(&mut self, writer: Guid, last: SequenceNumber) {
         let at = self.entry(writer);
         let origin = &mut self.known[at];
         (origin.upto, origin.announced) = (origin.upto.min(last), Some(last));
     }
 
-    /// A matched reliable writer has samples up to this one.
+    /// Records that a matched reliable writer has samples up to this one.
     pub(super) fn announces(&mut self, writer: Guid, last: SequenceNumber) {
         if let Ok(at) = self.find(writer)
             && let Some(announced) = &mut self.known[at].announced
@@ -89,21 +93,22 @@ impl Origins {
         }
     }
 
-    /// A writer is not matched any more.
+    /// Records that a writer is no longer matched.
     pub(super) fn ends(&mut self, writer: Guid) {
         if let Ok(at) = self.find(writer) {
             self.known[at].announced = None;
         }
     }
 
-    /// The sample is shown.
+    /// Records a presented sample.
     pub(super) fn shown(&mut self, sample: SampleIdentity) {
         let at = self.entry(sample.writer);
         let origin = &mut self.known[at];
         origin.upto = origin.upto.max(sample.sn);
     }
 
-    /// The place of a writer, which is used now. One that is matched gives way last.
+    /// Returns the entry of a writer, and marks it as used. Entries of matched writers are replaced
+    /// last.
     fn entry(&mut self, writer: Guid) -> usize {
         self.clock += 1;
         let mut place = match self.find(writer) {
@@ -126,7 +131,8 @@ impl Origins {
     }
 }
 
-/// Whether a sample that is next has to wait, since its writer is matched and has not announced it.
+/// Reports whether the next sample has to wait because its original writer is matched and has not
+/// announced it.
 pub(super) fn is_ahead(origins: &mut Option<Box<Origins>>, sample: SampleIdentity) -> bool {
     let Some(origins) = origins else { return false };
     let is_ahead = origins.novelty(sample) == Novelty::Ahead;
@@ -135,7 +141,7 @@ pub(super) fn is_ahead(origins: &mut Option<Box<Origins>>, sample: SampleIdentit
 }
 
 impl Reader {
-    /// The first HEARTBEAT of a writer: it has samples up to this one.
+    /// Handles the first HEARTBEAT of a writer, which has samples up to `last`.
     pub(super) fn begin_origin(&mut self, index: u32, last: SequenceNumber) {
         if let Some(origins) = &mut self.origins
             && let Some(proxy) = self.proxies.get(index).filter(|proxy| proxy.reliable && !proxy.is_service)
@@ -144,7 +150,7 @@ impl Reader {
         }
     }
 
-    /// A writer has announced samples. Services whose samples waited for that go on.
+    /// Records announced samples of a writer. Services whose samples waited for that continue.
     pub(super) fn note_announced(&mut self, now: Instant, ctx: &mut Context, index: u32) {
         let Some(origins) = &mut self.origins else { return };
         let Some(proxy) = self.proxies.get(index).filter(|proxy| proxy.reliable && !proxy.is_service) else { return };
@@ -152,7 +158,8 @@ impl Reader {
         self.resume_services(now, ctx);
     }
 
-    /// Delivers what waited for the writers that wrote it. At most a window of each matched service.
+    /// Delivers the samples that waited for their original writers. At most a window of each
+    /// matched service.
     pub(super) fn resume_services(&mut self, now: Instant, ctx: &mut Context) {
         if !self.origins.as_mut().is_some_and(|origins| core::mem::take(&mut origins.any_ahead)) {
             return;
@@ -169,15 +176,16 @@ impl Reader {
     }
 }
 
-/// Whether a sample that is next was shown before, or comes too late: then it is discarded.
+/// Discards the next sample if it or a later one was presented before. Returns whether it did.
 pub(super) fn drops(origins: &Option<Box<Origins>>, cache: &mut ReaderCache, stored: Stored) -> bool {
     let Some(origins) = origins else { return false };
     let is_new = match origins.novelty(cache.origin_of(stored)) {
         Novelty::New => true,
-        // That an instance has ended is told again: another of its writers says so, and it may be the last one.
+        // The end of an instance is reported again: another of its writers may report it, and may
+        // be the last one.
         Novelty::Last => cache.kind_of(stored) != ChangeKind::Alive,
         Novelty::Old => false,
-        // Best effort: what is not shown now is lost.
+        // Best effort: a sample that is not presented now is lost.
         Novelty::Ahead => true,
     };
     if !is_new {
@@ -186,7 +194,7 @@ pub(super) fn drops(origins: &Option<Box<Origins>>, cache: &mut ReaderCache, sto
     !is_new
 }
 
-/// A sample was shown.
+/// Records a presented sample.
 pub(super) fn shown(origins: &mut Option<Box<Origins>>, sample: SampleIdentity) {
     if let Some(origins) = origins {
         origins.shown(sample);
@@ -204,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_above_the_last_of_its_writer_is_not_new() {
+    fn sample_is_new_only_above_the_last_of_its_writer() {
         let mut origins = Origins::new();
         assert_eq!(origins.novelty(sample(1, 5)), Novelty::New);
         origins.shown(sample(1, 5));
@@ -216,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_one_silent_for_longest_is_forgotten() {
+    fn writer_silent_for_longest_is_forgotten_when_the_table_is_full() {
         let mut origins = Origins::new();
         for writer in 0..ORIGINS_MAX as u16 {
             origins.shown(sample(writer, 9));
@@ -227,7 +235,7 @@ mod tests {
         assert_eq!(origins.novelty(sample(0, 9)), Novelty::Old);
         assert_eq!(origins.novelty(sample(1, 9)), Novelty::New);
         assert_eq!(origins.novelty(sample(u16::MAX, 1)), Novelty::Last);
-        // It takes the place of the one that is forgotten, or of one beside it.
+        // The new entry replaces the forgotten one, or one next to it.
         for writer in [1, 2, 3, 4].map(|writer| 2 * writer + 1) {
             origins = Origins::new();
             (0..ORIGINS_MAX as u16).for_each(|writer| origins.shown(sample(2 * writer, 9)));

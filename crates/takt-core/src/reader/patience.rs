@@ -1,41 +1,44 @@
-//! When a reader may ask a writer again for what it misses (RTPS 2.5 §8.4.12.2).
+//! Retry timing of a reader's requests for missing samples (RTPS 2.5 §8.4.12.2).
 //!
-//! A request or its answer may be lost, so it is repeated; but an answer that is still under way must not be asked for
-//! twice. So a reader waits for twice as long as repairs lately took to come, and from the third request in vain on ever
-//! longer.
+//! A request or its answer may be lost, so it is repeated; but samples in transit must not be
+//! requested twice. A reader therefore waits for twice the time that repairs recently took. From
+//! the third unanswered request on it waits ever longer.
 
 use crate::time::Instant;
 use core::time::Duration;
 use takt_wire::SequenceNumber;
 
-/// Before it is known how long repairs take.
+/// Wait before the repair time is known.
 const FIRST: Duration = Duration::from_millis(4);
-/// The longest wait, in least waits.
+/// Longest wait, as a multiple of the least wait.
 const LONGEST: u32 = 32;
-/// Requests for the same samples without any repair; then the writer has to speak first.
+/// Requests for the same samples without any repair. After that, the writer has to send something
+/// first.
 const REPEATS: u32 = 6;
-/// What the writer says after its repairs ends the wait after this part of it, about half of the time that they took.
+/// Divisor of the wait after the writer has announced the end of its repairs, about half of the
+/// time that they took.
 const ENDED_BY_WRITER: u32 = 4;
 
-/// The last request.
+/// Last request.
 #[derive(Clone, Copy, Debug)]
 struct Request {
     at: Instant,
-    /// What was expected then, and the last sample that was announced: what lies between was asked for where it was missing.
+    /// Next expected sample at that time, and the last announced sample. Missing samples between
+    /// them were requested.
     base: SequenceNumber,
     last: SequenceNumber,
-    /// How often the same was asked for in vain.
+    /// Number of unanswered requests for the same samples.
     repeats: u32,
-    /// Something has come since.
+    /// A requested sample has arrived since.
     answered: bool,
-    /// The writer has said since that it has sent what it wanted to send.
+    /// The writer has announced since that it has sent all requested samples.
     ended: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Patience {
     last: Option<Request>,
-    /// Nothing was heard of the last request, or the last repair, for so long: ask again.
+    /// Silence after the last request or repair until the request is repeated.
     wait: Duration,
     least: Duration,
     last_repair: Instant,
@@ -46,7 +49,7 @@ impl Patience {
         Self { last: None, wait: Duration::ZERO, least: Duration::ZERO, last_repair: Instant(0) }
     }
 
-    /// What is missing from `base` up to `last` is asked for.
+    /// Records a request for the samples missing from `base` up to `last`.
     pub(crate) fn asked(&mut self, now: Instant, (base, last): (SequenceNumber, SequenceNumber), least: Duration) {
         self.least = least;
         self.wait = if self.wait.is_zero() { least.max(FIRST) } else { self.wait };
@@ -55,12 +58,13 @@ impl Patience {
         self.last = Some(Request { at: now, base, last, repeats, answered: false, ended: false });
     }
 
-    /// Something that was missing has arrived.
+    /// Records the arrival of a missing sample.
     pub(crate) fn repaired(&mut self, now: Instant) {
         self.last_repair = now;
         let Some(last) = self.last.as_mut().filter(|last| !last.answered) else { return };
         last.answered = true;
-        // Who asked more than once does not know which request was answered. One may be lost, more are rather early.
+        // After several requests it is unknown which one was answered. One may have been lost; more
+        // indicate that the wait is too short.
         self.wait = match last.repeats {
             0 => now.since(last.at) * 2,
             1 | 2 => self.wait,
@@ -74,15 +78,15 @@ impl Patience {
         (self.wait * 2_u32.pow(last.repeats.saturating_sub(2))).min(self.least * LONGEST)
     }
 
-    /// The writer has sent what it wanted to send.
+    /// Records that the writer has sent all requested samples.
     pub(crate) fn ended(&mut self) {
         if let Some(last) = &mut self.last {
             last.ended = true;
         }
     }
 
-    /// When what is missing from `base` on may be asked for again. What the last request asked for may be under way, also where the
-    /// first samples of it have come.
+    /// Returns the time at which samples missing from `base` on may be requested again. Samples of
+    /// the last request may be in transit even if its first samples have arrived.
     pub(crate) fn due(&self, base: SequenceNumber) -> Option<Instant> {
         let last = self.last.filter(|last| last.base <= base && base <= last.last)?;
         if last.ended {
@@ -91,7 +95,8 @@ impl Patience {
         Some(last.at.max(self.last_repair).after(self.wait(&last)))
     }
 
-    /// When to ask again for what was just asked for, though nothing is heard of the writer.
+    /// Returns the time at which the last request is repeated although nothing was heard from the
+    /// writer.
     pub(crate) fn retry(&self) -> Option<Instant> {
         let last = self.last.filter(|last| last.repeats < REPEATS)?;
         Some(last.at.after(self.wait(&last)))
@@ -110,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_is_twice_what_repairs_take() {
+    fn wait_is_twice_the_time_that_repairs_take() {
         let mut patience = Patience::new();
         assert_eq!(patience.due(BASE), None, "nothing was asked for");
         patience.asked(at(100), (BASE, BASE.next()), LEAST);
@@ -124,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_become_rarer_and_end_when_nothing_comes() {
+    fn requests_become_rarer_and_end_when_nothing_arrives() {
         let mut patience = Patience::new();
         let mut now = at(0);
         let mut waits = alloc::vec::Vec::new();

@@ -1,4 +1,4 @@
-//! What a reader hears: whole samples and fragments (RTPS 2.5 §8.3.8.2, §8.3.8.3).
+//! Reception of samples at a reader: whole samples and fragments (RTPS 2.5 §8.3.8.2, §8.3.8.3).
 
 use super::fragments::{Refused, Said, Whole};
 use super::room::Need;
@@ -16,7 +16,7 @@ use takt_wire::parameter::ParameterList;
 use takt_wire::{Beside, Lent, SequenceNumber};
 
 impl Reader {
-    /// RTPS 2.5 §8.3.8.2: a whole sample.
+    /// Handles DATA: a whole sample (RTPS 2.5 §8.3.8.2).
     pub(crate) fn handle_data(
         &mut self,
         ctx: &mut Context,
@@ -26,7 +26,7 @@ impl Reader {
         beside: Beside<'_>,
     ) {
         self.saw_data(stamp.now, ctx, index, data.sn);
-        // Not yet held: of a frame that is of no use nobody is to have a hold.
+        // Not retained yet: a frame of no use must not be retained.
         let frame = if let Beside::Frame(frame) = beside { Some(frame).filter(|_| self.is_borrower()) } else { None };
         let lent = beside.payload();
         if lent.is_none() && frame.is_none() && self.show_at_once(ctx, index, stamp, data) {
@@ -61,7 +61,8 @@ impl Reader {
             Some(lent) => {
                 lent.copy_to(0, self.cache.pool.bytes_mut(piece));
                 if !lent.is_intact() {
-                    // Its lender has other things there by now; what matters is sent again.
+                    // The writer has already reused the memory. The sample is sent again if it is
+                    // still needed.
                     ctx.counters.malformed_submessages += 1;
                     return self.cache.pool.release(piece);
                 }
@@ -77,18 +78,18 @@ impl Reader {
         self.accept(ctx, index, stamp, data.sn, &said, piece, key_only);
     }
 
-    /// Whether a payload may stay with its lender: nobody here has to look into it, or it is an object, whose bytes can be had;
-    /// and it is not longer than what the reader has room for at all.
+    /// Reports whether a payload may stay with the writer. Either this reader need not inspect it,
+    /// or it is an object, whose bytes are accessible. It must also fit into the reader's memory.
     fn may_borrow(&self, lent: &Lent) -> bool {
         (self.is_borrower() || lent.object().is_some()) && self.cache.pool.has_room_ever(lent.len())
     }
 
-    /// Whether it takes payloads without a look into them.
+    /// Reports whether the reader accepts payloads without inspecting them.
     fn is_borrower(&self) -> bool {
         self.borrows && !self.keyed && self.filter.is_none()
     }
 
-    /// RTPS 2.5 §8.3.8.3: a part of a large sample.
+    /// Handles DATA_FRAG: a part of a large sample (RTPS 2.5 §8.3.8.3).
     pub(crate) fn handle_data_frag(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &DataFrag<'_>) {
         self.saw_data(stamp.now, ctx, index, data.sn);
         if !self.accepts(ctx, index, data.sn, false) {
@@ -141,11 +142,11 @@ impl Reader {
         }
     }
 
-    /// Whether a sample number is of use now; keeps the accounts of those that are not.
+    /// Reports whether a sample number is of use now; counts those that are not.
     fn accepts(&mut self, ctx: &mut Context, index: u32, sn: SequenceNumber, whole: bool) -> bool {
         let Some(proxy) = self.proxies.get_mut(index) else { return false };
         let Some(expected) = proxy.expected else {
-            // The first HEARTBEAT says which samples are for us; this one waits for it.
+            // The first HEARTBEAT states which samples are relevant; this one waits for it.
             if !proxy.takes_early(sn) {
                 ctx.counters.out_of_window += 1;
                 return false;
@@ -176,7 +177,7 @@ impl Reader {
         true
     }
 
-    /// A sample has arrived whole and its payload is in the pool.
+    /// Accepts a sample that has arrived completely and whose payload is in the pool.
     #[expect(clippy::too_many_arguments, reason = "one call site per way of arrival")]
     fn accept(
         &mut self,
@@ -210,7 +211,7 @@ impl Reader {
         }
         let Some(proxy) = self.proxies.get_mut(index) else { return self.cache.pool.release(piece) };
         let source_timestamp = stamp.source_timestamp;
-        // Who looks at places has to know of changes that are not for it, too.
+        // A reader that uses positions has to process irrelevant changes too.
         let absorbed = proxy.holding.is_some() && !place.ends && (!for_us || !passes);
         let (key_hash, piece, place) = if absorbed {
             self.cache.pool.release(piece);
@@ -255,7 +256,7 @@ impl Reader {
         self.hand_on(ctx, index, stamp.now, sn, stored);
     }
 
-    /// A change has arrived: with what is stored of it, if it is for this reader.
+    /// Delivers an arrived change, with its stored sample if it is relevant to this reader.
     fn hand_on(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber, stored: Option<Stored>) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.reliable {
@@ -267,9 +268,10 @@ impl Reader {
         }
     }
 
-    /// The key hash of a change, and whether the payload gives it. The payload decides, so that an instance is one whatever its
-    /// writers announce. PID_KEY_HASH counts if the payload holds no key, and if it is an object of this process: its writer has
-    /// computed the hash as this reader would.
+    /// Returns the key hash of a change, and whether the payload provides it. The payload decides,
+    /// so that an instance is the same regardless of what its writers announce. PID_KEY_HASH counts
+    /// if the payload holds no key. It also counts for an object of this process, because its
+    /// writer computed the hash as this reader would.
     fn identify(&mut self, piece: PayloadRef, key_only: bool, announced: Option<KeyHash>) -> (Option<KeyHash>, bool) {
         if !self.keyed {
             return (Some(KeyHash::default()), true);
@@ -287,7 +289,7 @@ impl Reader {
     }
 }
 
-/// What the inline QoS says; `None` if it is malformed.
+/// Parses the inline QoS; `None` if it is malformed.
 fn parse_inline_qos<'a>(list: Option<ParameterList<'a>>, ctx: &mut Context) -> Option<InlineQos<'a>> {
     match list.map(InlineQos::parse).transpose() {
         Ok(inline) => Some(inline.unwrap_or_default()),
@@ -298,13 +300,13 @@ fn parse_inline_qos<'a>(list: Option<ParameterList<'a>>, ctx: &mut Context) -> O
     }
 }
 
-/// RTPS 2.5 §9.6.4.9: the status bits say what a change without data does.
+/// Returns the kind of a change from its status bits (RTPS 2.5 §9.6.4.9).
 fn change_kind(status: u32, key_only: bool) -> ChangeKind {
     match (status & STATUS_INFO_DISPOSED != 0, status & STATUS_INFO_UNREGISTERED != 0) {
         (true, true) => ChangeKind::DisposedUnregistered,
         (true, false) => ChangeKind::Disposed,
         (false, true) => ChangeKind::Unregistered,
-        // A key without a status tells nothing about the instance but that it exists no longer for this writer.
+        // A key without a status only means that the instance no longer exists for this writer.
         (false, false) if key_only => ChangeKind::Unregistered,
         (false, false) => ChangeKind::Alive,
     }

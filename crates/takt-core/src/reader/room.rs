@@ -1,4 +1,4 @@
-//! Room for samples, and what becomes of those that find none.
+//! Room for received samples, and the handling of samples without room.
 
 use super::Reader;
 use super::writer_proxy::Arrival;
@@ -13,18 +13,19 @@ use takt_wire::inline_qos::InlineQos;
 use takt_wire::message::DataFrag;
 use takt_wire::qos::History;
 
-/// What a sample that finds no room needs.
+/// Resource that a sample lacks.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Need {
-    /// A place among those that wait, or are incomplete.
+    /// A place among the waiting or incomplete samples.
     Place,
-    /// So much memory. Of the instance that it belongs to, if that is known, the oldest sample may go.
+    /// Memory of this length. The oldest sample of the same instance, if that is known, may be
+    /// removed.
     Memory { len: usize, instance: Option<InstanceHandle> },
 }
 
 impl Reader {
-    /// There is no room for a sample. If it is the next one of a reliable writer, that keeps it until the
-    /// application has made room; a later one is asked for in its turn.
+    /// Refuses a sample for lack of room. If it is the next one of a reliable writer, the writer
+    /// keeps it until the application has freed room. A later one is requested again in its turn.
     pub(super) fn refuse(
         &mut self,
         ctx: &mut Context,
@@ -47,9 +48,10 @@ impl Reader {
         self.count_rejection(ctx, reason);
     }
 
-    /// There is no room for a fragment: as [`Self::refuse`], once for each sample. Where the application has nothing to take that
-    /// would make room, the sample is asked for again. So is one of a KEEP_LAST reader if the fragment does not name the instance:
-    /// the first fragment may, and the samples that it replaces make room.
+    /// Refuses a fragment for lack of room, as [`Self::refuse`], once for each sample. If the
+    /// application has nothing to take that would free room, the sample is requested again. So is a
+    /// sample of a KEEP_LAST reader if the fragment does not name the instance: the first fragment
+    /// may, and the samples that it replaces free room.
     pub(super) fn refuse_fragments(
         &mut self,
         ctx: &mut Context,
@@ -74,7 +76,8 @@ impl Reader {
         }
     }
 
-    /// A sample is larger than all memory of the reader. It is given up, since waiting for it would end all that follows.
+    /// Gives up a sample larger than all memory of the reader, because waiting for it would block
+    /// all later ones.
     pub(super) fn refuse_for_ever(&mut self, ctx: &mut Context, index: u32, now: Instant, sn: SequenceNumber) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         if proxy.refused.replace(sn) == Some(sn) {
@@ -95,13 +98,14 @@ impl Reader {
         self.notice_gap(ctx, index, now);
     }
 
-    /// The instance of all samples, if the type has no key.
+    /// Returns the instance of all samples, if the type has no key.
     pub(super) fn only_instance(&self) -> Option<InstanceHandle> {
         (!self.keyed).then_some(InstanceHandle::NIL)
     }
 
-    /// The instance of a large sample, as far as a fragment names it. The first one does by the key, if that lies in it, any by the
-    /// key hash in its inline QoS, if the writer is known to write such an instance.
+    /// Returns the instance of a large sample, as far as a fragment names it. The first fragment
+    /// names it by the key, if that lies in it. Any fragment names it by the key hash in its inline
+    /// QoS, if the writer is known to write such an instance.
     pub(super) fn instance_of_fragment(
         &mut self,
         index: u32,
@@ -116,7 +120,7 @@ impl Reader {
         computed.or_else(|| self.cache.announced_instance(self.proxies.get(index)?.guid, inline.key_hash?))
     }
 
-    /// Memory for a payload, which may be serialised data or a serialised key.
+    /// Allocates memory for a payload: serialized data or a serialized key.
     pub(super) fn allocate(
         &mut self,
         ctx: &mut Context,
@@ -149,9 +153,10 @@ impl Reader {
         }
     }
 
-    /// Makes room for a sample that is next. Of a reliable writer: forgets incomplete samples that get no fragments, or the samples
-    /// that wait for earlier ones of the writer that has most of them. A reliable writer repeats them. With KEEP_LAST the reader then gives
-    /// up what a later sample has replaced, or this one is about to. Says whether there was anything to forget.
+    /// Frees memory for the next sample of a reliable writer. Drops incomplete samples without
+    /// recent fragments, or the waiting samples of the writer that has most of them; a reliable
+    /// writer repeats both. With KEEP_LAST the reader then drops samples that a later one has
+    /// replaced, or this one will. Returns whether there was anything to drop.
     pub(super) fn make_room_for(
         &mut self,
         ctx: &mut Context,

@@ -1,9 +1,13 @@
-//! History before news: a reader that asks for TRANSIENT or PERSISTENT data waits for what services keep before it shows
-//! what living writers say (DDS 1.4 §2.2.3.4), since what comes late of a writer is dropped ([`super::origins`]).
+//! Wait for the history of durability services (DDS 1.4 §2.2.3.4).
 //!
-//! A writer that has its first sample still needs no service, unless one is known that has not told all yet. Otherwise the
-//! writer's samples wait in its window, and are asked for again beyond that: up to [`UNKNOWN_SERVICE_WAIT`] for a service
-//! that is not known yet, up to [`SERVICE_WAIT`] for the history of those that are.
+//! A reader that requests TRANSIENT or PERSISTENT data waits for the history of services before it
+//! presents samples of live writers, because late samples of a writer are dropped
+//! ([`super::origins`]).
+//!
+//! A writer that still has its first sample needs no service, unless a known one has not sent its
+//! whole history yet. Otherwise the writer's samples wait in its window, and are requested again
+//! beyond that: up to [`UNKNOWN_SERVICE_WAIT`] for a service to be discovered, up to
+//! [`SERVICE_WAIT`] for the history of known ones.
 
 use super::Reader;
 use crate::context::Context;
@@ -12,13 +16,14 @@ use crate::timer::TimerKind;
 use core::time::Duration;
 use takt_wire::SequenceNumber;
 
-/// How long a writer without its first sample waits for a service to be discovered.
+/// Wait of a writer without its first sample for a service to be discovered.
 pub(crate) const UNKNOWN_SERVICE_WAIT: Duration = Duration::from_millis(500);
-/// How long it waits for the history of services.
+/// Wait of such a writer for the history of services.
 pub(crate) const SERVICE_WAIT: Duration = Duration::from_secs(10);
 
 impl Reader {
-    /// The first heartbeat of a writer says which samples it has: whether its samples are to wait.
+    /// Decides at the first heartbeat of a writer, which states its samples, whether they have to
+    /// wait.
     pub(super) fn may_hold(&mut self, now: Instant, ctx: &mut Context, index: u32, first_sn: SequenceNumber) {
         let services_tell = self.services_tell();
         let Some(proxy) = self.proxies.get_mut(index).filter(|proxy| proxy.may_lack_history) else { return };
@@ -34,7 +39,7 @@ impl Reader {
         }
     }
 
-    /// A service was matched: what waits does so for its history now.
+    /// Extends the wait after a service was matched: waiting samples now wait for its history.
     pub(super) fn service_appeared(&mut self, now: Instant, ctx: &mut Context) {
         if let Some(timer) = self.service_timer.filter(|_| self.proxies.iter().any(|(_, proxy)| proxy.awaits_services))
         {
@@ -42,19 +47,19 @@ impl Reader {
         }
     }
 
-    /// Whether the history of a matched service is not complete yet.
+    /// Reports whether the history of a matched service is incomplete.
     fn services_tell(&self) -> bool {
         self.proxies.iter().any(|(_, proxy)| proxy.is_service && !proxy.has_history())
     }
 
-    /// A service has told its history, or has gone: what waited goes on if it was the last.
+    /// Continues delivery if the last matched service has delivered its history, or is unmatched.
     pub(super) fn service_told(&mut self, now: Instant, ctx: &mut Context) {
         if !self.services_tell() {
             self.handle_service_wait_end(now, ctx);
         }
     }
 
-    /// Nothing waits any longer. At most a window of each matched writer is delivered.
+    /// Ends the wait. Delivers at most a window of each matched writer.
     pub(crate) fn handle_service_wait_end(&mut self, now: Instant, ctx: &mut Context) {
         let Some(timer) = self.service_timer else { return };
         ctx.timers.cancel(timer);

@@ -1,8 +1,9 @@
-//! The straight way of a sample: the next one of a reliable writer, for a reader that has nothing to judge, goes from the
-//! datagram to the application's view at once.
+//! Fast path of reception: the next sample of a reliable writer goes from the datagram directly
+//! into the history of a reader without checks.
 //!
-//! What it does is what [`super::receive`] and [`super::delivery`] come to in that case, without their questions. Whatever is
-//! out of the ordinary goes their way: inline QoS, keys, filters, sets, samples out of order, no room.
+//! The result equals that of [`super::receive`] and [`super::delivery`] in this case, without their
+//! case distinctions. All other samples use those modules: inline QoS, keys, filters, sets, samples
+//! out of order, no room.
 
 use super::Reader;
 use super::writer_proxy::{Arrival, LAST_SAMPLE, WriterProxy};
@@ -13,7 +14,7 @@ use takt_wire::message::{Data, Payload};
 use super::Stamp;
 
 impl Reader {
-    /// Shows a sample, if it can go straight. If not, nothing has changed.
+    /// Delivers a sample if the fast path applies. If not, nothing has changed.
     pub(super) fn show_at_once(&mut self, ctx: &mut Context, index: u32, stamp: Stamp, data: &Data<'_>) -> bool {
         let Payload::Data(payload) = data.payload else { return false };
         if data.inline_qos.is_some() || self.judges() {
@@ -43,14 +44,14 @@ impl Reader {
         true
     }
 
-    /// Whether it looks at more than who wrote a sample and in which order.
+    /// Reports whether the reader checks more than the writer and the order of samples.
     fn judges(&self) -> bool {
         self.keyed || self.filter.is_some() || self.origins.is_some() || self.deadline.is_some()
     }
 }
 
 impl WriterProxy {
-    /// Whether the sample that is expected can be shown as soon as it comes.
+    /// Reports whether the expected sample can be delivered as soon as it arrives.
     fn is_in_step(&self) -> bool {
         self.reliable
             && self.holding.is_none()

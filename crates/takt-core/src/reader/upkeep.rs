@@ -1,8 +1,11 @@
-//! What a reader's history does in time: samples expire (LIFESPAN, DDS 1.4 §2.2.3.16), samples that came too soon are shown
-//! (TIME_BASED_FILTER, DDS 1.4 §2.2.3.12), and those of instances that are not alive go (READER_DATA_LIFECYCLE,
-//! DDS 1.4 §2.2.3.22).
+//! Timed upkeep of a reader's history.
 //!
-//! One timer serves all three. It is moved only when it fires, or when something is due before it.
+//! - Samples expire (LIFESPAN, DDS 1.4 §2.2.3.16).
+//! - Samples held back by the time-based filter are presented (TIME_BASED_FILTER,
+//!   DDS 1.4 §2.2.3.12).
+//! - Samples of instances that are not alive are purged (READER_DATA_LIFECYCLE, DDS 1.4 §2.2.3.22).
+//!
+//! One timer serves all three. It is re-armed only when it fires, or for an earlier due time.
 
 use super::Reader;
 use crate::context::Context;
@@ -11,15 +14,16 @@ use crate::lifespan::EXPIRED_PER_CALL;
 use crate::time::Instant;
 
 impl Reader {
-    /// Removes all that has expired, so that the application does not see it. At most all samples that the reader holds.
+    /// Removes all expired samples, so that the application does not see them. At most all samples
+    /// that the reader holds.
     pub(crate) fn expire(&mut self, now: Instant, ctx: &mut Context) {
         if self.cache.next_expiry().is_some() {
             ctx.work.steps(self.cache.expire(ctx.wall_clock(now), usize::MAX));
         }
     }
 
-    /// The timer fired: removes up to [`EXPIRED_PER_CALL`] samples for each reason, which may make room for others, and shows
-    /// as many.
+    /// Handles the timer: removes up to [`EXPIRED_PER_CALL`] samples for each reason, which may
+    /// free room for others, and presents as many.
     pub(crate) fn handle_upkeep(&mut self, now: Instant, ctx: &mut Context) {
         let removed =
             self.cache.expire(ctx.wall_clock(now), EXPIRED_PER_CALL) + self.cache.purge(now, EXPIRED_PER_CALL);
@@ -34,7 +38,7 @@ impl Reader {
         self.rearm_upkeep(now, ctx);
     }
 
-    /// Tells the application that there is something to read, unless it was told and has not yet heard of it.
+    /// Notifies the application of available data, unless such an event waits already.
     pub(super) fn tell_available(&mut self, ctx: &mut Context) {
         if !core::mem::replace(&mut self.is_told, true) {
             ctx.events.push_back(Event::DataAvailable(self.handle));
@@ -44,7 +48,7 @@ impl Reader {
         }
     }
 
-    /// To be called when samples came.
+    /// Arms the timer after the arrival of samples.
     pub(super) fn arm_upkeep(&mut self, now: Instant, ctx: &mut Context) {
         if let Some(due) = self.next_upkeep(now, ctx).filter(|due| *due < self.upkeep_due) {
             self.upkeep_due = due;
@@ -52,7 +56,7 @@ impl Reader {
         }
     }
 
-    /// The wall clock was set, or the timer fired.
+    /// Arms the timer again after it fired or the wall clock was set.
     pub(crate) fn rearm_upkeep(&mut self, now: Instant, ctx: &mut Context) {
         let next = self.next_upkeep(now, ctx);
         self.upkeep_due = next.unwrap_or(Instant(u64::MAX));

@@ -1,5 +1,5 @@
-//! What a reader knows of one matched writer (RTPS 2.5 §8.4.10.4, §8.4.12.2): which samples have arrived,
-//! which are missing, and when to ask for them.
+//! Proxy of a matched writer at a reader (RTPS 2.5 §8.4.10.4, §8.4.12.2): arrived samples, missing
+//! samples, and requests.
 
 use super::fragments::Fragments;
 use super::holding::Holding;
@@ -16,16 +16,16 @@ use alloc::boxed::Box;
 use alloc::vec;
 use takt_wire::{Duration, EntityId, Guid, SequenceNumber, SequenceNumberSet};
 
-/// Samples above the next expected one that are kept while that one is missing.
+/// Window of samples above the next expected one that are kept while that one is missing.
 pub(crate) const REORDER_WINDOW: i64 = 512;
-/// The highest sample that is taken: nothing could follow the one above it.
+/// Highest accepted sample number: no number could follow the next one.
 pub(crate) const LAST_SAMPLE: SequenceNumber = SequenceNumber(i64::MAX - 1);
 
 /// State of one sample number within the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     Missing,
-    /// Will never come, or is not for us.
+    /// The sample will never arrive, or is irrelevant to this reader.
     Irrelevant,
     Waiting(Stored),
 }
@@ -37,75 +37,79 @@ const IRRELEVANT: u32 = u32::MAX - 1;
 pub(crate) struct WriterProxy {
     pub(crate) guid: Guid,
     pub(crate) reliable: bool,
-    /// Where acknowledgements go.
+    /// Path of acknowledgements.
     pub(crate) path: Path,
-    /// A volatile reader of a foreign writer with history: history is not for it, and the writer does not say so.
+    /// The history is irrelevant: the reader is volatile, and the writer, of another vendor, does
+    /// not state that.
     pub(crate) skips_history: bool,
-    /// OWNERSHIP_STRENGTH.
+    /// OWNERSHIP_STRENGTH of the writer.
     pub(crate) strength: i32,
-    /// LIFESPAN, unless a sample says otherwise.
+    /// LIFESPAN of samples that state none.
     pub(crate) lifespan: Duration,
-    /// The writer is of this vendor, so its directed heartbeats say what is for us.
+    /// The writer is of this vendor, so its directed heartbeats state the relevant samples.
     pub(crate) directed_heartbeats: bool,
-    /// A volatile reader of such a writer begins with a heartbeat of its own, which says what is for it. What it hears before is
-    /// meant for others: the writer may not know of it yet, and would repeat nothing of that for it.
+    /// Delivery begins with a directed heartbeat, which states the relevant samples: a volatile
+    /// reader of such a writer. Earlier messages are for other readers. The writer may not know
+    /// this reader yet, and would not repair their samples for it.
     pub(crate) begins_as_told: bool,
-    /// INTEROP(Fast DDS 2.9.1): answers a pre-emptive ACKNACK with a heartbeat only if its base is 0; any other base
-    /// makes it start its heartbeat period of 3 s anew.
+    /// INTEROP(Fast DDS 2.9.1): answers a pre-emptive ACKNACK with a heartbeat only if its base is
+    /// 0; any other base restarts its heartbeat period of 3 s.
     pub(crate) greets_from_zero: bool,
-    /// The next sample to deliver; unknown until the first heartbeat of a reliable writer.
+    /// Next sample to deliver; unknown until the first heartbeat of a reliable writer.
     pub(crate) expected: Option<SequenceNumber>,
-    /// The last sample that the writer had when it was first heard of; `None` once it was delivered.
+    /// Last sample that the writer had when it was first heard; `None` once it was delivered.
     pub(crate) history_end: Option<SequenceNumber>,
-    /// Of what came after that, something will never arrive.
+    /// A sample after `history_end` will never arrive.
     pub(crate) has_hole: bool,
-    /// Lowest and highest sample that came while `expected` was unknown. They lie within one window and wait in it.
+    /// Lowest and highest sample that arrived while `expected` was unknown. They wait in the
+    /// window, which contains both.
     pub(crate) early: Option<(SequenceNumber, SequenceNumber)>,
     /// Highest sample that the writer is known to have.
     pub(crate) announced: SequenceNumber,
-    /// Highest sample that has arrived, or those before which have begun to.
+    /// Highest sample that has arrived, or whose predecessors have begun to.
     pub(super) highest: SequenceNumber,
-    /// What delivery has skipped last, until a sample behind it is delivered.
+    /// Last leap of delivery, until a sample after it is delivered.
     pub(super) leap: Option<Leap>,
-    /// Highest number that a GAP has named within the window.
+    /// Highest number within the window that a GAP has named.
     pub(super) marked: SequenceNumber,
-    /// Best effort: the first sample of which anything has arrived. Earlier ones are not owed.
+    /// Best effort: first sample of which anything has arrived. Earlier ones are not owed.
     pub(super) first_heard: Option<SequenceNumber>,
-    /// Best effort: the last numbers that a GAP has named, the end not included.
+    /// Best effort: last numbers that a GAP has named, the end excluded.
     excused: (SequenceNumber, SequenceNumber),
     arrivals: Box<[u32]>,
-    /// How many samples wait for earlier ones.
+    /// Number of samples that wait for earlier ones.
     pub(crate) waiting: usize,
     pub(crate) fragments: Fragments,
     pub(crate) last_heartbeat: LastCount,
     pub(crate) timer: TimerId,
     pub(crate) lease: WriterLease,
-    /// Waits for the writer's first heartbeat: how often it was asked.
+    /// Number of requests for the writer's first heartbeat.
     pub(crate) greetings: u32,
     pub(crate) patience: Patience,
     /// Whether an acknowledgement is queued.
     pub(crate) queued: bool,
     /// Delivery waits for room in the history.
     pub(crate) blocked: bool,
-    /// The last sample of which fragments, or the whole, were turned away.
+    /// Last sample that was refused, whole or in fragments.
     pub(crate) refused: Option<SequenceNumber>,
-    /// What has arrived and is not shown yet, where PRESENTATION asks for that.
+    /// Received changes that are not presented yet, if PRESENTATION requires holding.
     pub(crate) holding: Option<Box<Holding>>,
-    /// What the writer does not say of its publisher, and the reader is to look at.
+    /// Group information that the writer omits although the reader needs it.
     pub(crate) group_lack: Option<GroupLack>,
-    /// It passes on what others wrote.
+    /// The writer belongs to a durability service.
     pub(crate) is_service: bool,
-    /// The reader wants what this writer wrote before the match.
+    /// The reader requests the writer's history from before the match.
     pub(crate) is_late_joiner: bool,
-    /// What it wrote before may be had from a service.
+    /// Earlier samples of the writer may be available from a service.
     pub(crate) may_lack_history: bool,
     /// Delivery waits for the history of services.
     pub(crate) awaits_services: bool,
-    /// With explicit acknowledgements: what is below is in the application's hands.
+    /// With explicit acknowledgements: samples below were taken by the application.
     pub(crate) taken: Option<SequenceNumber>,
-    /// With explicit acknowledgements: the first sample that has come and cannot be kept. It is never acknowledged.
+    /// With explicit acknowledgements: first arrived sample that cannot be kept. It is never
+    /// acknowledged.
     pub(crate) unkept: Option<SequenceNumber>,
-    /// With explicit acknowledgements: what is below is acknowledged.
+    /// With explicit acknowledgements: samples below are acknowledged.
     pub(crate) acknowledged: Option<SequenceNumber>,
 }
 
@@ -154,28 +158,30 @@ impl WriterProxy {
         }
     }
 
-    /// Whether what the writer had when it was first heard of has been delivered. A best-effort writer promises none.
+    /// Reports whether all samples have been delivered that the writer had when it was first heard.
+    /// A best-effort writer promises none.
     pub(crate) fn has_history(&self) -> bool {
         !self.reliable || (self.expected.is_some() && self.history_end.is_none())
     }
 
-    /// Whether what the writer has decides about what is shown first, and about when its history is complete; a writer of ours
-    /// tells that in due course.
+    /// Reports whether the order of presentation, or the completeness of the history, depends on
+    /// the samples that the writer has. A Takt writer announces them in due course.
     pub(crate) fn waits_for_contents(&self) -> bool {
         self.directed_heartbeats && (self.is_late_joiner || self.is_service)
     }
 
     fn place(&self, sn: SequenceNumber) -> usize {
-        // A power of two, and numbers in the window are above zero.
+        // The window is a power of two, and its numbers are above zero.
         (sn.0 & (REORDER_WINDOW - 1)) as usize
     }
 
-    /// Whether the sample can be kept: at or above the expected one, and within the window.
+    /// Reports whether the sample can be kept: at or above the expected one, and within the window.
     pub(crate) fn in_window(&self, sn: SequenceNumber) -> bool {
         self.expected.is_some_and(|expected| sn >= expected && sn.0 - expected.0 < REORDER_WINDOW && sn <= LAST_SAMPLE)
     }
 
-    /// Whether a sample that comes while `expected` is unknown can be kept until that is known. If so it is noted.
+    /// Reports whether a sample that arrives while `expected` is unknown can be kept until that is
+    /// known, and records it.
     pub(crate) fn takes_early(&mut self, sn: SequenceNumber) -> bool {
         let (lowest, highest) = self.early.map_or((sn, sn), |(lowest, highest)| (lowest.min(sn), highest.max(sn)));
         let fits = highest.0 - lowest.0 < REORDER_WINDOW && sn >= SequenceNumber::FIRST && sn <= LAST_SAMPLE;
@@ -185,7 +191,8 @@ impl WriterProxy {
         fits
     }
 
-    /// `expected` is known: takes out of the window what came early and does not lie in it.
+    /// Removes from the window a sample that arrived early and lies outside, once `expected` is
+    /// known.
     pub(crate) fn take_misplaced(&mut self) -> Option<Stored> {
         let (lowest, highest) = self.early?;
         for number in lowest.0..=highest.0 {
@@ -203,21 +210,22 @@ impl WriterProxy {
         None
     }
 
-    /// Whether no sample with this number, or a later one, has come before. A part of the sample may have.
+    /// Reports whether no sample with this number or a later one has arrived before. A part of it
+    /// may have.
     pub(crate) fn is_newest(&self, sn: SequenceNumber) -> bool {
         if self.reliable { sn > self.highest } else { self.expected.is_none_or(|expected| sn >= expected) }
     }
 
-    /// Best effort: the numbers from `start` on and before `end` will not come, and are not lost. Numbers that follow on those of
-    /// the last GAP are added to them; otherwise that is forgotten.
+    /// Best effort: records that the numbers from `start` to before `end` will not arrive, and are
+    /// not lost. Numbers adjacent to the last GAP extend it; otherwise the last GAP is forgotten.
     pub(super) fn excuse(&mut self, start: SequenceNumber, end: SequenceNumber) {
         let (from, to) = self.excused;
         let joins = start <= to && end >= from;
         self.excused = if joins { (from.min(start), to.max(end)) } else { (start, end) };
     }
 
-    /// Best effort: how many numbers from `start` on the last GAP has named, where `sn` has arrived. That GAP is forgotten if it
-    /// began before.
+    /// Best effort: returns how many numbers from `start` on the last GAP has named, when `sn` has
+    /// arrived. The GAP is forgotten if it began before.
     pub(super) fn excused_before(&mut self, start: SequenceNumber, sn: SequenceNumber) -> i64 {
         let (from, to) = self.excused;
         if from <= sn {
@@ -226,23 +234,24 @@ impl WriterProxy {
         (to.min(sn).0 - from.max(start).0).max(0)
     }
 
-    /// The writer has samples up to this one.
+    /// Records that the writer has samples up to this one.
     pub(crate) fn announce(&mut self, last: SequenceNumber) {
         self.announced = self.announced.max(last.min(LAST_SAMPLE));
     }
 
-    /// The same, from the writer's own mouth. It ends what forged or stale data have made us wait for.
+    /// Records the announcement of the writer's own heartbeat, which also corrects forged or stale
+    /// values.
     pub(crate) fn announce_by_heartbeat(&mut self, last: SequenceNumber) {
         self.announced = self.highest.max(last.min(LAST_SAMPLE));
     }
 
-    /// All samples up to this one were sent, for it has arrived.
+    /// Records that all samples up to this one were sent, because it has arrived.
     pub(crate) fn arrived(&mut self, sn: SequenceNumber) {
         self.highest = self.highest.max(sn);
         self.announce(sn);
     }
 
-    /// Delivery goes on at `from`, or begins with the next HEARTBEAT. Nothing waits, and nothing of the window is known.
+    /// Resumes delivery at `from`, or begins with the next HEARTBEAT. The window is cleared.
     pub(super) fn return_to(&mut self, from: Option<SequenceNumber>) {
         self.arrivals.fill(MISSING);
         let highest = from.map_or(SequenceNumber::ZERO, SequenceNumber::prev);
@@ -255,14 +264,14 @@ impl WriterProxy {
         }
     }
 
-    /// Everything that waits, which is forgotten here.
+    /// Removes and returns all waiting samples.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Stored> {
         self.waiting = 0;
         let waiting = self.arrivals.iter_mut().filter(|arrival| **arrival < IRRELEVANT);
         waiting.map(|arrival| Stored(core::mem::replace(arrival, MISSING)))
     }
 
-    /// State of a sample within the window.
+    /// Returns the state of a sample within the window.
     pub(crate) fn arrival(&self, sn: SequenceNumber) -> Arrival {
         match self.arrivals[self.place(sn)] {
             MISSING => Arrival::Missing,
@@ -282,8 +291,8 @@ impl WriterProxy {
         self.waiting = self.waiting + usize::from(value < IRRELEVANT) - usize::from(before < IRRELEVANT);
     }
 
-    /// A sample, or a part of it, has arrived. A writer of ours repairs for one reader; of another one it is a repair if it
-    /// is what this reader waits for.
+    /// Records the arrival of a sample or a part of it. A Takt writer directs repairs to one
+    /// reader. A sample of another writer is a repair if this reader waits for it.
     pub(crate) fn repaired(&mut self, now: Instant, sn: SequenceNumber, reader: EntityId) {
         let is_repair = if self.directed_heartbeats { reader != EntityId::UNKNOWN } else { self.expected == Some(sn) };
         if is_repair {
@@ -291,21 +300,22 @@ impl WriterProxy {
         }
     }
 
-    /// Whether a heartbeat is wanted though nothing is missing; if so, the next acknowledgement asks for it.
+    /// Reports whether a heartbeat is needed although nothing is missing; if so, the next
+    /// acknowledgement requests it.
     pub(crate) fn asks_for_news(&mut self) -> bool {
         let Some(holding) = self.holding.as_mut().filter(|holding| holding.asks) else { return false };
         holding.is_due = true;
         true
     }
 
-    /// Whether an acknowledgement that leaves now asks for it. Only those that the timer causes do: what merely answers a
-    /// heartbeat must not call for the next one.
+    /// Takes whether the acknowledgement being sent requests a heartbeat. Only those caused by the
+    /// timer do, because a mere answer to a heartbeat must not cause the next one.
     pub(crate) fn takes_news_request(&mut self) -> bool {
         self.holding.as_mut().is_some_and(|holding| holding.takes_request())
     }
 
-    /// Whether a sample that the writer announced has not arrived. While the next one has arrived and waits for something else, only
-    /// those count that an acknowledgement can ask for.
+    /// Reports whether an announced sample has not arrived. While the next one has arrived and
+    /// waits for something else, only samples count that an acknowledgement can request.
     pub(crate) fn misses_something(&self) -> bool {
         let Some(expected) = self.expected else { return true };
         if self.blocked || expected > self.announced {
@@ -316,20 +326,22 @@ impl WriterProxy {
             || self.requestable(expected).any(|sn| self.arrival(sn) == Arrival::Missing)
     }
 
-    /// Everything below it has been delivered, and made safe if the application wants that.
+    /// Returns the acknowledgement base: everything below is delivered, and stored by the
+    /// application if acknowledgement is explicit.
     fn acknowledgement_base(&self, expected: SequenceNumber) -> SequenceNumber {
         self.acknowledged.map_or(expected, |acknowledged| acknowledged.min(expected))
     }
 
-    /// The announced samples from `expected` on that fit the set of an acknowledgement.
+    /// Returns the announced samples from `expected` on that fit into the set of an
+    /// acknowledgement.
     fn requestable(&self, expected: SequenceNumber) -> impl Iterator<Item = SequenceNumber> + use<> {
         let last = self.announced.0.min(self.acknowledgement_base(expected).0.saturating_add(255));
         (expected.0..=last).map(SequenceNumber)
     }
 
-    /// The acknowledgement: everything below the base has been delivered, and made safe if the application wants that;
-    /// marked are the samples that have
-    /// not even begun to arrive (RTPS 2.5 §8.3.8.1).
+    /// Returns the acknowledgement: everything below its base is delivered, and stored if
+    /// acknowledgement is explicit. The set contains the samples that have not even begun to arrive
+    /// (RTPS 2.5 §8.3.8.1).
     pub(crate) fn state(&self) -> SequenceNumberSet {
         let Some(expected) = self.expected else {
             let base = if self.greets_from_zero { SequenceNumber::ZERO } else { SequenceNumber::FIRST };
@@ -337,7 +349,7 @@ impl WriterProxy {
         };
         let mut set = SequenceNumberSet::new(self.acknowledgement_base(expected));
         if self.blocked {
-            // There would be no room for what we ask for.
+            // There would be no room for requested samples.
             return set;
         }
         for sn in self.requestable(expected) {
@@ -360,7 +372,7 @@ mod tests {
     use takt_wire::qos::Liveliness;
 
     #[test]
-    fn the_state_marks_what_is_missing_below_the_last_announced() {
+    fn acknowledgement_state_marks_missing_samples_up_to_the_last_announced() {
         let timing = Timing {
             heartbeat_first: Duration::ZERO,
             heartbeat_period: Duration::ZERO,

@@ -1,8 +1,9 @@
-//! Who takes part, and which endpoints are matched (DDS-SEC 1.1 §8.8).
+//! Admission of secured participants and their endpoints (DDS-SEC 1.1 §8.8).
 //!
-//! A participant that can authenticate stays on probation until it has: its endpoints are not known before. The handshake
-//! proves its address, too. One that cannot, where the governance allows that, proves its address as without security, and is
-//! matched with what is not protected.
+//! A participant that can authenticate stays on probation until it has: its endpoints are not known
+//! before. The handshake also validates its address. A participant that cannot authenticate is
+//! admitted where the governance allows it. It validates its address as without security, and is
+//! matched with unprotected endpoints.
 
 use super::{Protection, Security, SecurityChannel, SecurityEvent, SecurityLogEntry, Standing};
 use crate::discovery::{Departure, RefusalReason};
@@ -16,38 +17,38 @@ use core::time::Duration;
 use takt_wire::discovery::{ParticipantData, PublicationData, SubscriptionData};
 use takt_wire::{EntityId, Guid, GuidPrefix};
 
-/// Between two messages of plugins that are handled.
+/// Minimum delay between two handled messages of plugins.
 const LEAST_DELAY: Duration = Duration::from_nanos(1);
 
-/// How a participant stands to us.
+/// Trust state of a remote participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// It takes part in what is not protected.
+    /// The participant may use unprotected topics.
     #[default]
     Open,
     Authenticating,
     Authenticated,
-    /// It takes part in nothing.
+    /// The participant is excluded from all topics.
     Refused,
 }
 
-/// What is known of a remote participant for the sake of security.
+/// Security state of a remote participant.
 #[derive(Debug, Default)]
 pub(crate) struct RemoteSecurity {
     pub(crate) trust: Trust,
-    /// It has shown that it knows the key of the volatile channel.
+    /// Whether the participant has shown that it knows the key of the volatile endpoints.
     is_confirmed: bool,
-    /// Our writers for it alone.
+    /// Local stateless and volatile writers for this participant only.
     stateless: Option<u32>,
     volatile: Option<u32>,
-    /// A handshake message that waits until the participant has sent enough.
+    /// Handshake message that waits until the participant has sent enough octets.
     pub(super) held: Option<Vec<u8>>,
-    /// Why it was refused.
+    /// Reason of the refusal.
     why: Option<String>,
 }
 
 impl RemoteSecurity {
-    /// Its address alone does not end its probation.
+    /// Reports whether address validation alone does not end the probation.
     pub(crate) fn has_to_authenticate(&self) -> bool {
         match self.trust {
             Trust::Open => false,
@@ -56,12 +57,13 @@ impl RemoteSecurity {
         }
     }
 
-    /// It has proven who it is: what anybody can say in its name does not count any more.
+    /// Reports whether the participant is authenticated: unauthenticated messages in its name are
+    /// then ignored.
     pub(crate) fn is_authenticated(&self) -> bool {
         self.trust == Trust::Authenticated
     }
 
-    /// Our writers for it alone.
+    /// Returns the local stateless and volatile writers for this participant only.
     pub(crate) fn writers(&self) -> [Option<u32>; 2] {
         [self.stateless, self.volatile]
     }
@@ -82,12 +84,12 @@ impl RemoteSecurity {
 }
 
 impl Participant {
-    /// How a builtin endpoint is protected.
+    /// Returns the protection of a builtin endpoint.
     pub(crate) fn builtin_protection(&self, endpoint: EntityId) -> Protection {
         self.ctx.security.as_ref().map(|security| security.builtin_protection(endpoint)).unwrap_or_default()
     }
 
-    /// Whether we may have a writer; announces how it is protected.
+    /// Checks whether a local writer is permitted, and adds its protection to its announcement.
     pub(crate) fn admit_writer(&mut self, data: &mut PublicationData) -> Result<Protection, Error> {
         let clocks = self.ctx.last_clocks();
         let Some(security) = self.ctx.security.as_mut() else { return Ok(Protection::default()) };
@@ -97,7 +99,7 @@ impl Participant {
         Ok(protection)
     }
 
-    /// The same of a reader.
+    /// Checks whether a local reader is permitted, and adds its protection to its announcement.
     pub(crate) fn admit_reader(&mut self, data: &mut SubscriptionData) -> Result<Protection, Error> {
         let clocks = self.ctx.last_clocks();
         let Some(security) = self.ctx.security.as_mut() else { return Ok(Protection::default()) };
@@ -107,14 +109,15 @@ impl Participant {
         Ok(protection)
     }
 
-    /// An endpoint of ours is gone.
+    /// Removes the protection of a local endpoint.
     pub(crate) fn forget_protection(&mut self, endpoint: EntityId) {
         if let Some(security) = self.ctx.security.as_mut() {
             security.forget_endpoint(endpoint);
         }
     }
 
-    /// A participant was discovered: it has to authenticate, may take part as it is, or may not.
+    /// Decides about a discovered participant: it must authenticate, is admitted as it is, or is
+    /// refused.
     pub(crate) fn admit_participant(&mut self, now: Instant, index: u32) {
         let clocks = self.ctx.clocks(now);
         let Some(remote) = self.remotes.get_mut(index) else { return };
@@ -140,12 +143,13 @@ impl Participant {
         }
     }
 
-    /// Does what the plugin wants done: sends its messages, follows its events, and arms its timer.
+    /// Executes pending work of the plugin: sends its messages, handles its events, and arms its
+    /// timer.
     pub(crate) fn settle_security(&mut self, now: Instant) {
         let clocks = self.ctx.clocks(now);
         loop {
             let Some(security) = self.ctx.security.as_mut() else { return };
-            // An event may make the channel that a message needs.
+            // An event may create the writer that a message needs.
             if let Some(event) = security.poll_event() {
                 self.handle_security_event(now, event);
             } else if let Some(message) = security.poll_message(clocks) {
@@ -160,7 +164,8 @@ impl Participant {
         self.arm_security_timer(now);
     }
 
-    /// The next entry of the log of the security plugins: what they have refused or decided, and why. The last 256 are kept.
+    /// Returns the next entry of the log of the security plugins: refusals and decisions with their
+    /// reasons. The last 256 are kept.
     pub fn poll_security_log(&mut self) -> Option<SecurityLogEntry> {
         self.ctx.security.as_mut()?.poll_log()
     }
@@ -168,7 +173,7 @@ impl Participant {
     fn arm_security_timer(&mut self, now: Instant) {
         let Some(timer) = self.ctx.security_timer else { return };
         let wanted = self.ctx.security.as_ref().and_then(|security| security.poll_timeout());
-        // Never in the same call of `handle_timeout`: others go first.
+        // Never in the same call of `handle_timeout`: other timers run first.
         let soon = now.after(LEAST_DELAY);
         let due = if self.has_security_message() { Some(soon) } else { wanted.map(|due| due.max(soon)) };
         match due {
@@ -177,7 +182,7 @@ impl Participant {
         }
     }
 
-    /// The timer of the plugin fired: it handles one received message, or what is due.
+    /// Handles the timer of the plugin: one received message, or other due work.
     pub(crate) fn handle_security_timeout(&mut self, now: Instant) {
         if !self.take_security_message(now) {
             let clocks = self.ctx.clocks(now);
@@ -193,7 +198,8 @@ impl Participant {
             SecurityEvent::Authenticated(prefix) => {
                 let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
                 let Some(remote) = self.remotes.get_mut(index) else { return };
-                // It may have taken part without an identity, or have been authenticated before.
+                // The participant may have been admitted without an identity, or authenticated
+                // before.
                 let has_come_back = remote.probation.is_none();
                 remote.security.trust = Trust::Authenticated;
                 (remote.security.held, remote.security.why) = (None, None);
@@ -236,7 +242,8 @@ impl Participant {
         }
     }
 
-    /// This participant has other permissions. An endpoint that they do not allow is in the log; other participants end its matches.
+    /// Checks local endpoints against the new permissions of this participant. An endpoint that
+    /// they do not allow is logged; remote participants end its matches.
     fn admit_again(&mut self) {
         let clocks = self.ctx.last_clocks();
         let Some(security) = self.ctx.security.as_mut() else { return };
@@ -251,14 +258,16 @@ impl Participant {
         }
     }
 
-    /// Others have left new documents for the plugin: it is called soon.
+    /// Schedules the plugin after another thread has stored new documents for it.
     pub fn renew_security(&mut self, now: Instant) {
         self.await_security_message(now);
     }
 
-    /// A participant has used the key of the volatile channel, so it has authenticated us as well: discovery goes on.
+    /// Continues discovery with a participant that has used the key of the volatile endpoints,
+    /// which shows that it has authenticated this one.
     ///
-    /// INTEROP(CycloneDDS 0.10): forgets endpoints that are announced before it has handled the last message of the handshake.
+    /// INTEROP(CycloneDDS 0.10): forgets endpoints that are announced before it has handled the
+    /// last message of the handshake.
     pub(crate) fn confirm_session(&mut self, now: Instant, prefix: GuidPrefix) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get_mut(index).filter(|remote| remote.security.is_authenticated()) else {
@@ -269,7 +278,8 @@ impl Participant {
         }
     }
 
-    /// A participant may take part no more. It stays known, so that its announcements do not begin a new handshake each time.
+    /// Expels a participant. It stays known, so that its announcements do not each begin a new
+    /// handshake.
     fn expel(&mut self, now: Instant, prefix: GuidPrefix, why: String) {
         let Some(&index) = self.remote_by_prefix.get(&prefix) else { return };
         let Some(remote) = self.remotes.get(index) else { return };
@@ -279,32 +289,32 @@ impl Participant {
         let writers = remote.security.writers();
         remote.security = RemoteSecurity { trust: Trust::Refused, why: Some(why), ..RemoteSecurity::default() };
         self.close_channels(writers);
-        // By which it may authenticate again, with another certificate.
+        // The participant may authenticate again over this channel, with another certificate.
         self.open_channel(now, index, SecurityChannel::Stateless);
         self.handle_builtin_data(now);
         self.ctx.counters.participants_refused += 1;
         self.ctx.notify(Event::ParticipantRefused(guid));
     }
 
-    /// The participants that may not take part, and why: those that could not authenticate, or whose documents do not allow it, or
-    /// have expired.
+    /// Returns the refused participants with the reasons: they could not authenticate, their
+    /// documents do not allow participation, or have expired.
     pub fn refused_participants(&self) -> impl Iterator<Item = (Guid, &str)> {
         self.remotes.iter().filter_map(|(_, remote)| Some((remote.data.guid, remote.security.why.as_deref()?)))
     }
 
-    /// Whether a participant has proven who it is (DDS-SEC 1.1 §8.3).
+    /// Reports whether a participant is authenticated (DDS-SEC 1.1 §8.3).
     #[must_use]
     pub fn is_authenticated(&self, prefix: GuidPrefix) -> bool {
         let remote = self.remote_by_prefix.get(&prefix).and_then(|&index| self.remotes.get(index));
         remote.is_some_and(|remote| remote.security.is_authenticated())
     }
 
-    /// Whether the endpoints of a topic are announced by secure SEDP alone.
+    /// Reports whether only secure SEDP announces the endpoints of a topic.
     pub(crate) fn protects_discovery(&self, topic_name: &str) -> bool {
         self.ctx.security.as_ref().is_some_and(|security| security.protects_discovery(topic_name))
     }
 
-    /// Why one of our readers may not be matched with a writer of others.
+    /// Returns the reason for which a local reader must not be matched with a remote writer.
     pub(crate) fn security_refusal_of_writer(
         &mut self,
         now: Instant,
@@ -319,7 +329,7 @@ impl Participant {
         Some(RefusalReason::Security { why })
     }
 
-    /// Why one of our writers may not be matched with a reader of others.
+    /// Returns the reason for which a local writer must not be matched with a remote reader.
     pub(crate) fn security_refusal_of_reader(
         &mut self,
         now: Instant,
@@ -334,7 +344,7 @@ impl Participant {
         Some(RefusalReason::Security { why })
     }
 
-    /// An endpoint of ours was matched with one of others.
+    /// Informs the plugin of a match of a local endpoint with a remote one.
     pub(crate) fn secure_pair(&mut self, now: Instant, local: EntityId, remote: Guid) {
         if remote.prefix == self.header.prefix {
             return;
@@ -345,14 +355,14 @@ impl Participant {
         }
     }
 
-    /// It is no more.
+    /// Informs the plugin of the end of a match.
     pub(crate) fn part_secure_pair(&mut self, local: EntityId, remote: Guid) {
         if let Some(security) = self.ctx.security.as_mut() {
             security.pair_parted(local, remote);
         }
     }
 
-    /// A participant that has proven who it is announces other things than before, by secure SPDP.
+    /// Handles a changed announcement of an authenticated participant, received by secure SPDP.
     pub(crate) fn handle_secure_announcement(&mut self, now: Instant, prefix: GuidPrefix, payload: &[u8]) {
         match ParticipantData::parse(payload) {
             Ok(data) if data.guid.prefix == prefix => self.adopt_announcement(now, data),

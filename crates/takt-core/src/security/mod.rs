@@ -1,22 +1,23 @@
-//! DDS Security as the protocol needs it (DDS-SEC 1.1 §7, §8).
+//! DDS Security interface of the protocol engine (DDS-SEC 1.1 §7, §8).
 //!
 //! The plugins are behind one trait, [`Security`]: the protocol knows neither certificates nor
-//! ciphers. `channels` carries the messages of the plugins. `admission` asks them who may match.
-//! `protection` seals what is sent and opens what is received.
+//! ciphers. `channels` carries the messages of the plugins. `admission` queries them about matches.
+//! `protection` seals sent messages and opens received ones.
 //!
-//! The order of events with a remote participant:
+//! Order of events with a remote participant:
 //!
-//! 1. It is discovered. If it can authenticate, it gets a stateless writer, and stays on probation.
-//! 2. The plugins exchange handshake messages on the stateless channel. All of them count as what an
-//!    unproven participant may be sent ([`crate::AMPLIFICATION_MAX`]).
-//! 3. It is authenticated, and gets a volatile writer.
-//! 4. It uses the volatile channel itself. Builtin endpoints are matched.
-//! 5. The plugins send key tokens on the volatile channel, for each match.
-//!
+//! 1. The participant is discovered. If it can authenticate, it gets a stateless writer, and stays
+//!    on probation.
+//! 2. The plugins exchange handshake messages over the stateless endpoints. These messages count
+//!    toward the limit for participants with unvalidated addresses ([`crate::AMPLIFICATION_MAX`]).
+//! 3. The participant is authenticated, and gets a volatile writer.
+//! 4. The participant uses the volatile endpoints itself. Builtin endpoints are matched.
+//! 5. The plugins send key tokens over the volatile endpoints, for each match.
 //! Invariants:
 //! - a submessage for a protected endpoint reaches it only if the key of its sender opened it;
-//! - a message of a participant reaches endpoints only if it was protected as the governance says;
-//! - each message of a plugin is handled by a timer of its own, never by the call that received it.
+//! - a message of a participant reaches endpoints only if it was protected as the governance
+//!   requires;
+//! - each message of a plugin is handled by a separate timer, never by the call that received it.
 
 mod admission;
 mod channels;
@@ -32,46 +33,46 @@ use core::fmt;
 use takt_wire::discovery::{EncodedToken, ParticipantData, PublicationData, SecurityInfo, SubscriptionData};
 use takt_wire::{EntityId, Guid, GuidPrefix, Timestamp};
 
-/// What a participant with security says of itself in discovery.
+/// Security data of a participant in its discovery announcement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announced {
-    /// Who it is.
+    /// Identity token.
     pub identity_token: EncodedToken,
-    /// What it may do.
+    /// Permissions token.
     pub permissions_token: EncodedToken,
-    /// What it protects.
+    /// Protection masks.
     pub security_info: SecurityInfo,
 }
 
-/// How an endpoint of this participant is protected.
+/// Protection of a local endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Protection {
-    /// As discovery announces it.
+    /// Masks as announced in discovery.
     pub info: SecurityInfo,
-    /// It is announced by the secure endpoints of SEDP alone.
+    /// Whether only the secure SEDP endpoints announce the endpoint.
     pub discovery: bool,
-    /// Its liveliness is asserted by secure messages alone.
+    /// Whether only secure messages assert its liveliness.
     pub liveliness: bool,
-    /// Its submessages are signed or encrypted.
+    /// Whether its submessages are signed or encrypted.
     pub submessage: bool,
-    /// Its payloads are signed or encrypted, keys among them.
+    /// Whether its payloads are signed or encrypted, those with keys included.
     pub payload: bool,
-    /// They are encrypted: key hashes would tell of them.
+    /// Whether its payloads are encrypted, so that key hashes would reveal keys.
     pub key: bool,
 }
 
-/// What a plugin sends to the plugin of another participant.
+/// Message from a plugin to the plugin of another participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecurityMessage {
-    /// The participant that it is for.
+    /// Destination participant.
     pub to: GuidPrefix,
-    /// By which of the two channels.
+    /// Builtin endpoints that carry the message.
     pub channel: SecurityChannel,
-    /// The serialized `ParticipantGenericMessage`.
+    /// Serialized `ParticipantGenericMessage`.
     pub payload: Vec<u8>,
 }
 
-/// The builtin topics of the plugins.
+/// Builtin topics of the plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecurityChannel {
     /// `DCPSParticipantStatelessMessage`, for handshakes: best effort, never protected.
@@ -80,174 +81,185 @@ pub enum SecurityChannel {
     Volatile,
 }
 
-/// How a participant that was discovered stands to this one.
+/// Security standing of a discovered participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It cannot authenticate, and may take part in what is not protected.
+    /// The participant cannot authenticate, and may use unprotected topics.
     Open,
-    /// It is to authenticate.
+    /// The participant must authenticate.
     Authenticating,
-    /// It may not take part, and why.
+    /// The participant is refused; contains the reason.
     Refused(String),
 }
 
-/// What a plugin has found out about a participant.
+/// Event that a plugin reports about a participant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecurityEvent {
-    /// The participant has proven who it is, and may take part.
+    /// The participant was authenticated and is admitted.
     Authenticated(GuidPrefix),
-    /// The participant has not, or may not.
+    /// The participant failed to authenticate or is not permitted.
     Refused {
-        /// The participant.
+        /// GUID prefix of the participant.
         participant: GuidPrefix,
-        /// It may take part in what is not protected.
+        /// Whether the participant may still use unprotected topics.
         stays_open: bool,
-        /// Why.
+        /// Reason of the refusal.
         why: String,
     },
-    /// The participant may take part no more: its certificate or its permissions have expired, or were revoked.
+    /// The participant is no longer admitted: its certificate or its permissions have expired, or
+    /// were revoked.
     Expelled {
-        /// The participant.
+        /// GUID prefix of the participant.
         participant: GuidPrefix,
-        /// Why.
+        /// Reason of the expulsion.
         why: String,
     },
-    /// The participant, or this one, has other permissions than before. Matches are to be checked again.
+    /// The permissions of the participant, or of the local one, have changed. Matches must be
+    /// checked again.
     PermissionsChanged(GuidPrefix),
 }
 
-/// How much an entry of the log matters; the numbers are those of the specification (DDS-SEC 1.1 §9.6).
+/// Severity of a log entry; the numbers are those of the specification (DDS-SEC 1.1 §9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SecuritySeverity {
-    /// This participant cannot do what it has to.
+    /// The local participant cannot perform its function.
     Error = 3,
-    /// A remote participant was refused, or a message of it.
+    /// A remote participant, or a message of it, was refused.
     Warning = 4,
-    /// A remote participant was authenticated or has expired.
+    /// A remote participant was authenticated, or its authentication has expired.
     Notice = 5,
 }
 
-/// What the plugins have refused or decided, and why.
+/// Log entry of a refusal or decision of the plugins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecurityLogEntry {
-    /// When, by the wall clock.
+    /// Wall clock time of the event.
     pub at: Timestamp,
-    /// How much it matters.
+    /// Severity of the event.
     pub severity: SecuritySeverity,
-    /// What happened.
+    /// Description of the event.
     pub text: String,
 }
 
 /// Protected submessages that were opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenedSubmessages<'a> {
-    /// The plain ones.
+    /// Plain submessages.
     pub plain: &'a [u8],
-    /// The endpoint of the sender whose key opened them; of the volatile channel, whose two endpoints share a key, its writer.
+    /// Endpoint of the sender whose key opened them; for the volatile endpoints, which share a key,
+    /// the writer.
     pub sender: EntityId,
 }
 
-/// The plugins of DDS Security of one participant. Calls take bounded time; those that handle a message or a timer may verify
-/// and make signatures.
+/// DDS Security plugins of one participant. Calls take bounded time; those that handle a message or
+/// a timer may create and verify signatures.
 ///
-/// What opens octets leaves those that are only signed where they came, and decrypts others into `memory`, which is at least as
-/// long.
+/// Calls that open octets leave signed octets in place, and decrypt encrypted ones into `memory`,
+/// which is at least as long.
 pub trait Security: fmt::Debug + Send {
-    /// What discovery tells of this participant.
+    /// Returns the security data that discovery announces for this participant.
     fn announced(&self) -> Announced;
 
-    /// What handshakes tell of this participant from now on: its announcement as a big-endian parameter list without encapsulation header.
+    /// Sets the announcement that handshakes send from now on, as a big-endian parameter list
+    /// without encapsulation header.
     fn set_participant_data(&mut self, octets: Vec<u8>);
 
-    /// Whether messages have to be protected as a whole, but for those of discovery and handshakes.
+    /// Reports whether whole messages must be protected, except those of discovery and handshakes.
     fn protects_messages(&self) -> bool;
 
-    /// Whether plain discovery and liveliness may come in the clear nevertheless.
+    /// Reports whether plain discovery and liveliness messages are accepted nevertheless.
     fn accepts_clear_discovery(&self) -> bool;
 
-    /// Octets that protection adds to a message at most, without those of its submessages ([`Self::submessage_overhead`]).
+    /// Returns the maximum octets that protection adds to a message, without those of its
+    /// submessages ([`Self::submessage_overhead`]).
     fn message_overhead(&self) -> usize;
 
-    /// Octets that protection adds to each submessage at most, without that of its payload ([`Self::payload_overhead`]).
+    /// Returns the maximum octets that protection adds to each submessage, without that of its
+    /// payload ([`Self::payload_overhead`]).
     fn submessage_overhead(&self) -> usize;
 
-    /// Octets that protection adds to each payload of a writer of this participant: of each fragment, if there are several.
+    /// Returns the octets that protection adds to each payload of a local writer: to each fragment,
+    /// if there are several.
     fn payload_overhead(&self, writer: EntityId) -> usize;
 
-    /// Whether endpoints of the topic are announced by the secure endpoints of SEDP alone.
+    /// Reports whether only the secure SEDP endpoints announce endpoints of the topic.
     fn protects_discovery(&self, topic_name: &str) -> bool;
 
-    /// How a builtin endpoint is protected.
+    /// Returns the protection of a builtin endpoint.
     fn builtin_protection(&self, endpoint: EntityId) -> Protection;
 
-    /// Whether this participant may have the writer, and how that is protected. One that is known may have changed its partitions.
+    /// Checks whether this participant may have the writer, and returns its protection. Called
+    /// again when the partitions of a writer change.
     ///
     /// # Errors
-    /// It may not, and why.
+    /// The writer is not permitted; contains the reason.
     fn admit_writer(&mut self, now: Clocks, data: &PublicationData) -> Result<Protection, String>;
 
-    /// The same of a reader.
+    /// Checks whether this participant may have the reader, and returns its protection.
     ///
     /// # Errors
-    /// It may not, and why.
+    /// The reader is not permitted; contains the reason.
     fn admit_reader(&mut self, now: Clocks, data: &SubscriptionData) -> Result<Protection, String>;
 
-    /// An endpoint of this participant is gone.
+    /// Removes a local endpoint.
     fn forget_endpoint(&mut self, endpoint: EntityId);
 
-    /// A participant was discovered, or announces other things than before.
+    /// Handles a participant that was discovered or changed its announcement.
     fn participant_discovered(&mut self, now: Clocks, data: &ParticipantData) -> Standing;
 
-    /// A participant is gone.
+    /// Removes a remote participant.
     fn participant_lost(&mut self, participant: GuidPrefix);
 
-    /// A message of a participant arrived.
+    /// Handles a message of a participant.
     fn handle_message(&mut self, now: Clocks, channel: SecurityChannel, from: GuidPrefix, payload: &[u8]);
 
-    /// The next message to be sent.
+    /// Returns the next message to be sent.
     fn poll_message(&mut self, now: Clocks) -> Option<SecurityMessage>;
 
-    /// What has happened.
+    /// Returns the next event.
     fn poll_event(&mut self) -> Option<SecurityEvent>;
 
-    /// Whether [`Self::poll_log`] has an entry.
+    /// Reports whether [`Self::poll_log`] has an entry.
     fn has_log(&self) -> bool;
 
-    /// The next entry of the log.
+    /// Returns the next entry of the log.
     fn poll_log(&mut self) -> Option<SecurityLogEntry>;
 
-    /// When [`Self::handle_timeout`] wants to be called.
+    /// Returns the time of the next call of [`Self::handle_timeout`].
     fn poll_timeout(&self) -> Option<Instant>;
 
-    /// Repeats messages, ends handshakes, changes keys and checks what may have expired.
+    /// Repeats messages, ends handshakes, changes keys and checks expiry.
     fn handle_timeout(&mut self, now: Clocks);
 
-    /// Whether a reader of this participant may be matched with a writer of another one.
+    /// Checks whether a local reader may be matched with a remote writer.
     ///
     /// # Errors
-    /// It may not, and why.
+    /// The match is not permitted; contains the reason.
     fn check_remote_writer(&mut self, now: Clocks, reader: EntityId, data: &PublicationData) -> Result<(), String>;
 
-    /// Whether a writer of this participant may be matched with a reader of another one.
+    /// Checks whether a local writer may be matched with a remote reader.
     ///
     /// # Errors
-    /// It may not, and why.
+    /// The match is not permitted; contains the reason.
     fn check_remote_reader(&mut self, now: Clocks, writer: EntityId, data: &SubscriptionData) -> Result<(), String>;
 
-    /// An endpoint of this participant was matched with one of another: keys are to be sent. Builtin endpoints are, too.
+    /// Handles the match of a local endpoint, builtin ones included, with a remote one: keys are
+    /// sent.
     fn pair_matched(&mut self, local: EntityId, remote: Guid);
 
-    /// The match has ended.
+    /// Handles the end of a match.
     fn pair_parted(&mut self, local: EntityId, remote: Guid);
 
-    /// Writes a message of this participant into `frame`, protected as it has to be, payloads included. Its length; `None` if it
-    /// must not be sent.
+    /// Writes a message of this participant into `frame` with the required protection, payloads
+    /// included. Returns its length; `None` if it must not be sent.
     fn protect(&mut self, message: &[u8], frame: &mut [u8]) -> Option<usize>;
 
-    /// Opens a message that is protected as a whole: its plain submessages. `None` if it is not authentic.
+    /// Opens a message that is protected as a whole, and returns its plain submessages. `None` if
+    /// it is not authentic.
     fn open_message<'a>(&mut self, message: &'a [u8], memory: &'a mut [u8]) -> Option<&'a [u8]>;
 
-    /// Opens the protected submessages that `octets` consist of, from prefix to postfix. `None` if they are not authentic.
+    /// Opens `octets`, which consist of protected submessages from prefix to postfix. `None` if
+    /// they are not authentic.
     fn open_submessages<'a>(
         &mut self,
         sender: GuidPrefix,

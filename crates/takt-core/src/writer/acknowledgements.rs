@@ -1,4 +1,4 @@
-//! Readers tell a writer what they have and what they miss (RTPS 2.5 §8.3.8.1, §8.3.8.12, §8.4.9.2).
+//! Acknowledgements and requests of readers at a writer (RTPS 2.5 §8.3.8.1, §8.3.8.12, §8.4.9.2).
 
 use super::matching::is_stranger;
 use super::transmit::fragment_count;
@@ -10,7 +10,7 @@ use takt_wire::message::{AckNack, NackFrag};
 use takt_wire::{Guid, SequenceNumber};
 
 impl Writer {
-    /// RTPS 2.5 §8.3.8.1 and §8.4.9.2: what the reader has, what it misses.
+    /// Handles an ACKNACK: acknowledged and missing samples (RTPS 2.5 §8.3.8.1, §8.4.9.2).
     pub(crate) fn handle_acknack(&mut self, now: Instant, ctx: &mut Context, reader: Guid, acknack: &AckNack) {
         let unsent = self.cursor.sn;
         let Some(index) = self.proxy_index(reader) else {
@@ -56,7 +56,7 @@ impl Writer {
         }
     }
 
-    /// RTPS 2.5 §8.3.8.12: fragments that the reader misses.
+    /// Handles a NACK_FRAG: missing fragments (RTPS 2.5 §8.3.8.12).
     pub(crate) fn handle_nack_frag(&mut self, now: Instant, ctx: &mut Context, reader: Guid, nack: &NackFrag) {
         let unsent = self.cursor.sn;
         let Some(index) = self.proxy_index(reader) else {
@@ -77,12 +77,12 @@ impl Writer {
         self.proxies.iter().any(|(_, proxy)| proxy.lags(last))
     }
 
-    /// Whether every reliable reader has acknowledged everything up to `sn`.
+    /// Reports whether every reliable reader has acknowledged all changes up to `sn`.
     pub(crate) fn is_acknowledged(&self, sn: SequenceNumber) -> bool {
         self.proxies.iter().all(|(_, proxy)| !proxy.reliable || proxy.acked >= sn)
     }
 
-    /// Its matched reliable readers, and up to where each has acknowledged.
+    /// Returns the matched reliable readers, and the last change that each has acknowledged.
     pub(crate) fn acknowledged_by(&self) -> impl Iterator<Item = (Guid, SequenceNumber)> {
         let reliable = self.proxies.iter().filter(|(_, proxy)| proxy.reliable);
         reliable.map(|(_, proxy)| (proxy.guid, proxy.acked))

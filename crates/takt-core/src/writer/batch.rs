@@ -1,9 +1,10 @@
-//! Samples that wait for others to share a datagram with (LATENCY_BUDGET, DDS 1.4 §2.2.3.8).
+//! Batching of samples into shared datagrams (LATENCY_BUDGET, DDS 1.4 §2.2.3.8).
 //!
-//! Without a budget a sample leaves at once. With one it waits for up to the budget, so that those that are written meanwhile
-//! leave with it. All leave before if they fill a datagram, if the history is full, or if the application says so. No reader
-//! has to be asked: one that matches allows for at least the writer's budget. The budget is no more than a hint for the rest of
-//! the way; DEADLINE and LIVELINESS of a writer should leave room for it.
+//! Without a budget a sample is sent at once. With a budget it waits for at most that time, and
+//! samples written meanwhile are sent with it. They are sent earlier if they fill a datagram, if
+//! the history is full, or on request of the application. Readers need not be considered: a matched
+//! reader accepts at least the writer's budget. The budget is only a hint for the rest of the path;
+//! DEADLINE and LIVELINESS of a writer should allow for it.
 
 use super::Writer;
 use super::transmit::SAMPLES_PER_DATAGRAM;
@@ -14,24 +15,24 @@ use core::time::Duration;
 use takt_wire::SequenceNumber;
 use takt_wire::qos::History;
 
-/// What surrounds a small sample in a message: `INFO_TS` 12, `DATA` 24, inline QoS 28.
+/// Overhead of a small sample in a message, in octets: `INFO_TS` 12, `DATA` 24, inline QoS 28.
 const OVERHEAD_LEN: usize = 64;
 
-/// The RTPS header.
+/// Length of the RTPS header in octets.
 const HEADER_LEN: usize = 20;
 
-/// No sample waits for longer, whatever the budget.
+/// Longest wait of a sample, regardless of the budget.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The samples of a writer that wait.
+/// Waiting samples of a writer.
 #[derive(Debug)]
 pub(super) struct Batch {
     timer: TimerId,
-    /// Whether there are any. Then nothing of the writer's new samples is sent.
+    /// Samples wait. While they do, none of the writer's new samples is sent.
     waits: bool,
-    /// Octets that they take in a message, about.
+    /// Approximate length of the waiting samples in a message, in octets.
     len: usize,
-    /// The last of those that a datagram carries, counted from the first that waits.
+    /// Last sample that fits into one datagram, counted from the first waiting one.
     full_at: SequenceNumber,
 }
 
@@ -50,7 +51,7 @@ impl Batch {
 }
 
 impl Writer {
-    /// The last change, of so many octets, is to be sent: now, or with others.
+    /// Sends the last change, of `payload_len` octets, at once or with others.
     pub(super) fn send_in_time(&mut self, now: Instant, ctx: &mut Context, payload_len: usize) {
         let budget = self.data.qos.latency_budget.duration;
         if budget == takt_wire::Duration::ZERO || self.proxies.len() == 0 {
@@ -58,7 +59,7 @@ impl Writer {
         }
         if !self.batch.waits {
             if self.data_queued || self.cursor.sn != self.history.last_sn() {
-                // Others before it wait for something else.
+                // Earlier samples wait for something else.
                 return self.flush(now, ctx);
             }
             let wait = budget.as_nanos().map_or(WAIT_MAX, Duration::from_nanos).min(WAIT_MAX);
@@ -73,12 +74,13 @@ impl Writer {
         }
     }
 
-    /// Sends what waits, and whatever else is to be sent.
+    /// Sends the waiting samples, and all other unsent changes.
     pub(crate) fn flush(&mut self, now: Instant, ctx: &mut Context) {
         if core::mem::take(&mut self.batch.waits) {
             ctx.timers.cancel(self.batch.timer);
         }
-        // Behind a closed window there is nothing to try before it opens; readers of KEEP_LAST may be left behind.
+        // With a closed window there is nothing to send before it opens, except that KEEP_LAST
+        // writers may leave readers behind.
         if !self.stalled || self.data.qos.history != History::KeepAll {
             self.queue_data(ctx);
         }
@@ -87,7 +89,7 @@ impl Writer {
         }
     }
 
-    /// The budget of the sample that waits longest is used up.
+    /// Handles the batch timer: the budget of the sample that waits longest is used up.
     pub(crate) fn handle_batch(&mut self, now: Instant, ctx: &mut Context) {
         self.flush(now, ctx);
     }

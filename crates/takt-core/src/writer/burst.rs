@@ -1,15 +1,17 @@
-//! How much of what a reader misses is sent again at once, and when the same is sent again.
+//! Repair bursts: flow control of repairs to one reader.
 //!
-//! Repairs must not drive one another out of the queue of a slow link, so they leave in bursts, oldest first. After each
-//! the reader is asked what it misses now, which takes a round trip, and its answer tells how much of the burst was lost. An
-//! answer that knows nothing of the burst comes from before it, unless enough time has passed: it asks for what is under way
-//! (RTPS 2.5 §8.4.7.1, `nackSuppressionDuration`). Where most of even the smallest bursts is lost, pauses lie between them.
+//! Repairs must not displace one another from the queue of a slow link, so they are sent in bursts,
+//! oldest first. After each burst a heartbeat asks the reader what it still misses. The answer
+//! takes a round trip and shows how much of the burst was lost. An answer without any trace of the
+//! burst was sent before it arrived, unless enough time has passed: it requests samples that are in
+//! transit (RTPS 2.5 §8.4.7.1, `nackSuppressionDuration`). If most of even the smallest bursts is
+//! lost, pauses separate them.
 
 use crate::time::Instant;
 use core::time::Duration;
 use takt_wire::SequenceNumber;
 
-/// Bytes.
+/// Sizes of a burst in bytes.
 const FIRST: usize = 64 << 10;
 const LEAST: usize = 8 << 10;
 const LARGEST: usize = 128 << 10;
@@ -17,59 +19,61 @@ const LARGEST: usize = 128 << 10;
 const LEAST_WAIT: Duration = Duration::from_millis(1);
 const LONGEST_WAIT: Duration = Duration::from_millis(64);
 
-/// Between bursts of the least size, most of which is lost.
+/// Pause between bursts of the least size, if most of them is lost.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(64);
-/// So many samples or fragments tell whether a link is congested; fewer are lost by chance.
+/// Number of samples or fragments from which losses indicate congestion. The loss of fewer may be
+/// random.
 const TELLING: u32 = 4;
 
-/// So many bursts in a row whose long datagrams do not arrive tell that the path does not take them.
+/// Number of consecutive bursts without any long datagram arriving that proves a smaller path MTU.
 const LONG_IN_VAIN: u32 = 5;
-/// Long datagrams of a burst that are watched, the first ones.
+/// Number of long datagrams that are tracked in a burst, from its start.
 const LONG_WATCHED: usize = 4;
 
-/// The longest message that every Ethernet takes in one packet: 1,500 octets less the headers of IPv6 and UDP.
+/// Longest message in octets that every Ethernet carries in one packet: 1,500 less the headers of
+/// IPv6 and UDP.
 pub(super) const NARROW_LEN: usize = 1_452;
 
-/// A sample, or one of its fragments, from 1.
+/// Sample and fragment number; fragments count from 1.
 type Position = (SequenceNumber, u32);
 
 const NOWHERE: Position = (SequenceNumber::ZERO, 0);
 
-/// A long datagram that was sent.
+/// Long datagram that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Long {
     first: Position,
     last: Position,
-    /// The last answer asks for something in it, so that it did not arrive.
+    /// The last answer requests a part of it, so it did not arrive.
     is_lost: bool,
 }
 
-/// The repairs for one request of one reader.
+/// Repairs for one request of one reader.
 #[derive(Debug)]
 pub(super) struct Burst {
     bytes: usize,
     left: usize,
-    /// Samples and fragments of it that were sent, and where it got to: they lie below.
+    /// Number of samples and fragments that were sent; `end` lies above all of them.
     sent: u32,
     end: Position,
-    /// When its last datagram left.
+    /// Time at which the last datagram was sent.
     sent_at: Instant,
-    /// How long it may take until it is answered.
+    /// Time within which an answer is expected.
     wait: Duration,
-    /// What is asked for sooner after it is not sent.
+    /// Least time between bursts; earlier requests are ignored.
     pause: Duration,
-    /// It repeats one of which nothing was heard.
+    /// The burst repeats one that was not answered.
     repeats: bool,
-    /// When the first answer since has come.
+    /// Time of the first answer to the burst.
     answered_at: Option<Instant>,
-    /// What the last one asks for of what was sent.
+    /// Number of sent samples and fragments that the last answer requests again.
     lost: u32,
-    /// What is in the datagram that is being built, from its first position to its last.
+    /// First and last position in the datagram being built.
     datagram: Option<(Position, Position)>,
-    /// Its first datagrams beyond the least MTU of Ethernet.
+    /// First datagrams that exceed the minimum MTU of Ethernet.
     long: [Option<Long>; LONG_WATCHED],
-    /// Bursts in a row that had such datagrams, none of which arrived. Shorter ones may have.
+    /// Number of consecutive bursts of which no such datagram arrived. Shorter ones may have.
     long_in_vain: u32,
 }
 
@@ -92,26 +96,27 @@ impl Burst {
         }
     }
 
-    /// Whether long datagrams do not arrive at all, though the reader answers.
+    /// Reports whether long datagrams never arrive, although the reader answers.
     pub(super) fn loses_long_datagrams(&self) -> bool {
         self.long_in_vain >= LONG_IN_VAIN
     }
 
-    /// A new answer of the reader begins.
+    /// Begins the evaluation of a new answer.
     pub(super) fn answer(&mut self, now: Instant) {
         self.answered_at.get_or_insert(now);
         self.lost = 0;
         self.long.iter_mut().flatten().for_each(|long| long.is_lost = false);
     }
 
-    /// The answer asks for what is between these positions.
+    /// Marks the long datagrams between these positions as lost.
     fn misses(&mut self, from: Position, to: Position) {
         for long in self.long.iter_mut().flatten() {
             long.is_lost |= from <= long.last && to >= long.first;
         }
     }
 
-    /// The answer asks for these samples, in ascending order, which consist of so many fragments.
+    /// Evaluates the requested samples, in ascending order. `fragments` returns the number of
+    /// fragments of a sample.
     pub(super) fn asks(
         &mut self,
         samples: impl Iterator<Item = SequenceNumber>,
@@ -124,7 +129,7 @@ impl Burst {
         }
     }
 
-    /// The answer asks for these fragments of a sample, in ascending order.
+    /// Evaluates the requested fragments of a sample, in ascending order.
     pub(super) fn asks_fragments(&mut self, sn: SequenceNumber, fragments: impl Iterator<Item = u32>) {
         let end = self.end;
         for fragment in fragments.take_while(|fragment| (sn, *fragment) < end) {
@@ -133,8 +138,8 @@ impl Burst {
         }
     }
 
-    /// Something is to be sent: the next burst begins if the last one was answered. False if the answer is too old to know of
-    /// that one.
+    /// Begins the next burst if the last one was answered. Returns false if the answer is too old
+    /// to reflect the last burst.
     pub(super) fn begin(&mut self, now: Instant) -> bool {
         let Some(answered_at) = self.answered_at.take() else { return true };
         let in_vain = self.sent > 0 && self.lost >= self.sent;
@@ -146,7 +151,7 @@ impl Burst {
             self.wait *= 2;
         } else if self.sent > 0 {
             let took = answered_at.since(self.sent_at);
-            // Of a repeated burst nobody knows which one was answered.
+            // For a repeated burst it is unknown which one was answered.
             let least = if self.repeats { self.wait / 2 } else { Duration::ZERO };
             self.wait = least.max(took + took / 2);
         }
@@ -164,7 +169,7 @@ impl Burst {
         true
     }
 
-    /// Judges the last burst.
+    /// Adapts the size and the pause to the losses of the last burst.
     fn adapt(&mut self) {
         if self.lost * 2 > self.sent {
             if self.bytes > LEAST {
@@ -181,7 +186,7 @@ impl Burst {
         }
     }
 
-    /// A sample, or a fragment of one, is sent.
+    /// Records a sample or fragment that is sent.
     pub(super) fn sends(&mut self, now: Instant, position: Position) {
         self.sent += 1;
         self.sent_at = now;
@@ -189,7 +194,7 @@ impl Burst {
         self.datagram = Some((self.datagram.map_or(position, |(first, _)| first), position));
     }
 
-    /// A datagram of so many bytes leaves; says whether it is the last one of the burst.
+    /// Records a sent datagram; returns whether it is the last one of the burst.
     pub(super) fn leaves(&mut self, bytes: usize) -> bool {
         self.left = self.left.saturating_sub(bytes);
         let place = self.long.iter_mut().find(|long| long.is_none());
@@ -210,7 +215,7 @@ mod tests {
         Instant(milliseconds * 1_000_000)
     }
 
-    /// Sends a whole burst of fragments of 1,000 octets and says how many those were.
+    /// Sends a whole burst of fragments of 1,000 octets. Returns their number.
     fn send(burst: &mut Burst, now: Instant) -> u32 {
         let mut fragment = 0;
         loop {
@@ -222,7 +227,7 @@ mod tests {
         }
     }
 
-    /// The reader asks for the last `lost` of `sent` fragments.
+    /// Answers with a request for the last `lost` of `sent` fragments.
     fn answer(burst: &mut Burst, now: Instant, sent: u32, lost: u32) -> bool {
         burst.answer(now);
         burst.asks_fragments(SAMPLE, sent - lost + 1..=sent + 100);
@@ -230,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_grow_while_they_arrive_and_shrink_when_most_is_lost() {
+    fn bursts_grow_when_they_arrive_and_shrink_when_most_is_lost() {
         let mut burst = Burst::new();
         assert!(burst.begin(at(0)));
         let first = send(&mut burst, at(0));
@@ -245,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_is_not_sent_again() {
+    fn burst_does_not_repeat_samples_in_transit() {
         let mut burst = Burst::new();
         assert!(burst.begin(at(0)));
         let sent = send(&mut burst, at(0));
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_congested_link_gets_pauses() {
+    fn bursts_are_separated_by_pauses_when_the_link_is_congested() {
         let mut burst = Burst::new();
         let mut now = 0;
         let mut sent = send(&mut burst, at(now));
@@ -272,7 +277,8 @@ mod tests {
         assert!(answer(&mut burst, at(now + 64), sent, sent - 1));
     }
 
-    /// Bursts of a long datagram with the fragments 1 to 3 and a short one with the fragment 4; the reader asks for some again.
+    /// Sends bursts of a long datagram with the fragments 1 to 3 and a short one with the fragment
+    /// 4, and answers each with a request for some of them.
     fn lose(burst: &mut Burst, asked: impl Fn(u64) -> &'static [u32]) -> bool {
         (1..=u64::from(LONG_IN_VAIN)).for_each(|n| {
             (1..=3).for_each(|fragment| burst.sends(at(100 * n), (SAMPLE, fragment)));
@@ -287,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn long_datagrams_that_never_arrive_are_noticed_though_short_ones_do() {
+    fn lost_long_datagrams_are_detected_when_short_ones_arrive() {
         assert!(lose(&mut Burst::new(), |_| &[1, 2, 3]));
         assert!(lose(&mut Burst::new(), |_| &[2]), "a reader does not ask for all at once");
         assert!(lose(&mut Burst::new(), |_| &[1, 2, 3, 4]), "nothing arrives");
@@ -306,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_that_is_asked_for_whole_counts_as_its_fragments() {
+    fn sample_requested_as_a_whole_counts_as_its_fragments() {
         let mut burst = Burst::new();
         burst.sends(at(0), (SAMPLE, 1));
         burst.sends(at(0), (SAMPLE, 2));

@@ -1,4 +1,5 @@
-//! What a writer has promised about its own pace: DEADLINE (DDS 1.4 §2.2.3.7) and manual LIVELINESS (DDS 1.4 §2.2.3.11).
+//! Offered timing of a writer: DEADLINE (DDS 1.4 §2.2.3.7) and manual LIVELINESS
+//! (DDS 1.4 §2.2.3.11).
 
 use super::{Change, Write, Writer};
 use crate::cache::{ChangeKind, InstanceHandle};
@@ -12,15 +13,16 @@ use core::time::Duration;
 use takt_wire::discovery::PublicationData;
 use takt_wire::qos::{DataWriterQos, Liveliness, LivelinessKind};
 
-/// The monitor of a writer. It knows the instances also while the period is infinite, for the period may become finite, and the
-/// history knows none that was written while there were no readers.
+/// Returns the deadline monitor of a writer. It tracks instances even while the period is infinite,
+/// because the period may become finite, and the history lacks instances written while there were
+/// no readers.
 pub(super) fn monitor(handle: WriterHandle, data: &PublicationData, ctx: &mut Context) -> DeadlineMonitor {
     let limit = data.qos.resource_limits.max_instances.map(|limit| limit as usize);
     let max_instances = limit.unwrap_or(ctx.limits.default_max_instances);
     DeadlineMonitor::new(data.qos.deadline, max_instances, TimerKind::WriterDeadline { writer: handle.index }, ctx)
 }
 
-/// The lease of a writer whose application has to say that it lives.
+/// Lease of a writer whose application has to assert its liveliness.
 #[derive(Debug)]
 pub(super) struct OwnLease {
     kind: LivelinessKind,
@@ -31,7 +33,7 @@ pub(super) struct OwnLease {
 }
 
 impl OwnLease {
-    /// `None` if the middleware shows that the writer lives, or the lease is infinite.
+    /// Returns the lease; `None` if liveliness is automatic or the lease is infinite.
     pub(super) fn new(now: Instant, handle: WriterHandle, qos: &Liveliness, ctx: &mut Context) -> Option<Self> {
         let duration = Duration::from_nanos(qos.lease_duration.as_nanos()?);
         if qos.kind == LivelinessKind::Automatic {
@@ -44,13 +46,13 @@ impl OwnLease {
 }
 
 impl Writer {
-    /// Begins to be a writer: its lease begins too.
+    /// Enables the writer, which starts its lease.
     pub(crate) fn enable(&mut self, now: Instant, ctx: &mut Context) {
         self.is_enabled = true;
         self.renew_lease(now, ctx);
     }
 
-    /// Takes over policies that may change while it is enabled.
+    /// Adopts changed policies while the writer is enabled.
     pub(crate) fn adopt(&mut self, now: Instant, ctx: &mut Context, qos: &DataWriterQos) {
         let deadline_changed = self.data.qos.deadline != qos.deadline;
         self.data.qos = qos.clone();
@@ -67,7 +69,8 @@ impl Writer {
         }
     }
 
-    /// A change was written: it asserts the writer, and begins a new period of its instance or ends its last one.
+    /// Records a written change: it asserts the writer, and starts a new period of its instance or
+    /// ends the last one.
     pub(super) fn keep_commitments(&mut self, now: Instant, ctx: &mut Context, write: &Write) {
         self.renew_lease(now, ctx);
         match write.kind {
@@ -76,8 +79,8 @@ impl Writer {
         }
     }
 
-    /// A change is not sent to every reader. With MANUAL_BY_TOPIC a heartbeat asserts the writer at the others; with
-    /// MANUAL_BY_PARTICIPANT the participant does ([`Self::withholds_last`]).
+    /// Asserts the writer at readers that are not sent the last change. With MANUAL_BY_TOPIC by a
+    /// heartbeat; with MANUAL_BY_PARTICIPANT the participant does it ([`Self::withholds_last`]).
     pub(super) fn show_life_by_heartbeat(&mut self, ctx: &mut Context) {
         if self.lease.as_ref().is_some_and(|lease| lease.kind == LivelinessKind::ManualByTopic) {
             self.asserting = true;
@@ -85,13 +88,14 @@ impl Writer {
         }
     }
 
-    /// Whether the last change is not sent to every reader: a filter rejects it, or it is directed.
+    /// Reports whether the last change is not sent to every reader, because a filter rejects it or
+    /// it is directed.
     pub(crate) fn withholds_last(&self) -> bool {
         let is_withheld = |change: &Change| change.rejected != 0 || !change.directed.readers().is_empty();
         self.history.get(self.history.last_sn()).is_some_and(is_withheld)
     }
 
-    /// The writer was asserted.
+    /// Renews the lease after an assertion of the writer.
     pub(super) fn renew_lease(&mut self, now: Instant, ctx: &mut Context) {
         let Some(lease) = &mut self.lease else { return };
         lease.asserted = now;
@@ -100,14 +104,14 @@ impl Writer {
         }
     }
 
-    /// Its participant was asserted.
+    /// Renews the lease after an assertion of the participant.
     pub(crate) fn participant_asserted(&mut self, now: Instant, ctx: &mut Context) {
         if self.lease.as_ref().is_some_and(|lease| lease.kind == LivelinessKind::ManualByParticipant) {
             self.renew_lease(now, ctx);
         }
     }
 
-    /// The lease timer fired.
+    /// Handles the lease timer.
     pub(crate) fn handle_lease_end(&mut self, now: Instant, ctx: &mut Context) {
         let Some(lease) = &mut self.lease else { return };
         let due = lease.asserted.after(lease.duration);
@@ -122,7 +126,7 @@ impl Writer {
         ctx.notify(Event::LivelinessLost(self.handle));
     }
 
-    /// The deadline timer fired.
+    /// Handles the deadline timer.
     pub(crate) fn handle_deadline(&mut self, now: Instant, ctx: &mut Context) {
         let status = &mut self.deadline_missed;
         self.deadline.handle_timeout(now, ctx, |missed| {

@@ -1,4 +1,6 @@
-//! Samples of a writer that expire leave its history: who joins late or asks again gets a GAP (LIFESPAN, DDS 1.4 §2.2.3.16).
+//! Removal of expired samples from a writer's history (LIFESPAN, DDS 1.4 §2.2.3.16).
+//!
+//! Late joiners and readers that request such a sample get a GAP.
 
 use super::{Write, Writer};
 use crate::context::Context;
@@ -7,12 +9,12 @@ use crate::lifespan::{EXPIRED_PER_CALL, Expiry};
 use crate::time::Instant;
 
 impl Writer {
-    /// When a change expires that is written now.
+    /// Returns the expiry of a change that is written now.
     pub(super) fn expiry_of(&self, now: Instant, ctx: &Context, write: &Write) -> Expiry {
         Expiry::of(write.kind, self.data.qos.lifespan.duration, write.source_timestamp, ctx.wall_clock(now))
     }
 
-    /// The timer fired: removes up to [`EXPIRED_PER_CALL`] samples, which makes room for others.
+    /// Handles the timer: removes up to [`EXPIRED_PER_CALL`] samples, which frees room.
     pub(crate) fn handle_expiry(&mut self, now: Instant, ctx: &mut Context) {
         let wall = ctx.wall_clock(now);
         let (mut removed, mut freed) = (0, self.freed());
@@ -32,14 +34,15 @@ impl Writer {
         self.rearm_expiry(now, ctx);
     }
 
-    /// To be called when a sample was written. The timer is moved only if it expires before all others.
+    /// Arms the timer after a write. The timer is re-armed only if the new sample expires before
+    /// all others.
     pub(super) fn arm_expiry(&mut self, now: Instant, ctx: &mut Context) {
         if self.history.next_expiry().is_some_and(|(next, _)| next < self.armed_expiry) {
             self.rearm_expiry(now, ctx);
         }
     }
 
-    /// The wall clock was set, or the timer fired.
+    /// Arms the timer again after it fired or the wall clock was set.
     pub(crate) fn rearm_expiry(&mut self, now: Instant, ctx: &mut Context) {
         let next = self.history.next_expiry().map(|(expiry, _)| expiry);
         self.armed_expiry = next.unwrap_or(Expiry::NEVER);

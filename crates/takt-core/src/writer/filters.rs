@@ -1,15 +1,18 @@
-//! Filters that matched readers ask their writer to apply (RTPS 2.5 §8.7.3): what a reader filters out need not be sent.
+//! Writer-side content filters (RTPS 2.5 §8.7.3): samples that a reader's filter rejects need not
+//! be sent.
 //!
-//! A change is judged once, when it is written, by every filter; the verdicts are bits of the change. It goes to those that
-//! want it, in datagrams of changes with the same verdicts. Reliable readers that do not want it get a `GAP` instead: with
-//! the next change that they want, or when many have been passed over, or when the writer needs their acknowledgement. So a
-//! filtered-out change costs a reader nothing, and many of them one submessage.
+//! Every filter evaluates a change once, when it is written; the verdicts are bits of the change.
+//! The change is sent to the readers whose filter accepts it, in datagrams of changes with equal
+//! verdicts. Reliable readers whose filter rejects it get a `GAP` instead: with the next accepted
+//! change, after many rejected ones, or when the writer needs their acknowledgement. A rejected
+//! change therefore costs a reader nothing, and many of them one submessage.
 //!
-//! Changes say nothing of which filters were applied (`PID_CONTENT_FILTER_INFO`), so readers apply theirs all the same.
-//! Changes of before the filter came are sent, as are those for which the writer has no place for the filter, and all of a
-//! writer whose PRESENTATION is coherent or of scope GROUP.
+//! Changes do not state which filters were applied (`PID_CONTENT_FILTER_INFO`), so readers apply
+//! theirs as well. Samples are sent unfiltered if they are older than the filter, if the writer has
+//! no place for the filter, or if the writer's PRESENTATION is coherent or of scope GROUP.
 //!
-//! INTEROP(Fast DDS 2.9.1): its filtering readers take the `GAP`s, and get what passes.
+//! INTEROP(Fast DDS 2.9.1): its filtering readers accept the `GAP`s, and receive the samples that
+//! pass.
 
 use super::history::Change;
 use super::reader_proxy::ReaderProxy;
@@ -26,31 +29,31 @@ use takt_wire::discovery::ContentFilterProperty;
 use takt_wire::qos::AccessScope;
 use takt_wire::{Guid, Locator, SequenceNumber};
 
-/// Filters that a writer evaluates; further readers get everything.
+/// Most filters that a writer evaluates; further readers get every sample.
 pub(crate) const FILTERS_MAX: usize = 32;
 
-/// Steps that all filters of a writer may take for one change ([`ContentFilter::passes_within`]); of those that take more, the
-/// costliest is dropped.
+/// Most steps of all filters of a writer for one change ([`ContentFilter::passes_within`]). If they
+/// take more, the costliest is dropped.
 const STEPS_PER_WRITE: u64 = 32_768;
 
-/// Steps of a filter that cost about as much as one of [`crate::Work`].
+/// Steps of a filter that cost about as much as one step of [`crate::Work`].
 const STEPS_PER_LOOK: u64 = 64;
 
-/// Changes that a reliable reader is passed over for before it is told.
+/// Most rejected changes after which a reliable reader is sent a GAP.
 const PASSED_OVER_MAX: u32 = 32;
 
-/// For each filter, by its place, whether it rejects a change.
+/// Set of filters that reject a change, by their place.
 pub(crate) type Verdicts = u32;
 
-/// The filters of a writer's readers.
+/// Filters of a writer's readers.
 #[derive(Default)]
 pub(crate) struct Filters {
-    /// `None` if the writer filters for nobody.
+    /// Compiler of filters; `None` if the writer does not filter.
     pub(crate) factory: Option<Arc<dyn FilterFactory>>,
     places: Vec<Option<Box<dyn ContentFilter>>>,
-    /// Places that are taken.
+    /// Number of places in use.
     count: usize,
-    /// Places of filters that were dropped, and whose readers are still there.
+    /// Places of dropped filters whose readers are still matched.
     dropped: Verdicts,
 }
 
@@ -60,13 +63,13 @@ impl fmt::Debug for Filters {
     }
 }
 
-/// The filter of one reader.
+/// Filter of one reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProxyFilter {
     place: u8,
-    /// Earlier changes were not judged by it.
+    /// First change that the filter evaluated.
     from: SequenceNumber,
-    /// Changes that the reader was not sent and was not told of, and the first of them.
+    /// Number of rejected changes for which no GAP was sent, and the first of them.
     passed_over: u32,
     first_passed_over: Option<SequenceNumber>,
 }
@@ -78,7 +81,7 @@ impl ProxyFilter {
 }
 
 impl Filters {
-    /// A place for a filter: the lowest one that is free.
+    /// Assigns the lowest free place to a filter; `None` if there is none.
     fn insert(&mut self, filter: Box<dyn ContentFilter>) -> Option<u8> {
         let mut places = self.places.iter().enumerate();
         let free = places.position(|(place, filter)| filter.is_none() && self.dropped >> place & 1 == 0);
@@ -95,7 +98,7 @@ impl Filters {
         Some(place as u8)
     }
 
-    /// Applies a filter no longer. Its place stays taken, as earlier changes were judged by it.
+    /// Drops a filter. Its place stays taken, because earlier changes have its verdict.
     fn drop_at(&mut self, place: usize) {
         self.places[place] = None;
         self.dropped |= 1 << place;
@@ -109,7 +112,7 @@ impl Filters {
 }
 
 impl Filters {
-    /// What they may add to the steps of one unit of work.
+    /// Returns the most steps that filters add to one unit of work.
     pub(super) fn steps_max(&self) -> usize {
         if self.is_empty() { 0 } else { (STEPS_PER_WRITE / STEPS_PER_LOOK) as usize }
     }
@@ -120,8 +123,9 @@ impl Filters {
 }
 
 impl Writer {
-    /// Which filters reject data that are about to be written; looks at each filter. In sets and groups readers filter for
-    /// themselves: they could not tell what is kept back from what is lost.
+    /// Returns which filters reject the data about to be written; looks at each filter. In coherent
+    /// sets and groups readers filter for themselves, because they could not distinguish withheld
+    /// samples from lost ones.
     pub(super) fn judge(&mut self, kind: ChangeKind, payload: PayloadRef, ctx: &mut Context) -> Verdicts {
         if self.filters.count == 0 || kind != ChangeKind::Alive || self.membership.is_some() {
             return 0;
@@ -148,17 +152,18 @@ impl Writer {
         rejected
     }
 
-    /// A filter costs more than a write may take: its reader is sent everything from now on, and filters for itself.
+    /// Drops a filter that exceeds the budget of a write. Its reader gets every sample from now on,
+    /// and filters for itself.
     fn drop_filter(&mut self, place: usize, ctx: &mut Context) {
         ctx.counters.dropped_filters += 1;
         ctx.work.steps(self.proxies.len());
         self.filters.drop_at(place);
     }
 
-    /// A matched reader has this filter from now on, or none.
+    /// Sets or removes the filter of a matched reader.
     pub(crate) fn set_filter(&mut self, guid: Guid, property: Option<&ContentFilterProperty>) {
         let Some(index) = self.proxy_index(guid) else { return };
-        // Where a change stands in its set or group is for every reader to know.
+        // Every reader needs the positions of all changes in their sets and groups.
         let presentation = &self.data.presentation;
         let has_places = presentation.coherent_access || presentation.access_scope == AccessScope::Group;
         let factory = self.filters.factory.as_ref().filter(|_| !has_places);
@@ -173,22 +178,22 @@ impl Writer {
         }
     }
 
-    /// A reader has gone.
+    /// Removes the filter of an unmatched reader.
     pub(super) fn forget_filter(&mut self, proxy: &ReaderProxy) {
         if let Some(filter) = proxy.filter {
             self.filters.remove(filter.place);
         }
     }
 
-    /// Adds the ways to the readers that want a change; looks at each of them.
+    /// Adds the destinations of readers whose filter accepts a change; looks at each reader.
     pub(super) fn route_of(&self, change: &Change, destinations: &mut Vec<Locator>, ctx: &mut Context) {
         if change.rejected == 0 {
             return destinations.extend_from_slice(&self.route.destinations);
         }
         ctx.work.steps(2 * self.proxies.len());
         let wanting = || self.proxies.iter().map(|(_, proxy)| proxy).filter(|proxy| !proxy.rejects(change));
-        // A best-effort reader drops what others have overtaken, so it is sent all samples by one path. The others that listen there
-        // filter for themselves.
+        // A best-effort reader drops samples that others have overtaken, so it gets all samples by
+        // one path. Other readers on the channel apply their own filters.
         let is_bound = |at: &usize| wanting().any(|proxy| !proxy.reliable && proxy.hearing.is_served_by(*at));
         let channel = self.route.channel.filter(is_bound);
         for proxy in wanting() {
@@ -196,9 +201,9 @@ impl Writer {
         }
     }
 
-    /// A change was sent to those that want it: the others are told, at once or with others; and at once, by a heartbeat, where
-    /// it was a sign of life. Returns how many changes were
-    /// looked at for each reader.
+    /// Records the rejection of a change for the readers that do not get it, and sends a GAP if one
+    /// is due. If the change asserted the writer's liveliness, a heartbeat follows at once. Returns
+    /// how many changes were looked at for each reader.
     pub(super) fn pass_over(&mut self, change: &Change, ctx: &mut Context) -> u32 {
         if self.filters.count == 0 {
             return 0;
@@ -227,7 +232,8 @@ impl Writer {
         1
     }
 
-    /// Readers that were passed over are told, and asked to acknowledge it.
+    /// Sends a GAP for rejected changes to all readers concerned, and requests their
+    /// acknowledgement.
     pub(super) fn tell_passed_over(&mut self, ctx: &mut Context) {
         if self.filters.count == 0 {
             return;
@@ -240,20 +246,21 @@ impl Writer {
         }
     }
 
-    /// Queues the `GAP` for what a reader was passed over for, if there is something. It covers the rest as well.
+    /// Queues the `GAP` for the rejected changes of a reader, if there are any. It covers all of
+    /// them.
     fn tell(&mut self, index: u32, hurries: bool, ctx: &mut Context) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let Some(filter) = &mut proxy.filter else { return };
         filter.passed_over = 0;
         if let Some(first) = filter.first_passed_over.take() {
-            // Beyond the window the reader asks for it.
+            // Beyond the window, the reader requests the change.
             proxy.requested.insert(first);
             proxy.heartbeat_due |= hurries;
             self.queue_repair(index, ctx);
         }
     }
 
-    /// A heartbeat with new data, or to all if the data do not go to all.
+    /// Sends a heartbeat with new data, or to all readers if the data do not go to all.
     pub(super) fn heartbeat_along(
         &mut self,
         rejected: Verdicts,

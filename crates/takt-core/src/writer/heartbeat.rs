@@ -1,65 +1,74 @@
-//! When a writer asks its readers what they have (RTPS 2.5 §8.4.2.2.3, §8.4.9).
+//! Heartbeat scheduling of a writer (RTPS 2.5 §8.4.2.2.3, §8.4.9).
 //!
-//! Heartbeats ride on data where acknowledgements are wanted soon: every [`SAMPLES_PER_HEARTBEAT`] samples, or an eighth of what the
-//! writer may hold if that is less and it fills up; a quarter of the send window; or when the window is full. For the rest there is a timer: it asks the readers
-//! that lag, each fast at first, and ever slower while it acknowledges nothing more. What another reader acknowledges changes
-//! nothing for it: among many readers there is always one that does.
+//! A heartbeat accompanies data when acknowledgements are needed soon: after
+//! [`SAMPLES_PER_HEARTBEAT`] samples, or after an eighth of the writer's sample limit if that is
+//! less and the history fills up; after a quarter of the send window; or when the window is full.
+//! Otherwise a timer sends heartbeats to the lagging readers. Each reader is first asked
+//! frequently, then ever less often while it acknowledges nothing more. Acknowledgements of other
+//! readers do not reset its period, because among many readers one always acknowledges.
 //!
-//! A builtin reader that has answered none of [`UNANSWERED_MAX`] questions is asked at most every [`SELDOM`]: its participant may
-//! have refused this one. Its first answer, which may be a pre-emptive ACKNACK (RTPS 2.5 §8.4.12.2), brings back the periods of the
-//! others. For readers of the application there is [`super::stragglers`].
+//! A builtin reader that answered none of [`UNANSWERED_MAX`] heartbeats is asked at most every
+//! [`SELDOM`]: its participant may have refused this one. Its first answer, which may be a
+//! pre-emptive ACKNACK (RTPS 2.5 §8.4.12.2), restores the normal periods. [`super::stragglers`]
+//! handles readers of the application.
 
 use crate::context::Timing;
 use crate::time::Instant;
 use core::time::Duration;
 
 const SAMPLES_PER_HEARTBEAT: u32 = 64;
-/// What one more reader adds to the first period.
+/// Time that each further lagging reader adds to the first period.
 const TIME_PER_LAGGING_READER: Duration = Duration::from_micros(500);
-/// Doublings of the period that are of use.
+/// Most doublings of the period.
 const DOUBLINGS_MAX: u32 = 16;
-/// Questions at the periods of others to a builtin reader that has never answered. At the default period they take 12.4 s.
+/// Heartbeats at the normal periods to a builtin reader that has never answered. At the default
+/// period they take 12.4 s.
 const UNANSWERED_MAX: u32 = 128;
-/// The longest time between two questions to a builtin reader that has never answered, unless the period is longer.
+/// Longest time between two heartbeats to a builtin reader that has never answered, unless the
+/// period is longer.
 const SELDOM: Duration = Duration::from_millis(3_200);
 
-/// The questions to one reader.
+/// Heartbeats to one reader.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Questions {
-    /// When it was asked last.
+    /// Time of the last heartbeat.
     last: Instant,
-    /// How often it was asked since it last acknowledged further samples.
+    /// Number of heartbeats since the reader last acknowledged further samples.
     count: u32,
-    /// It has answered one.
+    /// The reader has answered a heartbeat.
     pub(super) has_answered: bool,
-    /// The next heartbeat asks it.
+    /// The next heartbeat is sent to this reader.
     pub(super) is_due: bool,
 }
 
 impl Questions {
-    /// The reader has acknowledged further samples, or fewer than before: the next question follows after the first period.
+    /// Restarts with the first period, because the reader has acknowledged further samples, or
+    /// fewer than before.
     pub(super) fn answered(&mut self) {
         self.count = 0;
     }
 
-    /// The reader has sent an acknowledgement. What its participant sent before it was asked, to show its address, is no answer.
+    /// Records an acknowledgement. An ACKNACK from before the first heartbeat, sent to validate an
+    /// address, is no answer.
     pub(super) fn note_answer(&mut self) {
         self.has_answered |= self.count > 0;
     }
 
-    /// The timer fired, and the reader lags.
+    /// Handles the timer for a lagging reader.
     pub(super) fn ask(&mut self, now: Instant, periods: Periods, rests: bool) {
         if self.due(periods, rests) <= now {
             *self = Self { last: now, count: self.count.saturating_add(1), is_due: true, ..*self };
         }
     }
 
-    /// Whether the reader was asked at most once since it last acknowledged further samples.
+    /// Reports whether the reader got at most one heartbeat since it last acknowledged further
+    /// samples.
     pub(super) fn is_first(&self) -> bool {
         self.count <= 1
     }
 
-    /// When to ask it next. `rests`: see [`ReaderProxy::rests`](super::ReaderProxy::rests).
+    /// Returns the time of the next heartbeat. `rests`: see
+    /// [`ReaderProxy::rests`](super::ReaderProxy::rests).
     pub(super) fn due(&self, periods: Periods, rests: bool) -> Instant {
         let doubled = |period: Duration, times: u32| period * 2_u32.pow(times.min(DOUBLINGS_MAX));
         let period = doubled(periods.first, self.count).min(periods.longest);
@@ -71,7 +80,7 @@ impl Questions {
     }
 }
 
-/// The first and the longest time between two questions to a reader that does not answer.
+/// First and longest time between two heartbeats to a reader that does not answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Periods {
     pub(super) first: Duration,
@@ -79,8 +88,8 @@ pub(super) struct Periods {
 }
 
 impl Periods {
-    /// The more readers lag, the more datagrams a heartbeat is and the longer their answers take, so the slower it begins.
-    /// Both are `patience` times as long.
+    /// Returns the periods. With more lagging readers, a heartbeat takes more datagrams and the
+    /// answers take longer, so the first period is longer. Both are multiplied by `patience`.
     pub(super) fn new(timing: &Timing, lagging: u32, patience: u32) -> Self {
         let longest = timing.heartbeat_period;
         let first = timing.heartbeat_first.max(TIME_PER_LAGGING_READER * lagging).min(longest);
@@ -93,33 +102,34 @@ pub(crate) struct HeartbeatState {
     count: i32,
     samples_since: u32,
     bytes_since: usize,
-    /// From when a reader begins to lag until it is asked, as of when the timer was armed.
+    /// Time from which a reader lags to its first heartbeat, as of when the timer was armed.
     pub(super) first_period: Duration,
 }
 
 impl HeartbeatState {
-    /// The number of the next heartbeat; the accounts start again.
+    /// Returns the count of the next heartbeat and restarts the accounting.
     pub(crate) fn next_count(&mut self) -> i32 {
         self.samples_since = 0;
         self.bytes_since = 0;
         self.next_greeting_count()
     }
 
-    /// The number of a heartbeat that asks for nothing: the accounts go on.
+    /// Returns the count of a heartbeat that requests no acknowledgement. The accounting continues.
     pub(crate) fn next_greeting_count(&mut self) -> i32 {
         self.count = self.count.wrapping_add(1);
         self.count
     }
 
-    /// A writer without reliable readers never sends a heartbeat, so the accounts saturate.
+    /// Records sent samples. A writer without reliable readers never sends a heartbeat, so the sums
+    /// saturate.
     pub(crate) fn sent(&mut self, samples: u32, bytes: usize) {
         self.samples_since = self.samples_since.saturating_add(samples);
         self.bytes_since = self.bytes_since.saturating_add(bytes);
     }
 
-    /// Whether the datagram being built should carry a heartbeat. `filling`: how many samples the writer may hold, if it has so
-    /// many that the application will soon have to wait. Even then not every datagram does: an answer to each costs as much as
-    /// the data.
+    /// Reports whether the datagram being built should carry a heartbeat. `filling`: the writer's
+    /// sample limit, if the history is so full that the application will soon block. Even then not
+    /// every datagram carries one, because an answer to each costs as much as the data.
     pub(crate) fn wanted(&self, stalled: bool, filling: Option<usize>, window_bytes: usize) -> bool {
         let eighth = filling.and_then(|samples_max| u32::try_from(samples_max / 8).ok()); // tidy-allow(dropped-cause): more than enough.
         let samples = eighth.map_or(SAMPLES_PER_HEARTBEAT, |eighth| eighth.clamp(1, SAMPLES_PER_HEARTBEAT));
@@ -142,7 +152,7 @@ mod tests {
         Periods::new(&timing, lagging, patience)
     }
 
-    /// Between questions that are not answered, milliseconds.
+    /// Returns the times between unanswered heartbeats in milliseconds.
     fn asked<const N: usize>(questions: &mut Questions, periods: Periods, rests: bool) -> [u64; N] {
         core::array::from_fn(|_| {
             let (last, due) = (questions.last, questions.due(periods, rests));
@@ -152,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn reader_is_asked_ever_slower_until_it_acknowledges_more() {
+    fn heartbeat_period_doubles_until_the_reader_acknowledges_more() {
         let mut questions = Questions::default();
         assert_eq!(asked(&mut questions, periods(1, 1), true), [5, 10, 20, 40, 80, 100, 100]);
         questions.answered();
@@ -163,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn builtin_reader_that_never_answers_is_asked_seldom_until_it_does() {
+    fn builtin_reader_gets_rare_heartbeats_when_it_never_answers() {
         let mut questions = Questions::default();
         questions.note_answer();
         assert!(!questions.has_answered, "it was not asked yet");
@@ -177,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn reader_is_not_asked_before_its_time() {
+    fn heartbeat_is_not_sent_before_it_is_due() {
         let mut questions = Questions { last: Instant(1_000_000_000), ..Questions::default() };
         questions.ask(Instant(1_004_000_000), periods(1, 1), false);
         assert!(!questions.is_due);
@@ -186,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_never_sends_a_heartbeat_does_not_overflow() {
+    fn accounting_saturates_when_no_heartbeat_is_sent() {
         let mut state = HeartbeatState { samples_since: u32::MAX, bytes_since: usize::MAX - 10, ..Default::default() };
         state.sent(1, 100);
         assert_eq!((state.samples_since, state.bytes_since), (u32::MAX, usize::MAX));
     }
 
     #[test]
-    fn a_heartbeat_is_wanted_after_enough_samples_or_bytes() {
+    fn heartbeat_is_due_after_enough_samples_or_bytes() {
         let mut state = HeartbeatState::default();
         assert!(!state.wanted(true, None, 1000));
         state.sent(1, 10);
@@ -209,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_fills_up_asks_every_eighth_of_what_it_may_hold() {
+    fn heartbeat_is_due_every_eighth_of_the_sample_limit_when_the_history_fills_up() {
         for (samples_max, expected) in [(1, 1), (8, 1), (16, 2), (400, 50), (4096, 64), (usize::MAX, 64)] {
             let mut state = HeartbeatState::default();
             let sent = (1..).find(|_| {

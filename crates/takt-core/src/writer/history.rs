@@ -1,8 +1,9 @@
-//! A writer's history (RTPS 2.5 §8.2.2): changes in order of sequence number, until nobody needs them.
+//! History of a writer (RTPS 2.5 §8.2.2): changes in order of sequence number, until they are no
+//! longer needed.
 //!
-//! Changes sit in a table of fixed size. `order` lists them by sequence number; `KEEP_LAST` removals from
-//! the middle leave tombstones that are swept when the list is full, so finding a change is a binary search
-//! and removing one is O(1) on average.
+//! Changes are stored in a table of fixed size. `order` lists them by sequence number. `KEEP_LAST`
+//! removals from the middle leave tombstones that are swept when the list is full. Finding a change
+//! is therefore a binary search, and removing one is O(1) on average.
 
 use super::filters::Verdicts;
 use crate::cache::{ChangeKind, InstanceHandle, KeyHash, PayloadPool, PayloadRef, PoolSize};
@@ -16,11 +17,11 @@ use core::cell::Cell;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
-/// Readers that one directed write can name.
+/// Most readers that one directed write can name.
 pub(crate) const MAX_DIRECTED: usize = 4;
 const NONE: u32 = u32::MAX;
 
-/// The readers a change is meant for; none named means all.
+/// Readers that a change is directed to; empty means all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Directed {
     guids: [Guid; MAX_DIRECTED],
@@ -28,7 +29,7 @@ pub(crate) struct Directed {
 }
 
 impl Directed {
-    /// The caller checked that there are at most [`MAX_DIRECTED`].
+    /// Creates the list. The caller checks that there are at most [`MAX_DIRECTED`] readers.
     pub(crate) fn new(readers: &[Guid]) -> Self {
         let mut directed = Self { guids: [Guid::default(); MAX_DIRECTED], len: readers.len() as u8 };
         directed.guids[..readers.len()].copy_from_slice(readers);
@@ -44,7 +45,7 @@ impl Directed {
     }
 }
 
-/// One change.
+/// Change in the history.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     pub(crate) sn: SequenceNumber,
@@ -53,18 +54,20 @@ pub(crate) struct Change {
     pub(crate) source_timestamp: Timestamp,
     pub(crate) payload: PayloadRef,
     pub(crate) directed: Directed,
-    /// Among those of its writer and its publisher.
+    /// Position of the change among those of its writer and its publisher.
     pub(crate) place: Place,
-    /// Fragment size for the readers that were matched when it was written; see [`super::route`].
+    /// Fragment size for the readers that were matched when the change was written; see
+    /// [`super::route`].
     pub(crate) fragment_size: u16,
-    /// Octets of the send window that it takes: its payload, or the little that travels of one that all are lent.
+    /// Octets of the change in the send window: its payload, or the reference if all readers get it
+    /// by loan.
     pub(crate) flight_len: u32,
     pub(crate) expiry: Expiry,
-    /// The filters that reject it; see [`super::filters`].
+    /// Filters that reject the change; see [`super::filters`].
     pub(crate) rejected: Verdicts,
-    /// It ends a coherent set of which no sample is left.
+    /// The change ends a coherent set of which no sample is left.
     is_bare: bool,
-    /// It goes as soon as it is settled.
+    /// The change is removed as soon as it is settled.
     pub(crate) is_forgotten: bool,
     instance: u32,
     previous_in_instance: u32,
@@ -72,13 +75,13 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Whether its instance has a newer sample.
+    /// Reports whether its instance has a newer sample.
     fn is_superseded(&self) -> bool {
         self.next_in_instance != NONE && !self.place.ends
     }
 }
 
-/// A list of changes in ascending order, by slot: those of an instance, or ends of coherent sets.
+/// List of changes in ascending order, by slot: those of an instance, or ends of coherent sets.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
     oldest: u32,
@@ -95,13 +98,14 @@ pub(crate) struct HistoryLimits {
     /// `KEEP_LAST` depth; `None` is `KEEP_ALL`.
     pub(crate) depth: Option<usize>,
     pub(crate) max_samples: usize,
-    /// Whether `max_samples` is the participant's default, which `KEEP_LAST` keeps to by replacing samples earlier.
+    /// Whether `max_samples` is the participant's default. `KEEP_LAST` complies with it by
+    /// replacing samples earlier.
     pub(crate) is_default_max_samples: bool,
     pub(crate) max_instances: usize,
     pub(crate) max_samples_per_instance: usize,
 }
 
-/// Why there is no room for a change.
+/// Reason why there is no room for a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     /// `RESOURCE_LIMITS.max_samples` is reached.
@@ -116,12 +120,12 @@ pub(crate) enum Full {
     TooLarge,
 }
 
-/// Room for the next change of an instance.
+/// Reserved room for the next change of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// Memory of the length that was asked for.
+    /// Memory of the requested length.
     pub(crate) payload: PayloadRef,
-    /// The change that the next one replaces.
+    /// Change that the next one replaces.
     pub(crate) replaced: Option<SequenceNumber>,
 }
 
@@ -133,25 +137,26 @@ pub(crate) struct WriterHistory {
     free: Vec<u32>,
     order: VecDeque<(SequenceNumber, u32)>,
     live: usize,
-    /// Ends of coherent sets, which are no samples and do not count towards `RESOURCE_LIMITS` (RTPS 2.5 §8.7.6).
+    /// Number of ends of coherent sets. They are no samples and do not count towards
+    /// `RESOURCE_LIMITS` (RTPS 2.5 §8.7.6).
     ends: usize,
-    /// Those whose samples are gone, kept for readers that lag.
+    /// Ends whose samples are gone, kept for lagging readers.
     bare_ends: Chain,
     /// Most entries of `order`, tombstones included.
     order_len_max: usize,
-    /// Every reader that keeps pace has acknowledged up to here.
+    /// Last change that every reader keeping pace has acknowledged.
     pub(crate) settled: SequenceNumber,
     last_sn: SequenceNumber,
-    /// Who wrote the changes first, by slot; empty unless others did.
+    /// Original writers of the changes, by slot; empty unless the writer is a relay.
     origins: Vec<SampleIdentity>,
     instances: Vec<Chain>,
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
-    /// Changes that go as soon as they are settled.
+    /// Number of changes that are removed as soon as they are settled.
     forgotten: usize,
-    /// Changes that expire, by slot.
+    /// Expiring changes, by slot.
     expiries: Schedule<Expiry>,
-    /// Entries that were looked at to make room, since they were last asked for.
+    /// Number of entries looked at to make room since the last query.
     looked_at: Cell<usize>,
 }
 
@@ -179,7 +184,7 @@ impl WriterHistory {
         }
     }
 
-    /// Makes room for the ends of coherent sets: one for each sample, and one more.
+    /// Reserves room for the ends of coherent sets: one for each sample, and one more.
     pub(crate) fn reserve_ends(&mut self) {
         let entries = 2 * self.limits.max_samples + 1;
         self.order_len_max = 2 * entries;
@@ -188,13 +193,13 @@ impl WriterHistory {
         self.order.reserve_exact(self.order_len_max + 1);
     }
 
-    /// Makes room for the original writers of changes.
+    /// Reserves room for the original writers of changes.
     pub(crate) fn keep_origins(&mut self) {
         let nobody = SampleIdentity { writer: Guid::UNKNOWN, sn: SequenceNumber::UNKNOWN };
         self.origins = vec![nobody; self.limits.max_samples];
     }
 
-    /// Who wrote a change first. Does nothing without [`Self::keep_origins`].
+    /// Sets the original writer of a change. Has no effect without [`Self::keep_origins`].
     pub(crate) fn set_origin(&mut self, sn: SequenceNumber, origin: SampleIdentity) {
         if let Ok(place) = self.find(sn)
             && let Some(kept) = self.origins.get_mut(self.order[place].1 as usize)
@@ -203,57 +208,59 @@ impl WriterHistory {
         }
     }
 
-    /// Who wrote a change first, if that is kept and it was another writer.
+    /// Returns the original writer of a change, if that is kept and it was another writer.
     pub(crate) fn origin_of(&self, change: &Change) -> Option<SampleIdentity> {
         let place = self.find(change.sn).ok()?;
         self.origins.get(self.order[place].1 as usize).copied().filter(|origin| origin.writer != Guid::UNKNOWN)
     }
 
-    /// The last sequence number given out; 0 before the first change.
+    /// Returns the last assigned sequence number; 0 before the first change.
     pub(crate) fn last_sn(&self) -> SequenceNumber {
         self.last_sn
     }
 
-    /// The oldest change that is still there, else the next one to come.
+    /// Returns the oldest existing change, or the next one to be written.
     pub(crate) fn first_sn(&self) -> SequenceNumber {
         self.order.iter().find(|(_, slot)| *slot != NONE).map_or(SequenceNumber(self.last_sn.0 + 1), |(sn, _)| *sn)
     }
 
-    /// Samples, those included that are gone and have left a gap.
+    /// Returns the number of samples, removed ones that left a tombstone included.
     pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Samples that it may hold.
+    /// Returns the most samples that the history may hold.
     pub(crate) fn samples_max(&self) -> usize {
         self.limits.max_samples
     }
 
-    /// Whether a change of a disposed and unregistered instance waits to be acknowledged, with which the instance goes.
+    /// Reports whether a change of a disposed and unregistered instance waits for acknowledgement,
+    /// which removes the instance.
     pub(crate) fn awaits_end_of_instance(&self) -> bool {
         let start = self.find(self.settled.next()).unwrap_or_else(|place| place);
         let changes = self.order.range(start..).filter_map(|(_, slot)| self.changes.get(*slot as usize));
         changes.into_iter().any(|change| change.kind == ChangeKind::DisposedUnregistered)
     }
 
-    /// Whether half of the samples that it may hold are there.
+    /// Reports whether the history holds half of its sample limit.
     pub(crate) fn is_half_full(&self) -> bool {
         self.live * 2 >= self.limits.max_samples
     }
 
-    /// Numbers begin above this one.
+    /// Makes the sequence numbers begin above this one.
     pub(crate) fn begin_after(&mut self, sn: SequenceNumber) {
         self.last_sn = sn;
     }
 
-    /// Gives out a sequence number without keeping anything: nobody listens.
+    /// Assigns a sequence number without storing a change, because there is no reader.
     pub(crate) fn skip(&mut self) -> SequenceNumber {
         self.last_sn = SequenceNumber(self.last_sn.0 + 1);
         self.last_sn
     }
 
-    /// Reserves memory for the payload of the next change. What the change replaces goes when it is appended, so that nothing
-    /// is lost if it is not. Only what has to give its memory goes at once. On failure no instance has lost its newest sample.
+    /// Reserves memory for the payload of the next change. The replaced change is removed when the
+    /// new one is appended, so nothing is lost if it is not. Only changes that have to release
+    /// their memory are removed at once. On failure no instance has lost its newest sample.
     pub(crate) fn make_room(
         &mut self,
         key_hash: KeyHash,
@@ -281,7 +288,8 @@ impl WriterHistory {
         Ok(Room { payload, replaced })
     }
 
-    /// Entries, and free pieces of memory, that were looked at to make room since the last call.
+    /// Returns how many entries and free memory blocks were looked at to make room since the last
+    /// call.
     pub(crate) fn take_looked_at(&mut self) -> usize {
         self.looked_at.take() + self.pool.take_steps()
     }
@@ -290,8 +298,9 @@ impl WriterHistory {
         self.changes.get(slot as usize).map(|change| change.sn)
     }
 
-    /// The sample that `KEEP_LAST` replaces earlier than its depth demands where the participant's limit is reached: the oldest of
-    /// the same instance, else the oldest one that is not the newest of its instance.
+    /// Returns the sample that `KEEP_LAST` replaces before its depth requires it, because the
+    /// participant's limit is reached: the oldest of the same instance, else the oldest that is not
+    /// the newest of its instance.
     fn replaceable(&self, own: &Chain) -> Option<SequenceNumber> {
         if self.limits.depth.is_none() || !self.limits.is_default_max_samples {
             return None;
@@ -299,15 +308,17 @@ impl WriterHistory {
         self.sn_of(own.oldest).or_else(|| self.superseded())
     }
 
-    /// The oldest sample that `KEEP_LAST` will replace, since its instance has a newer one.
+    /// Returns the oldest sample that `KEEP_LAST` will replace, because its instance has a newer
+    /// one.
     fn superseded(&self) -> Option<SequenceNumber> {
         let slots = self.order.iter().inspect(|_| self.looked_at.set(self.looked_at.get() + 1));
         let mut changes = slots.filter_map(|(_, slot)| self.changes.get(*slot as usize));
         changes.find(|change| change.is_superseded()).map(|change| change.sn)
     }
 
-    /// Memory for a payload under `KEEP_LAST`, where there is none: samples give way that their instance has newer ones of, first those of
-    /// the same instance, each time the oldest; at last the newest of the same instance, if that is enough.
+    /// Frees memory for a payload under `KEEP_LAST` when there is none. Superseded samples are
+    /// removed, first those of the same instance, always the oldest. Finally the newest of the same
+    /// instance is removed, if that suffices.
     fn allocate_by_evicting(
         &mut self,
         own: Chain,
@@ -344,7 +355,7 @@ impl WriterHistory {
         self.allocate_without(newest, payload_len, evicted)
     }
 
-    /// Whether the samples that may give way have the memory that is wanted, if not in one piece.
+    /// Reports whether the removable samples have enough memory in total, contiguous or not.
     fn may_give(&self, newest: Option<SequenceNumber>, payload_len: usize) -> bool {
         self.looked_at.set(self.looked_at.get() + self.order.len());
         let changes = self.order.iter().filter_map(|(_, slot)| self.changes.get(*slot as usize));
@@ -374,14 +385,15 @@ impl WriterHistory {
         }
     }
 
-    /// Which change the next one of its instance replaces.
+    /// Returns the change that the next one of its instance replaces.
     pub(crate) fn next_evicted(&self, key_hash: KeyHash) -> Option<SequenceNumber> {
         let depth = self.limits.depth?;
         let instance = &self.instances[*self.by_handle.get(&InstanceHandle(key_hash))? as usize];
         (instance.count >= depth).then(|| self.sn_of(instance.oldest)).flatten()
     }
 
-    /// Appends a change whose payload came from [`Self::make_room`], in place of the one that it replaces.
+    /// Appends a change whose payload came from [`Self::make_room`], and removes the one that it
+    /// replaces.
     pub(crate) fn append(
         &mut self,
         change: &Change,
@@ -407,7 +419,7 @@ impl WriterHistory {
         self.last_sn
     }
 
-    /// Adds a change behind the others of a chain.
+    /// Appends a change to a chain.
     fn link(&mut self, chain: &mut Chain, slot: u32) {
         chain.count += 1;
         if chain.oldest == NONE {
@@ -421,7 +433,7 @@ impl WriterHistory {
         (change.previous_in_instance, change.next_in_instance) = (newest, NONE);
     }
 
-    /// Takes a change out of its chain.
+    /// Removes a change from its chain.
     fn unlink(&mut self, chain: &mut Chain, slot: u32) {
         let Change { previous_in_instance: before, next_in_instance: after, .. } = self.changes[slot as usize];
         chain.count -= 1;
@@ -455,8 +467,9 @@ impl WriterHistory {
         self.order.push_back((sn, slot));
     }
 
-    /// Appends the end of a coherent set. Where there is no room for one more, the oldest one whose samples are gone gives way:
-    /// there is one, as there is room for more ends than samples. A reader that lags gets a `GAP` in its place.
+    /// Appends the end of a coherent set. If there is no room, the oldest end whose samples are
+    /// gone is removed. Such an end exists, because there is room for more ends than samples. A
+    /// lagging reader gets a `GAP` instead.
     pub(crate) fn append_end(&mut self, place: Place, source_timestamp: Timestamp) -> SequenceNumber {
         if self.ends > self.limits.max_samples
             && let Some(bare) = self.sn_of(self.bare_ends.oldest)
@@ -477,7 +490,7 @@ impl WriterHistory {
         change.sn
     }
 
-    /// The samples of a set are gone.
+    /// Records an end of a set whose samples are gone.
     fn link_bare_end(&mut self, slot: u32) {
         self.changes[slot as usize].is_bare = true;
         let mut ends = self.bare_ends;
@@ -485,7 +498,7 @@ impl WriterHistory {
         self.bare_ends = ends;
     }
 
-    /// Whether this is the end of a coherent set of which no sample is left.
+    /// Reports whether this is the end of a coherent set of which no sample is left.
     pub(crate) fn is_set_gone(&self, sn: SequenceNumber) -> bool {
         let Some(change) = self.get(sn).filter(|change| change.place.ends) else { return false };
         let set = change.place.set;
@@ -519,7 +532,7 @@ impl WriterHistory {
         if sn == first {
             return Ok(0);
         }
-        // Without tombstones the place is known at once.
+        // Without tombstones the index follows from the number.
         if let Ok(guess) = usize::try_from(sn.0 - first.0)
             && self.order.get(guess).is_some_and(|(found, _)| *found == sn)
         {
@@ -528,7 +541,7 @@ impl WriterHistory {
         self.order.binary_search_by_key(&sn, |(sn, _)| *sn)
     }
 
-    /// The changes from `sn` on, as long as none is missing.
+    /// Returns the changes from `sn` on, up to the first missing one.
     pub(crate) fn from(&self, sn: SequenceNumber) -> impl Iterator<Item = &Change> {
         let start = self.find(sn).unwrap_or(self.order.len());
         let numbers = self.order.range(start..).zip(sn.0..);
@@ -540,11 +553,11 @@ impl WriterHistory {
         self.changes.get(slot as usize)
     }
 
-    /// The first change at or above `sn`.
+    /// Returns the first change at or above `sn`.
     pub(crate) fn at_or_after(&self, sn: SequenceNumber) -> Option<&Change> {
         let start = self.find(sn).unwrap_or_else(|place| place);
         let (_, slot) = *self.order.get(start)?;
-        // Nearly always there is none missing.
+        // The entry is rarely a tombstone.
         let is_there = |slot: &u32| *slot != NONE;
         let slot = match Some(slot).filter(is_there) {
             None => self.order.range(start..).map(|(_, slot)| *slot).find(is_there)?,
@@ -561,7 +574,8 @@ impl WriterHistory {
         }
     }
 
-    /// Removes a disposed and unregistered instance with all its changes up to `last`: nobody need hear of it again.
+    /// Removes a disposed and unregistered instance with all its changes up to `last`, because no
+    /// reader needs it any more.
     pub(crate) fn remove_instance(&mut self, key_hash: KeyHash, last: SequenceNumber) {
         while let Some(&instance) = self.by_handle.get(&InstanceHandle(key_hash)) {
             let oldest = self.changes.get(self.instances[instance as usize].oldest as usize).map(|change| change.sn);
@@ -572,12 +586,12 @@ impl WriterHistory {
         }
     }
 
-    /// Whether changes wait to be settled, with which they go.
+    /// Reports whether changes are to be removed once they are settled.
     pub(crate) fn has_forgotten(&self) -> bool {
         self.forgotten > 0
     }
 
-    /// A change goes when it is settled; at once if it is.
+    /// Removes a change once it is settled; at once if it is.
     pub(crate) fn forget(&mut self, sn: SequenceNumber) {
         let Ok(place) = self.find(sn) else { return };
         let Some(change) = self.changes.get_mut(self.order[place].1 as usize) else { return };
@@ -587,7 +601,7 @@ impl WriterHistory {
         }
     }
 
-    /// An instance goes with all its changes, each of them when it is settled. Returns how many it has.
+    /// Removes an instance and all its changes, each once it is settled. Returns their number.
     pub(crate) fn forget_instance(&mut self, key_hash: KeyHash) -> usize {
         let Some(&instance) = self.by_handle.get(&InstanceHandle(key_hash)) else { return 0 };
         let Chain { oldest: mut slot, count, .. } = self.instances[instance as usize];
@@ -601,7 +615,8 @@ impl WriterHistory {
         count
     }
 
-    /// Removes a change and frees its memory, and its instance if it is the last of it and has unregistered it, or is forgotten.
+    /// Removes a change and frees its memory. Removes its instance if no change is left and the
+    /// change unregistered the instance or is forgotten.
     pub(crate) fn remove(&mut self, sn: SequenceNumber) {
         let Ok(place) = self.find(sn) else { return };
         let slot = core::mem::replace(&mut self.order[place].1, NONE);
@@ -634,8 +649,8 @@ impl WriterHistory {
         }
     }
 
-    /// A sample of a set is gone. If it was the last one, the end of the set goes too, unless readers that lag have not heard of
-    /// it.
+    /// Handles the removal of a sample of a set. If it was the last one, the end of the set is
+    /// removed too, unless lagging readers have not received the end.
     fn note_set_gone(&mut self, set: SequenceNumber) {
         let Some(end) = self.at_or_after(set).map(|first| first.sn).filter(|end| self.is_set_gone(*end)) else {
             return;
@@ -663,18 +678,18 @@ impl WriterHistory {
         self.free_instances.push(instance);
     }
 
-    /// Changes will expire: makes room to keep account of it.
+    /// Reserves room for expiring changes.
     pub(crate) fn expect_expiries(&mut self) {
         self.expiries.reserve(self.limits.max_samples);
     }
 
-    /// The change that expires next, and when.
+    /// Returns the change that expires next, and its expiry.
     pub(crate) fn next_expiry(&self) -> Option<(Expiry, &Change)> {
         let (expiry, slot) = self.expiries.first()?;
         Some((expiry, self.changes.get(slot as usize)?))
     }
 
-    /// A change with everything but its sequence number.
+    /// Creates a change without a sequence number.
     pub(crate) fn change(
         kind: ChangeKind,
         key_hash: KeyHash,
@@ -737,7 +752,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_all_refuses_when_full_and_takes_again_after_removal() {
+    fn keep_all_refuses_changes_when_full_until_one_is_removed() {
         let mut history = history(None, 3);
         for sn in 1..=3 {
             assert_eq!(put(&mut history, 0), Ok(SequenceNumber(sn)));
@@ -750,7 +765,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_last_keeps_the_newest_of_each_instance_for_ever() {
+    fn keep_last_keeps_the_newest_of_each_instance_when_others_are_replaced() {
         let mut history = history(Some(1), 4);
         put(&mut history, 9).expect("there is room");
         for _ in 0..1000 {
@@ -766,7 +781,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_larger_than_the_memory_never_fits() {
+    fn payload_larger_than_the_memory_is_too_large() {
         let mut history = history(None, 3);
         assert_eq!(history.make_room([0; 16], (1 << 16) + 1, &mut |_| {}), Err(Full::TooLarge));
     }

@@ -1,4 +1,5 @@
-//! Readers that match a writer come and go, and are reached elsewhere (RTPS 2.5 §8.4.7, §8.4.9).
+//! Matched readers of a writer: matching, unmatching and changes of their locators
+//! (RTPS 2.5 §8.4.7, §8.4.9).
 
 use super::path_probe::Reached;
 use super::{Cursor, Path, ReaderProxy, Writer, route};
@@ -8,28 +9,28 @@ use crate::event::Event;
 use crate::time::Instant;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator};
 
-/// Whether a reader may not have seen a heartbeat.
+/// Reports whether a reader may not have received a heartbeat yet.
 pub(super) fn is_stranger(proxy: &ReaderProxy) -> bool {
     proxy.reliable && !proxy.has_seen_heartbeat
 }
 
-/// Where the readers of a participant are now, as far as that is known.
+/// Present paths and channels of a participant's readers, as far as known.
 pub(super) type Ways<'a> = &'a dyn Fn(&Guid) -> Option<(Locator, Hearing)>;
 
-/// What a writer must know of a reader to serve it.
+/// Properties of a reader that its writer needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReaderTraits {
     pub(crate) reliable: bool,
     pub(crate) wants_history: bool,
-    /// It drops what it has had from another writer.
+    /// The reader drops samples that it has received from another writer.
     pub(crate) drops_repeats: bool,
     pub(crate) path: Path,
-    /// Which multicast groups lead to it.
+    /// Multicast groups that reach the reader.
     pub(crate) hearing: Hearing,
 }
 
 impl Writer {
-    /// A matching reader appeared.
+    /// Adds a matched reader.
     pub(crate) fn add_proxy(&mut self, now: Instant, ctx: &mut Context, guid: Guid, reader: &ReaderTraits) {
         debug_assert!(!self.proxy_by_guid.contains_key(&guid), "a reader is matched once");
         ctx.add_owner(self.priority);
@@ -53,11 +54,11 @@ impl Writer {
         if self.route.reliable {
             self.ask_soon(now, ctx);
         }
-        // It may be the one that all the others hold up.
+        // The new reader may be the one on which the send window of all others depends.
         self.leave_behind(now, ctx);
     }
 
-    /// PUBLICATION_MATCHED counts a matched reader from now on.
+    /// Counts a matched reader in PUBLICATION_MATCHED from now on.
     pub(crate) fn count_match(&mut self, ctx: &mut Context, guid: Guid) {
         let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
         if proxy.is_some_and(|proxy| !core::mem::replace(&mut proxy.is_counted, true)) {
@@ -66,7 +67,7 @@ impl Writer {
         }
     }
 
-    /// A matched reader listens elsewhere, if the path has changed.
+    /// Redirects a matched reader to another path, if it has changed.
     pub(crate) fn redirect(&mut self, ctx: &mut Context, guid: Guid, path: Path, hearing: Hearing) {
         let proxy = self.proxy_index(guid).and_then(|index| self.proxies.get_mut(index));
         let Some(proxy) = proxy else { return };
@@ -76,7 +77,7 @@ impl Writer {
         }
     }
 
-    /// What participants hear, and what they have proven to hear, has changed.
+    /// Updates which multicast groups the readers listen to and have validated.
     pub(crate) fn rehear(
         &mut self,
         ctx: &mut Context,
@@ -95,24 +96,25 @@ impl Writer {
         }
     }
 
-    /// How long a datagram of new changes may be, in octets.
+    /// Returns the longest datagram of new changes, in octets.
     pub(crate) fn message_len_max(&self, ctx: &Context) -> usize {
         self.with_grown_reserve(self.route.max_message, ctx)
     }
 
-    /// The channels that it would use if all who listen had proven to hear them.
+    /// Returns the channels that the writer would use if all listeners had validated them.
     pub(crate) fn wanted_channels(&self) -> ChannelSet {
         self.route.wanted
     }
 
-    /// A matched reader has gone.
+    /// Removes an unmatched reader.
     pub(crate) fn remove_proxy(&mut self, ctx: &mut Context, guid: Guid) {
         if self.detach(ctx, guid) {
             self.close_ranks(ctx);
         }
     }
 
-    /// Sends what is for a participant's readers to where they are now, as far as `way` knows.
+    /// Redirects the readers of a participant to their present locators, as far as `way` knows
+    /// them.
     pub(crate) fn follow(&mut self, ctx: &mut Context, prefix: GuidPrefix, way: Ways<'_>) {
         let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
         let mut moved = false;
@@ -130,7 +132,7 @@ impl Writer {
         }
     }
 
-    /// A participant has gone with all its readers.
+    /// Removes all readers of a departed participant.
     pub(crate) fn remove_proxies_of(&mut self, ctx: &mut Context, prefix: GuidPrefix) {
         let first = Guid { prefix, entity_id: EntityId::UNKNOWN };
         let mut any = false;
@@ -157,7 +159,7 @@ impl Writer {
         true
     }
 
-    /// Tells of those who have left, and goes on without them.
+    /// Reports the unmatched readers, and continues without them.
     pub(super) fn close_ranks(&mut self, ctx: &mut Context) {
         self.wait_for_somebody();
         self.is_directing = self.is_directing && self.proxies.iter().any(|(_, proxy)| self.owes(proxy));
@@ -168,12 +170,12 @@ impl Writer {
             (self.window_start, self.in_flight_bytes) = (self.history.last_sn(), 0);
         }
         self.settle(ctx);
-        // The remaining readers may have an open window, or need none.
+        // The send window of the remaining readers may be open, or not needed.
         self.stalled = false;
         self.queue_data(ctx);
     }
 
-    /// Looks only while there were some.
+    /// Checks whether such readers remain; only necessary while there were some.
     pub(super) fn look_for_strangers(&mut self) {
         self.strangers &= self.proxies.iter().any(|(_, proxy)| is_stranger(proxy));
     }

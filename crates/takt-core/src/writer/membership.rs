@@ -1,8 +1,9 @@
-//! A writer among the others of its publisher: coherent sets and group sequence numbers (RTPS 2.5 §8.7.5, §8.7.6).
+//! Membership of a writer in its publisher: coherent sets and group sequence numbers
+//! (RTPS 2.5 §8.7.5, §8.7.6).
 //!
-//! DEVIATION(RTPS 2.5 §8.7.6): which writers the publisher has is not said: PID_WRITER_GROUP_INFO is not sent, and the digests
-//! in heartbeats are zero. A reader learns the writers of a publisher by discovery, and that a set is over from its end,
-//! which comes from each of them.
+//! DEVIATION(RTPS 2.5 §8.7.6): the writers of a publisher are not listed: PID_WRITER_GROUP_INFO is
+//! not sent, and the digests in heartbeats are zero. A reader learns the writers of a publisher by
+//! discovery, and the end of a set from the end marker that each of them sends.
 
 use super::{Write, Writer, WriterHistory};
 use crate::context::Context;
@@ -11,20 +12,20 @@ use crate::time::Instant;
 use takt_wire::SequenceNumber;
 use takt_wire::message::GroupInfo;
 
-/// What a writer must know of its publisher, if that has a PRESENTATION that matters.
+/// State of the publisher that its writer needs, if its PRESENTATION requires any.
 #[derive(Debug)]
 pub(super) struct Membership {
     is_of_group: bool,
-    /// The first change of the open coherent set; zero if there is none.
+    /// First change of the open coherent set; zero if there is none.
     set: SequenceNumber,
-    /// The last group sequence number that any writer of the publisher has given out.
+    /// Last group sequence number that any writer of the publisher has assigned.
     gsn: SequenceNumber,
-    /// The readers have not been told of that.
+    /// The readers have not been notified of `gsn`.
     has_news: bool,
 }
 
 impl Membership {
-    /// See [`Writer::group_info`].
+    /// Returns the group information of a heartbeat; see [`Writer::group_info`].
     pub(super) fn group_info(
         &self,
         history: &WriterHistory,
@@ -40,7 +41,7 @@ impl Membership {
         let last = history.get(last_sn);
         Some(GroupInfo {
             current_gsn,
-            // An empty range, if there is none.
+            // An empty range if there is no change.
             first_gsn: first.map_or(current_gsn.next(), |change| change.place.gsn),
             last_gsn: last.map_or(current_gsn, |change| change.place.gsn),
             writer_set: [0; 4],
@@ -50,7 +51,8 @@ impl Membership {
 }
 
 impl Writer {
-    /// Is enabled as one of its publisher's writers; false if that makes no difference.
+    /// Joins the publisher when the writer is enabled; returns false if its PRESENTATION requires
+    /// no state.
     pub(crate) fn join(&mut self) -> bool {
         let presentation = self.data.presentation;
         if self.group.is_some() && matters(&presentation) {
@@ -63,17 +65,17 @@ impl Writer {
         self.membership.is_some()
     }
 
-    /// Its publisher is no more.
+    /// Leaves the deleted publisher.
     pub(crate) fn leave(&mut self) {
         (self.group, self.membership) = (None, None);
     }
 
-    /// The publisher that keeps account of its changes.
+    /// Returns the publisher that tracks the writer's changes.
     pub(crate) fn publisher(&self) -> Option<u32> {
         self.group.filter(|_| self.membership.is_some())
     }
 
-    /// The place of the change that is about to be written.
+    /// Returns the position of the change about to be written.
     pub(super) fn place_of(&self, write: &Write) -> Place {
         match &self.membership {
             Some(membership) if write.in_set => {
@@ -84,7 +86,7 @@ impl Writer {
         }
     }
 
-    /// The change was written.
+    /// Records the position of a written change.
     pub(super) fn placed(&mut self, place: &Place) {
         if let Some(membership) = &mut self.membership {
             membership.set = place.set;
@@ -92,7 +94,8 @@ impl Writer {
         }
     }
 
-    /// The publisher has counted up to `gsn`. `tell`: readers that keep the order of the publisher's changes wait for that.
+    /// Updates the last group sequence number of the publisher. `tell` is set if readers that keep
+    /// the publisher's order wait for it.
     pub(crate) fn hear_of_group(&mut self, gsn: SequenceNumber, tell: bool, ctx: &mut Context) {
         let is_reliable = self.route.reliable;
         let Some(membership) = &mut self.membership else { return };
@@ -103,18 +106,20 @@ impl Writer {
         }
     }
 
-    /// Whether a heartbeat is due to all readers since the publisher has counted on.
+    /// Takes whether a heartbeat to all readers is due because the publisher's group sequence
+    /// number has advanced.
     pub(super) fn take_group_news(&mut self) -> bool {
         self.membership.as_mut().is_some_and(|membership| core::mem::take(&mut membership.has_news))
     }
 
-    /// What a heartbeat that ends at `last_sn` says of the group. What comes after that number does not count.
+    /// Returns the group information of a heartbeat that ends at `last_sn`; later changes do not
+    /// count.
     pub(super) fn group_info(&self, first_sn: SequenceNumber, last_sn: SequenceNumber) -> Option<GroupInfo> {
         self.membership.as_ref()?.group_info(&self.history, first_sn, last_sn)
     }
 
-    /// The publisher's coherent changes have ended: tells the readers by a change without content. A writer of a group does so
-    /// even if it made none.
+    /// Ends the publisher's coherent set with an empty change. A writer of a group sends it even
+    /// without changes in the set.
     pub(crate) fn end_set(&mut self, now: Instant, ctx: &mut Context, end: Place) {
         let Some(membership) = &mut self.membership else { return };
         let set = core::mem::take(&mut membership.set);
@@ -139,7 +144,7 @@ impl Writer {
         }
     }
 
-    /// Gives out the numbers up to this one to nobody, if they are not given out yet.
+    /// Skips the sequence numbers up to this one, if they are not assigned yet.
     pub(crate) fn skip_to(&mut self, sn: SequenceNumber) {
         let last = self.history.last_sn();
         if sn <= last {
@@ -160,7 +165,7 @@ impl Writer {
         }
     }
 
-    /// Gives out a number to nobody.
+    /// Skips a sequence number.
     pub(super) fn skip_number(&mut self) -> SequenceNumber {
         let sn = self.history.skip();
         self.skip_sending();

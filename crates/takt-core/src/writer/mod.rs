@@ -1,14 +1,21 @@
-//! A local writer: best-effort or reliable, for any number of readers (RTPS 2.5 §8.4.7, §8.4.9).
+//! Local writer: best-effort or reliable, for any number of readers (RTPS 2.5 §8.4.7, §8.4.9).
 //!
-//! `mod.rs` owns the control flow: writing and the heartbeat timer. `matching` follows the readers, `route` finds the way to them,
-//! `route_change` changes it, `path_probe` tries it, `acknowledgements` takes what they have, `transmit` builds datagrams of new samples, `repair` those for a single reader.
+//! `mod.rs` owns the control flow: writing and the heartbeat timer.
+//!
+//! - `matching`: the matched readers.
+//! - `route`: destinations of new samples; `route_change`: its changes; `path_probe`: its MTU.
+//! - `acknowledgements`: answers of the readers.
+//! - `transmit`: datagrams of new samples; `repair`: those for a single reader.
 //!
 //! Invariants:
-//! - every change below `cursor` was sent (or found irrelevant) once, every one from `cursor` on was not;
-//! - `history.settled` is the highest change that is sent and acknowledged by every reliable reader that keeps pace;
-//!   a `VOLATILE` writer keeps nothing up to it, another one no instance that it has disposed and unregistered;
-//! - without readers every change is settled as it is written;
-//! - `window_start`, not below that, is the same of those readers that the send window waits for ([`stragglers`]);
+//! - Every change below `cursor` was sent, or found irrelevant, once. No change from `cursor` on
+//!   was sent.
+//! - `history.settled` is the highest change that is sent and acknowledged by every reliable reader
+//!   that keeps pace. A `VOLATILE` writer keeps nothing up to it. Other writers keep no disposed
+//!   and unregistered instance up to it.
+//! - Without readers every change is settled when it is written.
+//! - `window_start`, at or above `history.settled`, is the equivalent for the readers that the send
+//!   window waits for ([`stragglers`]).
 //! - `in_flight_bytes` is the sum of `flight_len` of the changes in (`window_start`, `cursor`).
 
 mod acknowledgements;
@@ -70,7 +77,7 @@ use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{EntityId, Guid, GuidPrefix, LENT_PREFIX_LEN, Lent, Locator, SequenceNumber, Timestamp};
 
-/// A change handed in by the application.
+/// Change from the application.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) kind: ChangeKind,
@@ -78,23 +85,24 @@ pub(crate) struct Write {
     pub(crate) source_timestamp: Timestamp,
     pub(crate) payload_len: usize,
     pub(crate) directed: Directed,
-    /// What the publisher knows of its place.
+    /// Position of the change as far as the publisher determines it.
     pub(crate) place: Place,
-    /// The publisher's coherent changes have begun.
+    /// The change belongs to an open coherent set of the publisher.
     pub(crate) in_set: bool,
-    /// Who wrote it first, if not this writer.
+    /// Original writer and its sequence number, if the change is relayed.
     pub(crate) origin: Option<SampleIdentity>,
 }
 
-/// Where the payload of a change is.
+/// Source of the payload of a change.
 pub(crate) enum Content<'a, F> {
-    /// To be written into the history.
+    /// Serialized into the history.
     Serialize(F),
-    /// In memory that readers of this host share, to stay there. [`Write::payload_len`] is 0: the history needs no room.
+    /// Loaned memory shared with readers of this host. [`Write::payload_len`] is 0: the history
+    /// needs no room.
     Lent(&'a Lent),
 }
 
-/// The first change, or fragment of it, that was never sent.
+/// First change, or fragment of it, that was never sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cursor {
     sn: SequenceNumber,
@@ -102,7 +110,7 @@ struct Cursor {
 }
 
 impl Cursor {
-    /// The last number of which something was sent, if it was there.
+    /// Returns the last change that was sent at least in part.
     fn begun(&self) -> SequenceNumber {
         if self.fragment > 1 { self.sn } else { self.sn.prev() }
     }
@@ -112,66 +120,69 @@ impl Cursor {
 pub(crate) struct Writer {
     pub(crate) handle: WriterHandle,
     pub(crate) entity_id: EntityId,
-    /// As announced; builtin writers have a description too.
+    /// Announced data. Builtin writers have such data too.
     pub(crate) data: Box<PublicationData>,
     pub(crate) flows: WriterFlows,
-    /// What its data may go by.
+    /// Locator kinds that its data may use.
     pub(crate) kinds: LocatorKinds,
-    /// That of all that it sends.
+    /// Priority of all its datagrams.
     pub(crate) priority: Priority,
-    /// The publisher that it is one of, if that was created.
+    /// Publisher of the writer, if one was created.
     pub(crate) group: Option<u32>,
     pub(crate) keyed: bool,
     pub(crate) protection: Protection,
-    /// Octets that the protection of each payload takes.
+    /// Octets that the protection adds to each payload.
     payload_overhead: usize,
-    /// What protection takes of a submessage, as of when fragment sizes were chosen. It grows with the receivers whose codes a submessage has.
+    /// Octets of the protection of a submessage, as of when fragment sizes were chosen. They grow
+    /// with the receivers whose authentication codes the submessage carries.
     planned_reserve: usize,
-    /// All that it sends is for this participant alone, and says so: its key is that of the pair.
+    /// Only receiver of all its messages, which name it: the writer's key is shared with that
+    /// participant alone.
     pub(crate) addressee: Option<GuidPrefix>,
-    /// Payloads may stay in memory that is shared with their readers: nothing there is protected.
+    /// Payloads may stay in memory shared with their readers, because they are not protected.
     lends: bool,
-    /// The number of its last announcement by SEDP.
+    /// Sequence number of its last SEDP announcement.
     pub(crate) announced: SequenceNumber,
-    /// It passes on what others wrote.
+    /// The writer is a relay of other writers' samples.
     relays: bool,
     pub(crate) is_enabled: bool,
-    /// Its publisher keeps publications back (DDS 1.4 §2.2.2.4.1).
+    /// Its publisher has suspended publications (DDS 1.4 §2.2.2.4.1).
     is_suspended: bool,
-    /// It serves late joiners from its history.
+    /// The writer serves late joiners from its history.
     ///
-    /// DEVIATION(DDS 1.4 §2.2.3.4): a TRANSIENT or PERSISTENT writer does so as a TRANSIENT_LOCAL one. Without a durability service its
-    /// samples end with it.
+    /// DEVIATION(DDS 1.4 §2.2.3.4): a TRANSIENT or PERSISTENT writer serves late joiners as a
+    /// TRANSIENT_LOCAL one. Without a durability service its samples end with it.
     keeps_history: bool,
     pub(crate) history: WriterHistory,
     pub(crate) proxies: Slots<ReaderProxy>,
     proxy_by_guid: BTreeMap<Guid, u32>,
     pub(crate) filters: Filters,
     route: Route,
-    /// While best-effort readers are asked whether it may be another one.
+    /// Pending change of the route, while best-effort readers are probed.
     route_change: Option<Box<RouteChange>>,
-    /// Once it has best-effort readers by a path that may take shorter datagrams than this side.
+    /// Path MTU probe; present with best-effort readers on a path that may have a smaller MTU.
     path_probe: Option<PathProbe>,
-    /// A question to readers is queued.
+    /// A probe is queued.
     question_queued: bool,
     cursor: Cursor,
-    /// The last change that was lent to those who can borrow while others were still to be sent it.
+    /// Last change that was loaned to readers with shared memory while it was still to be sent to
+    /// others.
     lent: SequenceNumber,
     window_start: SequenceNumber,
     in_flight_bytes: usize,
-    /// When the send window was found closed, if it has not opened since.
+    /// Time at which the send window closed, if it has not opened since.
     closed_since: Option<Instant>,
     heartbeat: HeartbeatState,
     timer: TimerId,
     data_queued: bool,
-    /// What comes next waits until best-effort readers have got what was directed to them.
+    /// New changes wait until best-effort readers have received directed ones.
     is_directing: bool,
-    /// The last datagram, or the send window, was full: the next one is to be full too.
+    /// The last datagram or the send window was full: the next datagram is to be full too.
     stalled: bool,
     heartbeat_queued: bool,
-    /// A reliable reader may not have seen a heartbeat yet.
+    /// A reliable reader may not have received a heartbeat yet.
     strangers: bool,
-    /// The change before which strangers were last told where the data begin.
+    /// Change before which such readers were last sent an initial heartbeat.
     greeted: SequenceNumber,
     /// The next heartbeat goes to all readers and asserts the writer's liveliness.
     asserting: bool,
@@ -179,21 +190,21 @@ pub(crate) struct Writer {
     space_wanted: bool,
     batch: Batch,
     pace: Pace,
-    /// The source time stamp of the last change.
+    /// Source timestamp of the last change.
     last_stamp: Timestamp,
     expiry_timer: TimerId,
-    /// What the timer is armed for.
+    /// Expiry that the timer is armed for.
     armed_expiry: Expiry,
     deadline: DeadlineMonitor,
     lease: Option<OwnLease>,
     membership: Option<Membership>,
-    /// Of the last change.
+    /// Source timestamp of the last change.
     source_timestamp: Timestamp,
     pub(crate) deadline_missed: DeadlineMissedStatus,
     pub(crate) liveliness_lost: LivelinessLostStatus,
     pub(crate) matched: MatchedStatus,
     pub(crate) incompatible: IncompatibleQosStatus,
-    /// The longest call of `write` that the runtime has reported.
+    /// Longest `write` call that the runtime has reported, in nanoseconds.
     pub(crate) longest_write_ns: u64,
     pub(crate) inconsistent_topic: InconsistentTopicStatus,
 }
@@ -276,7 +287,8 @@ impl Writer {
         }
     }
 
-    /// Its submessages and payloads are protected from now on. To be called before anything is written or matched.
+    /// Protects submessages and payloads from now on. To be called before anything is written or
+    /// matched.
     pub(crate) fn set_protection(&mut self, protection: Protection, ctx: &Context) {
         self.protection = protection;
         self.payload_overhead = ctx.payload_overhead(self.entity_id);
@@ -284,20 +296,21 @@ impl Writer {
         self.route = Route::new(self.route.more + self.planned_reserve);
     }
 
-    /// Numbers begin above this one. To be called before anything is written or matched.
+    /// Makes the sequence numbers begin above this one. To be called before anything is written or
+    /// matched.
     pub(crate) fn begin_after(&mut self, sn: SequenceNumber) {
         self.history.begin_after(sn);
         self.skip_sending();
     }
 
-    /// There is nobody to send what was written to.
+    /// Marks all changes as sent, because there is no reader.
     fn skip_sending(&mut self) {
         let last = self.history.last_sn();
         self.cursor = Cursor { sn: last.next(), fragment: 1 };
         (self.history.settled, self.window_start) = (last, last);
     }
 
-    /// Gives back what the writer holds of the context.
+    /// Releases the timers and queue space of the writer.
     pub(crate) fn close(&mut self, ctx: &mut Context) {
         for _ in 0..self.proxies.len() {
             ctx.remove_owner();
@@ -316,7 +329,7 @@ impl Writer {
         self.handle.index
     }
 
-    /// As [`put`](Self::put), of what is serialised into the history.
+    /// As [`put`](Self::put), for a payload that is serialized into the history.
     pub(crate) fn write(
         &mut self,
         now: Instant,
@@ -327,7 +340,8 @@ impl Writer {
         self.put(now, ctx, write, Content::Serialize(fill))
     }
 
-    /// Appends a change and queues it for sending. One call, one change; evicts at most one.
+    /// Appends a change and queues it for sending. One call writes one change and evicts at most
+    /// one.
     pub(crate) fn put(
         &mut self,
         now: Instant,
@@ -335,7 +349,7 @@ impl Writer {
         write: &Write,
         content: Content<'_, impl FnOnce(&mut [u8]) -> Option<usize>>,
     ) -> Result<SequenceNumber, WriteError> {
-        // A relay is filled before anybody hears of it.
+        // A relay is filled before it is announced.
         if !self.is_enabled && !self.relays {
             return Err(Error::NotEnabled.into());
         }
@@ -389,7 +403,7 @@ impl Writer {
         Ok(sn)
     }
 
-    /// Puts the content of a change into the room that was made for it, or beside it.
+    /// Writes the content of a change into the reserved room, or stores a reference to it.
     fn fill(
         &mut self,
         room: PayloadRef,
@@ -416,18 +430,20 @@ impl Writer {
         room.map_err(|full| self.refusal(full, ctx))
     }
 
-    /// The most steps that one unit of work takes for what the writer keeps.
+    /// Returns the most steps that one unit of work takes for the writer's state.
     pub(crate) fn steps_max(&self) -> usize {
-        // A write that finds no room looks for a sample to replace, twice for memory, and for whether room may come.
+        // A write without room looks for a sample to replace, twice for memory, and for whether
+        // room may become free.
         4 * self.history.len() + self.history.pool.steps_max() + self.deadline.len() + self.filters.steps_max()
     }
 
-    /// What the send window gains by changes that leave the history.
+    /// Returns the state that determines how far removed changes open the send window.
     fn freed(&self) -> Freed {
         Freed { from: self.window_start, to: self.cursor.sn, bytes: 0 }
     }
 
-    /// A write finds no room: it can wait if room may come, else the limit is in its way for good (DDS 1.4 §2.2.2.4.2.11).
+    /// Returns the error of a write without room: the write can wait if room may become free,
+    /// otherwise a limit prevents it permanently (DDS 1.4 §2.2.2.4.2.11).
     fn refusal(&mut self, full: Full, ctx: &mut Context) -> WriteError {
         let limits = &self.data.qos.resource_limits;
         let of_default = |value: Option<u32>, name, default_name, default: usize| match value {
@@ -460,7 +476,8 @@ impl Writer {
         Error::OutOfResources { limit, value }.into()
     }
 
-    /// Whether room may come by acknowledgements, the end of a LIFESPAN, or what the owner of a relay forgets.
+    /// Reports whether acknowledgements, the end of a LIFESPAN, or removals by the owner of a relay
+    /// may free room.
     fn may_find_room(&self, ctx: &mut Context) -> bool {
         if !self.keeps_history || self.relays || self.history.next_expiry().is_some() {
             return true;
@@ -469,7 +486,8 @@ impl Writer {
         self.history.awaits_end_of_instance()
     }
 
-    /// Whether the next change of an instance takes the place of one that was not sent, but might be now.
+    /// Reports whether the next change of an instance replaces one that was not sent, but could be
+    /// sent now.
     pub(crate) fn would_replace_unsent(&self, key_hash: KeyHash) -> bool {
         self.history
             .next_evicted(key_hash)
@@ -495,14 +513,15 @@ impl Writer {
         }
     }
 
-    /// Asks readers by the path of the samples: before a change of route, or about the length of the path.
+    /// Queues a probe on the path of the samples: before a change of route, or of the path MTU.
     fn queue_question(&mut self, ctx: &mut Context) {
         if !core::mem::replace(&mut self.question_queued, true) {
             ctx.jobs.push(self.priority, Job::Question { writer: self.index() });
         }
     }
 
-    /// A question that is queued is about to be sent, and `number` answers it: says where to, and how long it is to be at least.
+    /// Prepares the queued probe with the sequence number `number`: adds its destinations, and
+    /// returns its least length in octets.
     pub(crate) fn ask(
         &mut self,
         now: Instant,
@@ -524,18 +543,18 @@ impl Writer {
         len
     }
 
-    /// Whether a question was queued, which it no longer is.
+    /// Takes whether a probe was queued.
     pub(crate) fn takes_question(&mut self) -> bool {
         core::mem::take(&mut self.question_queued)
     }
 
-    /// A participant has answered the question with that number, of whichever writer.
+    /// Handles the answer of a participant to the probe with that sequence number, of any writer.
     pub(crate) fn handle_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
         self.handle_route_answer(ctx, prefix, number);
         self.handle_path_answer(ctx, prefix, number);
     }
 
-    /// Keeps what is written from now on back, or lets it go.
+    /// Suspends or resumes the sending of new changes.
     pub(crate) fn suspend(&mut self, is_suspended: bool, ctx: &mut Context) {
         self.is_suspended = is_suspended;
         self.queue_data(ctx);
@@ -550,7 +569,8 @@ impl Writer {
         }
     }
 
-    /// There may be a reader that lags, to be asked after the first period. The timer may be armed for others, that are asked later.
+    /// Schedules a heartbeat for a reader that may lag, after the first period. The timer may be
+    /// armed for a later heartbeat to other readers.
     fn ask_soon(&mut self, now: Instant, ctx: &mut Context) {
         if ctx.timers.is_armed(self.timer) {
             ctx.timers.arm_by(self.timer, now.after(self.heartbeat.first_period));
@@ -575,14 +595,14 @@ impl Writer {
         Periods::new(&ctx.timing, lagging, if self.entity_id.is_builtin() { ctx.patience() } else { 1 })
     }
 
-    /// All that lag are asked, whenever they were asked last.
+    /// Requests an acknowledgement of all lagging readers, regardless of the last one.
     pub(super) fn ask_all(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
         self.proxies.iter_mut().for_each(|(_, proxy)| proxy.questions.is_due = true);
         self.queue_heartbeat(ctx);
     }
 
-    /// The heartbeat timer fired. `presence` tells of the participants of its readers.
+    /// Handles the heartbeat timer. `presence` returns the state of a reader's participant.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Instant,
@@ -609,26 +629,27 @@ impl Writer {
         self.arm_heartbeat(now, ctx);
     }
 
-    /// The application says that it is alive.
+    /// Asserts the liveliness of the writer for the application.
     pub(crate) fn assert_liveliness(&mut self, now: Instant, ctx: &mut Context) {
         self.renew_lease(now, ctx);
         self.asserting = true;
         self.queue_heartbeat(ctx);
     }
 
-    /// Passes on what others wrote. To be called before anything is written or matched.
+    /// Makes the writer a relay. To be called before anything is written or matched.
     pub(crate) fn make_relay(&mut self) {
         self.relays = true;
         self.history.keep_origins();
         self.route.more += route::HEADROOM_FOR_ORIGIN;
     }
 
-    /// Nobody need hear of an instance any more, once its changes are settled. A step for each of them.
+    /// Removes an instance once its changes are settled. Takes a step for each change.
     pub(crate) fn forget_instance(&mut self, ctx: &mut Context, instance: InstanceHandle) {
         ctx.work.steps(self.history.forget_instance(instance.0));
     }
 
-    /// Nobody need hear of what an original writer is said to have written above a number, once it is settled. A step for each change.
+    /// Removes the relayed changes of an original writer above a sequence number, once they are
+    /// settled. Takes a step for each change.
     pub(crate) fn forget_relayed(&mut self, ctx: &mut Context, origin: Guid, above: SequenceNumber) {
         let mut next = SequenceNumber::FIRST;
         while let Some(change) = self.history.at_or_after(next) {
@@ -642,7 +663,7 @@ impl Writer {
         }
     }
 
-    /// Frees what is sent and acknowledged, and opens the send window accordingly.
+    /// Frees the changes that are sent and acknowledged, and opens the send window accordingly.
     fn settle(&mut self, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
         let sent = self.cursor.sn.prev();
@@ -685,7 +706,7 @@ impl Writer {
     }
 }
 
-/// Octets of the send window that changes in flight, those between the two numbers, leave.
+/// Octets of the send window that changes in flight, those between the two numbers, release.
 struct Freed {
     from: SequenceNumber,
     to: SequenceNumber,

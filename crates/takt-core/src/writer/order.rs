@@ -1,5 +1,5 @@
-//! Source time stamps. With DESTINATION_ORDER BY_SOURCE_TIMESTAMP those of one writer never run back, so that their order is the
-//! order in which it wrote (DDS 1.4 §2.2.3.17).
+//! Source timestamps of a writer. With DESTINATION_ORDER BY_SOURCE_TIMESTAMP they never decrease,
+//! so their order is the order of the writes (DDS 1.4 §2.2.3.17).
 
 use super::Writer;
 use crate::error::Error;
@@ -8,7 +8,8 @@ use takt_wire::Timestamp;
 use takt_wire::qos::DestinationOrder;
 
 impl Writer {
-    /// The time stamp of the next change: the application's, else what the wall clock shows.
+    /// Returns the timestamp of the next change: that of the application, else that of the wall
+    /// clock.
     pub(crate) fn stamp(&self, given: Option<Timestamp>, wall: Timestamp) -> Result<Timestamp, Error> {
         let ordered = self.data.qos.destination_order == DestinationOrder::BySourceTimestamp;
         let refuse = |what: &str| Err(Error::BadParameter { what: what.to_string() });

@@ -1,4 +1,5 @@
-//! The contract of a writer: it writes no more often than it says, and no longer samples (`takt_wire::qos::Contract`).
+//! Minimum separation and maximum length of a writer's samples, as its contract states
+//! (`takt_wire::qos::Contract`).
 
 use super::{Write, Writer};
 use crate::cache::ChangeKind;
@@ -15,7 +16,7 @@ use takt_wire::qos::{Contract, DataWriterQos, EarlyWrite};
 pub(super) struct Pace {
     contract: Contract,
     separation: Duration,
-    /// When the next sample may be written.
+    /// Earliest time of the next sample.
     next: Instant,
     timer: TimerId,
 }
@@ -39,8 +40,8 @@ impl Pace {
 }
 
 impl Writer {
-    /// Whether a change keeps to the contract. One that comes early finds no room until its time, or is refused. What ends an
-    /// instance is no sample.
+    /// Checks a change against the contract. A change that comes early finds no room until its
+    /// time, or is refused. Dispose and unregister are not samples.
     pub(super) fn keep_contract(&mut self, now: Instant, ctx: &mut Context, write: &Write) -> Result<(), WriteError> {
         if write.kind != ChangeKind::Alive {
             return Ok(());
@@ -61,14 +62,14 @@ impl Writer {
         Err(WriteError::WouldBlock)
     }
 
-    /// A sample was written.
+    /// Starts the separation after a written sample.
     pub(super) fn begin_separation(&mut self, now: Instant, write: &Write) {
         if write.kind == ChangeKind::Alive && self.pace.separation > Duration::ZERO {
             self.pace.next = now.after(self.pace.separation);
         }
     }
 
-    /// The separation that a `write` waits for is over.
+    /// Handles the timer: the separation that a `write` waits for has elapsed.
     pub(crate) fn handle_pace(&mut self, ctx: &mut Context) {
         ctx.notify(Event::WriterSpace(self.handle));
     }

@@ -1,17 +1,22 @@
-//! Whether datagrams of full length reach best-effort readers, which never say that they miss something.
+//! Path MTU probes to best-effort readers, which never report missing samples.
 //!
-//! A network between two interfaces may take shorter packets than they do, and drop longer ones in silence. Reliable readers ask again,
-//! and show it (`burst`). So a writer that sends datagrams beyond [`NARROW_LEN`] to best-effort readers asks these, as before a change of
-//! route (`route_change`): by a short question, and behind it by one that `PAD` (RTPS 2.5 §8.3.8.13) fills up to the length of the
-//! path. A participant that answers a long one is reached by such datagrams. One that answers [`LONG_IN_VAIN`] short ones in a row, and
-//! never the long one behind, is not: the writer sends it shorter datagrams from now on. One that answers neither proves nothing.
+//! A network between two interfaces may have a smaller MTU than they do, and drop longer packets
+//! silently. Reliable readers reveal this by their requests (`burst`). A writer that sends
+//! datagrams beyond [`NARROW_LEN`] to best-effort readers therefore probes these as before a change
+//! of route (`route_change`). A short probe is followed by one that `PAD` (RTPS 2.5 §8.3.8.13)
+//! extends to the length of the path. A participant that answers a long probe receives such
+//! datagrams. A participant that answers [`LONG_IN_VAIN`] consecutive short probes and none of the
+//! long ones does not: the writer sends it shorter datagrams from now on. A participant that
+//! answers neither proves nothing.
 //!
-//! The long question comes last, since a reader may answer both by one acknowledgement, which names the last.
+//! The long probe comes last, because a reader may answer both by one acknowledgement, which names
+//! the last.
 //!
-//! What a reader has shown holds for the path that was asked about: it is asked again once samples get to it by another one, such as a
-//! multicast group. One that was found narrow stays so until its locator changes.
+//! The result holds for the probed path only. The reader is probed again once samples reach it by
+//! another path, such as a multicast group. A path found to be narrow stays so until the reader's
+//! locator changes.
 //!
-//! Deliberately not here: finding out the length of the path, or that it has changed while the locator has not.
+//! Not supported: measuring the path MTU, and detecting its change while the locator is unchanged.
 
 use super::burst::NARROW_LEN;
 use super::{ReaderProxy, Writer, route};
@@ -23,55 +28,55 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use takt_wire::{EntityId, Guid, GuidPrefix, Locator, SequenceNumber};
 
-/// Short questions that are answered while the long ones are not, in a row.
+/// Consecutive short probes that are answered while the long ones are not.
 const LONG_IN_VAIN: u32 = 6;
 
-/// Pairs of questions before a [`REST`].
+/// Pairs of probes before a [`REST`].
 const PAIRS_MAX: u32 = 12;
 
-/// How long the first pair waits for answers; each further one waits half as long again.
+/// Wait for answers to the first pair; each further pair waits half as long again.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// Before readers of which nothing is known yet are asked again.
+/// Time until readers without a result are probed again.
 const REST: Duration = Duration::from_secs(8);
 
-/// The questions of a writer about the length of its paths.
+/// Path MTU probes of a writer.
 #[derive(Debug)]
 pub(super) struct PathProbe {
     timer: TimerId,
-    /// Octets of the datagrams in question; 0 while nothing is asked.
+    /// Length of the probed datagrams in octets; 0 while no probe runs.
     len: usize,
     pairs: u32,
     wait: Duration,
-    /// The numbers that answer the questions of the last pair.
+    /// Sequence numbers of the probes of the last pair.
     short: SequenceNumber,
     long: SequenceNumber,
-    /// The question that is queued, or was sent last, is the long one.
+    /// The queued or last sent probe is the long one.
     is_long: bool,
     pub(super) is_queued: bool,
 }
 
-/// What a best-effort reader has shown of the path by which samples get to it.
+/// Probe result of the path to a best-effort reader.
 #[derive(Debug, Default)]
 pub(super) struct Reached {
-    /// Where that path leads.
+    /// Destination of the probed path.
     by: Option<Locator>,
-    /// Questions up to this one went by another path.
+    /// Probes up to this one used another path.
     asked_before: SequenceNumber,
-    /// Datagrams of that length arrive.
+    /// Length of datagrams that arrive, in octets.
     pub(super) len: usize,
-    /// It has answered the short question of the last pair.
+    /// The reader has answered the short probe of the last pair.
     answers: bool,
     long_in_vain: u32,
 }
 
 impl ReaderProxy {
-    /// Whether datagrams of that length may be lost on the way to it unnoticed.
+    /// Reports whether datagrams of that length may be lost on the path unnoticed.
     fn may_miss(&self, len: usize) -> bool {
         len > self.len_proven()
     }
 
-    /// Samples get to it by a path. What it has shown of another one says nothing of this one.
+    /// Records the path of the samples to the reader. Results of another path are discarded.
     pub(super) fn goes_by(&mut self, way: Locator, last_question: SequenceNumber) {
         if self.reached.by != Some(way) {
             self.reached = Reached { by: Some(way), asked_before: last_question, ..Reached::default() };
@@ -79,7 +84,7 @@ impl ReaderProxy {
         }
     }
 
-    /// The length of datagrams that reach it, or the loss of which it reports.
+    /// Returns the length of datagrams that reach the reader, or whose loss it reports.
     pub(super) fn len_proven(&self) -> usize {
         let is_silent = !self.reliable && self.path.may_be_narrower();
         if is_silent { self.reached.len.max(NARROW_LEN) } else { usize::MAX }
@@ -87,7 +92,7 @@ impl ReaderProxy {
 }
 
 impl Writer {
-    /// Readers have come, or are reached otherwise: registers what questions take, so that sending does not allocate.
+    /// Prepares probes after readers were matched or redirected, so that sending does not allocate.
     pub(super) fn prepare_probe(&mut self, ctx: &mut Context) {
         if self.path_probe.is_none() && self.route.max_message > self.route.len_proven {
             self.path_probe = Some(PathProbe {
@@ -103,7 +108,7 @@ impl Writer {
         }
     }
 
-    /// Samples are about to go by this channel to those whom it serves.
+    /// Records the path of the samples for the readers that this channel serves.
     pub(super) fn note_ways(&mut self, channel: Option<usize>, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
         let last_question = self.last_path_question();
@@ -113,7 +118,7 @@ impl Writer {
         }
     }
 
-    /// Answers up to this number are to questions that were asked before. ZERO: none was.
+    /// Returns the number up to which answers belong to earlier probes. ZERO: there was none.
     pub(super) fn last_path_question(&self) -> SequenceNumber {
         self.path_probe.as_ref().map_or(SequenceNumber::ZERO, |probe| probe.short.max(probe.long))
     }
@@ -124,7 +129,7 @@ impl Writer {
         }
     }
 
-    /// A datagram of so many octets has been built, to all readers.
+    /// Records the length of a datagram to all readers.
     #[inline]
     pub(super) fn note_len(&mut self, len: usize, ctx: &mut Context) {
         if len > self.route.len_proven {
@@ -146,12 +151,12 @@ impl Writer {
         }
     }
 
-    /// How long the next question is to be.
+    /// Returns the length of the next probe in octets.
     pub(super) fn probe_len(&self) -> usize {
         self.path_probe.as_ref().map_or(0, |probe| if probe.is_long { probe.len } else { 0 })
     }
 
-    /// A question is about to be sent that `number` answers: says where to.
+    /// Prepares the probe with sequence number `number`: adds its destinations.
     pub(super) fn ask_about_path(
         &mut self,
         now: Instant,
@@ -174,7 +179,7 @@ impl Writer {
         (probe.long, probe.pairs, probe.is_queued) = (number, probe.pairs + 1, false);
     }
 
-    /// A participant has answered the question with that number, of whichever writer.
+    /// Handles the answer of a participant to the probe with that sequence number, of any writer.
     pub(super) fn handle_path_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
         let Some(probe) = self.path_probe.as_ref().filter(|probe| probe.len > 0) else { return };
         let (len, is_long) = (probe.len, number == probe.long);
@@ -200,7 +205,7 @@ impl Writer {
         }
     }
 
-    /// The answers to a pair of questions should be there, or readers may be asked again.
+    /// Handles the timer: ends the wait for a pair of probes, or starts another round.
     pub(crate) fn handle_probe_timeout(&mut self, now: Instant, ctx: &mut Context) {
         ctx.work.steps(self.proxies.len());
         let Some(probe) = &mut self.path_probe else { return };

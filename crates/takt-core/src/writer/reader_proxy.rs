@@ -1,4 +1,4 @@
-//! What a writer knows of one matched reader (RTPS 2.5 §8.4.7.5 and §8.4.9.2).
+//! Proxy of a matched reader at a writer (RTPS 2.5 §8.4.7.5, §8.4.9.2).
 
 use super::burst::{Burst, NARROW_LEN};
 use super::filters::ProxyFilter;
@@ -12,13 +12,13 @@ use crate::count::{Age, LastCount};
 use crate::time::Instant;
 use takt_wire::{FragmentNumberSet, Guid, Locator, SequenceNumber, SequenceNumberSet};
 
-/// Samples whose missing fragments are remembered at once.
+/// Most samples whose missing fragments are remembered at once.
 const FRAGMENT_REQUESTS: usize = 8;
 
-/// The longest packet of any Ethernet in use. Only loopback takes longer ones.
+/// Longest packet of any Ethernet in use. Only loopback carries longer ones.
 const JUMBO_LEN_MAX: usize = 16_384;
 
-/// How to reach an endpoint.
+/// Path to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
     pub(crate) locator: Locator,
@@ -27,22 +27,23 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    /// Whether payloads can be lent along it: it leads into the memory of this host.
+    /// Reports whether payloads can be loaned along the path: it leads into shared memory of this
+    /// host.
     pub(crate) fn lends(&self) -> bool {
         borrows(&self.locator)
     }
 }
 
 impl Path {
-    /// Whether a network may lie on it that takes shorter packets than this side: jumbo frames, not the memory of this host, nor a
-    /// stream.
+    /// Reports whether a network on the path may have a smaller MTU than this host's interface:
+    /// true for jumbo frames, false for shared memory and streams.
     pub(super) fn may_be_narrower(&self) -> bool {
         let is_datagram = matches!(self.locator.kind, Locator::KIND_UDP_V4 | Locator::KIND_UDP_V6);
         is_datagram && (NARROW_LEN + 1..=JUMBO_LEN_MAX).contains(&self.max_message)
     }
 }
 
-/// Whether payloads can be lent to whoever is there.
+/// Reports whether payloads can be loaned to a reader at this locator.
 pub(super) fn borrows(locator: &Locator) -> bool {
     locator.kind == Locator::KIND_TAKT_SHM
 }
@@ -51,50 +52,55 @@ pub(super) fn borrows(locator: &Locator) -> bool {
 pub(crate) struct ReaderProxy {
     pub(crate) guid: Guid,
     pub(crate) reliable: bool,
-    /// PUBLICATION_MATCHED counts it.
+    /// PUBLICATION_MATCHED counts the reader.
     pub(crate) is_counted: bool,
     pub(crate) path: Path,
-    /// Which multicast groups lead to it.
+    /// Multicast groups that reach the reader.
     pub(crate) hearing: Hearing,
-    /// Changes below were sent, at least in part, before the match and are not for this reader.
+    /// Changes below were sent, at least in part, before the match and are irrelevant to this
+    /// reader.
     pub(crate) first_relevant: SequenceNumber,
-    /// Changes from here on are sent to it as they are written; older ones only on request.
+    /// Changes from here on are sent to it when they are written; older ones only on request.
     pub(crate) live_from: SequenceNumber,
-    /// The send window is measured from here on at the earliest: what it fetches of before does not close the window.
+    /// Lowest start of the send window: earlier changes that the reader requests do not close the
+    /// window.
     pub(crate) pace_from: SequenceNumber,
-    /// It does not keep pace with the other readers: new changes are not sent to it, it fetches them from the history.
+    /// The reader does not keep pace with the others: new changes are not sent to it, it requests
+    /// them from the history.
     pub(crate) is_behind: bool,
     pub(super) silence: Silence,
-    /// What the path was taken to carry before longer datagrams were found not to arrive.
+    /// Largest message of the path before longer datagrams were found to be lost.
     narrow_from: Option<usize>,
-    /// Of a best-effort reader, that its path carries long datagrams.
+    /// Path MTU probe result of a best-effort reader.
     pub(super) reached: Reached,
-    /// What it wants, if its writer knows.
+    /// Content filter of the reader, if its writer applies one.
     pub(crate) filter: Option<ProxyFilter>,
-    /// Changes from here on are not for it either: it hears them from another writer.
+    /// Changes from here on are irrelevant too, because the reader receives them from another
+    /// writer.
     pub(crate) relevant_below: SequenceNumber,
-    /// Everything up to here is acknowledged.
+    /// Last change up to which everything is acknowledged.
     pub(crate) acked: SequenceNumber,
     pub(crate) requested: Window,
     fragment_requests: [Option<(SequenceNumber, FragmentNumberSet)>; FRAGMENT_REQUESTS],
-    /// The change that is being repaired, if it is fragmented, and its next fragment.
+    /// Fragmented change being repaired, and its next fragment.
     repairing: (SequenceNumber, u32),
-    /// History still to be sent unasked to a best-effort reader.
+    /// Next change of the history to be pushed to a best-effort reader.
     pub(crate) push_next: Option<SequenceNumber>,
     pub(crate) heartbeat_due: bool,
-    /// What the timer asks it.
+    /// Heartbeats that the timer sends to the reader.
     pub(super) questions: Questions,
     pub(super) burst: Burst,
     /// Whether a repair job is queued.
     pub(crate) queued: bool,
-    /// An acknowledgement showed that it has seen a heartbeat; a pre-emptive one does not.
+    /// An acknowledgement showed that the reader has received a heartbeat; a pre-emptive one does
+    /// not.
     pub(crate) has_seen_heartbeat: bool,
     last_acknack: LastCount,
     last_nack_frag: LastCount,
 }
 
 impl ReaderProxy {
-    /// Everything up to `sent` has been sent to others, at least in part.
+    /// Creates a proxy. Changes up to `sent` were sent to other readers, at least in part.
     pub(crate) fn new(guid: Guid, reliable: bool, path: Path, sent: SequenceNumber, wants_history: bool) -> Self {
         let live_from = sent.next();
         let first_relevant = if wants_history { SequenceNumber::FIRST } else { live_from };
@@ -128,12 +134,12 @@ impl ReaderProxy {
         }
     }
 
-    /// It is to acknowledge everything up to `last`, and has not.
+    /// Reports whether the reader has to acknowledge changes up to `last`, and has not.
     pub(super) fn lags(&self, last: SequenceNumber) -> bool {
         self.reliable && self.acked < last
     }
 
-    /// Whether it follows the writer at that number.
+    /// Reports whether the change is sent to the reader when it is written.
     pub(super) fn follows(&self, sn: SequenceNumber) -> bool {
         sn >= self.first_relevant && sn < self.relevant_below
     }
@@ -142,29 +148,31 @@ impl ReaderProxy {
         self.follows(change.sn) && change.directed.allows(self.guid) && !self.rejects(change)
     }
 
-    /// Whether its filter rejects a change.
+    /// Reports whether its filter rejects a change.
     pub(crate) fn rejects(&self, change: &Change) -> bool {
         self.filter.is_some_and(|filter| filter.rejects(change))
     }
 
-    /// Up to where the reader keeps pace with new changes. A late joiner that is still fetching history
-    /// does not hold up the others.
+    /// Returns the last acknowledged change among new ones. A late joiner that still requests
+    /// history does not hold up the others.
     pub(crate) fn acked_live(&self) -> SequenceNumber {
         self.acked.max(self.live_from.prev())
     }
 
-    /// Up to where the send window is open as far as it is concerned; `None` if the window does not depend on it.
+    /// Returns the change up to which the send window is open for this reader; `None` if the window
+    /// does not depend on it.
     pub(crate) fn pace(&self) -> Option<SequenceNumber> {
         let keeps_pace = self.reliable && !self.is_behind && !self.silence.is_silent;
         keeps_pace.then(|| self.acked.max(self.pace_from.prev()))
     }
 
-    /// What is repaired for it is history: it has not yet all that was written before its match, or fell behind.
+    /// Reports whether its repairs are history: it lacks changes from before its match, or fell
+    /// behind.
     pub(crate) fn catches_up(&self) -> bool {
         self.is_behind || self.push_next.is_some() || self.acked < self.live_from.prev()
     }
 
-    /// Up to where the writer need not keep changes for it.
+    /// Returns the change up to which the writer need not keep changes for the reader.
     pub(crate) fn needs_above(&self) -> SequenceNumber {
         if !self.reliable {
             let pending = self.requested.lowest().unwrap_or(SequenceNumber::MAX);
@@ -173,8 +181,8 @@ impl ReaderProxy {
         if self.silence.is_silent { SequenceNumber::MAX } else { self.acked_live() }
     }
 
-    /// Takes an acknowledgement; false if it is stale. `unsent` is the first change not yet sent,
-    /// `fragments` tells of how many fragments a change consists.
+    /// Handles an acknowledgement; returns false if it is stale. `unsent` is the first change not
+    /// yet sent, `fragments` returns the number of fragments of a change.
     pub(crate) fn acknowledge(
         &mut self,
         now: Instant,
@@ -216,8 +224,8 @@ impl ReaderProxy {
         true
     }
 
-    /// It has less than it had acknowledged: it lost sight of the writer for longer than its lease, and found it again. What
-    /// it asks for anew does not hold up the others, as it does not for a late joiner.
+    /// Handles an acknowledgement of less than before: the reader lost the writer for longer than
+    /// its lease and rediscovered it. Like a late joiner, it does not hold up the others.
     fn begin_anew(&mut self, acked: SequenceNumber) {
         self.live_from = self.acked_live().next();
         self.pace_from = self.pace_from.max(self.live_from);
@@ -225,17 +233,18 @@ impl ReaderProxy {
         self.has_seen_heartbeat = false;
     }
 
-    /// Whether it has ever acknowledged anything, or asked for something.
+    /// Reports whether the reader has ever acknowledged or requested a change.
     pub(crate) fn has_answered(&self) -> bool {
         self.last_acknack.is_known()
     }
 
-    /// A builtin reader that has answered no question: it is asked seldom in the end.
+    /// Reports whether this is a builtin reader that has answered no heartbeat. Such a reader gets
+    /// rare heartbeats in the end.
     pub(super) fn rests(&self) -> bool {
         self.guid.entity_id.is_builtin() && !self.questions.has_answered
     }
 
-    /// Takes a request for fragments; false if it is stale.
+    /// Handles a request for fragments; returns false if it is stale.
     pub(crate) fn request_fragments(
         &mut self,
         now: Instant,
@@ -250,14 +259,14 @@ impl ReaderProxy {
         let same = self.fragment_requests.iter().position(|request| request.is_some_and(|(known, _)| known == sn));
         let free = || self.fragment_requests.iter().position(Option::is_none);
         self.burst.asks_fragments(sn, fragments.iter());
-        // Without a place the request is forgotten; the reader repeats it.
+        // Without a place the request is dropped; the reader repeats it.
         if let Some(place) = same.or_else(free) {
             self.fragment_requests[place] = Some((sn, *fragments));
         }
         true
     }
 
-    /// The requested fragments of the oldest such change.
+    /// Returns the requested fragments of the oldest such change.
     pub(crate) fn next_fragment_request(&self) -> Option<(SequenceNumber, FragmentNumberSet)> {
         self.fragment_requests.iter().flatten().min_by_key(|(sn, _)| *sn).copied()
     }
@@ -271,9 +280,10 @@ impl ReaderProxy {
         }
     }
 
-    /// Something is to be sent to it. What was asked for before it can have heard of the last repairs is forgotten.
+    /// Begins repairs. Requests that the reader sent before it can have received the last repairs
+    /// are dropped.
     ///
-    /// Says whether the path turned out to be narrower than this side of it, and is taken to be so from now on.
+    /// Returns whether the path turned out to have a smaller MTU, which is assumed from now on.
     pub(super) fn begin_repairs(&mut self, now: Instant) -> bool {
         if self.reliable && !self.burst.begin(now) {
             self.forget_requests();
@@ -286,14 +296,15 @@ impl ReaderProxy {
         is_narrow
     }
 
-    /// Long datagrams do not reach it.
+    /// Reduces the length of datagrams to the reader, because long ones do not arrive.
     pub(super) fn narrow(&mut self) {
         self.narrow_from = Some(self.path.max_message);
         self.path.max_message = NARROW_LEN;
         self.begin_repair(SequenceNumber::ZERO, 1);
     }
 
-    /// The reader is reached by a path. Says whether that is news. What was found out about the former one holds if it is the same.
+    /// Sets the path to the reader. Returns whether it has changed. Results for an unchanged path
+    /// stay valid.
     pub(super) fn redirect(&mut self, path: Path) -> bool {
         let announced = Path { max_message: self.narrow_from.unwrap_or(self.path.max_message), ..self.path };
         if announced == path {
@@ -303,10 +314,11 @@ impl ReaderProxy {
         true
     }
 
-    /// Repairs of so many bytes left. What is too much for one burst is forgotten: the reader will be asked again.
+    /// Records sent repairs. Requests beyond one burst are dropped, because a heartbeat will ask
+    /// the reader again.
     pub(super) fn repairs_left(&mut self, bytes: usize) {
         let waiting = !self.requested.is_empty() || self.fragment_requests.iter().any(Option::is_some);
-        // A best-effort reader would not ask again.
+        // A best-effort reader would not repeat its requests.
         if self.burst.leaves(bytes) && waiting && self.reliable {
             self.forget_requests();
             self.heartbeat_due = true;
@@ -319,12 +331,12 @@ impl ReaderProxy {
         self.begin_repair(SequenceNumber::ZERO, 1);
     }
 
-    /// The fragment of a change that is next to be sent again. Another change begins with its first.
+    /// Returns the next fragment of a change to be repaired; another change begins with its first.
     pub(crate) fn repair_fragment(&self, sn: SequenceNumber) -> u32 {
         if self.repairing.0 == sn { self.repairing.1 } else { 1 }
     }
 
-    /// The repair of a change goes on with this fragment.
+    /// Continues the repair of a change with this fragment.
     pub(crate) fn begin_repair(&mut self, sn: SequenceNumber, fragment: u32) {
         self.repairing = (sn, fragment);
     }

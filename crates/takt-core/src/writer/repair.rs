@@ -1,4 +1,4 @@
-//! Datagrams for a single reader: what it asked for again, gaps, history, and heartbeats that answer it
+//! Datagrams to a single reader: repairs, gaps, history, and heartbeats in reply
 //! (RTPS 2.5 §8.4.9.2).
 
 use super::transmit::{Message, Part, fragment_count};
@@ -11,17 +11,18 @@ use alloc::vec::Vec;
 use takt_wire::message::{Gap, Header};
 use takt_wire::{EntityId, FragmentNumberSet, Full, Locator, SequenceNumber, SequenceNumberSet};
 
-/// Changes looked at while one gap is measured; the reader asks for the rest.
+/// Most changes looked at to measure one gap; the reader requests the rest.
 const GAP_STEPS: usize = 256;
 
 impl Writer {
-    /// By which flow repairs for this reader leave.
+    /// Returns the flow of repairs to this reader.
     pub(crate) fn repair_flow(&self, proxy: u32) -> FlowTag {
         let catches_up = self.proxies.get(proxy).is_some_and(ReaderProxy::catches_up);
         if catches_up { self.flows.history } else { self.flows.live }
     }
 
-    /// The next datagram for one reader; `None` if there is nothing. Queues itself again if there is more.
+    /// Builds the next datagram to one reader; `None` if there is nothing. Queues itself again if
+    /// there is more.
     pub(crate) fn transmit_repair(
         &mut self,
         now: Instant,
@@ -83,15 +84,16 @@ impl Writer {
         (len > empty).then_some(len)
     }
 
-    /// How what is for one reader alone gets to it. A best-effort reader drops what others have overtaken, so it is sent that by the
-    /// path of all samples (RTPS 2.5 §8.4.12.1); `INFO_DST` and the reader's entity id keep it from the others that listen there.
+    /// Returns the path of datagrams to one reader. A best-effort reader drops overtaken samples,
+    /// so its directed samples use the path of all samples (RTPS 2.5 §8.4.12.1). `INFO_DST` and the
+    /// reader's entity ID exclude other readers on that path.
     fn way_alone(&self, proxy: &ReaderProxy, ctx: &Context) -> Path {
         let channel = self.route.channel.filter(|_| !proxy.reliable);
         route::way_to(proxy, channel, &ctx.channels)
     }
 
-    /// A best-effort reader may have got what was directed to it: what was kept for it is settled, and what waits for the sake of
-    /// its order is sent.
+    /// Continues after a best-effort reader may have received its directed changes: changes kept
+    /// for it are settled, and changes that waited for the order are sent.
     fn go_on_directing(&mut self, index: u32, ctx: &mut Context) {
         if !self.is_directing || self.proxies.get(index).is_some_and(|proxy| self.owes(proxy)) {
             return;
@@ -102,13 +104,14 @@ impl Writer {
         self.queue_data(ctx);
     }
 
-    /// Whether a best-effort reader is still to be sent what goes to it alone, before what comes after it.
+    /// Reports whether directed changes must still be sent to a best-effort reader before later
+    /// ones.
     pub(super) fn owes(&self, proxy: &ReaderProxy) -> bool {
         let is_pushed = proxy.push_next.is_some() && !self.keeps_history;
         !proxy.reliable && (is_pushed || !proxy.requested.is_empty())
     }
 
-    /// What the reader needs most, oldest first.
+    /// Returns the most urgent repair for the reader, oldest first.
     fn next_repair(&mut self, index: u32) -> Option<Repair> {
         let unsent = self.cursor.sn;
         let history = &self.history;
@@ -147,7 +150,7 @@ impl Writer {
         proxy.heartbeat_due.then_some(Repair::Heartbeat)
     }
 
-    /// Where the sample, or the fragment, that is sent next lies.
+    /// Returns the position of the sample or fragment that is sent next.
     fn position(&self, index: u32, step: &Repair) -> Option<(SequenceNumber, u32)> {
         match step {
             Repair::Change(change) => Some((change.sn, self.proxies.get(index)?.repair_fragment(change.sn))),
@@ -156,8 +159,8 @@ impl Writer {
         }
     }
 
-    /// The first sequence number from `start` on that may be for the reader, or that has not been sent to anybody yet; and how many
-    /// changes it looks at.
+    /// Returns the first sequence number from `start` on that may be relevant to the reader or is
+    /// not sent yet, and the number of changes looked at.
     fn gap_end(&self, index: u32, start: SequenceNumber) -> (SequenceNumber, usize) {
         let Some(proxy) = self.proxies.get(index) else { return (start.next(), 0) };
         let (mut end, mut looks) = (start, 0);
@@ -187,8 +190,9 @@ impl Writer {
         ctx: &mut Context,
     ) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
-        // DEVIATION(RTPS 2.5 §8.7.5): a GAP has no group sequence numbers, since a writer does not remember those of changes that
-        // it has removed. Of what is gone, the heartbeats and the numbers of the changes on both sides tell enough.
+        // DEVIATION(RTPS 2.5 §8.7.5): a GAP has no group sequence numbers, because a writer does
+        // not keep those of removed changes. Heartbeats, and the numbers of the changes before and
+        // after, suffice.
         message.builder.gap(&Gap {
             reader: proxy.guid.entity_id,
             writer: self.entity_id,
@@ -223,7 +227,7 @@ impl Writer {
             ctx.counters.data_sent += 1;
             ctx.counters.repairs_sent += 1;
             self.repaired(index, change.sn);
-            // Nothing else shares its datagram.
+            // A repaired sample has its datagram to itself.
             return Err(Full);
         }
         let size = fragment_size(&self.way_alone(proxy, ctx), proxy.live_from, change, self.route.more);
@@ -250,7 +254,7 @@ impl Writer {
         Err(Full)
     }
 
-    /// A requested, or pushed, change has been sent whole.
+    /// Records that a requested or pushed change has been sent completely.
     fn repaired(&mut self, index: u32, sn: SequenceNumber) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         proxy.begin_repair(SequenceNumber::ZERO, 1);
@@ -294,8 +298,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The reader counts fragments of another size: it holds some that were on their way to other readers when it joined. It gets
-    /// the whole change instead, and drops what it holds.
+    /// Replaces fragments of another size. The reader holds fragments that were in transit to other
+    /// readers when it joined. It gets the whole change instead, and drops those fragments.
     fn replace_fragments(&mut self, index: u32, sn: SequenceNumber, asked: FragmentNumberSet) -> Result<(), Full> {
         let Some(proxy) = self.proxies.get_mut(index) else { return Err(Full) };
         proxy.set_fragment_request(sn, FragmentNumberSet::new(1));
@@ -327,7 +331,7 @@ impl Writer {
 }
 
 enum Repair {
-    /// `looks`: how many changes were looked at to find its end.
+    /// `looks`: number of changes looked at to find the end of the gap.
     Gap {
         start: SequenceNumber,
         end: SequenceNumber,
@@ -344,13 +348,15 @@ impl Repair {
     }
 }
 
-/// Repairs name their reader, so that others do not take them for duplicates.
+/// Returns the addressee of a repair. Repairs name their reader, so that other readers do not count
+/// them as duplicates.
 fn addressee(proxy: &ReaderProxy, change: &Change) -> (EntityId, Option<takt_wire::Guid>) {
     let directed = !change.directed.readers().is_empty();
     (proxy.guid.entity_id, directed.then_some(proxy.guid))
 }
 
-/// The fragment size in which a reader, that is sent what is written from `live_from` on, knows the change by a path.
+/// Returns the fragment size of a change on a path, for a reader that is sent new changes from
+/// `live_from` on.
 pub(super) fn fragment_size(path: &Path, live_from: SequenceNumber, change: &Change, more: usize) -> u16 {
     let own = route::fragment_size(path, more);
     if change.sn < live_from { own } else { own.min(change.fragment_size) }

@@ -1,12 +1,13 @@
-//! Where a writer's new samples go, and how large their fragments are.
+//! Destinations of a writer's new samples, and their fragment size.
 //!
-//! A sample larger than the fragment size travels in `DATA_FRAG`s that each fill one packet of the path, so
-//! nothing is fragmented by IP. All fragments of a sample have one size for a given reader: that of the
-//! narrowest path among the readers matched when it was written, or, for a reader that joined later, that
-//! of its own path.
+//! A sample larger than the fragment size travels in `DATA_FRAG`s that each fill one packet of the
+//! path, so IP fragments nothing. All fragments of a sample have one size for a given reader. It is
+//! that of the path with the smallest MTU among the readers matched at the write, or, for a later
+//! reader, that of its own path.
 //!
-//! Where a multicast group leads to enough readers, the samples go there instead, once for all of them
-//! ([`crate::channel`]). What is for a single reader, such as repairs, goes to that one alone.
+//! If a multicast group reaches enough readers, samples are sent there once for all of them
+//! ([`crate::channel`]). Repairs and other submessages for a single reader are sent to that reader
+//! alone.
 
 use super::reader_proxy::{Path, ReaderProxy};
 use crate::channel::{ChannelSet, Channels, Hearing};
@@ -15,18 +16,18 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use takt_wire::Locator;
 
-/// What may surround a fragment in its message: RTPS header 20, `INFO_DST` 16, `INFO_TS` 12, `DATA_FRAG`
-/// 36, inline QoS 52 (key hash 20, status info 8, directed write 20, sentinel 4).
+/// Most octets around a fragment in its message: RTPS header 20, `INFO_DST` 16, `INFO_TS` 12,
+/// `DATA_FRAG` 36, inline QoS 52 (key hash 20, status info 8, directed write 20, sentinel 4).
 const HEADROOM: usize = 136;
 
-/// What inline QoS says besides of the place of a change in sets and groups.
+/// Additional octets of inline QoS for the position of a change in sets and groups.
 pub(super) const HEADROOM_FOR_PLACE: usize = 48;
 
-/// What inline QoS says besides of the original writer.
+/// Additional octets of inline QoS for the original writer.
 pub(super) const HEADROOM_FOR_ORIGIN: usize = 28;
 
-/// The fragment size of a path: a multiple of 8, so that the fragments of a reader stay aligned. `more`: what inline QoS takes
-/// beside the usual.
+/// Returns the fragment size of a path: a multiple of 8, so that the fragments of a reader stay
+/// aligned. `more`: additional octets of inline QoS.
 pub(crate) fn fragment_size(path: &Path, more: usize) -> u16 {
     let size = path.max_message.saturating_sub(HEADROOM + more).clamp(64, usize::from(u16::MAX));
     (size & !7) as u16
@@ -35,24 +36,24 @@ pub(crate) fn fragment_size(path: &Path, more: usize) -> u16 {
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) destinations: Vec<Locator>,
-    /// The same, to be looked up.
+    /// Set of the destinations, for look-ups.
     known: BTreeSet<Locator>,
     pub(crate) fragment_size: u16,
     pub(crate) max_message: usize,
-    /// Longer datagrams may be lost unnoticed.
+    /// Length up to which datagrams arrive or their loss is reported, in octets.
     pub(super) len_proven: usize,
     /// Whether any reader is reliable.
     pub(crate) reliable: bool,
-    /// What inline QoS takes beside the usual.
+    /// Additional octets of inline QoS.
     pub(super) more: usize,
-    /// The channel among the destinations, in place of those whom it serves.
+    /// Channel among the destinations, instead of the readers it serves.
     pub(super) channel: Option<usize>,
-    /// Channels that would be used if all who listen had proven to hear them.
+    /// Channels that would be used if all listeners had validated them.
     pub(super) wanted: ChannelSet,
 }
 
 impl Route {
-    /// The way to nobody.
+    /// Returns a route without destinations.
     pub(crate) const fn new(more: usize) -> Self {
         Self {
             destinations: Vec::new(),
@@ -67,7 +68,7 @@ impl Route {
         }
     }
 
-    /// The way to these readers, by `channel` to those whom that serves.
+    /// Returns the route to these readers, by `channel` to those it serves.
     pub(crate) fn to(
         proxies: &Slots<ReaderProxy>,
         more: usize,
@@ -80,7 +81,7 @@ impl Route {
         route
     }
 
-    /// Leads to one more reader, by the channel that was chosen if that serves it.
+    /// Adds a reader to the route, by the chosen channel if that serves it.
     pub(crate) fn add(&mut self, proxy: &ReaderProxy, channels: &Channels) {
         let way = way_to(proxy, self.channel, channels);
         if !proxy.is_behind && self.known.insert(way.locator) {
@@ -93,7 +94,7 @@ impl Route {
     }
 }
 
-/// How new samples get to a reader: by `channel` if that serves it.
+/// Returns the path of new samples to a reader: by `channel` if that serves it.
 pub(super) fn way_to(proxy: &ReaderProxy, channel: Option<usize>, channels: &Channels) -> Path {
     let served_by = channel.filter(|channel| proxy.hearing.is_served_by(*channel));
     match served_by.and_then(|channel| channels.list.get(channel)) {
@@ -104,15 +105,16 @@ pub(super) fn way_to(proxy: &ReaderProxy, channel: Option<usize>, channels: &Cha
     }
 }
 
-/// Adds a destination; none is there twice, and they are in order.
+/// Adds a destination to the ordered list, unless it is present.
 pub(super) fn add_destination(destinations: &mut Vec<Locator>, locator: Locator) {
     if let Err(place) = destinations.binary_search(&locator) {
         destinations.insert(place, locator);
     }
 }
 
-/// The channel that saves most datagrams, and the channels that would save some if all listeners had proven to hear them. A channel
-/// is chosen only if it can serve every reader that hears it, so that no reader receives a sample twice.
+/// Returns the channel that saves most datagrams, and the channels that would save some if all
+/// listeners had validated them. A channel is chosen only if it can serve every reader that
+/// receives it, so that no reader gets a sample twice.
 pub(super) fn choose_channel(proxies: &Slots<ReaderProxy>, channels: &Channels) -> (Option<usize>, ChannelSet) {
     let (mut best, mut chosen, mut wanted) = (0, None, 0);
     for (at, channel) in channels.list.iter().enumerate() {
@@ -145,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_fragment_fits_into_one_ethernet_packet() {
+    fn full_fragment_fits_into_one_ethernet_packet() {
         let path = Path { locator: Locator::INVALID, max_message: 1500 - 28 };
         let size = usize::from(fragment_size(&path, 0));
         assert_eq!(size % 8, 0);

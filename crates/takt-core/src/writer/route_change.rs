@@ -1,13 +1,16 @@
-//! Changes of a writer's route between unicast and a multicast group without loss to best-effort readers.
+//! Changes of a writer's route between unicast and multicast without loss at best-effort readers.
 //!
-//! A participant receives what is sent to a group and what is sent to its own address by different sockets, and reads these in any
-//! order. A best-effort reader drops a sample that is older than one that it has delivered (RTPS 2.5 §8.4.12.1). So the first sample by
-//! the new route must not be sent before each best-effort reader concerned has received the last one by the old route.
+//! A participant receives unicast and multicast by different sockets, which it reads in any order.
+//! A best-effort reader drops a sample that is older than one already delivered
+//! (RTPS 2.5 §8.4.12.1). The first sample on the new route must therefore not be sent before each
+//! best-effort reader concerned has received the last one on the old route.
 //!
-//! The old route shows that: it takes a question behind the samples, a `HEARTBEAT` of the writer of participant messages as in
-//! [`crate::discovery`], to the same sockets. If all have answered and nothing was sent meanwhile, the route changes. If not, they are
-//! asked again, after [`WAIT`] and then ever half as long again. [`PATIENCE`] after the first question the route changes in any case: the
-//! writer sends without a pause as long as a round trip, or a participant does not answer.
+//! A probe on the old route verifies that: a `HEARTBEAT` of the writer of participant messages, as
+//! in [`crate::discovery`], reaches the same sockets behind the samples. If all readers have
+//! answered and nothing was sent meanwhile, the route changes. If not, they are probed again, after
+//! [`WAIT`] and then after half as long again each time. [`PATIENCE`] after the first probe the
+//! route changes in any case: the writer has sent without a pause of a round trip, or a participant
+//! does not answer.
 
 use super::route;
 use super::{Cursor, ReaderProxy, Route, Writer};
@@ -20,38 +23,39 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use takt_wire::{GuidPrefix, Locator, SequenceNumber};
 
-/// Between the first two questions.
+/// Time between the first two probes.
 const WAIT: Duration = Duration::from_millis(10);
 
-/// After the first question the route changes without answers.
+/// Time after the first probe at which the route changes without answers.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A change of route that waits.
+/// Pending change of the route.
 #[derive(Debug)]
 pub(super) struct RouteChange {
-    /// The channel that samples are to go by, and those that would be used if all who listen had proven to hear them.
+    /// New channel of the samples, and the channels that would be used if all listeners had
+    /// validated them.
     next: (Option<usize>, ChannelSet),
     timer: TimerId,
     first_asked: Option<Instant>,
     wait: Duration,
-    /// The number that answers the last question; below the first number there is none.
+    /// Sequence number of the last probe; below the first number there is none.
     question: SequenceNumber,
-    /// What was not sent when it was asked.
+    /// First unsent change when the probe was sent.
     unsent: Cursor,
-    /// Participants that have not answered it.
+    /// Participants that have not answered the probe.
     unanswered: Vec<GuidPrefix>,
     is_queued: bool,
 }
 
 impl Writer {
-    /// Readers have come or gone, or are reached otherwise.
+    /// Recomputes the route after readers were matched, unmatched or redirected.
     pub(super) fn reroute(&mut self, ctx: &mut Context) {
         let (channel, wanted) = self.best_channel(ctx);
         if self.concerned(channel).next().is_none() {
             self.end_change(ctx);
             return self.take_route(channel, wanted, ctx);
         }
-        // What is known of the channel that is in use must not be forgotten meanwhile.
+        // The state of the channel in use must be kept meanwhile.
         let in_use = self.route.channel.map_or(0, |at| 1 << at);
         self.take_route(self.route.channel, wanted | in_use, ctx);
         self.begin_change((channel, wanted), ctx);
@@ -69,8 +73,8 @@ impl Writer {
         self.prepare_probe(ctx);
     }
 
-    /// The best-effort readers that would be served otherwise with that channel, and that were sent something: with the
-    /// channel that serves them now.
+    /// Returns the best-effort readers that the new channel would serve differently and that were
+    /// already sent samples, with the channel that serves them now.
     fn concerned(&self, next: Option<usize>) -> impl Iterator<Item = (&ReaderProxy, Option<usize>)> {
         let (now, sent) = (self.route.channel, self.cursor.begun());
         self.proxies.iter().filter(move |(_, proxy)| !proxy.reliable && proxy.first_relevant <= sent).filter_map(
@@ -81,7 +85,7 @@ impl Writer {
         )
     }
 
-    /// The route is to change, and not to another one that was meant before.
+    /// Begins a change of the route, or replaces the target of a pending one.
     fn begin_change(&mut self, next: (Option<usize>, ChannelSet), ctx: &mut Context) {
         let (writer, readers) = (self.index(), self.proxies.len());
         let change = self.route_change.get_or_insert_with(|| {
@@ -97,13 +101,13 @@ impl Writer {
             })
         });
         change.next = next;
-        // Asking does not allocate.
+        // Probing does not allocate.
         change.unanswered.clear();
         change.unanswered.reserve(readers);
         self.ask_again(ctx);
     }
 
-    /// Asks the readers concerned. They may be others than those that were asked before.
+    /// Probes the readers concerned, which may have changed since the last probe.
     fn ask_again(&mut self, ctx: &mut Context) {
         if let Some(change) = &mut self.route_change {
             (change.question, change.is_queued) = (SequenceNumber::ZERO, true);
@@ -111,7 +115,8 @@ impl Writer {
         }
     }
 
-    /// Something was sent to a best-effort reader alone: a question that was sent before does not show that it has arrived.
+    /// Records a datagram to a single best-effort reader, whose arrival an earlier probe does not
+    /// prove.
     pub(super) fn note_sent_alone(&mut self) {
         if let Some(change) = &mut self.route_change {
             change.question = SequenceNumber::ZERO;
@@ -130,7 +135,7 @@ impl Writer {
         self.take_route(channel, wanted, ctx);
     }
 
-    /// A question is about to be sent that `number` answers: says where to.
+    /// Prepares the probe with sequence number `number`: adds its destinations.
     pub(super) fn ask_for_change(
         &mut self,
         now: Instant,
@@ -158,12 +163,12 @@ impl Writer {
         (change.question, change.unsent, change.unanswered, change.is_queued) = (number, unsent, unanswered, false);
     }
 
-    /// Whether a change waits to ask.
+    /// Reports whether a pending change has a probe to send.
     pub(super) fn has_route_question(&self) -> bool {
         self.route_change.as_ref().is_some_and(|change| change.is_queued)
     }
 
-    /// A participant has answered the question with that number, of whichever writer.
+    /// Handles the answer of a participant to the probe with that sequence number, of any writer.
     pub(super) fn handle_route_answer(&mut self, ctx: &mut Context, prefix: GuidPrefix, number: SequenceNumber) {
         let unsent = self.cursor;
         let Some(change) = self.route_change.as_mut().filter(|change| change.question == number) else { return };
@@ -173,7 +178,7 @@ impl Writer {
         }
     }
 
-    /// The last question was not answered by all, or samples were sent behind it.
+    /// Handles the timer: not all have answered the last probe, or samples were sent after it.
     pub(crate) fn handle_route_timeout(&mut self, now: Instant, ctx: &mut Context) {
         let Some(change) = &mut self.route_change else { return };
         if change.first_asked.is_some_and(|first_asked| now.since(first_asked) < PATIENCE) {

@@ -1,23 +1,28 @@
-//! Readers that a writer does not wait for before it sends on (RTPS 2.5 §8.4.7.5, `isActive` of a ReaderProxy).
+//! Slow and silent readers, which a writer does not wait for (RTPS 2.5 §8.4.7.5, `isActive` of a
+//! ReaderProxy).
 //!
-//! The send window protects the reorder window of each reliable reader. A reader that keeps it closed for [`BEHIND_AFTER`]
-//! while another one has everything that was sent is *behind*: new samples are not sent to it, it fetches them from the
-//! history as fast as it acknowledges, and keeps pace again once it has nearly all. A writer with KEEP_ALL keeps what such a
-//! reader has not acknowledged: `write` waits when the history is full, and until then the other readers are served.
+//! The send window protects the reorder window of each reliable reader. A reader that keeps it
+//! closed for [`BEHIND_AFTER`], while another one has received everything, is *behind*. New samples
+//! are not sent to it. It requests them from the history as fast as it acknowledges, and keeps pace
+//! again once it has nearly all. A KEEP_ALL writer keeps the samples that such a reader has not
+//! acknowledged: `write` blocks when the history is full, and until then the other readers are
+//! served.
 //!
-//! A reliable reader that has never acknowledged anything is *silent* once it has left more than [`SILENT_HEARTBEATS`]
-//! heartbeats unanswered for the lease of its participant, at least [`SILENT_AFTER_MIN`] and at most [`SILENT_AFTER_MAX`], and
-//! its participant was heard in that time: its side may have refused the match. Nothing is kept for it until it answers
-//! (RTPS 2.5 §8.4.2.3.1: a reader must answer a HEARTBEAT). `wait_for_acknowledgments` still waits for it. Builtin
-//! writers wait for all.
+//! A reliable reader that has never acknowledged anything is *silent* under two conditions. It left
+//! more than [`SILENT_HEARTBEATS`] heartbeats unanswered for the lease of its participant, at least
+//! [`SILENT_AFTER_MIN`] and at most [`SILENT_AFTER_MAX`], and its participant was heard in that
+//! time. Its side may have refused the match. Nothing is kept for it until it answers
+//! (RTPS 2.5 §8.4.2.3.1: a reader must answer a HEARTBEAT). `wait_for_acknowledgments` still waits
+//! for it. Builtin writers wait for all readers.
 //!
-//! A reader that has acknowledged before may ignore the writer since (DDS 1.4 §2.2.2.2.1), or its side may have ended the match
-//! otherwise. It is silent once it has left heartbeats unanswered for the lease of the writer's own participant and [`SILENT_AFTER_MIN`],
-//! from the moment on at which its participant is heard again. A participant to which nothing comes through for that lease has removed
-//! the writer; one that hears the writer and is matched with it answers.
+//! A reader that has acknowledged before may ignore the writer since (DDS 1.4 §2.2.2.2.1), or its
+//! side may have ended the match otherwise. It is silent once it left heartbeats unanswered for the
+//! lease of the writer's own participant plus [`SILENT_AFTER_MIN`], counted from when its
+//! participant is heard again. A participant that receives nothing for that lease has removed the
+//! writer. A participant that receives the writer and is matched with it answers.
 //!
-//! A link that fails for less than the lease ends no match, so it makes no reader silent either. A participant that is not
-//! heard at all is removed with its readers when its lease ends.
+//! A link that fails for less than the lease ends no match, so it makes no reader silent either. A
+//! participant that is not heard at all is removed with its readers when its lease ends.
 
 use super::{ReaderProxy, Writer};
 use crate::context::Context;
@@ -28,47 +33,50 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use takt_wire::{Guid, GuidPrefix, SequenceNumber};
 
-/// How long a reader may keep the send window closed for others.
+/// Longest time for which a reader may keep the send window closed for others.
 const BEHIND_AFTER: Duration = Duration::from_millis(50);
 
-/// A reader may leave heartbeats unanswered for at least this time, from the first one on, before it is silent.
+/// Least time for which a reader may leave heartbeats unanswered, from the first one on, before it
+/// is silent.
 const SILENT_AFTER_MIN: Duration = Duration::from_secs(2);
 
-/// A longer lease counts as this long, so that a silent reader does not stop a KEEP_ALL writer for longer.
+/// Most time taken from a longer lease, so that a silent reader does not stop a KEEP_ALL writer for
+/// longer.
 const SILENT_AFTER_MAX: Duration = Duration::from_secs(10);
 
 /// Heartbeats that a reader may leave unanswered before it is silent.
 const SILENT_HEARTBEATS: u32 = 8;
 
-/// What is known of the life of a reader's participant.
+/// Liveliness of a reader's participant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Presence {
-    /// When its last datagram came.
+    /// Arrival of its last datagram.
     pub(crate) heard: Instant,
     pub(crate) lease: Duration,
-    /// Of the writer's own participant.
+    /// Lease of the writer's own participant.
     pub(crate) own_lease: Duration,
 }
 
 impl Presence {
-    /// Of the writer's own participant.
+    /// Returns the presence of the writer's own participant.
     pub(crate) fn own(now: Instant) -> Self {
         Self { heard: now, lease: SILENT_AFTER_MAX, own_lease: SILENT_AFTER_MAX }
     }
 }
 
-/// The heartbeats that a reader has not answered since its last answer.
+/// Heartbeats that a reader has not answered since its last answer.
 #[derive(Debug, Default)]
 pub(crate) struct Silence {
     asked: u32,
     since: Option<Instant>,
-    /// The first of them that was sent after its participant had been heard again.
+    /// Time of the first of them after its participant was heard again.
     heard_since: Option<Instant>,
     pub(super) is_silent: bool,
 }
 
 impl Silence {
-    /// One more heartbeat is about to be sent to a reader that never answered one; says whether the reader becomes silent.
+    /// Records a heartbeat to a reader that never answered one; returns whether the reader becomes
+    /// silent.
     fn asks(&mut self, now: Instant, participant: Presence) -> bool {
         let since = *self.since.get_or_insert(now);
         self.asked = self.asked.saturating_add(1);
@@ -77,7 +85,8 @@ impl Silence {
         is_over && participant.heard > since && !core::mem::replace(&mut self.is_silent, true)
     }
 
-    /// The same of a reader that has answered before.
+    /// Records a heartbeat to a reader that has answered before; returns whether the reader becomes
+    /// silent.
     fn asks_again(&mut self, now: Instant, participant: Presence) -> bool {
         let since = *self.since.get_or_insert(now);
         self.asked = self.asked.saturating_add(1);
@@ -92,13 +101,13 @@ impl Silence {
 }
 
 impl Writer {
-    /// Matched reliable readers that have answered none of the writer's heartbeats.
+    /// Returns the matched reliable readers that do not answer the writer's heartbeats.
     pub(crate) fn silent_readers(&self) -> Vec<Guid> {
         let silent = self.proxies.iter().filter(|(_, proxy)| proxy.silence.is_silent);
         silent.map(|(_, proxy)| proxy.guid).collect()
     }
 
-    /// Goes on without the readers that keep the send window closed for others.
+    /// Excludes the readers that keep the send window closed for others.
     pub(super) fn leave_behind(&mut self, now: Instant, ctx: &mut Context) {
         if self.closed_since.is_none_or(|since| now.since(since) < BEHIND_AFTER) {
             return;
@@ -119,14 +128,15 @@ impl Writer {
         self.open_window(ctx);
     }
 
-    /// The window is measured without readers that it was measured with before.
+    /// Opens the send window after readers were excluded from it.
     fn open_window(&mut self, ctx: &mut Context) {
         (self.stalled, self.closed_since) = (false, None);
         self.settle(ctx);
         self.queue_data(ctx);
     }
 
-    /// Somebody has left. If only readers are left that are behind, the writer waits for these again.
+    /// Includes all readers in the send window again if only readers that are behind are left,
+    /// after one was unmatched.
     pub(super) fn wait_for_somebody(&mut self) {
         if self.proxies.iter().any(|(_, proxy)| !proxy.reliable || proxy.pace().is_some()) {
             return;
@@ -137,7 +147,8 @@ impl Writer {
         }
     }
 
-    /// Readers are about to be asked: those that have left earlier heartbeats unanswered may be silent.
+    /// Records heartbeats about to be sent: readers that left earlier ones unanswered may become
+    /// silent.
     pub(super) fn note_silence(&mut self, now: Instant, ctx: &mut Context, presence: impl Fn(GuidPrefix) -> Presence) {
         if self.entity_id.is_builtin() {
             return;
@@ -160,7 +171,8 @@ impl Writer {
         }
     }
 
-    /// A reader has answered: one that was silent is waited for, and one that was behind may keep pace again.
+    /// Handles an answer of a reader: a silent one is waited for again, and one that is behind may
+    /// keep pace again.
     pub(super) fn heard_from(&mut self, index: u32, ctx: &mut Context) {
         let Some(proxy) = self.proxies.get_mut(index) else { return };
         let was_silent = core::mem::take(&mut proxy.silence).is_silent;
@@ -183,7 +195,7 @@ impl Writer {
         }
     }
 
-    /// Whether what was sent behind a change fills no more than half of the send window.
+    /// Reports whether the changes sent after the given one fill at most half of the send window.
     fn is_near(&self, acked: SequenceNumber, ctx: &mut Context) -> bool {
         let sent = self.cursor.sn.prev();
         if sent.0 - acked.0 > REORDER_WINDOW / 2 {

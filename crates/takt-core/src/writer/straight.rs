@@ -1,7 +1,8 @@
-//! The straight way out: samples that are plain and go to all readers, one behind the other into a datagram.
+//! Fast path of sending: consecutive plain samples to all readers in one datagram.
 //!
-//! What it does is what [`super::transmit`] comes to for each of them, without its questions. It stops before whatever is out
-//! of the ordinary, and at the limits of the datagram and the window, which are for that to judge.
+//! The result equals that of [`super::transmit`] for each sample, without its case distinctions.
+//! The fast path stops before any other change, and at the limits of the datagram and the window,
+//! which `transmit` handles.
 
 use super::transmit::Message;
 use super::{Change, Writer};
@@ -57,7 +58,7 @@ impl Writer {
     }
 }
 
-/// Whether a change of a topic without keys needs no inline QoS.
+/// Reports whether a change of a topic without keys needs no inline QoS.
 fn is_plain(change: &Change) -> bool {
     change.kind == ChangeKind::Alive
         && change.directed.readers().is_empty()

@@ -16,33 +16,35 @@ use takt_wire::message::{GroupInfo, Header, Heartbeat, Payload};
 use takt_wire::qos::{Durability, History};
 use takt_wire::{EntityId, Full, Guid, GuidPrefix, Lent, Locator, SequenceNumber, Timestamp};
 
-/// Room for key hash, status info, directed write, original writer, coherent sets, group sequence number and sentinel.
+/// Most octets of inline QoS: key hash, status info, directed write, original writer, coherent
+/// sets, group sequence number and sentinel.
 const INLINE_QOS_LEN: usize = 132;
 
-/// Changes that one call looks at for every reader: those that do not go to all.
+/// Most changes in one call for which every reader is looked at: those that do not go to all.
 const DIRECTED_PER_CALL: u32 = 4;
 
-/// Samples that one datagram carries at most: several datagrams fill the window, so that acknowledgements of the first come
-/// while the last are under way.
+/// Most samples of one datagram. Several datagrams fill the window, so that acknowledgements of the
+/// first arrive while the last are in transit.
 pub(super) const SAMPLES_PER_DATAGRAM: i64 = REORDER_WINDOW / 4;
 
-/// Fragments from this length on are sent from where they are, if the caller can do that: of shorter ones many leave by one
-/// call. A multiple of eight, as are all lengths of fragments.
+/// Least fragment length for gathering, where the caller sends fragments from the history. Many
+/// shorter fragments leave by one call. A multiple of eight, as are all fragment lengths.
 const GATHERED_LEN_MIN: u16 = 16 << 10;
 
-/// Readers that may not have seen a heartbeat and get one of their own before the data, at most.
+/// Most readers without a heartbeat so far that get an initial heartbeat of their own before the
+/// data.
 const GREETED_AT_ONCE: usize = 4;
 
-/// A message being built, and the time stamp that its next submessage would inherit.
+/// Message being built, and the timestamp that its next submessage would inherit.
 pub(super) struct Message<'a> {
     pub(super) builder: MessageBuilder<'a>,
-    /// At first none is in force (RTPS 2.5 §8.3.4), and none need be invalidated.
+    /// At the start no timestamp is in force (RTPS 2.5 §8.3.4), so none has to be invalidated.
     timestamp: Timestamp,
 }
 
 impl<'a> Message<'a> {
-    /// `None` if the frame cannot even hold a header.
-    /// Of each submessage `reserve` octets are left free, for its protection.
+    /// Begins a message; `None` if the frame cannot hold a header. Leaves `reserve` octets free in
+    /// each submessage for its protection.
     pub(super) fn new(frame: &'a mut [u8], max_len: usize, reserve: usize, header: &Header) -> Option<Self> {
         let len = frame.len().min(max_len);
         let builder = MessageBuilder::new(&mut frame[..len], header).ok()?.with_reserve(reserve);
@@ -58,75 +60,75 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Which part of a change travels in one submessage.
+/// Part of a change in one submessage.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
     Whole,
     Fragment {
         number: u32,
         size: u16,
-        /// Without its octets, which follow the message.
+        /// The octets of the fragment follow the message instead of being copied into it.
         ahead: bool,
     },
-    /// So much that what is lent beside the datagram can take its place.
+    /// Minimal content, which the loaned payload sent with the datagram replaces.
     Lent,
 }
 
-/// Whom a datagram of new samples is for.
+/// Receivers of a datagram of new samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Audience {
     All,
-    /// Those that payloads can be lent to.
+    /// Readers that get payloads by loan.
     Borrowers,
-    /// The others.
+    /// All other readers.
     Others,
 }
 
-/// A datagram of new samples that is being built.
+/// Datagram of new samples being built.
 struct Datagram {
-    /// The filters that reject its changes, once there is one.
+    /// Filters that reject its changes, once it contains one.
     rejected: Option<Verdicts>,
     audience: Audience,
-    /// What comes next waits for acknowledgements.
+    /// The next change waits for acknowledgements.
     stalled: bool,
-    /// Changes that every reader was looked at for.
+    /// Number of changes for which every reader was looked at.
     directed: u32,
-    /// The change that is not to share it any more.
+    /// First change that does not fit into the datagram.
     full_at: SequenceNumber,
 }
 
 impl Datagram {
-    /// One that begins with this change.
+    /// Begins a datagram with this change.
     fn from(sn: SequenceNumber) -> Self {
         let full_at = SequenceNumber(sn.0.saturating_add(SAMPLES_PER_DATAGRAM));
         Self { rejected: None, audience: Audience::All, stalled: false, directed: 0, full_at }
     }
 
-    /// Every reader was looked at for so many changes more.
+    /// Records that every reader was looked at for so many more changes.
     fn looked_at(&mut self, changes: u32) -> Progress {
         self.directed += changes;
         if self.directed < DIRECTED_PER_CALL { Progress::Goes } else { Progress::Full }
     }
 }
 
-/// Whether a datagram that is being built can have more.
+/// State of a datagram being built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Goes,
-    /// No, but there is more to send.
+    /// Complete; there is more to send.
     Full,
-    /// No, and what there is has to wait.
+    /// Complete; the remaining changes have to wait.
     Over,
 }
 
-/// How many fragments of `size` bytes a payload has.
+/// Returns the number of fragments of `size` bytes of a payload.
 pub(super) fn fragment_count(payload_len: usize, size: u16) -> u32 {
     payload_len.div_ceil(usize::from(size)) as u32
 }
 
 impl Writer {
-    /// The next datagram of new samples: as many small ones as fit, or one fragment of a large one.
-    /// `None` if there is nothing to send now. Queues itself again if there is more.
+    /// Builds the next datagram of new samples: as many small ones as fit, or one fragment of a
+    /// large one. `None` if there is nothing to send now. Queues itself again if there is more.
     pub(crate) fn transmit_data(
         &mut self,
         now: Instant,
@@ -167,8 +169,8 @@ impl Writer {
         len
     }
 
-    /// A message of this writer. It becomes longer than the path takes as far as the protection of a submessage has grown since fragment
-    /// sizes were chosen: IP fragments it then.
+    /// Begins a message of this writer. If the protection of a submessage has grown since fragment
+    /// sizes were chosen, the message exceeds the path MTU by that amount, and IP fragments it.
     pub(super) fn message<'a>(
         &self,
         frame: &'a mut [u8],
@@ -179,19 +181,19 @@ impl Writer {
         Message::new(frame, self.with_grown_reserve(max_message, ctx), self.reserve(ctx), header)
     }
 
-    /// A length limit, plus the growth of the protection of one submessage.
+    /// Returns a length limit plus the growth of the protection of one submessage.
     pub(crate) fn with_grown_reserve(&self, max_message: usize, ctx: &Context) -> usize {
         max_message.saturating_add(self.reserve(ctx).saturating_sub(self.planned_reserve))
     }
 
-    /// What the protection of a submessage and of its payload takes.
+    /// Returns the octets of the protection of a submessage and its payload.
     pub(super) fn reserve(&self, ctx: &Context) -> usize {
         let submessage = if self.protection.submessage { ctx.submessage_overhead() } else { 0 };
         submessage + self.payload_overhead
     }
 
-    /// Adds what comes next to a datagram: plain samples as they are, another change or a part of it, or none if that has to
-    /// wait or is not for all.
+    /// Adds the next content to a datagram: plain samples as they are, another change or a part of
+    /// it, or nothing if that has to wait or is not for all readers.
     fn add_next(
         &mut self,
         message: &mut Message<'_>,
@@ -256,7 +258,8 @@ impl Writer {
         }
     }
 
-    /// Says where a datagram goes that has all that it will have of new samples, and whether it asks for acknowledgements.
+    /// Sets the destinations of a complete datagram of new samples, and adds a heartbeat if
+    /// acknowledgements are needed.
     fn address(
         &mut self,
         message: &mut Message<'_>,
@@ -273,7 +276,7 @@ impl Writer {
             let all = self.route.destinations.iter();
             destinations.extend(all.filter(|locator| Self::is_for(datagram.audience, locator)));
         }
-        // What not all are sent says nothing of the writer; the next datagram does.
+        // A datagram to some readers carries no heartbeat of the writer; the next datagram does.
         let is_for_all = datagram.audience == Audience::All || destinations.len() == self.route.destinations.len();
         let filling = self.is_nearly_full().then(|| self.history.samples_max());
         if is_for_all
@@ -285,23 +288,23 @@ impl Writer {
         }
     }
 
-    /// Where new samples go.
+    /// Returns the destinations of new samples.
     pub(crate) fn destinations(&self) -> &[Locator] {
         &self.route.destinations
     }
 
-    /// Whether a payload can be lent to any of its readers.
+    /// Reports whether a payload can be loaned to any of its readers.
     pub(crate) fn has_borrowers(&self) -> bool {
         self.lends && self.route.destinations.iter().any(borrows)
     }
 
-    /// Whether a payload is lent, and everybody can borrow it.
+    /// Reports whether a payload is loaned, and all readers can get it by loan.
     pub(super) fn lends_to_all(&self, payload: PayloadRef) -> bool {
         self.lends && self.history.pool.lent(payload).is_some() && self.route.destinations.iter().all(borrows)
     }
 
-    /// Whether this one of the destinations is sent the datagram that was built; the part of a change that is lent goes to
-    /// those who can borrow, what follows of it to the others.
+    /// Reports whether a destination gets the datagram. The loaned part of a change goes to readers
+    /// with shared memory, its following content to the others.
     fn is_for(audience: Audience, locator: &Locator) -> bool {
         match audience {
             Audience::All => true,
@@ -310,7 +313,7 @@ impl Writer {
         }
     }
 
-    /// Who is to be sent what comes next of a change.
+    /// Returns the receivers of the next part of a change.
     fn audience_of(&self, change: &Change) -> Audience {
         match self.history.pool.lent(change.payload) {
             Some(_) if change.rejected != 0 => Audience::All,
@@ -320,7 +323,8 @@ impl Writer {
         }
     }
 
-    /// Lends a change, alone in its datagram, to those who can borrow. The others are sent it next.
+    /// Loans a change, alone in its datagram, to readers with shared memory. The others are sent it
+    /// next.
     fn lend(&mut self, message: &mut Message<'_>, change: &Change, ctx: &mut Context) -> Result<bool, Full> {
         self.emit(message, change, EntityId::UNKNOWN, None, Part::Lent)?;
         ctx.counters.data_sent += 1;
@@ -333,16 +337,18 @@ impl Writer {
         Ok(false)
     }
 
-    /// Tells readers that may not have seen a heartbeat where their data begin, before the data or another heartbeat.
+    /// Sends an initial heartbeat, before data or another heartbeat, to readers that may not have
+    /// received one. It states where their data begin.
     ///
-    /// A volatile reader of a writer with history takes everything that the first heartbeat covers for history, also what
-    /// was written since the match and then lost.
-    /// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader drops what comes before the first heartbeat that it sees. It has
-    /// often not discovered the writer yet when the heartbeat of the match comes, though it has when the application,
-    /// told of the match, writes.
+    /// A volatile reader of a writer with history treats everything that the first heartbeat covers
+    /// as history, including samples that were written since the match and then lost.
+    /// INTEROP(CycloneDDS 0.10.2, 11.0.1): a reader drops samples before the first heartbeat that
+    /// it receives. It has often not discovered the writer yet when the heartbeat of the match
+    /// arrives, though it has when the application, notified of the match, writes.
     ///
-    /// One for all, and for some of those who begin with what is new one of its own, since a reader of ours begins with no
-    /// other ([`crate::reader`]). The others ask. It leaves room for a HEARTBEAT to all readers.
+    /// All readers share one such heartbeat. Some readers that begin with new samples get one of
+    /// their own, because a Takt reader accepts no other ([`crate::reader`]). The remaining ones
+    /// request it. Room for a HEARTBEAT to all readers is left.
     fn greet_strangers(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
         let heartbeat_len = INFO_DESTINATION_LEN + HEARTBEAT_LEN + GroupInfo::LEN + self.reserve(ctx);
         let Self { proxies, history, heartbeat: state, entity_id, membership, data, .. } = self;
@@ -352,7 +358,7 @@ impl Writer {
         if message.builder.remaining() < 2 * heartbeat_len {
             return;
         }
-        // What has left the history is owed to no reader that wants that.
+        // Changes removed from the history are not owed to readers that request it.
         let first = first.max(history.first_sn());
         let mut greet = |message: &mut Message<'_>, reader, first_sn, last_sn: SequenceNumber| {
             let (writer, count) = (*entity_id, state.next_greeting_count());
@@ -369,7 +375,8 @@ impl Writer {
                 break;
             }
             is_directed = true;
-            // A service may have brought what was written since the match. The reader drops that only if the writer has said that it has it.
+            // A service may have delivered samples written since the match. The reader drops them
+            // as repetitions only if the writer has announced that it has them.
             let before = proxy.first_relevant.prev();
             let last = if has_services { before.max(history.last_sn()) } else { before };
             greet(message, proxy.guid.entity_id, proxy.first_relevant, last);
@@ -378,8 +385,8 @@ impl Writer {
         debug_assert!(is_for_all, "a datagram has room for all greetings");
     }
 
-    /// Tells the only reader where its data begin, before the data or another heartbeat, until it has acknowledged a heartbeat; see
-    /// [`Self::greet_strangers`].
+    /// Sends the only reader an initial heartbeat, before data or another heartbeat, until it has
+    /// acknowledged one; see [`Self::greet_strangers`].
     pub(super) fn greet_addressee(&mut self, message: &mut Message<'_>, ctx: &mut Context) {
         let Some((_, proxy)) = self.proxies.iter().find(|(_, proxy)| is_stranger(proxy)) else { return };
         let (reader, first) = (proxy.guid.entity_id, proxy.first_relevant.max(self.history.first_sn()));
@@ -396,8 +403,8 @@ impl Writer {
         ctx.counters.heartbeats_sent += u64::from(message.builder.heartbeat(&heartbeat).is_ok());
     }
 
-    /// A reader with a narrower path joined since the change was written: its fragments shrink, and start
-    /// again if some were sent.
+    /// Fits a change to the route: a reader with a smaller path MTU joined since the change was
+    /// written, so its fragments shrink. If some were sent, they are sent again.
     fn fit_to_route(&mut self, change: &mut Change) {
         if change.fragment_size > self.route.fragment_size {
             change.fragment_size = self.route.fragment_size;
@@ -406,7 +413,8 @@ impl Writer {
         }
     }
 
-    /// Emits the change, or its next fragment. `Ok(true)` if another change may follow in this datagram.
+    /// Emits the change, or its next fragment. Returns `Ok(true)` if another change may follow in
+    /// this datagram.
     fn emit_next(
         &mut self,
         message: &mut Message<'_>,
@@ -428,7 +436,7 @@ impl Writer {
             return Err(Full);
         }
         let (number, count) = (self.cursor.fragment, fragment_count(change.payload.len(), size));
-        // The last one takes a heartbeat along, and its sample may be gone once it was sent.
+        // The last fragment carries a heartbeat, and its sample may be removed once it was sent.
         let ahead = ctx.gathers && size >= GATHERED_LEN_MIN && number < count;
         self.emit(message, change, EntityId::UNKNOWN, None, Part::Fragment { number, size, ahead })?;
         if ahead {
@@ -450,9 +458,10 @@ impl Writer {
         self.heartbeat.sent(1, change.flight_len as usize);
     }
 
-    /// Whether the change must wait for acknowledgements. A change larger than the window goes alone. A window that was full
-    /// opens when there is room for a whole datagram: else each acknowledgement would let out as few samples as it is for, and
-    /// these would be acknowledged alone.
+    /// Reports whether the change must wait for acknowledgements. A change larger than the window
+    /// is sent alone. A window that was full opens when there is room for a whole datagram.
+    /// Otherwise each acknowledgement would release only as many samples as it covers, and these
+    /// would be acknowledged alone.
     fn is_stalled(&self, change: &Change, window_bytes: usize) -> bool {
         let len = change.flight_len as usize;
         let (samples, bytes_more) = match self.stalled {
@@ -472,8 +481,9 @@ impl Writer {
         is_full(in_flight, self.in_flight_bytes) && !self.leaves_stragglers_behind(is_full)
     }
 
-    /// `KEEP_LAST` waits for nobody: the reader that is first sets the pace, and one that cannot follow, or is dead
-    /// and has not been missed yet, finds the newest samples when it asks. Says whether there is room at that pace.
+    /// Excludes slow readers from the send window of a `KEEP_LAST` writer: the fastest reader sets
+    /// the pace. A reader that cannot follow, or has died unnoticed, gets the newest samples when
+    /// it requests them. Returns whether there is room at that pace.
     fn leaves_stragglers_behind(&self, is_full: impl Fn(i64, usize) -> bool) -> bool {
         if self.data.qos.history == History::KeepAll {
             return false;
@@ -491,13 +501,13 @@ impl Writer {
         true
     }
 
-    /// Whether the application is about to be blocked by missing acknowledgements.
+    /// Reports whether missing acknowledgements are about to block the application.
     pub(super) fn is_nearly_full(&self) -> bool {
         self.data.qos.history == History::KeepAll && self.history.is_half_full()
     }
 
-    /// A directed change goes to each reader on its own, and a GAP to the others. False if it has to wait for a best-effort reader
-    /// to be sent what came before.
+    /// Queues a directed change to each of its readers, and a GAP to the others. Returns false if
+    /// it has to wait until earlier changes are sent to a best-effort reader.
     fn queue_directed(&mut self, change: &Change, ctx: &mut Context) -> bool {
         ctx.work.steps(2 * self.proxies.len());
         let waits =
@@ -510,7 +520,7 @@ impl Writer {
             if let Some(proxy) = self.proxies.get_mut(at)
                 && (proxy.reliable || proxy.follows(change.sn))
             {
-                // Beyond the window a reliable reader asks for it.
+                // Beyond the window, a reliable reader requests the change.
                 proxy.requested.insert(change.sn);
                 self.is_directing |= !proxy.reliable;
             }
@@ -520,8 +530,8 @@ impl Writer {
         true
     }
 
-    /// The matches are about to change: what waits to be sent is for the readers that are matched now, each on its own. Those that
-    /// are unmatched at once do not get it.
+    /// Commits the unsent changes to the present matches before these change, each reader on its
+    /// own. Readers that are unmatched at once do not get them.
     pub(crate) fn commit_waiting(&mut self, ctx: &mut Context) {
         let (first, last) = (self.cursor.sn, self.history.last_sn());
         if first > last {
@@ -536,7 +546,7 @@ impl Writer {
         let mut index = 0;
         while let Some(at) = self.proxies.next_index(index) {
             if let Some(proxy) = self.proxies.get_mut(at) {
-                // A reliable reader asks for what the heartbeat says.
+                // A reliable reader requests the changes that the heartbeat announces.
                 proxy.heartbeat_due |= proxy.reliable;
                 if !proxy.reliable {
                     proxy.live_from = last.next();
@@ -549,7 +559,8 @@ impl Writer {
         }
     }
 
-    /// A heartbeat to the readers that are to be asked, or to all if it is a sign of life or has news of the group.
+    /// Builds a heartbeat to the readers that are due, or to all if it asserts liveliness or has
+    /// new group information.
     pub(crate) fn transmit_heartbeat(
         &mut self,
         ctx: &mut Context,
@@ -587,8 +598,10 @@ impl Writer {
         (!destinations.is_empty() && fits).then(|| message.builder.len())
     }
 
-    /// The multicast channel that a heartbeat goes to, if it concerns half of the readers that the channel serves. Only the first question
-    /// to a reader goes there: a reader that does not answer may no longer receive the channel. Liveliness assertions never go there.
+    /// Returns the multicast channel of a heartbeat, if it concerns at least half of the readers
+    /// that the channel serves. Only the first heartbeat to a reader uses the channel, because a
+    /// reader that does not answer may no longer receive it. Liveliness assertions never use a
+    /// channel.
     fn channel_of_heartbeat(&self, concerned: impl Fn(&ReaderProxy) -> bool) -> Option<usize> {
         let channel = self.route.channel.filter(|_| !self.asserting)?;
         let is_first = |proxy: &ReaderProxy| concerned(proxy) && proxy.questions.is_first();
@@ -597,14 +610,14 @@ impl Writer {
         (half >= all).then_some(channel)
     }
 
-    /// Adds a heartbeat to a message, or has one sent on its own if it does not fit.
+    /// Adds a heartbeat to a message, or queues it on its own if it does not fit.
     pub(super) fn append_heartbeat(&mut self, message: &mut Message<'_>, is_final: bool, ctx: &mut Context) {
         if !self.add_heartbeat(message, is_final, ctx) {
             self.ask_all(ctx);
         }
     }
 
-    /// Whether a heartbeat fits, which is added then.
+    /// Adds a heartbeat if it fits, and returns whether it did.
     fn add_heartbeat(&mut self, message: &mut Message<'_>, is_final: bool, ctx: &mut Context) -> bool {
         let heartbeat = self.heartbeat_submessage(self.only_reader(), SequenceNumber::FIRST, is_final);
         let fits = message.builder.heartbeat(&heartbeat).is_ok();
@@ -612,14 +625,17 @@ impl Writer {
         fits
     }
 
-    /// The reader that heartbeats name: the only one of a writer with an addressee, and none otherwise.
-    /// INTEROP(CycloneDDS 0.10): the reader of the volatile channel asks only for what a heartbeat that names it has announced.
+    /// Returns the reader that heartbeats name: the only one of a writer with an addressee,
+    /// otherwise none.
+    /// INTEROP(CycloneDDS 0.10): the reader of the volatile channel requests only changes announced
+    /// by a heartbeat that names it.
     fn only_reader(&self) -> EntityId {
         let reader = self.addressee.and_then(|_| self.proxies.iter().next());
         reader.map_or(EntityId::UNKNOWN, |(_, proxy)| proxy.guid.entity_id)
     }
 
-    /// What the writer has, as of what it has sent (RTPS 2.5 §8.3.8.6). A builtin writer that has sent nothing of it names what is to come.
+    /// Returns the heartbeat of all sent changes (RTPS 2.5 §8.3.8.6). A builtin writer that has
+    /// sent none of its changes announces unsent ones.
     pub(super) fn heartbeat_submessage(
         &mut self,
         reader: EntityId,
@@ -627,7 +643,8 @@ impl Writer {
         is_final: bool,
     ) -> Heartbeat {
         let sent = self.cursor.sn.prev();
-        // A participant unmatches endpoints that a review does not find. So announcements that are about to be sent count.
+        // A participant unmatches endpoints that a review does not find, so announcements about to
+        // be sent count.
         let has_only_unsent = self.entity_id.is_builtin() && self.history.first_sn() > sent;
         let last_sn = if has_only_unsent { self.history.last_sn() } else { sent };
         let first_sn = self.history.first_sn().max(first_relevant).min(last_sn.next());
@@ -643,7 +660,8 @@ impl Writer {
         }
     }
 
-    /// A heartbeat to one reader that offers nothing below a number, which the reader then acknowledges up to.
+    /// Returns a heartbeat to one reader that offers nothing below `number`, so the reader
+    /// acknowledges up to there.
     pub(crate) fn challenge(&mut self, reader: EntityId, number: SequenceNumber) -> Heartbeat {
         Heartbeat {
             reader,
@@ -657,7 +675,7 @@ impl Writer {
         }
     }
 
-    /// Writes one submessage of a change, with its time stamp and inline QoS.
+    /// Writes one submessage of a change, with its timestamp and inline QoS.
     pub(super) fn emit(
         &self,
         message: &mut Message<'_>,
@@ -702,7 +720,8 @@ impl Writer {
         }
     }
 
-    /// Key hash, status, addressee and place of a change; nothing for plain data of a topic without keys.
+    /// Returns key hash, status, addressee and position of a change; nothing for plain data of a
+    /// topic without keys.
     fn inline_qos<'q>(
         &self,
         change: &Change,
@@ -721,7 +740,7 @@ impl Writer {
         if (!self.keyed || self.protection.key) && is_plain {
             return Ok(None);
         }
-        // The hash of a short key is the key.
+        // The hash of a short key is the key, which would disclose it.
         if self.keyed && !place.ends && !self.protection.key {
             inline.key_hash(change.key_hash)?;
         }
@@ -741,7 +760,8 @@ impl Writer {
     }
 }
 
-/// RTPS 2.5 §9.6.4: what inline QoS says of sets and groups. The end of a set names no set of its writer any more.
+/// Adds the position of a change to the inline QoS (RTPS 2.5 §9.6.4). The end of a set no longer
+/// names the set of its writer.
 fn put_place(place: &Place, inline: &mut InlineQosBuilder<INLINE_QOS_LEN>) -> Result<(), Full> {
     if place.ends && !place.gsn.is_valid() {
         return inline.coherent_set(SequenceNumber::UNKNOWN);

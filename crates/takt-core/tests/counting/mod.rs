@@ -1,11 +1,11 @@
-//! An allocator that counts what the process holds.
+//! Counting allocator: heap use of the process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Octets of the heap that are in use.
+/// Octets of the heap in use.
 pub static LIVE: AtomicUsize = AtomicUsize::new(0);
-/// The most that were.
+/// Most octets that were in use at once.
 pub static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Counting;
@@ -15,7 +15,8 @@ fn grow(bytes: usize) {
     PEAK.fetch_max(live, Ordering::Relaxed);
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches no memory of its blocks.
+// SAFETY: every call is passed on to the system's allocator unchanged; counting touches no memory
+// of its blocks.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());

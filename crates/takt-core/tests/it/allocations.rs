@@ -1,4 +1,4 @@
-//! An allocator that counts how often the calling thread asks for memory.
+//! Counting allocator: allocations of the calling thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,11 +10,12 @@ thread_local! {
 struct Counting;
 
 fn count() {
-    // A thread that ends has no count any more.
+    // The count of an ending thread no longer exists.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
 }
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting touches no memory of its blocks.
+// SAFETY: every call is passed on to the system's allocator unchanged; counting touches no memory
+// of its blocks.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -43,7 +44,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often this thread has asked for memory.
+/// Returns how often this thread has allocated memory.
 pub fn allocations() -> u64 {
     COUNT.with(Cell::get)
 }

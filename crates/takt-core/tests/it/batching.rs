@@ -1,4 +1,5 @@
-//! LATENCY_BUDGET (DDS 1.4 §2.2.3.8): samples wait for others to share a datagram with, for no longer than their budget.
+//! Batching with LATENCY_BUDGET (DDS 1.4 §2.2.3.8): samples wait for others in the same datagram,
+//! at most for their budget.
 
 use crate::network::*;
 use takt_core::*;
@@ -22,7 +23,7 @@ fn sent(network: &Network) -> (u64, u64) {
 }
 
 #[test]
-fn without_a_budget_a_lone_sample_leaves_at_once() {
+fn sample_is_sent_at_once_without_a_budget() {
     let mut network = Network::new(2, 380);
     let (writer, reader) = pair(&mut network, 0, best_effort());
     network.write(0, writer, &payload(1, 20)).expect("there is room");
@@ -32,7 +33,7 @@ fn without_a_budget_a_lone_sample_leaves_at_once() {
 }
 
 #[test]
-fn samples_within_a_budget_share_a_datagram_and_none_waits_longer() {
+fn samples_share_a_datagram_within_their_budget() {
     for reliability in [best_effort(), reliable()] {
         let mut network = Network::new(2, 381);
         let (writer, reader) = pair(&mut network, 40, reliability);
@@ -58,7 +59,7 @@ fn samples_within_a_budget_share_a_datagram_and_none_waits_longer() {
 }
 
 #[test]
-fn a_full_datagram_leaves_at_once() {
+fn batch_is_sent_at_once_when_it_fills_a_datagram() {
     let mut network = Network::new(2, 382);
     let (writer, reader) = pair(&mut network, 900, best_effort());
     let before = sent(&network);
@@ -78,7 +79,7 @@ fn a_full_datagram_leaves_at_once() {
 }
 
 #[test]
-fn what_waits_leaves_when_the_application_says_so_or_the_budget_is_less() {
+fn batch_is_sent_when_it_is_flushed_or_the_budget_shrinks() {
     let mut network = Network::new(2, 383);
     let (writer, reader) = pair(&mut network, 900, best_effort());
     network.write(0, writer, &payload(1, 20)).expect("there is room");
@@ -94,7 +95,7 @@ fn what_waits_leaves_when_the_application_says_so_or_the_budget_is_less() {
 }
 
 #[test]
-fn a_full_history_waits_for_nothing() {
+fn batch_is_sent_at_once_when_the_history_is_full() {
     let mut network = Network::new(2, 384);
     let latency_budget = LatencyBudget { duration: Duration::INFINITE };
     let resource_limits = ResourceLimits { max_samples: Some(2), ..ResourceLimits::default() };
@@ -118,7 +119,7 @@ fn a_full_history_waits_for_nothing() {
 }
 
 #[test]
-fn a_quarter_of_the_send_window_leaves_at_once() {
+fn batch_is_sent_at_once_when_it_fills_a_quarter_of_the_send_window() {
     let mut network = Network::with_mtu(2, 385, 65_536);
     let (writer, reader) = pair(&mut network, 900, reliable());
     let before = sent(&network);
@@ -132,7 +133,7 @@ fn a_quarter_of_the_send_window_leaves_at_once() {
     assert_eq!(sent(&network), (before.0 + 1, before.1 + 128));
 }
 
-/// What one node sends now, a datagram at a time.
+/// Returns the datagrams that one node sends now.
 fn datagrams(network: &mut Network, node: usize) -> Vec<Vec<u8>> {
     let mut frame = vec![0; 65_507];
     let (now, mut all) = (network.now, Vec::new());
@@ -148,7 +149,7 @@ fn deliver(network: &mut Network, from: usize, to: usize, datagram: &[u8]) {
 }
 
 #[test]
-fn a_window_that_was_full_opens_for_a_whole_datagram() {
+fn full_send_window_opens_when_a_whole_datagram_fits() {
     let mut network = Network::with_mtu(2, 386, 65_536);
     let (writer, reader) = pair(&mut network, 0, reliable());
     let (begin, mut under_way) = (sent(&network).1, Vec::new());
@@ -179,7 +180,7 @@ fn a_window_that_was_full_opens_for_a_whole_datagram() {
 }
 
 #[test]
-fn a_window_that_nobody_opens_any_more_keeps_nothing_back() {
+fn samples_are_sent_when_the_reader_of_a_full_window_is_deleted() {
     let mut network = Network::with_mtu(2, 387, 65_536);
     let (writer, reader) = pair(&mut network, 0, reliable());
     for number in 0..1_000 {

@@ -1,5 +1,8 @@
-//! Every class of malformed input that has broken a DDS in public and that reaches this crate: one datagram each,
-//! named after the report, and how it is counted. The bytes are also the seeds of `fuzz/`.
+//! Catalogue of malformed input: every class that has publicly broken a DDS implementation and
+//! reaches this crate.
+//!
+//! Each entry is one datagram, named after the report, with the counter that it increments. The
+//! bytes are also the seeds of `fuzz/`.
 
 use crate::puppet::*;
 use takt_core::*;
@@ -11,30 +14,30 @@ use takt_wire::parameter::pid::*;
 use takt_wire::qos::Partition;
 use takt_wire::{DataEmit, Endianness, EntityId, Guid, Locator, SequenceNumber};
 
-/// Where a datagram leaves its trace.
+/// Counter that a datagram increments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trace {
-    /// No RTPS message.
+    /// Not an RTPS message.
     Message,
-    /// So many submessages are malformed.
+    /// Number of malformed submessages.
     Submessages(u64),
     /// Unknown submessages, skipped.
     Unknown(u64),
     /// Discovery data that cannot be used.
     Discovery,
-    /// A remote locator that we do not send to, and so nothing to do with the participant.
+    /// Remote locator that may not be sent to, so the participant is not reachable.
     Locator,
-    /// A remote entity that there is no room for, or no way to.
+    /// Remote entity without room or without a path.
     Entity,
-    /// A sample of nobody we know.
+    /// Sample of an unmatched writer.
     Unmatched,
-    /// A sample whose key cannot be read.
+    /// Sample whose key cannot be decoded.
     Key,
-    /// A sample far beyond the next one.
+    /// Sample far beyond the next one.
     OutOfWindow,
-    /// An acknowledgement of what was never sent.
+    /// Acknowledgement of samples that were never sent.
     Stale,
-    /// Nothing to count: it is allowed, or says nothing.
+    /// No counter: the datagram is valid, or has no content.
     Nothing,
 }
 
@@ -44,18 +47,18 @@ pub struct Case {
     pub datagram: Vec<u8>,
 }
 
-/// The entities that the cases speak as.
+/// Entity IDs of the senders of the cases.
 pub const WRITER: EntityId = EntityId::user_writer(1, false);
 pub const READER: EntityId = EntityId::user_reader(1, false);
-/// The writer that they speak to, created after a reader.
+/// Addressed local writer, created after a reader.
 pub const VICTIM: EntityId = EntityId::user_writer(2, false);
 
-/// A submessage, little-endian unless its flags say otherwise.
+/// Returns a submessage, little-endian unless its flags state otherwise.
 fn raw(id: u8, flags: u8, body: &[u8]) -> Vec<u8> {
     raw_with_len(id, flags, body.len() as u16, body)
 }
 
-/// One whose length is not what it says.
+/// Returns a submessage with a wrong length.
 fn raw_with_len(id: u8, flags: u8, len: u16, body: &[u8]) -> Vec<u8> {
     let len = if flags & 1 == 1 { len.to_le_bytes() } else { len.to_be_bytes() };
     [&[id, flags, len[0], len[1]], body].concat()
@@ -69,13 +72,13 @@ fn sn(number: i64) -> [u8; 8] {
     bytes
 }
 
-/// Reader and writer, as most submessages begin.
+/// Returns the entity IDs of reader and writer, with which most submessages begin.
 fn ids(reader: EntityId, writer: EntityId) -> [u8; 8] {
     let (r, w) = (reader.0, writer.0);
     [r[0], r[1], r[2], r[3], w[0], w[1], w[2], w[3]]
 }
 
-/// A DATA with chosen flags, octetsToInlineQos and what follows the fixed part.
+/// Returns a DATA with the given flags, octetsToInlineQos and bytes after the fixed part.
 fn raw_data(flags: u8, to_inline_qos: u16, rest: &[u8]) -> Vec<u8> {
     let offset = to_inline_qos.to_le_bytes();
     raw(0x15, flags, &[&[0, 0], &offset[..], &ids(EntityId::UNKNOWN, WRITER), &sn(1), rest].concat())
@@ -92,7 +95,7 @@ struct Frag {
 
 const FRAG: Frag = Frag { flags: 1, to_inline_qos: 28, first: 1, count: 1, size: 1_000, sample_size: 3_000 };
 
-/// A DATA_FRAG with chosen fields.
+/// Returns a DATA_FRAG with the given fields.
 fn raw_frag(frag: &Frag, rest: &[u8]) -> Vec<u8> {
     let body = [
         &[0, 0],
@@ -108,7 +111,7 @@ fn raw_frag(frag: &Frag, rest: &[u8]) -> Vec<u8> {
     raw(0x16, frag.flags, &body.concat())
 }
 
-/// A set of sequence numbers with a freely chosen number of bits.
+/// Returns a set of sequence numbers with the given number of bits.
 fn raw_set(base: i64, num_bits: u32, words: &[u32]) -> Vec<u8> {
     let mut bytes = sn(base).to_vec();
     bytes.extend_from_slice(&num_bits.to_le_bytes());
@@ -124,14 +127,14 @@ fn raw_gap(start: i64, list: &[u8]) -> Vec<u8> {
     raw(0x08, 1, &[&ids(EntityId::UNKNOWN, WRITER)[..], &sn(start), list].concat())
 }
 
-/// A parameter list in its encapsulation, written by `write`.
+/// Returns an encapsulated parameter list written by `write`.
 fn list(write: impl FnOnce(&mut ParameterListBuilder)) -> Vec<u8> {
     let mut list = ParameterListBuilder::after(vec![0, 3, 0, 0], Endianness::Little);
     write(&mut list);
     list.finish()
 }
 
-/// What a stranger announces, with one more parameter in front.
+/// Returns the announcement of an unknown participant, with one more parameter in front.
 fn announcement(stranger: &Puppet, pid: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = list(|list| list.put(pid, |writer| writer.bytes(value)));
     bytes.truncate(bytes.len() - 4);
@@ -139,7 +142,7 @@ fn announcement(stranger: &Puppet, pid: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What the peer announces of a writer, with one more parameter in front.
+/// Returns the peer's announcement of a writer, with one more parameter in front.
 fn endpoint(peer: &Puppet, pid: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = list(|list| list.put(pid, |writer| writer.bytes(value)));
     bytes.truncate(bytes.len() - 4);
@@ -147,16 +150,16 @@ fn endpoint(peer: &Puppet, pid: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Length and bytes of a string that claims more than it has.
+/// Returns length and bytes of a string that claims to be longer than it is.
 fn text(claimed: u32, bytes: &[u8]) -> Vec<u8> {
     [&claimed.to_le_bytes(), bytes].concat()
 }
 
-/// A peer that `Stage` is matched with, and a stranger.
+/// Numbers of the peer that `Stage` is matched with, and of an unknown participant.
 pub const PEER: usize = 1;
 pub const STRANGER: usize = 2;
 
-/// All cases.
+/// Returns all cases.
 pub fn cases() -> Vec<Case> {
     let (peer, stranger) = (Puppet::of_ours(PEER), Puppet::of_ours(STRANGER));
     let mut cases = Vec::new();
@@ -434,7 +437,7 @@ fn participants(peer: &Puppet, stranger: &Puppet, cases: &mut Vec<Case>) {
     let moved = |locator: Locator| {
         let data = ParticipantData { metatraffic_unicast: vec![locator], ..stranger.announcement() };
         let mut bytes = data.to_bytes();
-        // A locator without a use is not written either, so it is put there by hand.
+        // Serialization omits an unusable locator, so it is patched in.
         let good = Locator { port: 7, ..stranger.address }.to_bytes(Endianness::Little);
         let at = bytes.windows(24).position(|window| *window == good);
         if let Some(at) = at {
@@ -494,7 +497,7 @@ fn participants(peer: &Puppet, stranger: &Puppet, cases: &mut Vec<Case>) {
     put(cases, "cve-2026-45092-participants-by-the-hundred", Trace::Nothing, stranger, &crowd);
 }
 
-/// The second change of a builtin writer.
+/// Returns the second change of a builtin writer.
 fn builtin(writer: EntityId, payload: &[u8]) -> Vec<u8> {
     let mut data = raw_data(5, 16, payload);
     data[12..16].copy_from_slice(&writer.0);
@@ -587,7 +590,7 @@ fn filters_and_assertions(peer: &Puppet, cases: &mut Vec<Case>) {
     );
 }
 
-/// How far a datagram moved each counter that a trace speaks of.
+/// Returns which counter a datagram changed, and by how much.
 pub fn trace_of(before: &Counters, after: &Counters) -> Trace {
     let moved = |counter: fn(&Counters) -> u64| counter(after) - counter(before);
     let traces = [

@@ -1,4 +1,4 @@
-//! User data by multicast: where it is cheaper and arrives, and nowhere else.
+//! Multicast of user data: used where it is cheaper and the datagrams arrive.
 
 use crate::network::*;
 use std::net::Ipv4Addr;
@@ -12,7 +12,7 @@ fn group() -> Locator {
     Locator::udp_v4(GROUP, USER_PORT as u16)
 }
 
-/// The group, as the node with the writer sends to it.
+/// Returns the group, as the node with the writer addresses it.
 fn channel() -> Locator {
     group().by_interface(Ipv4Addr::new(10, 0, 0, 1))
 }
@@ -23,7 +23,7 @@ fn listening(node: usize) -> Config {
     config
 }
 
-/// A network that keeps what is for the group from these nodes.
+/// Returns a network that drops multicast to these nodes.
 fn deaf_at(nodes: &[usize]) -> Network {
     let mut network = Network::new(0, 3);
     network.deaf = nodes.to_vec();
@@ -41,13 +41,14 @@ fn best_effort_reader() -> DataReaderQos {
 struct Fan {
     network: Network,
     writer: WriterHandle,
-    /// One at each node from the second on.
+    /// One reader at each node from the second on.
     readers: Vec<ReaderHandle>,
     written: u32,
 }
 
 impl Fan {
-    /// A writer at the first node, so many readers at the following ones, and so many listeners without a reader.
+    /// Creates a writer at the first node, `readers` readers at the following ones, and `idle`
+    /// listeners without a reader.
     fn new(readers: usize, idle: usize, reliability: Reliability) -> Self {
         Self::with(Network::new(0, 3), readers, idle, reliability, listening)
     }
@@ -84,7 +85,8 @@ impl Fan {
         self.network.sent_to.clear();
     }
 
-    /// Writes a sample, and says after how many milliseconds every reader has it; each has it once, and in order.
+    /// Writes a sample and returns after how many milliseconds every reader has it. Checks that
+    /// each has it once and in order.
     fn write(&mut self) -> u64 {
         let payload = payload(self.written, 100);
         self.written += 1;
@@ -113,7 +115,7 @@ impl Fan {
         }
     }
 
-    /// Writes so many samples, one every 2 ms, whoever gets them.
+    /// Writes samples, one every 2 ms, without checking their arrival.
     fn write_on(&mut self, samples: u32) {
         for number in self.written..self.written + samples {
             self.network.write(0, self.writer, &payload(number, 100)).expect("there is room");
@@ -130,7 +132,7 @@ impl Fan {
         self.network.nodes[0].counters().multicast_questions_sent
     }
 
-    /// Whether new samples go to the group, once for all; or else to each reader that is reached by unicast.
+    /// Returns whether new samples go once to the group; otherwise to each reader by unicast.
     fn is_multicast(&mut self) -> bool {
         let questions = self.questions();
         self.forget();
@@ -152,7 +154,7 @@ impl Fan {
 }
 
 #[test]
-fn three_readers_share_one_datagram() {
+fn three_readers_are_served_by_one_multicast_datagram() {
     for reliability in [reliable(), best_effort()] {
         let mut fan = Fan::new(3, 0, reliability);
         assert!(fan.is_multicast());
@@ -162,15 +164,15 @@ fn three_readers_share_one_datagram() {
 }
 
 #[test]
-fn two_readers_are_served_one_by_one() {
+fn two_readers_are_served_by_unicast() {
     let mut fan = Fan::new(2, 0, reliable());
     assert!(!fan.is_multicast());
     assert_eq!((fan.questions(), fan.sent_to(channel())), (0, 0), "and nobody asks");
 }
 
-/// More would hear it in vain than would be spared a datagram.
+/// Multicast would cost more idle receptions than it saves datagrams.
 #[test]
-fn idle_listeners_count() {
+fn multicast_is_not_used_when_most_listeners_are_idle() {
     for (readers, idle, multicast) in [(3, 1, false), (4, 1, true), (4, 2, false), (5, 2, true)] {
         let mut fan = Fan::new(readers, idle, reliable());
         assert_eq!(fan.is_multicast(), multicast, "{readers} readers, {idle} others");
@@ -178,7 +180,7 @@ fn idle_listeners_count() {
 }
 
 #[test]
-fn it_can_be_turned_off_and_down() {
+fn multicast_is_used_only_from_the_configured_number_of_readers() {
     for (min, multicast) in [(0, false), (4, false), (3, true), (1, true)] {
         let config = |node| Config { multicast_readers_min: min, ..listening(node) };
         assert_eq!(
@@ -187,7 +189,7 @@ fn it_can_be_turned_off_and_down() {
             "from {min} readers"
         );
     }
-    // Who announces no group listens to none.
+    // A participant that announces no group listens to none.
     let config = |node| if node == 2 { config(node, 1500) } else { listening(node) };
     let network = || deaf_at(&[2]);
     assert!(!Fan::with(network(), 3, 0, reliable(), config).is_multicast());
@@ -198,9 +200,9 @@ fn it_can_be_turned_off_and_down() {
     assert_eq!(fan.duplicates(), 0);
 }
 
-/// Nothing is sent where nothing arrives, and nobody waits for that to be found out.
+/// A network without multicast is detected by probes; no sample waits for the result.
 #[test]
-fn a_network_that_eats_multicast_gets_unicast() {
+fn unicast_is_used_when_the_network_drops_multicast() {
     for reliability in [reliable(), best_effort()] {
         let network = deaf_at(&[1, 2, 3]);
         let mut fan = Fan::with(network, 3, 0, reliability, listening);
@@ -212,9 +214,10 @@ fn a_network_that_eats_multicast_gets_unicast() {
     }
 }
 
-/// A switch forgets who listens: reliable readers lose nothing, and all are served by unicast soon, until it is well again.
+/// A switch may forget memberships. Reliable readers lose nothing, and all are served by unicast
+/// until the group works again.
 #[test]
-fn a_reader_that_hears_the_group_no_more_gets_unicast() {
+fn reliable_reader_is_served_by_unicast_when_multicast_stops_arriving() {
     let mut fan = Fan::new(4, 0, reliable());
     assert!(fan.is_multicast());
     fan.network.deaf = vec![2];
@@ -231,9 +234,10 @@ fn a_reader_that_hears_the_group_no_more_gets_unicast() {
     assert_eq!(fan.sent_to(address(2)), 0);
 }
 
-/// Best-effort readers tell nobody what they miss; the questions do, and the first thing that is sent brings one.
+/// Best-effort readers do not report missing samples. Probes detect the failure, and the first
+/// sample starts one.
 #[test]
-fn best_effort_readers_that_hear_the_group_no_more_get_unicast() {
+fn best_effort_readers_are_served_by_unicast_when_multicast_stops_arriving() {
     let mut fan = Fan::new(3, 0, best_effort());
     fan.network.run(10 * SECOND);
     fan.network.deaf = vec![1, 2, 3];
@@ -243,18 +247,18 @@ fn best_effort_readers_that_hear_the_group_no_more_get_unicast() {
     assert!(!fan.is_multicast());
 }
 
-/// Even then somebody asks now and then: this one loses nothing.
+/// Without traffic a probe is sent from time to time, so even then the reader loses nothing.
 #[test]
-fn who_hears_the_group_no_more_is_found_while_nothing_is_sent() {
+fn multicast_failure_is_detected_while_nothing_is_sent() {
     let mut fan = Fan::new(3, 0, best_effort());
     fan.network.deaf = vec![1, 2, 3];
     fan.network.run(65 * SECOND);
     assert!(!fan.is_multicast());
 }
 
-/// A question costs an answer of each who listens, so N writers would cost the square of N for ever.
+/// A probe costs an answer of each listener, so N writers would cost N squared answers forever.
 #[test]
-fn nobody_is_asked_while_nothing_is_sent() {
+fn listeners_are_rarely_probed_while_nothing_is_sent() {
     for reliability in [reliable(), best_effort()] {
         let mut fan = Fan::new(3, 0, reliability);
         let asked = fan.questions();
@@ -269,9 +273,10 @@ fn nobody_is_asked_while_nothing_is_sent() {
     }
 }
 
-/// A participant that comes while nothing is sent is asked with the first sample, which goes to each alone.
+/// A participant that joins while nothing is sent is probed with the first sample, which is sent by
+/// unicast.
 #[test]
-fn a_newcomer_is_asked_when_something_is_sent() {
+fn new_listener_is_probed_when_a_sample_is_sent() {
     let mut fan = Fan::new(3, 0, reliable());
     fan.network.run(10 * SECOND);
     let asked = fan.questions();
@@ -289,9 +294,10 @@ fn a_newcomer_is_asked_when_something_is_sent() {
     assert_eq!(((1..=4).map(|node| fan.sent_to(address(node))).sum::<usize>(), fan.duplicates()), (0, 0));
 }
 
-/// A reliable reader that asks for what the group brought, long after that, may be deaf.
+/// A reliable reader that requests multicast samples long after they were sent may not receive
+/// multicast any more.
 #[test]
-fn what_is_missed_late_brings_a_question() {
+fn late_repair_request_triggers_a_probe() {
     let mut fan = Fan::new(3, 0, reliable());
     fan.network.cut = vec![2];
     fan.network.write(0, fan.writer, &payload(99, 100)).expect("there is room");
@@ -308,9 +314,9 @@ fn what_is_missed_late_brings_a_question() {
     assert_eq!(fan.questions() - asked, 1);
 }
 
-/// What goes to the group comes back to the sender too, whose own reader is sent it by unicast.
+/// Multicast is looped back to the sender, whose own reader gets the samples by unicast.
 #[test]
-fn an_own_reader_gets_each_sample_once() {
+fn local_reader_gets_each_sample_once_when_multicast_is_looped_back() {
     let mut fan = Fan::new(3, 0, reliable());
     let own = fan.network.reader(0, reader_spec("T", false, keep_all_reader()));
     fan.network.await_match((0, fan.writer), (0, own));
@@ -320,9 +326,9 @@ fn an_own_reader_gets_each_sample_once() {
     assert_eq!((fan.network.take_all(0, own).len(), fan.duplicates()), (10, 0));
 }
 
-/// It would hear everything twice.
+/// Such a reader would receive every sample twice.
 #[test]
-fn a_reader_that_listens_but_is_reached_otherwise_keeps_all_on_unicast() {
+fn listening_reader_with_another_path_keeps_all_readers_on_unicast() {
     let mut fan = Fan::new(4, 0, reliable());
     let own_port = ReaderSpec { unicast: vec![address(1)], ..reader_spec("T", false, keep_all_reader()) };
     let other = fan.network.reader(1, own_port);
@@ -334,9 +340,9 @@ fn a_reader_that_listens_but_is_reached_otherwise_keeps_all_on_unicast() {
     assert!(fan.is_multicast());
 }
 
-/// Questions use up numbers of the writer of assertions, which go on to arrive.
+/// Probes consume sequence numbers of the assertion writer, whose assertions continue to arrive.
 #[test]
-fn assertions_arrive_between_questions() {
+fn liveliness_assertions_arrive_between_probes() {
     let mut fan = Fan::new(3, 0, reliable());
     let lease_duration = takt_wire::Duration::from_millis(300);
     let liveliness = Liveliness { kind: LivelinessKind::Automatic, lease_duration };
@@ -357,7 +363,7 @@ fn assertions_arrive_between_questions() {
     assert_eq!(fan.network.nodes[0].counters().stale_acknowledgements, stale);
 }
 
-/// Waits until three participants have said that they hear the group.
+/// Waits until three participants have acknowledged that they receive the group.
 fn await_answers(network: &mut Network) {
     let answers = network.nodes[0].counters().acknacks_received;
     let answered = network.run_until(SECOND, |network| {
@@ -367,10 +373,10 @@ fn await_answers(network: &mut Network) {
     assert!(answered, "all have answered the question");
 }
 
-/// A participant reads its sockets one after the other, so datagrams of the group overtake those of its own port, and RTPS has a
-/// best-effort reader drop what is older than what it delivered.
+/// A participant reads its sockets one after the other, so multicast datagrams overtake those of
+/// its own port. RTPS has a best-effort reader drop samples older than the last delivered one.
 #[test]
-fn best_effort_readers_miss_nothing_when_samples_begin_to_go_to_the_group() {
+fn best_effort_readers_lose_nothing_when_the_route_changes_to_multicast() {
     let mut network = Network::new(0, 3);
     (0..=3).for_each(|node| _ = network.join_with(listening(node)));
     let writer = network.writer(0, writer_spec("T", false, best_effort_writer()));
@@ -402,9 +408,10 @@ fn best_effort_readers_miss_nothing_when_samples_begin_to_go_to_the_group() {
     }
 }
 
-/// The history that was sent to the first of them by unicast waits in their sockets while the next samples come by the group.
+/// The history that was sent to the first reader by unicast waits in its sockets while the next
+/// samples arrive by multicast.
 #[test]
-fn best_effort_late_joiners_miss_nothing_of_the_history_when_samples_begin_to_go_to_the_group() {
+fn best_effort_late_joiners_lose_no_history_when_the_route_changes_to_multicast() {
     let mut network = Network::new(0, 3);
     (0..=3).for_each(|node| _ = network.join_with(listening(node)));
     let proving = network.writer(0, writer_spec("T", false, best_effort_writer()));
@@ -441,9 +448,9 @@ fn best_effort_late_joiners_miss_nothing_of_the_history_when_samples_begin_to_go
     }
 }
 
-/// Each reader that comes or goes meanwhile is a reason to ask again.
+/// Each reader that is matched or unmatched meanwhile causes another probe.
 #[test]
-fn change_of_route_ends_after_two_seconds_though_one_does_not_answer_and_readers_come_and_go() {
+fn route_changes_after_two_seconds_when_a_reader_does_not_answer() {
     let mut network = Network::new(0, 3);
     (0..=3).for_each(|node| _ = network.join_with(listening(node)));
     let writer = network.writer(0, writer_spec("T", false, best_effort_writer()));
@@ -463,9 +470,9 @@ fn change_of_route_ends_after_two_seconds_though_one_does_not_answer_and_readers
     assert_eq!(network.nodes[0].counters().unconfirmed_route_changes, 1);
 }
 
-/// The same when they cease to.
+/// The same when the route returns to unicast.
 #[test]
-fn best_effort_readers_miss_nothing_when_samples_no_longer_go_to_the_group() {
+fn best_effort_readers_lose_nothing_when_the_route_returns_to_unicast() {
     let mut fan = Fan::new(3, 0, best_effort());
     assert!(fan.is_multicast());
     let before = fan.written;
@@ -486,7 +493,8 @@ fn best_effort_readers_miss_nothing_when_samples_no_longer_go_to_the_group() {
     }
 }
 
-/// A writer of long samples with readers at three nodes in turn, whose hosts take long packets and at first get nothing that is sent to the group.
+/// Returns a writer of long samples with readers at three nodes in turn. The hosts receive long
+/// packets, and at first no multicast.
 fn long_samples_by_unicast(readers_each: usize) -> (Network, WriterHandle, Vec<ReaderHandle>) {
     let mut network = Network::new(0, 3);
     network.deaf = vec![1, 2, 3];
@@ -503,7 +511,7 @@ fn long_samples_by_unicast(readers_each: usize) -> (Network, WriterHandle, Vec<R
     (network, writer, readers.into_iter().map(|(_, reader)| reader).collect())
 }
 
-/// Writes samples of so many octets, one each 50 ms, until this is so.
+/// Writes samples of `len` octets every 50 ms until the condition holds.
 fn write_until(network: &mut Network, writer: WriterHandle, len: usize, mut is_so: impl FnMut(&mut Network) -> bool) {
     let mut written = 0;
     while !is_so(network) {
@@ -515,7 +523,7 @@ fn write_until(network: &mut Network, writer: WriterHandle, len: usize, mut is_s
 }
 
 #[test]
-fn writer_finds_out_that_the_group_takes_shorter_datagrams_than_the_unicast_that_it_has_proven() {
+fn writer_detects_a_smaller_multicast_mtu_after_a_unicast_probe() {
     let (mut network, writer, readers) = long_samples_by_unicast(1);
     network.group_len_max = Some(1_472);
     let mut count = 0;
@@ -543,7 +551,7 @@ fn writer_finds_out_that_the_group_takes_shorter_datagrams_than_the_unicast_that
 }
 
 #[test]
-fn questions_about_paths_and_before_changes_of_route_allocate_nothing() {
+fn probes_of_paths_and_route_changes_allocate_nothing() {
     let (mut network, writer, _) = long_samples_by_unicast(20);
     let mut count = 0;
     write_until(&mut network, writer, 100, |_| {
@@ -561,9 +569,10 @@ fn questions_about_paths_and_before_changes_of_route_allocate_nothing() {
     assert_eq!(network.metered, 0, "a question was asked before samples went to the group");
 }
 
-/// A writer and three best-effort readers that are served by the group; what is for one of them alone comes between other samples.
+/// A writer and three best-effort readers served by multicast: a directed sample to one of them
+/// comes between other samples.
 #[test]
-fn best_effort_reader_that_the_group_serves_misses_no_directed_sample() {
+fn best_effort_multicast_reader_loses_no_directed_sample() {
     let mut fan = Fan::new(3, 0, best_effort());
     assert!(fan.is_multicast());
     let chosen = fan.network.nodes[1].reader_guid(fan.readers[0]).expect("the reader lives");
@@ -596,7 +605,7 @@ fn best_effort_reader_that_the_group_serves_misses_no_directed_sample() {
 }
 
 #[test]
-fn best_effort_reader_that_the_group_serves_misses_nothing_that_a_filter_keeps_from_others() {
+fn best_effort_multicast_reader_loses_nothing_when_a_filter_rejects_samples_for_others() {
     let mut network = Network::new(0, 3);
     (0..=3).for_each(|node| _ = network.join_with(listening(node)));
     let filters: Option<std::sync::Arc<dyn FilterFactory>> = Some(std::sync::Arc::new(crate::content_filter::Factory));

@@ -1,11 +1,12 @@
-//! Coherent sets of one writer: seen as a whole or not at all (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.6).
+//! Coherent sets of one writer: presented as a whole or not at all
+//! (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.6).
 
 use crate::content_filter::{Factory, multiples_of};
 use crate::network::*;
 use takt_core::*;
 use takt_wire::qos::*;
 
-/// PRESENTATION with coherent access.
+/// Returns PRESENTATION with coherent access.
 pub fn coherent(access_scope: AccessScope) -> Presentation {
     Presentation { access_scope, coherent_access: true, ordered_access: false }
 }
@@ -31,7 +32,7 @@ fn pair(seed: u64, writer: DataWriterQos, reader: DataReaderQos) -> Pair {
     Pair { network, publisher, subscriber, writer, reader }
 }
 
-/// A reader of a subscriber of its own.
+/// Creates a reader of a subscriber of its own.
 fn create_reader(
     network: &mut Network,
     qos: DataReaderQos,
@@ -66,7 +67,7 @@ impl Pair {
         self.end();
     }
 
-    /// The keys of what is visible, in order; nothing is taken.
+    /// Returns the keys of the visible samples, in order, without taking them.
     fn seen(&mut self) -> Vec<u8> {
         let (mut cursor, mut keys) = (ReadCursor::default(), Vec::new());
         let node = &mut self.network.nodes[1];
@@ -95,7 +96,7 @@ impl Pair {
 }
 
 #[test]
-fn a_set_becomes_visible_at_its_end_and_not_before() {
+fn set_becomes_visible_at_its_end() {
     let mut t = pair(700, keep_all_writer(), keep_all_reader());
     t.begin();
     t.write(&[1, 2, 1]);
@@ -112,7 +113,7 @@ fn a_set_becomes_visible_at_its_end_and_not_before() {
 }
 
 #[test]
-fn sets_are_whole_through_loss_duplication_and_reordering() {
+fn sets_stay_complete_under_loss_duplication_and_reordering() {
     let mut t = pair(701, keep_all_writer(), keep_all_reader());
     t.network.faults = Faults { loss: 20, duplication: 10, reordering: 30 };
     let mut seen = Vec::new();
@@ -133,7 +134,7 @@ fn sets_are_whole_through_loss_duplication_and_reordering() {
 }
 
 #[test]
-fn nested_changes_end_with_the_outermost() {
+fn nested_set_ends_with_the_outermost_call() {
     let mut t = pair(702, keep_all_writer(), keep_all_reader());
     t.begin();
     t.set(&[1]);
@@ -153,8 +154,8 @@ fn nested_changes_end_with_the_outermost() {
 }
 
 #[test]
-fn a_set_of_which_a_change_is_lost_is_dropped_whole() {
-    // The writer keeps one sample of an instance, so what is lost cannot be had again.
+fn set_is_dropped_when_a_change_is_lost() {
+    // The writer keeps one sample of an instance, so lost samples cannot be repaired.
     let mut writer = keep_all_writer();
     writer.history = History::KeepLast(1);
     let mut t = pair(703, writer, keep_all_reader());
@@ -175,7 +176,7 @@ fn a_set_of_which_a_change_is_lost_is_dropped_whole() {
 }
 
 #[test]
-fn best_effort_shows_whole_sets_only() {
+fn best_effort_reader_presents_only_complete_sets() {
     let mut writer = keep_all_writer();
     writer.reliability = best_effort();
     let mut reader = keep_all_reader();
@@ -200,7 +201,7 @@ fn best_effort_shows_whole_sets_only() {
 }
 
 #[test]
-fn a_writer_that_goes_in_the_middle_of_a_set_takes_the_set_with_it() {
+fn open_set_is_dropped_when_its_writer_is_deleted() {
     let mut t = pair(705, keep_all_writer(), keep_all_reader());
     t.set(&[1, 2]);
     t.begin();
@@ -217,7 +218,7 @@ fn a_writer_that_goes_in_the_middle_of_a_set_takes_the_set_with_it() {
 }
 
 #[test]
-fn a_reader_that_comes_in_the_middle_of_a_set_sees_the_next_one() {
+fn reader_that_joins_within_a_set_presents_the_next_one() {
     let mut t = pair(706, keep_all_writer(), keep_all_reader());
     t.begin();
     t.write(&[1]);
@@ -235,7 +236,7 @@ fn a_reader_that_comes_in_the_middle_of_a_set_sees_the_next_one() {
 }
 
 #[test]
-fn history_is_given_in_whole_sets_too() {
+fn late_joiner_gets_the_history_in_complete_sets() {
     let mut writer = keep_all_writer();
     writer.durability = Durability::TransientLocal;
     let mut t = pair(707, writer, keep_all_reader());
@@ -256,7 +257,7 @@ fn history_is_given_in_whole_sets_too() {
 }
 
 #[test]
-fn a_set_waits_for_room_and_one_that_never_fits_is_dropped() {
+fn set_waits_for_room_and_is_dropped_when_it_can_never_fit() {
     let mut reader = keep_all_reader();
     reader.resource_limits.max_samples = Some(4);
     let mut t = pair(708, keep_all_writer(), reader);
@@ -273,8 +274,8 @@ fn a_set_waits_for_room_and_one_that_never_fits_is_dropped() {
 }
 
 #[test]
-fn a_set_that_breaks_leaves_an_earlier_one_that_waits_for_room() {
-    // The writer keeps one sample of an instance, so what is lost cannot be had again.
+fn broken_set_does_not_affect_an_earlier_one_that_waits_for_room() {
+    // The writer keeps one sample of an instance, so lost samples cannot be repaired.
     let mut writer = keep_all_writer();
     writer.history = History::KeepLast(1);
     let mut reader = keep_all_reader();
@@ -304,7 +305,7 @@ fn a_set_that_breaks_leaves_an_earlier_one_that_waits_for_room() {
 }
 
 #[test]
-fn keep_last_cannot_hold_two_changes_of_an_instance_in_one_set() {
+fn set_is_dropped_when_keep_last_cannot_hold_its_changes_of_an_instance() {
     let mut reader = keep_all_reader();
     reader.history = History::KeepLast(1);
     let mut t = pair(709, keep_all_writer(), reader);
@@ -317,7 +318,7 @@ fn keep_last_cannot_hold_two_changes_of_an_instance_in_one_set() {
 }
 
 #[test]
-fn who_does_not_ask_for_sets_sees_changes_as_they_come() {
+fn reader_without_coherent_access_presents_changes_on_arrival() {
     let mut t = pair(710, keep_all_writer(), keep_all_reader());
     (_, t.reader) = create_reader(&mut t.network, keep_all_reader(), Presentation::default());
     t.network.run(1_000);
@@ -334,7 +335,7 @@ fn who_does_not_ask_for_sets_sees_changes_as_they_come() {
 }
 
 #[test]
-fn a_disposal_is_a_change_of_its_set() {
+fn disposal_is_a_member_of_its_set() {
     let mut t = pair(711, keep_all_writer(), keep_all_reader());
     t.write(&[1]);
     t.begin();
@@ -351,7 +352,7 @@ fn a_disposal_is_a_change_of_its_set() {
 }
 
 #[test]
-fn a_set_has_no_directed_changes() {
+fn directed_write_is_refused_within_a_set() {
     let mut t = pair(712, keep_all_writer(), keep_all_reader());
     let guid = t.network.nodes[1].reader_guid(t.reader).expect("it lives");
     t.begin();
@@ -368,7 +369,7 @@ fn a_set_has_no_directed_changes() {
 }
 
 #[test]
-fn large_samples_are_members_too() {
+fn fragmented_samples_are_members_of_sets() {
     let mut t = pair(713, keep_all_writer(), keep_all_reader());
     t.begin();
     let large = payload(7, 9_000);
@@ -383,7 +384,7 @@ fn large_samples_are_members_too() {
 }
 
 #[test]
-fn ordered_access_by_instance_takes_instance_by_instance() {
+fn ordered_access_with_instance_scope_takes_instance_by_instance() {
     for (scope, expected) in [(AccessScope::Instance, [1, 1, 1, 2, 2, 3]), (AccessScope::Topic, [2, 1, 3, 1, 2, 1])] {
         let mut network = Network::new(2, 714);
         let presentation = Presentation { access_scope: scope, coherent_access: false, ordered_access: true };
@@ -410,7 +411,7 @@ fn ordered_access_by_instance_takes_instance_by_instance() {
 }
 
 #[test]
-fn what_a_filter_keeps_back_is_not_missed_in_a_set() {
+fn set_is_complete_when_a_filter_rejects_some_of_its_changes() {
     let mut network = Network::new(2, 715);
     let presentation = coherent(AccessScope::Topic);
     let publisher = network.nodes[0].create_publisher(presentation).expect("there is room");
@@ -434,7 +435,7 @@ fn what_a_filter_keeps_back_is_not_missed_in_a_set() {
 }
 
 #[test]
-fn a_set_that_finds_room_while_instances_are_taken_is_not_seen_in_part() {
+fn set_is_not_presented_in_part_while_instances_are_taken() {
     let mut network = Network::new(2, 716);
     let presentation = Presentation { ordered_access: true, ..coherent(AccessScope::Instance) };
     let publisher = network.nodes[0].create_publisher(presentation).expect("there is room");
@@ -459,9 +460,9 @@ fn a_set_that_finds_room_while_instances_are_taken_is_not_seen_in_part() {
     assert_eq!(t.take(), [1, 3, 5]);
 }
 
-/// With scope TOPIC too: while access is open nothing is added to what is seen.
+/// With scope TOPIC as well, no sample becomes visible while access is open.
 #[test]
-fn a_set_that_ends_during_access_is_seen_afterwards() {
+fn set_that_ends_during_access_is_presented_afterwards() {
     let mut t = pair(718, keep_all_writer(), keep_all_reader());
     t.set(&[1, 2]);
     t.network.run(10);
@@ -482,7 +483,7 @@ fn a_set_that_ends_during_access_is_seen_afterwards() {
 }
 
 #[test]
-fn a_set_waits_for_room_in_each_of_its_instances() {
+fn set_waits_until_each_of_its_instances_has_room() {
     let mut reader = keep_all_reader();
     reader.resource_limits.max_samples_per_instance = Some(2);
     let mut t = pair(719, keep_all_writer(), reader);
@@ -503,7 +504,7 @@ fn a_set_waits_for_room_in_each_of_its_instances() {
 }
 
 #[test]
-fn a_set_has_the_room_that_keep_last_makes_for_it() {
+fn set_uses_the_room_that_keep_last_frees() {
     let mut reader = keep_all_reader();
     reader.history = History::KeepLast(1);
     reader.resource_limits.max_samples = Some(2);
@@ -518,7 +519,7 @@ fn a_set_has_the_room_that_keep_last_makes_for_it() {
     assert_eq!((t.take(), t.dropped()), (vec![2, 1, 3], 0), "there is as soon as 2 is taken");
 }
 
-/// A writer of one sample an instance whose sets nobody has read yet, and its publisher.
+/// Creates a writer with one sample per instance whose sets were not read yet, and its publisher.
 fn publish_sets(network: &mut Network, max_samples: Option<u32>, sets: u32) -> (PublisherHandle, WriterHandle) {
     let offered = coherent(AccessScope::Topic);
     let publisher = network.nodes[0].create_publisher(offered).expect("there is room");
@@ -564,7 +565,7 @@ fn late_joiner_gets_the_newest_set_however_many_were_written_without_a_reader() 
 }
 
 #[test]
-fn reader_that_lags_gets_the_newest_set_of_a_keep_last_writer() {
+fn lagging_reader_gets_the_newest_set_of_a_keep_last_writer() {
     for durability in [Durability::Volatile, Durability::TransientLocal] {
         let mut writer = keep_all_writer();
         (writer.history, writer.durability) = (History::KeepLast(1), durability);
@@ -585,7 +586,7 @@ fn reader_that_lags_gets_the_newest_set_of_a_keep_last_writer() {
 }
 
 #[test]
-fn reader_that_lags_gets_the_newest_set_when_the_older_ones_have_expired() {
+fn lagging_reader_gets_the_newest_set_when_older_ones_have_expired() {
     let mut writer = keep_all_writer();
     writer.lifespan.duration = takt_wire::Duration::from_nanos(300_000_000);
     writer.resource_limits.max_samples = Some(2);
@@ -602,7 +603,7 @@ fn reader_that_lags_gets_the_newest_set_when_the_older_ones_have_expired() {
 }
 
 #[test]
-fn several_writers_deliver_whole_sets_through_loss_and_keep_last() {
+fn several_writers_deliver_complete_sets_under_loss_with_keep_last() {
     let mut network = Network::new(2, 723);
     let offered = coherent(AccessScope::Topic);
     let publisher = network.nodes[0].create_publisher(offered).expect("there is room");

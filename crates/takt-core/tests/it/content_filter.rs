@@ -1,4 +1,5 @@
-//! Content filters at the reader (DDS 1.4 §2.2.2.3.3): what does not pass leaves no trace.
+//! Content filters at the reader and at the writer (DDS 1.4 §2.2.2.3.3): rejected samples leave no
+//! trace.
 
 use crate::network::*;
 use takt_core::*;
@@ -6,7 +7,7 @@ use takt_wire::Duration;
 use takt_wire::discovery::ContentFilterProperty;
 use takt_wire::qos::*;
 
-/// Lets through what [`payload`] made of a multiple of a number.
+/// Filter that accepts payloads of [`payload`] whose number is a multiple of the given one.
 pub struct Multiples(pub u32);
 
 impl ContentFilter for Multiples {
@@ -15,7 +16,7 @@ impl ContentFilter for Multiples {
     }
 }
 
-/// The number that [`payload`] put there.
+/// Returns the number that [`payload`] stored.
 pub fn number(payload: &[u8]) -> u32 {
     u32::from_le_bytes(payload[4..8].try_into().expect("four bytes"))
 }
@@ -31,7 +32,7 @@ pub fn multiples_of(number: u32) -> Option<ReaderFilter> {
     Some(ReaderFilter { property, filter: Box::new(Multiples(number)) })
 }
 
-/// A writer at node 0, a reader of multiples at node 1.
+/// Creates a writer at node 0 and a reader of multiples at node 1.
 fn pair(
     network: &mut Network,
     keyed: bool,
@@ -50,7 +51,7 @@ fn numbers(network: &mut Network, reader: ReaderHandle) -> Vec<u32> {
 }
 
 #[test]
-fn what_passes_arrives_whole_and_in_order_whatever_is_lost() {
+fn accepted_samples_arrive_completely_and_in_order_under_loss() {
     for len in [20, 5_000] {
         let mut network = Network::new(2, 600);
         let (writer, reader) = pair(&mut network, false, (keep_all_writer(), keep_all_reader()), 3);
@@ -73,7 +74,7 @@ fn what_passes_arrives_whole_and_in_order_whatever_is_lost() {
 }
 
 #[test]
-fn a_deadline_counts_what_passes_only() {
+fn deadline_counts_only_accepted_samples() {
     let mut network = Network::new(2, 601);
     let deadline = Deadline { period: Duration::from_millis(100) };
     let qos = (DataWriterQos { deadline, ..keep_all_writer() }, DataReaderQos { deadline, ..keep_all_reader() });
@@ -82,7 +83,8 @@ fn a_deadline_counts_what_passes_only() {
         network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(number, 20)).expect("there is room");
         network.run(60);
     };
-    // An instance nothing of which passes is none to this reader: nobody waits for it.
+    // An instance of which every sample is rejected does not exist for the reader and misses no
+    // deadline.
     for _ in 0..5 {
         write(&mut network, 1, 1);
     }
@@ -97,7 +99,7 @@ fn a_deadline_counts_what_passes_only() {
 }
 
 #[test]
-fn a_best_effort_reader_does_not_take_what_is_filtered_for_lost() {
+fn best_effort_reader_does_not_count_filtered_samples_as_lost() {
     let mut network = Network::new(2, 602);
     let qos = (DataWriterQos { reliability: best_effort(), ..keep_all_writer() }, DataReaderQos::default());
     let qos = (qos.0, DataReaderQos { history: History::KeepAll, ..qos.1 });
@@ -110,7 +112,7 @@ fn a_best_effort_reader_does_not_take_what_is_filtered_for_lost() {
     assert_eq!(network.nodes[1].sample_lost_status(reader).expect("the reader lives").total_count, 0);
 }
 
-/// Knows the class of [`multiples_of`].
+/// Factory for the filter class of [`multiples_of`].
 #[derive(Debug)]
 pub struct Factory;
 
@@ -121,7 +123,7 @@ impl FilterFactory for Factory {
     }
 }
 
-/// A writer at node 0 that filters for its readers.
+/// Creates a writer at node 0 that filters for its readers.
 fn filtering_writer(network: &mut Network, qos: DataWriterQos) -> WriterHandle {
     let spec = WriterSpec { filters: Some(std::sync::Arc::new(Factory)), ..writer_spec("T", false, qos) };
     network.writer(0, spec)
@@ -146,7 +148,7 @@ fn await_acknowledgment(network: &mut Network, writer: WriterHandle) {
 }
 
 #[test]
-fn a_writer_keeps_back_what_its_only_reader_does_not_want() {
+fn writer_does_not_send_samples_that_its_only_reader_rejects() {
     let mut network = Network::new(2, 603);
     let writer = filtering_writer(&mut network, keep_all_writer());
     let reader = filtered_reader(&mut network, 1, keep_all_reader(), 10);
@@ -165,7 +167,7 @@ fn a_writer_keeps_back_what_its_only_reader_does_not_want() {
 }
 
 #[test]
-fn each_reader_gets_what_it_wants_whatever_is_lost_and_however_large() {
+fn each_reader_gets_its_accepted_samples_of_any_size_under_loss() {
     for (len, seed) in [(20, 604), (5_000, 605)] {
         let mut network = Network::new(4, seed);
         let writer = filtering_writer(&mut network, keep_all_writer());
@@ -185,7 +187,7 @@ fn each_reader_gets_what_it_wants_whatever_is_lost_and_however_large() {
 }
 
 #[test]
-fn a_changed_filter_is_read_anew_and_one_of_an_unknown_class_filters_nothing() {
+fn changed_filter_is_recompiled_and_unknown_class_filters_nothing() {
     let mut network = Network::new(2, 606);
     let writer = filtering_writer(&mut network, keep_all_writer());
     let reader = filtered_reader(&mut network, 1, keep_all_reader(), 10);
@@ -210,7 +212,7 @@ fn a_changed_filter_is_read_anew_and_one_of_an_unknown_class_filters_nothing() {
 }
 
 #[test]
-fn a_full_history_does_not_wait_for_who_wants_nothing_of_it() {
+fn full_history_ignores_readers_whose_filter_rejects_everything() {
     let mut network = Network::new(2, 607);
     let resource_limits = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
     let writer = filtering_writer(&mut network, DataWriterQos { resource_limits, ..keep_all_writer() });
@@ -219,7 +221,7 @@ fn a_full_history_does_not_wait_for_who_wants_nothing_of_it() {
     let began = network.now;
     write_numbers(&mut network, writer, 1..400, 20);
     await_acknowledgment(&mut network, writer);
-    // No round waits for a heartbeat by timer, except perhaps the last.
+    // No round waits for a heartbeat of the timer, except perhaps the last.
     assert!(network.now.0 - began.0 < 500_000_000, "{} ns", network.now.0 - began.0);
     assert!(numbers(&mut network, reader).is_empty());
 }
@@ -239,7 +241,7 @@ fn readers_beyond_the_limit_of_filters_filter_for_themselves() {
 }
 
 #[test]
-fn a_late_joiner_gets_the_history_filtered() {
+fn late_joiner_gets_the_filtered_history() {
     let mut network = Network::new(2, 609);
     let durability = Durability::TransientLocal;
     let writer = filtering_writer(&mut network, DataWriterQos { durability, ..keep_all_writer() });
@@ -258,7 +260,7 @@ fn a_late_joiner_gets_the_history_filtered() {
 
 /// Found by the simulation, seeds 2661 and 321205.
 #[test]
-fn what_is_kept_back_is_a_sign_of_life_too() {
+fn filtered_sample_asserts_the_liveliness_of_its_writer() {
     let kinds = [LivelinessKind::ManualByTopic, LivelinessKind::ManualByParticipant];
     let of_both = kinds.map(|kind| [(kind, Reliability::RELIABLE), (kind, Reliability::BEST_EFFORT)]);
     for (kind, reliability) in of_both.into_iter().flatten() {
@@ -281,7 +283,7 @@ fn what_is_kept_back_is_a_sign_of_life_too() {
 }
 
 #[test]
-fn a_writer_of_coherent_sets_or_of_a_group_keeps_nothing_back() {
+fn writer_of_coherent_sets_or_of_a_group_does_not_filter() {
     for presentation in [
         Presentation { coherent_access: true, ..Presentation::default() },
         Presentation { access_scope: AccessScope::Group, ordered_access: true, ..Presentation::default() },
@@ -301,7 +303,7 @@ fn a_writer_of_coherent_sets_or_of_a_group_keeps_nothing_back() {
 }
 
 #[test]
-fn who_wants_a_sample_gets_it_at_once_whoever_does_not() {
+fn accepted_sample_is_sent_at_once_when_other_readers_reject_it() {
     let mut network = Network::new(3, 612);
     let writer = filtering_writer(&mut network, keep_all_writer());
     let qos = DataReaderQos { reliability: best_effort(), ..keep_all_reader() };
@@ -321,7 +323,7 @@ fn who_wants_a_sample_gets_it_at_once_whoever_does_not() {
 }
 
 #[test]
-fn a_filter_that_goes_makes_room_for_another() {
+fn removed_filter_makes_room_for_another() {
     let mut network = Network::new(2, 613);
     let writer = filtering_writer(&mut network, keep_all_writer());
     let lasting = filtered_reader(&mut network, 1, keep_all_reader(), 10);
@@ -351,7 +353,8 @@ fn a_filter_that_goes_makes_room_for_another() {
     assert_eq!(numbers(&mut network, lasting), all);
 }
 
-/// Makes filters that let nothing through, after a thousand steps, or a million if their parameter is a multiple of 1,000.
+/// Factory of filters that reject everything after a thousand steps, or a million if their
+/// parameter is a multiple of 1,000.
 #[derive(Debug)]
 struct Costly;
 
@@ -397,7 +400,8 @@ fn filters_beyond_the_budget_of_a_write_are_left_to_their_readers() {
     assert_eq!(network.nodes[0].counters().dropped_filters, 2, "the costly ones, and no other");
     for (node, number, reader) in readers {
         let got = network.take_all(node, reader).len();
-        // The filters reject all at the writer; readers whose filter was dropped filter for themselves.
+        // The filters reject all samples at the writer; readers whose filter was dropped filter for
+        // themselves.
         assert_eq!(got > 0, number >= 1_000, "reader of multiples of {number}: {got}");
     }
 }

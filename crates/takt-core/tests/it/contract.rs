@@ -1,4 +1,5 @@
-//! The contract of endpoints: a writer keeps to its pace and its longest sample, and pairs that contradict each other are told.
+//! Contracts of endpoints: minimum separation and maximum length of a writer's samples, and
+//! contradictions between matched endpoints.
 
 use crate::network::*;
 use takt_core::*;
@@ -17,7 +18,7 @@ fn paced(ms: u64, early_write: EarlyWrite) -> Contract {
 }
 
 #[test]
-fn an_early_sample_waits_until_its_time() {
+fn early_sample_blocks_until_its_minimum_separation() {
     let mut network = Network::new(1, 420);
     let writer = network.writer(0, spec(paced(100, EarlyWrite::Wait), None));
     network.write(0, writer, &payload(1, 20)).expect("the first one");
@@ -39,7 +40,7 @@ fn an_early_sample_waits_until_its_time() {
 }
 
 #[test]
-fn an_early_sample_is_refused_if_the_contract_says_so() {
+fn early_sample_is_refused_when_the_contract_requires_it() {
     let mut network = Network::new(1, 421);
     let writer = network.writer(0, spec(paced(100, EarlyWrite::Refuse), None));
     network.write(0, writer, &payload(1, 20)).expect("the first one");
@@ -50,7 +51,7 @@ fn an_early_sample_is_refused_if_the_contract_says_so() {
 }
 
 #[test]
-fn a_sample_longer_than_it_was_said_is_refused() {
+fn sample_longer_than_the_contract_is_refused() {
     let mut network = Network::new(1, 422);
     let writer = network.writer(0, spec(Contract { max_sample_bytes: Some(20), ..Contract::default() }, None));
     network.write(0, writer, &payload(1, 20)).expect("as long as it may be");
@@ -59,7 +60,7 @@ fn a_sample_longer_than_it_was_said_is_refused() {
 }
 
 #[test]
-fn a_pace_that_breaks_the_deadline_is_refused() {
+fn separation_longer_than_the_deadline_is_refused() {
     let mut network = Network::new(1, 423);
     let slow = spec(paced(101, EarlyWrite::Wait), Some(100));
     let refused = network.nodes[0].create_writer(network.now, slow);
@@ -68,7 +69,7 @@ fn a_pace_that_breaks_the_deadline_is_refused() {
 }
 
 #[test]
-fn what_contradicts_is_told_at_both_sides_and_matches_all_the_same() {
+fn contradicting_contracts_match_and_are_reported_on_both_sides() {
     let mut network = Network::new(2, 424);
     let writer = network.writer(0, spec(Contract { max_sample_bytes: Some(1_000), ..Contract::default() }, None));
     let mut qos = keep_all_reader();

@@ -1,4 +1,4 @@
-//! DEADLINE (DDS 1.4 §2.2.3.7): who does not write, or gets nothing, within the period is told.
+//! DEADLINE (DDS 1.4 §2.2.3.7): missed periods are reported at writer and reader.
 
 use crate::network::*;
 use takt_core::*;
@@ -25,7 +25,7 @@ fn missed(network: &mut Network, writer: WriterHandle, reader: ReaderHandle) -> 
 }
 
 #[test]
-fn nothing_is_missed_before_the_first_sample_or_while_each_instance_is_written_in_time() {
+fn deadline_is_not_missed_before_the_first_sample_or_while_instances_are_updated() {
     let mut network = Network::new(2, 200);
     let (writer, reader) = pair(&mut network, 100, 100);
     network.run(1_000);
@@ -44,7 +44,7 @@ fn nothing_is_missed_before_the_first_sample_or_while_each_instance_is_written_i
 }
 
 #[test]
-fn each_period_without_a_sample_is_told_with_its_instance() {
+fn missed_period_is_reported_with_its_instance() {
     let mut network = Network::new(2, 201);
     let (writer, reader) = pair(&mut network, 100, 200);
     for key in [1, 2] {
@@ -66,7 +66,7 @@ fn each_period_without_a_sample_is_told_with_its_instance() {
 }
 
 #[test]
-fn what_is_not_alive_misses_nothing() {
+fn instance_that_is_not_alive_misses_no_deadline() {
     let mut network = Network::new(2, 202);
     let (writer, reader) = pair(&mut network, 100, 100);
     for kind in [ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered] {
@@ -83,7 +83,7 @@ fn what_is_not_alive_misses_nothing() {
 }
 
 #[test]
-fn a_writer_without_readers_has_promised_too() {
+fn writer_without_readers_reports_missed_deadlines() {
     let mut network = Network::new(1, 203);
     let qos = DataWriterQos { deadline: deadline(10), ..keep_all_writer() };
     let writer = network.writer(0, writer_spec("T", false, qos));
@@ -94,7 +94,7 @@ fn a_writer_without_readers_has_promised_too() {
 }
 
 #[test]
-fn writer_watches_silent_instances_on_when_its_deadline_changes() {
+fn writer_keeps_watching_silent_instances_when_its_deadline_changes() {
     for (before_ms, after_ms) in [(300, 100), (100, 300)] {
         let mut network = Network::new(2, 206);
         let (writer, reader) = pair(&mut network, before_ms, 10_000);
@@ -108,7 +108,7 @@ fn writer_watches_silent_instances_on_when_its_deadline_changes() {
         network.nodes[0].set_writer_qos(now, writer, qos).expect("DEADLINE may change");
         network.run(3_000);
         let offered = missed(&mut network, writer, reader).0;
-        // At most the timer comes late by a period.
+        // The timer is at most one period late.
         let expected = 2 * 3_050 / after_ms;
         assert!((expected - 4..=expected).contains(&offered), "{offered} of {expected}");
     }
@@ -128,7 +128,7 @@ fn instance_that_was_silent_for_longer_than_a_new_deadline_has_missed_it_once() 
 }
 
 #[test]
-fn changed_deadline_keeps_its_watch_on_silent_instances() {
+fn reader_keeps_watching_silent_instances_when_its_deadline_changes() {
     for (before, after, expected) in [(200, 400, 12..=12), (200, 100, 49..=50), (i64::MAX, 400, 12..=12)] {
         let mut network = Network::new(2, 209);
         let period = if before == i64::MAX { Duration::INFINITE } else { Duration::from_millis(before as u64) };
@@ -149,7 +149,7 @@ fn changed_deadline_keeps_its_watch_on_silent_instances() {
 }
 
 #[test]
-fn writer_watches_instances_from_the_moment_that_its_deadline_becomes_finite() {
+fn writer_watches_instances_once_its_deadline_becomes_finite() {
     for (has_reader, keyed) in [(true, true), (false, true), (true, false), (false, false)] {
         let mut network = Network::new(2, 210);
         let writer = network.writer(0, writer_spec("T", keyed, keep_all_writer()));
@@ -190,11 +190,12 @@ fn writer_watches_instances_from_the_moment_that_its_deadline_becomes_finite() {
     }
 }
 
-/// A change that the application never sees may bring an instance back to life. From then on data is expected of it.
+/// A dropped change may make an instance alive again. From then on data are expected of it.
 #[test]
-fn instance_that_a_dropped_sample_brings_back_misses_its_deadlines() {
+fn instance_revived_by_a_dropped_sample_misses_its_deadlines() {
     let by_source = DestinationOrder::BySourceTimestamp;
-    // An expired sample revives a disposed instance, an overtaken one revives an instance without writers.
+    // An expired sample revives a disposed instance; an overtaken sample revives an instance
+    // without writers.
     for (destination_order, lifespan_s, ending) in [
         (DestinationOrder::ByReceptionTimestamp, Some(1), ChangeKind::Disposed),
         (by_source, Some(1), ChangeKind::Unregistered),

@@ -1,4 +1,5 @@
-//! Departures of participants and writers that wait until what was sent before them is handed in.
+//! Deferred departures of participants and writers, which wait until earlier datagrams are handed
+//! in.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -10,7 +11,8 @@ use takt_wire::qos::DataReaderQos;
 const NOW: Instant = Instant(1_000_000_000);
 const WRITER: EntityId = EntityId::user_writer(1, false);
 
-/// A participant that lets departures wait, with a best-effort reader, and a matched writer of another one.
+/// Returns a participant with deferred departures and a best-effort reader, and a matched writer of
+/// another participant.
 fn world() -> (Participant, ReaderHandle, Puppet) {
     let mut node = Participant::new(config(0, 1500), NOW).expect("the configuration is good");
     node.defer_departures();
@@ -31,7 +33,7 @@ fn takes_one(node: &mut Participant, reader: ReaderHandle) -> bool {
 }
 
 #[test]
-fn samples_that_are_handed_in_after_a_farewell_are_delivered_until_it_is_concluded() {
+fn samples_after_a_farewell_are_delivered_until_it_is_concluded() {
     let (mut node, reader, puppet) = world();
     puppet.leave(&mut node, NOW);
     assert!(node.has_departures());
@@ -43,7 +45,7 @@ fn samples_that_are_handed_in_after_a_farewell_are_delivered_until_it_is_conclud
 }
 
 #[test]
-fn participant_that_comes_back_before_its_farewell_is_concluded_is_a_new_one() {
+fn participant_that_returns_before_its_farewell_is_concluded_is_rediscovered() {
     let (mut node, reader, mut puppet) = world();
     puppet.leave(&mut node, NOW);
     puppet.join(&mut node, NOW);
@@ -52,7 +54,7 @@ fn participant_that_comes_back_before_its_farewell_is_concluded_is_a_new_one() {
 }
 
 #[test]
-fn departures_beyond_those_that_may_wait_conclude_the_oldest() {
+fn oldest_departure_is_concluded_when_too_many_wait() {
     let (mut node, reader, puppet) = world();
     puppet.leave(&mut node, NOW);
     for number in 10..74 {

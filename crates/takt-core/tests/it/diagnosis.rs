@@ -1,4 +1,5 @@
-//! What a participant can say of pairs that do not match, pairs that others may refuse, and participants that do not answer.
+//! Diagnosis: pairs that do not match, pairs that others may refuse, and participants that do not
+//! answer.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -23,7 +24,7 @@ fn keyed_writer_and_unkeyed_reader_do_not_match() {
 }
 
 #[test]
-fn refusal_says_which_endpoint_is_the_writer_and_names_the_other_participant() {
+fn refusal_identifies_the_writer_and_the_remote_participant() {
     let mut network = Network::new(1, 2);
     let mut named = config(1, 1500);
     named.qos.entity_name = EntityName("display".into());
@@ -55,7 +56,7 @@ fn refusal_says_which_endpoint_is_the_writer_and_names_the_other_participant() {
 }
 
 #[test]
-fn pair_with_a_caution_matches_and_is_listed_while_it_does() {
+fn pair_with_a_caution_is_listed_while_it_matches() {
     let mut network = Network::new(2, 3);
     network.nodes.iter_mut().for_each(Participant::check_types);
     let writer = WriterSpec { type_information: Some(vec![1]), ..writer_spec("T", false, keep_all_writer()) };
@@ -82,7 +83,7 @@ fn pair_with_a_caution_matches_and_is_listed_while_it_does() {
 }
 
 #[test]
-fn participant_that_announces_itself_and_never_answers_is_named_once() {
+fn participant_that_never_answers_is_reported_once() {
     let mut network = Network::new(1, 4);
     let puppet = Puppet::new(1);
     for _ in 0..10 {
@@ -109,9 +110,9 @@ fn participant_that_answers_is_not_silent() {
     }
 }
 
-/// Whoever can send announcements can write one.
+/// Any sender of announcements can forge one.
 #[test]
-fn forged_reason_of_a_network_changes_a_text_and_keeps_no_pair_apart() {
+fn forged_network_reason_changes_a_text_and_unmatches_nothing() {
     let mut network = Network::new(1, 9);
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
     let mut puppet = Puppet::new(9);
@@ -131,13 +132,13 @@ fn forged_reason_of_a_network_changes_a_text_and_keeps_no_pair_apart() {
     let (matched, text, reason) = announce(&mut network, 2, forged, |qos| qos.ownership = Ownership::Exclusive);
     let expected = "the network's controller refuses the pair: the network is full";
     assert_eq!((matched, text.as_deref(), reason.as_deref()), (1, Some(expected), forged));
-    // A later reason takes the place of the one before.
+    // A later reason replaces the earlier one.
     announce(&mut network, 2, Some("still full"), |qos| qos.ownership = Ownership::Exclusive);
     assert_eq!(network.nodes[0].refusals().count(), 1);
     let (matched, text, reason) = announce(&mut network, 2, None, |qos| qos.ownership = Ownership::Exclusive);
     assert_eq!((matched, reason), (1, None));
     assert!(text.is_some_and(|text| text.starts_with("OWNERSHIP: ")), "the reason went, the policy stayed");
-    // A cause that no controller makes is not hidden.
+    // A cause other than the controller is not hidden.
     let (matched, text, reason) = announce(&mut network, 3, forged, |qos| qos.reliability = best_effort());
     assert_eq!((matched, reason), (1, None));
     assert!(text.is_some_and(|text| text.starts_with("RELIABILITY: ")));

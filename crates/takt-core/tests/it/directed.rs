@@ -1,11 +1,11 @@
-//! Directed writes reach exactly the readers that they name (RTPS 2.5 §8.7.4).
+//! Directed writes: they reach exactly the named readers (RTPS 2.5 §8.7.4).
 
 use crate::network::*;
 use takt_core::*;
 use takt_wire::Guid;
 use takt_wire::qos::*;
 
-/// Writes a sample of `len` octets to some readers alone.
+/// Writes a sample of `len` octets to the given readers only.
 fn direct(network: &mut Network, writer: WriterHandle, readers: &[Guid], number: u32, len: usize) {
     let bytes = payload(number, len);
     let change = NewChange {
@@ -33,7 +33,7 @@ fn numbers(network: &mut Network, node: usize, reader: ReaderHandle) -> Vec<u32>
     taken.iter().map(|(_, bytes)| u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"))).collect()
 }
 
-/// The kinds of writer, and of its readers.
+/// Kinds of the writer and of its readers.
 const KINDS: [(bool, bool, Durability); 6] = [
     (true, true, Durability::Volatile),
     (true, false, Durability::Volatile),
@@ -49,7 +49,7 @@ fn writer_qos(is_reliable: bool, durability: Durability) -> DataWriterQos {
 }
 
 #[test]
-fn directed_sample_reaches_the_named_reader_and_no_other_of_any_kind() {
+fn directed_sample_reaches_only_the_named_reader_of_any_kind() {
     for (writer_reliable, readers_reliable, durability) in KINDS {
         let mut network = Network::new(4, 910);
         let writer = network.writer(0, writer_spec("T", false, writer_qos(writer_reliable, durability)));
@@ -97,7 +97,7 @@ fn directed_sample_reaches_a_named_reader_that_matches_later() {
 }
 
 #[test]
-fn many_directed_samples_at_once_all_reach_a_best_effort_reader_in_order() {
+fn directed_samples_of_a_burst_reach_a_best_effort_reader_in_order() {
     for len in [20, 3_000] {
         let mut network = Network::new(2, 912);
         let writer = network.writer(0, writer_spec("T", false, writer_qos(true, Durability::Volatile)));
@@ -113,7 +113,7 @@ fn many_directed_samples_at_once_all_reach_a_best_effort_reader_in_order() {
 }
 
 #[test]
-fn best_effort_readers_have_not_lost_what_is_directed_to_others_and_what_was_replaced() {
+fn best_effort_reader_does_not_count_directed_and_replaced_samples_as_lost() {
     for (writer_reliable, durability) in [
         (true, Durability::Volatile),
         (false, Durability::Volatile),
@@ -134,7 +134,7 @@ fn best_effort_readers_have_not_lost_what_is_directed_to_others_and_what_was_rep
             network.write_key(0, writer, ChangeKind::Alive, hash(key), &payload(key.into(), 20)).expect("room");
             network.run(1);
         };
-        // Of these the samples 1, 3, 5 and 9 stay.
+        // The samples 1, 3, 5 and 9 of these remain.
         [7, 1, 2, 1, 3, 2, 2, 2, 4].into_iter().for_each(|key| write(&mut network, key));
         for key in [5, 6, 5, 5] {
             direct(&mut network, writer, &[chosen], key, 32);
@@ -149,7 +149,7 @@ fn best_effort_readers_have_not_lost_what_is_directed_to_others_and_what_was_rep
             let lost = network.nodes[node].sample_lost_status(reader).expect("the reader lives").total_count;
             assert_eq!(lost, 0, "node {node}, {writer_reliable}, {durability:?}");
         }
-        // What is lost on the way is lost.
+        // Samples lost in the network count as lost.
         network.cut = vec![1];
         [1, 2, 3].into_iter().for_each(|key| write(&mut network, key));
         network.cut = vec![];
@@ -160,7 +160,7 @@ fn best_effort_readers_have_not_lost_what_is_directed_to_others_and_what_was_rep
 }
 
 #[test]
-fn directed_sample_asserts_its_manual_writer_at_the_other_readers() {
+fn directed_sample_asserts_its_manual_writer_at_other_readers() {
     for kind in [LivelinessKind::ManualByTopic, LivelinessKind::ManualByParticipant] {
         for is_reliable in [true, false] {
             let mut network = Network::new(3, 915);

@@ -1,4 +1,4 @@
-//! Participants find each other, match, refuse with a reason, and notice when one has gone.
+//! Discovery: participants find each other, match, refuse with a reason, and detect departures.
 
 use crate::network::*;
 use crate::puppet::{Puppet, run_alone};
@@ -28,7 +28,7 @@ fn discovery_survives_heavy_loss() {
 }
 
 #[test]
-fn a_participant_that_falls_silent_is_lost_after_its_lease() {
+fn silent_participant_is_lost_after_its_lease() {
     let mut network = Network::new(2, 3);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -45,7 +45,7 @@ fn a_participant_that_falls_silent_is_lost_after_its_lease() {
 }
 
 #[test]
-fn a_farewell_is_noticed_at_once() {
+fn participant_is_lost_at_once_after_its_farewell() {
     let mut network = Network::new(2, 4);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -54,9 +54,9 @@ fn a_farewell_is_noticed_at_once() {
     assert!(network.run_until(100, |n| n.nodes[1].discovered_participants().is_empty()));
 }
 
-/// Announcements come by several ways, which keep no order among one another.
+/// Announcements use several paths, which do not preserve their order.
 #[test]
-fn an_announcement_from_before_a_farewell_calls_nobody_back() {
+fn announcement_older_than_a_farewell_does_not_rediscover_its_participant() {
     let mut node = Participant::new(config(0, 1500), Instant(0)).expect("a good configuration");
     let mut peer = Puppet::new(1);
     let mut now = Instant(0);
@@ -72,7 +72,7 @@ fn an_announcement_from_before_a_farewell_calls_nobody_back() {
 }
 
 #[test]
-fn deleting_an_endpoint_unmatches_it_and_a_new_one_matches() {
+fn deleted_endpoint_is_unmatched_and_a_new_one_matches() {
     let mut network = Network::new(2, 5);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -89,7 +89,7 @@ fn deleting_an_endpoint_unmatches_it_and_a_new_one_matches() {
 }
 
 #[test]
-fn a_refusal_names_policies_types_and_partitions() {
+fn refusal_names_policies_types_and_partitions() {
     let mut network = Network::new(2, 6);
     let best_effort = DataWriterQos { reliability: best_effort(), ..DataWriterQos::default() };
     let writer = network.writer(0, writer_spec("T", false, best_effort));
@@ -121,7 +121,7 @@ fn a_refusal_names_policies_types_and_partitions() {
 #[test]
 fn unicast_peers_need_no_multicast() {
     let mut network = Network::new(0, 7);
-    // The first node knows the second; the second has no peers at all.
+    // The first node knows the second; the second has no peers.
     let mut first = config(0, 1500);
     first.initial_peers = vec![address(1)];
     let mut second = config(1, 1500);
@@ -145,7 +145,7 @@ fn endpoints_of_one_participant_match_each_other() {
 }
 
 #[test]
-fn a_participant_whose_announcements_are_lost_lives_as_long_as_it_is_heard() {
+fn participant_without_announcements_stays_while_its_data_arrive() {
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("valid configuration");
     let mut puppet = Puppet::new(9);
@@ -162,9 +162,10 @@ fn a_participant_whose_announcements_are_lost_lives_as_long_as_it_is_heard() {
     assert_eq!(node.discovered_participants().len(), 0);
 }
 
-/// INTEROP(Fast DDS 2.9.1): the end of an endpoint is told by its key hash alone, without a payload.
+/// INTEROP(Fast DDS 2.9.1): the end of an endpoint is announced by its key hash alone, without a
+/// payload.
 #[test]
-fn endpoint_goes_by_its_key_hash_alone() {
+fn endpoint_is_removed_by_its_key_hash_without_a_payload() {
     let mut network = Network::new(1, 85);
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
     let now = network.now;

@@ -19,7 +19,7 @@ fn numbers(network: &mut Network, node: usize, reader: takt_core::ReaderHandle) 
 }
 
 #[test]
-fn a_late_joiner_gets_exactly_the_history_and_then_what_is_new() {
+fn late_joiner_gets_exactly_the_history_and_then_new_samples() {
     for (seed, loss) in [(70, 0), (71, 30)] {
         let mut network = Network::new(2, seed);
         let writer = network.writer(0, writer_spec("T", false, writer_qos(History::KeepLast(1000))));
@@ -38,7 +38,8 @@ fn a_late_joiner_gets_exactly_the_history_and_then_what_is_new() {
             got.extend(numbers(network, 1, reader));
             got.last() == Some(&1_599)
         });
-        // What KEEP_LAST dropped while the reader was fetching it may be missing, but only from the front.
+        // Samples replaced by KEEP_LAST while the reader was requesting them may be missing, but
+        // only at the start.
         let first = *got.first().expect("history arrives");
         assert!((500..=600).contains(&first), "{first}");
         assert!(got.iter().copied().eq(first..1_600), "in order and without a hole");
@@ -46,7 +47,7 @@ fn a_late_joiner_gets_exactly_the_history_and_then_what_is_new() {
 }
 
 #[test]
-fn history_leaves_by_its_own_flow_and_repairs_of_losses_by_that_of_new_samples() {
+fn history_uses_its_own_flow_and_repairs_use_that_of_new_samples() {
     let flows = WriterFlows { live: FlowTag(7), history: FlowTag(3) };
     for reliability in [reliable(), best_effort()] {
         let mut network = Network::new(2, 75);
@@ -85,7 +86,7 @@ fn history_leaves_by_its_own_flow_and_repairs_of_losses_by_that_of_new_samples()
 }
 
 #[test]
-fn a_volatile_reader_of_a_writer_with_history_gets_only_what_is_new() {
+fn volatile_reader_of_a_writer_with_history_gets_only_new_samples() {
     let mut network = Network::new(2, 72);
     let writer = network.writer(0, writer_spec("T", false, writer_qos(History::KeepAll)));
     for number in 0..100 {
@@ -101,7 +102,7 @@ fn a_volatile_reader_of_a_writer_with_history_gets_only_what_is_new() {
 }
 
 #[test]
-fn a_best_effort_late_joiner_is_sent_the_history_once() {
+fn best_effort_late_joiner_is_sent_the_history_once() {
     let mut network = Network::new(2, 73);
     let writer = network.writer(0, writer_spec("T", false, writer_qos(History::KeepAll)));
     for number in 0..50 {

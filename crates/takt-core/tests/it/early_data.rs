@@ -1,4 +1,4 @@
-//! What arrives of a reliable writer before its first HEARTBEAT (RTPS 2.5 §8.4.12.2).
+//! Samples of a reliable writer that arrive before its first HEARTBEAT (RTPS 2.5 §8.4.12.2).
 
 use crate::network::*;
 use crate::puppet::*;
@@ -7,7 +7,8 @@ use takt_wire::EntityId;
 use takt_wire::message::{Heartbeat, Payload};
 use takt_wire::qos::*;
 
-/// A participant with a reliable reader, matched with a writer of another vendor that has said nothing yet.
+/// Participant with a reliable reader, matched with a writer of another vendor that has sent
+/// nothing yet.
 struct Matched {
     node: Participant,
     reader: ReaderHandle,
@@ -65,13 +66,13 @@ impl Matched {
 }
 
 #[test]
-fn data_before_the_first_heartbeat_are_delivered_behind_it() {
+fn early_samples_are_delivered_after_the_first_heartbeat() {
     for order in [[1, 2], [2, 1]] {
         let mut t = Matched::new(keep_all_reader());
         t.send(order);
         t.send(order);
         assert_eq!(t.taken(), [], "an earlier one may be on its way");
-        // KEEP_LAST 1: the writer has replaced the first.
+        // KEEP_LAST 1: the writer has replaced the first sample.
         t.heartbeat(2, 2);
         assert_eq!((t.taken(), t.lost()), (vec![1, 2], 0));
         assert_eq!(t.node.counters().duplicate_samples, 2);
@@ -81,7 +82,7 @@ fn data_before_the_first_heartbeat_are_delivered_behind_it() {
 }
 
 #[test]
-fn samples_that_go_missing_behind_early_ones_are_counted_as_lost() {
+fn samples_missing_after_early_ones_count_as_lost() {
     let mut t = Matched::new(keep_all_reader());
     t.send([1, 3]);
     t.heartbeat(5, 5);
@@ -91,7 +92,7 @@ fn samples_that_go_missing_behind_early_ones_are_counted_as_lost() {
 }
 
 #[test]
-fn a_sample_missing_between_early_ones_is_waited_for_if_the_writer_has_it() {
+fn sample_missing_between_early_ones_delays_delivery_if_the_writer_has_it() {
     let mut t = Matched::new(keep_all_reader());
     t.send([1, 3]);
     t.heartbeat(1, 3);
@@ -101,7 +102,7 @@ fn a_sample_missing_between_early_ones_is_waited_for_if_the_writer_has_it() {
 }
 
 #[test]
-fn early_data_beyond_one_window_are_left_to_repair() {
+fn early_samples_beyond_one_window_are_repaired() {
     let mut t = Matched::new(keep_all_reader());
     t.send(1..=600);
     assert_eq!(t.node.counters().out_of_window, 88);
@@ -113,7 +114,7 @@ fn early_data_beyond_one_window_are_left_to_repair() {
 }
 
 #[test]
-fn early_data_far_below_what_the_writer_has_are_delivered_and_the_rest_is_lost() {
+fn early_samples_far_below_the_announced_range_are_delivered_and_the_rest_is_lost() {
     let mut t = Matched::new(keep_all_reader());
     t.send([10, 11]);
     t.heartbeat(2_000, 2_000);
@@ -123,7 +124,7 @@ fn early_data_far_below_what_the_writer_has_are_delivered_and_the_rest_is_lost()
 }
 
 #[test]
-fn early_data_leave_with_their_writer() {
+fn early_samples_are_dropped_with_their_writer() {
     let mut qos = keep_all_reader();
     qos.resource_limits.max_samples = Some(4);
     let mut t = Matched::new(qos);
@@ -141,7 +142,7 @@ fn early_data_leave_with_their_writer() {
 }
 
 #[test]
-fn history_is_not_complete_because_a_writer_greets_its_readers() {
+fn history_is_not_complete_after_an_initial_heartbeat() {
     let durability = Durability::TransientLocal;
     let mut matched = Matched::with(DataReaderQos { durability, ..keep_all_reader() }, Puppet::of_ours(9), durability);
     let has_history = |matched: &mut Matched| matched.node.has_history(matched.reader).expect("it lives");

@@ -1,11 +1,11 @@
-//! Entities that are created disabled (DDS 1.4 §2.2.2.1.1.7), and those that are ignored (DDS 1.4 §2.2.2.2.1).
+//! Entities created disabled (DDS 1.4 §2.2.2.1.1.7), and ignored entities (DDS 1.4 §2.2.2.2.1).
 
 use crate::network::*;
 use takt_core::*;
 use takt_wire::qos::*;
 
 #[test]
-fn a_writer_that_is_not_enabled_is_unknown_and_cannot_write() {
+fn disabled_writer_is_not_announced_and_cannot_write() {
     let mut network = Network::new(2, 320);
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
     let now = network.now;
@@ -26,7 +26,7 @@ fn a_writer_that_is_not_enabled_is_unknown_and_cannot_write() {
 }
 
 #[test]
-fn a_reader_that_is_not_enabled_gets_nothing_until_it_is() {
+fn disabled_reader_gets_nothing_until_it_is_enabled() {
     let mut network = Network::new(2, 321);
     let qos = DataWriterQos { durability: Durability::TransientLocal, ..keep_all_writer() };
     let writer = network.writer(0, writer_spec("T", true, qos));
@@ -47,7 +47,7 @@ fn a_reader_that_is_not_enabled_gets_nothing_until_it_is() {
 }
 
 #[test]
-fn endpoints_that_were_never_enabled_are_deleted_in_silence() {
+fn endpoint_that_was_never_enabled_is_deleted_without_an_announcement() {
     let mut network = Network::new(2, 322);
     let now = network.now;
     let writer = network.nodes[0].prepare_writer(now, writer_spec("T", true, keep_all_writer())).expect("it is good");
@@ -59,7 +59,7 @@ fn endpoints_that_were_never_enabled_are_deleted_in_silence() {
 }
 
 #[test]
-fn a_participant_that_is_not_enabled_neither_speaks_nor_hears() {
+fn disabled_participant_neither_sends_nor_receives() {
     let mut network = Network::new(1, 323);
     let silent = network.join_with(Config { is_enabled: false, ..config(1, 1500) });
     let now = network.now;
@@ -76,7 +76,8 @@ fn a_participant_that_is_not_enabled_neither_speaks_nor_hears() {
     network.await_match((silent, writer), (0, reader));
 }
 
-/// A writer at node 0 and a reader at node 1, matched; whether they still are after `act`, and ten seconds.
+/// Creates a matched writer at node 0 and reader at node 1, calls `act`, and returns whether they
+/// still match after ten seconds.
 fn matched_after(seed: u64, act: impl FnOnce(&mut Participant, Instant, takt_wire::Guid)) -> bool {
     let mut network = Network::new(2, seed);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
@@ -90,7 +91,7 @@ fn matched_after(seed: u64, act: impl FnOnce(&mut Participant, Instant, takt_wir
 }
 
 #[test]
-fn what_is_ignored_is_as_if_it_were_not_there() {
+fn ignored_entities_do_not_match() {
     assert!(matched_after(330, |_, _, _| {}));
     assert!(!matched_after(331, |node, now, writer| node
         .ignore_participant(now, writer.prefix)
@@ -102,7 +103,7 @@ fn what_is_ignored_is_as_if_it_were_not_there() {
 }
 
 #[test]
-fn an_ignored_reader_gets_nothing() {
+fn ignored_reader_gets_nothing() {
     let mut network = Network::new(2, 336);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));

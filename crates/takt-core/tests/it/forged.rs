@@ -1,5 +1,5 @@
-//! Well-formed lies of a matched peer: numbers at the end of their range, ranges without an end, words in the
-//! name of others. Whoever tells them may lose, nobody else may.
+//! Well-formed forgeries of a matched peer: numbers at the end of their range, ranges without an
+//! end, messages of other participants. Only the forger may lose service.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -7,7 +7,7 @@ use takt_core::*;
 use takt_wire::message::{Gap, Payload, Submessage};
 use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
-/// A participant with one reader of the topic `T`.
+/// Returns a participant with one reader of the topic `T`.
 fn listener(qos: takt_wire::qos::DataReaderQos) -> (Participant, ReaderHandle, Instant) {
     let now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
@@ -26,7 +26,7 @@ fn take_all(node: &mut Participant, now: Instant, reader: ReaderHandle) -> Vec<i
 }
 
 #[test]
-fn a_history_at_the_end_of_all_numbers_is_served() {
+fn history_at_the_end_of_the_number_range_is_served() {
     let (mut node, reader, mut now) = listener(keep_all_reader());
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
@@ -47,7 +47,7 @@ fn a_history_at_the_end_of_all_numbers_is_served() {
 }
 
 #[test]
-fn samples_at_the_end_of_all_numbers_go_away_with_their_writer() {
+fn samples_at_the_end_of_the_number_range_are_removed_with_their_writer() {
     let mut qos = keep_all_reader();
     qos.resource_limits.max_samples = Some(4);
     let (mut node, reader, now) = listener(qos);
@@ -79,7 +79,7 @@ fn samples_at_the_end_of_all_numbers_go_away_with_their_writer() {
 }
 
 #[test]
-fn losses_add_up_without_overflow() {
+fn lost_samples_are_summed_without_overflow() {
     for reliable in [true, false] {
         let mut qos = keep_all_reader();
         qos.reliability = if reliable { crate::network::reliable() } else { best_effort() };
@@ -104,7 +104,7 @@ fn losses_add_up_without_overflow() {
 }
 
 #[test]
-fn what_was_queued_for_a_writer_that_left_is_not_sent_to_its_successor() {
+fn queued_messages_for_a_departed_writer_are_not_sent_to_its_successor() {
     let (mut node, _, now) = listener(keep_all_reader());
     for number in 9..20 {
         let mut puppet = Puppet::new(number);
@@ -128,7 +128,7 @@ fn what_was_queued_for_a_writer_that_left_is_not_sent_to_its_successor() {
 }
 
 #[test]
-fn a_gap_without_an_end_is_one_step() {
+fn gap_without_an_end_takes_one_step() {
     let (mut node, reader, now) = listener(keep_all_reader());
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
@@ -155,7 +155,7 @@ fn a_gap_without_an_end_is_one_step() {
 }
 
 #[test]
-fn nobody_speaks_of_the_endpoints_of_others() {
+fn participant_cannot_announce_endpoints_of_others() {
     let (mut node, reader, now) = listener(keep_all_reader());
     let own_writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
     let own_guid = node.writer_guid(own_writer).expect("the writer lives");
@@ -164,7 +164,8 @@ fn nobody_speaks_of_the_endpoints_of_others() {
     honest.publish(&mut node, now, &honest.publication(1, true));
     let mut liar = Puppet::new(10);
     liar.join(&mut node, now);
-    // Its own name outside, the other's inside; and the same without a name outside.
+    // The source is the forger and the payload names another participant; and the same without a
+    // key hash of its own.
     for (sn, victim) in (1..).zip([honest.publication(1, true).guid, own_guid]) {
         let mut inline = takt_wire::inline_qos::InlineQosBuilder::<64>::new();
         inline.key_hash(liar.guid(EntityId::user_writer(sn as u32, false)).to_bytes()).expect("it fits");
@@ -192,7 +193,7 @@ fn nobody_speaks_of_the_endpoints_of_others() {
 }
 
 #[test]
-fn endpoints_of_the_wrong_kind_are_no_endpoints() {
+fn endpoints_of_the_wrong_kind_are_ignored() {
     let (mut node, reader, now) = listener(keep_all_reader());
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
@@ -213,7 +214,7 @@ fn endpoints_of_the_wrong_kind_are_no_endpoints() {
 }
 
 #[test]
-fn the_last_word_on_a_participant_is_the_last_event() {
+fn last_event_of_a_participant_reflects_its_state() {
     let (mut node, _, now) = listener(keep_all_reader());
     let mut puppet = Puppet::new(9);
     for _ in 0..3 {
@@ -227,7 +228,7 @@ fn the_last_word_on_a_participant_is_the_last_event() {
 }
 
 #[test]
-fn lost_fragments_do_not_stop_a_best_effort_reader_for_good() {
+fn best_effort_reader_continues_after_lost_fragments() {
     let mut qos = keep_all_reader();
     qos.reliability = best_effort();
     let (mut node, reader, now) = listener(qos);
@@ -249,7 +250,7 @@ fn lost_fragments_do_not_stop_a_best_effort_reader_for_good() {
 }
 
 #[test]
-fn best_effort_reader_counts_no_loss_before_its_first_sample_when_that_comes_in_fragments() {
+fn best_effort_reader_counts_no_loss_before_a_fragmented_first_sample() {
     let mut qos = keep_all_reader();
     qos.reliability = best_effort();
     let (mut node, reader, now) = listener(qos);
@@ -271,7 +272,7 @@ fn best_effort_reader_counts_no_loss_before_its_first_sample_when_that_comes_in_
     assert_eq!(take_all(&mut node, now, reader), [21, 23]);
 }
 
-/// A participant with a reader whose memory is small.
+/// Returns a participant with a reader whose memory is small.
 fn small_listener(memory: usize, reassembly: usize) -> (Participant, ReaderHandle, Instant) {
     let now = Instant(1_000_000_000);
     let mut config = config(0, 1500);
@@ -283,7 +284,7 @@ fn small_listener(memory: usize, reassembly: usize) -> (Participant, ReaderHandl
 }
 
 #[test]
-fn half_open_samples_of_many_writers_share_one_budget_and_give_way_when_idle() {
+fn incomplete_samples_of_many_writers_share_one_budget_and_are_dropped_when_idle() {
     let (mut node, reader, now) = small_listener(64 << 20, 4 << 20);
     let writer = EntityId::user_writer(1, false);
     let bytes = payload(1, 1_000);
@@ -313,7 +314,7 @@ fn half_open_samples_of_many_writers_share_one_budget_and_give_way_when_idle() {
 }
 
 #[test]
-fn samples_that_wait_give_way_to_the_one_that_is_next() {
+fn waiting_samples_are_dropped_for_the_next_one() {
     let (mut node, reader, now) = small_listener(1 << 20, 1 << 20);
     let writer = EntityId::user_writer(1, false);
     let bytes = payload(1, 20_000);
@@ -355,7 +356,7 @@ fn samples_that_wait_give_way_to_the_one_that_is_next() {
 }
 
 #[test]
-fn discovery_goes_on_after_thousands_of_endpoints_left_at_once() {
+fn discovery_continues_after_thousands_of_endpoints_left_at_once() {
     let (mut node, reader, now) = listener(keep_all_reader());
     let mut puppets: Vec<_> = (9..21).map(Puppet::new).collect();
     for puppet in &mut puppets {
@@ -372,7 +373,7 @@ fn discovery_goes_on_after_thousands_of_endpoints_left_at_once() {
         puppet.leave(&mut node, now);
     }
     assert_eq!(node.discovered_publications().count(), 500);
-    // Data alone: nothing has made the node look after its builtin readers since.
+    // Data only: nothing has made the participant process its builtin readers since.
     for key in [501, 502] {
         let bytes = stays.publication(key, true).to_bytes();
         stays.say(&mut node, now, |message| {
@@ -384,7 +385,7 @@ fn discovery_goes_on_after_thousands_of_endpoints_left_at_once() {
 }
 
 #[test]
-fn one_forged_sample_does_not_make_two_honest_sides_talk_for_ever() {
+fn forged_sample_does_not_cause_an_endless_exchange() {
     for ahead in [100, 1_000_000] {
         let mut network = Network::new(2, 110);
         let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));

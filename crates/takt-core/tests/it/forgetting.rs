@@ -1,4 +1,5 @@
-//! One participant takes another for dead that does not notice, and they meet again (RTPS 2.5 §8.5.4.2).
+//! Rediscovery after a one-sided loss: one participant loses another that does not notice
+//! (RTPS 2.5 §8.5.4.2).
 
 use crate::network::*;
 use crate::puppet::*;
@@ -8,7 +9,8 @@ use takt_wire::message::{AckNack, Gap, MessageView, Payload, Submessage};
 use takt_wire::qos::{DataWriterQos, UserData};
 use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
-/// Node 0 forgets node 1 after a second of silence, node 1 keeps node 0 for an hour.
+/// Returns a network in which node 0 forgets node 1 after a second of silence, and node 1 keeps
+/// node 0 for an hour.
 fn forgetful() -> Network {
     let mut network = Network::new(0, 40);
     for (node, lease_s) in [(0, 3_600), (1, 2)] {
@@ -19,7 +21,7 @@ fn forgetful() -> Network {
     network
 }
 
-/// Node 0 takes node 1 for dead; what `meanwhile` does there, node 1 cannot hear.
+/// Makes node 0 lose node 1. Node 1 cannot receive the effects of `meanwhile`.
 fn forget(network: &mut Network, meanwhile: impl FnOnce(&mut Network)) {
     network.cut = vec![1];
     network.run(5_000);
@@ -36,7 +38,7 @@ fn writers_of(network: &mut Network, reader: ReaderHandle) -> (u32, u32) {
 
 /// Found by the simulation, seed 2667.
 #[test]
-fn the_deletion_of_an_endpoint_is_heard_of_by_one_who_was_forgotten_meanwhile() {
+fn endpoint_deletion_is_detected_by_a_participant_that_was_lost_meanwhile() {
     for is_first in [false, true] {
         let mut network = forgetful();
         let names = if is_first { ["Gone", "Stays"] } else { ["Stays", "Gone"] };
@@ -58,7 +60,7 @@ fn the_deletion_of_an_endpoint_is_heard_of_by_one_who_was_forgotten_meanwhile() 
 }
 
 #[test]
-fn the_deletion_of_the_only_endpoint_is_heard_of_too() {
+fn deletion_of_the_only_endpoint_is_detected_by_a_participant_that_was_lost_meanwhile() {
     let mut network = forgetful();
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
     let writer = network.writer(1, writer_spec("T", false, keep_all_writer()));
@@ -70,9 +72,9 @@ fn the_deletion_of_the_only_endpoint_is_heard_of_too() {
     assert_eq!((status.current_count, status.total_count), (0, 1));
 }
 
-/// Its acknowledgements are new to the writer, however many there were before.
+/// Its acknowledgements are new to the writer, regardless of earlier counts.
 #[test]
-fn a_reader_that_has_forgotten_its_writer_is_heard_at_once() {
+fn acknowledgements_of_a_rediscovering_reader_are_accepted_at_once() {
     let mut network = forgetful();
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));
     let writer = network.writer(1, writer_spec("T", false, keep_all_writer()));
@@ -92,7 +94,8 @@ fn a_reader_that_has_forgotten_its_writer_is_heard_at_once() {
     assert_eq!(network.nodes[1].is_acknowledged(writer, None), Ok(true));
 }
 
-/// What a SEDP writer says next, in [`announcement_that_is_replaced_while_the_history_is_told_ends_no_match`].
+/// Sends the next GAP and HEARTBEAT of a SEDP writer, for
+/// [`announcement_replaced_while_the_history_is_sent_ends_no_match`].
 fn tell(puppet: &mut Puppet, node: &mut Participant, gap_end: i64, (first, last): (i64, i64)) {
     let gap = Gap {
         reader: EntityId::UNKNOWN,
@@ -109,9 +112,10 @@ fn tell(puppet: &mut Puppet, node: &mut Participant, gap_end: i64, (first, last)
 
 const START: Instant = Instant(1_000_000_000);
 
-/// Announcement 3 replaced 2 before 2 was sent. While the reader asks for 3 again, 4 replaces it. The writer sends 4 a moment later.
+/// Announcement 3 replaced 2 before 2 was sent. While the reader asks for 3 again, 4 replaces it.
+/// The writer sends 4 a moment later.
 #[test]
-fn announcement_that_is_replaced_while_the_history_is_told_ends_no_match() {
+fn announcement_replaced_while_the_history_is_sent_ends_no_match() {
     for is_sent in [true, false] {
         let mut node = Participant::new(config(0, 1500), START).expect("the configuration is good");
         let reader = node.create_reader(START, reader_spec("T", false, keep_all_reader())).expect("the reader is good");
@@ -145,7 +149,8 @@ fn announcement_that_is_replaced_while_the_history_is_told_ends_no_match() {
     }
 }
 
-/// Heartbeats of the writer of publications that a participant sends now without data: the first and the last number.
+/// Returns the heartbeats of the writer of publications that a participant sends now without data:
+/// the first and the last number.
 fn lone_heartbeats(node: &mut Participant) -> Vec<(i64, i64)> {
     let (mut frame, mut found) = (vec![0; 65_507], Vec::new());
     while let Some(transmit) = node.poll_transmit(START, &mut frame) {
@@ -162,9 +167,9 @@ fn lone_heartbeats(node: &mut Participant) -> Vec<(i64, i64)> {
     found
 }
 
-/// Without it the participant that asks would take the endpoint for gone.
+/// Without it the requesting participant would consider the endpoint deleted.
 #[test]
-fn announcement_that_is_about_to_be_sent_is_in_the_heartbeat() {
+fn heartbeat_covers_announcements_about_to_be_sent() {
     let mut node = Participant::new(config(0, 1500), START).expect("the configuration is good");
     let writer = node.create_writer(START, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
     let mut puppet = Puppet::new(9);

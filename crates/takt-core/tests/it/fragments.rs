@@ -1,4 +1,5 @@
-//! Large samples travel in packets of the path's size, and lost pieces are repaired.
+//! Fragmentation: large samples travel in packets of the path's size, and lost fragments are
+//! repaired.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -69,7 +70,7 @@ fn four_megabytes_arrive() {
 }
 
 #[test]
-fn best_effort_large_samples_are_whole_or_absent() {
+fn best_effort_large_samples_arrive_completely_or_not_at_all() {
     let mut network = Network::new(2, 66);
     let mut writer_qos = keep_all_writer();
     writer_qos.reliability = best_effort();
@@ -93,7 +94,7 @@ fn best_effort_large_samples_are_whole_or_absent() {
 }
 
 #[test]
-fn a_reader_on_a_narrower_path_gets_narrower_fragments() {
+fn reader_on_a_path_with_a_smaller_mtu_gets_smaller_fragments() {
     let mut network = Network::with_mtu(2, 67, 9000);
     let mut qos = keep_all_writer();
     qos.durability = takt_wire::qos::Durability::TransientLocal;
@@ -108,7 +109,7 @@ fn a_reader_on_a_narrower_path_gets_narrower_fragments() {
 }
 
 #[test]
-fn a_payload_beyond_the_memory_is_refused_with_the_limit() {
+fn payload_beyond_the_memory_is_refused_with_the_limit() {
     let mut network = Network::new(0, 68);
     let mut first = config(0, 1500);
     first.limits.endpoint_memory_bytes = 1 << 20;
@@ -122,7 +123,7 @@ fn a_payload_beyond_the_memory_is_refused_with_the_limit() {
 }
 
 #[test]
-fn long_fragments_are_left_where_they_are_but_for_the_last() {
+fn long_fragments_except_the_last_are_not_copied() {
     let mut network = Network::with_mtu(2, 68, 65_536);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -146,7 +147,7 @@ fn long_fragments_are_left_where_they_are_but_for_the_last() {
 }
 
 #[test]
-fn writer_sends_shorter_datagrams_where_long_ones_never_arrive() {
+fn writer_sends_shorter_datagrams_when_long_ones_never_arrive() {
     for len in [1_000, 20_000, 100_000, 1_000_000] {
         let mut network = Network::with_mtu(2, 69, 9_000);
         network.path_len_max = Some(1_472);
@@ -177,7 +178,7 @@ fn best_effort_pair(network: &mut Network) -> (WriterHandle, ReaderHandle) {
     (writer, reader)
 }
 
-/// Writes a sample each 50 ms; how many of the last ten arrive.
+/// Writes a sample every 50 ms. Returns how many of the last ten arrive.
 fn write_each_50_ms(
     network: &mut Network,
     (writer, reader): (WriterHandle, ReaderHandle),
@@ -196,7 +197,7 @@ fn write_each_50_ms(
 }
 
 #[test]
-fn best_effort_writer_sends_shorter_datagrams_where_long_ones_never_arrive() {
+fn best_effort_writer_sends_shorter_datagrams_when_long_ones_never_arrive() {
     for len in [1_460, 8_000, 20_000, 1_000_000] {
         let mut network = Network::with_mtu(2, 69, 9_000);
         network.path_len_max = Some(1_472);
@@ -208,7 +209,7 @@ fn best_effort_writer_sends_shorter_datagrams_where_long_ones_never_arrive() {
 }
 
 #[test]
-fn best_effort_writer_of_short_samples_asks_nothing_about_its_path() {
+fn best_effort_writer_of_short_samples_sends_no_path_probe() {
     let mut network = Network::with_mtu(2, 69, 9_000);
     network.path_len_max = Some(1_472);
     let pair = best_effort_pair(&mut network);
@@ -218,7 +219,7 @@ fn best_effort_writer_of_short_samples_asks_nothing_about_its_path() {
 }
 
 #[test]
-fn best_effort_writer_goes_on_with_long_datagrams_where_they_arrive() {
+fn best_effort_writer_keeps_long_datagrams_when_they_arrive() {
     let mut network = Network::with_mtu(2, 70, 9_000);
     let pair = best_effort_pair(&mut network);
     network.faults = Faults { loss: 30, ..Faults::default() };
@@ -228,9 +229,9 @@ fn best_effort_writer_goes_on_with_long_datagrams_where_they_arrive() {
     assert!(network.longest > 8_000 && network.nodes[0].counters().narrowed_paths == 0);
 }
 
-/// A participant that does not answer may be stopped, and have a path that takes long datagrams.
+/// A participant that does not answer may be stopped, and its path may still carry long datagrams.
 #[test]
-fn path_to_a_participant_that_answers_nothing_stays_as_it_is() {
+fn datagram_length_is_kept_when_a_participant_answers_no_probe() {
     let mut network = Network::with_mtu(2, 70, 9_000);
     let pair = best_effort_pair(&mut network);
     network.hold_up(1);
@@ -242,7 +243,7 @@ fn path_to_a_participant_that_answers_nothing_stays_as_it_is() {
 }
 
 #[test]
-fn long_datagrams_stay_long_where_they_arrive_though_many_are_lost() {
+fn datagram_length_is_kept_when_only_some_long_ones_are_lost() {
     let mut network = Network::with_mtu(2, 70, 9_000);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -256,7 +257,8 @@ fn long_datagrams_stay_long_where_they_arrive_though_many_are_lost() {
     assert_eq!(network.nodes[0].counters().narrowed_paths, 0);
 }
 
-/// Of a type whose keys cannot be read: instances are those that are announced.
+/// Key extractor of a type whose keys cannot be decoded: instances are identified by announced
+/// hashes.
 struct Unreadable;
 
 impl KeyExtractor for Unreadable {
@@ -270,7 +272,7 @@ impl KeyExtractor for Unreadable {
 }
 
 #[test]
-fn inline_qos_of_any_fragment_counts() {
+fn inline_qos_of_any_fragment_is_applied() {
     for order in [[1, 2, 3], [3, 2, 1], [2, 1, 3]] {
         let now = Instant(1_000_000_000);
         let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
@@ -299,10 +301,11 @@ fn inline_qos_of_any_fragment_counts() {
     }
 }
 
-/// Fragments of a live sample wait in the socket while a reader of the same host joins. They are as small as the path to the
-/// other host demands, while repairs for the new reader are as large as its own path allows.
+/// Fragments of a live sample wait in the socket while a reader of the same host joins. They are as
+/// small as the path to the other host requires, while repairs for the new reader are as large as
+/// its own path permits.
 #[test]
-fn reader_that_holds_fragments_of_another_size_than_its_own_gets_the_sample() {
+fn reader_with_fragments_of_another_size_gets_the_sample() {
     let mut network = Network::new(2, 71);
     let durability = Durability::TransientLocal;
     let writer = network.writer(0, writer_spec("T", false, DataWriterQos { durability, ..keep_all_writer() }));
@@ -325,7 +328,7 @@ fn reader_that_holds_fragments_of_another_size_than_its_own_gets_the_sample() {
     }
 }
 
-/// A best-effort reader, and the fragments that a best-effort writer sends it.
+/// Best-effort reader, and the fragments that a best-effort writer sends to it.
 struct Unrepeated {
     node: Participant,
     reader: ReaderHandle,
@@ -347,7 +350,7 @@ impl Unrepeated {
         Self { node, reader, puppet }
     }
 
-    /// Fragments of samples of three fragments, each as sample and number of the fragment.
+    /// Sends fragments of samples with three fragments, each given as sample and fragment number.
     fn fragments(&mut self, fragments: &[(i64, u32)]) {
         for (sn, number) in fragments {
             let bytes = [*number as u8; 100];
@@ -382,7 +385,7 @@ impl Unrepeated {
 }
 
 #[test]
-fn best_effort_samples_that_never_become_whole_are_lost_once_two_later_ones_have_begun() {
+fn incomplete_best_effort_samples_are_lost_once_two_later_ones_have_begun() {
     let mut t = Unrepeated::new();
     for sn in 5..15 {
         t.fragments(&[(sn, 1), (sn, 3)]);
@@ -396,7 +399,7 @@ fn best_effort_samples_that_never_become_whole_are_lost_once_two_later_ones_have
 }
 
 #[test]
-fn best_effort_samples_of_which_nothing_arrived_are_lost_with_those_around_them() {
+fn best_effort_samples_without_any_fragment_are_lost_with_their_neighbors() {
     let mut t = Unrepeated::new();
     t.fragments(&[(5, 1), (9, 1)]);
     assert_eq!(t.lost(), 0, "the others may be late");

@@ -1,4 +1,5 @@
-//! Several writers of one publisher: sets of all of them, and their order (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.5, §8.7.6).
+//! Group presentation: coherent sets and order of several writers of one publisher
+//! (DDS 1.4 §2.2.3.6, RTPS 2.5 §8.7.5, §8.7.6).
 
 use crate::network::*;
 use crate::puppet::*;
@@ -29,7 +30,7 @@ pub(crate) struct World {
     written: u32,
 }
 
-/// A publisher with a writer for each topic, and a subscriber with a reader for each.
+/// Creates a publisher with a writer for each topic, and a subscriber with a reader for each.
 pub(crate) fn world(seed: u64, topics: &[&str], (coherent, ordered): (bool, bool), reader: &DataReaderQos) -> World {
     let presentation = group(coherent, ordered);
     let mut network = Network::new(2, seed);
@@ -51,7 +52,7 @@ pub(crate) fn world(seed: u64, topics: &[&str], (coherent, ordered): (bool, bool
 }
 
 impl World {
-    /// Writes numbers on from the last one, with the writers in this order.
+    /// Writes ascending numbers with the given writers, in this order.
     pub(crate) fn write(&mut self, writers: &[usize]) {
         for &writer in writers {
             self.written += 1;
@@ -83,13 +84,13 @@ impl World {
         Some(u32::from_le_bytes(bytes[4..8].try_into().expect("a number")))
     }
 
-    /// Takes all that one reader has; access must be open.
+    /// Takes all samples of one reader; access must be open.
     fn take(&mut self, reader: usize) -> Vec<u32> {
         let reader = self.readers[reader];
         std::iter::from_fn(|| self.take_one(reader)).collect()
     }
 
-    /// Takes all that the readers have, one after another.
+    /// Takes all samples of all readers, one reader after another.
     pub(crate) fn take_all(&mut self) -> Vec<Vec<u32>> {
         self.begin_access();
         let taken = (0..self.readers.len()).map(|reader| self.take(reader)).collect();
@@ -97,7 +98,7 @@ impl World {
         taken
     }
 
-    /// Takes one sample of each reader that the subscriber names, in that order.
+    /// Takes one sample from each reader that the subscriber lists, in that order.
     fn take_in_order(&mut self) -> Vec<u32> {
         self.begin_access();
         let readers = self.network.nodes[1].readers_with(self.subscriber, &Selector::READ).expect("access is open");
@@ -106,7 +107,7 @@ impl World {
         taken
     }
 
-    /// The same after each datagram of the next seconds.
+    /// As [`Self::take_in_order`], after each datagram of the next seconds.
     fn take_after_each_datagram(&mut self) -> Vec<u32> {
         let mut taken = Vec::new();
         let end = Instant(self.network.now.0 + 3_000_000_000);
@@ -118,7 +119,7 @@ impl World {
         taken
     }
 
-    /// How many acknowledgements leave in that time; of too many not all are awaited.
+    /// Returns how many acknowledgements are sent in that time.
     fn acknacks_of_three_seconds(&mut self) -> u64 {
         let sent = |network: &Network| network.nodes[1].counters().acknacks_sent;
         let before = sent(&self.network);
@@ -132,7 +133,7 @@ impl World {
 }
 
 #[test]
-fn a_set_of_several_writers_becomes_visible_at_once() {
+fn set_of_several_writers_becomes_visible_at_once() {
     let mut t = world(720, &["A", "B", "C"], COHERENT, &keep_all_reader());
     t.begin();
     t.write(&[0, 1, 0, 1]);
@@ -149,7 +150,7 @@ fn a_set_of_several_writers_becomes_visible_at_once() {
 }
 
 #[test]
-fn nothing_of_a_set_is_seen_while_one_writer_cannot_be_heard() {
+fn set_is_not_presented_while_one_writer_is_unreachable() {
     let mut t = world(721, &["A", "B"], COHERENT, &keep_all_reader());
     t.begin();
     t.write(&[0]);
@@ -167,7 +168,7 @@ fn nothing_of_a_set_is_seen_while_one_writer_cannot_be_heard() {
 }
 
 #[test]
-fn sets_are_whole_over_all_readers_through_loss() {
+fn sets_are_complete_at_all_readers_under_loss() {
     let mut t = world(722, &["A", "B", "C"], BOTH, &keep_all_reader());
     t.network.faults = Faults { loss: 15, duplication: 10, reordering: 20 };
     let mut seen = 0;
@@ -190,7 +191,7 @@ fn sets_are_whole_over_all_readers_through_loss() {
 }
 
 #[test]
-fn order_over_readers_is_the_order_of_writing() {
+fn readers_of_a_subscriber_present_changes_in_the_order_of_writing() {
     let mut t = world(723, &["A", "B", "C"], ORDERED, &keep_all_reader());
     t.network.faults = Faults { loss: 20, duplication: 10, reordering: 30 };
     let (mut seen, mut dice) = (Vec::new(), Dice(5));
@@ -209,7 +210,7 @@ fn order_over_readers_is_the_order_of_writing() {
 }
 
 #[test]
-fn two_writers_of_one_topic_are_in_order_too() {
+fn changes_of_two_writers_of_one_topic_are_in_order() {
     let mut t = world(724, &["A", "B"], ORDERED, &keep_all_reader());
     let mut spec = writer_spec("A", false, keep_all_writer());
     (spec.group, spec.publisher.presentation) = (Some(t.publisher), group(false, true));
@@ -224,7 +225,7 @@ fn two_writers_of_one_topic_are_in_order_too() {
 }
 
 #[test]
-fn readers_of_a_group_are_read_while_access_is_open() {
+fn readers_with_group_scope_are_read_only_while_access_is_open() {
     let mut t = world(725, &["A"], BOTH, &keep_all_reader());
     t.write(&[0]);
     t.network.run(20);
@@ -245,7 +246,7 @@ fn readers_of_a_group_are_read_while_access_is_open() {
 }
 
 #[test]
-fn what_is_seen_during_access_fits_together() {
+fn samples_stay_consistent_during_access() {
     let mut t = world(726, &["A", "B"], COHERENT, &keep_all_reader());
     for _ in 0..2 {
         t.begin();
@@ -254,7 +255,7 @@ fn what_is_seen_during_access_fits_together() {
         t.network.run(20);
         t.begin_access();
     }
-    // The second set came when access was open.
+    // The second set arrived while access was open.
     assert_eq!([t.take(0), t.take(1)], [vec![1], vec![2]]);
     t.end_access();
     assert_eq!([t.take(0), t.take(1)], [vec![], vec![]], "it still is");
@@ -263,7 +264,7 @@ fn what_is_seen_during_access_fits_together() {
 }
 
 #[test]
-fn a_writer_that_goes_in_the_middle_of_a_set_takes_the_whole_set_with_it() {
+fn group_set_is_dropped_when_one_writer_is_deleted_within_it() {
     let mut t = world(727, &["A", "B"], COHERENT, &keep_all_reader());
     t.begin();
     t.write(&[0, 1]);
@@ -284,7 +285,7 @@ fn a_writer_that_goes_in_the_middle_of_a_set_takes_the_whole_set_with_it() {
 }
 
 #[test]
-fn a_set_waits_for_room_in_all_readers() {
+fn group_set_waits_until_all_readers_have_room() {
     let mut reader = keep_all_reader();
     reader.resource_limits.max_samples = Some(2);
     let mut t = world(728, &["A", "B"], COHERENT, &reader);
@@ -318,7 +319,7 @@ fn a_set_waits_for_room_in_all_readers() {
 }
 
 #[test]
-fn a_writer_that_is_not_matched_is_not_waited_for() {
+fn unmatched_writer_does_not_delay_the_group() {
     let mut t = world(729, &["A", "B"], BOTH, &keep_all_reader());
     let mut spec = writer_spec("elsewhere", false, keep_all_writer());
     (spec.group, spec.publisher.presentation) = (Some(t.publisher), group(true, true));
@@ -333,7 +334,7 @@ fn a_writer_that_is_not_matched_is_not_waited_for() {
     assert_eq!(t.dropped(), 0);
 }
 
-/// A reader of a topic more, of the world's subscriber.
+/// Adds a reader of a topic to the world's subscriber.
 pub(crate) fn add_reader(t: &mut World, topic: &str, qos: DataReaderQos, presentation: Presentation) -> ReaderHandle {
     let mut spec = reader_spec(topic, false, qos);
     (spec.group, spec.subscriber.presentation) = (Some(t.subscriber), presentation);
@@ -344,7 +345,7 @@ pub(crate) fn add_reader(t: &mut World, topic: &str, qos: DataReaderQos, present
 
 /// Found by the simulation, seed 40180.
 #[test]
-fn writer_that_is_created_after_the_last_change_of_its_publisher_holds_nothing_up() {
+fn writer_created_after_the_last_change_does_not_delay_the_group() {
     let (mut t, presentation) = (world(736, &[], ORDERED, &keep_all_reader()), group(false, true));
     let durability = Durability::TransientLocal;
     add_writer(&mut t, "A", DataWriterQos { durability, ..keep_all_writer() }, presentation);
@@ -358,7 +359,7 @@ fn writer_that_is_created_after_the_last_change_of_its_publisher_holds_nothing_u
 
 /// Found by the simulation, seed 51319.
 #[test]
-fn greetings_of_a_late_reader_say_how_far_the_publisher_has_counted() {
+fn initial_heartbeat_of_a_late_reader_has_the_group_sequence_number() {
     let (mut t, presentation) = (world(737, &["A"], ORDERED, &keep_all_reader()), group(false, true));
     add_writer(&mut t, "B", keep_all_writer(), presentation);
     add_reader(&mut t, "B", keep_all_reader(), presentation);
@@ -372,7 +373,7 @@ fn greetings_of_a_late_reader_say_how_far_the_publisher_has_counted() {
 }
 
 #[test]
-fn a_late_subscriber_sees_whole_sets_only() {
+fn late_subscriber_presents_only_complete_sets() {
     let mut t = world(730, &["A", "B"], COHERENT, &keep_all_reader());
     t.begin();
     t.write(&[0, 1]);
@@ -400,10 +401,10 @@ fn a_late_subscriber_sees_whole_sets_only() {
 }
 
 #[test]
-fn a_writer_whose_news_were_lost_is_asked() {
+fn heartbeat_is_requested_when_group_information_was_lost() {
     let mut t = world(731, &["A", "B"], ORDERED, &keep_all_reader());
     t.write(&[0, 0]);
-    // Both are in one datagram; what the other writer says of them is lost.
+    // Both changes are in one datagram; the other writer's group information about them is lost.
     t.network.keep = Some(1);
     t.network.run(1);
     t.network.keep = None;
@@ -416,7 +417,7 @@ fn a_writer_whose_news_were_lost_is_asked() {
     assert_eq!(t.take_all(), [vec![2], vec![]]);
 }
 
-/// A writer of a topic more, of the world's publisher.
+/// Adds a writer of a topic to the world's publisher.
 pub(crate) fn add_writer(t: &mut World, topic: &str, qos: DataWriterQos, presentation: Presentation) -> WriterHandle {
     let mut spec = writer_spec(topic, false, qos);
     (spec.group, spec.publisher.presentation) = (Some(t.publisher), presentation);
@@ -426,8 +427,9 @@ pub(crate) fn add_writer(t: &mut World, topic: &str, qos: DataWriterQos, present
 }
 
 #[test]
-fn a_heartbeat_does_not_speak_for_the_change_after_it() {
-    // The writer's own next change has the next number of the group. A reader that came late knows the numbers from a heartbeat.
+fn heartbeat_does_not_cover_later_changes() {
+    // The writer's own next change has the next group sequence number. A late reader knows the
+    // numbers from a heartbeat.
     let mut t = world(732, &["A"], ORDERED, &keep_all_reader());
     let other = add_writer(&mut t, "B", keep_all_writer(), group(false, true));
     t.write(&[0, 1]);
@@ -448,7 +450,7 @@ fn a_heartbeat_does_not_speak_for_the_change_after_it() {
 }
 
 #[test]
-fn a_full_reader_disturbs_only_those_whose_changes_it_holds() {
+fn full_reader_affects_only_publishers_whose_changes_it_holds() {
     let presentation = group(false, true);
     let mut t = world(733, &["B"], ORDERED, &keep_all_reader());
     let mut spec = reader_spec("A", false, keep_all_reader());
@@ -468,7 +470,7 @@ fn a_full_reader_disturbs_only_those_whose_changes_it_holds() {
     t.network.await_match((0, orderly), (1, full));
     t.network.run(2_000);
 
-    // What the second writer of each publisher writes is lost at first.
+    // The changes of the second writer of each publisher are lost at first.
     t.network.keep = Some(0);
     t.write(&[1]);
     t.network.write(node, others[1], &payload(11, 12)).expect("there is room");
@@ -485,9 +487,9 @@ fn a_full_reader_disturbs_only_those_whose_changes_it_holds() {
 }
 
 #[test]
-fn a_writer_that_has_no_news_is_asked_ever_more_rarely() {
-    // The first writer has a change that it does not send yet, as its publications are suspended. So its heartbeats do not say
-    // what the other writer's change waits for.
+fn heartbeat_requests_become_rarer_when_they_bring_no_information() {
+    // The first writer has an unsent change, because its publications are suspended. Its heartbeats
+    // therefore do not contain the information that the other writer's change waits for.
     let mut t = world(734, &["A", "B"], ORDERED, &keep_all_reader());
     let node = t.network.join();
     let deaf = t.network.reader(node, reader_spec("A", false, keep_all_reader()));
@@ -499,7 +501,8 @@ fn a_writer_that_has_no_news_is_asked_ever_more_rarely() {
     t.network.nodes[0].suspend_writer(t.writers[0], true).expect("it lives");
     t.write(&[0, 1]);
     let acknacks = t.acknacks_of_three_seconds();
-    // One for each heartbeat, every 100 ms, and one that asks, every 128 ms; at first more.
+    // One acknowledgement for each heartbeat, every 100 ms, and one request every 128 ms; more at
+    // the beginning.
     assert!((30..=120).contains(&acknacks), "{acknacks} in 3 s");
     assert_eq!(t.take_in_order(), (1..=SEND_WINDOW as u32).collect::<Vec<_>>(), "the rest waits");
     t.network.cut = vec![];
@@ -509,9 +512,10 @@ fn a_writer_that_has_no_news_is_asked_ever_more_rarely() {
 }
 
 #[test]
-fn a_full_reader_that_waits_for_news_does_not_answer_each_heartbeat_with_a_question() {
-    // Found by the simulation, seed 341: there is room for no more of the first writer's changes, so that it is asked in vain.
-    // Its heartbeats want an answer, for it has changes that are not acknowledged. An answer that asks calls for the next one.
+fn full_reader_does_not_request_a_heartbeat_with_each_answer() {
+    // Found by the simulation, seed 341: there is no room for further changes of the first writer,
+    // so requests to it cannot help. Its heartbeats require an answer, because it has
+    // unacknowledged changes. An answer with a request causes the next heartbeat.
     let mut reader = keep_all_reader();
     reader.resource_limits.max_samples = Some(2);
     let mut t = world(736, &["A", "B"], ORDERED, &reader);
@@ -532,7 +536,7 @@ fn a_full_reader_that_waits_for_news_does_not_answer_each_heartbeat_with_a_quest
 }
 
 #[test]
-fn sets_that_become_visible_at_once_are_all_shown() {
+fn all_sets_that_become_due_at_once_are_presented() {
     let mut t = world(735, &["A", "B"], COHERENT, &keep_all_reader());
     t.begin();
     t.write(&[0]);
@@ -549,7 +553,8 @@ fn sets_that_become_visible_at_once_are_all_shown() {
     t.network.events(1);
     let is_told = |event: &Event| matches!(event, Event::DataAvailable(_));
     assert!(t.network.run_until(1_000, |network| network.events(1).iter().any(is_told)), "what was lost has come");
-    // Nothing else comes that could have the rest shown, and nobody ends an access.
+    // Nothing else arrives that could trigger the presentation of the rest, and no access is
+    // closed.
     t.network.cut = vec![0, 1];
     t.network.run(1);
     let taken = t.take_all();
@@ -557,7 +562,7 @@ fn sets_that_become_visible_at_once_are_all_shown() {
 }
 
 #[test]
-fn without_order_a_reader_is_named_once_and_gives_all_that_it_has() {
+fn reader_is_listed_once_with_all_its_samples_without_ordered_access() {
     let mut t = world(740, &["A", "B", "C"], COHERENT, &keep_all_reader());
     t.begin();
     t.write(&[0, 2, 0]);
@@ -571,7 +576,7 @@ fn without_order_a_reader_is_named_once_and_gives_all_that_it_has() {
 }
 
 #[test]
-fn a_publisher_or_subscriber_that_was_deleted_is_no_more() {
+fn deleted_publisher_and_subscriber_report_already_deleted() {
     let mut t = world(741, &["A"], ORDERED, &keep_all_reader());
     let (now, publisher, subscriber) = (t.network.now, t.publisher, t.subscriber);
     let [sender, receiver] = &mut t.network.nodes[..] else { panic!("two nodes") };
@@ -585,7 +590,8 @@ fn a_publisher_or_subscriber_that_was_deleted_is_no_more() {
     assert_eq!(receiver.end_access(now, subscriber), Err(Error::AlreadyDeleted));
 }
 
-/// A writer of another vendor says which set a change is of; of its publisher nothing, or `gsn` with the changes of the set.
+/// Sends a change of a set by a writer of another vendor. It omits the group information, or sends
+/// `gsn` with the changes of the set.
 fn say_of_set(
     puppet: &Puppet,
     node: &mut Participant,
@@ -611,8 +617,9 @@ fn say_of_set(
 }
 
 #[test]
-fn sets_of_writers_that_say_nothing_of_their_group_are_shown_writer_by_writer_with_a_caution() {
-    // What the changes of a set say: nothing of the group, their number in it, or that and the group set. Their ends say nothing.
+fn sets_without_group_information_are_presented_per_writer_with_a_caution() {
+    // Group information of the changes of a set: none, the group sequence number, or also the group
+    // set. The ends of the sets have none.
     let worlds = [(COHERENT, 0), (BOTH, 0), (COHERENT, 1), (BOTH, 1), (COHERENT, 2)];
     for ((coherent, ordered), says) in worlds {
         let now = Instant(1_000_000_000);
@@ -676,8 +683,8 @@ fn sets_of_writers_that_say_nothing_of_their_group_are_shown_writer_by_writer_wi
     }
 }
 
-/// A reader of each of two topics, and a writer of each by another vendor, of one publisher unless `publisher` is unknown. Their
-/// HEARTBEATs have no group information.
+/// Creates readers of two topics, and writers of both by another vendor, of one publisher unless
+/// `publisher` is unknown. Their HEARTBEATs have no group information.
 fn world_of_vague_heartbeats(
     presentation: Presentation,
     publisher: EntityId,
@@ -706,8 +713,8 @@ fn world_of_vague_heartbeats(
     (node, subscriber, readers, puppet, writers)
 }
 
-/// A change of a publisher's writer, which has the number `sn` at its writer and in its group. `set`: it is of the set that begins with
-/// the first one, or ends that.
+/// Sends a change with the number `sn` at its writer and in its group. `set`: the change belongs to
+/// the set that begins with the first change, or ends that set.
 fn say_of_group(puppet: &Puppet, node: &mut Participant, now: Instant, writer: EntityId, sn: i64, set: Option<Part>) {
     let mut inline = InlineQosBuilder::<64>::new();
     inline.group_seq_num(SequenceNumber(sn)).expect("it fits");
@@ -742,14 +749,14 @@ fn taken_of(node: &mut Participant, now: Instant, subscriber: SubscriberHandle, 
     taken
 }
 
-/// Whether an acknowledgement to the writer wants a heartbeat.
+/// Returns whether an acknowledgement to the writer requests a heartbeat.
 fn asks(sent: &[(Vec<Locator>, Vec<u8>)], writer: EntityId) -> bool {
     let wants = |submessage: &Submessage<'_>| matches!(submessage, Submessage::AckNack(it) if it.writer == writer && !it.is_final);
     count(sent, wants) > 0
 }
 
 #[test]
-fn a_writer_whose_heartbeats_say_nothing_of_its_group_is_waited_for_until_it_answers() {
+fn writer_without_group_heartbeats_delays_others_until_it_answers() {
     for (access, set) in [(ORDERED, [None; 3]), (COHERENT, [Part::Member, Part::Member, Part::End].map(Some))] {
         let presentation = group(access.0, access.1);
         let world = world_of_vague_heartbeats(presentation, EntityId::user_publisher(7));
@@ -776,7 +783,7 @@ fn a_writer_whose_heartbeats_say_nothing_of_its_group_is_waited_for_until_it_ans
 }
 
 #[test]
-fn a_group_writer_that_does_not_announce_its_publisher_is_named_by_a_caution() {
+fn group_writer_without_announced_publisher_is_reported_by_a_caution() {
     let (mut node, _, readers, puppet, writers) = world_of_vague_heartbeats(group(true, false), EntityId::UNKNOWN);
     let cautions: Vec<_> = node.cautions().collect();
     let pairs: Vec<_> = cautions.iter().map(|caution| (caution.writer(), caution.reader())).collect();
@@ -790,13 +797,13 @@ fn a_group_writer_that_does_not_announce_its_publisher_is_named_by_a_caution() {
     assert_eq!(node.cautions().count(), 0, "without coherent or ordered access nothing is missing");
 }
 
-/// As tools ask, which have the announcements alone.
+/// As tools use it, which have only the announcements.
 #[test]
 fn caution_about_presentation_follows_from_the_announcements() {
     let puppet = Puppet::new(9);
     let (mut writer, mut reader) = (puppet.publication(1, true), puppet.subscription(2, true));
     let publisher = EntityId::user_publisher(7);
-    // What the reader wants, the scope and the publisher of the writer.
+    // Wanted PRESENTATION of the reader; scope and publisher of the writer.
     for (wanted, scope, publisher, is_lacking) in [
         (group(true, false), AccessScope::Group, EntityId::UNKNOWN, true),
         (group(false, true), AccessScope::Group, EntityId::UNKNOWN, true),

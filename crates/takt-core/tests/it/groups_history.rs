@@ -1,11 +1,12 @@
-//! Readers that a subscriber of coherent or ordered GROUP access gets late, and the history that they want (DDS 1.4 §2.2.3.4,
-//! §2.2.3.6).
+//! History for late readers of a subscriber with coherent or ordered GROUP access
+//! (DDS 1.4 §2.2.3.4, §2.2.3.6).
 
 use crate::groups::*;
 use crate::network::*;
 use takt_wire::qos::*;
 
-/// A world of coherent access whose writers keep what they wrote, with three sets taken and a change after them.
+/// Returns a world with coherent access whose writers keep their history, with three taken sets and
+/// a change after them.
 fn world_with_history(seed: u64, presentation: (bool, bool), writer: &DataWriterQos) -> World {
     let mut t = world(seed, &[], presentation, &keep_all_reader());
     let presentation = group(presentation.0, presentation.1);
@@ -31,7 +32,7 @@ fn world_with_history(seed: u64, presentation: (bool, bool), writer: &DataWriter
     t
 }
 
-/// Readers of both topics that want the history.
+/// Adds readers of both topics that request the history.
 fn add_readers_of_history(t: &mut World, presentation: (bool, bool)) {
     let qos = DataReaderQos { durability: Durability::TransientLocal, ..keep_all_reader() };
     for topic in ["A", "B"] {
@@ -61,7 +62,7 @@ fn late_readers_of_a_subscriber_get_the_history_of_coherent_sets() {
 }
 
 #[test]
-fn set_that_is_open_when_a_late_reader_joins_stays_whole() {
+fn set_that_is_open_when_a_late_reader_joins_stays_complete() {
     let mut t = world_with_history(740, COHERENT, &keep_all_writer());
     t.begin();
     t.write(&[0, 1]);
@@ -76,9 +77,9 @@ fn set_that_is_open_when_a_late_reader_joins_stays_whole() {
     assert_eq!((samples_lost(&mut t), t.dropped()), (vec![0; 4], 0));
 }
 
-/// The third set remains whole, of the others nothing.
+/// The third set stays complete; nothing of the others does.
 #[test]
-fn late_readers_see_the_same_of_replaced_history_in_old_and_new_subscribers() {
+fn late_readers_of_old_and_new_subscribers_get_the_same_history() {
     let keep_two = DataWriterQos { history: History::KeepLast(2), ..keep_all_writer() };
     let mut t = world_with_history(741, COHERENT, &keep_two);
     let (old, early) = (t.subscriber, t.readers.clone());
@@ -98,9 +99,9 @@ fn late_readers_see_the_same_of_replaced_history_in_old_and_new_subscribers() {
     assert_eq!(t.take_all(), [vec![11], vec![]]);
 }
 
-/// Of each set the first writer has replaced its half.
+/// The first writer has replaced its half of each set.
 #[test]
-fn late_readers_do_not_see_half_of_a_replaced_set() {
+fn late_readers_do_not_get_half_of_a_replaced_set() {
     let keep_four = DataWriterQos { history: History::KeepLast(4), ..keep_all_writer() };
     let mut t = world_with_history(742, COHERENT, &keep_four);
     for _ in 0..2 {
@@ -111,10 +112,10 @@ fn late_readers_do_not_see_half_of_a_replaced_set() {
     assert_eq!(t.take_all().split_off(2), [vec![11, 12, 13, 14], vec![10]], "no set is whole");
 }
 
-/// What a writer that left has broken is settled with the next set, before another one breaks a later set. So the whole sets between
-/// the two remain history.
+/// A set that a departed writer broke is resolved with the next set, before another writer breaks a
+/// later one. The complete sets between the two therefore stay in the history.
 #[test]
-fn late_readers_get_the_sets_between_two_that_writers_have_broken_by_leaving() {
+fn late_readers_get_the_sets_between_two_broken_by_departed_writers() {
     let mut t = world(743, &[], COHERENT, &keep_all_reader());
     let topics = ["A", "B", "C", "D"];
     for topic in topics {
@@ -128,7 +129,7 @@ fn late_readers_get_the_sets_between_two_that_writers_have_broken_by_leaving() {
     t.end();
     t.network.run(1_000);
     assert_eq!(t.take_all(), [[1], [2], [3], [4]]);
-    // Those of the writers that leave get no more sets.
+    // The readers of the departed writers get no more sets.
     t.readers.truncate(2);
     t.begin();
     t.write(&[0, 1, 2, 3]);

@@ -1,4 +1,4 @@
-//! Random and mutated datagrams: no panic, bounded memory, and the legitimate stream goes on.
+//! Random and mutated datagrams: no panic, bounded memory, and the legitimate stream continues.
 
 use crate::network::*;
 use crate::session::{EXCHANGE, mutate};
@@ -23,7 +23,7 @@ fn mutated_datagrams_do_not_harm_a_stream() {
     for number in 0..200_u32 {
         for _ in 0..250 {
             let mut bytes = mutated(&mut dice);
-            // A source that is not one of the two, in the same network.
+            // The source is neither of the two nodes, but in the same network.
             if bytes.len() >= 20 {
                 bytes[8..20].copy_from_slice(&prefix(7).0);
             }

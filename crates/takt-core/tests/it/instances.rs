@@ -74,7 +74,7 @@ fn keep_last_is_counted_for_each_instance() {
 }
 
 #[test]
-fn a_vanished_writer_leaves_its_instances_without_writers() {
+fn instances_lose_their_writer_when_its_participant_is_lost() {
     let mut t = keyed(82, History::KeepAll);
     t.send(ChangeKind::Alive, 1);
     t.send(ChangeKind::Alive, 2);
@@ -90,7 +90,7 @@ fn a_vanished_writer_leaves_its_instances_without_writers() {
 }
 
 #[test]
-fn reading_leaves_samples_and_marks_them() {
+fn read_keeps_samples_and_marks_them_as_read() {
     let mut t = keyed(83, History::KeepAll);
     for key in 1..4 {
         t.send(ChangeKind::Alive, key);
@@ -116,7 +116,7 @@ fn reading_leaves_samples_and_marks_them() {
 }
 
 #[test]
-fn disposing_ten_thousand_times_leaves_one_notice() {
+fn repeated_disposal_leaves_one_sample() {
     let mut t = keyed(84, History::KeepLast(1));
     for _ in 0..500 {
         t.send(ChangeKind::Alive, 1);
@@ -126,9 +126,10 @@ fn disposing_ten_thousand_times_leaves_one_notice() {
     assert_eq!(all.iter().map(|(info, _)| info.valid_data).collect::<Vec<_>>(), [true, false]);
 }
 
-/// Found by the simulation: the second ending, which is no news, displaced the first, which nobody had taken yet.
+/// Found by the simulation: the second disposal, which changed nothing, replaced the first, which
+/// was not taken yet.
 #[test]
-fn news_of_an_instance_stays_until_it_is_taken() {
+fn disposal_stays_until_it_is_taken() {
     for kind in [ChangeKind::Disposed, ChangeKind::Unregistered, ChangeKind::DisposedUnregistered] {
         let mut t = keyed(87, History::KeepLast(3));
         t.send(ChangeKind::Alive, 5);
@@ -141,10 +142,10 @@ fn news_of_an_instance_stays_until_it_is_taken() {
     }
 }
 
-/// Found by the simulation: the first ending had been taken, after which nothing of the instance was left; the second one
-/// made it anew, without writers, though it had been disposed of.
+/// Found by the simulation: the first disposal had been taken, which removed the instance. The
+/// second one created it again without writers, although it had been disposed.
 #[test]
-fn an_instance_that_has_ended_for_good_does_not_end_again() {
+fn removed_instance_is_not_disposed_again() {
     let mut t = keyed(88, History::KeepAll);
     t.send(ChangeKind::Alive, 5);
     assert!(t.take().is_some_and(|(info, _)| info.valid_data));
@@ -159,7 +160,7 @@ fn an_instance_that_has_ended_for_good_does_not_end_again() {
 }
 
 #[test]
-fn a_key_hash_that_contradicts_the_payload_is_ignored() {
+fn key_hash_that_contradicts_the_payload_is_ignored() {
     let mut t = keyed(90, History::KeepAll);
     t.network.write_key(0, t.writer, ChangeKind::Alive, hash(9), &payload(5, 20)).expect("there is room");
     t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(8), &[0, 1, 0, 0, 5, 0, 0, 0]).expect("there is room");
@@ -171,7 +172,7 @@ fn a_key_hash_that_contradicts_the_payload_is_ignored() {
 }
 
 #[test]
-fn a_key_hash_serves_where_the_payload_holds_no_key() {
+fn key_hash_is_used_when_the_payload_holds_no_key() {
     let mut t = keyed(91, History::KeepAll);
     t.network.write_key(0, t.writer, ChangeKind::Alive, hash(5), &payload(5, 20)).expect("there is room");
     t.network.write_key(0, t.writer, ChangeKind::Disposed, hash(5), &[]).expect("there is room");
@@ -181,7 +182,7 @@ fn a_key_hash_serves_where_the_payload_holds_no_key() {
     assert_eq!(all[1].0.instance_state, InstanceState::NotAliveDisposed);
 }
 
-/// As [`FirstByte`], of a type whose key hash in XCDR1 is another one.
+/// As [`FirstByte`], for a type whose key hash in XCDR1 differs.
 struct OtherInXcdr1;
 
 impl KeyExtractor for OtherInXcdr1 {
@@ -199,7 +200,7 @@ impl KeyExtractor for OtherInXcdr1 {
 }
 
 #[test]
-fn a_disposal_by_the_key_hash_in_xcdr1_reaches_its_instance() {
+fn disposal_by_the_key_hash_in_xcdr1_reaches_its_instance() {
     let mut network = Network::new(2, 92);
     let writer_qos = DataWriterQos { reliability: reliable(), history: History::KeepAll, ..DataWriterQos::default() };
     let reader_qos = DataReaderQos { reliability: reliable(), history: History::KeepAll, ..DataReaderQos::default() };
@@ -215,7 +216,7 @@ fn a_disposal_by_the_key_hash_in_xcdr1_reaches_its_instance() {
     assert_eq!(states, [(InstanceHandle(hash(5)), InstanceState::NotAliveDisposed); 2]);
 }
 
-/// Two keyed writers of one topic in nodes of their own, and a reader.
+/// Two keyed writers of one topic in separate nodes, and a reader.
 struct TwoWriters {
     network: Network,
     writers: [WriterHandle; 2],
@@ -235,7 +236,7 @@ fn two_writers(seed: u64) -> TwoWriters {
 }
 
 impl TwoWriters {
-    /// Sends a sample of instance `key` that announces `announced`, from writer `from`.
+    /// Sends a sample of instance `key` that announces the hash `announced`, from writer `from`.
     fn sample(&mut self, from: usize, key: u8, announced: u8) {
         let bytes = payload(u32::from(key), 20);
         self.network.write_key(from, self.writers[from], ChangeKind::Alive, hash(announced), &bytes).expect("room");
@@ -248,7 +249,7 @@ impl TwoWriters {
         self.network.run(10);
     }
 
-    /// Instances and states of the changes since the last call.
+    /// Returns instances and states of the changes since the last call.
     fn taken(&mut self) -> Vec<(InstanceHandle, InstanceState)> {
         let all = self.network.take_all(2, self.reader);
         all.iter().map(|(info, _)| (info.instance_handle, info.instance_state)).collect()
@@ -256,7 +257,7 @@ impl TwoWriters {
 }
 
 #[test]
-fn an_end_by_the_hash_that_a_sample_announced_reaches_its_instance() {
+fn disposal_by_an_announced_hash_reaches_its_instance() {
     let ends = [
         (ChangeKind::Disposed, InstanceState::NotAliveDisposed),
         (ChangeKind::Unregistered, InstanceState::NotAliveNoWriters),
@@ -272,7 +273,7 @@ fn an_end_by_the_hash_that_a_sample_announced_reaches_its_instance() {
 }
 
 #[test]
-fn an_announced_hash_names_an_instance_for_its_writer_alone() {
+fn announced_hash_identifies_an_instance_only_for_its_writer() {
     let mut t = two_writers(94);
     t.sample(0, 5, 9);
     t.end(1, ChangeKind::Disposed, 9);
@@ -285,7 +286,7 @@ fn an_announced_hash_names_an_instance_for_its_writer_alone() {
 }
 
 #[test]
-fn an_announced_hash_names_the_instance_of_the_last_sample_that_announced_it() {
+fn announced_hash_identifies_the_instance_of_its_last_sample() {
     let mut t = two_writers(95);
     t.sample(0, 5, 9);
     t.sample(0, 9, 9);
@@ -297,7 +298,7 @@ fn an_announced_hash_names_the_instance_of_the_last_sample_that_announced_it() {
 }
 
 #[test]
-fn a_ninth_announced_hash_of_an_instance_replaces_the_first() {
+fn ninth_announced_hash_of_an_instance_replaces_the_first() {
     let mut t = two_writers(96);
     t.sample(1, 5, 99);
     for announced in 10..18 {

@@ -1,4 +1,4 @@
-//! The age of each sample beside the reader's E2E_LATENCY.
+//! Latency monitoring: ages of samples against the reader's E2E_LATENCY.
 
 use takt_core::*;
 use takt_wire::Timestamp;
@@ -6,14 +6,15 @@ use takt_wire::qos::*;
 
 use crate::network::*;
 
-/// A reader that wants samples within a millisecond, of either reliability.
+/// Returns the policies of a reader that requires samples within a millisecond, of either
+/// reliability.
 fn demanding(reliability: Reliability) -> DataReaderQos {
     let mut qos = DataReaderQos { reliability, durability: Durability::TransientLocal, ..keep_all_reader() };
     qos.property.0.push(("rt.e2e_ns".into(), "1000000".into(), false));
     qos
 }
 
-/// Writes a sample that is so many microseconds old already.
+/// Writes a sample that is already `micros` microseconds old.
 fn write_aged(network: &mut Network, writer: WriterHandle, micros: i64) {
     let stamp = Timestamp::from_nanos(network.wall().to_nanos() - micros * 1000);
     let hash = KeyHash::default();
@@ -25,7 +26,7 @@ fn status(network: &mut Network, reader: ReaderHandle) -> LatencyExceededStatus 
 }
 
 #[test]
-fn samples_that_are_too_old_are_counted_and_told() {
+fn samples_older_than_the_limit_are_counted_and_reported() {
     for reliability in [reliable(), best_effort()] {
         let mut network = Network::new(2, 1);
         let qos = DataWriterQos { durability: Durability::TransientLocal, ..keep_all_writer() };
@@ -38,7 +39,7 @@ fn samples_that_are_too_old_are_counted_and_told() {
         assert_eq!(status(&mut network, reader).ages.count(), 0, "what was written before is history");
         network.events(1);
 
-        // Nothing takes time in this network, so a sample arrives at the age that it is written with.
+        // This network has no delay, so a sample arrives at the age with which it is written.
         for micros in [0, 900, 2_000, -5_000] {
             write_aged(&mut network, writer, micros);
             network.run(0);
@@ -55,7 +56,7 @@ fn samples_that_are_too_old_are_counted_and_told() {
 }
 
 #[test]
-fn a_reader_without_a_limit_has_no_ages() {
+fn reader_without_a_limit_has_no_latency_status() {
     let mut network = Network::new(1, 1);
     let reader = network.reader(0, reader_spec("Topic", false, keep_all_reader()));
     assert_eq!(network.nodes[0].latency_exceeded_status(reader).expect("lives"), None);

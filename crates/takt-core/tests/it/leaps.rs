@@ -1,4 +1,5 @@
-//! Numbers that a GAP, a HEARTBEAT or a count names far beyond what the writer has: what the writer sends later arrives nevertheless.
+//! Leaps: a GAP, HEARTBEAT or count far beyond the writer's samples does not prevent the delivery
+//! of later samples.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -9,10 +10,10 @@ use takt_wire::qos::{Durability, History};
 use takt_wire::{EntityId, FragmentNumberSet, Guid, SequenceNumber, SequenceNumberSet};
 
 const FAR: i64 = 1 << 40;
-/// Samples of a writer that arrive before the forgery.
+/// Number of samples that arrive before the forgery.
 const BEFORE: u32 = 10;
 
-/// A writer and a reader of two participants, whose addresses a forger uses.
+/// Writer and reader of two participants, whose addresses a forger uses.
 struct Pair {
     network: Network,
     writer: WriterHandle,
@@ -35,7 +36,7 @@ impl Pair {
         pair
     }
 
-    /// The next samples, one every 10 ms.
+    /// Writes the next samples, one every 10 ms.
     fn write(&mut self, samples: u32) {
         for _ in 0..samples {
             self.written += 1;
@@ -52,7 +53,7 @@ impl Pair {
         self.network.nodes[1].reader_guid(self.reader).expect("the reader lives")
     }
 
-    /// One datagram to node `to`, in the name and from the address of the other node.
+    /// Sends one datagram to node `to`, with the prefix and address of the other node.
     fn forge(&mut self, to: usize, build: impl FnOnce(&mut MessageBuilder<'_>)) {
         let mut forger = Puppet::new(1 - to);
         let speaker = if to == 1 { self.writer_guid() } else { self.reader_guid() };
@@ -83,7 +84,7 @@ impl Pair {
         Gap { reader, writer, gap_start: SequenceNumber(start), gap_list }
     }
 
-    /// All that the writer has written so far has arrived, once each, in order.
+    /// Checks that all written samples have arrived, once each, in order.
     fn has_all(&mut self, case: &str) {
         self.network.run(3_000);
         let taken: Vec<_> = self.network.take_all(1, self.reader).into_iter().map(|(_, bytes)| bytes).collect();
@@ -142,7 +143,7 @@ fn samples_arrive_once_and_in_order_after_several_forgeries() {
 }
 
 #[test]
-fn lost_samples_are_asked_for_after_a_heartbeat_with_a_forged_count() {
+fn lost_samples_are_requested_after_a_heartbeat_with_a_forged_count() {
     for count in [i32::MAX, i32::MAX - 100] {
         let mut pair = Pair::new();
         let heartbeat = pair.heartbeat(1, 10, count);
@@ -164,7 +165,7 @@ fn missing_fragments_are_sent_after_a_request_with_a_forged_count() {
         fragments: FragmentNumberSet::new(1),
         count: i32::MAX,
     };
-    // Of the next sample the first fragment arrives alone.
+    // Only the first fragment of the next sample arrives.
     pair.network.keep = Some(1);
     pair.network.write(0, pair.writer, &payload(11, 20_000)).expect("there is room");
     pair.network.run_until(10, |network| network.keep == Some(0));
@@ -215,7 +216,7 @@ fn forged_acknowledgements_of_unwritten_samples_acknowledge_nothing() {
 }
 
 #[test]
-fn delivery_begins_again_when_the_first_heartbeat_was_forged() {
+fn delivery_restarts_when_the_first_heartbeat_was_forged() {
     for of_ours in [false, true] {
         for durability in [Durability::Volatile, Durability::TransientLocal] {
             let case = format!("of ours: {of_ours}, {durability:?}");
@@ -234,7 +235,7 @@ fn delivery_begins_again_when_the_first_heartbeat_was_forged() {
             let forged = Heartbeat { reader: reader_id, ..puppet.heartbeat(writer, FAR, FAR) };
             puppet.say(&mut node, now, |message| message.heartbeat(&forged).expect("it fits"));
             outgoing(&mut node, now);
-            // The writer speaks to all its readers, is asked, and answers this one.
+            // The writer sends a heartbeat to all its readers, is asked, and answers this one.
             let to_all = puppet.heartbeat(writer, 1, 0);
             puppet.say(&mut node, now, |message| message.heartbeat(&to_all).expect("it fits"));
             let asks = |submessage: &Submessage<'_>| {

@@ -1,4 +1,4 @@
-//! LIFESPAN (DDS 1.4 §2.2.3.16): what is of no use any more is given to nobody.
+//! LIFESPAN (DDS 1.4 §2.2.3.16): expired samples are not delivered.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -28,7 +28,7 @@ fn write(network: &mut Network, writer: WriterHandle, number: u8) {
         .expect("there is room");
 }
 
-/// The numbers that a reader holds.
+/// Returns the numbers of the samples that a reader holds.
 fn held(network: &mut Network, node: usize, reader: ReaderHandle) -> Vec<u8> {
     let (mut cursor, mut numbers) = (ReadCursor::default(), Vec::new());
     while let Some(found) =
@@ -40,7 +40,7 @@ fn held(network: &mut Network, node: usize, reader: ReaderHandle) -> Vec<u8> {
 }
 
 #[test]
-fn a_sample_vanishes_untaken_when_its_time_is_over() {
+fn sample_is_removed_untaken_when_it_expires() {
     for reliability in [reliable(), best_effort()] {
         let mut network = Network::new(2, 300);
         let writer_qos = DataWriterQos { lifespan: lifespan(100), reliability, ..keep_all_writer() };
@@ -66,7 +66,7 @@ fn a_sample_vanishes_untaken_when_its_time_is_over() {
 }
 
 #[test]
-fn what_expires_makes_room_for_what_waits() {
+fn expired_samples_make_room_for_waiting_ones() {
     let mut network = Network::new(2, 301);
     let resource_limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
     let writer_qos = DataWriterQos { lifespan: lifespan(300), ..keep_all_writer() };
@@ -83,7 +83,7 @@ fn what_expires_makes_room_for_what_waits() {
 }
 
 #[test]
-fn late_joiners_and_those_who_ask_again_do_not_get_it() {
+fn expired_samples_are_not_sent_to_late_joiners_or_repaired() {
     let mut network = Network::new(3, 302);
     let durability = Durability::TransientLocal;
     let writer_qos = DataWriterQos { lifespan: lifespan(500), durability, ..keep_all_writer() };
@@ -105,7 +105,7 @@ fn late_joiners_and_those_who_ask_again_do_not_get_it() {
 }
 
 #[test]
-fn a_full_history_has_room_when_samples_expire() {
+fn full_history_has_room_when_samples_expire() {
     let mut network = Network::new(2, 303);
     let resource_limits = ResourceLimits { max_samples: Some(2), ..ResourceLimits::default() };
     let writer_qos = DataWriterQos { lifespan: lifespan(100), resource_limits, ..keep_all_writer() };
@@ -122,7 +122,7 @@ fn a_full_history_has_room_when_samples_expire() {
 }
 
 #[test]
-fn the_wall_clock_decides_also_when_it_is_set() {
+fn expiry_follows_the_wall_clock_when_it_is_set() {
     let mut network = Network::new(2, 304);
     let durability = Durability::TransientLocal;
     let writer_qos = DataWriterQos { lifespan: lifespan(1_000), durability, ..keep_all_writer() };
@@ -147,7 +147,7 @@ fn the_wall_clock_decides_also_when_it_is_set() {
 }
 
 #[test]
-fn a_sample_that_was_written_long_ago_is_counted_and_dropped() {
+fn sample_that_expired_in_transit_is_counted_and_dropped() {
     let mut network = Network::new(2, 305);
     let writer_qos = DataWriterQos { lifespan: lifespan(1_000), ..keep_all_writer() };
     let (writer, reader) = pair(&mut network, writer_qos, keep_all_reader());
@@ -161,7 +161,7 @@ fn a_sample_that_was_written_long_ago_is_counted_and_dropped() {
 }
 
 #[test]
-fn the_end_of_an_instance_does_not_expire() {
+fn disposal_does_not_expire() {
     let mut network = Network::new(2, 306);
     let writer_qos = DataWriterQos { lifespan: lifespan(100), ..keep_all_writer() };
     let (writer, reader) = pair(&mut network, writer_qos, keep_all_reader());
@@ -173,9 +173,9 @@ fn the_end_of_an_instance_does_not_expire() {
     assert_eq!(taken[0].0.instance_state, InstanceState::NotAliveDisposed);
 }
 
-/// More samples than one call removes.
+/// More samples expire than one call removes.
 #[test]
-fn many_expire_at_once() {
+fn all_samples_are_removed_when_many_expire_at_once() {
     let mut network = Network::new(2, 307);
     let writer_qos = DataWriterQos { lifespan: lifespan(100), ..keep_all_writer() };
     let (writer, reader) = pair(&mut network, writer_qos, keep_all_reader());
@@ -188,9 +188,9 @@ fn many_expire_at_once() {
     assert_eq!(network.nodes[1].has_samples(reader, &Selector::READ), Ok(false));
 }
 
-/// As some vendors do, whose samples tell their lifespan themselves.
+/// Samples of some vendors state their lifespan.
 #[test]
-fn a_lifespan_in_the_sample_counts_more_than_the_one_that_was_announced() {
+fn lifespan_in_a_sample_overrides_the_announced_one() {
     let mut network = Network::new(1, 308);
     let mut puppet = Puppet::new(9);
     let qos = DataReaderQos { reliability: best_effort(), history: History::KeepAll, ..DataReaderQos::default() };
@@ -215,12 +215,14 @@ fn a_lifespan_in_the_sample_counts_more_than_the_one_that_was_announced() {
     assert_eq!(held(&mut network, 0, reader), [2]);
 }
 
-/// The news of an instance that is not alive any more count, though the sample itself is of no use.
+/// An expired sample still counts as a write to an instance that is not alive, although its data
+/// are dropped.
 #[test]
-fn what_has_expired_on_its_way_writes_its_instance_all_the_same() {
+fn sample_that_expired_in_transit_counts_as_a_write_to_its_instance() {
     let by_source = DestinationOrder::BySourceTimestamp;
     let exclusive = Ownership::Exclusive;
-    // Whether the writer of the expired sample is the instance's owner, and when the instance was disposed.
+    // The cases: whether the writer of the expired sample owns the instance, and when the instance
+    // was disposed.
     for (destination_order, ownership, is_owner, disposed_s, revives) in [
         (DestinationOrder::ByReceptionTimestamp, Ownership::Shared, false, 1, true),
         (by_source, Ownership::Shared, false, 1, false),
@@ -263,7 +265,8 @@ fn what_has_expired_on_its_way_writes_its_instance_all_the_same() {
     }
 }
 
-/// Octets in flight are those of samples that the history still has, so what expires unacknowledged leaves the send window.
+/// Octets in flight count only samples in the history, so unacknowledged samples that expire open
+/// the send window.
 #[test]
 fn expired_samples_leave_the_send_window() {
     let mut network = Network::new(0, 310);

@@ -1,4 +1,4 @@
-//! Limits hold, and state goes away with what it was kept for.
+//! Limits: they hold, and state is removed together with its cause.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -41,7 +41,7 @@ fn max_instances_is_never_exceeded() {
 }
 
 #[test]
-fn a_thousand_joins_and_leaves_leave_nothing_behind() {
+fn state_is_released_after_a_thousand_joins_and_leaves() {
     let mut network = Network::new(2, 92);
     network.run(2_000);
     for _ in 0..1_000 {
@@ -60,7 +60,7 @@ fn a_thousand_joins_and_leaves_leave_nothing_behind() {
 }
 
 #[test]
-fn participants_that_never_answer_push_the_oldest_of_them_out() {
+fn oldest_unvalidated_participant_is_replaced_by_a_new_one() {
     let mut network = Network::new(2, 93);
     network.run(1_000);
     let limit = Limits::default().max_unvalidated_participants;
@@ -89,7 +89,7 @@ fn participants_that_never_answer_push_the_oldest_of_them_out() {
 }
 
 #[test]
-fn one_address_does_not_take_the_places_of_all_others() {
+fn participants_of_one_address_are_limited() {
     let mut network = Network::new(1, 83);
     let now = network.now;
     let node = &mut network.nodes[0];
@@ -128,7 +128,7 @@ fn participant_beyond_the_limit_of_its_address_is_challenged_again_when_another_
 }
 
 #[test]
-fn idle_participants_give_way_to_newcomers_and_matched_ones_stay() {
+fn idle_participants_are_replaced_and_matched_ones_stay() {
     let mut config = config(0, 1500);
     config.limits.max_participants = 8;
     let mut network = Network::new(0, 85);
@@ -161,7 +161,7 @@ fn idle_participants_give_way_to_newcomers_and_matched_ones_stay() {
 }
 
 #[test]
-fn an_announcement_that_grows_beyond_the_limit_changes_nothing() {
+fn announcement_that_grows_beyond_the_limit_is_ignored() {
     let mut config = config(0, 1500);
     config.limits.max_discovery_bytes_per_participant = 50_000;
     let mut network = Network::new(0, 84);
@@ -183,7 +183,7 @@ fn an_announcement_that_grows_beyond_the_limit_changes_nothing() {
 }
 
 #[test]
-fn a_lease_without_an_end_ends_after_a_day_of_silence() {
+fn infinite_lease_ends_after_a_day_of_silence() {
     let mut network = Network::new(1, 94);
     let mut now = network.now;
     let node = &mut network.nodes[0];
@@ -197,7 +197,7 @@ fn a_lease_without_an_end_ends_after_a_day_of_silence() {
 }
 
 #[test]
-fn endpoints_may_come_and_go_for_ever() {
+fn endpoints_can_be_created_and_deleted_without_limit() {
     for nodes in [1, 2] {
         let mut network = Network::new(nodes, 95);
         network.run(1_000);
@@ -216,7 +216,7 @@ fn endpoints_may_come_and_go_for_ever() {
     }
 }
 
-/// The same writer with little memory, so that it is quickly made.
+/// Returns the writer specification with little memory, so that creation is fast.
 fn small(mut spec: WriterSpec) -> WriterSpec {
     spec.qos.resource_limits.max_samples = Some(1);
     spec.qos.resource_limits.max_samples_per_instance = Some(1);
@@ -225,7 +225,7 @@ fn small(mut spec: WriterSpec) -> WriterSpec {
 }
 
 #[test]
-fn instances_may_come_and_go_for_ever() {
+fn instances_can_be_created_and_removed_without_limit() {
     for durability in [Durability::Volatile, Durability::TransientLocal] {
         let mut network = Network::new(2, 96);
         let mut qos = keep_all_writer();
@@ -247,7 +247,7 @@ fn instances_may_come_and_go_for_ever() {
 }
 
 #[test]
-fn a_change_without_a_payload_is_a_change() {
+fn change_without_a_payload_is_delivered() {
     let mut network = Network::new(2, 97);
     let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
@@ -260,7 +260,7 @@ fn a_change_without_a_payload_is_a_change() {
 }
 
 #[test]
-fn a_serialiser_that_claims_more_than_it_was_given_is_refused() {
+fn serializer_that_claims_more_than_its_buffer_is_refused() {
     let mut network = Network::new(2, 98);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -277,7 +277,7 @@ fn a_serialiser_that_claims_more_than_it_was_given_is_refused() {
 }
 
 #[test]
-fn frames_and_interfaces_too_small_for_anything_do_not_make_us_try_for_ever() {
+fn too_small_frames_and_interfaces_cause_no_endless_retries() {
     let mut network = Network::with_mtu(2, 99, 0);
     let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
@@ -297,7 +297,7 @@ fn frames_and_interfaces_too_small_for_anything_do_not_make_us_try_for_ever() {
 }
 
 #[test]
-fn a_reader_forgets_an_instance_when_its_samples_and_writers_are_gone() {
+fn reader_removes_an_instance_without_samples_and_writers() {
     let mut network = Network::new(2, 80);
     let reader = network.reader(1, reader_spec("T", true, keep_all_reader()));
     let known = |n: &mut Network, key: u8| {
@@ -328,7 +328,7 @@ fn a_reader_forgets_an_instance_when_its_samples_and_writers_are_gone() {
 }
 
 #[test]
-fn instances_of_samples_that_found_no_room_do_not_stay() {
+fn instances_of_rejected_samples_are_removed() {
     let mut network = Network::new(1, 81);
     let now = network.now;
     let mut qos = keep_all_reader();
@@ -360,7 +360,7 @@ fn instances_of_samples_that_found_no_room_do_not_stay() {
 }
 
 #[test]
-fn what_others_announce_takes_no_more_memory_than_allowed() {
+fn remote_announcements_take_at_most_the_allowed_memory() {
     let mut config = config(0, 1500);
     config.limits.max_discovery_bytes_per_participant = 100_000;
     config.limits.max_discovery_bytes = 250_000;

@@ -1,4 +1,5 @@
-//! Writers live as long as they, or their participants for them, show themselves within their lease.
+//! LIVELINESS: writers are alive while they, or their participants on their behalf, are asserted
+//! within their lease.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -23,7 +24,7 @@ fn counts(network: &mut Network, reader: ReaderHandle) -> (u32, u32) {
 }
 
 #[test]
-fn an_automatic_writer_lives_without_writing_until_its_participant_falls_silent() {
+fn automatic_writer_is_alive_until_its_participant_falls_silent() {
     for loss in [0, 20] {
         let mut network = Network::new(2, 110 + loss);
         network.faults.loss = loss / 4;
@@ -46,9 +47,10 @@ fn an_automatic_writer_lives_without_writing_until_its_participant_falls_silent(
     }
 }
 
-/// Found by the simulation: assertions go to other participants, so the own readers took the writer for dead.
+/// Found by the simulation: assertions go to other participants, so local readers considered the
+/// writer dead.
 #[test]
-fn an_automatic_writer_lives_for_readers_of_its_own_participant_too() {
+fn automatic_writer_is_alive_for_readers_of_its_own_participant() {
     let mut network = Network::new(1, 114);
     let liveliness = Liveliness { kind: LivelinessKind::Automatic, lease_duration: Duration::from_millis(500) };
     let writer = network.writer(0, writer_spec("T", true, DataWriterQos { liveliness, ..keep_all_writer() }));
@@ -60,7 +62,7 @@ fn an_automatic_writer_lives_for_readers_of_its_own_participant_too() {
 }
 
 #[test]
-fn manual_writers_live_as_long_as_the_application_says_so() {
+fn manual_writers_are_alive_while_the_application_asserts_them() {
     for kind in [LivelinessKind::ManualByParticipant, LivelinessKind::ManualByTopic] {
         let mut network = Network::new(2, 112);
         let (writer, reader) = matched(&mut network, kind, 300);
@@ -88,9 +90,10 @@ fn manual_writers_live_as_long_as_the_application_says_so() {
     }
 }
 
-/// DDS 1.4 §2.2.3.11: as long as one of them is written, all manual writers of the participant live.
+/// DDS 1.4 §2.2.3.11: while one of them is written, all manual writers of the participant are
+/// alive.
 #[test]
-fn one_writer_by_participant_asserts_the_others() {
+fn write_asserts_all_manual_by_participant_writers() {
     let mut network = Network::new(2, 115);
     let (written, first) = matched(&mut network, LivelinessKind::ManualByParticipant, 300);
     let (silent, second) = matched(&mut network, LivelinessKind::ManualByParticipant, 300);
@@ -110,7 +113,7 @@ fn one_writer_by_participant_asserts_the_others() {
 }
 
 #[test]
-fn a_lost_writer_is_told_once_and_again_after_it_came_back() {
+fn lost_writer_is_reported_once_and_again_after_its_return() {
     let mut network = Network::new(1, 116);
     let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: Duration::from_millis(100) };
     let writer = network.writer(0, writer_spec("T", true, DataWriterQos { liveliness, ..keep_all_writer() }));
@@ -126,7 +129,7 @@ fn a_lost_writer_is_told_once_and_again_after_it_came_back() {
 }
 
 #[test]
-fn an_infinite_lease_never_ends() {
+fn infinite_lease_never_ends() {
     let mut network = Network::new(2, 113);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -135,9 +138,10 @@ fn an_infinite_lease_never_ends() {
     assert_eq!(counts(&mut network, reader), (1, 0));
 }
 
-/// Assertions tell whose writers live: nobody keeps another's writers alive.
+/// An assertion concerns the sender's own writers: no participant can assert the writers of
+/// another.
 #[test]
-fn an_assertion_in_the_name_of_another_is_counted_and_dropped() {
+fn assertion_for_another_participant_is_counted_and_dropped() {
     use takt_wire::discovery::ParticipantMessageData;
     let mut network = Network::new(1, 117);
     let mut puppets = [8, 9].map(Puppet::new);
@@ -167,9 +171,10 @@ fn an_assertion_in_the_name_of_another_is_counted_and_dropped() {
     }
 }
 
-/// However often they are written, the assertion of the others is told a few times in each lease only.
+/// Regardless of the number of writes, the assertion of the other writers is sent only a few times
+/// per lease.
 #[test]
-fn assertions_by_writing_are_told_some_times_in_a_lease_and_not_with_each_sample() {
+fn assertions_by_writes_are_sent_a_few_times_per_lease() {
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
     let liveliness =
@@ -234,10 +239,10 @@ fn repeated_samples_do_not_assert_a_manual_writer() {
     }
 }
 
-/// A sample is lost, a later one arrives, and the writer's lease ends before the repair comes. The writer is not alive, so it is
-/// no live writer of the instance (DDS 1.4 §2.2.2.5.1.3).
+/// A sample is lost, a later one arrives, and the writer's lease ends before the repair arrives.
+/// The writer is not alive, so it does not keep the instance alive (DDS 1.4 §2.2.2.5.1.3).
 #[test]
-fn repair_that_comes_after_the_lease_leaves_its_instance_without_writers() {
+fn repair_after_the_lease_leaves_its_instance_without_writers() {
     for is_known_instance in [true, false] {
         let mut network = Network::new(2, 118);
         let (writer, reader) = matched(&mut network, LivelinessKind::ManualByTopic, 300);

@@ -1,4 +1,4 @@
-//! Behaviour of the protocol engine: participants joined by a network that lives in memory, on a virtual clock.
+//! Tests of the protocol engine: participants joined by an in-memory network, on a virtual clock.
 #![allow(missing_docs)]
 
 mod allocations;

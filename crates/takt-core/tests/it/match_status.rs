@@ -1,5 +1,5 @@
-//! When PUBLICATION_MATCHED counts a reader: once its participant knows the writer, so that what is written then arrives at a
-//! best-effort reader too.
+//! PUBLICATION_MATCHED: a reader is counted once its participant knows the writer, so that later
+//! samples also arrive at best-effort readers.
 
 use crate::network::*;
 use takt_core::*;
@@ -22,7 +22,7 @@ fn match_is_counted_when_the_readers_participant_has_acknowledged_the_writer() {
     for seed in 0..60 {
         let mut network = Network::new(2, seed);
         network.faults = Faults { loss: 10, duplication: 5, reordering: 30 };
-        // Both participants know each other before the endpoints come.
+        // Both participants know each other before the endpoints are created.
         network.run(3_000);
         let began = network.now;
         let (writer, reader) = best_effort_pair(&mut network);
@@ -42,7 +42,7 @@ fn match_is_counted_after_a_second_when_nothing_is_acknowledged() {
     let mut network = Network::new(2, 1);
     network.run(3_000);
     let (writer, _reader) = best_effort_pair(&mut network);
-    // The subscription arrives, and from then on nothing leaves the reader's participant.
+    // The subscription arrives; from then on nothing leaves the reader's participant.
     assert!(network.run_until(10_000, |network| network.nodes[0].discovered_subscriptions().count() == 1));
     network.cut = vec![1];
     assert_eq!(readers(&mut network, writer), 0);
@@ -55,7 +55,7 @@ fn match_is_counted_after_a_second_when_nothing_is_acknowledged() {
 }
 
 #[test]
-fn reader_that_goes_before_it_was_counted_changes_no_status() {
+fn reader_deleted_before_it_was_counted_changes_no_status() {
     let mut network = Network::new(2, 2);
     network.run(3_000);
     let (writer, _reader) = best_effort_pair(&mut network);

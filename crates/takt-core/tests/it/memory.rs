@@ -9,7 +9,7 @@ use takt_wire::discovery::PublicationData;
 use takt_wire::inline_qos::InlineQosBuilder;
 use takt_wire::qos::*;
 
-/// A writer with all the memory it wants, and a reader with little.
+/// Creates a writer with ample memory, and a reader with little.
 fn pair(reader_memory: usize, reliable: bool, history: History) -> (Network, WriterHandle, ReaderHandle) {
     let mut network = Network::new(1, 900);
     let mut small = config(1, 1500);
@@ -23,7 +23,7 @@ fn pair(reader_memory: usize, reliable: bool, history: History) -> (Network, Wri
     (network, writer, reader)
 }
 
-/// The numbers of all samples that the reader has.
+/// Returns the numbers of all samples of the reader.
 fn seen(network: &mut Network, reader: ReaderHandle) -> Vec<i64> {
     let (now, mut cursor, mut seen) = (network.now, ReadCursor::default(), Vec::new());
     while let Some(sample) = network.nodes[1].read_next(now, reader, Selector::READ, &mut cursor).expect("it lives") {
@@ -34,9 +34,9 @@ fn seen(network: &mut Network, reader: ReaderHandle) -> Vec<i64> {
 }
 
 #[test]
-fn keep_last_shows_the_newest_samples_that_memory_holds() {
+fn keep_last_keeps_the_newest_samples_that_memory_holds() {
     for reliable in [true, false] {
-        // In one datagram each, and in fragments.
+        // Samples in one datagram each, and in fragments.
         for (len, memory) in [(1_000, 8_000), (20_000, 170_000)] {
             let (mut network, writer, reader) = pair(memory, reliable, History::KeepLast(100));
             for number in 1..=20 {
@@ -63,7 +63,7 @@ fn keep_last_of_one_replaces_a_sample_that_takes_most_of_the_memory() {
 }
 
 #[test]
-fn sample_in_fragments_without_memory_is_rejected_once_and_arrives_later() {
+fn fragmented_sample_without_memory_is_rejected_once_and_arrives_later() {
     let (mut network, writer, reader) = pair(50_000, true, History::KeepAll);
     for number in 1..=3 {
         network.write(0, writer, &payload(number, 20_000)).expect("there is room");
@@ -119,7 +119,7 @@ fn keyed_keep_last_of_one_replaces_a_read_sample_that_takes_most_of_the_memory()
 
 const LARGE: usize = 6_000;
 
-/// The key of a large sample is its last octet.
+/// Key extractor: the key of a large sample is its last octet.
 struct LastByte;
 
 impl KeyExtractor for LastByte {
@@ -133,7 +133,8 @@ impl KeyExtractor for LastByte {
     }
 }
 
-/// A KEEP_LAST 1 reader with memory for one large sample, and a foreign writer of one instance.
+/// KEEP_LAST 1 reader with memory for one large sample, and a writer of another vendor with one
+/// instance.
 struct OneInstance {
     node: Participant,
     reader: ReaderHandle,
@@ -176,7 +177,7 @@ impl OneInstance {
         }
     }
 
-    /// The number of the sample that the reader has; it stays there.
+    /// Returns the number of the reader's sample, without taking it.
     fn seen(&mut self) -> Option<i64> {
         let sample = self.node.read_next(self.now, self.reader, Selector::READ, &mut ReadCursor::default());
         let sn = sample.expect("the reader lives").map(|sample| sample.info.sequence_number.0);
@@ -217,9 +218,9 @@ fn announced_key_hash_names_the_instance_of_a_large_sample_that_replaces_the_las
     );
 }
 
-/// docs/limits.md names the remedies.
+/// docs/limits.md lists the remedies.
 #[test]
-fn large_sample_of_unknown_instance_waits_for_the_application_to_take_the_last_one() {
+fn large_sample_of_unknown_instance_waits_until_the_last_one_is_taken() {
     let mut t = OneInstance::new(Box::new(LastByte));
     t.fragments(1, &[1, 2, 3, 4, 5, 6], None);
     for _ in 0..3 {
@@ -234,9 +235,9 @@ fn large_sample_of_unknown_instance_waits_for_the_application_to_take_the_last_o
     assert_eq!(t.seen(), Some(2));
 }
 
-/// The memory of what a sample replaces is too short for it, and that of the neighbours that have gone makes up for it.
+/// The memory of a replaced sample is too short for its successor; free neighbors make up for it.
 #[test]
-fn keep_last_reader_shows_the_newest_of_each_instance_while_samples_grow() {
+fn keep_last_reader_keeps_the_newest_of_each_instance_while_samples_grow() {
     for reliable in [true, false] {
         let mut network = Network::new(1, 902);
         let mut small = config(1, 1500);

@@ -1,4 +1,4 @@
-//! Participants whose addresses change: they are followed, and nothing that reliability promises is lost.
+//! Participants whose addresses change: they are followed, and reliability is preserved.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -21,11 +21,12 @@ struct Pair {
     taken: Vec<Vec<u8>>,
 }
 
-/// Node 0 writes, node 1 reads.
+/// Creates a writer at node 0 and a reader at node 1.
 fn pair(seed: u64, own_ports: bool) -> Pair {
     let mut network = Network::new(2, seed);
     let own = |node, port| if own_ports { vec![Locator { port, ..address(node) }] } else { vec![] };
-    // Ports are not told apart by this network, so endpoints with locators of their own share the participant's.
+    // This network does not distinguish ports, so endpoints with locators of their own share the
+    // participant's.
     let writer = WriterSpec { unicast: own(0, 7411), ..writer_spec("T", false, keep_all_writer()) };
     let reader = ReaderSpec { unicast: own(1, 7411), ..reader_spec("T", false, keep_all_reader()) };
     let (writer, reader) = (network.writer(0, writer), network.reader(1, reader));
@@ -42,7 +43,7 @@ impl Pair {
         }
     }
 
-    /// Everything arrives, once and in order, within the time.
+    /// Checks that all samples arrive, once and in order, within the time.
     fn assert_delivered(&mut self, limit_ms: u64) {
         let (reader, written) = (self.reader, self.written as usize);
         let taken = &mut self.taken;
@@ -55,7 +56,7 @@ impl Pair {
         assert_eq!(self.taken, expected);
     }
 
-    /// Nobody was lost meanwhile, so the match is the first one.
+    /// Checks that no participant was lost meanwhile: the match is the first one.
     fn assert_never_parted(&mut self) {
         for node in 0..2 {
             let events = self.network.events(node);
@@ -65,7 +66,7 @@ impl Pair {
 }
 
 #[test]
-fn a_volatile_reader_loses_nothing_when_a_host_changes_its_address() {
+fn volatile_reader_loses_nothing_when_a_host_changes_its_address() {
     for mover in [0, 1] {
         for own_ports in [false, true] {
             let mut pair = pair(7, own_ports);
@@ -84,7 +85,7 @@ fn a_volatile_reader_loses_nothing_when_a_host_changes_its_address() {
 }
 
 #[test]
-fn both_hosts_change_their_addresses_at_once() {
+fn delivery_continues_when_both_hosts_change_their_addresses_at_once() {
     let mut pair = pair(8, false);
     for node in 0..2 {
         pair.network.readdress(node, elsewhere(node));
@@ -95,7 +96,7 @@ fn both_hosts_change_their_addresses_at_once() {
 }
 
 #[test]
-fn an_address_changes_while_datagrams_are_lost() {
+fn delivery_continues_when_an_address_changes_under_loss() {
     for seed in 1..20 {
         let mut pair = pair(seed, false);
         pair.network.faults = Faults { loss: 20, duplication: 10, reordering: 10 };
@@ -108,9 +109,9 @@ fn an_address_changes_while_datagrams_are_lost() {
     }
 }
 
-/// The interface is gone, and comes back with another address before the lease is over.
+/// The interface vanishes, and returns with another address before the lease ends.
 #[test]
-fn an_interface_vanishes_and_comes_back() {
+fn delivery_continues_when_an_interface_vanishes_and_returns() {
     let mut pair = pair(9, false);
     pair.write(5);
     pair.assert_delivered(1_000);
@@ -124,9 +125,10 @@ fn an_interface_vanishes_and_comes_back() {
     pair.assert_never_parted();
 }
 
-/// What is not heard for longer than the lease is met anew, within two announcement periods.
+/// A participant that is not heard for longer than the lease is rediscovered within two
+/// announcement periods.
 #[test]
-fn a_link_is_lost_for_longer_than_the_lease() {
+fn participants_are_rediscovered_when_a_link_fails_for_longer_than_the_lease() {
     let mut network = Network::new(2, 3);
     let qos =
         takt_wire::qos::DataWriterQos { durability: takt_wire::qos::Durability::TransientLocal, ..keep_all_writer() };
@@ -151,16 +153,17 @@ fn a_link_is_lost_for_longer_than_the_lease() {
     assert_eq!(numbers, (0..10).map(|number| payload(number, 100)).collect::<Vec<_>>());
 }
 
-/// The challenge that was sent to an address last.
+/// Returns the last challenge that was sent to an address.
 fn challenge_to(node: &mut Participant, now: Instant, address: Locator) -> Vec<takt_wire::message::Heartbeat> {
     let sent = outgoing(node, now);
     let mut challenges = sent.iter().filter(|(to, _)| to.contains(&address)).map(|(_, bytes)| challenge_in(bytes));
     challenges.rfind(|challenge| !challenge.is_empty()).expect("the address is challenged")
 }
 
-/// Its answers to the challenge at its former address were under way when it moved, and some came twice.
+/// Its answers to the challenge at its former address were in transit when it moved, and some
+/// arrived twice.
 #[test]
-fn late_answers_from_a_former_address_are_not_wrong() {
+fn late_answers_from_a_former_address_are_not_counted_as_wrong() {
     let now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
     let mut mover = Puppet::of_ours(5);
@@ -174,7 +177,7 @@ fn late_answers_from_a_former_address_are_not_wrong() {
     mover.answer_challenge(&mut node, now, &second);
     assert_eq!((node.counters().participants_validated, node.counters().wrong_answers), (1, 0));
 
-    // Now it is known, and moves twice before it answers.
+    // The participant is validated now, and moves twice before it answers.
     mover.address = elsewhere(6);
     mover.announce_itself(&mut node, now);
     let third = challenge_to(&mut node, now, mover.address);
@@ -187,9 +190,9 @@ fn late_answers_from_a_former_address_are_not_wrong() {
     assert_eq!((node.counters().participants_moved, node.counters().wrong_answers), (1, 0));
 }
 
-/// Whoever says that a participant is elsewhere, and is not that participant, changes nothing.
+/// A forged move has no effect on the traffic.
 #[test]
-fn a_forged_move_does_not_stop_what_flows() {
+fn forged_move_does_not_interrupt_delivery() {
     let mut pair = pair(10, false);
     let mut forger = Puppet::of_ours(1);
     forger.address = elsewhere(77);
@@ -203,9 +206,10 @@ fn a_forged_move_does_not_stop_what_flows() {
     assert_eq!(pair.network.nodes[0].counters().participants_moved, 0);
 }
 
-/// A participant of another vendor cannot be challenged twice, so it is told farewell and met anew.
+/// A participant of another vendor cannot be challenged twice, so it is sent a farewell and
+/// rediscovered.
 #[test]
-fn a_participant_of_another_vendor_is_met_anew() {
+fn moved_participant_of_another_vendor_is_rediscovered() {
     let now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
     let mut foreigner = Puppet::new(5);
@@ -221,9 +225,9 @@ fn a_participant_of_another_vendor_is_met_anew() {
     assert!(!challenge_in(to_it[2]).is_empty());
 }
 
-/// The farewell to it goes to the address that it claims.
+/// Its farewell goes to the address that it claims.
 #[test]
-fn participant_that_claims_the_address_of_another_does_not_part_that_from_us() {
+fn participant_that_claims_the_address_of_another_does_not_unmatch_it() {
     let mut pair = pair(11, false);
     let mut foreigner = Puppet::new(5);
     foreigner.vendor = takt_wire::VendorId([1, 0x10]);
@@ -241,7 +245,7 @@ fn participant_that_claims_the_address_of_another_does_not_part_that_from_us() {
 }
 
 #[test]
-fn challenges_of_a_moved_participant_that_does_not_answer_are_apart() {
+fn challenges_of_a_silent_moved_participant_are_spaced() {
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
     let mut mover = Puppet::of_ours(5);
@@ -251,7 +255,7 @@ fn challenges_of_a_moved_participant_that_does_not_answer_are_apart() {
     let is_challenge =
         |(to, bytes): &(Vec<Locator>, Vec<u8>)| to.contains(&elsewhere(5)) && !challenge_in(bytes).is_empty();
     let mut challenges = 0;
-    // Each announcement allows for three times its octets.
+    // Each announcement credits three times its octets.
     for _ in 0..20 {
         mover.announce_itself(&mut node, now);
         let sent = run_alone(&mut node, &mut now, 90);

@@ -1,11 +1,12 @@
-//! Participants on this host that announce a locator without a network: the driver is asked, and its word holds.
+//! Shared-memory locators of participants on this host: the driver is asked whether they are
+//! reachable, and its answer applies.
 
 use crate::network::*;
 use std::net::Ipv4Addr;
 use takt_core::*;
 use takt_wire::Locator;
 
-/// Node 0 and node 1 share this address.
+/// Address shared by node 0 and node 1.
 fn on_one_host(node: usize) -> Locator {
     Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 1), 7411 + node as u16)
 }
@@ -14,7 +15,7 @@ fn memory(node: usize, port: u32) -> Locator {
     Locator { kind: Locator::KIND_TAKT_SHM, port, address: [node as u8 + 1; 16] }
 }
 
-/// Two nodes at these addresses; the ones in `with_memory` have a locator of memory too.
+/// Creates two nodes at these addresses; those in `with_memory` also have a shared-memory locator.
 fn network(at: fn(usize) -> Locator, with_memory: &[usize]) -> Network {
     let mut network = Network::new(0, 5);
     for node in 0..2 {
@@ -32,7 +33,7 @@ fn network(at: fn(usize) -> Locator, with_memory: &[usize]) -> Network {
     network
 }
 
-/// What the driver is asked about.
+/// Returns the locators that the driver is asked about.
 fn asked(network: &mut Network, node: usize) -> Vec<Locator> {
     let events = network.events(node).into_iter();
     events.filter_map(|event| if let Event::NeighbourAnnounced(at) = event { Some(at) } else { None }).collect()
@@ -47,7 +48,7 @@ fn matched(network: &mut Network, own_port: bool) -> (WriterHandle, ReaderHandle
     (writer, reader)
 }
 
-/// Writes one more sample; whether it arrives.
+/// Writes one more sample; returns whether it arrives.
 fn is_delivered(network: &mut Network, (writer, reader): (WriterHandle, ReaderHandle), number: u32) -> bool {
     network.write(0, writer, &payload(number, 100)).expect("there is room");
     network.run_until(2_000, |network| {
@@ -57,9 +58,10 @@ fn is_delivered(network: &mut Network, (writer, reader): (WriterHandle, ReaderHa
     })
 }
 
-/// The network of these tests leads to no memory, so what goes there is lost, until it goes elsewhere.
+/// The network of these tests has no shared memory, so datagrams to it are lost until the route
+/// changes.
 #[test]
-fn a_neighbour_is_reached_as_the_driver_says() {
+fn shared_memory_is_used_while_the_driver_confirms_it() {
     for own_port in [false, true] {
         let mut network = network(on_one_host, &[0, 1]);
         let pair = matched(&mut network, own_port);
@@ -75,9 +77,9 @@ fn a_neighbour_is_reached_as_the_driver_says() {
     }
 }
 
-/// A way costs memory and descriptors: none is opened to those that nothing is exchanged with.
+/// A path costs memory and descriptors: none is opened to participants without matched endpoints.
 #[test]
-fn nobody_is_asked_about_before_a_match() {
+fn driver_is_asked_only_after_a_match() {
     let mut network = network(on_one_host, &[0, 1]);
     network.writer(0, writer_spec("T", false, keep_all_writer()));
     network.reader(1, reader_spec("another", false, keep_all_reader()));
@@ -90,9 +92,10 @@ fn nobody_is_asked_about_before_a_match() {
     assert!(!is_delivered(&mut network, pair, 0), "it goes to the memory");
 }
 
-/// The driver has seen the process of node 1 end: node 0 parts with it at once, and what it said before does not call it back.
+/// The driver has detected the end of node 1's process: node 0 removes it at once, and its earlier
+/// announcements do not rediscover it.
 #[test]
-fn a_neighbour_that_has_ended_is_lost_at_once() {
+fn participant_is_lost_at_once_when_its_process_ends() {
     let mut network = network(on_one_host, &[0, 1]);
     let reader = network.reader(0, reader_spec("U", true, keep_all_reader()));
     let writer = network.writer(1, writer_spec("U", true, keep_all_writer()));
@@ -113,14 +116,14 @@ fn a_neighbour_that_has_ended_is_lost_at_once() {
     assert_eq!((alive, matched), (0, 0));
     let states: Vec<_> = network.take_all(0, reader).into_iter().map(|(info, _)| info.instance_state).collect();
     assert_eq!(states, [InstanceState::NotAliveNoWriters]);
-    // It goes on announcing itself here, as what is still on its way does there.
+    // The node continues to announce itself here, as datagrams in transit would.
     network.run(5_000);
     assert_eq!(network.nodes[0].discovered_participants().len(), 0);
     assert!(network.nodes[0].counters().stale_announcements > 0);
 }
 
 #[test]
-fn only_neighbours_are_asked_about() {
+fn driver_is_asked_only_about_participants_on_this_host() {
     for (at, with_memory) in [(address as fn(usize) -> Locator, &[0, 1][..]), (on_one_host, &[1]), (on_one_host, &[0])]
     {
         let mut network = network(at, with_memory);
@@ -132,9 +135,9 @@ fn only_neighbours_are_asked_about() {
     }
 }
 
-/// Its transport has closed and it has another now: asked anew.
+/// Its transport has closed and another one has opened: the driver is asked again.
 #[test]
-fn another_memory_is_asked_about_anew() {
+fn driver_is_asked_again_when_the_locator_changes() {
     let mut network = network(on_one_host, &[0, 1]);
     let pair = matched(&mut network, false);
     assert_eq!(asked(&mut network, 0), [memory(1, 2)]);

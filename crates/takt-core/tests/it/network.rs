@@ -1,4 +1,4 @@
-//! A network in memory: participants, a virtual clock, and seeded loss, duplication and reordering.
+//! In-memory network: participants, a virtual clock, and seeded loss, duplication and reordering.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -8,10 +8,10 @@ use takt_wire::{GuidPrefix, Locator, Timestamp};
 
 pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 
-/// Where user data for the group go.
+/// Destination port of user data to the group.
 pub const USER_PORT: u32 = 7401;
 
-/// xorshift64*: small, and good enough to throw dice.
+/// Pseudorandom generator xorshift64*: small, and sufficient for tests.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -45,37 +45,37 @@ struct Datagram {
 pub struct Network {
     pub now: Instant,
     pub nodes: Vec<Participant>,
-    /// Where each node listens.
+    /// Listening address of each node.
     pub addresses: Vec<Locator>,
-    /// Where nodes listen besides.
+    /// Further listening addresses of nodes.
     pub further: Vec<(usize, Locator)>,
     pub faults: Faults,
     /// Nodes that neither send nor receive.
     pub cut: Vec<usize>,
     /// Nodes that receive, but whose datagrams are all lost.
     pub muted: Vec<usize>,
-    /// Nodes that nothing reaches which is sent to the group of user data.
+    /// Nodes that do not receive the group of user data.
     pub deaf: Vec<usize>,
-    /// Nodes whose processes do not run; what reaches their sockets waits there.
+    /// Nodes whose processes do not run; datagrams wait in their sockets.
     held_up: BTreeMap<usize, Vec<Datagram>>,
-    /// Those of them whose timers do not run either.
+    /// Nodes without a running process whose timers do not run either.
     stopped: Vec<usize>,
-    /// Datagrams by destination.
+    /// Number of datagrams by destination.
     pub sent_to: BTreeMap<Locator, usize>,
-    /// And by the flow that they left by.
+    /// Number of datagrams by flow.
     pub sent_by: BTreeMap<FlowTag, usize>,
     pub delivered: u64,
-    /// So many further datagrams are sent, and the rest is lost; `None` for all.
+    /// Number of further datagrams that are carried before all others are lost; `None`: no loss.
     pub keep: Option<usize>,
     /// Longest datagram that the network carries; longer ones are lost. `None`: any.
     pub path_len_max: Option<usize>,
-    /// The same of what goes to groups.
+    /// Longest multicast datagram that the network carries. `None`: any.
     pub group_len_max: Option<usize>,
-    /// Read before and after each datagram that the first node builds.
+    /// Meter that is read before and after each datagram that the first node builds.
     pub meter: fn() -> u64,
-    /// By how much it grew meanwhile.
+    /// Sum of the meter's increments.
     pub metered: u64,
-    /// Longest datagram that anybody sent.
+    /// Length of the longest datagram sent.
     pub longest: usize,
     dice: Dice,
     wire: VecDeque<Datagram>,
@@ -152,13 +152,13 @@ impl Network {
         self.nodes.len() - 1
     }
 
-    /// What all wall clocks show now, unless one was set otherwise.
+    /// Returns the wall clock of all nodes, unless one was set otherwise.
     pub fn wall(&self) -> Timestamp {
         Timestamp::from_nanos(1_700_000_000_000_000_000 + self.now.0 as i64)
     }
 
-    /// Sends what the nodes want to send, delivers what is under way, and advances the clock to the next
-    /// timer when nothing is left to do. False once `done` holds or the time is up.
+    /// Sends pending datagrams, delivers those in transit, and advances the clock to the next timer
+    /// when nothing is left to do. Returns false if the time is up before `done` holds.
     pub fn run_until(&mut self, limit_ms: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = Instant(self.now.0 + limit_ms * 1_000_000);
         loop {
@@ -187,7 +187,7 @@ impl Network {
         }
     }
 
-    /// A node's interface gets another address.
+    /// Changes the address of a node's interface.
     pub fn readdress(&mut self, node: usize, to: Locator) {
         self.addresses[node] = to;
         let ip = to.ip().expect("the address is IPv4");
@@ -269,19 +269,19 @@ impl Network {
         true
     }
 
-    /// A node's process does not run until [`Self::resume`]. Its timers do, and expect nothing.
+    /// Suspends a node's process until [`Self::resume`]. Its timers are still served.
     pub fn hold_up(&mut self, node: usize) {
         self.held_up.insert(node, Vec::new());
     }
 
-    /// A node's process is stopped until [`Self::resume`], and its timers with it.
+    /// Stops a node's process and its timers until [`Self::resume`].
     pub fn stop(&mut self, node: usize) {
         self.hold_up(node);
         self.stopped.push(node);
     }
 
-    /// A process that was held up reads its sockets one after the other: that of the groups first, or its own. One that
-    /// was stopped serves its timers before that.
+    /// Resumes a node's process, which reads its sockets one after the other: that of the groups
+    /// first, or its own. A stopped process serves its timers before that.
     pub fn resume(&mut self, node: usize, groups_first: bool) {
         let waiting = self.held_up.remove(&node).expect("it was held up");
         if self.stopped.contains(&node) {
@@ -296,7 +296,7 @@ impl Network {
         }
     }
 
-    /// What happened at a node since the last call.
+    /// Returns the events of a node since the last call.
     pub fn events(&mut self, node: usize) -> Vec<Event> {
         let mut events = self.events.remove(&node).unwrap_or_default();
         while let Some(event) = self.nodes[node].poll_event() {
@@ -313,7 +313,8 @@ impl Network {
         self.nodes[node].create_reader(self.now, spec).expect("the reader is good")
     }
 
-    /// Waits until the writer has `readers` matched readers and the reader `writers` matched writers.
+    /// Waits until the writer is matched with the reader, and both have the expected number of
+    /// matches.
     pub fn await_match(&mut self, writer: (usize, WriterHandle), reader: (usize, ReaderHandle)) {
         let matched = self.run_until(10_000, |network| {
             let readers = network.nodes[writer.0].matched_subscriptions(writer.1).expect("the writer lives");
@@ -338,7 +339,7 @@ impl Network {
         self.write_stamped(node, writer, kind, key_hash, None, payload)
     }
 
-    /// As written at some time.
+    /// Writes a sample with a source timestamp.
     pub fn write_stamped(
         &mut self,
         node: usize,
@@ -366,7 +367,7 @@ impl Network {
     }
 }
 
-/// Key of the test type: the byte after the encapsulation header.
+/// Key extractor of the test type: the byte after the encapsulation header.
 pub struct FirstByte;
 
 impl KeyExtractor for FirstByte {
@@ -437,7 +438,7 @@ pub fn keep_all_reader() -> DataReaderQos {
     DataReaderQos { reliability: reliable(), history: History::KeepAll, ..DataReaderQos::default() }
 }
 
-/// A payload of `len` bytes that tells its number.
+/// Returns a payload of `len` bytes that contains its number.
 pub fn payload(number: u32, len: usize) -> Vec<u8> {
     let mut bytes = vec![0, 1, 0, 0];
     bytes.extend_from_slice(&number.to_le_bytes());

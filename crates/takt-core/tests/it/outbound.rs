@@ -1,20 +1,22 @@
-//! What a participant may say at one moment, whatever it has heard: well-formed messages, and nothing over and over.
+//! Bounds on the output of a participant at one moment, regardless of its input: well-formed
+//! messages, without repetition.
 //!
-//! While no time passes and nobody calls, a participant sends each thing once to each of those who ask for it. So its
-//! output is bounded by what it keeps, and no datagram makes it talk for ever.
+//! While no time passes and no call is made, a participant sends each submessage once to each
+//! requester. Its output is therefore bounded by its state, and no datagram causes endless output.
 
 use std::collections::BTreeMap;
 use takt_core::{Instant, Participant};
 use takt_wire::message::*;
 use takt_wire::{EntityId, GuidPrefix, Locator};
 
-/// Datagrams at one moment: more than all histories of a session have samples and fragments, for all who may ask.
+/// Most datagrams at one moment: more than all histories of a session have samples and fragments,
+/// for all possible requesters.
 const MAX_DATAGRAMS: usize = 20_000;
 
-/// What is said to whom; the last two are the sequence number and the fragment.
+/// Submessage with its destination; the last two fields are the sequence number and the fragment.
 type Statement = (GuidPrefix, Vec<Locator>, EntityId, EntityId, u8, i64, u32);
 
-/// Sends all that there is to send, and hands each datagram to `keep`.
+/// Sends all pending datagrams, and passes each to `keep`.
 pub fn drain(node: &mut Participant, now: Instant, frame: &mut [u8], mut keep: impl FnMut(&[u8])) {
     let mut said = BTreeMap::new();
     let mut datagrams = 0;
@@ -37,7 +39,7 @@ fn note(datagram: &[u8], destinations: &[Locator], said: &mut BTreeMap<Statement
                 to = prefix;
                 continue;
             }
-            // Those that answer a challenge are not counted, and have nothing to do with the others.
+            // Answers to a challenge are not counted, and are unrelated to the others.
             Submessage::AckNack(nack) if nack.count == 0 => (nack.reader, nack.writer, 1, 0, 0),
             Submessage::AckNack(nack) => (nack.reader, nack.writer, 0, 0, 0),
             Submessage::NackFrag(nack) => (nack.reader, nack.writer, 2, nack.sn.0, nack.fragments.base()),
@@ -49,7 +51,7 @@ fn note(datagram: &[u8], destinations: &[Locator], said: &mut BTreeMap<Statement
         let statement = (to, destinations.to_vec(), reader, writer, kind, sn, number);
         let times = said.entry(statement).or_insert(0);
         *times += 1;
-        // The first time of its own accord, a second time for somebody who has lost it.
+        // Once unsolicited, and a second time for a reader that has lost it.
         let most = if kind < 3 { 1 } else { 2 };
         assert!(*times <= most, "{to:?} hears {kind}, {sn}/{number} from {writer:?} to {reader:?} {times} times");
     }

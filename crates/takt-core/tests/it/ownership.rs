@@ -1,11 +1,12 @@
-//! OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9.2): of each instance only the strongest living writer is heard.
+//! OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9.2): a reader presents only the changes of the strongest
+//! alive writer of each instance.
 
 use crate::network::*;
 use takt_core::*;
 use takt_wire::Duration;
 use takt_wire::qos::*;
 
-/// Writers at node 0 (strength 1) and node 1 (strength 2), a reader at node 2.
+/// Writers at node 0 (strength 1) and node 1 (strength 2), and a reader at node 2.
 struct Contest {
     network: Network,
     weak: WriterHandle,
@@ -37,7 +38,7 @@ impl Contest {
         Self { network, weak, strong, reader }
     }
 
-    /// One of the nodes 0 and 1 writes; how many samples the reader gets by it.
+    /// Writes at node 0 or 1; returns how many samples the reader gets from it.
     fn write(&mut self, node: usize, key: u8, kind: ChangeKind) -> usize {
         let writer = if node == 0 { self.weak } else { self.strong };
         let bytes = if kind == ChangeKind::Alive { payload(u32::from(key), 20) } else { vec![] };
@@ -50,7 +51,7 @@ impl Contest {
 const ALIVE: ChangeKind = ChangeKind::Alive;
 
 #[test]
-fn the_stronger_writer_takes_an_instance_over_and_keeps_it() {
+fn stronger_writer_takes_over_an_instance_and_keeps_it() {
     let mut contest = Contest::new(210, [1, 2], None);
     assert_eq!(contest.write(0, 1, ALIVE), 1, "nobody else has written it");
     assert_eq!(contest.write(1, 1, ALIVE), 1);
@@ -62,7 +63,7 @@ fn the_stronger_writer_takes_an_instance_over_and_keeps_it() {
 }
 
 #[test]
-fn of_two_equals_the_lower_guid_owns() {
+fn lower_guid_owns_the_instance_when_strengths_are_equal() {
     let mut contest = Contest::new(211, [7, 7], None);
     assert_eq!(contest.write(1, 1, ALIVE), 1);
     assert_eq!(contest.write(0, 1, ALIVE), 1, "node 0 has the lower GUID");
@@ -70,7 +71,7 @@ fn of_two_equals_the_lower_guid_owns() {
 }
 
 #[test]
-fn an_owner_that_unregisters_is_deleted_or_not_alive_gives_way() {
+fn ownership_changes_when_the_owner_unregisters_is_deleted_or_not_alive() {
     let mut contest = Contest::new(212, [1, 2], None);
     contest.write(1, 1, ALIVE);
     contest.write(1, 1, ChangeKind::Unregistered);
@@ -89,7 +90,7 @@ fn an_owner_that_unregisters_is_deleted_or_not_alive_gives_way() {
 }
 
 #[test]
-fn an_owner_that_misses_its_deadline_gives_way_until_it_writes_again() {
+fn ownership_changes_when_the_owner_misses_its_deadline_until_it_writes_again() {
     let mut contest = Contest::new(213, [1, 2], Some(300));
     contest.write(1, 1, ALIVE);
     contest.network.run(200);
@@ -101,7 +102,7 @@ fn an_owner_that_misses_its_deadline_gives_way_until_it_writes_again() {
 }
 
 #[test]
-fn an_instance_has_writers_as_long_as_an_outranked_one_is_left() {
+fn instance_has_writers_while_a_weaker_writer_is_left() {
     let mut contest = Contest::new(214, [1, 2], None);
     contest.write(0, 1, ALIVE);
     contest.write(1, 1, ALIVE);
@@ -111,7 +112,7 @@ fn an_instance_has_writers_as_long_as_an_outranked_one_is_left() {
 }
 
 #[test]
-fn repair_of_an_owner_that_is_not_alive_does_not_take_the_instance_back() {
+fn repair_of_an_owner_that_is_not_alive_does_not_regain_ownership() {
     let mut contest = Contest::new(215, [1, 2], None);
     assert_eq!(contest.write(1, 1, ALIVE), 1);
     contest.network.muted.push(2);

@@ -1,11 +1,11 @@
-//! Policies that change while their entity is enabled, and those that may not (DDS 1.4 §2.2.3).
+//! Changes of policies while the entity is enabled, and immutable policies (DDS 1.4 §2.2.3).
 
 use crate::network::*;
 use takt_core::*;
 use takt_wire::Duration;
 use takt_wire::qos::*;
 
-/// A writer at node 0 and a reader at node 1, matched.
+/// Creates a matched writer at node 0 and reader at node 1.
 fn pair(seed: u64) -> (Network, WriterHandle, ReaderHandle) {
     let mut network = Network::new(2, seed);
     let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
@@ -27,7 +27,7 @@ fn is_matched(network: &mut Network, reader: ReaderHandle) -> bool {
 }
 
 #[test]
-fn user_data_that_change_reach_others_and_leave_the_match_alone() {
+fn changed_user_data_are_announced_and_keep_the_match() {
     let (mut network, writer, reader) = pair(300);
     network.nodes[0].writer_guid(writer).expect("it lives");
     let qos = DataWriterQos { user_data: UserData(vec![1, 2, 3]), ..keep_all_writer() };
@@ -47,7 +47,7 @@ fn user_data_that_change_reach_others_and_leave_the_match_alone() {
 }
 
 #[test]
-fn a_partition_that_changes_ends_a_match_and_begins_it_again() {
+fn changed_partition_ends_the_match_and_restores_it() {
     let (mut network, writer, reader) = pair(301);
     let now = network.now;
     let apart = PublisherQos { partition: partition("elsewhere"), ..PublisherQos::default() };
@@ -64,7 +64,7 @@ fn a_partition_that_changes_ends_a_match_and_begins_it_again() {
 }
 
 #[test]
-fn a_deadline_that_grows_beyond_what_is_requested_parts_the_two() {
+fn match_ends_when_the_deadline_exceeds_the_requested_one() {
     let mut network = Network::new(2, 302);
     let offered = DataWriterQos { deadline: deadline(50), ..keep_all_writer() };
     let requested = DataReaderQos { deadline: deadline(100), ..keep_all_reader() };
@@ -82,7 +82,7 @@ fn a_deadline_that_grows_beyond_what_is_requested_parts_the_two() {
 }
 
 #[test]
-fn a_new_deadline_is_kept_from_then_on() {
+fn changed_deadline_is_monitored_from_then_on() {
     let (mut network, writer, reader) = pair(303);
     network.write_key(0, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
     network.run(100);
@@ -104,7 +104,7 @@ fn a_new_deadline_is_kept_from_then_on() {
 }
 
 #[test]
-fn data_of_topic_publisher_and_subscriber_that_change_are_told_anew() {
+fn changed_topic_and_group_data_are_announced() {
     let (mut network, writer, reader) = pair(308);
     let now = network.now;
     let (topic, group) = (TopicData(vec![1, 2]), GroupData(vec![3]));
@@ -126,7 +126,7 @@ fn data_of_topic_publisher_and_subscriber_that_change_are_told_anew() {
 }
 
 #[test]
-fn strength_that_changes_hands_instances_over() {
+fn changed_ownership_strength_changes_the_owner() {
     let mut network = Network::new(3, 304);
     let qos = |strength| DataWriterQos {
         ownership: Ownership::Exclusive,
@@ -154,7 +154,7 @@ fn strength_that_changes_hands_instances_over() {
 }
 
 #[test]
-fn what_may_not_change_is_refused_and_named() {
+fn immutable_policy_is_refused_by_name() {
     let (mut network, writer, reader) = pair(305);
     let now = network.now;
     let refusal = |result: Result<(), Error>| match result {
@@ -196,7 +196,7 @@ fn what_may_not_change_is_refused_and_named() {
 }
 
 #[test]
-fn suspended_publications_leave_together() {
+fn suspended_publications_are_sent_together() {
     let (mut network, writer, reader) = pair(306);
     network.nodes[0].suspend_writer(writer, true).expect("it lives");
     for number in 0..5 {
@@ -210,7 +210,7 @@ fn suspended_publications_leave_together() {
 }
 
 #[test]
-fn a_participants_user_data_are_told_anew() {
+fn changed_user_data_of_a_participant_are_announced() {
     let (mut network, _, _) = pair(307);
     let qos = DomainParticipantQos { user_data: UserData(vec![9]), ..DomainParticipantQos::default() };
     network.nodes[0].set_qos(&qos);
@@ -221,7 +221,7 @@ fn a_participants_user_data_are_told_anew() {
 }
 
 #[test]
-fn samples_that_wait_stay_in_the_partition_that_they_were_written_in() {
+fn waiting_samples_are_sent_in_the_partition_of_their_write() {
     for is_reliable in [true, false] {
         let mut network = Network::new(4, 409);
         let in_partitions = |names: &[&str]| Partition { names: names.iter().map(|name| (*name).into()).collect() };

@@ -1,10 +1,11 @@
-//! The most urgent datagram is built first, whoever wrote first.
+//! Priorities: the datagram of the highest priority is built first, regardless of the order of
+//! writes.
 
 use takt_core::*;
 
 use crate::network::*;
 
-/// The priorities of all that the node wants to send now, in that order.
+/// Returns the priorities of all pending datagrams of a node, in the order of sending.
 fn drain(network: &mut Network, node: usize) -> Vec<i32> {
     let (now, mut frame) = (network.now, vec![0; 65_536]);
     let mut order = Vec::new();
@@ -17,7 +18,7 @@ fn drain(network: &mut Network, node: usize) -> Vec<i32> {
 }
 
 #[test]
-fn data_and_acknowledgements_leave_by_their_endpoints_priority() {
+fn data_and_acknowledgements_have_the_priority_of_their_endpoint() {
     let mut network = Network::new(2, 1);
     let mut endpoints = Vec::new();
     for (topic, priority) in [("Log", -5), ("Camera", 0), ("Brake", 40)] {
@@ -45,7 +46,7 @@ fn data_and_acknowledgements_leave_by_their_endpoints_priority() {
 }
 
 #[test]
-fn what_becomes_urgent_passes_what_waits() {
+fn raised_priority_overtakes_queued_datagrams() {
     let mut network = Network::new(2, 1);
     let mut writers = Vec::new();
     for (topic, priority) in [("Camera", 0), ("Brake", 40)] {
@@ -69,7 +70,7 @@ fn what_becomes_urgent_passes_what_waits() {
 }
 
 #[test]
-fn a_writer_that_has_gone_has_no_priority() {
+fn priority_of_a_deleted_writer_cannot_be_set() {
     let mut network = Network::new(1, 1);
     let writer = network.writer(0, writer_spec("Camera", false, keep_all_writer()));
     let now = network.now;
@@ -79,7 +80,7 @@ fn a_writer_that_has_gone_has_no_priority() {
 }
 
 #[test]
-fn endpoints_that_get_other_policies_before_they_are_enabled_are_as_urgent_as_before() {
+fn priority_is_kept_when_policies_change_before_enabling() {
     let mut network = Network::new(2, 1);
     let (now, urgent) = (network.now, Priority::new(40));
     let node = &mut network.nodes[0];

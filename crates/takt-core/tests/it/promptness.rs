@@ -1,5 +1,6 @@
-//! How soon it is told that somebody falls silent, and that it is told of nobody else: DEADLINE, LIVELINESS and OWNERSHIP
-//! (DDS 1.4 §2.2.3.7, §2.2.3.9.2, §2.2.3.11) in simulated time, which may be asserted exactly.
+//! Detection times of DEADLINE, LIVELINESS and OWNERSHIP (DDS 1.4 §2.2.3.7, §2.2.3.9.2, §2.2.3.11).
+//!
+//! Simulated time permits exact assertions. No event may be reported for writers that are on time.
 
 use crate::network::*;
 use takt_core::*;
@@ -9,11 +10,11 @@ use takt_wire::qos::*;
 const MS: u64 = 1_000_000;
 const PERIOD_MS: u64 = 300;
 const LEASE_MS: u64 = 1_000;
-/// Between two samples of a writer.
+/// Time between two samples of a writer.
 const PACE_MS: u64 = 50;
 const HOUR_MS: u64 = 3_600_000;
 
-/// Writers at node 0 (weak) and node 1 (strong), a reader at node 2.
+/// Writers at node 0 (weak) and node 1 (strong), and a reader at node 2.
 struct Contest {
     network: Network,
     writers: [WriterHandle; 2],
@@ -48,7 +49,7 @@ impl Contest {
         self.network.write_key(node, writer, ChangeKind::Alive, hash(1), &payload(1, 20)).expect("there is room");
     }
 
-    /// Both write for some time. How many samples of the weak one the reader gets.
+    /// Both write for some time. Returns how many samples of the weak one the reader gets.
     fn go_on(&mut self, ms: u64) -> usize {
         let weak = self.network.nodes[0].writer_guid(self.writers[0]).expect("the writer lives");
         let mut of_weak = 0;
@@ -62,7 +63,8 @@ impl Contest {
         of_weak
     }
 
-    /// Nobody writes any more: how long after the last sample the reader is told of it.
+    /// Stops all writes. Returns how long after the last sample the event is reported to the
+    /// reader.
     fn silence_until(&mut self, event: Event) -> u64 {
         self.network.events(2);
         let begin = self.network.now;
@@ -73,7 +75,7 @@ impl Contest {
 }
 
 #[test]
-fn a_missed_deadline_is_told_within_the_period_and_a_millisecond() {
+fn missed_deadline_is_reported_within_the_period_and_a_millisecond() {
     let mut contest = Contest::new(400, Some(PERIOD_MS), LivelinessKind::Automatic);
     contest.go_on(1_000);
     contest.write(1);
@@ -83,7 +85,7 @@ fn a_missed_deadline_is_told_within_the_period_and_a_millisecond() {
 }
 
 #[test]
-fn a_writer_that_falls_silent_is_not_alive_within_its_lease_and_a_millisecond() {
+fn silent_writer_is_not_alive_within_its_lease_and_a_millisecond() {
     let mut contest = Contest::new(401, None, LivelinessKind::ManualByTopic);
     contest.go_on(1_000);
     contest.write(0);
@@ -94,7 +96,7 @@ fn a_writer_that_falls_silent_is_not_alive_within_its_lease_and_a_millisecond() 
 }
 
 #[test]
-fn a_participant_that_dies_is_missed_within_the_lease_of_its_writers_and_a_millisecond() {
+fn writers_of_a_dead_participant_are_not_alive_within_their_lease_and_a_millisecond() {
     let mut contest = Contest::new(402, None, LivelinessKind::Automatic);
     contest.go_on(1_000);
     contest.network.cut = vec![1];
@@ -103,15 +105,15 @@ fn a_participant_that_dies_is_missed_within_the_lease_of_its_writers_and_a_milli
     assert!(told <= LEASE_MS + 1, "{told} ms");
 }
 
-/// By a missed deadline, and by a lease that is over: who writes next is heard.
+/// By a missed deadline, and by an expired lease: the samples of the next writer are delivered.
 #[test]
-fn the_next_writer_is_heard_within_the_period_and_a_millisecond() {
+fn next_writer_owns_the_instance_within_the_period_and_a_millisecond() {
     for (period_ms, wait_ms) in [(Some(PERIOD_MS), PERIOD_MS), (None, LEASE_MS)] {
         let mut contest = Contest::new(403, period_ms, LivelinessKind::ManualByTopic);
         assert!(contest.go_on(1_000) <= 1, "the strong one owns it as soon as it is heard");
         contest.write(1);
         let begin = contest.network.now;
-        // A sample a millisecond shows when it is heard.
+        // One sample per millisecond shows from when the samples are delivered.
         let heard = (1..=2_000).find(|_| {
             contest.write(0);
             contest.network.run(1);
@@ -128,7 +130,7 @@ fn the_next_writer_is_heard_within_the_period_and_a_millisecond() {
 
 /// One datagram in twenty is lost, and repaired well within the period.
 #[test]
-fn nobody_is_taken_for_late_or_dead_while_all_write() {
+fn no_deadline_or_lease_is_missed_while_all_writers_write() {
     for kind in [LivelinessKind::Automatic, LivelinessKind::ManualByTopic] {
         let mut contest = Contest::new(404, Some(2 * PERIOD_MS), kind);
         contest.go_on(1_000);

@@ -1,4 +1,4 @@
-//! A remote participant played by hand: it says whatever a test wants to one participant under test.
+//! Scripted remote participant: sends arbitrary messages to one participant under test.
 
 use crate::network::{address, prefix};
 use std::cell::Cell;
@@ -12,21 +12,21 @@ pub struct Puppet {
     pub prefix: GuidPrefix,
     pub vendor: VendorId,
     pub address: Locator,
-    /// Where it wants its data.
+    /// Locator for its user data.
     pub default_address: Locator,
     pub lease: takt_wire::Duration,
-    /// The sequence number of its announcement.
+    /// Sequence number of its announcement.
     pub spdp_sn: Cell<i64>,
     /// Whether it has the endpoints of the TypeLookup service.
     pub serves_types: bool,
-    /// Whether it says that it is a discovery server.
+    /// Whether it announces itself as a discovery server.
     pub serves_discovery: bool,
-    /// Changes written so far by the builtin writers, in the order of [`BUILTIN_WRITERS`].
+    /// Number of changes written by each builtin writer, in the order of [`BUILTIN_WRITERS`].
     written: [i64; 5],
     count: i32,
 }
 
-/// The reliable ones that [`Puppet::announce`] speaks as.
+/// Reliable builtin writers that [`Puppet::announce`] can use.
 pub const BUILTIN_WRITERS: [EntityId; 5] = [
     EntityId::SEDP_PUB_WRITER,
     EntityId::SEDP_SUB_WRITER,
@@ -36,8 +36,8 @@ pub const BUILTIN_WRITERS: [EntityId; 5] = [
 ];
 
 impl Puppet {
-    /// A participant that is none of the network's nodes, but in the same subnet. Of another vendor: it does not follow the
-    /// habits of ours.
+    /// Creates a participant that is none of the network's nodes, but in the same subnet. It is of
+    /// another vendor, without Takt's conventions.
     pub fn new(number: usize) -> Self {
         let lease = takt_wire::Duration::from_secs(20);
         Self {
@@ -54,7 +54,7 @@ impl Puppet {
         }
     }
 
-    /// The same of our vendor.
+    /// Creates a participant of the Takt vendor.
     pub fn of_ours(number: usize) -> Self {
         Self { vendor: VendorId::TAKT, ..Self::new(number) }
     }
@@ -99,7 +99,7 @@ impl Puppet {
         }
     }
 
-    /// Announces itself by SPDP, as it would to a stranger.
+    /// Announces itself by SPDP to a participant that does not know it yet.
     pub fn announce_itself(&self, node: &mut Participant, now: Instant) {
         let payload = self.announcement().to_bytes();
         self.say(node, now, |message| {
@@ -107,7 +107,8 @@ impl Puppet {
         });
     }
 
-    /// Announces itself by SPDP, and proves its address. What the other side sends meanwhile is lost.
+    /// Announces itself by SPDP, and validates its address. Datagrams that the other side sends
+    /// meanwhile are lost.
     pub fn join(&mut self, node: &mut Participant, now: Instant) {
         self.announce_itself(node, now);
         let mut frame = vec![0; 65_507];
@@ -120,7 +121,7 @@ impl Puppet {
         }
     }
 
-    /// Shows that it has received a challenge.
+    /// Answers a challenge.
     pub fn answer_challenge(&self, node: &mut Participant, now: Instant, challenge: &[Heartbeat]) {
         let to = node.guid().prefix;
         self.say(node, now, |message| {
@@ -131,7 +132,7 @@ impl Puppet {
         });
     }
 
-    /// Takes its leave. It may come back: its next announcement is newer.
+    /// Sends a farewell. A later announcement has a higher number, so the puppet can return.
     pub fn leave(&self, node: &mut Participant, now: Instant) {
         let sn = self.spdp_sn.get();
         self.spdp_sn.set(sn + 2);
@@ -153,11 +154,11 @@ impl Puppet {
         self.announce(node, now, EntityId::SEDP_SUB_WRITER, Payload::Data(&data.to_bytes()));
     }
 
-    /// Acknowledges the announcements of so many writers of the participant under test: all of them, so that they count its readers
-    /// as matched.
+    /// Acknowledges the announcements of all `writers` writers of the participant under test, so
+    /// that they count its readers as matched.
     pub fn acknowledge_writers(&self, node: &mut Participant, now: Instant, writers: i64) {
         let to = node.guid().prefix;
-        // What SEDP writers write has numbers above those of challenges.
+        // Samples of SEDP writers have numbers above those of challenges.
         let next = SequenceNumber((1 << 16) + writers + 1);
         let acknack = AckNack {
             reader: EntityId::SEDP_PUB_READER,
@@ -172,7 +173,7 @@ impl Puppet {
         });
     }
 
-    /// The next change of a builtin writer, with a heartbeat before it.
+    /// Sends the next change of a builtin writer, after a heartbeat.
     pub fn announce(&mut self, node: &mut Participant, now: Instant, writer: EntityId, payload: Payload<'_>) {
         let sn = self.next_number(writer);
         let heartbeat = self.heartbeat(writer, 1, sn);
@@ -182,7 +183,7 @@ impl Puppet {
         });
     }
 
-    /// The number of the next change of a builtin writer.
+    /// Returns the number of the next change of a builtin writer.
     pub fn next_number(&mut self, writer: EntityId) -> i64 {
         let Some(place) = BUILTIN_WRITERS.iter().position(|known| *known == writer) else {
             self.spdp_sn.set(self.spdp_sn.get() + 1);
@@ -192,7 +193,7 @@ impl Puppet {
         self.written[place]
     }
 
-    /// A heartbeat with a count of its own.
+    /// Returns a heartbeat with the next count.
     pub fn heartbeat(&mut self, writer: EntityId, first: i64, last: i64) -> Heartbeat {
         self.count += 1;
         Heartbeat {
@@ -207,7 +208,7 @@ impl Puppet {
         }
     }
 
-    /// A writer of the topic `T`, as the network's specifications have it, reliable or not.
+    /// Returns a writer of the topic `T` with the network's specification, reliable or not.
     pub fn publication(&self, key: u32, reliable: bool) -> PublicationData {
         let mut data = PublicationData {
             guid: self.guid(EntityId::user_writer(key, false)),
@@ -219,7 +220,7 @@ impl Puppet {
         data
     }
 
-    /// A reader of the topic `T`, reliable or not.
+    /// Returns a reader of the topic `T`, reliable or not.
     pub fn subscription(&self, key: u32, reliable: bool) -> SubscriptionData {
         let mut data = SubscriptionData {
             guid: self.guid(EntityId::user_reader(key, false)),
@@ -232,7 +233,7 @@ impl Puppet {
     }
 }
 
-/// The number of an announcement, and whether it is a farewell.
+/// Returns the number of an announcement, and whether it is a farewell.
 pub fn spdp_number(datagram: &[u8]) -> Option<(i64, bool)> {
     let message = MessageView::parse(datagram).expect("what we send is well formed");
     message.submessages().find_map(|submessage| match submessage {
@@ -243,7 +244,7 @@ pub fn spdp_number(datagram: &[u8]) -> Option<(i64, bool)> {
     })
 }
 
-/// The heartbeats that offer nothing, which a participant on probation is to acknowledge.
+/// Returns the heartbeats without samples, which a participant on probation has to acknowledge.
 pub fn challenge_in(datagram: &[u8]) -> Vec<Heartbeat> {
     let message = MessageView::parse(datagram).expect("what we send is well formed");
     let heartbeats = message.submessages().map(|submessage| match submessage.expect("what we send is well formed") {
@@ -256,7 +257,7 @@ pub fn challenge_in(datagram: &[u8]) -> Vec<Heartbeat> {
     heartbeats.flatten().filter(is_challenge).collect()
 }
 
-/// What a reader acknowledges that has everything that such a heartbeat offers.
+/// Returns the acknowledgement of a reader that has everything such a heartbeat offers.
 pub fn answer(challenge: &Heartbeat) -> AckNack {
     AckNack {
         reader: challenge.reader,
@@ -267,12 +268,12 @@ pub fn answer(challenge: &Heartbeat) -> AckNack {
     }
 }
 
-/// A change for everybody, without inline QoS.
+/// Returns a change for all readers, without inline QoS.
 pub fn data<'a>(writer: EntityId, sn: i64, payload: Payload<'a>) -> DataEmit<'a> {
     DataEmit { reader: EntityId::UNKNOWN, writer, sn: SequenceNumber(sn), inline_qos: None, payload }
 }
 
-/// One fragment of a change whose sample has `sample_size` bytes.
+/// Returns one fragment of a change whose sample has `sample_size` bytes.
 pub fn fragment(writer: EntityId, sn: i64, number: u32, sample_size: u32, payload: &[u8]) -> DataFragEmit<'_> {
     DataFragEmit {
         reader: EntityId::UNKNOWN,
@@ -288,7 +289,7 @@ pub fn fragment(writer: EntityId, sn: i64, number: u32, sample_size: u32, payloa
     }
 }
 
-/// Everything that a participant wants to send now: destinations and datagram.
+/// Returns all pending datagrams of a participant, with their destinations.
 pub fn outgoing(node: &mut Participant, now: Instant) -> Vec<(Vec<Locator>, Vec<u8>)> {
     let mut frame = vec![0; 65_507];
     let mut all = Vec::new();
@@ -300,7 +301,7 @@ pub fn outgoing(node: &mut Participant, now: Instant) -> Vec<(Vec<Locator>, Vec<
     all
 }
 
-/// Runs the participant's timers up to a moment, and returns what it sent meanwhile.
+/// Runs the participant's timers for `ms` milliseconds, and returns the datagrams sent meanwhile.
 pub fn run_alone(node: &mut Participant, now: &mut Instant, ms: u64) -> Vec<(Vec<Locator>, Vec<u8>)> {
     let end = Instant(now.0 + ms * 1_000_000);
     let mut sent = outgoing(node, *now);
@@ -313,7 +314,7 @@ pub fn run_alone(node: &mut Participant, now: &mut Instant, ms: u64) -> Vec<(Vec
     sent
 }
 
-/// Applies `test` to each submessage of the datagrams; how many times it said yes.
+/// Applies `test` to each submessage of the datagrams; returns how often it was true.
 pub fn count(sent: &[(Vec<Locator>, Vec<u8>)], test: impl Fn(&Submessage<'_>) -> bool) -> usize {
     let mut count = 0;
     for (_, datagram) in sent {

@@ -1,4 +1,5 @@
-//! READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.22): what is kept of instances that are not alive goes after a time.
+//! READER_DATA_LIFECYCLE (DDS 1.4 §2.2.3.22): samples of instances that are not alive are purged
+//! after a delay.
 
 use crate::network::*;
 use takt_core::*;
@@ -24,7 +25,7 @@ fn change(network: &mut Network, writer: WriterHandle, kind: ChangeKind, key: u8
     network.write_key(0, writer, kind, hash(key), &bytes).expect("there is room");
 }
 
-/// How many samples and news a reader holds.
+/// Returns how many samples and state changes a reader holds.
 fn held(network: &mut Network, reader: ReaderHandle) -> usize {
     let (mut cursor, mut count) = (ReadCursor::default(), 0);
     while network.nodes[1].read_next(network.now, reader, Selector::READ, &mut cursor).expect("it lives").is_some() {
@@ -34,7 +35,7 @@ fn held(network: &mut Network, reader: ReaderHandle) -> usize {
 }
 
 #[test]
-fn a_disposed_instance_loses_its_samples_after_its_delay() {
+fn disposed_instance_loses_its_samples_after_its_delay() {
     let mut network = Network::new(2, 360);
     let (writer, reader) = pair(&mut network, None, Some(300));
     for kind in [ChangeKind::Alive, ChangeKind::Alive, ChangeKind::Disposed] {
@@ -51,7 +52,7 @@ fn a_disposed_instance_loses_its_samples_after_its_delay() {
 }
 
 #[test]
-fn an_instance_without_writers_is_forgotten_after_its_delay() {
+fn instance_without_writers_is_removed_after_its_delay() {
     let mut network = Network::new(2, 361);
     let (writer, reader) = pair(&mut network, Some(300), None);
     change(&mut network, writer, ChangeKind::Alive, 1);
@@ -67,7 +68,7 @@ fn an_instance_without_writers_is_forgotten_after_its_delay() {
 }
 
 #[test]
-fn an_instance_that_comes_back_keeps_its_samples() {
+fn revived_instance_keeps_its_samples() {
     let mut network = Network::new(2, 362);
     let (writer, reader) = pair(&mut network, Some(300), Some(300));
     change(&mut network, writer, ChangeKind::Alive, 1);
@@ -81,7 +82,7 @@ fn an_instance_that_comes_back_keeps_its_samples() {
 }
 
 #[test]
-fn what_goes_makes_room_for_what_waits() {
+fn purged_samples_make_room_for_waiting_ones() {
     let mut network = Network::new(2, 363);
     let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
     let reader_data_lifecycle =

@@ -1,6 +1,8 @@
-//! Nobody can aim us at a victim: what goes to an address that has not shown that it receives us is at most
-//! [`AMPLIFICATION_MAX`] times what was received in its name, headers of UDP and IPv4 left out of what came and put into
-//! what goes. Each way to try it is a test here.
+//! Reflection attacks: no forged datagram directs traffic at a victim.
+//!
+//! Traffic to an address that was not validated is at most [`AMPLIFICATION_MAX`] times the traffic
+//! received for it. The headers of UDP and IPv4 are excluded from the received octets and included
+//! in the sent ones. Each test is one kind of attack.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -13,22 +15,22 @@ use takt_wire::type_lookup::{Addressee, EquivalenceId, Question, RequestId, Type
 use takt_wire::{EntityId, FragmentNumberSet, GuidPrefix, Locator, SequenceNumber, SequenceNumberSet};
 
 const HEADERS_LEN: usize = 28;
-/// Long enough for every timer to have fired, and for some announcements.
+/// Time in which every timer fires, and some announcements are sent.
 const LONG_MS: u64 = 15_000;
 
 fn victim() -> Locator {
     Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 77), 7411)
 }
 
-/// A participant that has much to send: a megabyte of history of the topic `T`, a reader, and a type.
+/// Participant with much to send: a megabyte of history of the topic `T`, a reader, and a type.
 struct Stage {
     node: Participant,
     now: Instant,
     writer: WriterHandle,
     received: usize,
-    /// Octets that left for the victim, with headers.
+    /// Octets sent to the victim, with headers.
     to_victim: usize,
-    /// Datagrams to everybody, with the time.
+    /// Times of the datagrams to all participants.
     to_all: Vec<Instant>,
     frame: Vec<u8>,
 }
@@ -67,7 +69,7 @@ impl Stage {
         self.node.write(self.now, self.writer, &change, fill).expect("there is room");
     }
 
-    /// A datagram comes, from wherever it says.
+    /// Handles a datagram with the given source.
     fn hear(&mut self, source: Locator, datagram: &[u8]) {
         self.received += datagram.len();
         self.node.handle_datagram(self.now, Received { source, multicast: false }, datagram);
@@ -93,7 +95,8 @@ impl Stage {
         self.now = end;
     }
 
-    /// Lets time pass, and looks at what the victim got. That it got something shows that the attack was one.
+    /// Advances the time, and checks the traffic to the victim. The least number of octets shows
+    /// that the attack took effect.
     fn assert_bounded(&mut self, least: usize) {
         self.run(LONG_MS);
         let (sent, received) = (self.to_victim, self.received);
@@ -101,7 +104,7 @@ impl Stage {
         assert!(sent >= least, "{sent} octets for {received}");
     }
 
-    /// A participant that proves its own address, and may then say what it likes.
+    /// Adds a participant that validates its own address, and may then send anything.
     fn admit(&mut self, puppet: &mut Puppet) {
         puppet.join(&mut self.node, self.now);
         assert_eq!(self.node.counters().participants_validated, 1);
@@ -115,7 +118,7 @@ fn type_id() -> EquivalenceId {
     EquivalenceId::new(EquivalenceId::COMPLETE, [1; 14])
 }
 
-/// A participant that says that it is where the victim is.
+/// Returns a participant that claims to be at the victim's address.
 fn impostor(number: usize) -> Puppet {
     let mut puppet = Puppet::new(3);
     puppet.prefix.0[4..8].copy_from_slice(&(number as u32).to_be_bytes());
@@ -130,7 +133,7 @@ fn spdp(puppet: &Puppet) -> Vec<u8> {
     })
 }
 
-/// Asks for everything from the first number on.
+/// Returns a request for everything from the first number on.
 fn greedy(reader: EntityId, writer: EntityId, first: i64, count: i32) -> AckNack {
     let mut reader_sn_state = SequenceNumberSet::new(SequenceNumber(first));
     (first..first + 256).for_each(|sn| {
@@ -140,14 +143,14 @@ fn greedy(reader: EntityId, writer: EntityId, first: i64, count: i32) -> AckNack
 }
 
 #[test]
-fn announcement_with_the_locators_of_a_victim() {
+fn traffic_is_bounded_after_an_announcement_with_the_locators_of_a_victim() {
     let mut stage = Stage::new();
     stage.hear(address(5), &spdp(&impostor(1)));
     stage.assert_bounded(200);
 }
 
 #[test]
-fn announcement_with_the_source_and_the_locators_of_a_victim() {
+fn traffic_is_bounded_after_an_announcement_with_source_and_locators_of_a_victim() {
     let mut stage = Stage::new();
     let datagram = spdp(&impostor(1));
     for _ in 0..20 {
@@ -158,7 +161,7 @@ fn announcement_with_the_source_and_the_locators_of_a_victim() {
 }
 
 #[test]
-fn announcement_of_the_least_length() {
+fn traffic_is_bounded_after_an_announcement_of_the_least_length() {
     let mut stage = Stage::new();
     let puppet = impostor(1);
     let mut announcement = puppet.announcement();
@@ -174,7 +177,7 @@ fn announcement_of_the_least_length() {
 }
 
 #[test]
-fn announcements_of_thousands_who_all_name_one_victim() {
+fn traffic_is_bounded_after_thousands_of_announcements_with_one_victim() {
     let mut stage = Stage::new();
     for number in 0..2_000 {
         stage.hear(address(5), &spdp(&impostor(number)));
@@ -186,12 +189,12 @@ fn announcements_of_thousands_who_all_name_one_victim() {
 }
 
 #[test]
-fn announcements_of_many_in_one_datagram() {
+fn traffic_is_bounded_after_many_announcements_in_one_datagram() {
     let mut stage = Stage::new();
     let mut datagram = spdp(&impostor(0))[..20].to_vec();
     for number in 0..100 {
         let puppet = impostor(number);
-        // INFO_SRC before each.
+        // An INFO_SRC precedes each announcement.
         datagram.extend_from_slice(&[0x0c, 0x01, 20, 0, 0, 0, 0, 0, 2, 5, 1, 0x7a]);
         datagram.extend_from_slice(&puppet.prefix.0);
         datagram.extend_from_slice(&spdp(&puppet)[20..]);
@@ -202,7 +205,7 @@ fn announcements_of_many_in_one_datagram() {
 }
 
 #[test]
-fn announcement_and_endpoints_and_requests_at_once() {
+fn traffic_is_bounded_after_announcement_endpoints_and_requests_at_once() {
     let mut stage = Stage::new();
     let puppet = impostor(1);
     let to = stage.node.guid().prefix;
@@ -239,7 +242,7 @@ fn announcement_and_endpoints_and_requests_at_once() {
 }
 
 #[test]
-fn heartbeats_in_the_name_of_a_victim() {
+fn traffic_is_bounded_after_forged_heartbeats() {
     let mut stage = Stage::new();
     let mut puppet = impostor(1);
     stage.hear(victim(), &spdp(&puppet));
@@ -258,7 +261,7 @@ fn heartbeats_in_the_name_of_a_victim() {
 }
 
 #[test]
-fn challenges_in_the_name_of_a_victim() {
+fn traffic_is_bounded_after_forged_challenges() {
     let mut stage = Stage::new();
     let mut puppet = impostor(1);
     stage.hear(victim(), &spdp(&puppet));
@@ -277,7 +280,7 @@ fn challenges_in_the_name_of_a_victim() {
 }
 
 #[test]
-fn guessed_answers_to_the_challenge() {
+fn traffic_is_bounded_after_guessed_answers_to_the_challenge() {
     let mut stage = Stage::new();
     let puppet = impostor(1);
     stage.hear(victim(), &spdp(&puppet));
@@ -302,7 +305,7 @@ fn guessed_answers_to_the_challenge() {
 }
 
 #[test]
-fn requests_for_types_in_the_name_of_a_victim() {
+fn traffic_is_bounded_after_forged_requests_for_types() {
     let mut stage = Stage::new();
     let mut puppet = impostor(1);
     let announcement =
@@ -333,7 +336,7 @@ fn requests_for_types_in_the_name_of_a_victim() {
 }
 
 #[test]
-fn farewell_to_those_who_never_answered() {
+fn traffic_is_bounded_when_farewells_go_to_unvalidated_participants() {
     let mut stage = Stage::new();
     for number in 0..50 {
         stage.hear(victim(), &spdp(&impostor(number)));
@@ -343,10 +346,10 @@ fn farewell_to_those_who_never_answered() {
     stage.assert_bounded(1_000);
 }
 
-/// A participant that has proven its own address directs its data to somebody else: its default locators, or those of an
-/// endpoint.
+/// A participant with a validated address directs its data to another address: by its default
+/// locators, or those of an endpoint.
 #[test]
-fn data_for_an_endpoint_at_the_address_of_a_victim() {
+fn data_are_not_sent_to_an_endpoint_at_an_unvalidated_address() {
     for by_default in [true, false] {
         let mut stage = Stage::new();
         let mut puppet = Puppet::new(5);
@@ -372,9 +375,9 @@ fn data_for_an_endpoint_at_the_address_of_a_victim() {
     }
 }
 
-/// The user has named the other address, so it may be used.
+/// The other address is configured, so it may be used.
 #[test]
-fn data_for_an_endpoint_at_the_address_of_a_configured_peer() {
+fn data_are_sent_to_an_endpoint_at_the_address_of_a_configured_peer() {
     let mut config = config(0, 1500);
     config.initial_peers.push(victim());
     let now = Instant(1_000_000_000);
@@ -389,7 +392,7 @@ fn data_for_an_endpoint_at_the_address_of_a_configured_peer() {
 }
 
 #[test]
-fn participant_that_moves_to_the_address_of_a_victim() {
+fn traffic_is_bounded_after_a_move_to_the_address_of_a_victim() {
     let mut stage = Stage::new();
     let mut puppet = Puppet::of_ours(5);
     stage.admit(&mut puppet);
@@ -402,7 +405,7 @@ fn participant_that_moves_to_the_address_of_a_victim() {
     stage.hear(victim(), &spdp(&puppet));
     let matched = stage.node.matched_subscriptions(stage.writer).expect("the writer lives");
     assert_eq!(matched.len(), 2, "nobody can part us from it by saying that it has moved");
-    // It knows everything but what was sent to the victim.
+    // The forger knows everything except what was sent to the victim.
     let to = stage.node.guid().prefix;
     for count in 1..20 {
         let datagram = puppet.datagram(|message| {
@@ -416,10 +419,10 @@ fn participant_that_moves_to_the_address_of_a_victim() {
     stage.assert_bounded(300);
 }
 
-/// Requests in the name of a reader are answered to where that reader is, whatever INFO_REPLY asks for, and not at all if they
-/// come from elsewhere.
+/// Requests of a reader are answered at that reader's address, regardless of INFO_REPLY, and not at
+/// all if they come from another address.
 #[test]
-fn requests_for_repairs_with_a_forged_source_or_reply_locators() {
+fn repairs_ignore_a_forged_source_and_reply_locators() {
     let mut stage = Stage::new();
     let mut puppet = Puppet::new(5);
     stage.admit(&mut puppet);
@@ -441,7 +444,7 @@ fn requests_for_repairs_with_a_forged_source_or_reply_locators() {
                     .nack_frag(&NackFrag { reader, writer, sn: SequenceNumber(1), fragments, count })
                     .expect("it fits");
             });
-            // INFO_REPLY with one locator, before all else.
+            // An INFO_REPLY with one locator precedes everything else.
             let mut info_reply = vec![0x0f, 0x01, 28, 0, 1, 0, 0, 0];
             info_reply.extend_from_slice(&victim().kind.to_le_bytes());
             info_reply.extend_from_slice(&victim().port.to_le_bytes());
@@ -458,7 +461,7 @@ fn requests_for_repairs_with_a_forged_source_or_reply_locators() {
 }
 
 #[test]
-fn newcomers_do_not_make_us_announce_ourselves_more_often() {
+fn announcements_do_not_become_more_frequent_with_new_participants() {
     let mut stage = Stage::new();
     stage.run(60_000);
     stage.to_all.clear();
@@ -473,9 +476,9 @@ fn newcomers_do_not_make_us_announce_ourselves_more_often() {
     stage.assert_bounded(1);
 }
 
-/// All of it, in an order that dice decide, by some impostors at once.
+/// All attacks in random order, by several forgers at once.
 #[test]
-fn anything_that_an_impostor_may_say() {
+fn traffic_is_bounded_under_random_attacks() {
     for seed in 1..30 {
         let mut dice = Dice(seed);
         let mut stage = Stage::new();

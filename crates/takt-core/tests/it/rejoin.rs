@@ -1,5 +1,5 @@
-//! A reader that loses sight of a writer and finds it again, while the writer never missed it (RTPS 2.5 §8.3.8.1): only one
-//! of two leases ends in an outage.
+//! A reader that loses a writer and rediscovers it, while the writer kept its match
+//! (RTPS 2.5 §8.3.8.1): only one of two leases ends in an outage.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -9,10 +9,11 @@ use takt_wire::message::{AckNack, Submessage};
 use takt_wire::qos::*;
 use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
-/// Of the writer's participant, whose announcements come ten times as often.
+/// Lease of the writer's participant, whose announcements are sent ten times as often.
 const LEASE_MS: u64 = 1_000;
 
-/// Node 0 writes and node 1 reads. Node 1 gives node 0 up sooner than the other way round.
+/// Creates a writer at node 0 and a reader at node 1. Node 1 loses node 0 earlier than the other
+/// way round.
 fn pair(seed: u64, offered: Durability, requested: Durability) -> (Network, WriterHandle, ReaderHandle) {
     let mut network = Network::new(0, seed);
     let mut impatient = config(0, 1500);
@@ -28,12 +29,12 @@ fn pair(seed: u64, offered: Durability, requested: Durability) -> (Network, Writ
     (network, writer, reader)
 }
 
-/// How many samples there are to take, beside news of the instance.
+/// Returns how many samples there are to take, apart from instance state changes.
 fn take(network: &mut Network, reader: ReaderHandle) -> usize {
     network.take_all(1, reader).iter().filter(|(info, _)| info.valid_data).count()
 }
 
-/// Writes some samples, each of which is acknowledged, and has the reader lose sight of the writer.
+/// Writes samples, each of which is acknowledged, and makes the reader lose the writer.
 fn write_and_part(network: &mut Network, writer: WriterHandle, reader: ReaderHandle, count: u32) {
     for number in 0..count {
         network.write(0, writer, &payload(number, 20)).expect("there is room");
@@ -51,10 +52,10 @@ fn write_and_part(network: &mut Network, writer: WriterHandle, reader: ReaderHan
     assert_eq!((readers.len(), unmatched), (1, 1), "the writer has missed nobody");
 }
 
-/// The writer believed that the reader had all that it asked for anew, so it sent no heartbeat, and a reader whose requests
-/// were lost waits for one.
+/// The writer assumed that the reader had all that it requested again, so it sent no heartbeat. A
+/// reader whose requests were lost waits for one.
 #[test]
-fn a_reader_that_finds_a_writer_again_gets_its_history_whatever_is_lost_meanwhile() {
+fn rediscovering_reader_gets_the_history_under_loss() {
     for datagrams in 0..12 {
         let (mut network, writer, reader) = pair(92, Durability::TransientLocal, Durability::TransientLocal);
         write_and_part(&mut network, writer, reader, 20);
@@ -70,9 +71,10 @@ fn a_reader_that_finds_a_writer_again_gets_its_history_whatever_is_lost_meanwhil
     }
 }
 
-/// The writer believed that the reader had seen a heartbeat, and the reader took all that the next one covers for history.
+/// The writer assumed that the reader had received a heartbeat, and the reader treated everything
+/// covered by the next one as history.
 #[test]
-fn a_volatile_reader_that_finds_a_writer_again_gets_what_is_written_from_then_on() {
+fn rediscovering_volatile_reader_gets_later_samples() {
     for datagrams in 0..6 {
         let (mut network, writer, reader) = pair(93, Durability::TransientLocal, Durability::Volatile);
         write_and_part(&mut network, writer, reader, 20);
@@ -96,10 +98,10 @@ fn a_volatile_reader_that_finds_a_writer_again_gets_what_is_written_from_then_on
     }
 }
 
-/// Other implementations count the acknowledgements of a match from the beginning. One that is repeated on the way is none of a
-/// new match.
+/// Other implementations restart their counts with each match. A repetition from the network
+/// belongs to no new match.
 #[test]
-fn a_reader_that_counts_anew_is_listened_to_and_a_repetition_is_not() {
+fn acknowledgements_with_restarted_counts_are_accepted_and_repetitions_are_not() {
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("valid configuration");
     let handle = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("created");
@@ -130,8 +132,9 @@ fn a_reader_that_counts_anew_is_listened_to_and_a_repetition_is_not() {
     assert_eq!(asks(&mut node, now, 1, &[2, 3]), 0, "it is repeated");
 }
 
-/// A participant hears another one that does not hear it. Each announcement causes a challenge, which is lost, and challenges become
-/// rarer. When the other one hears the participant, it answers, and that answer causes a challenge at most 320 ms after the last one.
+/// A participant receives another one that does not receive it. Each announcement causes a
+/// challenge, which is lost, and challenges become rarer. Once the other one receives the
+/// participant, it answers, which causes a challenge at most 320 ms after the last one.
 #[test]
 fn endpoints_match_within_an_announcement_period_and_320_ms_after_a_one_way_partition() {
     let period = Duration::from_millis(500);

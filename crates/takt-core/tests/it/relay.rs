@@ -1,5 +1,5 @@
-//! Durability services: samples that are passed on under their writer's name, history before news, acknowledgements that
-//! wait.
+//! Durability services: relayed samples with their original writer, history before new samples, and
+//! explicit acknowledgements.
 
 use crate::network::*;
 use std::time::Duration;
@@ -18,14 +18,14 @@ fn durable_reader() -> DataReaderQos {
     DataReaderQos { durability: Durability::Persistent, ..keep_all_reader() }
 }
 
-/// A service's writer on a node.
+/// Creates a service's writer at a node.
 fn relay(network: &mut Network, node: usize) -> WriterHandle {
     let writer = prepare_relay(network, node);
     network.nodes[node].enable_writer(network.now, writer).expect("it can be enabled");
     writer
 }
 
-/// The same, of which others have not yet heard.
+/// Creates a service's writer that is not announced yet.
 fn prepare_relay(network: &mut Network, node: usize) -> WriterHandle {
     let mut spec = writer_spec("T", false, durable_writer(History::KeepAll));
     spec.qos.user_data = UserData(DURABILITY_SERVICE.to_vec());
@@ -46,7 +46,7 @@ fn pass_on(network: &mut Network, node: usize, writer: WriterHandle, origin: Gui
             destinations: &[],
             payload_len: payload.len(),
         };
-        // The first sample of a writer, which bears the number 0, is its change 1.
+        // The first sample of a writer has the number 0 and is its change 1.
         let origin = SampleIdentity { writer: origin, sn: SequenceNumber(i64::from(number) + 1) };
         let now = network.now;
         network.nodes[node].relay(now, writer, &change, origin, &payload).expect("there is room");
@@ -72,7 +72,7 @@ fn write(network: &mut Network, writer: WriterHandle, numbers: std::ops::Range<u
 }
 
 #[test]
-fn a_reader_shows_each_sample_once_and_in_order_whoever_brings_it() {
+fn reader_presents_each_sample_once_and_in_order_from_any_source() {
     for (seed, loss) in [(80, 0), (81, 30)] {
         let mut network = Network::new(4, seed);
         let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepLast(10))));
@@ -99,7 +99,7 @@ fn a_reader_shows_each_sample_once_and_in_order_whoever_brings_it() {
 }
 
 #[test]
-fn a_sample_tells_who_wrote_it_first() {
+fn relayed_sample_has_its_original_writer() {
     let mut network = Network::new(2, 82);
     let service = relay(&mut network, 0);
     let origin = Guid::from_bytes([9; 16]);
@@ -113,7 +113,7 @@ fn a_sample_tells_who_wrote_it_first() {
 }
 
 #[test]
-fn without_a_service_a_writer_that_lost_its_first_samples_is_waited_for_briefly() {
+fn delivery_waits_briefly_for_a_service_when_the_first_samples_are_gone() {
     let mut network = Network::new(2, 83);
     let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepLast(5))));
     write(&mut network, writer, 0..20);
@@ -129,7 +129,7 @@ fn without_a_service_a_writer_that_lost_its_first_samples_is_waited_for_briefly(
 }
 
 #[test]
-fn a_reader_that_asks_for_no_service_does_not_wait_for_one() {
+fn transient_local_reader_does_not_wait_for_a_service() {
     let mut network = Network::new(2, 84);
     let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepLast(5))));
     write(&mut network, writer, 0..20);
@@ -141,7 +141,7 @@ fn a_reader_that_asks_for_no_service_does_not_wait_for_one() {
 }
 
 #[test]
-fn a_relay_has_nothing_for_a_volatile_reader() {
+fn relay_sends_nothing_to_a_volatile_reader() {
     let mut network = Network::new(2, 85);
     let service = relay(&mut network, 0);
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -156,7 +156,7 @@ fn a_relay_has_nothing_for_a_volatile_reader() {
 }
 
 #[test]
-fn what_is_not_safe_is_not_acknowledged() {
+fn samples_are_acknowledged_only_after_they_are_stored() {
     let mut network = Network::new(2, 86);
     let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepLast(1000))));
     write(&mut network, writer, 0..10);
@@ -187,15 +187,16 @@ fn what_is_not_safe_is_not_acknowledged() {
     assert!(got.iter().copied().eq(10..700), "nothing was lost by waiting");
 }
 
-/// So many that a service does not tell them in one go.
+/// More samples than a service sends at once.
 const MANY: u32 = 3_000;
 
-/// A writer that has its last five samples only, and a service with all of them that falls silent as soon as it is matched.
+/// Creates a writer that has only its last five samples, and a service with all of them that falls
+/// silent at its match.
 fn history_at_a_service(seed: u64, service_first: bool) -> (Network, WriterHandle, ReaderHandle) {
     history_at_a_service_with_lease(seed, service_first, config(1, 1500).lease_duration)
 }
 
-/// The same, where the participant of the service has this lease.
+/// As [`history_at_a_service`], with the lease of the service's participant.
 fn history_at_a_service_with_lease(
     seed: u64,
     service_first: bool,
@@ -230,7 +231,7 @@ fn history_at_a_service_with_lease(
 }
 
 #[test]
-fn news_follow_the_history_of_a_service_as_soon_as_it_is_told() {
+fn new_samples_follow_once_the_history_of_a_service_is_complete() {
     for (seed, service_first) in [(87, true), (88, false)] {
         let (mut network, writer, reader) = history_at_a_service(seed, service_first);
         write(&mut network, writer, MANY..MANY + 5);
@@ -249,7 +250,7 @@ fn news_follow_the_history_of_a_service_as_soon_as_it_is_told() {
 }
 
 #[test]
-fn a_service_that_falls_silent_is_waited_for_ten_seconds() {
+fn silent_service_delays_delivery_by_ten_seconds() {
     let (mut network, _, reader) = history_at_a_service(89, false);
     network.run(9_000);
     assert!(numbers(&mut network, 2, reader).len() < MANY as usize - 5);
@@ -258,17 +259,17 @@ fn a_service_that_falls_silent_is_waited_for_ten_seconds() {
 }
 
 #[test]
-fn service_whose_lease_ends_before_its_history_is_told_is_waited_for_no_longer() {
+fn delivery_stops_waiting_when_the_lease_of_the_service_ends() {
     let (mut network, _, reader) = history_at_a_service_with_lease(90, false, Duration::from_secs(1));
     let lost = |network: &mut Network| network.nodes[2].counters().leases_expired == 1;
     assert!(network.run_until(3_000, lost));
     assert!(numbers(&mut network, 2, reader).into_iter().rev().take(5).rev().eq(MANY - 5..MANY));
 }
 
-/// The first heartbeats of a writer are lost after each number of datagrams in turn, so that the reader hears of its first change by a
-/// service.
+/// The first heartbeats of a writer are lost after each number of datagrams in turn, so that the
+/// reader gets its first change from a service.
 #[test]
-fn sample_that_a_service_brought_before_the_writer_was_heard_is_shown_once() {
+fn sample_from_a_service_before_its_writer_is_heard_is_presented_once() {
     for datagrams in 0..60 {
         let mut network = Network::new(3, 91);
         let service = relay(&mut network, 1);
@@ -285,7 +286,7 @@ fn sample_that_a_service_brought_before_the_writer_was_heard_is_shown_once() {
         network.muted = vec![0];
         pass_on(&mut network, 1, service, origin, 0..1);
         network.run(50);
-        // It waits if the writer has been heard, and has not said that it has it.
+        // The sample waits if the writer has been heard and has not announced it.
         let mut got = numbers(&mut network, 2, reader);
         network.muted.clear();
         write(&mut network, writer, 1..2);
@@ -298,7 +299,7 @@ fn sample_that_a_service_brought_before_the_writer_was_heard_is_shown_once() {
 }
 
 #[test]
-fn forged_original_number_is_told_from_what_the_writer_announced_and_can_be_forgotten() {
+fn forged_original_number_does_not_change_the_announced_one_and_can_be_removed() {
     let mut network = Network::new(4, 84);
     let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepAll)));
     let origin = guid(&mut network, 0, writer);
@@ -320,7 +321,7 @@ fn forged_original_number_is_told_from_what_the_writer_announced_and_can_be_forg
         "a reader that acknowledges explicitly gets what its writers wrote, whatever was said in their names: {got:?}"
     );
     assert_eq!(network.nodes[1].announced_by(reader, origin).expect("it lives"), Some(SequenceNumber(3)));
-    // Everything of the relay is acknowledged, so it can forget it.
+    // Everything of the relay is acknowledged, so the relay can remove it.
     network.nodes[1].acknowledge_taken(reader).expect("it lives");
     network.run(5_000);
     network.nodes[2].forget_relayed(forger, origin, SequenceNumber(3)).expect("it lives");
@@ -333,7 +334,7 @@ fn forged_original_number_is_told_from_what_the_writer_announced_and_can_be_forg
     assert_eq!(got, [0, 1, 2], "the forged one is not among them");
 }
 
-/// A service's writer of a keyed topic for two instances at most, and a reader of it.
+/// Creates a service's writer of a keyed topic with at most two instances, and a reader of it.
 fn relay_of_two_instances(network: &mut Network) -> (WriterHandle, ReaderHandle) {
     let limits = ResourceLimits { max_instances: Some(2), ..ResourceLimits::default() };
     let qos = DataWriterQos { resource_limits: limits, ..durable_writer(History::KeepAll) };
@@ -360,7 +361,7 @@ fn relay_instance(
 }
 
 #[test]
-fn forgotten_instance_goes_when_a_reader_that_was_cut_off_acknowledges_it() {
+fn forgotten_instance_is_removed_when_a_disconnected_reader_acknowledges_it() {
     let mut network = Network::new(3, 97);
     let (writer, reader) = relay_of_two_instances(&mut network);
     network.cut = vec![1];
@@ -392,7 +393,7 @@ fn forgotten_instance_goes_when_a_reader_that_was_cut_off_acknowledges_it() {
 }
 
 #[test]
-fn forgotten_instance_that_is_written_again_keeps_what_is_new() {
+fn forgotten_instance_keeps_samples_written_later() {
     let mut network = Network::new(3, 98);
     let (writer, reader) = relay_of_two_instances(&mut network);
     network.cut = vec![1];
@@ -410,7 +411,8 @@ fn forgotten_instance_that_is_written_again_keeps_what_is_new() {
     assert_eq!(numbers, [2]);
 }
 
-/// A TRANSIENT writer and a reader of it that has shown `0..5`, with a service of which the reader knows.
+/// Creates a TRANSIENT writer and a reader that has presented its samples `0..5`, with a service
+/// known to the reader.
 fn followed(network: &mut Network) -> (WriterHandle, ReaderHandle) {
     let writer = network.writer(0, writer_spec("T", false, durable_writer(History::KeepAll)));
     let reader = network.reader(2, reader_spec("T", false, durable_reader()));
@@ -422,7 +424,7 @@ fn followed(network: &mut Network) -> (WriterHandle, ReaderHandle) {
 }
 
 #[test]
-fn an_original_writer_named_by_no_service_is_ignored() {
+fn original_writer_is_ignored_when_the_sender_is_no_service() {
     let mut network = Network::new(3, 96);
     let (writer, reader) = followed(&mut network);
     let origin = guid(&mut network, 0, writer);
@@ -441,7 +443,7 @@ fn an_original_writer_named_by_no_service_is_ignored() {
 }
 
 #[test]
-fn a_service_cannot_silence_a_matched_writer() {
+fn service_cannot_suppress_samples_of_a_matched_writer() {
     for lie in [6, 1_000, 2_000_000_000] {
         let mut network = Network::new(3, 97);
         let (writer, reader) = followed(&mut network);
@@ -460,7 +462,7 @@ fn a_service_cannot_silence_a_matched_writer() {
 }
 
 #[test]
-fn what_a_service_has_ahead_of_its_writer_is_shown_when_that_has_gone() {
+fn samples_ahead_of_their_writer_are_presented_when_it_is_unmatched() {
     let mut network = Network::new(3, 98);
     let (writer, reader) = followed(&mut network);
     let origin = guid(&mut network, 0, writer);
@@ -476,16 +478,17 @@ fn what_a_service_has_ahead_of_its_writer_is_shown_when_that_has_gone() {
     assert!(numbers(&mut network, 2, reader).into_iter().eq(5..8));
 }
 
-/// What wakes the reader is bounded by the heartbeats of the service, ten a second; each is answered once.
+/// Most answers: the heartbeats of the service, ten a second, wake the reader, which answers each
+/// once.
 const ANSWERS_PER_SECOND: u64 = 12;
 
 #[test]
-fn samples_that_wait_for_another_writer_are_not_asked_for_again() {
+fn waiting_samples_are_not_requested_again() {
     let mut network = Network::new(4, 99);
     let (writer, reader) = followed(&mut network);
     let origin = guid(&mut network, 0, writer);
     let service = prepare_relay(&mut network, 1);
-    // More than an acknowledgement can ask for at once.
+    // More samples than one acknowledgement can request.
     pass_on(&mut network, 1, service, origin, 1_000..1_600);
     let now = network.now;
     network.nodes[1].enable_writer(now, service).expect("it can be enabled");
@@ -495,7 +498,7 @@ fn samples_that_wait_for_another_writer_are_not_asked_for_again() {
     network.run(10_000);
     let times = asked(&network) - before;
     assert!(times <= 10 * ANSWERS_PER_SECOND, "{times} acknowledgements of samples that wait");
-    // What waits goes on as before when its writer has gone.
+    // Delivery of the waiting samples continues once their writer is deleted.
     let now = network.now;
     network.nodes[0].delete_writer(now, writer).expect("it lives");
     network.run(2_000);

@@ -1,4 +1,4 @@
-//! Reliable delivery under loss, duplication and reordering; best effort keeps order.
+//! Reliable delivery under loss, duplication and reordering; best-effort order.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -38,7 +38,7 @@ fn matched(network: &mut Network) -> (WriterHandle, ReaderHandle) {
 }
 
 #[test]
-fn every_sample_arrives_once_and_in_order_whatever_the_loss() {
+fn every_sample_arrives_once_and_in_order_under_loss() {
     for (seed, loss) in [(11, 0), (12, 1), (13, 10), (14, 32), (15, 60)] {
         let mut network = Network::new(2, seed);
         let (writer, reader) = matched(&mut network);
@@ -48,7 +48,7 @@ fn every_sample_arrives_once_and_in_order_whatever_the_loss() {
 }
 
 #[test]
-fn a_reader_matched_under_loss_gets_everything_from_its_match_on() {
+fn reader_matched_under_loss_gets_all_samples_from_its_match_on() {
     for seed in 20..40 {
         let mut network = Network::new(2, seed);
         network.faults = Faults { loss: 20, duplication: 10, reordering: 30 };
@@ -58,7 +58,7 @@ fn a_reader_matched_under_loss_gets_everything_from_its_match_on() {
 }
 
 #[test]
-fn the_last_sample_of_a_burst_is_repaired_without_further_samples() {
+fn last_sample_of_a_burst_is_repaired_without_further_samples() {
     let mut network = Network::new(2, 50);
     let (writer, reader) = matched(&mut network);
     network.run(1_000);
@@ -70,7 +70,7 @@ fn the_last_sample_of_a_burst_is_repaired_without_further_samples() {
 }
 
 #[test]
-fn a_writer_without_readers_keeps_nothing_and_never_blocks() {
+fn writer_without_readers_keeps_nothing_and_never_blocks() {
     let mut network = Network::new(1, 51);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     for number in 0..100_000 {
@@ -80,7 +80,7 @@ fn a_writer_without_readers_keeps_nothing_and_never_blocks() {
 }
 
 #[test]
-fn keep_all_blocks_when_the_reader_does_not_take_and_goes_on_when_it_does() {
+fn keep_all_writer_blocks_until_the_reader_takes() {
     let mut network = Network::new(2, 52);
     let mut qos = keep_all_writer();
     qos.resource_limits.max_samples = Some(8);
@@ -110,9 +110,10 @@ fn keep_all_blocks_when_the_reader_does_not_take_and_goes_on_when_it_does() {
     assert!(network.events(0).contains(&Event::WriterSpace(writer)));
 }
 
-/// Found by the simulation, seed 60382: the writer that was matched first took all room that the application made.
+/// Found by the simulation, seed 60382: the writer that was matched first took all room that the
+/// application freed.
 #[test]
-fn writers_take_turns_when_a_reader_holds_less_than_they_have_written() {
+fn writers_alternate_when_a_reader_has_less_room_than_they_have_written() {
     let mut network = Network::new(3, 54);
     let mut qos = keep_all_reader();
     qos.resource_limits.max_samples = Some(4);
@@ -160,7 +161,7 @@ fn keep_last_delivers_the_newest_after_an_outage() {
 }
 
 #[test]
-fn best_effort_keeps_order_and_never_repeats() {
+fn best_effort_reader_keeps_order_without_duplicates() {
     let mut network = Network::new(2, 54);
     let writer_qos = DataWriterQos { reliability: best_effort(), ..keep_all_writer() };
     let reader_qos = DataReaderQos { history: History::KeepAll, ..DataReaderQos::default() };
@@ -185,7 +186,7 @@ fn best_effort_keeps_order_and_never_repeats() {
 }
 
 #[test]
-fn one_slow_reader_does_not_cost_the_other_its_samples() {
+fn slow_reader_does_not_cause_loss_at_another() {
     let mut network = Network::new(3, 55);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let readers: Vec<_> = (1..3).map(|node| network.reader(node, reader_spec("T", false, keep_all_reader()))).collect();
@@ -208,10 +209,10 @@ fn one_slow_reader_does_not_cost_the_other_its_samples() {
     assert!(all, "{taken:?} of {written}");
 }
 
-/// While a writer holds back what its readers have no room for yet, another reader joins: it is sent what waits, so all of that
-/// is for it, and is repaired for it.
+/// While a writer holds back samples because its readers have no room, another reader joins.
+/// Waiting samples are sent to it, so all of them are relevant to it and are repaired for it.
 #[test]
-fn who_joins_a_writer_that_is_behind_misses_nothing_from_its_first_sample_on() {
+fn reader_that_joins_a_stalled_writer_misses_nothing_after_its_first_sample() {
     let len = |number: u32| if number.is_multiple_of(50) { 6_000 } else { 60 };
     for seed in 60..80 {
         let mut network = Network::new(3, seed);
@@ -247,10 +248,10 @@ fn who_joins_a_writer_that_is_behind_misses_nothing_from_its_first_sample_on() {
     }
 }
 
-/// A second reader hears what a writer tells the first one before that writer knows of it. What is lost meanwhile would never
-/// come, so nothing of it counts.
+/// A second reader receives messages to the first one before the writer knows the second. Samples
+/// lost meanwhile would never be repaired, so none of these messages counts.
 #[test]
-fn a_second_reader_misses_nothing_from_its_first_sample_on() {
+fn second_reader_misses_nothing_after_its_first_sample() {
     for seed in 80..120 {
         let mut network = Network::new(2, seed);
         let (writer, reader) = matched(&mut network);
@@ -258,7 +259,8 @@ fn a_second_reader_misses_nothing_from_its_first_sample_on() {
         let (mut written, mut taken) = (0, 0);
         let (mut second, mut first, mut next) = (None, None, 0);
         let all = network.run_until(120_000, |network| {
-            // The last ones are for both: a VOLATILE reader that comes after them has none.
+            // The last samples are relevant to both: a VOLATILE reader matched after them gets
+            // none.
             let both = network.nodes[0].matched_subscriptions(writer).expect("it lives").len() == 2;
             let last = if both { 1_000 } else { 900 };
             if written < last && network.write(0, writer, &payload(written, 60)).is_ok() {
@@ -283,7 +285,7 @@ fn a_second_reader_misses_nothing_from_its_first_sample_on() {
 }
 
 #[test]
-fn a_directed_write_reaches_only_its_reader_and_the_other_misses_nothing() {
+fn directed_write_reaches_only_its_reader_and_others_lose_nothing() {
     let mut network = Network::new(3, 56);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let readers: Vec<_> = (1..3).map(|node| network.reader(node, reader_spec("T", false, keep_all_reader()))).collect();
@@ -315,7 +317,7 @@ fn a_directed_write_reaches_only_its_reader_and_the_other_misses_nothing() {
 }
 
 #[test]
-fn a_dead_reader_does_not_silence_a_keep_last_writer() {
+fn dead_reader_does_not_block_a_keep_last_writer() {
     for (keys, len) in [(1, 20), (1_000, 20), (5, 200_000)] {
         let mut network = Network::new(3, 50);
         let mut qos = keep_all_writer();
@@ -342,9 +344,9 @@ fn a_dead_reader_does_not_silence_a_keep_last_writer() {
     }
 }
 
-/// Whoever has not seen a heartbeat must see one before the data, or it takes them for history.
+/// A reader must receive a heartbeat before the data, otherwise it treats them as history.
 #[test]
-fn data_come_behind_a_heartbeat_until_the_reader_has_answered() {
+fn data_follow_an_initial_heartbeat_until_the_reader_has_answered() {
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("valid configuration");
     let handle = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("created");
@@ -390,7 +392,7 @@ fn data_come_behind_a_heartbeat_until_the_reader_has_answered() {
 }
 
 #[test]
-fn heartbeats_that_repeat_go_to_readers_that_lack_a_sample() {
+fn repeated_heartbeats_are_sent_only_to_lagging_readers() {
     let mut network = Network::new(3, 421);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     for node in 1..3 {

@@ -1,4 +1,5 @@
-//! Changes of a group that wait for one another give way where a reader can hold no more (DDS 1.4 §2.2.3.6, §2.2.3.19).
+//! Relief of full readers: waiting changes of a group are released when a reader can hold no more
+//! (DDS 1.4 §2.2.3.6, §2.2.3.19).
 
 use crate::network::*;
 use takt_core::*;
@@ -7,17 +8,18 @@ use takt_wire::qos::*;
 const ORDERED: Presentation =
     Presentation { access_scope: AccessScope::Group, coherent_access: false, ordered_access: true };
 
-/// A writer of topic T for a publisher of its own, or one that there is.
+/// Creates a writer of topic T for the given publisher.
 fn writer(network: &mut Network, node: usize, publisher: PublisherHandle) -> WriterHandle {
     let mut spec = writer_spec("T", false, keep_all_writer());
     (spec.group, spec.publisher.presentation) = (Some(publisher), ORDERED);
     network.writer(node, spec)
 }
 
-/// Found by the simulation, seed 1151: what a reader can hold waits for a writer of the same publisher, for whose change there
-/// is no room. Another publisher, of which nothing is held, was looked at first and was taken for the one to give way.
+/// Found by the simulation, seed 1151: the held changes of a reader wait for a writer of the same
+/// publisher, for whose change there is no room. Another publisher without held changes was visited
+/// first and was chosen for release.
 #[test]
-fn a_full_reader_goes_on_whichever_publisher_is_looked_at_first() {
+fn full_reader_continues_regardless_of_the_order_of_publishers() {
     let mut network = Network::new(3, 731);
     let subscriber = network.nodes[2].create_subscriber(ORDERED).expect("there is room");
     let mut qos = keep_all_reader();

@@ -1,7 +1,8 @@
-//! The committed corpora of `fuzz/`, replayed: each datagram is dropped or taken as it should be, is counted, costs
-//! little, and disturbs nobody.
+//! Replay of the committed corpora of `fuzz/`: each datagram is dropped or accepted as specified,
+//! is counted, costs little, and disturbs no other participant.
 //!
-//! `TAKT_WRITE_CORPUS=1` writes the corpora anew: the catalogue's datagrams, and those of a real exchange.
+//! `TAKT_WRITE_CORPUS=1` regenerates the corpora: the catalogue's datagrams, and those of a real
+//! exchange.
 
 use crate::catalogue::{Case, PEER, READER, Trace, WRITER, cases, trace_of};
 use crate::network::*;
@@ -30,7 +31,8 @@ fn files(target: &str) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// A participant with a reader and a writer, matched with a peer and with an honest third.
+/// Participant with a reader and a writer, matched with a peer and with an honest third
+/// participant.
 struct Stage {
     node: Participant,
     now: Instant,
@@ -66,7 +68,7 @@ impl Stage {
         trace_of(&before, self.node.counters())
     }
 
-    /// The honest third is heard as before, and answered.
+    /// Checks that the honest participant's samples are still delivered and acknowledged.
     fn honest_goes_on(&mut self, sn: i64, after: &str) {
         let bytes = payload(sn as u32, 40);
         let heartbeat = self.honest.heartbeat(WRITER, 1, sn);
@@ -94,7 +96,7 @@ impl Stage {
 }
 
 #[test]
-fn every_datagram_of_the_catalogue_is_counted_and_answered_by_little() {
+fn catalogue_datagrams_are_counted_with_a_bounded_answer() {
     let mut wrong = Vec::new();
     for Case { name, trace, datagram } in cases() {
         let mut stage = Stage::new();
@@ -113,7 +115,7 @@ fn every_datagram_of_the_catalogue_is_counted_and_answered_by_little() {
 }
 
 #[test]
-fn the_committed_datagrams_are_those_of_the_catalogue() {
+fn committed_datagrams_equal_the_catalogue() {
     if std::env::var_os("TAKT_WRITE_CORPUS").is_some() {
         write_corpora();
     }
@@ -126,7 +128,7 @@ fn the_committed_datagrams_are_those_of_the_catalogue() {
 }
 
 #[test]
-fn committed_datagrams_disturb_nobody() {
+fn committed_datagrams_do_not_disturb_others() {
     let mut stage = Stage::new();
     for (sn, (name, datagram)) in (1..).zip(files("message")) {
         let parses = MessageView::parse(&datagram).is_ok();
@@ -163,16 +165,16 @@ fn random_scripts_do_no_harm() {
 }
 
 #[test]
-fn committed_discovery_data_are_read_as_they_are_written() {
+fn committed_discovery_data_round_trip() {
     let payloads = files("parameters");
     assert!(payloads.len() >= 10);
     payloads.iter().for_each(|(_, bytes)| parameters::run(bytes));
     files("message").iter().for_each(|(_, bytes)| message::run(bytes));
 }
 
-/// What the fuzz targets make of good inputs is mostly good in form, and always harmless.
+/// Mutations of valid inputs by the fuzz targets are mostly well-formed, and always harmless.
 #[test]
-fn mutations_keep_the_form_and_do_no_harm() {
+fn mutations_are_well_formed_and_do_no_harm() {
     let mut dice = structure::Dice(122);
     let (mut datagrams, mut usable) = (0, 0);
     let mut stage = Stage::new();
@@ -207,7 +209,7 @@ mod parameters;
 #[path = "../../../../fuzz/src/structure.rs"]
 mod structure;
 
-/// Which kinds of submessages a datagram has, as a name.
+/// Returns the kinds of submessages of a datagram, as a name.
 fn kinds(datagram: &[u8]) -> String {
     let message = MessageView::parse(datagram).expect("a datagram of a real exchange");
     let mut name = String::new();
@@ -273,7 +275,7 @@ fn write_corpora() {
     write_scripts(&write);
 }
 
-/// Scripts of a few steps of each kind, and scripts that hear the catalogue.
+/// Writes scripts of a few steps of each kind, and scripts that play the catalogue.
 fn write_scripts(write: &impl Fn(&str, &str, &[u8])) {
     for (number, datagrams) in cases().chunks(8).enumerate() {
         let mut script = Vec::new();

@@ -1,4 +1,4 @@
-//! Discovery by servers: clients that know nothing but a server find each other, and go on without it.
+//! Discovery servers: clients that know only a server discover each other, and continue without it.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -7,13 +7,13 @@ use takt_wire::discovery::ParticipantData;
 use takt_wire::message::{InfoSource, Payload};
 use takt_wire::{EntityId, Locator};
 
-/// A client of these servers, and of nothing else: multicast is off.
+/// Returns a client of these servers without multicast.
 fn client(node: usize, servers: &[usize]) -> Config {
     let servers: Vec<Locator> = servers.iter().map(|server| address(*server)).collect();
     Config { initial_peers: servers.clone(), servers, ..config(node, 1500) }
 }
 
-/// A server that exchanges what it knows with others.
+/// Returns a server that has other servers as peers.
 fn server(node: usize, others: &[usize]) -> Config {
     Config { is_server: true, ..client(node, others) }
 }
@@ -26,7 +26,7 @@ fn world(configs: impl IntoIterator<Item = Config>) -> Network {
     network
 }
 
-/// A writer here, a reader there, a sample.
+/// Creates a writer and a reader at two nodes, and checks that a sample arrives.
 fn assert_talk(network: &mut Network, from: usize, to: usize, topic: &str) {
     let writer = network.writer(from, writer_spec(topic, false, keep_all_writer()));
     let reader = network.reader(to, reader_spec(topic, false, keep_all_reader()));
@@ -45,14 +45,14 @@ fn knows(network: &Network, node: usize, other: usize) -> bool {
 }
 
 #[test]
-fn clients_of_a_topic_find_each_other_and_talk_without_the_server() {
+fn clients_of_a_topic_match_and_continue_without_the_server() {
     let mut network = world([server(0, &[]), client(1, &[0]), client(2, &[0]), client(3, &[0])]);
     assert_talk(&mut network, 1, 2, "T");
     let server_data = network.nodes[0].counters().data_sent;
     network.run(30_000);
     assert!(!knows(&network, 3, 1) && !knows(&network, 3, 2), "what shares no topic is not introduced");
     assert!(knows(&network, 0, 3));
-    // What they have goes on without the server, new endpoints included.
+    // Their matches continue without the server, new endpoints included.
     network.cut.push(0);
     network.run(30_000);
     assert!(!knows(&network, 1, 0), "its lease is over");
@@ -61,10 +61,10 @@ fn clients_of_a_topic_find_each_other_and_talk_without_the_server() {
 }
 
 #[test]
-fn a_server_that_restarts_is_used_again() {
+fn restarted_server_is_used_again() {
     let mut network = world([server(0, &[]), client(1, &[0]), client(2, &[0])]);
     network.run(5_000);
-    // Killed, and started anew with another identity at the same address.
+    // The server is killed, and restarted with another identity at the same address.
     let mut config = server(0, &[]);
     config.guid_prefix.0[4] = 9;
     network.nodes[0] = Participant::new(config, network.now).expect("the configuration is good");
@@ -73,9 +73,9 @@ fn a_server_that_restarts_is_used_again() {
 }
 
 #[test]
-fn two_servers_back_each_other_up() {
+fn clients_are_introduced_when_one_of_two_servers_fails() {
     for dead in [0, 1] {
-        // Some clients know one of the servers only.
+        // Some clients know only one of the servers.
         let mut network = world([
             server(0, &[1]),
             server(1, &[0]),
@@ -96,20 +96,20 @@ fn two_servers_back_each_other_up() {
 }
 
 #[test]
-fn clients_that_were_parted_for_longer_than_a_lease_meet_again() {
+fn clients_match_again_after_a_partition_longer_than_the_lease() {
     let mut network = world([server(0, &[]), client(1, &[0]), client(2, &[0])]);
     assert_talk(&mut network, 1, 2, "T");
     network.cut = vec![1];
     network.run(60_000);
     assert!(!knows(&network, 2, 1) && !knows(&network, 0, 1));
     network.cut = vec![0];
-    // The server is not needed: both have kept in mind where the other was.
+    // The server is not needed: both remember the other's address.
     network.run(6_000);
     assert!(knows(&network, 1, 2) && knows(&network, 2, 1));
 }
 
 #[test]
-fn introductions_get_through_a_bad_network() {
+fn introductions_arrive_under_loss() {
     for seed in 1..10 {
         let mut network = Network::new(0, seed);
         network.faults = Faults { loss: 25, duplication: 10, reordering: 10 };
@@ -126,7 +126,7 @@ fn introductions_get_through_a_bad_network() {
     }
 }
 
-/// Passes on the announcement of `whom`, which is somewhere else than this network.
+/// Forwards the announcement of a participant that is outside this network.
 fn introduce(puppet: &Puppet, whom: &ParticipantData, node: &mut Participant, now: Instant) {
     let announcement = whom.to_bytes();
     puppet.say(node, now, |message| {
@@ -136,7 +136,7 @@ fn introduce(puppet: &Puppet, whom: &ParticipantData, node: &mut Participant, no
     });
 }
 
-/// Somebody on another network, which is plausible only if a server says so.
+/// Returns a participant on another network, which is plausible only if a server introduces it.
 fn far_away() -> ParticipantData {
     let mut puppet = Puppet::new(9);
     puppet.address = Locator::udp_v4([192, 0, 2, 9].into(), 7410);
@@ -150,11 +150,11 @@ fn sent_to(node: &mut Participant, now: Instant, to: Locator) -> usize {
 }
 
 #[test]
-fn only_a_server_that_was_named_and_has_proven_itself_is_believed() {
+fn introductions_are_accepted_only_from_a_configured_validated_server() {
     let now = Instant(1_000_000_000);
     let whom = far_away();
     let at = whom.metatraffic_unicast[0];
-    // Named or not, a server by its own words or not, proven or not.
+    // The cases: configured or not, announced as a server or not, validated or not.
     for (named, serves, proven) in [(true, true, true), (false, true, true), (true, false, true), (true, true, false)] {
         let servers: &[usize] = if named { &[5] } else { &[6] };
         let mut node = Participant::new(client(0, servers), now).expect("the configuration is good");
@@ -174,7 +174,7 @@ fn only_a_server_that_was_named_and_has_proven_itself_is_believed() {
 }
 
 #[test]
-fn what_is_sent_to_whom_a_server_names_is_bounded() {
+fn traffic_to_an_introduced_address_is_bounded() {
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(client(0, &[5]), now).expect("the configuration is good");
     let mut puppet = Puppet::new(5);
@@ -195,9 +195,9 @@ fn what_is_sent_to_whom_a_server_names_is_bounded() {
     assert_eq!(node.kept().on_probation, 1);
 }
 
-/// An introduction keeps nobody alive, and changes nobody's address.
+/// An introduction neither renews a lease nor changes an address.
 #[test]
-fn an_introduction_changes_nothing_for_who_is_known() {
+fn introduction_does_not_affect_a_known_participant() {
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(client(0, &[5]), now).expect("the configuration is good");
     let mut puppet = Puppet::new(5);
@@ -219,7 +219,7 @@ fn an_introduction_changes_nothing_for_who_is_known() {
 }
 
 #[test]
-fn named_server_is_silent_until_it_answers_and_after_its_lease() {
+fn configured_server_is_silent_until_it_answers_and_after_its_lease() {
     let mut network = world([server(0, &[]), client(1, &[0, 7])]);
     assert_eq!(network.nodes[1].silent_servers(), [address(0), address(7)]);
     assert!(network.run_until(10_000, |network| network.nodes[1].silent_servers() == [address(7)]));

@@ -1,4 +1,5 @@
-//! Repairs of large samples for several readers behind one slow link (RTPS 2.5 §8.4.7.1): how much is sent again.
+//! Repairs of large samples for several readers behind one slow link (RTPS 2.5 §8.4.7.1): amount of
+//! retransmission.
 
 use crate::network::*;
 use std::cmp::Reverse;
@@ -10,13 +11,14 @@ const NS_PER_OCTET: u64 = 800;
 const BACK_NS: u64 = 200_000;
 const SECOND: u64 = 1_000_000_000;
 
-/// Octets that wait for the link at most; what comes then is lost. Long enough that nothing is.
+/// Most octets that wait for the link; further datagrams are lost. Large enough that none is.
 const QUEUE_LEN: u64 = 1 << 20;
 
 /// Arrival, order, sender, receiver, octets.
 type Datagram = (u64, u64, usize, usize, Vec<u8>);
 
-/// Node 0 sends to the others by one link of 10 Mbit/s. They answer within 0.2 ms.
+/// Network in which node 0 sends to the others over one link of 10 Mbit/s. They answer within 0.2
+/// ms.
 struct SlowLink {
     now: Instant,
     nodes: Vec<Participant>,
@@ -61,7 +63,7 @@ impl SlowLink {
         }
     }
 
-    /// False once `done` holds or the time is up.
+    /// Returns false if the time is up before `done` holds.
     fn run_until(&mut self, seconds: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now.0 + seconds * SECOND;
         loop {
@@ -89,7 +91,7 @@ impl SlowLink {
 }
 
 #[test]
-fn repairs_that_are_under_way_to_several_readers_are_not_repeated() {
+fn repairs_in_transit_to_several_readers_are_not_repeated() {
     const READERS: usize = 4;
     const SAMPLES: usize = 40;
     const LEN: usize = 20_000;

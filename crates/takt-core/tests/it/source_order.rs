@@ -1,5 +1,5 @@
-//! DESTINATION_ORDER BY_SOURCE_TIMESTAMP (DDS 1.4 §2.2.3.17): of an instance that several writers write, the last value is the
-//! one that was written last, whenever it arrives.
+//! DESTINATION_ORDER BY_SOURCE_TIMESTAMP (DDS 1.4 §2.2.3.17): the last value of an instance with
+//! several writers is the one written last, regardless of the arrival.
 
 use crate::network::*;
 use takt_core::*;
@@ -9,7 +9,7 @@ use takt_wire::qos::*;
 const ALIVE: ChangeKind = ChangeKind::Alive;
 const BY_SOURCE: DestinationOrder = DestinationOrder::BySourceTimestamp;
 
-/// Writers at nodes 0 and 1, a reader at node 2.
+/// Writers at nodes 0 and 1, and a reader at node 2.
 struct Scene {
     network: Network,
     writers: [WriterHandle; 2],
@@ -33,7 +33,7 @@ impl Scene {
         Timestamp::from_nanos(1_700_000_000_000_000_000 + ms * 1_000_000)
     }
 
-    /// A node writes a change of instance 1 whose time stamp says so many milliseconds.
+    /// Writes a change of instance 1 at a node, with a source timestamp of `ms` milliseconds.
     fn write(&mut self, node: usize, kind: ChangeKind, ms: i64, number: u32) -> Result<(), WriteError> {
         let mut bytes = payload(1, 20);
         bytes[8] = number as u8;
@@ -44,7 +44,7 @@ impl Scene {
         result
     }
 
-    /// The numbers of all samples that wait, which are taken; none stands for news.
+    /// Takes all samples and returns their numbers; none stands for a state change.
     fn take(&mut self) -> Vec<Option<u8>> {
         let taken = self.network.take_all(2, self.reader);
         taken.into_iter().map(|(info, bytes)| info.valid_data.then(|| bytes[8])).collect()
@@ -56,7 +56,7 @@ impl Scene {
 }
 
 #[test]
-fn what_was_written_earlier_does_not_follow_what_was_written_later() {
+fn earlier_sample_is_not_presented_after_a_later_one() {
     let mut scene = Scene::new(320, BY_SOURCE, History::KeepLast(1));
     scene.write(0, ALIVE, 1_000, 1).expect("there is room");
     scene.write(1, ALIVE, 3_000, 2).expect("there is room");
@@ -70,7 +70,7 @@ fn what_was_written_earlier_does_not_follow_what_was_written_later() {
 }
 
 #[test]
-fn by_reception_the_one_that_arrives_last_is_the_last() {
+fn last_arrival_is_the_last_value_by_reception_timestamp() {
     let mut scene = Scene::new(321, DestinationOrder::ByReceptionTimestamp, History::KeepLast(1));
     scene.write(1, ALIVE, 3_000, 2).expect("there is room");
     scene.write(0, ALIVE, 2_000, 3).expect("there is room");
@@ -79,7 +79,7 @@ fn by_reception_the_one_that_arrives_last_is_the_last() {
 }
 
 #[test]
-fn of_two_written_at_once_the_lower_guid_is_the_later_at_every_reader() {
+fn lower_guid_wins_at_every_reader_when_timestamps_are_equal() {
     for first in [0, 1] {
         let mut scene = Scene::new(322, BY_SOURCE, History::KeepAll);
         scene.write(first, ALIVE, 1_000, first as u32).expect("there is room");
@@ -94,7 +94,7 @@ fn of_two_written_at_once_the_lower_guid_is_the_later_at_every_reader() {
 }
 
 #[test]
-fn an_old_disposal_does_not_end_an_instance_that_was_written_since() {
+fn old_disposal_does_not_end_an_instance_written_later() {
     let mut scene = Scene::new(324, BY_SOURCE, History::KeepAll);
     scene.write(0, ALIVE, 1_000, 1).expect("there is room");
     scene.write(1, ALIVE, 3_000, 2).expect("there is room");
@@ -112,7 +112,7 @@ fn an_old_disposal_does_not_end_an_instance_that_was_written_since() {
 }
 
 #[test]
-fn a_writer_leaves_an_instance_whenever_that_arrives() {
+fn unregistration_takes_effect_regardless_of_its_arrival() {
     let mut scene = Scene::new(325, BY_SOURCE, History::KeepAll);
     scene.write(1, ALIVE, 3_000, 1).expect("there is room");
     scene.write(0, ALIVE, 1_000, 2).expect("there is room");
@@ -126,7 +126,8 @@ fn a_writer_leaves_an_instance_whenever_that_arrives() {
     assert_eq!(scene.take(), [Some(3)], "somebody writes the instance again");
 }
 
-/// DDS 1.4 §2.2.2.5.1.3: an instance that was not disposed of and has a live writer is alive, also where its sample came late.
+/// DDS 1.4 §2.2.2.5.1.3: an instance that was not disposed and has an alive writer is alive, even
+/// if its sample arrived late.
 #[test]
 fn overtaken_sample_makes_an_instance_without_writers_alive_and_new() {
     let mut scene = Scene::new(327, BY_SOURCE, History::KeepAll);
@@ -146,7 +147,7 @@ fn overtaken_sample_makes_an_instance_without_writers_alive_and_new() {
 }
 
 #[test]
-fn the_stamps_of_a_writer_never_run_back() {
+fn source_timestamps_of_a_writer_never_decrease() {
     let mut scene = Scene::new(326, BY_SOURCE, History::KeepAll);
     scene.write(0, ALIVE, 100_000, 1).expect("there is room");
     let refused = scene.write(0, ALIVE, 99_999, 2);
@@ -156,7 +157,7 @@ fn the_stamps_of_a_writer_never_run_back() {
         let refused = scene.network.write_stamped(0, writer, ALIVE, hash(1), Some(stamp), &payload(1, 20));
         assert!(matches!(refused, Err(WriteError::Refused(Error::BadParameter { .. }))), "{refused:?}");
     }
-    // The wall clock is behind what the application said.
+    // The wall clock is behind the application's timestamp.
     scene.network.write_key(0, scene.writers[0], ALIVE, hash(1), &payload(1, 20)).expect("there is room");
     scene.network.run(20);
     let taken = scene.network.take_all(2, scene.reader);
@@ -165,7 +166,7 @@ fn the_stamps_of_a_writer_never_run_back() {
 }
 
 #[test]
-fn where_arrival_decides_stamps_may_run_back() {
+fn source_timestamps_may_decrease_by_reception_timestamp() {
     let mut network = Network::new(1, 327);
     let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
     for ms in [2_000, 1_000] {

@@ -1,4 +1,4 @@
-//! What is said in the name of a participant from elsewhere.
+//! Source address checks: messages of a participant from other addresses.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -11,7 +11,7 @@ use takt_wire::{EntityId, Locator, SequenceNumber, SequenceNumberSet};
 const WRITER: EntityId = EntityId::user_writer(1, false);
 const FAR: i64 = 1 << 40;
 
-/// A participant with a reader, and a writer of another one that it follows.
+/// Participant with a reader, and a matched writer of another participant.
 struct Followed {
     node: Participant,
     reader: ReaderHandle,
@@ -25,7 +25,7 @@ impl Followed {
         Self::with(checks_sources, puppet, |_| {})
     }
 
-    /// The puppet proves its address as `prepared`.
+    /// Validates the puppet's address, after `prepare`.
     fn with(checks_sources: bool, mut puppet: Puppet, prepare: impl FnOnce(&mut Puppet)) -> Self {
         let now = Instant(1_000_000_000);
         let config = Config { checks_sources, ..config(0, 1500) };
@@ -42,7 +42,7 @@ impl Followed {
         followed
     }
 
-    /// The writer's next sample arrives.
+    /// Checks that the writer's next sample arrives.
     fn goes_on(&mut self) {
         self.sent += 1;
         let (sn, bytes) = (self.sent, payload(1, 20));
@@ -64,7 +64,7 @@ impl Followed {
         taken
     }
 
-    /// Somebody speaks in the name of the puppet.
+    /// Sends a datagram with the puppet's prefix from another source.
     fn forge(&mut self, source: Locator, build: impl FnOnce(&mut MessageBuilder<'_>)) {
         let datagram = self.puppet.datagram(build);
         self.node.handle_datagram(self.now, Received { source, multicast: false }, &datagram);
@@ -106,7 +106,7 @@ fn forgeries_from_another_address_are_ignored_and_counted() {
 }
 
 #[test]
-fn announced_addresses_count_whatever_the_port() {
+fn announced_addresses_are_accepted_with_any_port() {
     let mut t = Followed::new(true, Puppet::new(9));
     let mut announcement = t.puppet.announcement();
     announcement.metatraffic_unicast.push(address(10));
@@ -124,7 +124,7 @@ fn announced_addresses_count_whatever_the_port() {
 }
 
 #[test]
-fn address_that_answered_the_challenge_counts_though_it_is_not_announced() {
+fn validated_address_is_accepted_although_it_is_not_announced() {
     let mut t = Followed::with(true, Puppet::new(9), |puppet| puppet.address = address(12));
     for source in [address(12), address(9), address(12)] {
         t.puppet.address = source;
@@ -134,7 +134,7 @@ fn address_that_answered_the_challenge_counts_though_it_is_not_announced() {
 }
 
 #[test]
-fn transport_without_source_addresses_is_believed() {
+fn datagrams_without_source_address_are_accepted() {
     let mut t = Followed::new(true, Puppet::new(9));
     t.puppet.address = Locator::INVALID;
     t.goes_on();
@@ -149,7 +149,7 @@ fn source_check_can_be_turned_off() {
 }
 
 #[test]
-fn announcement_from_elsewhere_adds_no_address() {
+fn announcement_from_another_address_adds_no_address() {
     let mut t = Followed::new(true, Puppet::new(9));
     let mut announcement = t.puppet.announcement();
     announcement.metatraffic_unicast.push(address(77));
@@ -162,7 +162,7 @@ fn announcement_from_elsewhere_adds_no_address() {
 }
 
 #[test]
-fn nobody_elsewhere_speaks_in_our_own_name() {
+fn datagrams_with_the_own_prefix_from_elsewhere_are_ignored() {
     let mut network = Network::new(1, 930);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(0, reader_spec("T", false, keep_all_reader()));

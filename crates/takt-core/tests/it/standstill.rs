@@ -1,11 +1,11 @@
-//! A participant that was stopped, and runs again: what waits in its sockets counts before the leases of others do.
+//! Standstills: after a stop, datagrams waiting in sockets count before the leases of others end.
 
 use crate::network::*;
 use takt_core::*;
 use takt_wire::Duration;
 use takt_wire::qos::*;
 
-/// Longer than the lease of participants, 20 s, and that of the writer.
+/// Duration of a standstill: longer than the participants' lease, 20 s, and that of the writer.
 const STANDSTILL_MS: u64 = 25_000;
 const WRITER_LEASE_MS: u64 = 2_000;
 
@@ -21,14 +21,15 @@ fn matched(seed: u64) -> (Network, WriterHandle, ReaderHandle) {
     (network, writer, reader)
 }
 
-/// Whether the reader takes the writer for alive, and how many writers it has matched in all.
+/// Returns whether the reader considers the writer alive, and how many writers it has matched in
+/// total.
 fn view(network: &mut Network, reader: ReaderHandle) -> (u32, u32) {
     let alive = network.nodes[1].liveliness_changed_status(reader).expect("the reader lives").alive_count;
     (alive, network.nodes[1].subscription_matched_status(reader).expect("the reader lives").total_count)
 }
 
 #[test]
-fn participant_that_was_stopped_takes_none_for_gone_that_is_there() {
+fn stopped_participant_loses_no_living_participant() {
     for (seed, groups_first) in [(710, true), (711, false)] {
         let (mut network, writer, reader) = matched(seed);
         for number in 0..10 {
@@ -49,13 +50,13 @@ fn participant_that_was_stopped_takes_none_for_gone_that_is_there() {
 }
 
 #[test]
-fn participant_that_was_stopped_finds_out_who_has_gone_a_lease_later() {
+fn stopped_participant_detects_a_lost_one_a_lease_later() {
     let (mut network, _, reader) = matched(712);
     network.stop(1);
     network.cut.push(0);
     network.run(STANDSTILL_MS);
     network.resume(1, true);
-    // After a standstill there is a tenth of a second to read what waits.
+    // After a standstill there is a tenth of a second to read waiting datagrams.
     network.run(WRITER_LEASE_MS + 100);
     assert_eq!(view(&mut network, reader), (0, 1));
     network.run(20_000);

@@ -1,4 +1,4 @@
-//! Endpoints that are known beforehand: no endpoint discovery protocol, and a list that all share.
+//! Static endpoints: no endpoint discovery protocol, and a list shared by all participants.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -8,7 +8,8 @@ use takt_wire::discovery::{PublicationData, SubscriptionData};
 use takt_wire::message::Submessage;
 use takt_wire::qos::*;
 
-/// A participant `writer` with a writer and one `reader` with a reader, of topic `T`.
+/// Returns a list with a participant `writer` with a writer and one `reader` with a reader, of
+/// topic `T`.
 fn list() -> Vec<StaticParticipant> {
     let mut publication = PublicationData {
         topic_name: "T".into(),
@@ -67,9 +68,9 @@ fn set_of(data: &takt_wire::discovery::ParticipantData) -> u32 {
             | set::SUBSCRIPTIONS_DETECTOR)
 }
 
-/// The list does not say which writers have one publisher.
+/// The list does not state which writers share a publisher.
 #[test]
-fn a_coherent_group_of_listed_writers_is_a_caution_at_the_reader() {
+fn coherent_group_of_listed_writers_causes_a_caution() {
     let presentation = Presentation { access_scope: AccessScope::Group, coherent_access: true, ordered_access: false };
     let mut list = list();
     list[0].publications[0].presentation = presentation;
@@ -90,7 +91,7 @@ fn a_coherent_group_of_listed_writers_is_a_caution_at_the_reader() {
 }
 
 #[test]
-fn nothing_is_said_of_endpoints() {
+fn static_endpoints_are_not_announced() {
     let mut now = Instant(1_000_000_000);
     let mut node = Participant::new(named(0, "writer", list()), now).expect("the configuration is good");
     node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("it is in the list");
@@ -103,7 +104,7 @@ fn nothing_is_said_of_endpoints() {
 }
 
 #[test]
-fn what_is_not_in_the_list_or_contradicts_it_is_refused() {
+fn endpoint_that_is_not_listed_or_contradicts_the_list_is_refused() {
     let now = Instant(1);
     let mut node = Participant::new(named(0, "writer", list()), now).expect("the configuration is good");
     let other = node.create_writer(now, writer_spec("U", false, keep_all_writer())).expect_err("another topic");
@@ -118,7 +119,7 @@ fn what_is_not_in_the_list_or_contradicts_it_is_refused() {
 }
 
 #[test]
-fn a_list_that_contradicts_itself_is_refused() {
+fn contradicting_list_is_refused() {
     let refusal = |own: &str, list| match Participant::new(named(0, own, list), Instant(1)) {
         Err(Error::BadParameter { what }) => what,
         other => panic!("{other:?}"),

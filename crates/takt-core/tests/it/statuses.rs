@@ -1,4 +1,4 @@
-//! Communication statuses (DDS 1.4 §2.2.4.1): what has happened in all, and what of it since they were read last.
+//! Communication statuses (DDS 1.4 §2.2.4.1): totals, and their changes since the last read.
 
 use crate::network::*;
 use takt_core::*;
@@ -6,14 +6,14 @@ use takt_wire::Duration;
 use takt_wire::compat::PolicyId;
 use takt_wire::qos::*;
 
-/// Totals and their changes.
+/// Returns the totals and their changes.
 fn numbers(status: MatchedStatus) -> [i64; 4] {
     let MatchedStatus { total_count, total_count_change, current_count, current_count_change, .. } = status;
     [total_count.into(), total_count_change.into(), current_count.into(), current_count_change.into()]
 }
 
 #[test]
-fn matches_are_counted_as_they_come_and_go() {
+fn matches_are_counted_when_they_begin_and_end() {
     let mut network = Network::new(3, 520);
     let writer = network.writer(0, writer_spec("T", true, keep_all_writer()));
     let readers = [1, 2].map(|node| network.reader(node, reader_spec("T", true, keep_all_reader())));
@@ -39,7 +39,7 @@ fn matches_are_counted_as_they_come_and_go() {
 }
 
 #[test]
-fn every_policy_that_was_a_reason_is_counted() {
+fn every_incompatible_policy_is_counted() {
     let mut network = Network::new(2, 521);
     let requested = DataReaderQos { durability: Durability::TransientLocal, ..keep_all_reader() };
     let reader = network.reader(1, reader_spec("T", true, requested));
@@ -64,7 +64,7 @@ fn every_policy_that_was_a_reason_is_counted() {
 }
 
 #[test]
-fn what_finds_no_room_is_counted_with_the_limit() {
+fn rejected_samples_are_counted_with_the_limit() {
     use SampleRejectedReason::*;
     let limits = |samples, instances, per_instance| ResourceLimits {
         max_samples: samples,
@@ -121,13 +121,13 @@ fn endpoints_of_another_type_are_counted_on_both_sides() {
         }
     }
     let seen = |node: usize, topic| network.nodes[node].inconsistent_topics(topic);
-    // The other types' endpoints of the same node have met ours, and those of the other node too.
+    // The endpoints with other types of both nodes were compared with the local ones.
     assert!(seen(0, "T") > 2 * others && seen(1, "T") > 2 * others);
     assert_eq!((seen(0, "U"), seen(1, "U")), (0, 0));
 }
 
 #[test]
-fn a_writer_that_goes_is_counted_no_more_whether_it_was_alive_or_not() {
+fn deleted_writer_is_not_counted_as_alive_or_not_alive() {
     for silent_ms in [0, 500] {
         let mut network = Network::new(2, 524);
         let liveliness = Liveliness { kind: LivelinessKind::ManualByTopic, lease_duration: Duration::from_millis(300) };

@@ -1,4 +1,5 @@
-//! One slow, stopped, dead or silent reader, and what it does to the others (DDS 1.4 §2.2.3.14, §2.2.3.18).
+//! Slow, stopped, dead and silent readers, and their effect on other readers
+//! (DDS 1.4 §2.2.3.14, §2.2.3.18).
 
 use crate::network::*;
 use crate::puppet::*;
@@ -7,7 +8,7 @@ use takt_wire::message::AckNack;
 use takt_wire::qos::*;
 use takt_wire::{EntityId, SequenceNumber, SequenceNumberSet};
 
-/// A KEEP_ALL writer of node 0 with a reader on node 1 and one on node 2.
+/// Creates a KEEP_ALL writer at node 0 with a reader at node 1 and one at node 2.
 fn trio(seed: u64, second: DataReaderQos) -> (Network, WriterHandle, ReaderHandle, ReaderHandle) {
     let mut network = Network::new(3, seed);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
@@ -19,7 +20,7 @@ fn trio(seed: u64, second: DataReaderQos) -> (Network, WriterHandle, ReaderHandl
     (network, writer, first, second)
 }
 
-/// Writes samples, one each 2 ms, until one is refused; how many there were.
+/// Writes samples, one every 2 ms, until one is refused. Returns their number.
 fn write_until_full(network: &mut Network, writer: WriterHandle, max: u32) -> u32 {
     for number in 0..max {
         match network.write(0, writer, &payload(number, 100)) {
@@ -43,7 +44,7 @@ fn take_in_order(network: &mut Network, node: usize, reader: ReaderHandle, from:
 }
 
 #[test]
-fn keep_all_writer_serves_the_others_from_its_history_while_a_reader_is_dead() {
+fn keep_all_writer_serves_other_readers_while_one_is_dead() {
     for is_other_reliable in [true, false] {
         let mut network = Network::new(3, 920);
         let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
@@ -69,7 +70,7 @@ fn keep_all_writer_serves_the_others_from_its_history_while_a_reader_is_dead() {
 }
 
 #[test]
-fn reader_that_was_left_behind_fetches_all_that_it_missed() {
+fn reader_that_fell_behind_gets_all_missing_samples() {
     for faults in [Faults::default(), Faults { loss: 10, duplication: 5, reordering: 20 }] {
         let (mut network, writer, healthy, stopped) = trio(921, keep_all_reader());
         network.faults = faults;
@@ -96,7 +97,7 @@ fn reader_that_was_left_behind_fetches_all_that_it_missed() {
 }
 
 #[test]
-fn reader_whose_application_is_slow_does_not_hold_up_the_others() {
+fn slow_reader_does_not_delay_the_others() {
     let mut qos = keep_all_reader();
     qos.resource_limits.max_samples = Some(16);
     let (mut network, writer, healthy, slow) = trio(922, qos);
@@ -120,7 +121,7 @@ fn reader_whose_application_is_slow_does_not_hold_up_the_others() {
 }
 
 #[test]
-fn new_volatile_reader_gets_its_first_sample_while_an_old_one_is_dead() {
+fn new_volatile_reader_gets_its_first_sample_while_another_one_is_dead() {
     let mut network = Network::new(3, 923);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let dead = network.reader(2, reader_spec("T", false, keep_all_reader()));
@@ -138,7 +139,7 @@ fn new_volatile_reader_gets_its_first_sample_while_an_old_one_is_dead() {
     assert!(network.run_until(1_000, newest), "long before the lease of the dead one ends");
 }
 
-/// A participant that announces a reliable reader and never answers.
+/// Creates a participant that announces a reliable reader and never answers.
 fn silent_reader(network: &mut Network) -> (Puppet, takt_wire::discovery::SubscriptionData) {
     let mut puppet = Puppet::new(7);
     puppet.lease = takt_wire::Duration::from_secs(10_000);
@@ -150,7 +151,7 @@ fn silent_reader(network: &mut Network) -> (Puppet, takt_wire::discovery::Subscr
 }
 
 #[test]
-fn reader_that_never_answers_is_named_and_does_not_stop_a_keep_all_writer() {
+fn silent_reader_is_reported_and_does_not_block_a_keep_all_writer() {
     let mut network = Network::new(2, 924);
     let mut qos = keep_all_writer();
     qos.resource_limits.max_samples = Some(100);
@@ -201,14 +202,15 @@ fn reader_that_never_answers_is_named_and_does_not_stop_a_keep_all_writer() {
 }
 
 #[test]
-fn keep_all_writer_keeps_samples_while_its_link_fails_from_the_match_on() {
+fn keep_all_writer_keeps_samples_when_its_link_fails_after_the_match() {
     for (is_one_way, down_ms) in [(false, 2_500), (false, 9_000), (true, 2_500), (true, 9_000)] {
         let mut network = Network::new(2, 926);
         let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
         let is_known = |n: &mut Network| n.nodes[0].discovered_subscriptions().next().is_some();
         assert!(network.run_until(10_000, is_known));
         let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
-        // The reader is known, so that the writer matches it before its participant hears of the writer.
+        // The reader is known, so the writer matches it before the reader's participant knows the
+        // writer.
         if is_one_way {
             network.muted = vec![0];
         } else {
@@ -229,7 +231,7 @@ fn keep_all_writer_keeps_samples_while_its_link_fails_from_the_match_on() {
 }
 
 #[test]
-fn reader_of_a_participant_that_is_not_heard_is_not_silent_until_its_lease_ends() {
+fn reader_of_an_unheard_participant_is_not_silent_until_its_lease_ends() {
     let mut network = Network::new(1, 927);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let (puppet, _) = silent_reader(&mut network);
@@ -252,7 +254,7 @@ fn reader_without_samples_to_acknowledge_is_not_silent() {
 }
 
 #[test]
-fn late_joiner_of_a_busy_keep_last_writer_has_not_lost_what_it_was_never_owed() {
+fn late_joiner_of_a_keep_last_writer_does_not_count_replaced_history_as_lost() {
     for seed in 930..960 {
         let mut network = Network::new(3, seed);
         let history = History::KeepLast(10);
@@ -275,7 +277,8 @@ fn late_joiner_of_a_busy_keep_last_writer_has_not_lost_what_it_was_never_owed() 
         };
         go_on(&mut network, 5_000);
         let late = network.reader(2, reader());
-        // The reader finds the writer later than the writer finds the reader, so that a greeting is its first heartbeat.
+        // The reader matches the writer later than the writer matches the reader, so an initial
+        // heartbeat is its first one.
         network.faults.loss = 40;
         network.run(20);
         go_on(&mut network, 500);
@@ -288,10 +291,11 @@ fn late_joiner_of_a_busy_keep_last_writer_has_not_lost_what_it_was_never_owed() 
     }
 }
 
-/// `ignore_participant` at the reader's side: the writer's side is not told of it (DDS 1.4 §2.2.2.2.1). The writer waits for the
-/// lease of its own participant, after which a reader that does not answer is not matched with it any more.
+/// `ignore_participant` at the reader's side is not announced to the writer's side
+/// (DDS 1.4 §2.2.2.2.1). The writer waits for the lease of its own participant, after which a
+/// reader that does not answer is no longer matched with it.
 #[test]
-fn keep_all_writer_goes_on_after_a_reader_that_had_acknowledged_ignores_it() {
+fn keep_all_writer_continues_when_an_acknowledging_reader_ignores_it() {
     let mut network = Network::new(2, 928);
     let mut qos = keep_all_writer();
     qos.resource_limits.max_samples = Some(100);
@@ -315,7 +319,7 @@ fn keep_all_writer_goes_on_after_a_reader_that_had_acknowledged_ignores_it() {
 }
 
 #[test]
-fn reader_that_had_acknowledged_keeps_its_samples_while_it_hears_nothing_for_less_than_the_lease() {
+fn samples_are_kept_for_a_reader_unreachable_for_less_than_the_lease() {
     let mut network = Network::new(2, 929);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -333,9 +337,10 @@ fn reader_that_had_acknowledged_keeps_its_samples_while_it_hears_nothing_for_les
     assert_eq!(network.nodes[0].counters().silent_readers, 0);
 }
 
-/// Among many readers there is always one that acknowledges something, and the others would be asked without end.
+/// Among many readers one always acknowledges something, and the others would be asked frequently
+/// without end.
 #[test]
-fn reader_that_does_not_answer_is_asked_ever_slower_while_another_one_answers() {
+fn heartbeats_to_an_unanswering_reader_become_rarer_while_another_one_answers() {
     let (mut network, writer, _, _) = trio(933, keep_all_reader());
     network.muted = vec![2];
     network.sent_to.clear();
@@ -350,7 +355,7 @@ fn reader_that_does_not_answer_is_asked_ever_slower_while_another_one_answers() 
 }
 
 #[test]
-fn builtin_readers_that_never_answer_are_asked_seldom_until_they_do() {
+fn builtin_readers_that_never_answer_get_rare_heartbeats() {
     let mut network = Network::new(1, 940);
     let _writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let (puppet, _) = silent_reader(&mut network);

@@ -1,4 +1,5 @@
-//! TIME_BASED_FILTER (DDS 1.4 §2.2.3.12): at most one sample of an instance in each separation, and the last one in the end.
+//! TIME_BASED_FILTER (DDS 1.4 §2.2.3.12): at most one sample of an instance per separation, and
+//! always the last one.
 
 use crate::network::*;
 use takt_core::*;
@@ -27,7 +28,8 @@ fn write(network: &mut Network, writer: WriterHandle, key: u8, number: u8) {
     network.write_key(0, writer, ChangeKind::Alive, hash(key), &bytes).expect("there is room");
 }
 
-/// Runs for some time and takes as soon as there is something: key, number and milliseconds since `begin` of each sample.
+/// Takes samples as soon as they are available for `ms` milliseconds. Returns key, number and
+/// milliseconds since `begin` of each.
 fn watch(network: &mut Network, reader: ReaderHandle, begin: Instant, ms: u64) -> Vec<(u8, u8, u64)> {
     let mut seen = Vec::new();
     network.run_until(ms, |network| {
@@ -39,7 +41,7 @@ fn watch(network: &mut Network, reader: ReaderHandle, begin: Instant, ms: u64) -
 }
 
 #[test]
-fn of_ten_samples_in_a_separation_one_is_shown() {
+fn one_of_ten_samples_within_a_separation_is_presented() {
     for reliability in [reliable(), best_effort()] {
         let mut network = Network::new(2, 340);
         let (writer, reader) = pair(&mut network, filtered(1_000, reliability));
@@ -62,7 +64,7 @@ fn of_ten_samples_in_a_separation_one_is_shown() {
 }
 
 #[test]
-fn the_last_sample_of_a_burst_is_shown_when_the_separation_is_over() {
+fn last_sample_of_a_burst_is_presented_after_the_separation() {
     let mut network = Network::new(2, 341);
     let (writer, reader) = pair(&mut network, filtered(500, reliable()));
     let begin = network.now;
@@ -74,7 +76,7 @@ fn the_last_sample_of_a_burst_is_shown_when_the_separation_is_over() {
 }
 
 #[test]
-fn best_effort_drops_what_comes_too_soon() {
+fn best_effort_reader_drops_samples_within_the_separation() {
     let mut network = Network::new(2, 342);
     let (writer, reader) = pair(&mut network, filtered(500, best_effort()));
     let begin = network.now;
@@ -86,7 +88,7 @@ fn best_effort_drops_what_comes_too_soon() {
 }
 
 #[test]
-fn limits_count_what_is_shown_and_what_waits_holds_up_nobody() {
+fn limits_count_only_presented_samples_and_waiting_ones_block_none() {
     let mut network = Network::new(2, 343);
     let resource_limits = ResourceLimits { max_samples: Some(1), ..ResourceLimits::default() };
     let (writer, reader) = pair(&mut network, DataReaderQos { resource_limits, ..filtered(500, reliable()) });
@@ -105,7 +107,7 @@ fn limits_count_what_is_shown_and_what_waits_holds_up_nobody() {
 }
 
 #[test]
-fn the_end_of_an_instance_does_not_wait() {
+fn disposal_is_not_delayed_by_the_separation() {
     let mut network = Network::new(2, 344);
     let (writer, reader) = pair(&mut network, filtered(500, reliable()));
     let shown = |network: &mut Network| -> Vec<_> {
@@ -130,7 +132,7 @@ fn the_end_of_an_instance_does_not_wait() {
 }
 
 #[test]
-fn what_is_kept_back_keeps_the_deadline() {
+fn delayed_sample_meets_the_deadline() {
     let mut network = Network::new(2, 345);
     let deadline = Deadline { period: Duration::from_millis(500) };
     let writer_qos = DataWriterQos { deadline, ..keep_all_writer() };
@@ -147,7 +149,7 @@ fn what_is_kept_back_keeps_the_deadline() {
 }
 
 #[test]
-fn a_separation_longer_than_the_deadline_is_refused() {
+fn minimum_separation_longer_than_the_deadline_is_refused() {
     let mut network = Network::new(1, 346);
     let deadline = |ms| Deadline { period: Duration::from_millis(ms) };
     let spec = |ms| reader_spec("T", true, DataReaderQos { deadline: deadline(ms), ..filtered(500, reliable()) });
@@ -160,7 +162,7 @@ fn a_separation_longer_than_the_deadline_is_refused() {
 }
 
 #[test]
-fn a_filter_may_change() {
+fn minimum_separation_can_be_changed() {
     let mut network = Network::new(2, 347);
     let (writer, reader) = pair(&mut network, keep_all_reader());
     network.nodes[1].set_reader_qos(network.now, reader, filtered(500, reliable())).expect("it may change");
@@ -175,7 +177,7 @@ fn a_filter_may_change() {
 }
 
 #[test]
-fn what_was_kept_back_is_told_when_it_is_shown() {
+fn delayed_sample_is_notified_when_it_is_presented() {
     let mut network = Network::new(2, 348);
     let (writer, reader) = pair(&mut network, filtered(1_000, reliable()));
     let is_told = |network: &mut Network| network.events(1).contains(&Event::DataAvailable(reader));
@@ -193,7 +195,7 @@ fn what_was_kept_back_is_told_when_it_is_shown() {
 }
 
 #[test]
-fn what_another_writer_does_leaves_what_is_kept_back_alone() {
+fn changes_of_another_writer_keep_the_delayed_sample() {
     let mut network = Network::new(3, 349);
     let (writer, reader) = pair(&mut network, filtered(500, reliable()));
     let other = network.writer(2, writer_spec("T", true, keep_all_writer()));

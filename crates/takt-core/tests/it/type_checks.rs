@@ -1,10 +1,11 @@
-//! Where type information differs, the match waits for a verdict; where there is none, names decide.
+//! Type checks: with different type information the match waits for a verdict; without type
+//! information, names decide.
 
 use crate::network::*;
 use takt_core::*;
 use takt_wire::qos::{DataReaderQos, TypeConsistency};
 
-/// A writer in the first participant and a reader in the second, with what they say of their types.
+/// Writer of the first participant and reader of the second, with their type information.
 struct Pair {
     network: Network,
     writer: WriterHandle,
@@ -35,7 +36,7 @@ impl Pair {
         [writer.current_count == 1, reader.current_count == 1]
     }
 
-    /// What each participant wants to know, once.
+    /// Returns the pending type check of each participant, once.
     fn checks(&mut self) -> [Option<TypeCheck>; 2] {
         [0, 1].map(|node| {
             let told = self.network.events(node).contains(&Event::TypeChecks);
@@ -69,14 +70,14 @@ const A: Option<&[u8]> = Some(b"one type");
 const B: Option<&[u8]> = Some(b"another type");
 
 #[test]
-fn equal_information_matches_without_a_question() {
+fn equal_type_information_matches_without_a_check() {
     let mut pair = pair(1, [A, A], true, true);
     assert_eq!(pair.matched(), [true, true]);
     assert_eq!(pair.checks(), [None, None]);
 }
 
 #[test]
-fn a_pair_waits_for_the_verdict_and_then_matches() {
+fn pair_matches_after_the_verdict() {
     let mut pair = pair(2, [A, B], false, true);
     assert_eq!((pair.matched(), pair.refusals().len()), ([false, false], 0), "it waits");
     pair.judge(&TypeVerdict::Fit);
@@ -84,7 +85,7 @@ fn a_pair_waits_for_the_verdict_and_then_matches() {
 }
 
 #[test]
-fn a_verdict_against_it_is_an_inconsistent_topic_on_both_sides() {
+fn negative_verdict_is_an_inconsistent_topic_on_both_sides() {
     let mut pair = pair(3, [A, B], false, true);
     pair.judge(&TypeVerdict::Differ { why: "member 'x'".into() });
     assert_eq!(pair.matched(), [false, false]);
@@ -95,7 +96,7 @@ fn a_verdict_against_it_is_an_inconsistent_topic_on_both_sides() {
 }
 
 #[test]
-fn names_decide_where_nobody_asks_or_one_side_is_silent() {
+fn type_names_decide_without_checks_or_without_type_information() {
     for (infos, asks) in [([A, B], false), ([None, B], true), ([A, None], true), ([None, None], true)] {
         let mut pair = pair(4, infos, false, asks);
         assert_eq!(pair.matched(), [true, true], "{infos:?} {asks}");
@@ -104,7 +105,7 @@ fn names_decide_where_nobody_asks_or_one_side_is_silent() {
 }
 
 #[test]
-fn forced_validation_refuses_silence() {
+fn forced_type_validation_refuses_missing_type_information() {
     for (infos, who) in [([None, B], "writer"), ([A, None], "reader"), ([None, None], "writer")] {
         let mut pair = pair(5, infos, true, true);
         assert_eq!(pair.matched(), [false, false], "{infos:?}");
@@ -114,11 +115,11 @@ fn forced_validation_refuses_silence() {
 }
 
 #[test]
-fn verdicts_end_with_the_endpoint_and_hold_for_what_changes_meanwhile() {
+fn verdict_is_removed_with_the_endpoint_and_kept_for_changes() {
     let mut pair = pair(6, [A, B], false, true);
     let [of_writer, of_reader] = pair.checks().map(|check| check.expect("the pair waits"));
     assert_eq!(of_writer, of_reader, "both mean the same pair");
-    // The reader goes before anybody has judged: the writer's side has nothing left to judge.
+    // The reader is deleted before a verdict: the check at the writer's side is no longer pending.
     let now = pair.network.now;
     pair.network.nodes[1].delete_reader(now, pair.reader).expect("it is there");
     pair.network.run(1_000);

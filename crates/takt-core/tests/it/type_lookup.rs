@@ -1,4 +1,5 @@
-//! Participants give out the types of their endpoints, to those who are there and in bounded answers.
+//! TypeLookup service: participants serve the types of their endpoints to validated participants,
+//! in bounded replies.
 
 use crate::network::*;
 use crate::puppet::{Puppet, challenge_in, count, data, outgoing, run_alone};
@@ -26,7 +27,7 @@ fn offered(number: u8, len: usize, dependencies: &[u8]) -> OfferedType {
     OfferedType { id: id(number), object: object(number, len), dependencies, minimal: None }
 }
 
-/// Two participants that know each other.
+/// Creates two participants that know each other.
 fn pair(seed: u64) -> Network {
     let mut network = Network::new(2, seed);
     let met = |n: &mut Network| [0, 1].iter().all(|i| n.nodes[*i].serves_types(prefix(1 - i)));
@@ -51,7 +52,7 @@ fn ask(network: &mut Network, types: &[u8]) -> TypeRequestId {
 }
 
 #[test]
-fn who_asks_gets_the_types_that_are_there() {
+fn request_is_answered_with_the_known_types() {
     let mut network = pair(1);
     let minimal = EquivalenceId::new(EquivalenceId::MINIMAL, [9; 14]);
     let first = OfferedType { minimal: Some(minimal), ..offered(1, 100, &[]) };
@@ -68,7 +69,7 @@ fn who_asks_gets_the_types_that_are_there() {
 }
 
 #[test]
-fn requests_and_answers_survive_loss() {
+fn requests_and_replies_survive_loss() {
     let mut network = pair(2);
     network.faults = Faults { loss: 30, duplication: 10, reordering: 20 };
     network.nodes[1].offer_type(offered(1, 20_000, &[])).expect("there is room");
@@ -79,7 +80,7 @@ fn requests_and_answers_survive_loss() {
 }
 
 #[test]
-fn request_before_the_participant_is_validated_is_answered() {
+fn request_to_an_unvalidated_participant_is_answered_later() {
     let mut network = Network::new(2, 7);
     network.nodes[1].offer_type(offered(1, 100, &[])).expect("there is room");
     let met = |n: &mut Network| n.nodes[0].serves_types(prefix(1));
@@ -89,10 +90,11 @@ fn request_before_the_participant_is_validated_is_answered() {
     assert!(matches!(answer(&mut network, request), TypeAnswer::Types { types, .. } if types.len() == 1));
 }
 
-/// The lease of the asker ends at the server, which drops its answer with the match, after each number of datagrams in turn: the request
-/// may be acknowledged by then. The asker never misses the server.
+/// The requester's lease ends at the server, which drops its reply with the match, after each
+/// number of datagrams in turn. The request may be acknowledged by then. The requester never loses
+/// the server.
 #[test]
-fn request_whose_answer_is_lost_with_the_match_is_answered() {
+fn request_is_answered_when_its_reply_is_lost_with_the_match() {
     for datagrams in 0..24 {
         let mut network = Network::new(0, 8);
         let mut impatient = config(0, 1500);
@@ -115,7 +117,7 @@ fn request_whose_answer_is_lost_with_the_match_is_answered() {
 }
 
 #[test]
-fn an_answer_is_bounded_and_what_it_lacks_can_be_asked_for_again() {
+fn reply_is_bounded_and_omitted_types_can_be_requested_again() {
     let mut network = pair(3);
     for number in 0..10 {
         network.nodes[1].offer_type(offered(number, 100_000, &[])).expect("there is room");
@@ -132,7 +134,7 @@ fn an_answer_is_bounded_and_what_it_lacks_can_be_asked_for_again() {
 }
 
 #[test]
-fn dependencies_are_told_in_portions_though_they_go_round_in_circles() {
+fn circular_dependencies_are_served_in_portions() {
     let mut network = pair(4);
     let id = |number: u16| {
         let mut hash = [0; 14];
@@ -161,7 +163,7 @@ fn dependencies_are_told_in_portions_though_they_go_round_in_circles() {
 }
 
 #[test]
-fn nobody_waits_for_one_who_has_gone() {
+fn request_ends_when_its_participant_departs() {
     let mut network = pair(5);
     network.cut.push(1);
     let request = ask(&mut network, &[1]);
@@ -172,7 +174,7 @@ fn nobody_waits_for_one_who_has_gone() {
 }
 
 #[test]
-fn requests_that_wait_are_few_and_can_be_given_up() {
+fn pending_requests_are_limited_and_can_be_canceled() {
     let mut network = pair(6);
     network.cut.push(1);
     let requests: Vec<_> = (0..16).map(|_| ask(&mut network, &[1])).collect();
@@ -184,7 +186,7 @@ fn requests_that_wait_are_few_and_can_be_given_up() {
     assert!(ask(&mut network).is_ok());
 }
 
-/// A participant under test, and a puppet that has announced all builtin endpoints to it.
+/// Creates a participant under test, and a puppet that has announced all builtin endpoints to it.
 fn stage(validated: bool) -> (Participant, Puppet, Instant) {
     let mut node = Participant::new(config(0, 1500), Instant(0)).expect("a good configuration");
     node.offer_type(offered(1, 20_000, &[])).expect("there is room");
@@ -203,7 +205,8 @@ fn stage(validated: bool) -> (Participant, Puppet, Instant) {
     (node, puppet, now)
 }
 
-/// Has the puppet write a change of its builtin writer. Returns what the participant answers from the reply writer.
+/// Writes a change of the puppet's builtin writer. Returns the number of replies of the
+/// participant.
 fn say(stage: &mut (Participant, Puppet, Instant), sn: i64, payload: &[u8]) -> usize {
     let (node, puppet, now) = stage;
     let writer = EntityId::TYPE_LOOKUP_REQUEST_WRITER;
@@ -225,7 +228,7 @@ fn request(puppet: &Puppet, addressee: Addressee) -> Vec<u8> {
 }
 
 #[test]
-fn who_has_not_shown_that_it_hears_us_gets_no_answer() {
+fn unvalidated_participant_gets_no_reply() {
     for validated in [false, true] {
         let mut stage = stage(validated);
         let to = Addressee::Participant(stage.0.guid());
@@ -237,7 +240,7 @@ fn who_has_not_shown_that_it_hears_us_gets_no_answer() {
 }
 
 #[test]
-fn requests_to_others_are_not_ours_to_answer() {
+fn requests_to_other_participants_are_not_answered() {
     let mut stage = stage(true);
     let other = takt_wire::Guid { prefix: GuidPrefix([5; 12]), entity_id: EntityId::PARTICIPANT };
     let payload = request(&stage.1, Addressee::Participant(other));
@@ -250,7 +253,7 @@ fn requests_to_others_are_not_ours_to_answer() {
 fn malformed_requests_are_counted_and_dropped() {
     let mut stage = stage(true);
     let payload = request(&stage.1, Addressee::Participant(stage.0.guid()));
-    // The encapsulation header is there, and up to three bytes at the end are padding.
+    // The encapsulation header is complete, and up to three bytes at the end are padding.
     let lens = 4..payload.len() - 3;
     for (sn, len) in (1..).zip(lens.clone()) {
         assert_eq!(say(&mut stage, sn, &payload[..len]), 0);

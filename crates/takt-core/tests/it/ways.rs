@@ -1,4 +1,4 @@
-//! Endpoints whose data go by some kinds of locators alone, and participants on Ethernet.
+//! Endpoints restricted to some locator kinds, and participants on Ethernet without IP.
 
 use crate::network::*;
 use takt_core::*;
@@ -8,19 +8,19 @@ fn mac(node: usize) -> Locator {
     Locator::takt_ethernet([2, 0, 0, 0, 0, node as u8 + 1], 7411)
 }
 
-/// The hardware address of the group of discovery.
+/// Hardware address of the discovery group.
 const GROUP_MAC: [u8; 6] = [1, 0, 0x5e, 0x7f, 0, 1];
 
 const ETHERNET: LocatorKinds = LocatorKinds::NONE.with(Locator::KIND_TAKT_ETHERNET);
 const UDP: LocatorKinds = LocatorKinds::NONE.with(Locator::KIND_UDP_V4);
 const MESSAGE_MAX: usize = 1492;
 
-/// An interface of Ethernet alone.
+/// Returns an Ethernet interface without IP.
 fn without_ip() -> Interface {
     Interface { name: "eth1".into(), addresses: Vec::new(), mtu: 1500, loopback: false }
 }
 
-/// Two nodes that have both; discovery goes by UDP, and user data to `default_unicast`.
+/// Creates two nodes with UDP and Ethernet; discovery uses UDP, and user data `default_unicast`.
 fn with_both(default_unicast: impl Fn(usize) -> Vec<Locator>) -> Network {
     let mut network = Network::new(0, 3);
     for node in 0..2 {
@@ -51,7 +51,7 @@ fn exchange(network: &mut Network, writer: WriterHandle, reader: ReaderHandle) {
 }
 
 #[test]
-fn participants_meet_and_exchange_on_ethernet_alone() {
+fn participants_match_and_exchange_samples_on_ethernet_without_ip() {
     let mut network = Network::new(0, 3);
     for node in 0..2 {
         let mut config = config(node, 1500);
@@ -72,7 +72,7 @@ fn participants_meet_and_exchange_on_ethernet_alone() {
 }
 
 #[test]
-fn user_data_go_by_ethernet_while_discovery_goes_by_udp() {
+fn user_data_use_ethernet_while_discovery_uses_udp() {
     let mut network = with_both(|node| vec![mac(node)]);
     let writer = network.writer(0, writer_spec("T", false, keep_all_writer()));
     let reader = network.reader(1, reader_spec("T", false, keep_all_reader()));
@@ -80,13 +80,13 @@ fn user_data_go_by_ethernet_while_discovery_goes_by_udp() {
     let before = [0, 1].map(|node| sent_to(&network, address(node)));
     assert!(before[0] > 0 && before[1] > 0);
     exchange(&mut network, writer, reader);
-    // Samples one way, acknowledgements the other.
+    // Samples travel one way, acknowledgements the other.
     assert!(sent_to(&network, mac(1)) >= 20 && sent_to(&network, mac(0)) >= 1, "{:?}", network.sent_to);
     assert_eq!([0, 1].map(|node| sent_to(&network, address(node))), before, "discovery has nothing to say meanwhile");
 }
 
 #[test]
-fn an_endpoint_is_reached_by_the_kinds_that_it_uses() {
+fn endpoint_is_reached_only_by_its_locator_kinds() {
     for (kinds, there, elsewhere) in [(ETHERNET, mac(1), address(1)), (UDP, address(1), mac(1))] {
         let mut network = with_both(|node| vec![address(node), mac(node)]);
         let (now, spec) = (network.now, writer_spec("T", false, keep_all_writer()));
@@ -103,7 +103,7 @@ fn an_endpoint_is_reached_by_the_kinds_that_it_uses() {
 }
 
 #[test]
-fn who_has_none_of_the_kinds_is_unreachable_and_the_refusal_says_so() {
+fn endpoint_without_a_common_locator_kind_is_refused_as_unreachable() {
     let mut network = with_both(|node| vec![mac(node)]);
     let (now, spec) = (network.now, reader_spec("T", false, keep_all_reader()));
     let reader = network.nodes[1].prepare_reader(spec).expect("the reader is good");
@@ -118,7 +118,7 @@ fn who_has_none_of_the_kinds_is_unreachable_and_the_refusal_says_so() {
 }
 
 #[test]
-fn acknowledgements_leave_by_the_flow_of_their_reader() {
+fn acknowledgements_use_the_flow_of_their_reader() {
     let mut network = with_both(|node| vec![address(node)]);
     let (now, spec) = (network.now, reader_spec("T", false, keep_all_reader()));
     let reader = network.nodes[1].prepare_reader(spec).expect("the reader is good");

@@ -1,4 +1,4 @@
-//! What one call may do: units, and steps for each of them, as `docs/limits.md` states.
+//! Work of one call: units, and steps for each of them, as `docs/limits.md` states.
 
 use crate::network::*;
 use crate::puppet::*;
@@ -15,7 +15,7 @@ fn listener() -> (Participant, ReaderHandle, Instant) {
     (node, reader, now)
 }
 
-/// What a call did, and the most that it may have done for one unit.
+/// Returns the work of a call, and the bound on the steps of one unit.
 fn measure(node: &mut Participant, call: impl FnOnce(&mut Participant)) -> (Work, u64) {
     let before = node.take_work();
     let bound = node.steps_per_unit_max();
@@ -28,7 +28,7 @@ fn measure(node: &mut Participant, call: impl FnOnce(&mut Participant)) -> (Work
 }
 
 #[test]
-fn departure_looks_at_each_instance_once_however_many_writers_go() {
+fn departure_visits_each_instance_once_for_any_number_of_writers() {
     let (mut node, reader, now) = listener();
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
@@ -86,7 +86,7 @@ fn departure_costs_no_look_at_the_endpoints_of_other_participants() {
 }
 
 #[test]
-fn datagram_full_of_the_smallest_submessages_is_as_many_units() {
+fn each_submessage_of_a_full_datagram_is_a_unit() {
     let (mut node, _, now) = listener();
     let mut puppet = Puppet::new(9);
     puppet.join(&mut node, now);
@@ -97,7 +97,7 @@ fn datagram_full_of_the_smallest_submessages_is_as_many_units() {
 }
 
 #[test]
-fn acknowledgements_of_many_readers_in_one_datagram() {
+fn acknowledgements_of_many_readers_in_one_datagram_stay_within_the_bound() {
     let now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
     let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
@@ -126,7 +126,7 @@ fn acknowledgements_of_many_readers_in_one_datagram() {
 }
 
 #[test]
-fn burst_of_directed_samples_is_not_worked_off_in_one_call() {
+fn burst_of_directed_samples_is_spread_over_several_calls() {
     let now = Instant(1_000_000_000);
     let mut node = Participant::new(config(0, 1500), now).expect("the configuration is good");
     let writer = node.create_writer(now, writer_spec("T", false, keep_all_writer())).expect("the writer is good");
@@ -160,7 +160,7 @@ fn burst_of_directed_samples_is_not_worked_off_in_one_call() {
 }
 
 #[test]
-fn timers_of_one_call() {
+fn timers_of_one_call_stay_within_the_bound() {
     let (mut node, _, now) = listener();
     for number in 0..100 {
         let mut puppet = Puppet::new(9);

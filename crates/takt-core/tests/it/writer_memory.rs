@@ -1,4 +1,5 @@
-//! A writer whose history or memory is full: what makes room, what waits, and what is refused (DDS 1.4 §2.2.3.18, §2.2.3.19).
+//! Writers with full history or memory: replacement, waiting, and refusal
+//! (DDS 1.4 §2.2.3.18, §2.2.3.19).
 
 use crate::network::*;
 use takt_core::*;
@@ -6,7 +7,8 @@ use takt_wire::qos::*;
 
 const MEMORY: usize = 1 << 20;
 
-/// Two participants of which the first has little memory for an endpoint, and the limit of samples that is given.
+/// Creates two participants of which the first has little memory per endpoint, and the given
+/// default limit of samples.
 fn network(seed: u64, default_max_samples: usize) -> Network {
     let mut network = Network::new(0, seed);
     let mut first = config(0, 1500);
@@ -28,12 +30,13 @@ fn refused(limit: &'static str, value: u64) -> Result<(), WriteError> {
     Err(WriteError::Refused(Error::OutOfResources { limit, value }))
 }
 
-/// A sample of an instance: its number stands behind the key, from which readers tell the instance.
+/// Returns a sample of an instance: its number follows the key, by which readers identify the
+/// instance.
 fn sample(key: u8, number: u32, len: usize) -> Vec<u8> {
     payload(number << 8 | u32::from(key), len)
 }
 
-/// The instances of what a late joiner gets, and the numbers.
+/// Returns the instances and numbers of the samples that a late joiner gets.
 fn late_joiner(network: &mut Network, writer: WriterHandle) -> Vec<(u8, u32)> {
     let reader = network.reader(1, reader_spec("T", true, durable_reader()));
     network.await_match((0, writer), (1, reader));
@@ -85,7 +88,7 @@ fn keep_last_writer_keeps_the_newest_of_other_instances_when_its_memory_is_full(
 }
 
 #[test]
-fn sample_that_no_other_gives_way_to_is_refused_with_the_limit() {
+fn sample_is_refused_with_the_limit_when_none_can_be_replaced() {
     let mut network = network(902, 4_096);
     let writer = network.writer(0, writer_spec("T", true, keep_last(1, Durability::TransientLocal)));
     for key in 0..8 {
@@ -97,7 +100,7 @@ fn sample_that_no_other_gives_way_to_is_refused_with_the_limit() {
 }
 
 #[test]
-fn sample_beyond_the_memory_is_refused_with_the_limit_and_one_as_long_as_that_is_written() {
+fn sample_is_written_up_to_the_memory_and_refused_beyond() {
     for len in [60_000, 65_000, 65_536] {
         let mut network = Network::new(0, 903);
         let mut first = config(0, 1500);
@@ -115,7 +118,7 @@ fn sample_beyond_the_memory_is_refused_with_the_limit_and_one_as_long_as_that_is
 }
 
 #[test]
-fn keep_last_writer_keeps_to_the_default_of_max_samples_by_replacing_earlier() {
+fn keep_last_writer_stays_within_the_default_max_samples_by_early_replacement() {
     let mut network = network(904, 400);
     let writer = network.writer(0, writer_spec("T", true, keep_last(100, Durability::TransientLocal)));
     for number in 0..5_000_u32 {
@@ -139,7 +142,7 @@ fn keep_last_writer_keeps_to_the_default_of_max_samples_by_replacing_earlier() {
 }
 
 #[test]
-fn full_history_that_nothing_will_empty_is_refused_with_the_limit() {
+fn write_is_refused_with_the_limit_when_the_full_history_cannot_drain() {
     let keep_all = DataWriterQos { durability: Durability::TransientLocal, ..keep_all_writer() };
     let limited = |qos: &DataWriterQos, limits| DataWriterQos { resource_limits: limits, ..qos.clone() };
     let max_samples = ResourceLimits { max_samples: Some(4), ..ResourceLimits::default() };
@@ -163,7 +166,7 @@ fn full_history_that_nothing_will_empty_is_refused_with_the_limit() {
 }
 
 #[test]
-fn write_that_fails_leaves_the_history_as_it_was() {
+fn failed_write_leaves_the_history_unchanged() {
     let mut network = network(906, 4_096);
     let qos = keep_last(1, Durability::TransientLocal);
     let writer = network.writer(0, writer_spec("T", true, qos));
@@ -185,9 +188,9 @@ fn write_that_fails_leaves_the_history_as_it_was() {
     assert_eq!(instances, [1, 2, 3]);
 }
 
-/// Each sample of each instance grows, so that the memory of what it replaces is too short for it.
+/// Each sample of each instance grows, so the memory of the replaced one is too short.
 #[test]
-fn keep_last_writer_goes_on_while_samples_grow_and_its_memory_has_room_for_all() {
+fn keep_last_writer_continues_while_samples_grow_within_its_memory() {
     let mut network = network(907, 4_096);
     let writer = network.writer(0, writer_spec("T", true, keep_last(1, Durability::TransientLocal)));
     for len in [6_000, 8_000, 10_000, 12_000] {
@@ -202,7 +205,7 @@ fn keep_last_writer_goes_on_while_samples_grow_and_its_memory_has_room_for_all()
     assert!((0..80).all(|key| history.contains(&(key, 12_000))), "{history:?}");
 }
 
-/// None of the samples that give way is long enough alone.
+/// None of the replaceable samples is long enough alone.
 #[test]
 fn keep_last_writer_replaces_as_many_older_samples_as_a_longer_one_needs() {
     let mut network = network(908, 4_096);
@@ -221,9 +224,10 @@ fn keep_last_writer_replaces_as_many_older_samples_as_a_longer_one_needs() {
     assert!(history.len() > 200, "no more go than have to: {}", history.len());
 }
 
-/// The history is made for so many samples of the longest kind: short ones in between must not make it too short.
+/// The history is sized for the maximum number of samples of the longest kind; short ones in
+/// between must not reduce that number.
 #[test]
-fn writer_of_a_bounded_type_holds_max_samples_whatever_their_lengths() {
+fn writer_of_a_bounded_type_holds_max_samples_of_any_lengths() {
     let mut network = network(909, 4_096);
     let limits = ResourceLimits { max_samples: Some(10), ..ResourceLimits::default() };
     let qos = DataWriterQos { resource_limits: limits, ..keep_last(1, Durability::TransientLocal) };

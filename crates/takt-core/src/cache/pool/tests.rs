@@ -1,4 +1,4 @@
-//! Pieces of a pool: their lengths, their neighbours, what they keep.
+//! Tests of the payload pool: lengths, neighbors and content of blocks.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn pieces_do_not_overlap_and_are_used_again() {
 }
 
 #[test]
-fn what_is_cut_off_a_piece_comes_back_with_it() {
+fn truncated_remainder_is_freed_with_its_piece() {
     let mut pool = PayloadPool::new((1 << 20).into());
     let held = pool.allocate(100).expect("the pool is empty");
     for _ in 0..100 {
@@ -62,12 +62,12 @@ fn what_is_cut_off_a_piece_comes_back_with_it() {
 }
 
 #[test]
-fn free_neighbours_make_room_for_a_longer_payload() {
+fn adjacent_free_pieces_are_merged_for_a_longer_payload() {
     let mut pool = PayloadPool::new((1 << 16).into());
     let pieces: Vec<_> = (0..64).map(|_| pool.allocate(1_000).expect("there is room")).collect();
     assert_eq!(pool.allocate(1), None);
     for group in pieces.chunks(8) {
-        // Neighbours on neither side, on one, on both.
+        // The groups have free neighbors on no side, on one, and on both.
         for place in [1, 5, 3, 4, 2] {
             assert!(!pool.is_enough(group[place], 6_000));
             pool.release(group[place]);
@@ -84,7 +84,7 @@ fn free_neighbours_make_room_for_a_longer_payload() {
 }
 
 #[test]
-fn pool_for_a_number_of_payloads_holds_it_whatever_their_lengths() {
+fn pool_for_a_number_of_payloads_holds_that_number_of_any_lengths() {
     let mut pool = PayloadPool::new(PoolSize::of_payloads(10, 1_000, 1 << 20));
     let mut pieces: Vec<_> = (0..10).map(|_| pool.allocate(500).expect("there is room for ten")).collect();
     for place in (0..100).map(|i| i * 7 % 10) {
@@ -96,7 +96,7 @@ fn pool_for_a_number_of_payloads_holds_it_whatever_their_lengths() {
     assert_eq!((limited.capacity(), limited.class_min), (5_056, 0));
 }
 
-/// Every piece keeps its octets, whatever is allocated and released meanwhile, and free memory is found.
+/// Every block keeps its octets during allocations and releases, and free memory is found.
 #[test]
 fn pieces_keep_their_octets_through_random_allocations_and_releases() {
     for seed in 1..=20_u64 {
@@ -135,7 +135,7 @@ fn pieces_keep_their_octets_through_random_allocations_and_releases() {
     }
 }
 
-/// The longest stretch that no piece takes.
+/// Returns the longest range that no block takes.
 fn longest_gap(pool: &PayloadPool, live: &[(PayloadRef, u8)]) -> usize {
     let mut taken: Vec<(usize, usize)> =
         live.iter().map(|(piece, _)| (piece.offset as usize * GRAIN, pool.bytes_of(*piece))).collect();
@@ -149,7 +149,7 @@ fn longest_gap(pool: &PayloadPool, live: &[(PayloadRef, u8)]) -> usize {
 }
 
 #[test]
-fn an_empty_pool_is_one_block_whatever_it_was_cut_into() {
+fn emptied_pool_is_one_block_again() {
     let mut pool = PayloadPool::new((1 << 20).into());
     let pieces: Vec<_> = (0..400).map(|_| pool.allocate(1_000).expect("there is room")).collect();
     pieces.into_iter().for_each(|piece| pool.release(piece));
@@ -159,7 +159,7 @@ fn an_empty_pool_is_one_block_whatever_it_was_cut_into() {
     assert!(pool.allocate(400_000).is_some());
 }
 
-/// Resident memory of this process, in octets.
+/// Returns the resident memory of this process in octets.
 #[cfg(target_os = "linux")]
 fn resident_bytes() -> usize {
     extern crate std;
@@ -168,10 +168,11 @@ fn resident_bytes() -> usize {
     resident.expect("the second number") * 4096
 }
 
-/// An allocator that has freed such a block once may take the next one from memory that it has to zero.
+/// An allocator that has freed such a block may serve the next one from memory that has to be
+/// zeroed.
 #[cfg(target_os = "linux")]
 #[test]
-fn unused_pool_takes_no_pages_whatever_was_freed_before() {
+fn unused_pool_commits_no_pages_after_earlier_pools_were_freed() {
     const CAPACITY: usize = 24 << 20;
     for _ in 0..3 {
         let mut pool = PayloadPool::new(CAPACITY.into());

@@ -1,6 +1,7 @@
-//! The instances that a writer is known at, so that one that leaves costs no look at those of others.
+//! Index of instances by writer, so that an unmatched writer requires no visit of other instances.
 //!
-//! For builtin readers, which hold the endpoints of all participants and may allocate. The others look at each instance.
+//! Used by builtin readers, which hold the endpoints of all participants and may allocate. Other
+//! readers visit each instance.
 
 use super::{Incoming, NONE, ReaderCache};
 use alloc::collections::BTreeSet;
@@ -8,16 +9,16 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 use takt_wire::Guid;
 
-/// Writers, with the instances that they are known at.
+/// Writers and the instances that they write.
 pub(super) type ByWriter = BTreeSet<(Guid, u32)>;
 
 impl ReaderCache {
-    /// From now on it is known where each writer is known. To be called while it is empty.
+    /// Enables the index. To be called while the cache is empty.
     pub(crate) fn index_writers(&mut self) {
         self.by_writer = Some(ByWriter::new());
     }
 
-    /// A change of a writer was handled.
+    /// Updates the index after a change of a writer.
     pub(super) fn index_writer_of(&mut self, incoming: &Incoming) {
         if self.by_writer.is_some()
             && let Some(instance) = self.find_instance(incoming)
@@ -26,7 +27,7 @@ impl ReaderCache {
         }
     }
 
-    /// A writer has become known at an instance, or no longer is.
+    /// Updates the index entry of a writer at an instance.
     pub(super) fn index_writer(&mut self, writer: Guid, instance: u32) {
         let Some(index) = &mut self.by_writer else { return };
         let it = &self.instances[instance as usize];
@@ -40,7 +41,7 @@ impl ReaderCache {
         }
     }
 
-    /// An instance is about to be forgotten.
+    /// Removes an instance from the index before it is removed.
     pub(super) fn unindex(&mut self, instance: u32) {
         let Some(index) = &mut self.by_writer else { return };
         let it = &self.instances[instance as usize];
@@ -50,7 +51,7 @@ impl ReaderCache {
         }
     }
 
-    /// The instances at which any of the writers that have gone is known; `None` if that is not known.
+    /// Takes the instances of the unmatched writers; `None` without an index.
     pub(super) fn take_instances_of(&mut self, gone: &RangeInclusive<Guid>) -> Option<Vec<u32>> {
         let index = self.by_writer.as_mut()?;
         let range = (*gone.start(), 0)..=(*gone.end(), u32::MAX);

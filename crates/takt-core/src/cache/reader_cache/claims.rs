@@ -1,6 +1,8 @@
-//! Room for a coherent set, claimed for all of its changes before the first one is shown (RTPS 2.5 §8.7.6).
+//! Reservation of room for a coherent set, for all of its changes before the first one is presented
+//! (RTPS 2.5 §8.7.6).
 //!
-//! Between [`ReaderCache::claim`] and the change's delivery, or [`ReaderCache::unclaim`], nothing else may be delivered.
+//! Between [`ReaderCache::claim`] and the change's delivery, or [`ReaderCache::unclaim`], nothing
+//! else may be delivered.
 
 use super::{NONE, ReaderCache, Stored};
 use crate::cache::sample::{ChangeKind, KeyExtractor};
@@ -8,78 +10,79 @@ use crate::presentation::Place;
 use alloc::boxed::Box;
 use takt_wire::SequenceNumber;
 
-/// Why a set cannot be shown.
+/// Reason why a set cannot be presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// There is no room for it as long as the application leaves its samples where they are.
+    /// There is no room until the application takes samples.
     Later,
-    /// The history cannot hold it at all.
+    /// The history cannot hold the set at all.
     Never,
 }
 
-/// What is claimed at present.
+/// Present reservations.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     samples: usize,
-    /// Samples that KEEP_LAST will evict for them.
+    /// Number of samples that KEEP_LAST will evict for them.
     evictions: usize,
 }
 
 impl ReaderCache {
-    /// Makes room for changes that are held beside those of the history, as many as it may have.
+    /// Reserves entries for held changes, as many as the history may have samples.
     pub(crate) fn reserve_held(&mut self) {
         self.entries.reserve_exact(2 * self.limits.max_samples + super::PENDING_ROOM - self.entries.len());
     }
 
-    /// The last place given out in order of arrival.
+    /// Returns the last assigned position in order of arrival.
     pub(crate) fn arrivals(&self) -> u64 {
         self.arrivals
     }
 
-    /// Places in order of arrival go on from this one at least.
+    /// Advances the order of arrival to at least this position.
     pub(crate) fn go_on_from(&mut self, arrivals: u64) {
         self.arrivals = self.arrivals.max(arrivals);
     }
 
-    /// `RESOURCE_LIMITS.max_samples`.
+    /// Returns `RESOURCE_LIMITS.max_samples`.
     pub(crate) fn max_samples(&self) -> usize {
         self.limits.max_samples
     }
 
-    /// Whether the application has nothing to take.
+    /// Reports whether the application has nothing to take.
     pub(crate) fn is_empty(&self) -> bool {
         self.data_count == 0
     }
 
-    /// The place and number of a pending change.
+    /// Returns the position and the sequence number of a pending change.
     pub(crate) fn place(&self, stored: Stored) -> (Place, SequenceNumber) {
         let incoming = &self.entries[stored.0 as usize].incoming;
         (incoming.place, incoming.sn)
     }
 
-    /// The change is the last one of a complete part of a set.
+    /// Marks the change as the last one of a complete part of a set.
     pub(crate) fn close(&mut self, stored: Stored) {
         self.entries[stored.0 as usize].incoming.place.closes = true;
     }
 
-    /// Has a held change follow another.
+    /// Links a held change behind another.
     pub(crate) fn link(&mut self, last: Stored, next: Stored) {
         self.entries[last.0 as usize].next = next.0;
     }
 
-    /// The held change that follows.
+    /// Returns the held change that follows.
     pub(crate) fn held_after(&self, stored: Stored) -> Option<Stored> {
         let next = self.entries[stored.0 as usize].next;
         (next != NONE).then_some(Stored(next))
     }
 
-    /// Ends the row of held changes with this one; returns what followed.
+    /// Ends the list of held changes with this one; returns the change that followed.
     pub(crate) fn cut(&mut self, stored: Stored) -> Option<Stored> {
         let next = core::mem::replace(&mut self.entries[stored.0 as usize].next, NONE);
         (next != NONE).then_some(Stored(next))
     }
 
-    /// Claims room for a row of held changes, up to the one that closes it. Also says how many it looked at.
+    /// Reserves room for a list of held changes, up to the closing one. Also returns the number of
+    /// visited changes.
     pub(crate) fn claim(
         &mut self,
         first: Stored,
@@ -123,7 +126,7 @@ impl ReaderCache {
         if self.claims.samples > self.limits.max_samples { Err(Fit::Never) } else { Ok(()) }
     }
 
-    /// Whether there is room for all that is claimed.
+    /// Checks that there is room for all reservations.
     pub(crate) fn check_claims(&self) -> Result<(), Fit> {
         let Claims { samples, evictions } = self.claims;
         match self.data_count + samples > self.limits.max_samples + evictions {
@@ -133,7 +136,7 @@ impl ReaderCache {
         }
     }
 
-    /// Gives up what was claimed for a row of held changes.
+    /// Releases the reservations of a list of held changes.
     pub(crate) fn unclaim(&mut self, first: Stored) {
         let mut next = Some(first);
         while let Some(stored) = next {
@@ -143,7 +146,7 @@ impl ReaderCache {
         }
     }
 
-    /// Gives up what was claimed for one change.
+    /// Releases the reservation of one change.
     pub(crate) fn unclaim_one(&mut self, stored: Stored) {
         let index = core::mem::replace(&mut self.entries[stored.0 as usize].instance, NONE);
         if index != NONE {
@@ -154,7 +157,7 @@ impl ReaderCache {
         }
     }
 
-    /// All claims are given up or will be made use of.
+    /// Ends the reservations, after all were released or before they are used.
     pub(crate) fn end_claims(&mut self) {
         self.claims = Claims::default();
     }

@@ -1,4 +1,4 @@
-//! Samples that are of no use any more leave the history untaken (LIFESPAN, DDS 1.4 §2.2.3.16).
+//! Removal of expired samples from a reader's history (LIFESPAN, DDS 1.4 §2.2.3.16).
 
 use super::{CachePolicies, Incoming, ReaderCache, Stored};
 use crate::cache::sample::InstanceHandle;
@@ -7,17 +7,17 @@ use crate::time::Clocks;
 use takt_wire::Timestamp;
 
 impl ReaderCache {
-    /// A writer's samples expire: makes room to keep account of it.
+    /// Reserves room for the expiries of samples.
     pub(crate) fn expect_expiries(&mut self) {
         self.expiries.reserve(self.entries.capacity());
     }
 
-    /// When the next sample expires.
+    /// Returns the expiry of the next sample.
     pub(crate) fn next_expiry(&self) -> Option<Expiry> {
         self.expiries.first().map(|(expiry, _)| expiry)
     }
 
-    /// Removes samples that have expired, at most `max`; returns how many.
+    /// Removes expired samples, at most `max`. Returns their number.
     pub(crate) fn expire(&mut self, now: Timestamp, max: usize) -> usize {
         let mut removed = 0;
         while removed < max
@@ -32,8 +32,8 @@ impl ReaderCache {
         removed
     }
 
-    /// Forgets a pending sample that has expired on its way. An instance that is known has been written all the same: returns
-    /// the one that this made alive.
+    /// Drops a pending sample that expired before delivery. It still counts as a write to a known
+    /// instance. Returns the instance that became alive by it.
     pub(super) fn discard_expired(
         &mut self,
         stored: Stored,

@@ -1,12 +1,15 @@
-//! At most one sample of an instance in a time (TIME_BASED_FILTER, DDS 1.4 §2.2.3.12).
+//! Time-based filter: at most one sample of an instance per minimum separation (TIME_BASED_FILTER,
+//! DDS 1.4 §2.2.3.12).
 //!
-//! A sample is shown at once if the last one of its instance was shown the minimum separation ago or longer, by the reader's
-//! monotonic clock. Else a best-effort reader drops it. A reliable one keeps the newest such sample of each instance and shows
-//! it when the separation is over, so that the last value of an instance always arrives, a separation late at most. HISTORY and
-//! RESOURCE_LIMITS count what is shown only.
+//! A sample is presented at once if the last one of its instance was presented at least the minimum
+//! separation ago, by the reader's monotonic clock. Otherwise a best-effort reader drops it. A
+//! reliable reader keeps the newest such sample of each instance and presents it when the
+//! separation has elapsed. The last value of an instance therefore always arrives, at most one
+//! separation late. HISTORY and RESOURCE_LIMITS count only presented samples.
 //!
-//! What ends an instance is never kept back: a disposal makes the sample that waits useless; a writer that leaves the instance
-//! takes it along, so it is shown before, however soon that is. An instance that is not alive begins anew with its next sample.
+//! The end of an instance is never delayed. A disposal drops the waiting sample. A writer that
+//! unregisters the instance would remove its waiting sample, so that is presented first, regardless
+//! of the separation. An instance that is not alive restarts with its next sample.
 
 use super::{Incoming, NONE, ReaderCache, Stored};
 use crate::cache::sample::{ChangeKind, InstanceState};
@@ -14,21 +17,21 @@ use crate::status::SampleRejectedReason;
 use crate::time::{Clocks, Instant};
 use core::time::Duration;
 
-/// Samples that wait, beyond those that wait for earlier ones. Further ones wait at their writer.
+/// Most waiting samples beyond those that wait for earlier ones. Further ones wait at their writer.
 const HELD_ROOM: usize = 4096;
 
-/// When a sample that found no room is tried again.
+/// Delay of the next attempt for a sample without room.
 const RETRY: Duration = Duration::from_millis(10);
 
 impl ReaderCache {
-    /// There will be samples that wait.
+    /// Reserves room for waiting samples.
     pub(super) fn expect_held(&mut self) {
         let room = HELD_ROOM.min(self.limits.max_instances);
         self.held_due.reserve(room);
         self.entries.reserve((self.table_len() + room).saturating_sub(self.entries.len()));
     }
 
-    /// When a sample that came now may be shown, if not at once.
+    /// Returns the time at which a sample that arrives now may be presented; `None` if at once.
     pub(super) fn too_soon(&self, instance: u32, now: Instant) -> Option<Instant> {
         let separation = self.policies.separation?;
         let state = &self.instances[instance as usize];
@@ -37,7 +40,7 @@ impl ReaderCache {
         (due > now).then_some(due)
     }
 
-    /// Keeps a sample until it is due, in place of an older one, or drops it if nobody asked for more than best effort.
+    /// Keeps a sample until it is due, and replaces an older one. A best-effort reader drops it.
     pub(super) fn hold(&mut self, stored: Stored, instance: u32, incoming: &Incoming, due: Instant) {
         self.instances[instance as usize].note_writer(incoming);
         if !self.policies.keeps_last {
@@ -49,7 +52,7 @@ impl ReaderCache {
         self.held_due.set(instance, due);
     }
 
-    /// A sample that waits is of no use any more.
+    /// Drops the waiting sample of an instance.
     pub(super) fn drop_held(&mut self, instance: u32) {
         let held = core::mem::replace(&mut self.instances[instance as usize].held, NONE);
         if held != NONE {
@@ -58,7 +61,7 @@ impl ReaderCache {
         }
     }
 
-    /// News of an instance comes: what waits is shown before it, or not at all.
+    /// Handles a state change of an instance: presents its waiting sample before, or drops it.
     pub(super) fn settle_held(
         &mut self,
         instance: u32,
@@ -75,7 +78,7 @@ impl ReaderCache {
         Ok(())
     }
 
-    /// Shows the sample of an instance that waits, if there is one.
+    /// Presents the waiting sample of an instance, if there is one.
     pub(super) fn show_held(&mut self, instance: u32, now: Clocks) -> Result<(), SampleRejectedReason> {
         let held = self.instances[instance as usize].held;
         let Some(entry) = self.entries.get(held as usize) else { return Ok(()) };
@@ -97,7 +100,7 @@ impl ReaderCache {
         Ok(())
     }
 
-    /// Shows samples that have waited long enough, at most `max`; returns how many were looked at.
+    /// Presents due samples, at most `max`. Returns the number of visited samples.
     pub(crate) fn show_due(&mut self, now: Clocks, max: usize) -> usize {
         let mut seen = 0;
         while seen < max
@@ -111,7 +114,7 @@ impl ReaderCache {
         seen
     }
 
-    /// When the next sample is due.
+    /// Returns the time at which the next sample is due.
     pub(crate) fn next_held(&self) -> Option<Instant> {
         self.held_due.first().map(|(due, _)| due)
     }

@@ -1,4 +1,5 @@
-//! One instance of a reader's history: its state, its writers and its owner (DDS 1.4 §2.2.2.5.1.3, §2.2.3.9.2).
+//! Instance of a reader's history: its state, its writers and its owner
+//! (DDS 1.4 §2.2.2.5.1.3, §2.2.3.9.2).
 
 use super::aliases::Alias;
 use super::order::SourceOrder;
@@ -10,32 +11,33 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 use takt_wire::Guid;
 
-/// Most writers of an instance that are remembered, unless the topic has one instance alone. The instance has no writers once
-/// these have left it, until a further one writes.
+/// Most writers that are remembered of an instance with a key. Once these have unregistered it, the
+/// instance has no writers until another one writes.
 const WRITERS_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) handle: InstanceHandle,
-    /// The serialised key, if the type has one and it could be read.
+    /// Serialized key, if the type has one and it could be decoded.
     pub(super) key: Box<[u8]>,
-    /// At most `ALIASES_MAX`, oldest first.
+    /// Aliases, at most `ALIASES_MAX`, oldest first.
     pub(super) aliases: Vec<Alias>,
     pub(super) state: InstanceState,
     pub(super) view: ViewState,
-    /// The pass that saw it first since it was born: to that it stays new (DDS 1.4 §2.2.2.5.1.4).
+    /// First pass that saw the instance since it became alive. For this pass it stays new
+    /// (DDS 1.4 §2.2.2.5.1.4).
     pub(super) new_in_pass: u64,
-    /// The last pass that returned a sample of it, and how many it had returned before.
+    /// Last pass that returned a sample of the instance, and how many it had returned before.
     pub(super) returned_in: (u64, u32),
     pub(super) disposed_generation: u32,
     pub(super) no_writers_generation: u32,
-    /// Those that write it, in order; at most [`WRITERS_MAX`] of an instance with a key.
+    /// Writers of the instance, sorted; at most [`WRITERS_MAX`] of an instance with a key.
     writers: Vec<Guid>,
-    /// With OWNERSHIP EXCLUSIVE the writer whose changes count, and its strength.
+    /// OWNERSHIP EXCLUSIVE: the owner and its strength.
     pub(super) owner: Option<(Guid, i32)>,
-    /// With DESTINATION_ORDER BY_SOURCE_TIMESTAMP: its latest change.
+    /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP: the latest change of the instance.
     pub(super) latest: Option<SourceOrder>,
-    /// With TIME_BASED_FILTER: when a sample was shown last, and the one that waits.
+    /// TIME_BASED_FILTER: the time of the last presented sample, and the waiting sample.
     pub(super) shown_at: Option<Instant>,
     pub(super) held: u32,
     pub(super) oldest: u32,
@@ -43,14 +45,14 @@ pub(super) struct Instance {
     /// Samples in the list; `data_count` of them carry data.
     pub(super) count: usize,
     pub(super) data_count: usize,
-    /// Samples that are about to be delivered.
+    /// Number of samples with reserved room.
     pub(super) claimed: usize,
-    /// The entry without data, if there is one: an instance keeps only its latest news.
+    /// Entry without data, if there is one: an instance keeps only its latest state change.
     pub(super) news: u32,
 }
 
 impl Instance {
-    /// An instance that nobody has written or seen yet.
+    /// Creates an instance without writers that was not seen yet.
     pub(super) fn new(handle: InstanceHandle, key: Box<[u8]>) -> Self {
         Self {
             handle,
@@ -76,12 +78,12 @@ impl Instance {
         }
     }
 
-    /// Whether it is new to a pass; zero is none that has begun.
+    /// Returns the view state in a pass; zero is a pass that has not begun.
     pub(super) fn view_in(&self, pass: u64) -> ViewState {
         if pass != 0 && self.new_in_pass == pass { ViewState::New } else { self.view }
     }
 
-    /// A writer writes it.
+    /// Adds a writer.
     pub(super) fn join(&mut self, writer: Guid) {
         if let Err(at) = self.writers.binary_search(&writer)
             && (self.writers.len() < WRITERS_MAX || self.handle == InstanceHandle::default())
@@ -90,21 +92,21 @@ impl Instance {
         }
     }
 
-    /// The writer of a change writes it, if it is alive.
+    /// Adds the writer of a change, if that writer is alive.
     pub(super) fn note_writer(&mut self, incoming: &Incoming) {
         if incoming.writer_is_alive {
             self.join(incoming.writer);
         }
     }
 
-    /// A writer writes it no more.
+    /// Removes a writer.
     fn leave(&mut self, writer: Guid) {
         if let Ok(at) = self.writers.binary_search(&writer) {
             self.writers.remove(at);
         }
     }
 
-    /// Whether a writer is known to write it.
+    /// Reports whether a writer is known to write the instance.
     pub(super) fn is_written_by(&self, writer: &Guid) -> bool {
         self.writers.binary_search(writer).is_ok()
     }
@@ -117,19 +119,19 @@ impl Instance {
         !self.writers.is_empty()
     }
 
-    /// Writers have gone; the first of them that wrote it.
+    /// Removes unmatched writers. Returns the first of them that wrote the instance.
     pub(super) fn leave_all(&mut self, gone: &RangeInclusive<Guid>) -> Option<Guid> {
         let start = self.writers.partition_point(|writer| writer < gone.start());
         let end = self.writers.partition_point(|writer| writer <= gone.end());
         self.writers.drain(start..end).next()
     }
 
-    /// It is forgotten.
+    /// Clears the instance for removal.
     pub(super) fn clear(&mut self) {
         (self.key, self.writers, self.aliases) = (Box::default(), Vec::new(), Vec::new());
     }
 
-    /// Moves the instance's state machine; false if the change is news that changes nothing.
+    /// Updates the state of the instance. Returns false if the change has no effect.
     pub(super) fn update(&mut self, incoming: &Incoming) -> bool {
         match incoming.kind {
             ChangeKind::Alive => {
@@ -164,9 +166,11 @@ impl Instance {
         }
     }
 
-    /// OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9.2): whether the change is the owner's, or of a writer that becomes the owner: one
-    /// that is stronger, or as strong with the lower GUID, which all readers agree on. Others are remembered as writers. A change of
-    /// a writer that is not alive counts only while the instance has no owner.
+    /// Applies OWNERSHIP EXCLUSIVE (DDS 1.4 §2.2.3.9.2): reports whether the change is from the
+    /// owner, or from a writer that becomes the owner. A writer becomes the owner if it is
+    /// stronger, or equally strong with a lower GUID, on which all readers agree. Others are
+    /// recorded as writers. A change of a writer that is not alive counts only while the instance
+    /// has no owner.
     pub(super) fn is_owned_by(&mut self, incoming: &Incoming) -> bool {
         let unregisters = matches!(incoming.kind, ChangeKind::Unregistered | ChangeKind::DisposedUnregistered);
         let outranks = |(owner, strength): (Guid, i32)| {
@@ -195,7 +199,8 @@ impl Instance {
         }
     }
 
-    /// To be called when a writer left; true if that was the last one of a living instance.
+    /// Updates the state after a writer was removed. Returns true if it was the last one of an
+    /// alive instance.
     pub(super) fn lose_writers(&mut self) -> bool {
         if self.writers.is_empty() && self.state == InstanceState::Alive {
             self.state = InstanceState::NotAliveNoWriters;
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_of_one_participant_leave_at_once_and_others_stay() {
+    fn writers_of_one_participant_are_removed_together_and_others_stay() {
         let mut instance = Instance::new(InstanceHandle([7; 16]), Box::default());
         for (participant, number) in [(2, 9), (1, 3), (3, 1), (2, 1), (2, 9)] {
             instance.join(writer(participant, number));

@@ -1,4 +1,5 @@
-//! The instances of a reader's history: made with their first change, forgotten when nothing is left of them.
+//! Instances of a reader's history: created with their first change, removed when nothing is left
+//! of them.
 
 use super::aliases::Alias;
 use super::instance::Instance;
@@ -15,7 +16,7 @@ use core::ops::RangeInclusive;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
-/// Instances looked at for one that can be forgotten, when there are as many as there may be.
+/// Most instances searched for a removable one when the limit is reached.
 const SWEEP_STEPS: usize = 64;
 
 impl ReaderCache {
@@ -58,8 +59,8 @@ impl ReaderCache {
         Ok(index)
     }
 
-    /// Makes room for a new instance at the cost of one that has no samples and is not alive, though its writers
-    /// may come back to it.
+    /// Removes an instance without samples that is not alive, although its writers may write it
+    /// again, to make room for a new one.
     fn forget_a_disposed_instance(&mut self) -> bool {
         for _ in 0..SWEEP_STEPS.min(self.instances.len()) {
             self.sweep = (self.sweep + 1) % self.instances.len();
@@ -77,7 +78,8 @@ impl ReaderCache {
         false
     }
 
-    /// Forgets an instance that has no samples, whatever its state: news of it will make it anew.
+    /// Removes an instance without samples, regardless of its state. A later change creates it
+    /// again.
     pub(crate) fn abandon(&mut self, instance: InstanceHandle) {
         if let Some(&index) = self.by_handle.get(&instance)
             && self.instances[index as usize].count == 0
@@ -86,7 +88,8 @@ impl ReaderCache {
         }
     }
 
-    /// Drops the oldest sample whose instance is not alive; false if there is none. Visits the samples in order of arrival.
+    /// Drops the oldest sample whose instance is not alive. Returns false if there is none. Visits
+    /// the samples in order of arrival.
     pub(crate) fn evict_oldest_of_the_gone(&mut self) -> bool {
         let mut at = self.oldest;
         while at != NONE {
@@ -103,7 +106,8 @@ impl ReaderCache {
         false
     }
 
-    /// To be called when an instance has lost a sample or a writer.
+    /// Removes an instance if nothing is left of it. To be called when it has lost a sample or a
+    /// writer.
     pub(super) fn forget_if_gone(&mut self, index: u32) {
         let instance = &self.instances[index as usize];
         let is_gone = instance.count + instance.claimed == 0 && instance.held == NONE && !instance.has_writers();
@@ -124,8 +128,9 @@ impl ReaderCache {
         self.releases += 1;
     }
 
-    /// Writers have gone: instances that only they wrote have no writers any more. Says whether there is news, and how many instances
-    /// it looked at: each, or those that the writers are known at if there is an [index](Self::index_writers).
+    /// Removes unmatched writers. Instances that only they wrote have no writers any more. Returns
+    /// whether any state changed, and the number of visited instances: all, or those of the writers
+    /// if there is an [index](Self::index_writers).
     pub(crate) fn remove_writers(&mut self, gone: &RangeInclusive<Guid>, now: Clocks) -> (bool, usize) {
         let mut news = false;
         if let Some(instances) = self.take_instances_of(gone) {
@@ -182,38 +187,39 @@ impl ReaderCache {
         true
     }
 
-    /// Whether there is such an instance, and it is alive.
+    /// Reports whether the instance exists and is alive.
     pub(crate) fn is_alive(&self, handle: InstanceHandle) -> bool {
         let instance = self.by_handle.get(&handle).map(|index| &self.instances[*index as usize]);
         instance.is_some_and(|instance| instance.state == InstanceState::Alive)
     }
 
-    /// The handle of an instance that is alive now and was not `before`.
+    /// Returns the handle of an instance that is alive now and was not `before`.
     pub(super) fn revived_from(&self, before: InstanceState, index: u32) -> Option<InstanceHandle> {
         let Instance { handle, state, .. } = &self.instances[index as usize];
         (*state == InstanceState::Alive && before != InstanceState::Alive).then_some(*handle)
     }
 
-    /// The instances that are alive.
+    /// Returns the instances that are alive.
     pub(crate) fn living(&self) -> impl Iterator<Item = InstanceHandle> {
         let known = self.by_handle.values().map(|index| &self.instances[*index as usize]);
         known.filter(|instance| instance.state == InstanceState::Alive).map(|instance| instance.handle)
     }
 
-    /// OWNERSHIP_STRENGTH of a writer has changed: so has that of the instances it owns.
+    /// Updates the OWNERSHIP_STRENGTH of a writer at the instances it owns.
     pub(crate) fn set_strength(&mut self, writer: Guid, strength: i32) {
         let owners = self.instances.iter_mut().filter_map(|instance| instance.owner.as_mut());
         owners.filter(|(owner, _)| *owner == writer).for_each(|owner| owner.1 = strength);
     }
 
-    /// The owner of an instance missed its deadline: whoever writes next owns it (DDS 1.4 §2.2.3.9.2).
+    /// Releases the ownership after the owner missed its deadline: the next writer owns the
+    /// instance (DDS 1.4 §2.2.3.9.2).
     pub(crate) fn release_ownership(&mut self, handle: InstanceHandle) {
         if let Some(&index) = self.by_handle.get(&handle) {
             self.instances[index as usize].owner = None;
         }
     }
 
-    /// The serialised key of an instance, empty if unknown.
+    /// Returns the serialized key of an instance, empty if unknown.
     pub(crate) fn key_of(&self, handle: InstanceHandle) -> Option<&[u8]> {
         let index = *self.by_handle.get(&handle)?;
         Some(&self.instances[index as usize].key)

@@ -1,4 +1,4 @@
-//! The lists that a delivered sample is in: all of the reader in order of arrival, and those of its instance.
+//! Lists of delivered samples: all of the reader in order of arrival, and those of each instance.
 
 use super::{Incoming, NONE, ReaderCache, Stored};
 use crate::cache::sample::{ChangeKind, InstanceHandle, SampleState};
@@ -9,13 +9,13 @@ use takt_wire::Timestamp;
 pub(super) struct Entry {
     pub(super) incoming: Incoming,
     pub(super) reception_timestamp: Timestamp,
-    /// Order of arrival, from 1; zero while pending or free.
+    /// Position in order of arrival, from 1; zero while pending or free.
     pub(super) arrival: u64,
     pub(super) instance: u32,
     pub(super) read: bool,
     pub(super) disposed_generation: u32,
     pub(super) no_writers_generation: u32,
-    /// Neighbours in order of arrival; `next` also links free entries.
+    /// Neighbors in order of arrival; `next` also links free entries.
     pub(super) previous: u32,
     pub(super) next: u32,
     pub(super) previous_in_instance: u32,
@@ -28,13 +28,15 @@ impl Entry {
     }
 }
 
-/// Samples that are looked at for one that can be given up.
+/// Most samples searched for one that can be dropped.
 const LOOKS_FOR_ROOM: usize = 64;
 
 impl ReaderCache {
-    /// With KEEP_LAST: gives up a sample so that one of `len` octets finds memory. The oldest of its instance goes, if that is known
-    /// and every sample replaces the one before; else the oldest that a later one of its instance has followed. Says also how many
-    /// samples it looked at. False if there is none, or the new one is larger than all memory.
+    /// With KEEP_LAST: drops a sample so that one of `len` octets finds memory. The oldest of its
+    /// instance is dropped, if that is known and every sample replaces the one before. Otherwise
+    /// the oldest sample is dropped that a later one of its instance has followed. Also returns the
+    /// number of visited samples. False if there is none, or the new sample is larger than all
+    /// memory.
     pub(crate) fn give_way(&mut self, len: usize, instance: Option<InstanceHandle>) -> (bool, usize) {
         if self.limits.depth.is_none() || !self.pool.has_room_ever(len) {
             return (false, 0);
@@ -110,7 +112,7 @@ impl ReaderCache {
         }
     }
 
-    /// Takes a delivered entry out of both lists.
+    /// Removes a delivered entry from both lists.
     pub(super) fn unlink(&mut self, index: u32) {
         let entry = &mut self.entries[index as usize];
         entry.arrival = 0;

@@ -1,18 +1,22 @@
-//! A reader's history: samples in order of arrival, grouped by instance (DDS 1.4 §2.2.2.5.1, RTPS 2.5 §8.2.2).
+//! History of a reader: samples in order of arrival, grouped by instance
+//! (DDS 1.4 §2.2.2.5.1, RTPS 2.5 §8.2.2).
 //!
-//! All samples live in one table whose size is fixed when the reader is created. Samples that arrived out
-//! of order occupy entries too (`Pending`), so that delivering them moves nothing. The table has room for
-//! `max_samples` plus [`PENDING_ROOM`].
+//! All samples are stored in one table whose size is fixed when the reader is created. Samples that
+//! arrived out of order occupy entries too (`Pending`), so that delivering them moves nothing. The
+//! table has room for `max_samples` plus [`PENDING_ROOM`].
 //!
-//! Invariants: a delivered entry is in the arrival list and in its instance's list; counts equal the
-//! lists' lengths; `RESOURCE_LIMITS` are never exceeded; an instance without samples and without writers is
-//! forgotten, once the application has done with the last sample (DDS 1.4 §2.2.2.5.1.3 allows it).
-
+//! Invariants: a delivered entry is in the arrival list and in its instance's list; counts equal
+//! the lengths of the lists; `RESOURCE_LIMITS` are never exceeded. An instance without samples and
+//! without writers is removed once the application has returned the last sample
+//! (DDS 1.4 §2.2.2.5.1.3 allows it).
 //!
-//! `mod.rs` takes changes in, `instances` knows the instances, `aliases` their other key hashes and `instance` the state
-//! of each, `by_writer` finds those of a writer, `lists` keeps the samples in order, `straight` is the short way in, `expiry` removes what is of no use any
-//! more, as does `purge`, `filter` keeps back what comes too soon, `order` tells the later from the earlier, `reading`
-//! shows the rest to the application.
+//! - `mod.rs`: storing and delivering changes.
+//! - `instances`: the instances; `aliases`: their other key hashes; `instance`: the state of each;
+//!   `by_writer`: those of a writer.
+//! - `lists`: the order of the samples; `order`: the source timestamp order.
+//! - `straight`: the fast path.
+//! - `expiry`, `purge` and `filter`: timed removal and presentation.
+//! - `reading`: reads and takes.
 
 mod aliases;
 mod by_writer;
@@ -51,58 +55,59 @@ use takt_wire::{Guid, SequenceNumber, Timestamp};
 
 pub(crate) use claims::Fit;
 
-/// No entry, or no instance.
+/// Index of no entry, or of no instance.
 const NONE: u32 = u32::MAX;
 /// Entries beyond `max_samples` for samples that wait for earlier ones.
 const PENDING_ROOM: usize = 1024;
 
-/// A change as it comes off the wire, its payload already in the pool.
+/// Received change, with its payload already in the pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Incoming {
     pub(crate) writer: Guid,
     pub(crate) sn: SequenceNumber,
-    /// Who wrote it first.
+    /// Original writer and its sequence number.
     pub(crate) origin: SampleIdentity,
     pub(crate) kind: ChangeKind,
     pub(crate) key_hash: KeyHash,
-    /// PID_KEY_HASH.
+    /// PID_KEY_HASH of the change.
     pub(crate) announced_hash: Option<KeyHash>,
-    /// The key hash comes from the payload. If not, there was no payload, and it is what the writer announces.
+    /// The key hash comes from the payload. If not, there was no payload, and the hash is announced
+    /// by the writer.
     pub(crate) hash_is_computed: bool,
     pub(crate) source_timestamp: Timestamp,
     pub(crate) payload: PayloadRef,
-    /// The writer's OWNERSHIP_STRENGTH.
+    /// OWNERSHIP_STRENGTH of the writer.
     pub(crate) strength: i32,
-    /// Whether the writer is alive when the change is delivered (LIVELINESS). If not, the writer owns nothing and is no live writer of
-    /// the instance (DDS 1.4 §2.2.2.5.1.3).
+    /// Whether the writer is alive when the change is delivered (LIVELINESS). If not, the writer
+    /// owns nothing and does not keep the instance alive (DDS 1.4 §2.2.2.5.1.3).
     pub(crate) writer_is_alive: bool,
     pub(crate) expiry: Expiry,
-    /// Among those of its writer and its publisher.
+    /// Position among the changes of its writer and its publisher.
     pub(crate) place: Place,
 }
 
-/// What became of a change that a history took. `revived` is the instance that a dropped change made alive again.
+/// Result of delivering a change. `revived` is the instance that a dropped change made alive again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivered {
-    /// It is data of this instance.
+    /// Data of this instance were delivered.
     Data(InstanceHandle),
-    /// It is news of an instance, or none that matters.
+    /// The state of an instance changed, or the change had no effect.
     News,
     /// A stronger writer owns the instance.
     Outranked,
-    /// It is data of this instance that comes too soon after the last.
+    /// Data of this instance came too soon after the last, and wait or were dropped.
     Filtered(InstanceHandle),
-    /// It arrived too late to be of use.
+    /// The sample expired before delivery.
     Expired { revived: Option<InstanceHandle> },
-    /// By its source time stamp the instance has changed since.
+    /// By its source timestamp, the instance has a later change.
     Outdated { revived: Option<InstanceHandle> },
 }
 
-/// An entry of the table, delivered or pending.
+/// Entry of the table, delivered or pending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stored(pub(crate) u32);
 
-/// The cache's bounds: `HISTORY` and `RESOURCE_LIMITS` with the defaults filled in.
+/// Bounds of the cache: `HISTORY` and `RESOURCE_LIMITS` with the defaults filled in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheLimits {
     /// `KEEP_LAST` depth; `None` is `KEEP_ALL`.
@@ -116,7 +121,7 @@ pub(crate) struct CacheLimits {
 pub(crate) struct ReaderCache {
     limits: CacheLimits,
     policies: CachePolicies,
-    /// A pass goes from instance to instance, not in order of arrival.
+    /// Passes iterate over instances, not in order of arrival.
     pub(crate) by_instance: bool,
     pub(crate) pool: PayloadPool,
     entries: Vec<Entry>,
@@ -125,32 +130,33 @@ pub(crate) struct ReaderCache {
     free_instances: Vec<u32>,
     by_handle: BTreeMap<InstanceHandle, u32>,
     by_alias: BTreeMap<Alias, u32>,
-    /// Writers announce the MD5 of short keys, too, since keys are encrypted.
+    /// Writers announce the MD5 of short keys too, because keys are encrypted.
     pub(crate) keys_are_hidden: bool,
     by_writer: Option<ByWriter>,
-    /// Delivered entries that expire.
+    /// Expiries of delivered entries.
     expiries: Schedule<Expiry>,
-    /// Instances of which a sample waits until it may be shown.
+    /// Instances with a waiting sample.
     held_due: Schedule<Instant>,
-    /// Instances whose samples are kept for a time only.
+    /// Instances whose samples will be purged.
     purge_due: Schedule<Instant>,
-    /// Where the next search for an instance that can be forgotten begins.
+    /// Start of the next search for a removable instance.
     sweep: usize,
     oldest: u32,
     newest: u32,
-    /// Delivered samples with data; news of instances is bounded by their number.
+    /// Number of delivered samples with data. Entries without data are bounded by the number of
+    /// instances.
     data_count: usize,
     arrivals: u64,
-    /// How often an entry or an instance was given up: only then can what found no room find some.
+    /// Number of released entries and instances. Only a release makes room for what found none.
     releases: u64,
-    /// Passes of reads and takes.
+    /// Number of passes of reads and takes.
     passes: u64,
-    /// The read under way copies what is lent.
+    /// The present read copies loaned payloads.
     copies: bool,
-    /// Taken by the last read, its payload still borrowed by the caller.
+    /// Entry taken by the last read, whose payload the caller still borrows.
     taken: u32,
     claims: claims::Claims,
-    /// Of a reader that has an E2E_LATENCY.
+    /// Latency monitor, if the reader has an E2E_LATENCY or a computed bound.
     pub(crate) latency: Option<Box<LatencyMonitor>>,
 }
 
@@ -186,37 +192,37 @@ impl ReaderCache {
         }
     }
 
-    /// Samples and instances, those included that are gone and whose places are free.
+    /// Returns the number of samples and instances, free entries included.
     pub(crate) fn len(&self) -> usize {
         self.entries.len() + self.instances.len()
     }
 
-    /// The most steps that one unit of work takes for what it holds.
+    /// Returns the most steps that one unit of work takes for the cache.
     pub(crate) fn steps_max(&self) -> usize {
         self.len() + self.pool.steps_max()
     }
 
-    /// Entries for samples that are shown, or wait for earlier ones.
+    /// Returns the number of entries for samples that are delivered, or wait for earlier ones.
     fn table_len(&self) -> usize {
         self.limits.max_samples + PENDING_ROOM
     }
 
-    /// Whether a sample could be delivered now without evicting anything.
+    /// Reports whether a sample could be delivered now without evicting any.
     pub(crate) fn has_room(&self) -> bool {
         self.data_count < self.limits.max_samples
     }
 
-    /// Most instances that it holds.
+    /// Returns the most instances of the cache.
     pub(crate) fn max_instances(&self) -> usize {
         self.limits.max_instances
     }
 
-    /// Changes when room was made.
+    /// Returns a number that changes when room was freed.
     pub(crate) fn releases(&self) -> u64 {
         self.releases
     }
 
-    /// Keeps a change without showing it. `None` if the table is full.
+    /// Stores a change without delivering it. `None` if the table is full.
     pub(crate) fn store(&mut self, incoming: Incoming) -> Option<Stored> {
         let entry = Entry {
             incoming,
@@ -244,7 +250,7 @@ impl ReaderCache {
         Some(Stored((self.entries.len() - 1) as u32))
     }
 
-    /// Forgets a pending change.
+    /// Removes a pending change.
     pub(crate) fn discard(&mut self, stored: Stored) {
         let entry = &mut self.entries[stored.0 as usize];
         let payload = core::mem::replace(&mut entry.incoming.payload, PayloadRef::EMPTY);
@@ -254,22 +260,23 @@ impl ReaderCache {
         self.pool.release(payload);
     }
 
-    /// Who wrote a pending change first.
+    /// Returns the original writer of a pending change.
     pub(crate) fn origin_of(&self, stored: Stored) -> SampleIdentity {
         self.entries[stored.0 as usize].incoming.origin
     }
 
-    /// A pending change is about to be delivered: whether its writer is alive now.
+    /// Sets whether the writer of a pending change is alive when that is delivered.
     pub(crate) fn set_writer_alive(&mut self, stored: Stored, is_alive: bool) {
         self.entries[stored.0 as usize].incoming.writer_is_alive = is_alive;
     }
 
-    /// What a pending change does.
+    /// Returns the kind of a pending change.
     pub(crate) fn kind_of(&self, stored: Stored) -> ChangeKind {
         self.entries[stored.0 as usize].incoming.kind
     }
 
-    /// A pending change that was shown before, by another writer: this one writes the instance too, which is all the news.
+    /// Drops a pending change that another writer delivered before. This one only becomes a writer
+    /// of the instance.
     pub(crate) fn repeat(&mut self, stored: Stored) {
         let incoming = self.entries[stored.0 as usize].incoming;
         if incoming.kind == ChangeKind::Alive
@@ -282,13 +289,13 @@ impl ReaderCache {
         self.discard(stored);
     }
 
-    /// Whether there is anything that could be taken.
+    /// Reports whether there is any sample to take.
     pub(crate) fn has_any(&self) -> bool {
         self.oldest != NONE
     }
 
-    /// Shows a pending change to the application, applying `HISTORY` and `RESOURCE_LIMITS`. On `Err` the
-    /// change is still pending.
+    /// Delivers a pending change to the application, applying `HISTORY` and `RESOURCE_LIMITS`. On
+    /// `Err` the change is still pending.
     pub(crate) fn deliver(
         &mut self,
         stored: Stored,
@@ -314,8 +321,8 @@ impl ReaderCache {
         }
         let instance = match self.find_instance(&incoming) {
             Some(instance) => instance,
-            // An instance that nobody here knows, or that had ended for good and is forgotten: that it has no writers is no
-            // news of it, and that it is disposed of is none without its key.
+            // The instance is unknown, or was removed after its end. Unregistering it has no
+            // effect, and its disposal cannot be presented without the key.
             None if incoming.kind == ChangeKind::Unregistered
                 || (incoming.kind != ChangeKind::Alive && incoming.payload == PayloadRef::EMPTY) =>
             {
@@ -349,7 +356,8 @@ impl ReaderCache {
         if !is_data {
             self.settle_held(instance, &incoming, clocks)?;
         }
-        // What is no news must not displace the news that there is, so this comes before room is made.
+        // A change without effect must not replace an existing state change, so this precedes
+        // making room.
         if !is_data && !self.instances[instance as usize].update(&incoming) {
             self.discard(stored);
             self.forget_if_gone(instance);
@@ -378,8 +386,8 @@ impl ReaderCache {
         Ok(if is_data { Delivered::Data(handle) } else { Delivered::News })
     }
 
-    /// Evicts the oldest sample of a full `KEEP_LAST` instance, or the instance's older news, or says which
-    /// limit is reached. News does not push data out.
+    /// Evicts the oldest sample of a full `KEEP_LAST` instance, or the instance's older state
+    /// change, or returns the limit that is reached. A state change evicts no data.
     fn make_room(&mut self, instance: u32, kind: ChangeKind) -> Result<(), SampleRejectedReason> {
         let state = &self.instances[instance as usize];
         let evicted = match (kind, self.limits.depth) {

@@ -1,10 +1,11 @@
-//! Which of two changes of an instance is the later one (DESTINATION_ORDER, DDS 1.4 §2.2.3.17).
+//! Order of two changes of an instance (DESTINATION_ORDER, DDS 1.4 §2.2.3.17).
 //!
-//! By source time stamp the one that was written later is, of two written at the same time that of the writer with the lower
-//! GUID. A change that arrives behind a later one is dropped, so that the last value of an instance is the same at all
-//! readers, whatever the network does. That a writer leaves an instance counts whenever it arrives.
+//! By source timestamp, the change written later is the later one; of two written at the same time,
+//! that of the writer with the lower GUID. A change that arrives after a later one is dropped, so
+//! that the last value of an instance is the same at all readers, regardless of the network. A
+//! writer's unregistration always counts.
 //!
-//! INTEROP(CycloneDDS 0.10.2): drops what is older too, and takes the lower GUID of two equals.
+//! INTEROP(CycloneDDS 0.10.2): also drops older changes, and prefers the lower GUID of two equals.
 
 use super::Incoming;
 use super::instance::Instance;
@@ -12,7 +13,7 @@ use crate::cache::sample::{ChangeKind, InstanceState};
 use core::cmp::Reverse;
 use takt_wire::{Guid, Timestamp};
 
-/// Orders changes by when they were written; without a time stamp, by when they came.
+/// Orders changes by their source timestamp; without one, by their arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SourceOrder(Timestamp, Reverse<Guid>);
 
@@ -23,14 +24,14 @@ impl SourceOrder {
     }
 }
 
-/// Whether a change says what the instance is from then on.
+/// Reports whether a change determines the value of an instance.
 fn is_value(kind: ChangeKind) -> bool {
     matches!(kind, ChangeKind::Alive | ChangeKind::Disposed | ChangeKind::DisposedUnregistered)
 }
 
 impl Instance {
-    /// Whether a later change than this one has come, so that it is to be dropped. Its writer is one of the instance's all the
-    /// same; one that leaves does no more than that.
+    /// Reports whether a later change has arrived, so that this one is to be dropped. Its writer
+    /// still becomes one of the instance's writers; one that unregisters only leaves them.
     pub(super) fn is_outdated(&mut self, incoming: &mut Incoming, now: Timestamp) -> bool {
         let late = is_value(incoming.kind) && Some(SourceOrder::of(incoming, now)) < self.latest;
         if !late {
@@ -41,14 +42,14 @@ impl Instance {
                 incoming.kind = ChangeKind::Unregistered;
                 return false;
             }
-            // Somebody writes the instance again, if not the last word on it.
+            // The instance has a writer again, although this is not its latest value.
             ChangeKind::Alive if self.state == InstanceState::NotAliveNoWriters => _ = self.update(incoming),
             _ => self.note_writer(incoming),
         }
         true
     }
 
-    /// The change is the latest one.
+    /// Records the change as the latest one.
     pub(super) fn is_as_of(&mut self, incoming: &Incoming, now: Timestamp) {
         if is_value(incoming.kind) {
             self.latest = Some(SourceOrder::of(incoming, now));

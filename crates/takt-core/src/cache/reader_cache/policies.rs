@@ -1,4 +1,4 @@
-//! The policies of a reader that its history acts upon, apart from HISTORY and RESOURCE_LIMITS.
+//! Reader policies that the history applies, apart from HISTORY and RESOURCE_LIMITS.
 
 use super::ReaderCache;
 use core::time::Duration;
@@ -8,13 +8,15 @@ use takt_wire::qos::{DataReaderQos, DestinationOrder, Ownership, ReliabilityKind
 pub(crate) struct CachePolicies {
     /// OWNERSHIP EXCLUSIVE.
     pub(crate) exclusive: bool,
-    /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP. Of an instance with an owner only that one's changes count, in its order.
+    /// DESTINATION_ORDER BY_SOURCE_TIMESTAMP. For an instance with an owner only the owner's
+    /// changes count, in its order.
     pub(crate) by_source: bool,
     /// TIME_BASED_FILTER, if it is on.
     pub(crate) separation: Option<Duration>,
-    /// What the filter keeps back is shown in the end.
+    /// Samples delayed by the time-based filter are presented later instead of dropped.
     pub(crate) keeps_last: bool,
-    /// READER_DATA_LIFECYCLE: for how long samples are kept of an instance without writers, and of a disposed one.
+    /// READER_DATA_LIFECYCLE: how long samples of an instance without writers, and of a disposed
+    /// one, are kept.
     pub(crate) purge_no_writers: Option<Duration>,
     pub(crate) purge_disposed: Option<Duration>,
 }
@@ -35,19 +37,19 @@ impl CachePolicies {
         }
     }
 
-    /// Whether a sample of a living instance may be kept back or dropped for what it says.
+    /// Reports whether samples of an alive instance may be delayed or dropped by policy.
     pub(super) fn judges(&self) -> bool {
         self.exclusive || self.by_source || self.separation.is_some()
     }
 
-    /// Whether instances that are not alive lose their samples some time.
+    /// Reports whether samples of instances that are not alive are purged after a time.
     pub(super) fn purges(&self) -> bool {
         self.purge_no_writers.is_some() || self.purge_disposed.is_some()
     }
 }
 
 impl ReaderCache {
-    /// Goes by these policies from now on.
+    /// Applies changed policies from now on.
     pub(crate) fn adopt(&mut self, policies: CachePolicies) {
         self.policies = policies;
         if policies.separation.is_some() {

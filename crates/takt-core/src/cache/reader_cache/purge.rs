@@ -1,13 +1,14 @@
-//! How long the samples of an instance that is not alive are kept (READER_DATA_LIFECYCLE, DDS 1.4 §2.2.3.22).
+//! Purging of samples of instances that are not alive (READER_DATA_LIFECYCLE, DDS 1.4 §2.2.3.22).
 //!
-//! The time begins when the instance ceases to be alive, by the reader's monotonic clock, and ends early if it comes back.
+//! The delay begins when the instance ceases to be alive, by the reader's monotonic clock, and is
+//! canceled if it becomes alive again.
 
 use super::{NONE, ReaderCache, Stored};
 use crate::cache::sample::InstanceState;
 use crate::time::Instant;
 
 impl ReaderCache {
-    /// The state of an instance was `before`: its samples are to be kept for a time, or for as long as it lives.
+    /// Schedules or cancels the purge of an instance whose state was `before`.
     pub(super) fn state_was(&mut self, before: InstanceState, instance: u32, now: Instant) {
         let state = self.instances[instance as usize].state;
         if !self.policies.purges() || state == before {
@@ -24,7 +25,8 @@ impl ReaderCache {
         }
     }
 
-    /// Removes samples of instances whose time is over, at most `max`; returns how many samples and instances.
+    /// Purges samples of due instances, at most `max`. Returns how many samples and instances were
+    /// visited.
     pub(crate) fn purge(&mut self, now: Instant, max: usize) -> usize {
         let mut removed = 0;
         while removed < max
@@ -44,7 +46,7 @@ impl ReaderCache {
         removed
     }
 
-    /// When the time of the next instance is over.
+    /// Returns the time of the next purge.
     pub(crate) fn next_purge(&self) -> Option<Instant> {
         self.purge_due.first().map(|(due, _)| due)
     }

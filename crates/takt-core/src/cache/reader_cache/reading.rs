@@ -1,5 +1,5 @@
-//! Reads and takes: passes over the samples in order of arrival, or from instance to instance (DDS 1.4 §2.2.2.5.1,
-//! §2.2.2.5.3).
+//! Reads and takes: passes over the samples in order of arrival, or from instance to instance
+//! (DDS 1.4 §2.2.2.5.1, §2.2.2.5.3).
 
 use super::lists::Entry;
 use super::{Incoming, NONE, ReaderCache, Stored};
@@ -11,13 +11,15 @@ use alloc::vec::Vec;
 use core::ops::Bound;
 
 impl ReaderCache {
-    /// The next sample that the selector wants, after the cursor. The payload is borrowed until the next call.
-    /// Visits the samples in the order of the pass; samples passed over cost a step each.
+    /// Reads or takes the next sample after the cursor that the selector matches. The payload is
+    /// borrowed until the next call. Visits the samples in the order of the pass; each skipped
+    /// sample costs a step.
     pub(crate) fn next(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
         self.next_where(selector, None, cursor)
     }
 
-    /// The next sample that the selector and a query want, not in the query's order.
+    /// As [`next`](Self::next), restricted to samples that match a query, but not in the query's
+    /// order.
     pub(crate) fn next_where(
         &mut self,
         selector: Selector,
@@ -28,7 +30,7 @@ impl ReaderCache {
         self.visit_next(selector, query, cursor)
     }
 
-    /// As [`next`](Self::next); what another participant lends is not copied.
+    /// As [`next`](Self::next), without copying payloads loaned by other participants.
     pub(crate) fn borrow_next(&mut self, selector: Selector, cursor: &mut ReadCursor) -> Option<SampleRef<'_>> {
         self.copies = false;
         self.visit_next(selector, None, cursor)
@@ -51,7 +53,8 @@ impl ReaderCache {
         Some(self.hand_out(at, selector, cursor))
     }
 
-    /// The samples that the selector and a query want, in the query's order. Of equal ones the first to arrive comes first.
+    /// Returns the samples that match the selector and a query, in the query's order. Equal ones
+    /// stay in order of arrival.
     pub(crate) fn sorted(&self, mut selector: Selector, query: &dyn SampleQuery) -> Vec<OrderedSample> {
         if let Instances::After(_) = selector.instance {
             let mut cursor = ReadCursor::default();
@@ -70,7 +73,7 @@ impl ReaderCache {
         found
     }
 
-    /// A sample of that list, if it is still there.
+    /// Reads or takes a sample of that list, if it still exists.
     pub(crate) fn next_of(
         &mut self,
         sample: OrderedSample,
@@ -92,7 +95,7 @@ impl ReaderCache {
         }
     }
 
-    /// Returns a sample: it is read now, or taken.
+    /// Returns a sample, and marks it as read or taken.
     fn hand_out(&mut self, at: u32, selector: Selector, cursor: &mut ReadCursor) -> SampleRef<'_> {
         let mut info = self.info(at, cursor.pass);
         let Entry { incoming: Incoming { payload, kind, .. }, instance, .. } = self.entries[at as usize];
@@ -125,17 +128,18 @@ impl ReaderCache {
         SampleRef { info, kind, payload: bytes, lent: None, previous }
     }
 
-    /// Whether there is a sample that the selector wants; changes nothing.
+    /// Reports whether there is a sample that the selector matches; changes nothing.
     pub(crate) fn has(&self, selector: &Selector) -> bool {
         self.has_where(selector, None)
     }
 
-    /// Whether there is one that a query wants as well.
+    /// Reports whether there is a sample that both the selector and a query match.
     pub(crate) fn has_where(&self, selector: &Selector, query: Option<&dyn SampleQuery>) -> bool {
         self.find(selector, query, self.oldest, 0, |entry| entry.next).is_some()
     }
 
-    /// Calls with the place in order of arrival of each sample that the selector wants.
+    /// Calls a function with the position in order of arrival of each sample that the selector
+    /// matches.
     pub(crate) fn for_each(&self, selector: &Selector, mut call: impl FnMut(u64)) {
         let mut at = self.oldest;
         while let Some(found) = self.find(selector, None, at, 0, |entry| entry.next) {
@@ -144,7 +148,8 @@ impl ReaderCache {
         }
     }
 
-    /// The first sample from `at` on that the selector wants, as a pass sees it; zero is none that has begun.
+    /// Returns the first sample from `at` on that the selector matches in a pass; zero is a pass
+    /// that has not begun.
     fn find(
         &self,
         selector: &Selector,
@@ -169,8 +174,9 @@ impl ReaderCache {
         None
     }
 
-    /// The next sample of the instance that the pass has come to, or the first one of the next instance that has any, in order
-    /// of their handles. A pass that asks for one instance, or for the next one, stays with it.
+    /// Returns the next sample of the present instance of the pass, or the first one of the next
+    /// instance with samples, in order of handles. A pass for one instance, or for the next one,
+    /// stays with it.
     fn find_by_instance(
         &self,
         selector: &Selector,
@@ -204,7 +210,8 @@ impl ReaderCache {
         Some(found)
     }
 
-    /// The first sample of an instance that arrived after a sample, which is `entry` if that is still there.
+    /// Returns the first sample of an instance that arrived after a given sample, which is `entry`
+    /// if that still exists.
     fn first_of_instance(&self, instance: u32, entry: u32, after: u64) -> u32 {
         match self.entries.get(entry as usize) {
             Some(entry) if after != 0 && entry.arrival == after => return entry.next_in_instance,

@@ -1,4 +1,4 @@
-//! What comes in the ordinary course: data of the instance of a topic without keys, which there is room for.
+//! Fast path of delivery: data of a topic without keys, for which there is room.
 
 use super::lists::Entry;
 use super::{Incoming, NONE, ReaderCache};
@@ -9,20 +9,20 @@ use crate::time::Clocks;
 use takt_wire::inline_qos::SampleIdentity;
 use takt_wire::{Guid, SequenceNumber, Timestamp};
 
-/// A sample of a topic without keys of which nothing is said but who wrote it and when.
+/// Sample of a topic without keys and without further metadata than writer and timestamps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plain<'a> {
     pub(crate) writer: Guid,
     pub(crate) sn: SequenceNumber,
     pub(crate) source_timestamp: Timestamp,
-    /// The writer's OWNERSHIP_STRENGTH.
+    /// OWNERSHIP_STRENGTH of the writer.
     pub(crate) strength: i32,
     pub(crate) payload: &'a [u8],
 }
 
 impl ReaderCache {
-    /// Takes in and shows a sample, as `store` and `deliver` would, where that makes nothing give way and changes the state of
-    /// nothing. False if it is not so; then nothing has changed.
+    /// Stores and delivers a sample, as `store` and `deliver` would, if that evicts nothing and
+    /// changes no state. Returns false otherwise, without any change.
     pub(crate) fn show_plain(&mut self, plain: &Plain<'_>, clocks: Clocks) -> bool {
         if self.policies.judges() || self.free == NONE || self.data_count >= self.limits.max_samples {
             return false;
