@@ -1,10 +1,13 @@
-//! Rate at which pairs are admitted in live switches, and memory of the controller.
+//! Benchmark of the rate at which pairs are admitted in live switches, and of the controller's
+//! memory.
 //!
-//! `cargo bench -p takt-sdn --bench push` as root, with Open vSwitch; `-- PAIRS` for another number than 10,000. Bridges of Open vSwitch stand in a
-//! row, with hosts at each. Every host sends announcements of DDS endpoints, with contracts, to others that are two switches away at most. The controller
-//! with its runtime and sockets finds each pair, admits it, sends its entries and meter, waits for every confirmation and releases the pair. Every
-//! pair is a flow of its own: its reader has a UDP port of its own. The first pairs come one by one, the others with a number of them under way.
-//! In the end the switches are asked for their entries.
+//! `cargo bench -p takt-sdn --bench push` as root, with Open vSwitch; `-- PAIRS` selects another
+//! number than 10,000. Bridges of Open vSwitch form a line, with hosts at each. Every host sends
+//! announcements of DDS endpoints, with contracts, to others at most two switches away. The
+//! controller with its runtime and sockets discovers each pair, admits it, sends its entries and
+//! meter, waits for every confirmation and releases the pair. Every pair is a flow of its own,
+//! since its reader has its own UDP port. The first pairs are sent one by one, the others with a
+//! number of them under way. At the end the entries of the switches are counted.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -33,23 +36,24 @@ const BRIDGES: usize = 10;
 const HOSTS_EACH: usize = 8;
 const HOSTS: usize = BRIDGES * HOSTS_EACH;
 const PAIRS: usize = 10_000;
-/// From a writer's host to a reader's. All namespaces of a machine share the kernel's table of neighbours, which holds 1,024 addresses
-/// (`gc_thresh3`): a host that knows more hosts would lose announcements.
+/// Distances from a writer's host to a reader's host. All namespaces of a machine share the
+/// kernel's neighbor table, which holds 1,024 addresses (`gc_thresh3`): a host that knows more
+/// hosts would lose announcements.
 const STEPS: [usize; 4] = [1, 3, HOSTS_EACH + 1, 2 * HOSTS_EACH];
-/// Pairs that come one by one.
+/// Number of pairs that are sent one by one.
 const ALONE: usize = 100;
-/// Pairs under way at once, of the others.
+/// Number of the other pairs that are under way at once.
 const UNDER_WAY: usize = 256;
 const RATE_BPS: u64 = 1_000_000_000;
 const DISCOVERY: u16 = 7400;
 const METATRAFFIC: u16 = 7410;
 const USER: u16 = 7411;
-/// The ports of readers.
+/// First UDP port of readers.
 const FIRST_PORT: u16 = 20_000;
 const LIMIT: Duration = Duration::from_secs(120);
-/// After so long without a decision announcements are sent again.
+/// Time without a decision after which announcements are sent again.
 const RESEND: Duration = Duration::from_millis(500);
-/// Participants announce themselves each so often.
+/// Period of participant announcements.
 const ANNOUNCEMENT: Duration = Duration::from_secs(3);
 const OFFER: &[u8] = b"rt.minsep=1s;rt.jitter=1ms;rt.maxsize=100";
 const REQUEST: &[u8] = b"rt.e2e=200ms";
@@ -81,7 +85,7 @@ fn lab() -> Lab {
     Lab::up(&file).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// Queues hold what all flows of a port send at once.
+/// Returns a network file whose queues hold everything that all flows of a port send at once.
 fn network() -> NetworkFile {
     let model = |name: &str| {
         let mut model = SwitchModel::built_in(name)?;
@@ -98,7 +102,7 @@ struct Message {
     octets: Vec<u8>,
 }
 
-/// A participant that sends announcements, and reads nothing.
+/// A participant that sends announcements and reads nothing.
 struct Talker {
     host: usize,
     socket: UdpSocket,
@@ -112,7 +116,7 @@ impl Talker {
         Self { host, socket: socket.expect("the port is free"), numbers: [0; 2] }
     }
 
-    /// Sends a message, and gives it back.
+    /// Sends a message and returns it.
     fn send(&self, to: SocketAddr, writer: EntityId, number: i64, payload: &[u8]) -> Message {
         let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::CYCLONE, prefix: prefix(self.host) };
         let mut buffer = [0; 1400];
@@ -169,7 +173,7 @@ fn writer(host: usize, number: usize) -> Guid {
     Guid::new(prefix(host), EntityId::user_writer(number as u32 + 1, false))
 }
 
-/// What the thread of the controller shows.
+/// State that the thread of the controller exports.
 #[derive(Default)]
 struct Shown {
     is_over: AtomicBool,
@@ -190,7 +194,7 @@ fn control(mut runtime: Runtime, shown: &Shown, decided: &Sender<(Guid, bool, In
             if !is_admitted {
                 shown.others.lock().expect("no panic").push(event.to_string());
             }
-            // The other end is gone when the bench has failed.
+            // The receiver is gone after a failure of the benchmark.
             let _ = decided.send((writer, is_admitted, Instant::now()));
         }
         if !shown.is_ready.load(Ordering::Relaxed) {
@@ -208,12 +212,12 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
         assert!(begin.elapsed() < LIMIT, "not within {LIMIT:?}: {what}");
-        // tidy-allow(sleep): the interval between two looks.
+        // tidy-allow(sleep): the polling interval.
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Resident memory of this process, in octets.
+/// Returns the resident memory of this process in octets.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("the kernel says so");
@@ -221,14 +225,15 @@ fn resident() -> usize {
     kib << 10
 }
 
-/// The hosts of a writer and its reader: on the same switch, on the next one, or two switches apart.
+/// Returns the hosts of a writer and its reader: on the same switch, on the next one, or two
+/// switches apart.
 fn ends(random: &mut Random, number: usize) -> (usize, usize) {
     let from = number % HOSTS;
     let step = STEPS[random.below(STEPS.len())];
     (from, if from + step < HOSTS { from + step } else { from - step })
 }
 
-/// Entries of admitted flows in each switch.
+/// Returns the number of entries of admitted flows in each switch.
 fn entries(lab: &Lab) -> Vec<usize> {
     let count = |number| {
         let target = format!("unix:{}", lab.directory().join(format!("s{number}.mgmt")).display());
@@ -239,7 +244,7 @@ fn entries(lab: &Lab) -> Vec<usize> {
     (0..BRIDGES).map(count).collect()
 }
 
-/// Pairs that were sent, and what became of them.
+/// Sent pairs and their results.
 struct Run {
     talkers: Vec<Talker>,
     random: Random,
@@ -266,7 +271,7 @@ impl Run {
         (low..=high).for_each(|bridge| self.entries[bridge] += 1);
     }
 
-    /// Every participant announces itself, as often as a participant does; so its host stays known.
+    /// Announces every participant periodically, so that its host stays known.
     fn announce(&mut self) {
         if self.announced.elapsed() > ANNOUNCEMENT {
             self.announced = Instant::now();
@@ -274,7 +279,7 @@ impl Run {
         }
     }
 
-    /// Waits for a decision. Announcements that were lost are sent again, as a participant does.
+    /// Waits for a decision. Lost announcements are sent again.
     fn receive(&mut self) {
         let begin = Instant::now();
         self.announce();
@@ -291,7 +296,7 @@ impl Run {
                 Err(RecvTimeoutError::Disconnected) => panic!("the controller has ended"),
             }
         };
-        // A pair that is refused at first is tried again when more is known.
+        // A refused pair is tried again when more is known.
         if !is_admitted {
             self.refused += 1;
         } else if let Some((sent, _)) = self.sent.remove(&writer) {
@@ -299,7 +304,7 @@ impl Run {
         }
     }
 
-    /// Sends pairs, so many of them under way; the time until all are decided.
+    /// Sends pairs with this number under way, and returns the time until all are decided.
     fn pairs(&mut self, numbers: std::ops::Range<usize>, under_way: usize) -> Duration {
         let begin = Instant::now();
         for number in numbers {

@@ -1,8 +1,10 @@
-//! Time of one decision of the scheduler: 10,000 requests over 100 switches, admitted one by one.
+//! Benchmark of one decision of the scheduler: 10,000 requests over 100 switches, admitted one by
+//! one.
 //!
-//! `cargo bench -p takt-sdn --bench schedule`. Switches stand in a grid of 10 by 10, two hosts at each, all links 1 Gbit/s. Samples of 100 to
-//! 1,300 octets each 20 to 200 ms, best effort, with limits from 3 to 100 ms; three quarters go to hosts nearby. The scheduler chooses among
-//! four ways, and the classes.
+//! `cargo bench -p takt-sdn --bench schedule`. The switches form a grid of 10 by 10 with two hosts
+//! each; all links have 1 Gbit/s. Samples of 100 to 1,300 octets are sent every 20 to 200 ms, best
+//! effort, with limits from 3 to 100 ms; three quarters go to nearby hosts. The scheduler chooses
+//! among four paths, and the classes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +19,7 @@ const REQUESTS: u64 = 10_000;
 const MILLISECOND: u64 = 1_000_000;
 const RATE_BPS: u64 = 1_000_000_000;
 
-/// SplitMix64.
+/// Deterministic pseudorandom generator (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -30,7 +32,7 @@ impl Random {
     }
 }
 
-/// Ports 1 and 2 lead east and west, 3 and 4 south and north, 5 and 6 to hosts.
+/// Builds the grid: ports 1 and 2 lead east and west, 3 and 4 south and north, 5 and 6 to hosts.
 fn grid() -> Network {
     let mut model = SwitchModel::built_in("generic-hardware").expect("it is built in");
     model.tables.flow_entries = 10_000;

@@ -1,28 +1,29 @@
 //! An OpenFlow controller for networks that carry DDS.
 //!
-//! | module | what it does |
+//! | module | contents |
 //! |---|---|
-//! | [`frame`] | Ethernet frames: read without copying, built, rewritten with their checksums |
+//! | [`frame`] | Ethernet frames: zero-copy parsing, construction, rewriting with checksums |
 //! | [`topology`] | switches, ports and links, by authenticated LLDP |
 //! | [`devices`] | hosts: addresses, attachment, moves, spoofing |
 //! | [`forwarding`] | spanning tree, shortest paths, rules |
 //! | [`discovery`] | DDS discovery: participants, pairs, verdicts, rewritten announcements |
 //! | [`contract`] | minimum separation, size, latency limit and importance of a writer and reader |
-//! | [`controller`] | the state machine of all of it over the channels of the switches |
-//! | [`model`] | switches by model, ports, links and hosts, in versions |
-//! | [`schedule`] | admission of flows: frames, ways, classes, proof |
-//! | [`admission`] | pairs with contracts: asked for, admitted with flow entries in force, refused, tried again |
-//! | [`registration`] | pairs that discovery does not show: asked for by an authenticated caller |
+//! | [`controller`] | the state machine that combines all modules over the channels of the switches |
+//! | [`model`] | versioned network model: switches by model, ports, links and hosts |
+//! | [`schedule`] | admission of flows: frames, paths, classes, proof |
+//! | [`admission`] | pairs with contracts: decided, admitted with flow entries in force, refused, tried again |
+//! | [`registration`] | pairs that are not discovered but registered by an authenticated client |
 //! | [`rules`] | flow entries and meters of admitted flows |
-//! | [`store`] | what a controller keeps beyond its own life |
+//! | [`store`] | persistent state of a controller |
 //! | [`view`] | the state of the controller in one snapshot |
 //! | [`api`] | the snapshot and what-if decisions over HTTP: REST, metrics, web page, control socket |
 //! | [`queues`] | the queues of switch models on real ports, by netlink or OVSDB |
-//! | [`measure`] | a switch model, measured from a real switch |
+//! | [`measure`] | measurement of a switch model at a real switch |
 //! | `simulation` (a feature, for tests) | random networks and requests |
 //! | [`runtime`] | TCP and TLS connections of switches, and the clock |
 //!
-//! Everything but [`runtime`], [`store`], [`api`], [`queues`] and [`measure`] is sans-IO: time and randomness are arguments, and octets come and go as slices.
+//! Everything except [`runtime`], [`store`], [`api`], [`queues`] and [`measure`] is sans-IO: time
+//! and randomness are arguments, and octets are passed as slices.
 
 #![forbid(unsafe_code)]
 

@@ -9,17 +9,17 @@ use takt_openflow::value::PortNo;
 pub struct PortRef {
     /// The datapath id of the switch.
     pub dpid: u64,
-    /// The number of the port.
+    /// Number of the port.
     pub port: u32,
 }
 
 impl PortRef {
-    /// A port of a switch.
+    /// Creates a reference to a port of a switch.
     pub const fn new(dpid: u64, port: u32) -> Self {
         Self { dpid, port }
     }
 
-    /// The number as OpenFlow has it.
+    /// Returns the OpenFlow port number.
     pub const fn number(self) -> PortNo {
         PortNo(self.port)
     }

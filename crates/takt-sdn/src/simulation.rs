@@ -1,7 +1,8 @@
-//! Random networks and requests, for tests that compare bounds with simulated frames.
+//! Random networks and requests for tests that compare bounds with simulated frames.
 //!
-//! Switches have models of their own, with one to four classes of any depth; they form a tree with chords. A quarter of the networks has up to
-//! 20 switches, the others have five at most. What is drawn follows from the numbers of the caller alone.
+//! Each switch has a model of its own, with one to four classes of any depth; the switches form a
+//! tree with chords. A quarter of the networks have up to 20 switches, the others at most five. The
+//! result depends only on the numbers that the caller draws.
 
 use std::sync::Arc;
 
@@ -14,18 +15,18 @@ use crate::schedule::{Contract, Reliability, Request, WireFormat};
 
 const RATES_BPS: [u64; 3] = [10_000_000, 100_000_000, 1_000_000_000];
 
-/// A network, and what requests and failures are drawn from.
+/// A random network, with the data from which requests and failures are drawn.
 #[derive(Debug)]
 pub struct RandomNetwork {
     /// The network.
     pub network: Network,
-    /// Hosts have the numbers from 0 to below this one.
+    /// Number of hosts, which are numbered from 0.
     pub hosts: u64,
     /// Links between switches, by one end.
     pub links: Vec<Egress>,
 }
 
-/// True once in `n` on average.
+/// Returns true once in `n` on average.
 fn one_in(draw: &mut impl Draw, n: u64) -> bool {
     draw(1, n) == 1
 }
@@ -59,10 +60,10 @@ fn model(draw: &mut impl Draw) -> SwitchModel {
     }
 }
 
-/// A network of switches and hosts.
+/// Draws a network of switches and hosts.
 ///
 /// # Panics
-/// If `draw` gives a number beyond what it was asked for.
+/// If `draw` returns a number out of the requested range.
 pub fn network(draw: &mut impl Draw) -> RandomNetwork {
     let mut network = Network::default();
     let switches = if one_in(draw, 4) { draw(2, 20) } else { draw(1, 5) };
@@ -91,7 +92,7 @@ pub fn network(draw: &mut impl Draw) -> RandomNetwork {
     RandomNetwork { network, hosts, links }
 }
 
-/// A request from one of so many hosts to one to four others.
+/// Draws a request from one of this number of hosts to one to four others.
 pub fn request(draw: &mut impl Draw, hosts: u64, number: u64) -> Request {
     let source = draw(0, hosts - 1);
     let receivers = if one_in(draw, 4) { draw(2, 4) } else { 1 };

@@ -1,21 +1,29 @@
-//! Changes of flows that are served: no state in between breaks what is proved.
+//! Changes of admitted flows in steps, none of which breaks the proof of the latency bounds.
 //!
-//! **One flow.** Its entries go from what the switches have to what they shall have in steps, each confirmed before the next:
+//! **One flow.** Its entries change from those in the switches to the wanted ones in steps. The
+//! switches confirm each step before the next:
 //!
-//! 1. Entries for frames that come in by another port than before, the last switch first. No frame reaches them yet.
-//! 2. Entries that do something else than before, the last switch first: then frames go by the entries of step 1.
-//! 3. The meter.
-//! 4. Entries that no frame reaches any more are deleted, that of the first switch before the others.
+//! 1. Entries for frames that arrive at another port than before are added, beginning with the last
+//!    switch. No frame reaches them yet.
+//! 2. Entries whose actions change are replaced, beginning with the last switch. From then on,
+//!    frames use the entries of step 1.
+//! 3. The meter is changed.
+//! 4. Entries that no frame reaches any more are deleted, beginning with the first switch.
 //!
-//! Open vSwitch fills the bucket of a meter that is changed, so that the burst of the meter may pass once more. The proof of a flow with several requests has
-//! that burst. The next change of the meter waits until the second burst has drained.
+//! Open vSwitch refills the bucket of a meter that is changed, so that the meter may pass its burst
+//! once more. The proof of a flow with several requests includes this second burst. The next change
+//! of the meter waits until the second burst has drained.
 //!
-//! **Classes.** Several flows change their classes for a new one: port by port, in the order that [`crate::schedule`] has proved. Each change waits until
-//! frames of before the last one have drained. The new flow comes after the last change, when that has drained.
+//! **Classes.** A new flow may require that several flows change their classes. They change port by
+//! port, in the order that [`crate::schedule`] has proved. Each change waits until frames matched
+//! before the previous change have drained. The new flow is installed after the last change has
+//! drained.
 //!
-//! **Ways.** A flow whose way is broken first leaves the ports of before, back to where its frames still arrive. Flows that are dropped have their entries
-//! deleted. When all have left, and their last frames have drained, flows take the ports of after. So no port ever carries more than it did
-//! before, or shall carry after. In between, frames to hosts that are reached by another way have no class.
+//! **Paths.** A flow whose path is broken first gives up its old ports, back to the switch that its
+//! frames still reach. The entries of dropped flows are deleted. After all these flows have left
+//! and their last frames have drained, flows take their new ports. No port ever carries more than
+//! it did before the change or will carry after it. During the change, frames to hosts that are
+//! reached by another path have no class.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -28,19 +36,19 @@ use crate::model::{Egress, HostId, Node, Reach, Snapshot};
 use crate::rules::{Entry, Policer, Selector};
 use crate::schedule::{ClassChange, Route};
 
-/// Changes of classes that wait for their turn.
+/// Class changes that wait for their turn.
 #[derive(Debug, Default)]
 pub(super) struct ClassChanges {
-    /// The number of the first one that is not made.
+    /// Sequence number of the first change in the queue.
     first: u64,
     queue: VecDeque<Waiting>,
-    /// Whether the first one is under way.
+    /// Whether the first change is under way.
     is_begun: bool,
-    /// The wait since it was confirmed.
+    /// Wait for the first change to drain, since the switches confirmed it.
     drain: Option<Drain>,
 }
 
-/// A change of a class that waits for its turn, or is made.
+/// A class change that waits for its turn or is under way.
 #[derive(Debug, Clone, Copy)]
 struct Waiting {
     selector: Selector,
@@ -50,13 +58,13 @@ struct Waiting {
 }
 
 impl ClassChanges {
-    /// The number of the last one; `None` if none waits.
+    /// Returns the sequence number of the last change in the queue; `None` if the queue is empty.
     fn last(&self) -> Option<u64> {
         let len = u64::try_from(self.queue.len()).unwrap_or(u64::MAX);
         len.checked_sub(1).map(|more| self.first.saturating_add(more))
     }
 
-    /// Whether one is to be made, or has not drained.
+    /// Reports whether a change waits, is under way or has not drained.
     pub(super) fn is_pending(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -65,13 +73,13 @@ impl ClassChanges {
         self.drain
     }
 
-    /// The longest wait of all that are pending.
+    /// Returns the longest drain time of all pending changes.
     pub(super) fn drain_ns(&self) -> Option<u64> {
         self.queue.iter().map(|change| change.drain_ns).max()
     }
 }
 
-/// The ports and classes by which a route leads to each host.
+/// Returns the ports and classes by which a route leads to each host.
 fn ways(snapshot: &Snapshot, route: &Route) -> BTreeMap<HostId, Vec<(Egress, usize)>> {
     let way = |end: usize| {
         let mut way = Vec::new();
@@ -90,8 +98,8 @@ fn ways(snapshot: &Snapshot, route: &Route) -> BTreeMap<HostId, Vec<(Egress, usi
 }
 
 impl SharedFlow {
-    /// Whether nothing of what the switches shall have, or shall have no more, is still to be confirmed. A switch without a connection is waited for
-    /// only if `is_connected` says so.
+    /// Reports whether the switches have confirmed all additions and deletions of the flow. Only
+    /// switches for which `is_awaited` returns true count.
     pub(super) fn is_confirmed(
         &self,
         presence: &impl Fn(&Entry) -> Presence,
@@ -101,18 +109,19 @@ impl SharedFlow {
             && self.leaving.iter().all(|entry| is_gone(presence(entry)) || !is_awaited(entry.dpid))
     }
 
-    /// Whether no switch has anything of it.
+    /// Reports whether no switch has any entry of the flow.
     pub(super) fn has_left(&self, presence: &impl Fn(&Entry) -> Presence) -> bool {
         self.known().all(|entry| is_gone(presence(entry)))
     }
 
-    /// Whether the switches shall have all entries as they are, and no others.
+    /// Reports whether exactly the wanted entries are placed.
     pub(super) fn is_placed(&self) -> bool {
         let is_same = |entry: &Entry| self.placed.contains(entry);
         self.placed.len() == self.entries.len() && self.entries.iter().all(is_same)
     }
 
-    /// Brings what the switches shall have a step nearer to `entries`; whether there was one. The meter stays unless it `may_meter`.
+    /// Moves the placed entries one step towards `entries` and reports whether there was a step.
+    /// The meter changes only if `may_meter` is set.
     fn step(&mut self, may_meter: bool) -> bool {
         self.leaving.retain(|old| !self.placed.iter().any(|entry| entry.is_at(old)));
         let Self { entries, placed, leaving, policed, .. } = self;
@@ -151,7 +160,8 @@ impl SharedFlow {
         is_step
     }
 
-    /// Goes on as far as the switches have confirmed; whether other entries are wanted. Its frames drain in `drain_ns`.
+    /// Takes all steps that the confirmations of the switches allow and reports whether the wanted
+    /// entries changed. Frames of the flow drain in `drain_ns`.
     pub(super) fn follow(&mut self, now: Instant, drain_ns: u64, presence: &impl Fn(&Entry) -> Presence) -> bool {
         let mut is_changed = false;
         while self.is_confirmed(presence, |_| true) {
@@ -171,13 +181,13 @@ impl SharedFlow {
         is_changed
     }
 
-    /// The switches shall have all entries at once: they have them from an earlier run.
+    /// Places all entries at once, because the switches have them from an earlier run.
     pub(super) fn place_all(&mut self) {
         let policed = self.entries.iter().find_map(|entry| Some((entry.dpid, entry.meter.clone()?)));
         (self.placed, self.policed) = (self.entries.clone(), policed);
     }
 
-    /// What the switches have of a flow without frames follows at once.
+    /// Replaces all placed entries at once, for a flow that carries no frames.
     pub(super) fn replace_placed(&mut self) {
         let Self { entries, placed, leaving, policed, .. } = self;
         let is_stale = |own: &mut Entry| !entries.iter().any(|entry| entry.is_at(own));
@@ -190,19 +200,21 @@ impl SharedFlow {
         }
     }
 
-    /// What the switches shall have, or still may have.
+    /// Iterates over the entries that the switches have, are to have or may still have.
     pub(super) fn known(&self) -> impl Iterator<Item = &Entry> {
         self.placed.iter().chain(&self.leaving)
     }
 
-    /// What it has before a share of a pair comes to it that waits for changes of classes.
+    /// Returns the policer and hosts of the flow before it gets the share of a pair that waits for
+    /// class changes.
     pub(super) fn standing(&self) -> Option<(Policer, BTreeSet<HostId>)> {
         self.is_served.then(|| self.before.clone().unwrap_or_else(|| (self.policer(), self.hosts())))
     }
 }
 
 impl Admission {
-    /// Classes of served flows change in this order, before anything that was decided with them.
+    /// Queues class changes of served flows. They are made in this order, before anything that was
+    /// decided with them.
     pub(super) fn change_classes(&mut self, changes: &[ClassChange]) {
         for change in changes {
             let Some(selector) = self.owners.get(&change.id).copied() else { continue };
@@ -216,7 +228,8 @@ impl Admission {
         }
     }
 
-    /// A flow waits for all changes of classes that were decided so far. `before` is what it has until then, if it is served.
+    /// Makes a flow wait for all class changes decided so far. `before` is its policer and hosts
+    /// until then, if it is served.
     pub(super) fn await_changes(&mut self, selector: Selector, before: Option<(Policer, BTreeSet<HostId>)>) {
         let last = self.class_changes.last();
         let Some(flow) = self.flows.get_mut(&selector) else { return };
@@ -224,7 +237,7 @@ impl Admission {
         (flow.after_change, flow.before) = (last, before);
     }
 
-    /// The changes of classes go on; whether one was made and has drained.
+    /// Continues the class changes and reports whether one was made and has drained.
     pub(super) fn follow_class_changes(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
         let mut is_made = false;
         while let Some(Waiting { selector, port, drain_ns, .. }) = self.class_changes.queue.front().copied() {
@@ -264,7 +277,8 @@ impl Admission {
         is_made
     }
 
-    /// Makes the first change; whether the switches have confirmed it. A flow that leaves instead has made it when it has left.
+    /// Makes the first change and reports whether the switches have confirmed it. For a flow that
+    /// leaves, the change is made when it has left.
     fn make_first_change(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) -> bool {
         let Some(Waiting { selector, port, reach, .. }) = self.class_changes.queue.front().copied() else {
             return true;
@@ -281,7 +295,8 @@ impl Admission {
         self.flows.get(&selector).is_none_or(|flow| has_class(flow, port, presence))
     }
 
-    /// A flow goes on as far as the switches have confirmed; whether other entries are wanted.
+    /// Advances a flow as far as the switches have confirmed its entries. Reports whether the
+    /// wanted entries changed.
     pub(super) fn follow_flow(
         &mut self,
         selector: Selector,
@@ -293,7 +308,7 @@ impl Admission {
         flow.follow(now, drain_ns, presence)
     }
 
-    /// A flow has another route since its way was broken: hosts that are not reached as before are withheld from it.
+    /// Withholds a rerouted flow from the hosts that it reaches by another path than before.
     pub(super) fn withhold(&mut self, selector: Selector) {
         let snapshot = self.network.snapshot();
         let Some(flow) = self.flows.get_mut(&selector) else { return };
@@ -306,7 +321,7 @@ impl Admission {
         flow.must_leave |= !flow.withheld.is_empty();
     }
 
-    /// A flow that was rerouted keeps what it has without the hosts that are withheld from it, until it goes on.
+    /// Reduces the placed state of a rerouted flow to the hosts that are not withheld.
     pub(super) fn keep_standing(&mut self, selector: Selector) {
         let Some(flow) = self.flows.get(&selector) else { return };
         if let Some((policer, mut hosts)) = flow.standing() {
@@ -315,7 +330,8 @@ impl Admission {
         }
     }
 
-    /// Flows leave ways that are broken. Whether all have, and their last frames have drained: until then none takes another way or class.
+    /// Makes flows leave broken paths. Reports whether all have left and their last frames have
+    /// drained: until then no flow takes another path or class.
     pub(super) fn leave_ways(
         &mut self,
         now: Instant,
@@ -327,7 +343,8 @@ impl Admission {
         let moving: Vec<Selector> = moving.map(|(selector, _)| *selector).collect();
         for selector in moving {
             let Some(flow) = self.flows.get_mut(&selector) else { continue };
-            // The second burst of a meter that changes has left the broken way, too, before the flow goes on.
+            // The second burst of a changing meter must have left the broken path, too, before the
+            // flow continues.
             while flow.is_confirmed(presence, is_connected) && flow.step(true) {
                 self.is_changed = true;
             }
@@ -348,7 +365,7 @@ impl Admission {
                 flow.must_leave = false;
                 flow.leaving.clear();
                 if flow.placed.is_empty() {
-                    // It begins as a flow that carries nothing.
+                    // The flow starts again like one that carries no frames.
                     flow.is_served = false;
                     flow.held.clear();
                     flow.before = None;
@@ -360,7 +377,7 @@ impl Admission {
     }
 }
 
-/// Whether the switch of a port has the entry of a flow as it shall be now.
+/// Reports whether the switch of a port has the present entry of a flow.
 fn has_class(flow: &SharedFlow, port: Egress, presence: &impl Fn(&Entry) -> Presence) -> bool {
     let Egress::Switch(at) = port else { return true };
     let mut placed = flow.placed.iter().filter(|entry| entry.dpid == at.dpid);
@@ -391,7 +408,7 @@ mod tests {
         Entry { dpid: 1, flow, key, meter: Some(meter), group: None, is_branch: false }
     }
 
-    /// The meter that its switch shall have after it went on at a time, when the switch had this one.
+    /// Returns the wanted meter after `follow` at time `now`, if the switch has the meter of `has`.
     fn meter_at(flow: &mut SharedFlow, now: u64, has: &Entry) -> Option<MeterMod> {
         let presence = |entry: &Entry| if entry.meter == has.meter { Presence::Same } else { Presence::Other };
         flow.follow(Instant(now), DRAIN_NS, &presence);

@@ -1,4 +1,4 @@
-//! What a pair asks of the network: requests for the scheduler, and the meters that hold it to them.
+//! Network demand of a pair: requests for the scheduler, and the meters that enforce them.
 
 use takt_calculus::network::Frames;
 use takt_wire::builder::{ACKNACK_LEN_MAX, HEARTBEAT_LEN};
@@ -9,36 +9,43 @@ use crate::model::{Egress, HostId, NetworkFile, Node, Snapshot, SwitchModel};
 use crate::rules::Selector;
 use crate::schedule::{Contract, FormatError, NetworkShare, PairStages, Remedies, Request, WireFormat};
 
-/// Octets of the frame check sequence, which some switches meter.
+/// Length of the frame check sequence in octets. Some switches include it in what they meter.
 const FCS_LEN: u64 = 4;
 
-/// Questions of Takt's participants within 100 ms, before a writer's route changes between unicast and a group: the second one after 10 ms, each
-/// further interval half as long again.
+/// Probes that a participant of Takt sends within 100 ms before the route of a writer changes
+/// between unicast and a group. The second follows after 10 ms; each further interval is half as
+/// long again.
 const QUESTIONS: u64 = 5;
 
-/// Octets of the frame of a question: RTPS header, INFO_DST and HEARTBEAT (RTPS 2.5 §9.4) by IPv6. That of a sample has more, and the sample.
+/// Length in octets of the frame of a probe: RTPS header, INFO_DST and HEARTBEAT (RTPS 2.5 §9.4) by
+/// IPv6. The frame of a sample is longer than the sample by more than this.
 const QUESTION_LEN: u64 = 130;
 
-/// The longest message of RTPS that every Ethernet takes, and the longest that one with an MTU of 1,500 octets takes by IPv4. Before a writer of Takt
-/// sends messages in between to best-effort readers, it asks these.
+/// The longest RTPS message that fits every Ethernet, and the longest that fits an MTU of 1,500
+/// octets by IPv4. Before a writer of Takt sends messages of a length in this range to best-effort
+/// readers, it probes the path to them.
 const LONG_MESSAGES: std::ops::RangeInclusive<u64> = 1453..=1472;
 
-/// Octets of RTPS header, INFO_DST, INFO_TS and HEARTBEAT in a message (RTPS 2.5 §9.4), and those of a DATA_FRAG before its fragment.
+/// Lengths in octets of RTPS header, INFO_DST, INFO_TS and HEARTBEAT in a message (RTPS 2.5 §9.4),
+/// and of the part of a DATA_FRAG before its fragment.
 const MESSAGE_LEN: u64 = 80;
 const FRAGMENT_HEADER_LEN: u64 = 36;
 
-/// A pair of questions about the length of a path: a short one, and one that fills a frame, with its FCS.
+/// Length in octets of a pair of path probes: a short one, and one that fills a frame, with its
+/// FCS.
 const PATH_QUESTIONS_LEN: u64 = QUESTION_LEN + 1518;
 
-/// The least time between two such pairs.
+/// Minimum time between two such pairs.
 const PATH_QUESTIONS_NS: u64 = 50_000_000;
 
-/// Samples of a length that have as many octets as the questions before a change of route: one at least.
+/// Returns the number of samples, at least one, that together are as long as the probes before a
+/// change of route.
 fn questions_at_once(sample_len: u64) -> u64 {
     (QUESTIONS * QUESTION_LEN).div_ceil(sample_len.saturating_add(QUESTION_LEN))
 }
 
-/// Samples of a length that have as many octets as the questions about a path. None if no message with `at_once` samples at most is long.
+/// Returns the number of samples that together are as long as the path probes; zero if no message
+/// with at most `at_once` samples is long.
 fn path_questions(sample_len: u64, at_once: u64, fragment_len: u64) -> u64 {
     let part = sample_len.min(fragment_len).saturating_add(FRAGMENT_HEADER_LEN);
     let parts = ((LONG_MESSAGES.end() - MESSAGE_LEN) / part.max(1)).clamp(1, at_once.max(1));
@@ -49,27 +56,29 @@ fn path_questions(sample_len: u64, at_once: u64, fragment_len: u64) -> u64 {
     PATH_QUESTIONS_LEN.div_ceil(sample_len.saturating_add(fragments.saturating_mul(QUESTION_LEN)))
 }
 
-/// One flow.
+/// Demand of one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Demand {
-    /// Its name tells it from all others.
+    /// Request for the scheduler; its name is unique.
     pub(super) request: Request,
     pub(super) selector: Selector,
     pub(super) rate_kbps: u32,
     pub(super) burst_kbit: u32,
-    /// Whether it shall have second ways.
+    /// Whether the flow is to have backup paths.
     pub(super) is_protected: bool,
-    /// The stages of the hosts, and the longest limit of the network that they allow.
+    /// Latency stages of the hosts, and the longest limit that they leave for the network.
     hosts: (PairStages, u64),
 }
 
-/// Samples of two sources are at most those of one with this separation and one more at once.
+/// Returns the separation such that a source with it and a burst larger by one covers two sources
+/// with separations `a_ns` and `b_ns`.
 fn together(a_ns: u64, b_ns: u64) -> u64 {
     let (a, b) = (u128::from(a_ns), u128::from(b_ns));
     u64::try_from(a * b / (a + b).max(1)).unwrap_or(u64::MAX)
 }
 
-/// What one flow sends: so many octets each separation, `burst` times at once, and as much later as `jitter_ns` says.
+/// Traffic of one flow: its octets once per separation, `burst` times at once, delayed by up to
+/// `jitter_ns`.
 struct Load {
     separation_ns: u64,
     burst: u64,
@@ -79,7 +88,8 @@ struct Load {
     importance: i32,
 }
 
-/// Datagrams of an end. Those with samples have a HEARTBEAT each if the flow is reliable.
+/// Returns the wire format of an end. Each datagram with samples has a HEARTBEAT if the flow is
+/// reliable.
 fn wire_format(end: &End, file: &NetworkFile, has_heartbeats: bool) -> WireFormat {
     WireFormat {
         vlan: end.vlan != 0,
@@ -91,7 +101,8 @@ fn wire_format(end: &End, file: &NetworkFile, has_heartbeats: bool) -> WireForma
     }
 }
 
-/// How much later than another a frame of a host may come to the meter of its switch, and how late that counts time.
+/// Returns the variation in ns with which frames of a host reach the meter of their switch,
+/// including the step in which the meter counts time.
 fn lateness_ns(snapshot: &Snapshot, host: HostId) -> u64 {
     let switch = match snapshot.link(Egress::Host(host)).map(|link| link.to) {
         Some(Node::Switch(dpid)) => snapshot.switch(dpid),
@@ -104,7 +115,8 @@ fn lateness_ns(snapshot: &Snapshot, host: HostId) -> u64 {
 }
 
 impl Demand {
-    /// The flow of samples, that of ACKNACKs if the pair is reliable, and one for each group by which its samples may come.
+    /// Returns the flow of samples, the flow of ACKNACKs if the pair is reliable, and one flow for
+    /// each group that may carry its samples.
     pub(super) fn of(application: &Application, file: &NetworkFile, snapshot: &Snapshot) -> Result<Vec<Self>, String> {
         let Application { name, contract, writer, reader, data_port, answer_port, groups, stages, pair, .. } =
             application;
@@ -120,7 +132,8 @@ impl Demand {
         let at_once = declared_ns.div_ceil(separation_ns.max(1)).saturating_add(1);
         let asks = application.asks_about_paths;
         let of_path = if asks { path_questions(sample_len, at_once, file.fragment_len) } else { 0 };
-        // Of samples with so many other streams of the writer, each as often as HEARTBEATs or as questions about a path, and no longer than a sample.
+        // Load of the samples together with `others` further streams of the writer. Each stream is
+        // as frequent as HEARTBEATs or path probes; its messages are no longer than a sample.
         let samples = |others: u64, of_path: u64| Load {
             separation_ns: (0..others)
                 .map(|_| heartbeat_ns)
@@ -133,7 +146,7 @@ impl Demand {
             importance,
         };
         let questions = questions_at_once(sample_len);
-        // Best-effort readers are asked by the address of their samples.
+        // Probes to best-effort readers have the destination address of the samples.
         let (others, of_path_by_unicast) = match answer_port {
             Some(_) => (1, 0),
             None if application.announces_groups => (questions, of_path),
@@ -148,7 +161,7 @@ impl Demand {
         let mut demands =
             vec![build(name.clone(), &samples(others, of_path_by_unicast), answer_port.is_some(), to_reader)?];
         if let Some(answer_port) = answer_port {
-            // Each datagram of a sample may be answered.
+            // Each datagram of a sample may be acknowledged.
             let datagrams = sample_len.div_ceil(file.fragment_len).max(1);
             let load = Load {
                 separation_ns: together((separation_ns / datagrams).max(1), heartbeat_ns),
@@ -165,7 +178,8 @@ impl Demand {
         demands.iter_mut().for_each(|demand| demand.is_protected = contract.is_protected.value);
         for group in groups {
             let selector = Selector { destination: group.ip(), port: group.port(), ..to_reader };
-            // The participant asks the group. A reliable reader without a contract may receive it, too.
+            // The participant sends the probes to the group. A reliable reader without a contract
+            // may receive the group, too.
             let is_reliable = application.has_reliable_writer;
             let load = samples(questions + u64::from(is_reliable), of_path);
             demands.push(build(format!("{} to group {group}", pair.writer), &load, is_reliable, selector)?);
@@ -173,7 +187,7 @@ impl Demand {
         Ok(demands)
     }
 
-    /// What would make the pair fit, of what would make its flow fit in the network.
+    /// Extends the remedies for the flow in the network to remedies for the pair.
     pub(super) fn remedies(&self, of_network: Remedies) -> Remedies {
         let (stages, limit_ns_max) = &self.hosts;
         let limit_ns = of_network.limit_ns.filter(|limit_ns| limit_ns <= limit_ns_max);
@@ -195,11 +209,12 @@ impl Demand {
         let too_fast = || format!("{name} sends more than a meter can count");
         let rate = (with_fcs * 1_000_000).div_ceil(u128::from(separation_ns));
         let rate_kbps = u32::try_from(rate).map_err(|_| too_fast())?;
-        // At its rate the meter has room for another sample after each separation, and at first for all that may come at once.
+        // At its rate the meter has room for one more sample per separation; its bucket must hold
+        // all samples that may arrive at once.
         let late_bits = (with_fcs * u128::from(jitter_ns)).div_ceil(u128::from(separation_ns));
         let burst_bits = with_fcs.saturating_mul(burst.into()).saturating_add(late_bits);
         let burst_kbit = u32::try_from(burst_bits.div_ceil(1000)).map_err(|_| too_fast())?;
-        // What the meter lets pass at its rate and burst, rounded up as they are.
+        // Separation of samples that the meter passes at its rate and burst, both rounded up.
         let metered_ns = u64::try_from(own * 1_000_000 / u128::from(rate_kbps.max(1))).map_err(|_| too_fast())?;
         let metered_ns = metered_ns.min(separation_ns).max(1);
         let beyond_first = (u128::from(burst_kbit) * 1000).saturating_sub(own);

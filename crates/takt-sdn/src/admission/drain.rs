@@ -1,18 +1,22 @@
-//! Waits for frames that were matched before a change: they are in queues when the switches confirm it.
+//! Drain times: waits for frames that were matched before a change and are still queued when the
+//! switches confirm it.
 //!
-//! A confirmation says that the next frame is matched by the new entries. Frames of before are still under way. Until they have left, and what waited for
-//! them, the proof of before holds, and nothing takes their place:
+//! A confirmation says that the next frame is matched by the new entries. Earlier frames are still
+//! under way. Until these frames, and the frames that they delayed, have left, the earlier proof
+//! holds and their resources are not reused:
 //!
-//! | change | what waits | for how long |
+//! | change | what waits | duration |
 //! |---|---|---|
-//! | all entries of a flow are deleted, or its meter falls | the share of the network | [`Scheduler::drain_ns`](crate::schedule::Scheduler::drain_ns) |
-//! | flows leave broken ways | all flows | the same of all flows that leave, before they do |
+//! | all entries of a flow are deleted, or its meter is lowered | the share of the network | [`Scheduler::drain_ns`](crate::schedule::Scheduler::drain_ns) |
+//! | flows leave broken paths | all flows | the same, over all flows that leave, computed before they leave |
 //! | a flow changes its class at a port | the next change, and the new flow | [`ClassChange::drain_ns`](crate::schedule::ClassChange::drain_ns) |
-//! | a meter changes | the next change of this meter | that of its flow |
-//! | any of the first three | decisions in which budgets fall | [`Scheduler::memory_ns`](crate::schedule::Scheduler::memory_ns) |
+//! | a meter changes | the next change of this meter | the drain time of its flow |
+//! | any of the first three | decisions that lower budgets | [`Scheduler::memory_ns`](crate::schedule::Scheduler::memory_ns) |
 //!
-//! The share of a flow that has gone is counted until its wait is over. Decisions meanwhile may raise budgets, and its frames wait for longer: the wait is
-//! the longest of all since its begin. States in between of other classes have budgets of their own, so that such a wait begins after the last change.
+//! The share of a removed flow is counted until its wait is over. Decisions during the wait may
+//! raise budgets, which lets its frames wait longer: the wait is the maximum over all decisions
+//! since its beginning. Intermediate states of other classes have budgets of their own, so that
+//! such a wait begins after the last change.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,7 +28,7 @@ use super::{Admission, Presence};
 use crate::rules::{Entry, Selector};
 use crate::schedule::RequestId;
 
-/// A moment and a span in ns, at most the last moment there is.
+/// Returns a time `span_ns` later, saturated at the maximum.
 pub(super) fn after(now: Instant, span_ns: u64) -> Instant {
     now.after(Duration::from_nanos(span_ns))
 }
@@ -37,7 +41,8 @@ pub(super) struct Drain {
 }
 
 impl Drain {
-    /// Whether a wait of this span is over. It begins now if it has not, and gets no shorter.
+    /// Reports whether a wait of this length is over. The wait begins with the first call and is
+    /// never shortened.
     pub(super) fn is_over(drain: &mut Option<Self>, now: Instant, span_ns: u64) -> bool {
         let own = drain.get_or_insert(Self { since: now, until: now });
         own.until = own.until.max(after(own.since, span_ns));
@@ -49,38 +54,40 @@ impl Drain {
     }
 }
 
-/// Flows that leave broken ways.
+/// State of flows that leave broken paths.
 #[derive(Debug, Default)]
 pub(super) struct BrokenWays {
-    /// The longest wait of all of them, by the proof before they left. `None` if none leaves.
+    /// Longest drain time of these flows, by the proof before they left. `None` if no flow leaves.
     pub(super) drain_ns: Option<u64>,
     pub(super) drain: Option<Drain>,
 }
 
-/// Frames that flows of the past have delayed.
+/// Wait for the influence of removed flows to end.
 #[derive(Debug, Default)]
 pub(super) struct Past {
     drain: Option<Drain>,
-    /// Ways have a cycle, so that it has no end.
+    /// Whether the paths contain a cycle, so that the influence has no bounded end.
     is_endless: bool,
 }
 
 impl Admission {
-    /// When [`advance`](Self::advance) goes on without anything from a switch.
+    /// Returns the time at which [`advance`](Self::advance) must be called even without a message
+    /// of a switch.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// The earliest end of the waits that have begun.
+    /// Returns the earliest end of all waits that have begun.
     pub(super) fn next_deadline(&self, now: Instant) -> Option<Instant> {
-        // At rest a flow waits for nothing.
+        // A flow at rest waits for nothing.
         let flows = self.flows.moving().flat_map(|(_, flow)| [flow.drain, flow.metered]);
         let others = [self.broken_ways.drain, self.class_changes.drain(), self.past.drain];
         let waits = flows.chain(others).flatten().map(|drain| drain.until());
         waits.filter(|until| *until > now).min()
     }
 
-    /// Broken ways of served flows among these: all flows wait until they have left, and budgets are held.
+    /// Makes the served flows among these requests leave their broken paths: all flows wait until
+    /// they have left, and budgets are held.
     pub(super) fn leave_broken(&mut self, requests: impl IntoIterator<Item = RequestId>) {
         for request in requests {
             let owner = self.owners.get(&request);
@@ -92,13 +99,14 @@ impl Admission {
             self.broken_ways.drain_ns = self.broken_ways.drain_ns.max(Some(drain_ns));
             self.hold_budgets();
         }
-        // A change of a class that is under way has a proof of its own.
+        // A class change that is under way has a proof of its own.
         if let (Some(drain_ns), Some(change_ns)) = (&mut self.broken_ways.drain_ns, self.class_changes.drain_ns()) {
             *drain_ns = change_ns.max(*drain_ns);
         }
     }
 
-    /// Whether frames have drained that were on broken ways when all flows had left these.
+    /// Reports whether the last frames on broken paths have drained, since all flows left these
+    /// paths.
     pub(super) fn have_broken_ways_drained(&mut self, now: Instant) -> bool {
         let Some(drain_ns) = self.broken_ways.drain_ns else { return true };
         if Drain::is_over(&mut self.broken_ways.drain, now, drain_ns) {
@@ -108,7 +116,8 @@ impl Admission {
         false
     }
 
-    /// Flows without pairs that the scheduler counts no more, or by other ways, and of which a switch has entries.
+    /// Reports whether a switch has entries of flows without pairs, or on paths, that the scheduler
+    /// no longer counts.
     pub(super) fn has_uncounted(
         &self,
         presence: &impl Fn(&Entry) -> Presence,
@@ -121,7 +130,8 @@ impl Admission {
         uncounted.any(|flow| flow.known().any(is_there))
     }
 
-    /// Flows without a pair of which no switch has anything are no more, when their last frames have drained.
+    /// Removes flows without a pair when no switch has entries of them and their last frames have
+    /// drained.
     pub(super) fn free_gone(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) {
         let gone = self.flows.moving().filter(|(_, flow)| flow.is_leaving() && flow.has_left(presence));
         let gone: Vec<Selector> = gone.map(|(selector, _)| *selector).collect();
@@ -139,7 +149,8 @@ impl Admission {
         }
     }
 
-    /// Shares of pairs that are gone are free when the meter passes no more than the others have, and the last frames of before have drained.
+    /// Frees shares of removed pairs when the meter passes no more than the others have and earlier
+    /// frames have drained.
     pub(super) fn free_shares(&mut self, now: Instant) {
         let has_left = |flow: &SharedFlow| !flow.is_leaving() && flow.shares.iter().any(|share| share.is_leaving);
         let left = self.flows.moving().filter(|(_, flow)| flow.is_in_force && has_left(flow));
@@ -161,7 +172,7 @@ impl Admission {
         }
     }
 
-    /// Whether frames of a flow that were passed before its last change have drained.
+    /// Reports whether frames of a flow that were passed before its last change have drained.
     pub(super) fn has_drained(&mut self, now: Instant, selector: Selector) -> bool {
         let is_changing = self.class_changes.is_pending() || self.broken_ways.drain_ns.is_some();
         let Some(flow) = self.flows.get_mut(&selector) else { return true };
@@ -176,13 +187,14 @@ impl Admission {
         Drain::is_over(&mut flow.drain, now, drain_ns)
     }
 
-    /// From now on budgets do not fall, until frames of the past have no influence any more.
+    /// Prevents budgets from falling until earlier frames have no influence any more.
     pub(super) fn hold_budgets(&mut self) {
         self.scheduler.hold_budgets(true);
         self.past = Past::default();
     }
 
-    /// Budgets may fall again when the last flow that has gone, or changed its hops, has drained, and what it delayed.
+    /// Lets budgets fall again when the last removed or rerouted flow has drained, together with
+    /// the frames that it delayed.
     pub(super) fn forget_past(&mut self, now: Instant) {
         let is_changing = self.class_changes.is_pending() || self.broken_ways.drain_ns.is_some();
         if !self.scheduler.holds_budgets() || is_changing || self.past.is_endless {
@@ -191,7 +203,7 @@ impl Admission {
         if self.past.drain.is_some_and(|drain| now < drain.until()) {
             return;
         }
-        // Further flows end no cycle of ways.
+        // Further flows end no cycle of paths.
         let Some(memory_ns) = self.scheduler.memory_ns() else { return self.past.is_endless = true };
         if Drain::is_over(&mut self.past.drain, now, memory_ns) {
             self.scheduler.hold_budgets(false);
@@ -201,7 +213,7 @@ impl Admission {
     }
 }
 
-/// Whether a switch has nothing of an entry.
+/// Reports whether a switch has nothing of an entry.
 pub(super) fn is_gone(presence: Presence) -> bool {
     matches!(presence, Presence::Absent | Presence::Refused)
 }
@@ -211,11 +223,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wait_lasts_for_the_longest_span_since_its_begin() {
+    fn wait_lasts_for_the_longest_requested_time_since_its_begin() {
         let mut drain = None;
         assert!(!Drain::is_over(&mut drain, Instant(100), 50));
         assert!(!Drain::is_over(&mut drain, Instant(149), 50));
-        // A decision raised budgets meanwhile; another one takes them back.
+        // The first decision raised the budgets, and the second lowers them again.
         assert!(!Drain::is_over(&mut drain, Instant(150), 70));
         assert!(!Drain::is_over(&mut drain, Instant(169), 10));
         assert!(Drain::is_over(&mut drain, Instant(170), 10));

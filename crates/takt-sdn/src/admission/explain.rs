@@ -1,4 +1,5 @@
-//! Decisions in numbers: what a pair has, why it is refused, and what would be decided.
+//! Explanations of admission decisions: what a pair got, why it is refused, and what a trial would
+//! decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,15 +18,16 @@ use crate::schedule::{PairStages, Reason, Refused, Remedies, RequestId, Route, S
 /// Why a pair does not match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Of the pair.
+    /// Importance of the pair.
     pub importance: i32,
-    /// In words, without what would make it fit.
+    /// Reason in words, without the remedies.
     pub reason: String,
-    /// The port and class that bind, if one does.
+    /// Port and class that are the bottleneck, if there is one.
     pub hop: Option<(Egress, usize)>,
-    /// What would make it fit, each alone.
+    /// Changes that would each make the pair admissible.
     pub remedies: Remedies,
-    /// A switch refused an entry: the pair is not tried again before the switch may have room.
+    /// Whether a switch refused an entry: the pair is not tried again before the switch may have
+    /// room.
     pub is_by_switch: bool,
 }
 
@@ -57,25 +59,25 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// An admitted pair.
+/// State of an admitted pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// Whether all its entries are in force, as they shall be now.
+    /// Whether all its present entries are in force.
     pub is_in_force: bool,
-    /// The way and the bound of its samples, then those of its ACKNACKs, then those of its samples to groups.
+    /// Paths and bounds of its samples, then of its ACKNACKs, then of its samples to groups.
     pub routes: Vec<Route>,
-    /// Longest time of a sample with the stages of the hosts.
+    /// Bound of the latency of a sample in ns, with the stages of the hosts.
     pub bound_ns: u64,
-    /// The stages of its hosts.
+    /// Latency stages of its hosts.
     pub stages: PairStages,
-    /// What becomes of it when a link fails.
+    /// Protection of the pair against the failure of a link.
     pub protection: Protection,
-    /// The second ways of its samples, and of its ACKNACKs.
+    /// Backup paths of its samples and of its ACKNACKs.
     pub second_ways: Vec<SecondWay>,
 }
 
 impl Progress {
-    /// The longest bound of the network for its samples, by unicast and by groups.
+    /// Returns the largest bound of the network for its samples, by unicast and by groups.
     pub fn samples_ns(&self) -> Option<u64> {
         let source = self.routes.first()?.source;
         self.routes.iter().filter(|route| route.source == source).map(|route| route.bound_ns).max()
@@ -83,7 +85,8 @@ impl Progress {
 }
 
 impl Admission {
-    /// An admitted pair; `None` for others, and for pairs within one host.
+    /// Returns the state of an admitted pair; `None` for other pairs, and for pairs within one
+    /// host.
     pub fn progress(&self, pair: Pair) -> Option<Progress> {
         let admitted = self.admitted.get(&pair)?;
         let snapshot = self.network.snapshot();
@@ -101,12 +104,12 @@ impl Admission {
         Some(Progress { is_in_force, routes: routes.collect(), bound_ns, stages, protection, second_ways })
     }
 
-    /// Why a pair is refused, or waits.
+    /// Returns the reason why a pair is refused or waits.
     pub fn refusal(&self, pair: Pair) -> Option<&Refusal> {
         self.refused.get(&pair)
     }
 
-    /// A copy of what decisions depend on. The work is that of copying all admitted flows.
+    /// Copies the state that decisions depend on. The cost is that of copying all admitted flows.
     pub fn trial(&self) -> Trial {
         let flows = self.flows.iter().filter(|(_, flow)| !flow.is_leaving());
         let known = |(selector, flow): (&Selector, &SharedFlow)| {
@@ -122,35 +125,36 @@ impl Admission {
     }
 }
 
-/// A copy of the admitted flows, on which a decision changes nothing else.
+/// A copy of the admitted flows for trial decisions, which leave the admission itself unchanged.
 #[derive(Debug, Clone)]
 pub struct Trial {
     file: NetworkFile,
     snapshot: Arc<Snapshot>,
     scheduler: Scheduler,
-    /// With what pairs have of those to groups.
+    /// Admitted flows, with the demands of their pairs on flows to groups.
     flows: BTreeMap<Selector, (RequestId, Vec<Demand>)>,
 }
 
-/// What a pair would get.
+/// Result that a pair would get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admissible {
-    /// Longest time from the interface of the writer's host to the reader's host.
+    /// Bound of the latency in ns from the interface of the writer's host to the reader's host.
     pub bound_ns: u64,
-    /// The ways of its samples and ACKNACKs.
+    /// Paths of its samples and ACKNACKs.
     pub routes: Vec<Route>,
-    /// Admitted requests whose classes would change for it.
+    /// Number of admitted requests that would change their classes.
     pub moved: usize,
 }
 
 impl Trial {
-    /// What [`Admission::ask`] would decide of the first of these pairs of one writer, with the others behind it.
+    /// Decides what [`Admission::ask`] would decide on the first of these pairs of one writer, with
+    /// the others after it.
     ///
     /// # Errors
-    /// Why one of them would be refused.
+    /// The refusal of the first pair that would be refused.
     pub fn decide(mut self, applications: &[Application]) -> Result<Admissible, Refusal> {
         let (mut own, mut moved) = (Vec::new(), BTreeSet::new());
-        // Of groups: what pairs before have of them.
+        // Demands on groups by the pairs decided before.
         let mut shares: BTreeMap<Selector, Vec<Demand>> = BTreeMap::new();
         for (n, application) in applications.iter().enumerate() {
             let importance = application.contract.importance.value;
@@ -201,7 +205,8 @@ impl Trial {
         Ok(Admissible { bound_ns, routes: routes.into_iter().map(|(route, _)| route).collect(), moved })
     }
 
-    /// All admitted flows with what proves their bounds, for [`takt_calculus::network::check`].
+    /// Returns all admitted flows with the proof of their bounds, for
+    /// [`takt_calculus::network::check`].
     pub fn certificate(&self) -> NetworkCertificate {
         self.scheduler.certificate()
     }

@@ -1,8 +1,9 @@
-//! The flows of admitted pairs, with those that have changed, and those that wait for something.
+//! Set of the flows of admitted pairs, with the subsets that changed or that wait for an event.
 //!
-//! A flow at rest has all its entries in force, and nothing that switches or other flows do leads it further ([`SharedFlow::is_at_rest`]). The
-//! controller follows admission after every message of a switch, so it looks at the other flows alone: the work does not grow with the number
-//! that is admitted. Whoever gets a flow to change it makes it one of those.
+//! A flow at rest has all its entries in force, and no action of a switch or of another flow
+//! advances it ([`SharedFlow::is_at_rest`]). The controller advances admission after every message
+//! of a switch and looks only at flows that are not at rest, so the work does not grow with the
+//! number of admitted flows. Mutable access to a flow puts it into that subset.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -13,11 +14,12 @@ use crate::rules::Selector;
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     all: BTreeMap<Selector, SharedFlow>,
-    /// Those that may not be at rest.
+    /// Flows that may not be at rest.
     moving: BTreeSet<Selector>,
-    /// Those that may have changed since [`take_changed`](Self::take_changed), and those that are gone since.
+    /// Flows that may have changed since [`take_changed`](Self::take_changed), and those removed
+    /// since.
     changed: BTreeSet<Selector>,
-    /// Whether one may have changed since [`take_touched`](Self::take_touched), or is gone.
+    /// Whether a flow may have changed, or was removed, since [`take_touched`](Self::take_touched).
     is_touched: bool,
 }
 
@@ -59,7 +61,7 @@ impl Flows {
         self.all.remove(selector)
     }
 
-    /// The flows that are chosen, to change them.
+    /// Iterates mutably over the flows that `is_chosen` selects.
     pub(super) fn iter_mut_of(
         &mut self,
         mut is_chosen: impl FnMut(&Selector, &SharedFlow) -> bool,
@@ -76,30 +78,31 @@ impl Flows {
         })
     }
 
-    /// Those that may not be at rest.
+    /// Iterates over the flows that may not be at rest.
     pub(super) fn moving(&self) -> impl Iterator<Item = (&Selector, &SharedFlow)> {
         self.moving.iter().filter_map(|selector| self.all.get_key_value(selector))
     }
 
-    /// Passes over those that have come to rest, from now on.
+    /// Drops the flows that have come to rest from the moving subset.
     pub(super) fn settle(&mut self) {
         let Self { all, moving, .. } = self;
         moving.retain(|selector| all.get(selector).is_some_and(|flow| !flow.is_at_rest()));
     }
 
-    /// Whether one may have changed since the last call, or is gone.
+    /// Reports whether a flow may have changed, or was removed, since the last call.
     pub(super) fn take_touched(&mut self) -> bool {
         std::mem::take(&mut self.is_touched)
     }
 
-    /// A flow waits for its switches, of which these versions were looked at. It has not changed.
+    /// Records the versions of the switches at which a waiting flow was last looked at. This is no
+    /// change of the flow.
     pub(super) fn look_at(&mut self, selector: &Selector, versions: Vec<u64>) {
         if let Some(flow) = self.all.get_mut(selector) {
             flow.looked_at = Some(versions);
         }
     }
 
-    /// Those that may have changed since the last call, and those that are gone since.
+    /// Returns the flows that may have changed, or were removed, since the last call.
     pub(super) fn take_changed(&mut self) -> BTreeSet<Selector> {
         std::mem::take(&mut self.changed)
     }
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn flow_that_is_got_to_be_changed_is_among_the_moving_and_changed_ones() {
+    fn mutable_access_marks_a_flow_as_moving_and_changed() {
         let mut flows = Flows::default();
         for port in [1, 2, 3] {
             flows.get_or_insert_with(selector(port), || SharedFlow::new(RequestId(port.into()), port.into()));
@@ -136,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn flow_is_looked_at_again_after_a_change_and_is_not_touched_by_a_look() {
+    fn changed_flow_is_examined_again_and_examination_is_no_change() {
         let mut flows = Flows::default();
         flows.get_or_insert_with(selector(1), || SharedFlow::new(RequestId(1), 1));
         assert!(flows.take_touched() && !flows.take_touched());

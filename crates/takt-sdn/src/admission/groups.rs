@@ -1,11 +1,13 @@
-//! Samples that a writer sends by multicast.
+//! Admission of samples that a writer sends by multicast.
 //!
-//! A writer with several readers may send each sample once, to a group that they announce. So a pair takes a share of a flow to each such group as soon
-//! as the writer may use it, next to that of its unicast flow, before the reader matches with which the writer may begin. A pair keeps the share for
-//! as long as it is admitted: a writer that sends by unicast again has both.
+//! A writer with several readers may send each sample once, to a group that they announce. A pair
+//! therefore takes a share of a flow to each such group as soon as the writer may use it, next to
+//! the share of its unicast flow, and before the writer matches the reader that makes the group
+//! usable. A pair keeps the share for as long as it is admitted: a writer that returns to unicast
+//! has both.
 //!
-//! Readers of the writer that need no admission, without a contract or on its own host, are its companions: they wait until the flows
-//! of the admitted pairs are in force.
+//! Readers of the writer that need no admission (without a contract, or on the writer's host) are
+//! its companions: they wait until the flows of the admitted pairs are in force.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,15 +22,16 @@ use crate::model::{HostId, Snapshot};
 use crate::rules::{Entry, Selector};
 use crate::schedule::route;
 
-/// A flow that an admitted pair shares since a decision.
+/// A flow of which an admitted pair got a share by a decision.
 pub(super) type Added = (Pair, Selector);
 
-/// An admitted pair of a writer that gets to know another reader.
+/// An admitted pair of a writer that is about to match another reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sibling {
     /// The pair.
     pub pair: Pair,
-    /// What it asks for then, with the groups that the writer may use; or its importance, and why it cannot be served so.
+    /// Demand of the pair after the match, with the groups that the writer may use; or its
+    /// importance and the reason why it cannot be served.
     pub application: Result<Application, (i32, String)>,
 }
 
@@ -39,13 +42,14 @@ impl Sibling {
 }
 
 impl Admission {
-    /// Whether a pair is admitted, and has flows.
+    /// Reports whether a pair is admitted and has flows.
     pub fn is_admitted(&self, pair: Pair) -> bool {
         self.admitted.contains_key(&pair)
     }
 
-    /// A pair that needs no admission matches when the writer's admitted pairs, with the groups that it may use then, have their entries. One
-    /// that is refused for a flow that it shares stays so.
+    /// Lets a pair that needs no admission match when the writer's admitted pairs, with the groups
+    /// that the writer may then use, have their entries. A pair that is refused because of a flow
+    /// that it shares stays refused.
     pub fn accompany(&mut self, pair: Pair, siblings: &[Sibling]) {
         if self.strangers.is_barred(pair) {
             return;
@@ -57,13 +61,14 @@ impl Admission {
         }
     }
 
-    /// A pair within a host matches whatever is decided, since its discovery goes by no switch.
+    /// Admits a pair within a host. It matches in any case, because its discovery passes no switch.
     pub fn accompany_local(&mut self, pair: Pair, siblings: &[Sibling]) {
         self.cover(pair, siblings);
         self.await_groups(pair, siblings);
     }
 
-    /// The writer gets to know the reader of a pair whatever is decided: admitted pairs whose samples do not fit by multicast are refused.
+    /// Handles a pair that matches in any case: admitted pairs whose samples do not fit by
+    /// multicast are refused.
     pub fn cover(&mut self, pair: Pair, siblings: &[Sibling]) {
         for sibling in siblings {
             if let Err(refusal) = self.extend_all(pair, std::slice::from_ref(sibling)) {
@@ -76,13 +81,13 @@ impl Admission {
         self.companions.insert(pair, self.groups_of(siblings));
     }
 
-    /// The flows to groups of admitted pairs.
+    /// Returns the flows to groups of admitted pairs.
     pub(super) fn groups_of(&self, siblings: &[Sibling]) -> BTreeSet<Selector> {
         let admitted = siblings.iter().filter_map(|sibling| self.admitted.get(&sibling.pair));
         admitted.flat_map(|admitted| admitted.selectors.iter().copied()).filter(Selector::is_group).collect()
     }
 
-    /// Companions whose flows are in force match.
+    /// Releases companions whose flows are in force.
     pub(super) fn free_companions(&mut self) {
         let flows = &self.flows;
         let is_in_force = |selector: &Selector| flows.get(selector).is_none_or(|flow| flow.is_in_force);
@@ -90,7 +95,8 @@ impl Admission {
         self.outcomes.extend(ready.map(|(pair, _)| Outcome::Free { pair }));
     }
 
-    /// Gives admitted pairs shares of the groups by which their samples may come with `pair`: all, or none.
+    /// Gives the admitted pairs shares of the groups that may carry their samples once `pair`
+    /// matches: all, or none.
     pub(super) fn extend_all(&mut self, pair: Pair, siblings: &[Sibling]) -> Result<Vec<Added>, Refusal> {
         let mut added = Vec::new();
         for sibling in siblings.iter().filter(|sibling| sibling.pair != pair) {
@@ -138,7 +144,7 @@ impl Admission {
         Ok(selectors)
     }
 
-    /// Takes back shares of which no switch has got anything.
+    /// Takes back shares of which no switch has entries yet.
     pub(super) fn take_back(&mut self, added: &[Added]) {
         for (pair, selector) in added {
             if let Some(admitted) = self.admitted.get_mut(pair) {
@@ -148,12 +154,12 @@ impl Admission {
         }
     }
 
-    /// Whether there are flows to groups whose members have not been set.
+    /// Reports whether there are flows to groups whose members have not been set.
     pub fn has_new_groups(&self) -> bool {
         self.has_new_groups
     }
 
-    /// The members of groups or the links to them have changed, or groups are new.
+    /// Sets the members of groups and the links to them, after a change or for new groups.
     pub fn set_members(&mut self, links: BTreeSet<Link>, edges: impl Fn(&Selector) -> BTreeSet<PortRef>) {
         self.has_new_groups = false;
         let has_other_links = *self.links != links;
@@ -173,7 +179,8 @@ impl Admission {
         changed.into_iter().for_each(|selector| self.renew(selector));
     }
 
-    /// Switches that refused entries for other members may have room now.
+    /// Allows branches again at switches that refused entries for other members, since they may
+    /// have room now.
     pub(super) fn allow_branches(&mut self) {
         let mut changed = Vec::new();
         for (selector, flow) in self.flows.iter_mut_of(|_, flow| !flow.refusing.is_empty()) {
@@ -183,7 +190,7 @@ impl Admission {
         changed.into_iter().for_each(|selector| self.renew(selector));
     }
 
-    /// Branches lead again to switches that are connected.
+    /// Adds branches again at switches that are connected.
     pub(super) fn reach_branches(&mut self, is_connected: &impl Fn(u64) -> bool) {
         let is_reached = |flow: &SharedFlow| flow.unreachable.iter().any(|dpid| is_connected(*dpid));
         let changed = self.flows.moving().filter(|(_, flow)| is_reached(flow));
@@ -195,8 +202,9 @@ impl Admission {
         changed.into_iter().for_each(|selector| self.renew(selector));
     }
 
-    /// Other members get no copies behind switches that refuse the entry for them, or cannot get it: admitted pairs need no such entry. A switch
-    /// without one would forward by its table for groups, which knows no branch, and members could get two copies.
+    /// Omits branches to other members at switches that refuse the entry for them or are
+    /// disconnected: admitted pairs do not need it. A switch without such an entry would forward by
+    /// its multicast table, which ignores the branch, and members could get two copies.
     pub(super) fn leave_branches_out(
         &mut self,
         selector: Selector,
@@ -224,8 +232,8 @@ impl Admission {
         }
     }
 
-    /// The requests of a flow to a group follow its shares. With less to send, or to fewer hosts, the others fit as they are; if rounding says
-    /// otherwise, the share stays taken.
+    /// Updates the requests of a flow to a group to its shares. A smaller demand, or fewer hosts,
+    /// always fits; if rounding makes the scheduler refuse it, the share stays taken.
     pub(super) fn regroup(&mut self, selector: Selector) {
         let Some(flow) = self.flows.get(&selector).filter(|flow| !flow.shares.is_empty()) else { return };
         let wanted = requests(flow.shares.iter().map(|share| &share.demand));
@@ -234,7 +242,8 @@ impl Admission {
         }
     }
 
-    /// Pairs whose reader is not reached any more leave the flows to groups, which serve the others.
+    /// Removes pairs whose reader is unreachable from flows to groups, which continue to serve the
+    /// others.
     pub(super) fn withdraw_unreached(&mut self, snapshot: &Snapshot) {
         let groups: Vec<Selector> = self.flows.keys().filter(|selector| selector.is_group()).copied().collect();
         for selector in groups {
@@ -251,7 +260,7 @@ impl Admission {
             }
             if let Some(flow) = self.flows.get_mut(&selector).filter(|flow| !flow.is_leaving() && !lost.is_empty()) {
                 let request = flow.request;
-                // The branches to them count no more.
+                // The branches to them no longer count.
                 flow.must_leave |= flow.is_served;
                 self.leave_broken([request]);
                 let Some(flow) = self.flows.get_mut(&selector) else { continue };

@@ -1,20 +1,26 @@
-//! Admission of pairs: from a contract to flow entries that are in force, and back.
+//! Admission of pairs of writer and reader: from a QoS contract to flow entries in force, and back.
 //!
-//! A pair is one flow from the writer's host to the reader's. A reliable pair has a second one for its ACKNACKs. Pairs whose datagrams no rule
-//! tells apart share a flow: those with the same addresses and UDP port, and the ACKNACKs of pairs in the other direction. The flow has the
-//! sum of their rates and bursts. Each share is a request of the [`Scheduler`], which joins those that are there; the pair is admitted with all
-//! its shares or not at all. Then the entries are wanted one after the other, from the last switch to the first, each once the one before is
-//! in its switch. The pair is released when all are there with a meter that passes its share, and flows that were moved for it have their
-//! entries of now.
+//! A pair is one flow from the writer's host to the reader's host. A reliable pair has a second
+//! flow for its ACKNACKs. Pairs whose datagrams no rule can distinguish share a flow: pairs with
+//! the same addresses and UDP port, and the ACKNACKs of pairs in the opposite direction. The flow
+//! has the sum of their rates and bursts. Each share is a request of the [`Scheduler`], which
+//! merges it with the existing ones. A pair is admitted with all its shares or not at all. Its
+//! entries are then installed one after the other, from the last switch to the first, each after
+//! the switch of the previous one has confirmed it. The pair is released when all entries are
+//! installed with a meter that passes its share, and when flows that changed for it have their
+//! present entries.
 //!
-//! The share of a pair that is gone, or does not fit any more, is free when no meter passes it any more and its last frames have drained: the meter falls
-//! first. The last pair of a flow takes the entries with it. Refused pairs are tried again, the most important first, when a share is free or the network has
-//! changed.
+//! The share of a pair that is removed, or does not fit any more, is freed when the meter no longer
+//! passes it and its last frames have drained; the meter is lowered first. The entries are deleted
+//! with the last pair of a flow. Refused pairs are tried again in order of importance when a share
+//! is freed or the network has changed.
 //!
-//! **What is asked for.** Samples may come to the interface as late as the contract says, so that the meter lets several pass at once: the meter's burst
-//! has what comes within the jitter, the variation of forwarding before the meter, and the step in which the meter counts time. HEARTBEATs of a
-//! reliable writer go by the same entries as its samples: each datagram has room for one, and those that it sends on their own count as
-//! samples. The separation is shortened to what the meter lets pass at its rate, which is a whole number of kilobits per second.
+//! **Demand.** Samples may reach the interface as late as the contract says, so the meter must pass
+//! several at once. The burst of the meter covers the jitter, the variation of forwarding before
+//! the meter, and the step in which the meter counts time. HEARTBEATs of a reliable writer use the
+//! same entries as its samples: each datagram has room for one, and HEARTBEATs that are sent alone
+//! count as samples. The separation is shortened to what the meter passes at its rate, which is a
+//! whole number of kilobits per second.
 
 mod change;
 mod demand;
@@ -55,117 +61,121 @@ use crate::model::{HostId, Network, NetworkFile, Snapshot, WithoutContract};
 use crate::rules::{Entry, Selector, entries};
 use crate::schedule::{self, PairStages, Refused, Remedies, RequestId, Scheduler};
 
-/// Meters below are those of packets to the controller.
+/// Number of the first meter of a flow. Lower meters limit packets to the controller.
 pub(crate) const FIRST_METER: u32 = 0x1000;
 
-/// Requests of a flow that its name lists.
+/// Maximum number of requests in the name of a flow.
 const NAMES_SHOWN: usize = 3;
 
-/// Why a pair waits without a verdict.
+/// Reason of a pair that waits for a decision.
 const LEAVING: &str = "flow entries of an earlier pair with its addresses are leaving";
 
 /// One end of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct End {
-    /// The interface of its host.
+    /// Network interface of the host.
     pub host: HostId,
-    /// The VLAN of its frames, which is that of the other end.
+    /// VLAN of its frames, the same at both ends.
     pub vlan: Vlan,
-    /// The address that it sends from.
+    /// Source address of its datagrams.
     pub address: IpAddr,
     /// Octets that its participant appends to each datagram.
     pub trailer_len: u64,
 }
 
 impl End {
-    /// What tells the datagrams of this end to a UDP port of another.
+    /// Returns the selector of datagrams from this end to a UDP port of the other end.
     pub fn selector_to(&self, other: &Self, port: u16) -> Selector {
         Selector { sender: self.host, vlan: self.vlan, source: self.address, destination: other.address, port }
     }
 }
 
-/// A pair that asks for admission.
+/// Request for the admission of a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
     /// The pair.
     pub pair: Pair,
-    /// For people.
+    /// Name of the pair for display.
     pub name: String,
-    /// What the pair declares.
+    /// Timing contract that the pair declares.
     pub contract: Contract,
     /// The writer.
     pub writer: End,
     /// The reader.
     pub reader: End,
-    /// The UDP port where the reader receives samples.
+    /// UDP port at which the reader receives samples.
     pub data_port: u16,
-    /// The UDP port where a reliable writer receives ACKNACKs.
+    /// UDP port at which a reliable writer receives ACKNACKs.
     pub answer_port: Option<u16>,
-    /// Whether the writer is reliable: samples by multicast may have HEARTBEATs, for whatever reader of the group.
+    /// Whether the writer is reliable: samples by multicast may then carry HEARTBEATs, for any
+    /// reader of the group.
     pub has_reliable_writer: bool,
-    /// Whether the reader announces groups: before the writer sends by one of them, or by unicast again, its participant asks the reader.
+    /// Whether the reader announces groups: its writer's participant probes the reader before it
+    /// sends to one of them, or by unicast again.
     pub announces_groups: bool,
-    /// Whether the writer asks best-effort readers if long datagrams reach them, as those of Takt do.
+    /// Whether the writer probes if long datagrams reach best-effort readers, as writers of Takt
+    /// do.
     pub asks_about_paths: bool,
-    /// The multicast groups by which the writer may send samples to the reader.
+    /// Multicast groups by which the writer may send samples to the reader.
     pub groups: Vec<SocketAddr>,
-    /// What its hosts add to the latency.
+    /// Latency stages of its hosts.
     pub stages: PairStages,
 }
 
-/// What a switch has of an entry.
+/// Presence of an entry in a switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// Nothing.
+    /// No entry with this match.
     Absent,
-    /// An entry with the same match that does something else.
+    /// An entry with the same match and other actions.
     Other,
     /// The entry.
     Same,
-    /// The switch refuses it.
+    /// An entry that the switch refuses.
     Refused,
 }
 
-/// A decision that the interceptor follows.
+/// A decision for the interceptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// All entries are in force: the pair may match.
     Admitted {
         /// The pair.
         pair: Pair,
-        /// Longest time from the first stage of the writer's host, or from its interface, to the end of the reader's last one, or to its host.
+        /// Bound of the latency in ns, from the first stage of the writer's host (or its interface)
+        /// to the end of the last stage of the reader's host (or the host).
         bound_ns: u64,
     },
     /// The pair must not match.
     Refused {
         /// The pair.
         pair: Pair,
-        /// The binding hop and what would make it fit, or what is not known.
+        /// Bottleneck hop and remedies, or what is not known.
         reason: String,
     },
-    /// A pair that needs no admission, and waited or was refused, may match.
+    /// A pair that needs no admission, and that waited or was refused, may match.
     Free {
         /// The pair.
         pair: Pair,
     },
-    /// An admitted pair shares its class and its meter with a topic without a contract.
+    /// An admitted pair shares its class and meter with a topic without a contract.
     Caution {
         /// The pair.
         pair: Pair,
         /// The topic.
         topic: String,
     },
-    /// What becomes of a matched pair when a link fails is another than it was.
+    /// The protection of a matched pair against the failure of a link has changed.
     Protection {
         /// The pair.
         pair: Pair,
-        /// What it has now.
+        /// Its present protection.
         protection: Protection,
     },
 }
 
 impl Outcome {
-    /// The pair that was decided on.
+    /// Returns the pair that the decision is about.
     pub fn pair(&self) -> Pair {
         match self {
             Self::Admitted { pair, .. }
@@ -179,64 +189,64 @@ impl Outcome {
 
 #[derive(Debug)]
 struct Admitted {
-    /// Ascends in the order of admission.
+    /// Sequence number; ascends in the order of admission.
     order: u64,
     importance: i32,
-    /// Its flows: that of samples first.
+    /// Flows of the pair, that of samples first.
     selectors: Vec<Selector>,
-    /// Flows of other pairs that must be in force before it matches.
+    /// Flows of other pairs that must be in force before the pair matches.
     awaited: BTreeSet<Selector>,
     bound_ns: u64,
-    /// Of its hosts.
+    /// Latency stages of its hosts.
     stages: PairStages,
     is_released: bool,
     protection_told: Protection,
 }
 
-/// Entries and meters of one flow, by their switches.
+/// Entries, meters and groups of one flow, by switch.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    /// The entries, each with what identifies it.
+    /// Entries, each with the key that identifies it.
     pub flows: Vec<(u64, Arc<FlowKey>, FlowMod)>,
-    /// The meters, by switch and number.
+    /// Meters, by switch and number.
     pub meters: BTreeMap<(u64, u32), MeterMod>,
-    /// The groups, by switch and number.
+    /// Groups, by switch and number.
     pub groups: BTreeMap<(u64, u32), GroupMod>,
 }
 
-/// Admitted pairs, and those that wait.
+/// State of admission: admitted pairs and waiting pairs.
 pub struct Admission {
     file: NetworkFile,
     network: Network,
     scheduler: Scheduler,
     admitted: BTreeMap<Pair, Admitted>,
-    /// Those that are not released.
+    /// Admitted pairs that are not released.
     unreleased: BTreeSet<Pair>,
     flows: Flows,
     strangers: Strangers,
-    /// Pairs that match when these flows of admitted ones are in force.
+    /// Pairs that match when these flows of admitted pairs are in force.
     companions: BTreeMap<Pair, BTreeSet<Selector>>,
-    /// Refused pairs, and those that wait for the entries of others to leave.
+    /// Refused pairs, and pairs that wait for the entries of others to be deleted.
     refused: BTreeMap<Pair, Refusal>,
     owners: BTreeMap<RequestId, Selector>,
     class_changes: ClassChanges,
     protections: Protections,
     broken_ways: BrokenWays,
-    /// The wait until budgets may fall.
+    /// Wait until budgets may fall.
     past: Past,
-    /// The earliest end of all waits.
+    /// Earliest end of all waits.
     deadline: Option<Instant>,
     next_order: u64,
     meters: BTreeSet<u32>,
-    /// All meters below are in use.
+    /// First meter number above all meters in use.
     free_meter: u32,
-    /// Of all switches.
+    /// Links between all switches.
     links: Arc<BTreeSet<Link>>,
     has_new_groups: bool,
     outcomes: Vec<Outcome>,
     is_changed: bool,
     shall_retry: bool,
-    /// Whether a switch may take entries now that it refused before.
+    /// Whether a switch may now accept entries that it refused before.
     has_table_room: bool,
     /// Refused pairs that are to be tried again, the next one last.
     retries: Vec<Pair>,
@@ -249,7 +259,7 @@ impl fmt::Debug for Admission {
 }
 
 impl Admission {
-    /// No pair, in a network that is not known yet.
+    /// Creates an admission without pairs, in a network that is not known yet.
     pub fn new(file: NetworkFile) -> Self {
         Self {
             file,
@@ -280,22 +290,23 @@ impl Admission {
         }
     }
 
-    /// What the operator says of the network.
+    /// Returns the operator's description of the network.
     pub fn file(&self) -> &NetworkFile {
         &self.file
     }
 
-    /// The network as it is now.
+    /// Returns the present network.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.network.snapshot()
     }
 
-    /// The requests in force, and their proof.
+    /// Returns the requests in force with their proof.
     pub fn scheduler(&self) -> &Scheduler {
         &self.scheduler
     }
 
-    /// The network has changed: flows whose ways are gone get others, the most important first, or are refused.
+    /// Replaces the network. Flows whose paths are gone get others in order of importance, or are
+    /// refused.
     pub fn set_network(&mut self, network: Network) {
         if !self.network.replace(network) {
             return;
@@ -326,15 +337,16 @@ impl Admission {
             let flow = self.owners.get(id).and_then(|selector| self.flows.get_mut(selector));
             flow.into_iter().for_each(|flow| flow.must_leave |= flow.is_served && !flow.is_leaving());
         }
-        // Their meters have no share of pairs that were dropped.
+        // Their meters have no shares of dropped pairs.
         others.into_iter().for_each(|selector| self.keep_standing(selector));
         self.allow_branches();
         changed.extend(self.flows.keys().filter(|selector| selector.is_group()));
         changed.into_iter().for_each(|selector| self.renew(selector));
     }
 
-    /// Decides. The outcome follows: at once if the pair is refused, when its entries are in force otherwise. `siblings` are admitted pairs of the
-    /// same writer, with the groups by which it may send their samples once this pair matches.
+    /// Decides on a pair. The outcome follows: at once if the pair is refused, otherwise when its
+    /// entries are in force. `siblings` are admitted pairs of the same writer, with the groups by
+    /// which it may send their samples once this pair matches.
     pub fn ask(&mut self, application: &Application, siblings: &[Sibling]) {
         let pair = application.pair;
         self.refused.remove(&pair);
@@ -342,7 +354,7 @@ impl Admission {
             return self.accompany_local(pair, siblings);
         }
         if application.writer.host == application.reader.host {
-            // Nothing of it goes by the network.
+            // The pair uses no part of the network.
             return self.outcomes.push(Outcome::Admitted { pair, bound_ns: 0 });
         }
         let added = match self.extend_all(pair, siblings) {
@@ -361,20 +373,22 @@ impl Admission {
 
     fn wait_or_refuse(&mut self, pair: Pair, refusal: Refusal) {
         if refusal.reason == LEAVING {
-            // It is asked for again once they have left.
+            // The pair is asked for again once those entries are deleted.
             self.refused.insert(pair, refusal);
         } else {
             self.refuse_for(pair, refusal);
         }
     }
 
-    /// Admits a pair that was admitted by an earlier run, with the meters that it had then: its entries are wanted at once. Whether it fits.
+    /// Admits a pair of an earlier run with its meters of that run: its entries are placed at once.
+    /// Reports whether the pair fits.
     pub fn admit_again(&mut self, application: &Application, meters: &[u32]) -> bool {
         self.refused.remove(&application.pair);
         self.admit(application, meters).is_ok()
     }
 
-    /// Admitted pairs with their meters, and numbers that ascend in the order of admission.
+    /// Returns the admitted pairs with their meters and their sequence numbers, which ascend in the
+    /// order of admission.
     pub fn kept(&self) -> impl Iterator<Item = (Pair, u64, Vec<u32>)> {
         self.admitted.iter().map(|(pair, admitted)| {
             let flows = admitted.selectors.iter().filter_map(|selector| self.flows.get(selector));
@@ -382,7 +396,7 @@ impl Admission {
         })
     }
 
-    /// A pair cannot be judged.
+    /// Refuses a pair that cannot be judged.
     pub fn refuse(&mut self, pair: Pair, importance: i32, reason: String) {
         self.refuse_for(pair, Refusal::new(importance, reason));
     }
@@ -392,7 +406,7 @@ impl Admission {
         self.refused.insert(pair, refusal);
     }
 
-    /// A pair is no more.
+    /// Removes a pair.
     pub fn forget(&mut self, pair: Pair) {
         self.refused.remove(&pair);
         self.companions.remove(&pair);
@@ -400,8 +414,8 @@ impl Admission {
         self.leave(pair);
     }
 
-    /// The refused pair that shall [ask](Self::ask) again next. One decision may take long: between two of them the controller serves its
-    /// switches.
+    /// Returns the refused pair that is to be [asked for](Self::ask) again next. A decision may
+    /// take long, so the controller serves its switches between two of them.
     pub fn next_retry(&mut self) -> Option<Pair> {
         if std::mem::take(&mut self.shall_retry) {
             self.retry_protection();
@@ -420,19 +434,22 @@ impl Admission {
         None
     }
 
-    /// Whether refused pairs wait to be tried again.
+    /// Reports whether refused pairs wait to be tried again.
     pub fn has_retries(&self) -> bool {
         self.shall_retry || !self.retries.is_empty() || self.next_unprotected().is_some()
     }
 
-    /// The hosts of pairs are known better: refused pairs are tried again, but for those of which a switch refused an entry.
+    /// Tries refused pairs again, except those of which a switch refused an entry, because more is
+    /// known about the hosts of pairs.
     pub fn retry(&mut self) {
         self.shall_retry = true;
     }
 
-    /// Goes on with the entries, as far as the switches have them and their meters, and frames of before have drained. Whether other entries are wanted
-    /// now. It is to be called again at the [deadline](Self::deadline). `version` of a switch changes whenever the presence of an entry there may have:
-    /// flows that wait for switches with the versions of before are passed over.
+    /// Advances the entries as far as the switches have confirmed entries and meters, and as far as
+    /// earlier frames have drained. Reports whether the wanted entries changed. Must be called
+    /// again at the [deadline](Self::deadline). `version` of a switch changes whenever the presence
+    /// of an entry there may have changed: flows that wait for switches with unchanged versions are
+    /// skipped.
     pub fn advance(
         &mut self,
         now: Instant,
@@ -442,18 +459,18 @@ impl Admission {
     ) -> bool {
         self.reach_branches(&is_connected);
         self.free_gone(now, &presence);
-        // One decision may take long: the others follow when switches were served.
+        // A decision may take long: the others follow after switches were served.
         if let Some(selector) = self.next_unprotected() {
             self.search_second_ways(selector);
         }
         while self.advance_flows(now, &presence, &is_connected, &version) {}
-        // Their waits begin when no change of a class is under way.
+        // Their waits begin when no class change is under way.
         self.free_gone(now, &presence);
         self.free_shares(now);
         self.free_second_ways(now, &presence);
         self.forget_past(now);
         self.deadline = self.next_deadline(now);
-        // Pairs are ready for no other reason.
+        // Nothing else makes a pair ready.
         if self.flows.take_touched() {
             self.release_ready();
         }
@@ -466,7 +483,7 @@ impl Admission {
     /// Releases the pairs whose flows are in force.
     fn release_ready(&mut self) {
         let is_in_force = |selector: &Selector| self.flows.get(selector).is_some_and(|flow| flow.is_in_force);
-        // A flow that is no more keeps nothing from matching.
+        // A removed flow does not delay a match.
         let is_held_up = |selector: &Selector| self.flows.contains_key(selector) && !is_in_force(selector);
         let is_ready = |pair: &Admitted| pair.selectors.iter().all(is_in_force) && !pair.awaited.iter().any(is_held_up);
         let waiting = self.unreleased.iter().copied();
@@ -482,7 +499,7 @@ impl Admission {
         }
     }
 
-    /// All flows go on as far as they can. Whether others may go on for that.
+    /// Advances all flows as far as possible. Reports whether that may allow others to advance.
     fn advance_flows(
         &mut self,
         now: Instant,
@@ -503,7 +520,7 @@ impl Admission {
         is_further
     }
 
-    /// A flow goes on as far as it can. Whether others may go on for that.
+    /// Advances one flow as far as possible. Reports whether that may allow others to advance.
     fn advance_flow(
         &mut self,
         selector: Selector,
@@ -553,7 +570,7 @@ impl Admission {
         true
     }
 
-    /// Gives back shares that no meter passes, and of which no frame is under way.
+    /// Gives back shares that no meter passes and of which no frame is under way.
     fn part(&mut self, request: RequestId, selector: Selector, names: &[String]) {
         if selector.is_group() {
             self.regroup(selector);
@@ -564,7 +581,7 @@ impl Admission {
         self.renew(selector);
     }
 
-    /// The switches have nothing of a flow any more: its share of the network is free.
+    /// Frees the share of the network of a flow of which the switches have nothing any more.
     fn free(&mut self, selector: Selector) {
         let Some(flow) = self.flows.remove(&selector) else { return };
         self.scheduler.remove(flow.request);
@@ -575,33 +592,33 @@ impl Admission {
         self.is_changed = true;
     }
 
-    /// What was decided.
+    /// Returns the decisions made since the last call.
     pub fn take_outcomes(&mut self) -> Vec<Outcome> {
         std::mem::take(&mut self.outcomes)
     }
 
-    /// Pairs that share the flow of a selector.
+    /// Returns the pairs that share the flow of a selector.
     pub fn sharers(&self, selector: &Selector) -> impl Iterator<Item = Pair> {
         self.flows.get(selector).into_iter().flat_map(SharedFlow::present).map(|share| share.pair)
     }
 
-    /// The flows of an admitted pair: that of samples first.
+    /// Returns the flows of an admitted pair, that of samples first.
     pub fn selectors(&self, pair: Pair) -> &[Selector] {
         self.admitted.get(&pair).map_or(&[], |admitted| &admitted.selectors)
     }
 
-    /// Whether there is a flow.
+    /// Reports whether the flow exists.
     pub fn has_flow(&self, selector: &Selector) -> bool {
         self.flows.contains_key(selector)
     }
 
-    /// The meters of flows whose first switch is this one.
+    /// Returns the meters of flows whose first switch is this one.
     pub fn metered(&self, dpid: u64) -> impl Iterator<Item = (u32, Selector)> {
         let is_here = move |flow: &SharedFlow| flow.policed.as_ref().is_some_and(|(at, _)| *at == dpid);
         self.flows.iter().filter(move |(_, flow)| is_here(flow)).map(|(selector, flow)| (flow.meter, *selector))
     }
 
-    /// The requests of a flow in words, the first three of them.
+    /// Returns a name of a flow for display: its requests, at most the first three.
     pub fn flow_name(&self, selector: &Selector) -> String {
         let shares = self.flows.get(selector).into_iter().flat_map(SharedFlow::present);
         let names: BTreeSet<&str> = shares.map(|share| share.demand.request.name.as_str()).collect();
@@ -611,14 +628,15 @@ impl Admission {
         format!("{}{more}", first.join(", "))
     }
 
-    /// The entries that a switch shall have.
+    /// Returns the entries that a switch is to have.
     pub fn entries(&self, dpid: u64) -> Vec<FlowMod> {
         let flows = self.flows.values().filter(|flow| !flow.is_leaving());
         let wanted = flows.flat_map(|flow| &flow.placed).filter(|entry| entry.dpid == dpid);
         wanted.map(|entry| entry.flow.clone()).collect()
     }
 
-    /// The meters that a switch shall have, those of now before those of entries that leave: these stay until the entries have left.
+    /// Returns the meters that a switch is to have: first the present ones, then those of leaving
+    /// entries, which stay until the entries are deleted.
     pub fn meters(&self, dpid: u64) -> Vec<MeterMod> {
         let policed = self.flows.values().filter_map(|flow| flow.policed.as_ref());
         let policed = policed.filter(|(at, _)| *at == dpid).map(|(_, meter)| meter.clone());
@@ -626,19 +644,20 @@ impl Admission {
         policed.chain(leaving.filter_map(|entry| entry.meter.clone())).collect()
     }
 
-    /// The groups that a switch shall have.
+    /// Returns the groups that a switch is to have.
     pub fn groups(&self, dpid: u64) -> Vec<GroupMod> {
         let flows = self.flows.values().filter(|flow| !flow.is_leaving());
         let entries = flows.flat_map(|flow| &flow.placed).filter(|entry| entry.dpid == dpid);
         entries.filter_map(|entry| entry.group.clone()).collect()
     }
 
-    /// Flows of which the switches may have to have other entries or meters than when this was called last.
+    /// Returns the flows whose entries or meters in the switches may differ from the wanted ones
+    /// since the last call.
     pub fn take_changed(&mut self) -> BTreeSet<Selector> {
         self.flows.take_changed()
     }
 
-    /// What the switches shall have of a flow; nothing if it is gone.
+    /// Returns the wanted state of a flow in the switches; nothing if the flow is gone.
     pub fn wanted(&self, selector: &Selector) -> Wanted {
         let Some(flow) = self.flows.get(selector) else { return Wanted::default() };
         let placed = flow.placed.iter().filter(|_| !flow.is_leaving());
@@ -654,7 +673,8 @@ impl Admission {
         Wanted { flows, meters, groups }
     }
 
-    /// Admits a pair. `meters` are those of its flows in an earlier run, whose entries may still be in the switches.
+    /// Admits a pair. `meters` are those of its flows in an earlier run, whose entries may still be
+    /// in the switches.
     fn admit(&mut self, application: &Application, meters: &[u32]) -> Result<(), Refusal> {
         let (pair, importance) = (application.pair, application.contract.importance.value);
         let refusal = |reason: String| Refusal::new(importance, reason);
@@ -685,7 +705,8 @@ impl Admission {
         Ok(())
     }
 
-    /// Takes shares of flows for a pair, all or none. The flows, and the longest bound of samples.
+    /// Takes shares of flows for a pair, all or none. Returns the flows and the largest bound of
+    /// samples.
     fn take_shares(
         &mut self,
         application: &Application,
@@ -711,16 +732,16 @@ impl Admission {
                     moved.extend(admitted.moved.iter().filter_map(|id| self.owners.get(id).copied()));
                     let standing = self.flows.get(&selector).and_then(SharedFlow::standing);
                     self.enter(admitted.id, pair, demand, meters.get(n).copied());
-                    // The switches have what an earlier run decided last.
+                    // The switches have the last decisions of the earlier run.
                     self.change_classes(if is_restored { &[] } else { &admitted.changes });
                     self.await_changes(selector, standing);
                     selectors.push(selector);
                 }
                 Err(refused) => {
-                    // No switch has got anything of them.
+                    // No switch has entries of them yet.
                     selectors.iter().for_each(|selector| self.retract(*selector, pair));
                     let remedies = self.remedies(&demand);
-                    // Flows that moved for the first share keep the classes that they have now.
+                    // Flows that changed for the first share keep their present classes.
                     moved.into_iter().for_each(|selector| self.renew(selector));
                     return Err(Refusal::of(importance, &refused, remedies));
                 }
@@ -742,7 +763,7 @@ impl Admission {
         Ok((selectors, bound_ns))
     }
 
-    /// Decides on a share of a flow, with its bound.
+    /// Decides on a share of a flow and returns its bound.
     fn place(&mut self, demand: &Demand) -> Result<(schedule::Admitted, u64), Refused> {
         let (snapshot, request) = (self.network.snapshot(), &demand.request);
         let admitted = match self.flows.get(&demand.selector) {
@@ -758,7 +779,7 @@ impl Admission {
         Ok((admitted, bound_ns))
     }
 
-    /// What would make the share of a pair fit that was refused.
+    /// Returns the changes that would make the refused share of a pair fit.
     fn remedies(&mut self, demand: &Demand) -> Remedies {
         if demand.selector.is_group() {
             return Remedies::default();
@@ -772,7 +793,8 @@ impl Admission {
         self.flows.get(selector).is_some_and(|flow| flow.is_served)
     }
 
-    /// Whether the entries of a flow wait for those of another, or are the same.
+    /// Reports whether the entries of a flow wait for those of another flow, directly or
+    /// indirectly, or whether both are the same flow.
     fn waits_for(&self, selector: Selector, other: Selector) -> bool {
         let (mut open, mut seen) = (vec![selector], BTreeSet::new());
         while let Some(next) = open.pop() {
@@ -786,7 +808,7 @@ impl Admission {
         false
     }
 
-    /// A pair has a share of the flow with these requests.
+    /// Records the share of a pair in the flow with these requests.
     fn enter(&mut self, request: RequestId, pair: Pair, demand: Demand, meter: Option<u32>) {
         let Self { flows, meters, owners, free_meter, .. } = self;
         self.has_new_groups |= demand.selector.is_group();
@@ -816,7 +838,8 @@ impl Admission {
         }
     }
 
-    /// The ways, classes or shares of a flow are others now. If it is served, its entries follow step by step.
+    /// Updates a flow after its paths, classes or shares have changed. The entries of a served flow
+    /// follow step by step.
     fn renew(&mut self, selector: Selector) {
         let snapshot = self.network.snapshot();
         let Some(flow) = self.flows.get_mut(&selector).filter(|flow| !flow.is_leaving()) else { return };
@@ -856,14 +879,15 @@ impl Admission {
         self.is_changed = true;
     }
 
-    /// Whether entries or meters of an earlier share of a pair, or of its flows, are still leaving.
+    /// Reports whether entries or meters of an earlier share of the pair, or of its flows, are
+    /// still being deleted.
     fn waits(&self, pair: Pair, demands: &[Demand]) -> bool {
         let mut flows = demands.iter().filter_map(|demand| self.flows.get(&demand.selector));
         flows.any(|flow| flow.is_leaving() || flow.shares.iter().any(|share| share.pair == pair))
     }
 }
 
-/// The address and port of a locator that a host with this address receives by.
+/// Returns the port of the locator by which a host with this address receives.
 pub fn port_of(locators: &[takt_wire::Locator], address: IpAddr) -> Option<u16> {
     let addresses = locators.iter().filter_map(takt_wire::Locator::socket_addr);
     addresses.filter(|own: &SocketAddr| own.ip() == address).map(|own| own.port()).next()

@@ -1,13 +1,17 @@
-//! Flows with second ways: a failed link interrupts them for no longer than their switch takes to see it.
+//! Flows with backup paths: a failed link interrupts them only until their switch detects the
+//! failure.
 //!
-//! A switch changes over to the second way by itself, and back. When the controller learns of a failure, the flow stays on a way that is whole:
+//! A switch fails over to the backup path and back without the controller. When the controller
+//! learns of a failure, the flow stays on an intact path:
 //!
-//! 1. Its entries go on as those of this way alone. No frame waits, since all ways are proved together.
-//! 2. When no switch sends by the others any more, and their last frames have drained, the others are free.
-//! 3. Second ways of the present way are searched.
+//! 1. Its entries are reduced to those of this path. No frame waits, since all paths are proved
+//!    together.
+//! 2. When no switch sends by the other paths any more and their last frames have drained, these
+//!    paths are freed.
+//! 3. Backup paths for the present path are searched.
 //!
-//! So a flow does not go back when the link returns: its old way may become the second one. A flow whose ways all are broken is rerouted as one
-//! without protection.
+//! A flow does not return when the link is restored: its old path may become the backup path. A
+//! flow whose paths are all broken is rerouted like an unprotected one.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -22,31 +26,31 @@ use crate::model::Snapshot;
 use crate::rules::{Entry, Selector, protect};
 use crate::schedule::{Covered, RequestId};
 
-/// Why samples to a group have no second way.
+/// Reason why samples to a group have no backup path.
 const BY_GROUP: &str = "samples go to a multicast group, which has no second way";
 
-/// Whether a flow goes on when a link fails.
+/// Protection of a flow or pair against the failure of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Protection {
-    /// No pair asks for it.
+    /// No pair asks for protection.
     Unasked,
-    /// Second ways are still to be searched.
+    /// Backup paths are still to be searched.
     Due,
-    /// So many links have a detour.
+    /// Some links have a detour; the value counts them.
     Covered(Covered),
-    /// A link failed: it stays on a way that is whole, and the others are given back.
+    /// A link failed: the flow stays on an intact path, and the others are being freed.
     FallenBack,
-    /// There is no second way that fits.
+    /// No backup path fits, for this reason.
     Unprotected(String),
 }
 
 impl Protection {
-    /// Whether something follows without a change of the network.
+    /// Reports whether the protection will change without a change of the network.
     pub(super) fn is_moving(&self) -> bool {
         matches!(self, Self::Due | Self::FallenBack)
     }
 
-    /// The lower, the worse.
+    /// Returns an order of protection: a lower rank is worse.
     fn rank(&self) -> usize {
         match self {
             Self::FallenBack => 0,
@@ -74,12 +78,12 @@ impl fmt::Display for Protection {
     }
 }
 
-/// What admission keeps account of for flows with second ways.
+/// Bookkeeping of admission for flows with backup paths.
 #[derive(Debug, Default)]
 pub(super) struct Protections {
-    /// Flows without a second way, which are tried again.
+    /// Flows without a backup path that are tried again.
     unprotected: BTreeSet<Selector>,
-    /// Pairs whose protection may be another one than was told.
+    /// Pairs whose protection may differ from the one last reported.
     changed: BTreeSet<Pair>,
 }
 
@@ -88,7 +92,7 @@ impl SharedFlow {
         self.present().any(|share| share.demand.is_protected)
     }
 
-    /// Whether no change of it is under way that was decided without second ways.
+    /// Reports whether no change of the flow is under way that was decided without backup paths.
     fn may_be_protected(&self) -> bool {
         let Self { held, withheld, before, after_change, must_leave, .. } = self;
         let is_waiting = !held.is_empty() || !withheld.is_empty() || before.is_some() || after_change.is_some();
@@ -97,7 +101,7 @@ impl SharedFlow {
 }
 
 impl Admission {
-    /// A pair of a flow asks for protection.
+    /// Records that a pair of the flow asks for protection.
     pub(super) fn ask_for_protection(&mut self, selector: &Selector) {
         let Some(flow) = self.flows.get_mut(selector) else { return };
         if flow.protection == Protection::Unasked && flow.wants_protection() {
@@ -105,7 +109,7 @@ impl Admission {
         }
     }
 
-    /// What a pair has of protection: that of its flow with the least.
+    /// Returns the protection of a pair: that of its least protected flow.
     pub fn protection(&self, pair: Pair) -> Protection {
         let flows = self.selectors(pair).iter().filter_map(|selector| Some((selector, self.flows.get(selector)?)));
         let own = flows.filter_map(|(selector, flow)| {
@@ -130,7 +134,7 @@ impl Admission {
         self.protections.changed.extend(flow.shares.iter().map(|share| share.pair));
     }
 
-    /// The network has changed: protected flows stay on a way that is whole.
+    /// Keeps protected flows on an intact path after the network has changed.
     pub(super) fn fall_back(&mut self, snapshot: &Snapshot) {
         for request in self.scheduler.affected(snapshot).collect::<Vec<RequestId>>() {
             let Some(selector) = self.owners.get(&request).copied() else { continue };
@@ -140,7 +144,7 @@ impl Admission {
         }
     }
 
-    /// The second ways of a flow are no more, and are not to be searched again for a `reason`.
+    /// Gives up the backup paths of a flow. With a `reason`, they are not searched again.
     fn retire(&mut self, selector: Selector, reason: Option<String>) {
         if let Some(flow) = self.flows.get_mut(&selector) {
             (flow.drain, flow.unprotectable) = (None, reason);
@@ -149,7 +153,7 @@ impl Admission {
         self.renew(selector);
     }
 
-    /// A switch refuses an entry of a flow: it goes on without second ways, if it has any.
+    /// Continues a flow of which a switch refuses an entry without backup paths, if it has any.
     pub(super) fn go_without_protection(&mut self, selector: Selector, dpid: u64) -> bool {
         let Some(flow) = self.flows.get(&selector) else { return false };
         let (request, snapshot) = (flow.request, self.network.snapshot());
@@ -161,7 +165,7 @@ impl Admission {
         is_retired
     }
 
-    /// A flow was rerouted, so that it has no second ways any more.
+    /// Marks a rerouted flow, which has lost its backup paths, for a new search.
     pub(super) fn protect_again(&mut self, selector: Selector) {
         let is_asked = self.flows.get(&selector).is_some_and(SharedFlow::wants_protection);
         if is_asked {
@@ -169,14 +173,14 @@ impl Admission {
         }
     }
 
-    /// The network has room, or links, that it had not: flows without protection are tried again.
+    /// Tries unprotected flows again after capacity or links have been added.
     pub(super) fn retry_protection(&mut self) {
         for selector in std::mem::take(&mut self.protections.unprotected) {
             self.protect_again(selector);
         }
     }
 
-    /// A flow whose second ways are to be searched, and may be.
+    /// Returns a flow whose backup paths are to be searched now.
     pub(super) fn next_unprotected(&self) -> Option<Selector> {
         if self.class_changes.is_pending() || self.broken_ways.drain_ns.is_some() {
             return None;
@@ -184,7 +188,7 @@ impl Admission {
         self.flows.moving().find(|(_, flow)| flow.may_be_protected()).map(|(selector, _)| *selector)
     }
 
-    /// Searches second ways of a flow. Its entries follow.
+    /// Searches backup paths for a flow. Its entries follow.
     pub(super) fn search_second_ways(&mut self, selector: Selector) {
         let is_changing = self.class_changes.is_pending() || self.broken_ways.drain_ns.is_some();
         let Some(flow) = self.flows.get(&selector).filter(|flow| flow.may_be_protected() && !is_changing) else {
@@ -198,7 +202,7 @@ impl Admission {
         self.renew(selector);
     }
 
-    /// The entries of a flow with those of its second ways.
+    /// Returns the entries of a flow with those of its backup paths.
     pub(super) fn with_second_ways(
         &self,
         snapshot: &Snapshot,
@@ -213,7 +217,8 @@ impl Admission {
         protect(snapshot, first, &seconds, selector, flow.meter)
     }
 
-    /// Ways that flows took before a failure are free when no switch sends by them, and their last frames have drained.
+    /// Frees the paths that flows took before a failure, when no switch sends by them and their
+    /// last frames have drained.
     pub(super) fn free_second_ways(&mut self, now: Instant, presence: &impl Fn(&Entry) -> Presence) {
         let is_off = |flow: &SharedFlow| {
             let has_left = flow.leaving.iter().all(|entry| is_gone(presence(entry)));
@@ -237,7 +242,7 @@ impl Admission {
         }
     }
 
-    /// Tells what has become of the protection of pairs that match.
+    /// Reports the changed protection of matched pairs.
     pub(super) fn tell_protection(&mut self) {
         let is_released = |pair: &Pair| self.admitted.get(pair).is_none_or(|admitted| admitted.is_released);
         let changed: Vec<Pair> = self.protections.changed.iter().copied().filter(is_released).collect();

@@ -1,7 +1,9 @@
-//! Flows that pairs share: one entry in each switch of the way, and one meter, for all pairs with the same addresses and UDP port.
+//! Flows that pairs share: one entry in each switch of the path and one meter for all pairs with
+//! the same addresses and UDP port.
 //!
-//! Samples to a multicast group are one flow to the hosts of all readers. A writer sends each sample once, so that its pairs share one request;
-//! other writers of its host that send to the group have requests of their own, to the same hosts.
+//! Samples to a multicast group are one flow to the hosts of all readers. A writer sends each
+//! sample once, so its pairs share one request. Other writers of its host that send to the group
+//! have requests of their own to the same hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,12 +20,13 @@ use crate::model::{Egress, HostId, Reach};
 use crate::rules::{Entry, Policer, Receivers, Selector};
 use crate::schedule::{Request, RequestId, Route};
 
-/// What a pair has of a flow.
+/// Share that a pair has of a flow.
 #[derive(Debug)]
 pub(super) struct Share {
     pub(super) pair: Pair,
     pub(super) demand: Demand,
-    /// The pair is gone: the share is free when the meter passes no more than the others have.
+    /// Whether the pair is removed: the share is freed when the meter passes no more than the other
+    /// shares.
     pub(super) is_leaving: bool,
 }
 
@@ -32,49 +35,51 @@ pub(super) struct SharedFlow {
     pub(super) request: RequestId,
     pub(super) shares: Vec<Share>,
     pub(super) meter: u32,
-    /// Edges of other members of the group.
+    /// Edge ports of other members of the group.
     pub(super) others: BTreeSet<PortRef>,
     /// Switches that refuse an entry for other members, until they may have room.
     pub(super) refusing: BTreeSet<u64>,
-    /// Switches that have no connection, and no entry for other members.
+    /// Disconnected switches that have no entry for other members.
     pub(super) unreachable: BTreeSet<u64>,
-    /// As they shall be, the last switch first.
+    /// Target entries, the last switch first.
     pub(super) entries: Vec<Entry>,
-    /// Those that the switches shall have now, on the way to `entries`.
+    /// Entries that the switches are to have now, on the way to `entries`.
     pub(super) placed: Vec<Entry>,
-    /// Those that they had, and shall have no more.
+    /// Entries that the switches had and that are being deleted.
     pub(super) leaving: Vec<Entry>,
-    /// Its meter, and the switch where it is.
+    /// Meter of the flow and the switch that has it.
     pub(super) policed: Option<(u64, MeterMod)>,
-    /// Flows whose entries must be in force before.
+    /// Flows whose entries must be in force first.
     pub(super) after: BTreeSet<Selector>,
-    /// The change of a class of any flow that must be made before.
+    /// Number of the class change, of any flow, that must be made first.
     pub(super) after_change: Option<u64>,
-    /// What it has until then, and until the switches have confirmed it.
+    /// Policer and hosts of the flow until then, and until the switches have confirmed it.
     pub(super) before: Option<(Policer, BTreeSet<HostId>)>,
-    /// The classes of ports whose change is still to come.
+    /// Classes of ports whose change is still pending.
     pub(super) held: BTreeMap<Egress, Reach>,
-    /// Hosts that are reached by other ways than before, until no flow uses its way of before.
+    /// Hosts reached by other paths than before, until no flow uses its old path.
     pub(super) withheld: BTreeSet<HostId>,
-    /// Whether others wait until it has left what the scheduler counts no more: ways of before, and shares that were dropped.
+    /// Whether others wait until the flow has left what the scheduler no longer counts: old paths
+    /// and dropped shares.
     pub(super) must_leave: bool,
-    /// Its way and classes as they were looked at last.
+    /// Path and classes when they were last computed.
     pub(super) route: Option<Route>,
     /// Whether the switches have its entries and its meter.
     pub(super) is_in_force: bool,
-    /// The wait for frames of pairs that are gone.
+    /// Wait for frames of removed pairs.
     pub(super) drain: Option<Drain>,
-    /// Whether its meter is changed by a switch now.
+    /// Whether a switch is changing the meter now.
     pub(super) is_meter_changing: bool,
-    /// The wait since its meter was changed.
+    /// Wait since the last change of the meter.
     pub(super) metered: Option<Drain>,
-    /// Whether a pair of it is released: then its entries change at once.
+    /// Whether a pair of the flow is released. The entries of a served flow change in steps.
     pub(super) is_served: bool,
-    /// Whether it goes on when a link fails.
+    /// Protection against the failure of a link.
     pub(super) protection: Protection,
-    /// Why its second ways, which it gives back, are not searched again.
+    /// Reason why its backup paths, which are being freed, are not searched again.
     pub(super) unprotectable: Option<String>,
-    /// The versions of the switches of its entries when these were looked at last and not confirmed. `None` if the flow has changed since.
+    /// Versions of the switches of its entries when these were last looked at and not confirmed.
+    /// `None` if the flow has changed since.
     pub(super) looked_at: Option<Vec<u64>>,
 }
 
@@ -109,13 +114,13 @@ impl SharedFlow {
         }
     }
 
-    /// Shares of pairs that are not gone.
+    /// Returns the shares of pairs that are not removed.
     pub(super) fn present(&self) -> impl Iterator<Item = &Share> {
         self.shares.iter().filter(|share| !share.is_leaving)
     }
 
-    /// Whether its entries are in force, and it waits for nothing. Shall be false wherever [`Admission::advance`](super::Admission::advance) may
-    /// do something with it.
+    /// Reports whether its entries are in force and it waits for nothing. Must be false wherever
+    /// [`Admission::advance`](super::Admission::advance) may change it.
     pub(super) fn is_at_rest(&self) -> bool {
         let Self { after, after_change, before, held, withheld, leaving, unreachable, .. } = self;
         let is_waiting = !after.is_empty() || after_change.is_some() || before.is_some() || !held.is_empty();
@@ -125,18 +130,19 @@ impl SharedFlow {
         self.is_in_force && self.is_placed() && is_whole && !is_waiting && !is_partial && !is_moving
     }
 
-    /// Whether all pairs are gone: its entries leave.
+    /// Reports whether all pairs are removed, so that its entries are deleted.
     pub(super) fn is_leaving(&self) -> bool {
         self.present().next().is_none()
     }
 
-    /// The hosts of present pairs.
+    /// Returns the hosts of the present pairs.
     pub(super) fn hosts(&self) -> BTreeSet<HostId> {
         self.present().flat_map(|share| &share.demand.request.destinations).copied().collect()
     }
 
-    /// The receivers of its frames now: the hosts of present pairs, in their class. While hosts on `route` have to wait, no branch passes its
-    /// switches: they would get copies by the branch, too, when they are served.
+    /// Returns the present receivers of its frames: the hosts of present pairs, in their class.
+    /// While hosts on `route` have to wait, no branch passes their switches. Otherwise they would
+    /// get second copies by the branch when they are served.
     pub(super) fn receivers(&self, route: &Route, links: &Arc<BTreeSet<Link>>) -> Receivers {
         let is_served = |host: &HostId| self.before.as_ref().is_none_or(|(_, hosts)| hosts.contains(host));
         let hosts = self.hosts().into_iter().filter(|host| is_served(host) && !self.withheld.contains(host)).collect();
@@ -149,12 +155,12 @@ impl SharedFlow {
         Receivers { hosts, others: self.others.clone(), links: Arc::clone(links), avoided }
     }
 
-    /// What its meter passes now.
+    /// Returns the policer that the meter applies now.
     pub(super) fn policer_now(&self) -> Policer {
         self.before.as_ref().map_or_else(|| self.policer(), |(policer, _)| *policer)
     }
 
-    /// What the present pairs may send together.
+    /// Returns the policer for all present pairs together.
     pub(super) fn policer(&self) -> Policer {
         let mut requests: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
         for Share { demand, .. } in self.present() {
@@ -170,7 +176,8 @@ impl SharedFlow {
     }
 }
 
-/// The requests of a flow to a group: one for each writer, to the hosts of all readers, with the strictest of what its pairs ask for.
+/// Returns the requests of a flow to a group: one for each writer, to the hosts of all readers,
+/// with the strictest demands of its pairs.
 pub(super) fn requests<'a>(demands: impl Iterator<Item = &'a Demand> + Clone) -> Vec<Request> {
     let hosts: BTreeSet<HostId> = demands.clone().flat_map(|demand| &demand.request.destinations).copied().collect();
     merge(demands.map(|demand| &demand.request), &hosts.into_iter().collect::<Vec<HostId>>())

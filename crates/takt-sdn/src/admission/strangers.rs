@@ -1,7 +1,8 @@
 //! Pairs without a contract whose datagrams match the entries of admitted flows.
 //!
-//! No rule tells them from those of pairs with contracts, so that they use their class, and take what the meter passes. By
-//! [`WithoutContract`] the one that comes later is refused, or a caution is reported.
+//! No rule distinguishes them from pairs with contracts, so they use the class of the flow and
+//! consume its meter. Depending on [`WithoutContract`], the later of the two is refused, or a
+//! caution is reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,20 +13,22 @@ use crate::discovery::Pair;
 use crate::model::WithoutContract;
 use crate::rules::Selector;
 
-/// Why a pair waits without a verdict.
+/// Reason of a pair that waits for a decision.
 const UNBARRED: &str = "the flow that it shared is gone";
 
-/// Pairs without a contract, by what their datagrams match.
+/// Pairs without a contract, by the selectors that their datagrams match.
 #[derive(Debug, Default)]
 pub(super) struct Strangers {
     pairs: BTreeMap<Pair, (String, Vec<Selector>)>,
     by_selector: BTreeMap<Selector, BTreeSet<Pair>>,
-    /// Those that are refused.
+    /// Pairs that are refused.
     barred: BTreeSet<Pair>,
 }
 
 impl Strangers {
-    /// A topic that matches without a contract and goes by these. What a writer sends to a group it sends once for all of its readers.
+    /// Returns a topic without a contract whose pair matches and uses one of the selectors. A
+    /// sample to a group is sent once for all readers, so pairs of the same writer do not count
+    /// there.
     pub(super) fn topic_at(&self, writer: Guid, selectors: impl IntoIterator<Item = Selector>) -> Option<&str> {
         let is_other = |selector: &Selector, pair: &Pair| !selector.is_group() || pair.writer != writer;
         let pairs = selectors.into_iter().filter_map(|selector| {
@@ -36,12 +39,12 @@ impl Strangers {
         matched.map(|(topic, _)| topic.as_str())
     }
 
-    /// Whether a pair is refused for a flow that it shares.
+    /// Reports whether a pair is refused for a flow that it shares.
     pub(super) fn is_barred(&self, pair: Pair) -> bool {
         self.barred.contains(&pair)
     }
 
-    /// Forgets a pair; whether it was known.
+    /// Removes a pair and reports whether it was known.
     fn remove(&mut self, pair: Pair) -> bool {
         self.barred.remove(&pair);
         let Some((_, selectors)) = self.pairs.remove(&pair) else { return false };
@@ -57,7 +60,8 @@ impl Strangers {
     }
 }
 
-/// Why a pair is refused that shares its flow with a topic without a contract.
+/// Returns the reason of a pair that is refused because it shares its flow with a topic without a
+/// contract.
 pub(super) fn stranger_reason(topic: &str) -> String {
     format!(
         "topic {topic:?} without a contract uses the same addresses and UDP port; give it a contract, or write [default] in the contract file"
@@ -65,7 +69,7 @@ pub(super) fn stranger_reason(topic: &str) -> String {
 }
 
 impl Admission {
-    /// A pair without a contract uses these addresses and UDP ports.
+    /// Registers a pair without a contract that uses these addresses and UDP ports.
     pub fn enter_without_contract(&mut self, pair: Pair, topic: String, selectors: Vec<Selector>) {
         if self.strangers.pairs.get(&pair).is_some_and(|known| *known == (topic.clone(), selectors.clone())) {
             return;
@@ -101,12 +105,12 @@ impl Admission {
         }
     }
 
-    /// Pairs without a contract whose datagrams match a selector.
+    /// Returns the pairs without a contract whose datagrams match a selector.
     pub fn strangers_at(&self, selector: &Selector) -> impl Iterator<Item = Pair> {
         self.strangers.by_selector.get(selector).into_iter().flatten().copied()
     }
 
-    /// A pair without a contract is no more. What it kept from admission is tried again.
+    /// Removes a pair without a contract. Admissions that it prevented are tried again.
     pub(super) fn forget_stranger(&mut self, pair: Pair) {
         self.shall_retry |= self.strangers.remove(pair);
     }
@@ -125,7 +129,8 @@ impl Admission {
         }
     }
 
-    /// A pair may match: it is asked for again, since the writer's other pairs may need flows to groups first.
+    /// Lets a pair match. It is asked for again, because the writer's other pairs may first need
+    /// flows to groups.
     fn unbar(&mut self, pair: Pair) {
         self.strangers.barred.remove(&pair);
         self.refused.insert(pair, Refusal::new(0, UNBARRED.to_owned()));

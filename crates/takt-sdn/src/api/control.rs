@@ -1,7 +1,7 @@
-//! The control socket: a Unix socket that only its owner can reach, and the client's half.
+//! Control socket of the controller (a Unix socket that only its owner can access) and its client.
 //!
-//! Each controller has one in [`directories`], named by its process id, so that several on one machine do not meet. A client without a
-//! name takes the one that answers.
+//! Each controller has one in [`directories`], named by its process id, so that several controllers
+//! can run on one machine. A client without a path connects to the only controller that answers.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, Permissions};
@@ -11,12 +11,13 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a client waits.
+/// Timeout of a client.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Octets of a response at most.
+/// Maximum length of a response in octets.
 const RESPONSE_MAX: u64 = 256 << 20;
 
-/// Where sockets are looked for: that of the system, and that of the user's session.
+/// Returns the directories that are searched for sockets: that of the system and that of the user's
+/// session.
 pub fn directories() -> Vec<PathBuf> {
     let session = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
     let session = session.map(|path| PathBuf::from(path).join("takt/sdn"));
@@ -30,10 +31,10 @@ fn make_private(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// The place of this process's socket, in the first directory that it can write to.
+/// Returns the path of this process's socket, in the first writable directory.
 ///
 /// # Errors
-/// It can write to none: the error of the first.
+/// If no directory is writable, the error of the first.
 pub fn own_path() -> io::Result<PathBuf> {
     let mut first = None;
     for directory in directories() {
@@ -49,7 +50,7 @@ pub fn own_path() -> io::Result<PathBuf> {
     Err(first.unwrap_or_else(|| ErrorKind::NotFound.into()))
 }
 
-/// Makes the socket. One that nothing listens at is replaced.
+/// Creates the socket. A stale socket, at which no process listens, is replaced.
 pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
     match fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
@@ -60,7 +61,7 @@ pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
         }
         _ => {}
     }
-    // In a directory of its own it has its permissions before others can reach it.
+    // A private directory protects the socket until its permissions are set.
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}", std::process::id()));
     let directory = PathBuf::from(name);
@@ -71,28 +72,28 @@ pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
         fs::rename(&own, path)?;
         Ok(listener)
     });
-    // Only what has failed is left in it.
+    // The directory contains only remains of a failed attempt.
     fs::remove_dir_all(&directory)?;
     made
 }
 
-/// Why a controller does not answer.
+/// Reasons why a client gets no content from a controller.
 #[derive(Debug)]
 pub enum ControlError {
-    /// None runs here.
+    /// No controller runs on this machine.
     None,
-    /// Several run, with these sockets.
+    /// Several controllers run on this machine, with these sockets.
     Several(Vec<PathBuf>),
-    /// The socket fails.
+    /// The socket failed.
     Socket {
-        /// Which.
+        /// Path of the socket.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// What it says is no HTTP.
+    /// The answer is not HTTP.
     NoAnswer,
-    /// It refuses, and says why.
+    /// The controller refused the request for this reason.
     Refused(String),
 }
 
@@ -117,24 +118,24 @@ impl fmt::Display for ControlError {
 
 impl std::error::Error for ControlError {}
 
-/// The sockets that something listens at.
+/// Returns the sockets at which a process listens.
 fn live_sockets() -> Vec<PathBuf> {
-    let entries = directories().into_iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten(); // tidy-allow(dropped-cause): a directory that cannot be read has none for us.
+    let entries = directories().into_iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten(); // tidy-allow(dropped-cause): an unreadable directory has no usable sockets.
     let sockets = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "sock"));
     sockets.filter(|path| UnixStream::connect(path).is_ok()).collect()
 }
 
-/// A controller that is asked by its socket.
+/// Client of a controller's control socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
     path: PathBuf,
 }
 
 impl Client {
-    /// The controller of this socket, or the only one that runs here.
+    /// Finds the controller of this socket, or the only one that runs on this machine.
     ///
     /// # Errors
-    /// None runs, or several.
+    /// No controller runs, or several run and `path` is `None`.
     pub fn find(path: Option<&Path>) -> Result<Self, ControlError> {
         if let Some(path) = path {
             return Ok(Self { path: path.to_owned() });
@@ -147,26 +148,26 @@ impl Client {
         }
     }
 
-    /// The content at a path.
+    /// Gets the content at a path.
     ///
     /// # Errors
-    /// The controller does not answer, or refuses.
+    /// The controller does not answer, or refuses the request.
     pub fn get(&self, path: &str) -> Result<Vec<u8>, ControlError> {
         self.ask("GET", path, &[])
     }
 
-    /// The answer to a body.
+    /// Posts a body and returns the content of the answer.
     ///
     /// # Errors
-    /// The controller does not answer, or refuses.
+    /// The controller does not answer, or refuses the request.
     pub fn post(&self, path: &str, body: &[u8]) -> Result<Vec<u8>, ControlError> {
         self.ask("POST", path, body)
     }
 
-    /// Ends what is at a path; the content of the answer.
+    /// Deletes the resource at a path and returns the content of the answer.
     ///
     /// # Errors
-    /// The controller does not answer, or refuses.
+    /// The controller does not answer, or refuses the request.
     pub fn delete(&self, path: &str) -> Result<Vec<u8>, ControlError> {
         self.ask("DELETE", path, &[])
     }
@@ -181,7 +182,7 @@ impl Client {
         if head.code.is_some_and(|code| (200..300).contains(&code)) {
             return Ok(content.to_vec());
         }
-        let said: Option<serde_json::Value> = serde_json::from_slice(content).ok(); // tidy-allow(dropped-cause): then the status is all there is.
+        let said: Option<serde_json::Value> = serde_json::from_slice(content).ok(); // tidy-allow(dropped-cause): then the error consists of the status alone.
         let said = said.as_ref().and_then(|said| said["error"].as_str());
         Err(ControlError::Refused(said.map_or_else(|| format!("status {:?}", head.code), str::to_owned)))
     }

@@ -1,36 +1,38 @@
-//! HTTP/1.1 as far as the API needs it (RFC 9112): one request on a connection, one response with its length, then the end.
+//! The subset of HTTP/1.1 that the API needs (RFC 9112): one request and one response with its
+//! length per connection.
 //!
-//! The head of a request has at most [`HEAD_MAX`] octets, its body at most [`BODY_MAX`], and both arrive within [`REQUEST_TIME`]. Bodies have
-//! a Content-Length; a transfer coding is refused. [`httparse`] reads the head.
+//! The head of a request has at most [`HEAD_MAX`] octets, its body at most [`BODY_MAX`], and both
+//! must arrive within [`REQUEST_TIME`]. Bodies have a Content-Length; a transfer coding is refused.
+//! [`httparse`] parses the head.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Octets of the request line and the header fields at most.
+/// Maximum length in octets of the request line and the header fields.
 pub const HEAD_MAX: usize = 8 << 10;
-/// Header fields at most.
+/// Maximum number of header fields.
 pub const FIELDS_MAX: usize = 64;
-/// Octets of a body at most.
+/// Maximum length of a body in octets.
 pub const BODY_MAX: usize = 16 << 10;
-/// A request is there after this time, or refused.
+/// Time within which a request must arrive; otherwise it is refused.
 pub const REQUEST_TIME: Duration = Duration::from_secs(5);
-/// A response is taken within this time, or cut off.
+/// Time within which the peer must receive a response; otherwise it is cut off.
 pub const RESPONSE_TIME: Duration = Duration::from_secs(10);
 
-/// A connection: a stream whose reads and writes can be limited in time.
+/// A connection: a stream with timeouts for reads and writes.
 pub trait Connection: Read + Write {
-    /// Limits the next reads.
+    /// Sets the timeout of subsequent reads.
     ///
     /// # Errors
-    /// The kernel refuses it.
+    /// The kernel refuses the timeout.
     fn limit_read(&self, time: Duration) -> io::Result<()>;
 
-    /// Limits the next writes.
+    /// Sets the timeout of subsequent writes.
     ///
     /// # Errors
-    /// The kernel refuses it.
+    /// The kernel refuses the timeout.
     fn limit_write(&self, time: Duration) -> io::Result<()>;
 }
 
@@ -51,40 +53,40 @@ macro_rules! connection {
 connection!(TcpStream);
 connection!(UnixStream);
 
-/// What a request asks.
+/// Method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Content.
+    /// GET: returns content.
     Get,
-    /// The header fields of that content.
+    /// HEAD: returns the header fields of that content.
     Head,
-    /// A decision about the body.
+    /// POST: decides about the body.
     Post,
-    /// The end of what is at the path.
+    /// DELETE: removes the resource at the path.
     Delete,
 }
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// What it asks.
+    /// Method of the request.
     pub method: Method,
-    /// The path, without the query.
+    /// Path without the query.
     pub path: String,
-    /// The field Host.
+    /// Host header field.
     pub host: Option<String>,
-    /// The field Authorization.
+    /// Authorization header field.
     pub authorization: Option<Vec<u8>>,
-    /// The body.
+    /// Body of the request.
     pub body: Vec<u8>,
 }
 
-/// Why there is no request.
+/// Reasons why no request could be read.
 #[derive(Debug)]
 pub enum RequestError {
-    /// Nothing came, or the connection failed: no response is due.
+    /// No data arrived, or the connection failed: no response is due.
     Gone,
-    /// It is refused with this status, and why.
+    /// The request is refused with this status and this reason.
     Refused(u16, &'static str),
 }
 
@@ -97,7 +99,7 @@ impl From<io::Error> for RequestError {
     }
 }
 
-/// Reads more, at most until `until`.
+/// Reads more octets, with a timeout at `until`.
 fn read_more(connection: &mut impl Connection, until: Instant, into: &mut Vec<u8>) -> Result<(), RequestError> {
     let mut chunk = [0; 4096];
     let left = until.saturating_duration_since(Instant::now());
@@ -116,7 +118,8 @@ fn read_more(connection: &mut impl Connection, until: Instant, into: &mut Vec<u8
     }
 }
 
-/// The head of a request and the length of its body.
+/// Parses the head of a request. Returns the request, the length of its head and that of its body;
+/// `None` if the head is incomplete.
 fn parse_head(octets: &[u8]) -> Result<Option<(Request, usize, usize)>, RequestError> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut head = httparse::Request::new(&mut fields);
@@ -151,8 +154,8 @@ fn parse_head(octets: &[u8]) -> Result<Option<(Request, usize, usize)>, RequestE
             "authorization" if request.authorization.is_none() => request.authorization = Some(field.value.to_vec()),
             "host" | "authorization" => return Err(RequestError::Refused(400, "a field occurs twice")),
             "content-length" => {
-                let len = text().ok().filter(|text| text.bytes().all(|digit| digit.is_ascii_digit())); // tidy-allow(dropped-cause): the refusal says it.
-                let len = len.and_then(|text| text.parse::<usize>().ok()); // tidy-allow(dropped-cause): the same.
+                let len = text().ok().filter(|text| text.bytes().all(|digit| digit.is_ascii_digit())); // tidy-allow(dropped-cause): the refusal names the field.
+                let len = len.and_then(|text| text.parse::<usize>().ok()); // tidy-allow(dropped-cause): the refusal names the field.
                 let len = len.ok_or(RequestError::Refused(400, "the field Content-Length is no number"))?;
                 if body_len.replace(len).is_some_and(|before| before != len) {
                     return Err(RequestError::Refused(400, "two fields Content-Length differ"));
@@ -172,7 +175,7 @@ fn parse_head(octets: &[u8]) -> Result<Option<(Request, usize, usize)>, RequestE
 /// Reads a request.
 ///
 /// # Errors
-/// It is no request, too long, or too slow.
+/// The data is no request, too long, or too slow.
 pub fn read_request(connection: &mut impl Connection) -> Result<Request, RequestError> {
     let until = Instant::now() + REQUEST_TIME;
     let mut octets = Vec::new();
@@ -198,15 +201,16 @@ pub fn read_request(connection: &mut impl Connection) -> Result<Request, Request
 /// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// The status code.
+    /// Status code.
     pub status: u16,
-    /// The field Content-Type.
+    /// Content-Type header field.
     pub content_type: &'static str,
-    /// The content.
+    /// Content of the response.
     pub body: Vec<u8>,
 }
 
-/// Fields of every response. Content is never kept by a cache, loads nothing from elsewhere, and is in no frame of another page.
+/// Header fields of every response: content is not cached, loads nothing from other origins, and
+/// cannot be framed by other pages.
 const FIELDS: &str = "Connection: close\r\n\
     Cache-Control: no-store\r\n\
     X-Content-Type-Options: nosniff\r\n\
@@ -215,7 +219,7 @@ const FIELDS: &str = "Connection: close\r\n\
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n";
 
 impl Response {
-    /// Content of a type.
+    /// Creates a response with content of a type.
     pub fn new(status: u16, content_type: &'static str, body: impl Into<Vec<u8>>) -> Self {
         Self { status, content_type, body: body.into() }
     }
@@ -242,10 +246,10 @@ impl Response {
         }
     }
 
-    /// Writes it; without the content if that was not asked for.
+    /// Writes the response, without its content if `has_body` is false.
     ///
     /// # Errors
-    /// The connection fails, or does not take it in time.
+    /// The connection fails, or the peer does not receive the response in time.
     pub fn write(&self, connection: &mut impl Connection, has_body: bool) -> io::Result<()> {
         let until = Instant::now() + RESPONSE_TIME;
         let challenge = if self.status == 401 { "WWW-Authenticate: Bearer realm=\"takt-sdn\"\r\n" } else { "" };

@@ -1,14 +1,14 @@
-//! Metrics in the text format of Prometheus, version 0.0.4.
+//! Metrics of the controller in the Prometheus text format, version 0.0.4.
 
 use std::fmt::{Display, Write};
 
 use super::ApiCounters;
 use crate::view::{COUNTERS, Decision, EndpointKind, Port, ProtectionState, State, Switch, SwitchState, Traffic, View};
 
-/// The type of the content.
+/// Content type of the metrics.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// A text under construction.
+/// Text of metrics under construction.
 struct Page(String);
 
 /// A label with its value.
@@ -16,7 +16,7 @@ type Label<'a> = (&'a str, &'a str);
 
 impl Page {
     fn describe(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = writeln!(self.0, "# HELP takt_sdn_{name} {help}\n# TYPE takt_sdn_{name} {kind}");
     }
 
@@ -46,7 +46,7 @@ fn ratio(ppm: u64) -> f64 {
     ppm as f64 / 1e6
 }
 
-/// The metrics of a state.
+/// Renders the metrics of a state.
 pub fn render(view: &View, api: &ApiCounters) -> String {
     let mut page = Page(String::new());
     page.gauge("uptime_seconds", "Time since the start of the controller.", seconds(view.time_ns));
@@ -130,10 +130,10 @@ fn ports(page: &mut Page, view: &View) {
     }
 }
 
-/// What a counter of frames has.
+/// Selects the value of a counter of frames.
 type Value = fn(&Traffic) -> Option<u64>;
 
-/// Counters of frames: name and value.
+/// Names and values of the counters of frames.
 const COUNTED: [(&str, Value); 3] =
     [("frames", |it| it.frames), ("octets", |it| it.octets), ("dropped_frames", |it| it.dropped)];
 
@@ -174,7 +174,8 @@ fn sent_by_ports(page: &mut Page, view: &View) {
     }
 }
 
-/// Pairs that share a flow have the same values, since they have one meter.
+/// Writes the counters of flows. Pairs that share a flow have the same values, since they share a
+/// meter.
 fn sent_by_flows(page: &mut Page, view: &View) {
     let flows = || view.pairs.iter().filter_map(|pair| Some((pair, pair.traffic.as_ref()?)));
     for (what, value) in COUNTED {

@@ -1,20 +1,22 @@
-//! State, what-if decisions and registrations of a controller over HTTP: control socket, REST, metrics, web page.
+//! HTTP API of the controller: state, what-if decisions and registrations, by control socket, REST,
+//! metrics and web page.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | [`http`] | requests and responses, with their limits |
 //! | [`token`] | the bearer token |
-//! | [`questions`] | what the thread of the controller is asked |
-//! | [`what_if`] | what would be decided of a pair |
-//! | [`registrations`] | pairs that callers register, renew and remove |
-//! | [`metrics`] | the text format of Prometheus |
-//! | [`service`] | the routes, and who may use them |
-//! | [`server`] | listeners, and a thread for each connection |
-//! | [`control`] | the control socket: where it is, and the client's half |
+//! | [`questions`] | requests of the API to the controller's thread |
+//! | [`what_if`] | trial decisions on a pair |
+//! | [`registrations`] | pairs that clients register, renew and remove |
+//! | [`metrics`] | the Prometheus text format |
+//! | [`service`] | the routes and their access control |
+//! | [`server`] | listeners, and a thread per connection |
+//! | [`control`] | the control socket and its client |
 //!
-//! The API changes registrations alone, for the control socket and for callers with a token for writing. Each connection has one request and a thread of its own, [`server::CONNECTIONS_MAX`] at once. The
-//! thread of the controller copies its state, at most once in [`questions::VIEW_INTERVAL`]; everything else happens in the threads
-//! of the API.
+//! The API changes only registrations, for the control socket and for clients with a write token.
+//! Each connection has one request and a thread of its own; at most [`server::CONNECTIONS_MAX`] are
+//! open at once. The controller's thread copies its state at most once per
+//! [`questions::VIEW_INTERVAL`]; all other work is done in the threads of the API.
 
 pub mod control;
 pub mod http;
@@ -28,22 +30,22 @@ pub mod what_if;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the API counted.
+/// Counters of the API.
 #[derive(Debug, Default)]
 pub struct ApiCounters {
-    /// Requests that were read.
+    /// Number of requests that were read.
     pub requests: AtomicU64,
-    /// Requests without the token.
+    /// Number of requests without a valid token.
     pub unauthorized: AtomicU64,
-    /// Registrations without a token for writing.
+    /// Number of registrations without a write token.
     pub forbidden: AtomicU64,
-    /// Registrations that were refused with an error.
+    /// Number of registrations that were refused with an error.
     pub rejected: AtomicU64,
-    /// Requests that are no HTTP, too long, or too slow.
+    /// Number of requests that were not HTTP, too long, or too slow.
     pub malformed: AtomicU64,
-    /// Connections beyond the limit, which were closed.
+    /// Number of connections that were closed because the limit was reached.
     pub overloaded: AtomicU64,
-    /// Responses that were not taken.
+    /// Number of responses that the client did not receive completely.
     pub cut_off: AtomicU64,
 }
 
@@ -52,7 +54,7 @@ impl ApiCounters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Names, meanings and values.
+    /// Returns names, meanings and values of all counters.
     pub fn values(&self) -> [(&'static str, &'static str, u64); 7] {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [

@@ -1,7 +1,8 @@
-//! Questions of the API to the thread of the controller.
+//! Requests of the API to the controller's thread.
 //!
-//! The runtime answers between two rounds of its loop: with a snapshot, or with a copy of the admitted flows. Both are judged and
-//! serialised in the threads of the API. A snapshot is shared by all questions of [`VIEW_INTERVAL`].
+//! The runtime answers between two rounds of its loop with a snapshot of the state, or with a copy
+//! of the admitted flows. The threads of the API evaluate and serialize both. All requests within
+//! [`VIEW_INTERVAL`] share one snapshot.
 
 use std::fmt;
 use std::io;
@@ -15,35 +16,36 @@ use crate::admission::Trial;
 use crate::registration::{Owner, Registration, RegistrationError, RegistrationId};
 use crate::view::{Pair, View};
 
-/// A snapshot is at most this old.
+/// Maximum age of a snapshot.
 pub const VIEW_INTERVAL: Duration = Duration::from_millis(250);
-/// Questions that wait at most; further ones are refused.
+/// Maximum number of waiting requests; further ones are refused.
 const WAITING_MAX: usize = 64;
-/// How long a registration may wait for its entries before it is answered as it is.
+/// Time for which a registration may wait for its entries before it is answered in its present
+/// state.
 pub const DECISION_TIME: Duration = Duration::from_secs(4);
-/// How long an answer may take.
+/// Timeout of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A question with the way back of its answer.
+/// A request with the channel for its answer.
 #[derive(Debug)]
 pub(crate) enum Question {
     View(SyncSender<Arc<View>>),
-    /// Without a description of the network there is none.
+    /// Answered with `None` without a description of the network.
     Trial(SyncSender<Option<Trial>>),
     Register(Owner, Box<Registration>, SyncSender<Result<Registered, RegistrationError>>),
     Unregister(Owner, RegistrationId, SyncSender<Result<Pair, RegistrationError>>),
 }
 
-/// A registration that was taken.
+/// An accepted registration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Registered {
-    /// The pair, with what is decided.
+    /// The pair with its decision.
     pub pair: Pair,
-    /// Whether it is new; the lease of a known one is renewed.
+    /// Whether the registration is new; otherwise a lease was renewed.
     pub is_new: bool,
 }
 
-/// No answer: the controller is overloaded, or has ended.
+/// Error of a request without an answer: the controller is overloaded or has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoAnswer;
 
@@ -55,38 +57,38 @@ impl fmt::Display for NoAnswer {
 
 impl std::error::Error for NoAnswer {}
 
-/// Where the API has its state from.
+/// Source of the state that the API serves.
 pub trait Source: fmt::Debug + Send + Sync {
-    /// The state as it is, or was a moment ago.
+    /// Returns the state; it may be slightly older than the call.
     ///
     /// # Errors
-    /// There is no answer.
+    /// The controller does not answer.
     fn view(&self) -> Result<Arc<View>, NoAnswer>;
 
-    /// A copy of the admitted flows; `None` without a description of the network.
+    /// Returns a copy of the admitted flows; `None` without a description of the network.
     ///
     /// # Errors
-    /// There is no answer.
+    /// The controller does not answer.
     fn trial(&self) -> Result<Option<Trial>, NoAnswer>;
 
-    /// Takes or renews a registration, and waits until it is decided, for [`DECISION_TIME`] at most.
+    /// Accepts or renews a registration and waits for its decision, for at most [`DECISION_TIME`].
     ///
     /// # Errors
-    /// There is no answer, or the registration is not taken.
+    /// The controller does not answer, or the registration is not accepted.
     fn register(
         &self,
         owner: &Owner,
         registration: Registration,
     ) -> Result<Result<Registered, RegistrationError>, NoAnswer>;
 
-    /// Removes a registration, and gives it back.
+    /// Removes a registration and returns it.
     ///
     /// # Errors
-    /// There is no answer, or the registration stays.
+    /// The controller does not answer, or the registration stays.
     fn unregister(&self, owner: &Owner, id: RegistrationId) -> Result<Result<Pair, RegistrationError>, NoAnswer>;
 }
 
-/// Asks the controller of a [`Runtime`](crate::runtime::Runtime); may be cloned.
+/// Client of the controller of a [`Runtime`](crate::runtime::Runtime); may be cloned.
 #[derive(Clone, Debug)]
 pub struct Questions {
     sender: SyncSender<Question>,
@@ -94,7 +96,7 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// The two ends. `token` wakes the runtime.
+    /// Creates both ends of the channel. `token` wakes the runtime.
     pub(crate) fn new(poll: &Poll, token: Token) -> io::Result<(Self, Receiver<Question>)> {
         let (sender, receiver) = sync_channel(WAITING_MAX);
         let waker = Arc::new(Waker::new(poll.registry(), token)?);
@@ -110,7 +112,7 @@ impl Questions {
 }
 
 impl Source for Questions {
-    /// At most [`VIEW_INTERVAL`] old.
+    /// Returns a state that is at most [`VIEW_INTERVAL`] old.
     fn view(&self) -> Result<Arc<View>, NoAnswer> {
         self.ask(Question::View)
     }

@@ -1,7 +1,9 @@
 //! Registrations over HTTP: POST registers or renews, GET shows, DELETE removes.
 //!
-//! Only the control socket and callers with a token for writing change something. The answer to POST is 201 when the registration is decided, 202
-//! while entries are still on their way to the switches, 200 for a renewal. A refused registration is an answer, too: its body says why.
+//! Only the control socket and clients with a write token may change registrations. POST returns
+//! 201 when the registration is decided, 202 while the switches have not confirmed all entries, and
+//! 200 for a renewal. A refused registration has a regular answer, too, whose body names the
+//! reason.
 
 use serde_json::json;
 
@@ -11,26 +13,26 @@ use super::service::{Service, content, error};
 use crate::registration::{Owner, Registration, RegistrationError, RegistrationId};
 use crate::view::Pair;
 
-/// The path of all registrations.
+/// Path of all registrations.
 const PATH: &str = "/v1/registrations";
 
-/// What a caller may do.
+/// Permission of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Permission {
     Read,
-    /// Also change registrations of this owner.
+    /// Reading, and changing registrations of this owner.
     Write(Owner),
 }
 
-/// What a path means.
+/// Meaning of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     All,
-    /// One; none if the path names no number.
+    /// One registration; `None` if the path contains no number.
     One(Option<RegistrationId>),
 }
 
-/// The registrations that a path is about.
+/// Returns the registrations that a path denotes.
 pub(super) fn place(path: &str) -> Option<Place> {
     match path.strip_prefix(PATH)? {
         "" => Some(Place::All),

@@ -1,4 +1,4 @@
-//! Listeners of the API, and a thread for each connection.
+//! Listeners of the API, with a thread per connection.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,11 +13,11 @@ use super::http::{Connection, Method, RequestError, read_request};
 use super::service::{Access, Service, error};
 use super::{ApiCounters, control};
 
-/// Connections of a listener that are open at once at most; one beyond is closed.
+/// Maximum number of open connections of a listener; a further one is closed.
 pub const CONNECTIONS_MAX: usize = 32;
-/// Stack of a thread.
+/// Stack size of a connection's thread in octets.
 const STACK: usize = 512 << 10;
-/// After a connection that cannot be accepted, as without file descriptors.
+/// Pause after a connection cannot be accepted, for instance without free file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A listener that serves until it is dropped.
@@ -34,7 +34,7 @@ enum Place {
     Unix(PathBuf),
 }
 
-/// Takes a place among the open connections, and gives it back.
+/// A slot among the open connections; dropping it frees the slot.
 struct Turn(Arc<AtomicUsize>);
 
 impl Turn {
@@ -67,7 +67,7 @@ fn converse(service: &Service, mut connection: impl Connection) {
     }
 }
 
-/// Accepts until it is over.
+/// Accepts connections until the server is dropped.
 fn serve<C: Connection + Send + 'static>(
     service: Service,
     is_over: &AtomicBool,
@@ -85,7 +85,7 @@ fn serve<C: Connection + Send + 'static>(
         };
         let service = service.clone();
         let thread = Builder::new().name("takt-sdn-api".to_owned()).stack_size(STACK);
-        // Without a thread the connection is closed.
+        // If no thread can be started, the connection is closed.
         let _ = thread.spawn(move || {
             converse(&service, connection);
             drop(turn);
@@ -101,10 +101,10 @@ impl Server {
         Ok(Self { place, is_over, thread: Some(thread) })
     }
 
-    /// Listens on a loopback address: the token goes as plain text.
+    /// Listens on a loopback address, because the token is sent as plain text.
     ///
     /// # Errors
-    /// The address is none of loopback, or cannot be listened at.
+    /// The address is not a loopback address, or cannot be bound.
     pub fn tcp(address: SocketAddr, service: Service) -> io::Result<Self> {
         if !address.ip().is_loopback() {
             let what = "expected a loopback address, since HTTP goes without encryption";
@@ -116,10 +116,11 @@ impl Server {
         Self::start(Place::Tcp(address), move |is_over| serve(service, is_over, accept))
     }
 
-    /// Listens at a socket in the file system, which only its owner can reach. It is removed at the end.
+    /// Listens on a Unix socket that only its owner can access. The socket is removed when the
+    /// server is dropped.
     ///
     /// # Errors
-    /// Another controller listens there, or the socket cannot be made.
+    /// Another controller listens there, or the socket cannot be created.
     pub fn unix(path: &Path, service: Service) -> io::Result<Self> {
         let listener: UnixListener = control::bind(path)?;
         let service = Service { access: Access::Reachable, ..service };
@@ -127,7 +128,7 @@ impl Server {
         Self::start(Place::Unix(path.to_owned()), move |is_over| serve(service, is_over, accept))
     }
 
-    /// Where it listens, by TCP.
+    /// Returns the address of a TCP listener.
     pub fn address(&self) -> Option<SocketAddr> {
         match self.place {
             Place::Tcp(address) => Some(address),
@@ -139,17 +140,18 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // A connection ends the wait. If none can be made, the thread ends with the process.
+        // A connection wakes the blocked `accept`. If none can be made, the thread ends with the
+        // process.
         let is_awake = match &self.place {
             Place::Tcp(address) => TcpStream::connect(address).is_ok(),
             Place::Unix(path) => UnixStream::connect(path).is_ok(),
         };
         if let Some(thread) = self.thread.take().filter(|_| is_awake) {
-            // What it left half-done is a connection, which ends with it.
+            // A panic of the thread affects only a connection, which ends with it.
             let _ = thread.join();
         }
         if let Place::Unix(path) = &self.place {
-            // It may be gone already.
+            // The socket may be removed already.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -1,4 +1,4 @@
-//! The routes of the API: who may ask for what, and the answers.
+//! Routes of the API with access control and answers.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::view::{Cluster, Decision, Isolation, View};
 
 const JSON: &str = "application/json";
 
-/// The document that describes the API.
+/// OpenAPI document of the API.
 pub const OPENAPI: &str = include_str!("openapi.json");
 
-/// The web page: path, type and content of its parts.
+/// Path, type and content of the parts of the web page.
 const PAGE: [(&str, &str, &str); 4] = [
     ("/", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/page.js", "text/javascript; charset=utf-8", include_str!("page/page.js")),
@@ -28,34 +28,34 @@ const PAGE: [(&str, &str, &str); 4] = [
     ("/page.css", "text/css; charset=utf-8", include_str!("page/page.css")),
 ];
 
-/// Who may ask on a listener.
+/// Access control of a listener.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// Whoever reaches it: a socket in the file system, which has permissions.
+    /// Everybody with access to the socket: its permissions in the file system decide.
     Reachable,
-    /// Whoever has the token; with `is_open`, others may read.
+    /// Clients with a token; with `is_open`, others may read.
     Token {
-        /// The token for reading and what-if; none if reading needs none.
+        /// Token for reading and what-if; `None` if none exists.
         token: Option<Token>,
-        /// Tokens that may also change registrations, with their names.
+        /// Tokens that also permit changes of registrations, with their names.
         writers: Vec<(String, Token)>,
-        /// Whether reading needs none.
+        /// Whether reading needs no token.
         is_open: bool,
     },
 }
 
-/// What answers requests.
+/// Answers the requests of the API.
 #[derive(Debug, Clone)]
 pub struct Service {
-    /// Where the state comes from.
+    /// Source of the state.
     pub source: Arc<dyn Source>,
-    /// Who may ask.
+    /// Access control.
     pub access: Access,
-    /// What is counted.
+    /// Counters of the API.
     pub counters: Arc<ApiCounters>,
 }
 
-/// An error as the API words it.
+/// Returns an error response.
 pub(super) fn error(status: u16, what: &str) -> Response {
     Response::new(status, JSON, format!("{}\n", json!({ "error": what })))
 }
@@ -70,7 +70,8 @@ pub(super) fn content(status: u16, value: &impl Serialize) -> Response {
     }
 }
 
-/// Whether a field Host names this machine by address or as localhost, so that no name of a foreign domain leads a browser here.
+/// Reports whether a Host header field names this machine by address or as `localhost`. This
+/// prevents DNS rebinding from a foreign domain.
 fn is_local(host: &str) -> bool {
     let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|digit| digit.is_ascii_digit()));
     let name = name.map_or(host, |(name, _)| name);
@@ -86,7 +87,7 @@ impl Service {
             return error(421, "the field Host is an address of this machine, or localhost");
         }
         if let Some((_, kind, text)) = PAGE.iter().find(|(path, ..)| *path == request.path) {
-            // The page has no state in it.
+            // The page contains no state.
             return self.readable(request, || Response::new(200, kind, *text));
         }
         if request.path == "/openapi.json" {
@@ -120,7 +121,8 @@ impl Service {
         }
     }
 
-    /// What a caller may do. Every token is compared, so that the time does not tell which one is close.
+    /// Returns the permission of a client. Every token is compared, so that the time does not
+    /// reveal which one is similar.
     fn permission(&self, request: &Request) -> Result<Permission, Response> {
         let Access::Token { token, writers, is_open } = &self.access else {
             return Ok(Permission::Write(Owner::Operator));
@@ -129,7 +131,8 @@ impl Service {
         let reads = token.as_ref().zip(given).is_some_and(|(token, given)| token.is_in(given));
         let is_given = |(_, token): &&(String, Token)| given.is_some_and(|given| token.is_in(given));
         let writer = writers.iter().filter(is_given).fold(None, |_, (name, _)| Some(Owner::Token(name.clone())));
-        // A wrong token is refused, also where none is needed. What-if takes time, so that it always needs one.
+        // A wrong token is refused even where none is needed. What-if always needs a token, because
+        // it is expensive.
         let is_reading = matches!(request.method, Method::Get | Method::Head);
         match writer {
             Some(owner) => Ok(Permission::Write(owner)),
@@ -200,38 +203,38 @@ impl Service {
     }
 }
 
-/// The state in numbers.
+/// State of the controller in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct Status {
-    /// Since the start of the controller.
+    /// Time since the start of the controller.
     pub uptime_ns: u64,
-    /// Whether every connected switch has the tables that it shall have.
+    /// Whether every connected switch has its wanted tables.
     pub is_settled: bool,
-    /// Counts the changes of switches, roles of ports and links.
+    /// Version of the topology, incremented by changes of switches, port roles and links.
     pub topology_version: u64,
-    /// The version of the network that admission has; absent without a description of the network.
+    /// Version of the network that admission uses; absent without a description of the network.
     pub network_version: Option<u64>,
-    /// Whether this controller leads; absent if it is the only one.
+    /// Whether this controller is the leader; absent without a cluster.
     pub cluster: Option<Cluster>,
-    /// The policy of isolation; absent if nothing can be denied.
+    /// Isolation policy; absent if it cannot deny anything.
     pub isolation: Option<Isolation>,
-    /// Switches.
+    /// Number of switches.
     pub switches: usize,
-    /// Of these, with a connection.
+    /// Number of connected switches.
     pub connected_switches: usize,
-    /// Links between switches.
+    /// Number of links between switches.
     pub links: usize,
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: usize,
-    /// Participants.
+    /// Number of participants.
     pub participants: usize,
-    /// Writers and readers.
+    /// Number of writers and readers.
     pub endpoints: usize,
-    /// Pairs by decision.
+    /// Number of pairs by decision.
     pub pairs: std::collections::BTreeMap<String, usize>,
-    /// Counts since the start, by the names of [`COUNTERS`](crate::view::COUNTERS).
+    /// Counters since the start, by the names of [`COUNTERS`](crate::view::COUNTERS).
     pub counters: std::collections::BTreeMap<String, u64>,
-    /// What the API counted.
+    /// Counters of the API.
     pub api: std::collections::BTreeMap<String, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The bearer token of the REST API (RFC 6750), from a file that only its owner can read.
+//! Bearer token of the REST API (RFC 6750), from a file that only its owner can read.
 
 use std::fmt;
 use std::fs;
@@ -8,12 +8,12 @@ use std::path::Path;
 
 use subtle::ConstantTimeEq;
 
-/// Characters of a token at least: 128 bits in hexadecimal digits.
+/// Minimum length of a token in characters: 128 bits in hexadecimal digits.
 pub const TOKEN_MIN: usize = 32;
-/// Characters of a token at most.
+/// Maximum length of a token in characters.
 pub const TOKEN_MAX: usize = 256;
 
-/// A token. It is not printed.
+/// A token. Its debug output hides it.
 #[derive(Clone)]
 pub struct Token(Vec<u8>);
 
@@ -24,10 +24,10 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Reads the first line of a file.
+    /// Reads the token from the first line of a file.
     ///
     /// # Errors
-    /// The file cannot be read, others can read it, or its line is no token.
+    /// The file cannot be read, others can read it, or its line is not a token.
     pub fn load(path: &Path) -> io::Result<Self> {
         let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
         let mut file = fs::File::open(path)?;
@@ -47,12 +47,13 @@ impl Token {
         Ok(Self(line.as_bytes().to_vec()))
     }
 
-    /// Whether both are the same.
+    /// Reports whether both tokens are equal, in constant time.
     pub fn is(&self, other: &Self) -> bool {
         bool::from(self.0.ct_eq(&other.0))
     }
 
-    /// Is it the token of a field Authorization? The time that this takes depends on the length of the field alone.
+    /// Reports whether an Authorization header field contains this token. The time depends only on
+    /// the length of the field.
     pub fn is_in(&self, authorization: &[u8]) -> bool {
         let Some((scheme, token)) = authorization.split_at_checked(7) else { return false };
         scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(token.ct_eq(&self.0))
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn token_is_recognised_in_its_field_alone() {
+    fn token_is_accepted_only_in_its_header_field() {
         let text = "0123456789abcdef0123456789abcdef";
         let token = load(&format!("{text}\n"), 0o600, "good").expect("a token");
         for field in [format!("Bearer {text}"), format!("bearer {text}")] {

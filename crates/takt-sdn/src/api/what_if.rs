@@ -1,4 +1,4 @@
-//! What would be decided of a pair with a contract, without deciding it.
+//! Trial decision on a pair with a contract, which changes nothing.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
@@ -17,53 +17,54 @@ use crate::model::HostId;
 use crate::schedule::PairStages;
 use crate::view::{Hop, Host, Remedies, View};
 
-/// A pair that might come.
+/// A hypothetical pair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WhatIf {
-    /// The address of the writer's host.
+    /// Address of the writer's host.
     pub from: IpAddr,
-    /// The address of the reader's host.
+    /// Address of the reader's host.
     pub to: IpAddr,
-    /// The multicast group by which the writer may send its samples as well.
+    /// Multicast group by which the writer may also send its samples.
     #[serde(default)]
     pub group: Option<SocketAddr>,
-    /// The addresses of the hosts of its other readers, to which it sends by the group.
+    /// Addresses of the hosts of its other readers, to which it sends by the group.
     #[serde(default)]
     pub others: Vec<IpAddr>,
-    /// Least time between two samples.
+    /// Minimum time between two samples.
     pub separation_ns: u64,
-    /// How late a sample may come to the interface of its host; one separation by default.
+    /// Jitter: maximum delay of a sample, relative to its nominal time, at the interface of its
+    /// host; one separation by default.
     #[serde(default)]
     pub jitter_ns: Option<u64>,
-    /// Octets of the longest serialised sample.
+    /// Length in octets of the longest serialized sample.
     pub size: u32,
-    /// Longest time from writing to delivery.
+    /// Limit of the time from writing to delivery.
     pub limit_ns: u64,
     /// Whether the reader is reliable.
     #[serde(default)]
     pub is_reliable: bool,
-    /// Flows of higher importance are kept when not all fit.
+    /// Importance: flows of higher importance are kept when not all fit.
     #[serde(default)]
     pub importance: i32,
 }
 
-/// What would be decided.
+/// Result of a trial decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Whether it would be admitted.
+    /// Whether the pair would be admitted.
     pub is_admitted: bool,
-    /// The bound that it would have.
+    /// Latency bound that it would have.
     pub bound_ns: Option<u64>,
-    /// The queues that its samples would go by.
+    /// Queues that its samples would pass.
     pub hops: Vec<Hop>,
-    /// Admitted pairs whose classes would change for it.
+    /// Number of admitted pairs whose classes would change for it.
     pub moved: usize,
-    /// Why it would be refused.
+    /// Reason why it would be refused.
     pub reason: Option<String>,
-    /// The queue that binds.
+    /// Bottleneck queue.
     pub binding_hop: Option<Hop>,
-    /// What would make it fit, each alone.
+    /// Changes that would each make it fit.
     pub remedies: Remedies,
 }
 
@@ -95,12 +96,12 @@ impl From<Refusal> for Verdict {
     }
 }
 
-/// Why there is no verdict.
+/// Reasons why there is no trial decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhatIfError {
-    /// The request makes no sense.
+    /// The request is invalid.
     Nonsense(&'static str),
-    /// The controller admits nothing, since it has no description of the network.
+    /// The controller has no description of the network and admits nothing.
     NoNetwork,
     /// The controller does not answer.
     NoAnswer,
@@ -112,24 +113,24 @@ impl From<NoAnswer> for WhatIfError {
     }
 }
 
-/// Other readers of a writer that might come, at most.
+/// Maximum number of other readers of the hypothetical writer.
 const OTHERS_MAX: usize = 64;
 
-/// One decision at a time: each copies all admitted flows.
+/// Lock that allows one decision at a time, because each copies all admitted flows.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The host with an address, in frames without a tag if there is one.
+/// Returns the host with an address, preferably one with untagged frames.
 fn host_at(view: &View, address: IpAddr) -> Option<&Host> {
     let text = address.to_string();
     view.hosts.iter().filter(|host| host.addresses.contains(&text)).min_by_key(|host| host.vlan)
 }
 
-/// A VLAN as OpenFlow matches it.
+/// Returns a VLAN in the form that OpenFlow matches.
 fn vlan_of(host: &Host) -> Vlan {
     host.vlan.map_or(0, |vid| VLAN_PRESENT | vid)
 }
 
-/// The number of an Ethernet address.
+/// Parses an Ethernet address.
 fn host_id(mac: &str) -> Option<HostId> {
     let octets = mac.split(':').map(|octet| u64::from_str_radix(octet, 16));
     octets.collect::<Result<Vec<_>, _>>().ok()?.into_iter().reduce(|all, octet| all << 8 | octet).map(HostId) // tidy-allow(dropped-cause): the view has well-formed addresses.
@@ -161,7 +162,7 @@ impl WhatIf {
         Ok(())
     }
 
-    /// What the pair with a reader at this address asks for.
+    /// Returns the admission request of the pair with a reader at this address.
     fn application(&self, (writer, vlan): (HostId, Vlan), (reader, address): (HostId, IpAddr)) -> Application {
         let declared = Source::Default;
         Application {
@@ -190,13 +191,13 @@ impl WhatIf {
         }
     }
 
-    /// Asks the controller for its state, and decides on a copy.
+    /// Gets the state of the controller and decides on a copy.
     ///
     /// # Errors
-    /// The request makes no sense, or there is nothing to decide on.
+    /// The request is invalid, or there is no state to decide on.
     pub fn decide(&self, source: &dyn StateSource) -> Result<Verdict, WhatIfError> {
         self.check()?;
-        // A thread that panicked has left nothing half-done.
+        // A panic in another thread leaves no inconsistent state.
         let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let view = source.view()?;
         let trial = source.trial()?.ok_or(WhatIfError::NoNetwork)?;
@@ -219,7 +220,7 @@ impl WhatIf {
         }
         let is_local = |(reader, _): &(&Host, IpAddr)| reader.mac == writer.mac;
         if readers.first().is_some_and(is_local) {
-            // Nothing of it goes by the network.
+            // The pair uses no part of the network.
             return Ok(Verdict { is_admitted: true, bound_ns: Some(0), ..Verdict::default() });
         }
         readers.retain(|reader| !is_local(reader));

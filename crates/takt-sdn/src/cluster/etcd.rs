@@ -1,4 +1,5 @@
-//! Requests to etcd as JSON of its HTTP gateway (etcd 3.4, `/v3/`): keys and values are base64, 64-bit numbers are texts.
+//! Requests to etcd in the JSON of its HTTP gateway (etcd 3.4, `/v3/`): keys and values are base64,
+//! 64-bit numbers are strings.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,63 +7,63 @@ use serde_json::{Value, json};
 
 use crate::store::Changes;
 
-/// Records that one answer has at most.
+/// Maximum number of records in one answer.
 pub const PAGE: usize = 200;
-/// Records that one transaction changes at most: etcd takes 128 operations by default.
+/// Maximum number of records that one transaction changes: etcd accepts 128 operations by default.
 pub const OPERATIONS_MAX: usize = 100;
 
-/// What is asked of etcd.
+/// A request to etcd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
-    /// A lease of so many seconds.
+    /// Grants a lease.
     Grant {
-        /// Seconds.
+        /// Duration in seconds.
         seconds: u64,
     },
-    /// The lease lives on.
+    /// Renews a lease.
     KeepAlive {
-        /// The lease.
+        /// Id of the lease.
         lease: u64,
     },
-    /// The lease ends now.
+    /// Ends a lease.
     Revoke {
-        /// The lease.
+        /// Id of the lease.
         lease: u64,
     },
-    /// To be leader if there is none.
+    /// Becomes leader if there is none.
     Campaign {
-        /// The lease that the key lives as long as.
+        /// Id of the lease that bounds the lifetime of the key.
         lease: u64,
-        /// The name of the member.
+        /// Name of the member.
         name: String,
     },
-    /// Records from this key on, as they were at this revision.
+    /// Loads records, beginning with a key, as of a revision.
     Load {
-        /// The first one.
+        /// The first key.
         from: String,
-        /// The revision.
+        /// Revision of the records.
         revision: u64,
     },
-    /// Changes of records, as long as the leader of this generation is in office.
+    /// Changes records on condition that the leader of this generation is in office.
     Save {
-        /// The generation.
+        /// Generation of the leader.
         generation: u64,
-        /// What changes.
+        /// Changes of the records.
         changes: Changes,
     },
 }
 
-/// What etcd answers.
+/// An answer of etcd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Response {
-    /// A lease.
+    /// A lease was granted.
     Granted {
-        /// Its name.
+        /// Id of the lease.
         lease: u64,
     },
-    /// Whether the lease lives.
+    /// Whether the lease exists.
     Alive(bool),
-    /// It has ended.
+    /// The lease was revoked.
     Revoked,
     /// This member is leader.
     Elected {
@@ -71,14 +72,14 @@ pub enum Response {
     },
     /// Another member is leader.
     Follows {
-        /// Its name.
+        /// Name of the leader.
         leader: String,
         /// Its generation.
         generation: u64,
     },
-    /// Records, without the prefix, and whether there are more behind the last one.
+    /// Records without the prefix of their keys, and whether more records follow.
     Records(Vec<(String, Vec<u8>)>, bool),
-    /// Whether the leader of the generation is in office, so that the changes are made.
+    /// Whether the leader of the generation is in office, so that the changes were made.
     Saved(bool),
 }
 
@@ -86,7 +87,7 @@ fn encoded(octets: &[u8]) -> String {
     STANDARD.encode(octets)
 }
 
-/// The first key behind all that begin with this one.
+/// Returns the first key after all keys with this prefix.
 fn behind(key: &str) -> Vec<u8> {
     let mut octets = key.as_bytes().to_vec();
     if let Some(last) = octets.last_mut() {
@@ -95,7 +96,7 @@ fn behind(key: &str) -> Vec<u8> {
     octets
 }
 
-/// The path and the body of a request.
+/// Returns the path and the body of a request.
 pub fn encode(prefix: &str, request: &Request) -> (&'static str, Value) {
     let leader = encoded(format!("{prefix}/leader").as_bytes());
     let of_record = |key: &str| encoded(format!("{prefix}/records/{key}").as_bytes());
@@ -130,17 +131,17 @@ pub fn encode(prefix: &str, request: &Request) -> (&'static str, Value) {
 }
 
 fn number(value: &Value) -> Option<u64> {
-    value.as_str()?.parse().ok() // tidy-allow(dropped-cause): the caller says which answer is not readable.
+    value.as_str()?.parse().ok() // tidy-allow(dropped-cause): the caller names the unreadable answer.
 }
 
 fn decoded(value: &Value) -> Option<Vec<u8>> {
-    STANDARD.decode(value.as_str()?).ok() // tidy-allow(dropped-cause): the same.
+    STANDARD.decode(value.as_str()?).ok() // tidy-allow(dropped-cause): the caller names the unreadable answer.
 }
 
-/// Reads the answer to a request.
+/// Decodes the answer to a request.
 ///
 /// # Errors
-/// What etcd says against it, or that it is not readable.
+/// The error that etcd reports, or that the answer is unreadable.
 pub fn decode(prefix: &str, request: &Request, body: &[u8]) -> Result<Response, String> {
     let value: Value = serde_json::from_slice(body).map_err(|error| format!("etcd answers no JSON: {error}"))?;
     if let Some(error) = value.get("error") {
@@ -154,7 +155,7 @@ fn understood(prefix: &str, request: &Request, value: &Value) -> Option<Response
     let has_succeeded = value["succeeded"].as_bool().unwrap_or(false);
     Some(match request {
         Request::Grant { .. } => Response::Granted { lease: number(&value["ID"])? },
-        // A lease that has ended has no time to live.
+        // An expired lease has no TTL.
         Request::KeepAlive { .. } => Response::Alive(number(&value["result"]["TTL"]).is_some_and(|ttl| ttl > 0)),
         Request::Revoke { .. } => Response::Revoked,
         Request::Campaign { .. } if has_succeeded => {
@@ -163,7 +164,7 @@ fn understood(prefix: &str, request: &Request, value: &Value) -> Option<Response
         Request::Campaign { lease, .. } => {
             let leader = &value["responses"][0]["response_range"]["kvs"][0];
             if number(&leader["lease"]) == Some(*lease) {
-                // An earlier request was executed, and its answer was lost.
+                // An earlier request was executed, but its answer was lost.
                 return Some(Response::Elected { generation: number(&leader["create_revision"])? });
             }
             let name = String::from_utf8_lossy(&decoded(&leader["value"])?).into_owned();
@@ -172,8 +173,8 @@ fn understood(prefix: &str, request: &Request, value: &Value) -> Option<Response
         Request::Load { .. } => {
             let of_prefix = format!("{prefix}/records/");
             let read = |entry: &Value| {
-                let key = String::from_utf8(decoded(&entry["key"])?).ok()?; // tidy-allow(dropped-cause): as above.
-                // A value without octets is left out of the JSON.
+                let key = String::from_utf8(decoded(&entry["key"])?).ok()?; // tidy-allow(dropped-cause): the caller names the unreadable answer.
+                // The JSON omits an empty value.
                 let value = if entry["value"].is_null() { Vec::new() } else { decoded(&entry["value"])? };
                 Some((key.strip_prefix(&of_prefix)?.to_owned(), value))
             };
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_answers_that_are_not_readable_are_told_apart() {
+    fn errors_and_unreadable_answers_are_distinguished() {
         let request = Request::Grant { seconds: 3 };
         let error = decode("p", &request, br#"{"error":"no leader","code":14}"#).expect_err("it is an error");
         assert!(error.contains("no leader"), "{error}");

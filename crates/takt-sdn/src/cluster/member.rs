@@ -1,6 +1,7 @@
-//! One member of a cluster: it wants to be leader, keeps its lease, loads the records of the leader before, and saves its own.
+//! One member of a controller cluster: election, lease, loading the predecessor's records, saving
+//! its own.
 //!
-//! Sans-IO and deterministic. One request is under way at a time.
+//! Sans-IO and deterministic. At most one request is outstanding.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,26 +12,26 @@ use super::Cluster;
 use super::etcd::{OPERATIONS_MAX, Request, Response};
 use crate::store::{Changes, Records};
 
-/// What happened.
+/// Events of the membership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// This member is leader, and has these records.
+    /// This member is leader and has these records.
     Elected {
-        /// Grows with each election.
+        /// Generation; grows with each election.
         generation: u64,
-        /// What the leader before left.
+        /// Records that the previous leader left.
         records: Records,
     },
     /// Another member is leader.
     Follows {
-        /// Its name.
+        /// Name of the leader.
         leader: String,
         /// Its generation.
         generation: u64,
     },
-    /// This member is no longer leader.
+    /// This member is no longer leader, for this reason.
     Deposed(String),
-    /// etcd does not answer, or refuses; reported once until it answers again.
+    /// etcd does not answer or refuses a request; reported once until it answers again.
     Unreachable(String),
 }
 
@@ -51,7 +52,7 @@ impl fmt::Display for Event {
 
 struct Lease {
     id: u64,
-    /// etcd does not end it before.
+    /// Time before which etcd does not end the lease.
     valid_until: Instant,
     renew_at: Instant,
 }
@@ -62,15 +63,15 @@ enum State {
     Leader { generation: u64 },
 }
 
-/// One member.
+/// A member of the cluster.
 pub struct Member {
     cluster: Cluster,
     name: String,
     state: State,
     lease: Option<Lease>,
-    /// When the request under way was sent.
+    /// The outstanding request and the time when it was sent.
     under_way: Option<(Request, Instant)>,
-    /// When a candidate tries next, or when a failed request is repeated.
+    /// Time of the next attempt of a candidate, or of the repetition of a failed request.
     try_at: Instant,
     changes: VecDeque<Changes>,
     follows: Option<(String, u64)>,
@@ -80,7 +81,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A candidate without a lease.
+    /// Creates a candidate without a lease.
     pub fn new(now: Instant, cluster: Cluster, name: String) -> Self {
         Self {
             cluster,
@@ -97,22 +98,23 @@ impl Member {
         }
     }
 
-    /// The names of its keys begin with this.
+    /// Returns the prefix of the cluster's keys.
     pub fn prefix(&self) -> &str {
         &self.cluster.prefix
     }
 
-    /// What happened next.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Until when this member is leader, if its lease is not renewed; `None` if it is not leader.
+    /// Returns the time until which this member is leader without a renewal of its lease; `None` if
+    /// it is not leader.
     pub fn leads_until(&self) -> Option<Instant> {
         matches!(self.state, State::Leader { .. }).then_some(self.lease.as_ref()?.valid_until)
     }
 
-    /// Changes of the leader's records. Those of a member that is not leader are dropped.
+    /// Queues changes of the leader's records. Changes of a member that is not leader are dropped.
     pub fn save(&mut self, changes: Changes) {
         if !matches!(self.state, State::Leader { .. }) {
             return;
@@ -123,17 +125,17 @@ impl Member {
         self.changes.extend(removals.chain(puts));
     }
 
-    /// Whether all changes are in etcd.
+    /// Reports whether all changes are in etcd.
     pub fn is_saved(&self) -> bool {
         self.changes.is_empty() && !matches!(self.under_way, Some((Request::Save { .. }, _)))
     }
 
-    /// Gives the office up, once all changes are saved.
+    /// Resigns after all changes are saved.
     pub fn leave(&mut self) {
         self.is_leaving = true;
     }
 
-    /// Forgets its lease, which ends by itself.
+    /// Forgets the lease, which then expires.
     pub fn abandon(&mut self) {
         (self.lease, self.under_way) = (None, None);
     }
@@ -142,12 +144,12 @@ impl Member {
         self.lease.as_ref().is_some_and(|lease| now < lease.valid_until)
     }
 
-    /// Whether nothing is to be done any more.
+    /// Reports whether the member has resigned and has nothing left to do.
     pub fn has_left(&self) -> bool {
         self.is_leaving && self.lease.is_none() && self.under_way.is_none()
     }
 
-    /// When something is due, if no request is under way.
+    /// Returns the time of the next action, if no request is outstanding.
     pub fn poll_timeout(&self) -> Instant {
         let renewal = self.lease.as_ref().map_or(self.try_at, |lease| lease.renew_at.min(lease.valid_until));
         match self.state {
@@ -156,7 +158,7 @@ impl Member {
         }
     }
 
-    /// The next request, to be sent now. [`Self::handle_response`] takes its answer.
+    /// Returns the next request, to be sent now. [`Self::handle_response`] accepts its answer.
     pub fn poll_request(&mut self, now: Instant) -> Option<Request> {
         if self.under_way.is_some() {
             return None;
@@ -194,7 +196,7 @@ impl Member {
         }
     }
 
-    /// The answer to the request under way, or why there is none.
+    /// Handles the answer to the outstanding request, or the reason why there is none.
     pub fn handle_response(&mut self, now: Instant, response: Result<Response, String>) {
         let Some((request, sent)) = self.under_way.take() else { return };
         let response = match response {
@@ -204,7 +206,7 @@ impl Member {
         self.is_unreachable = false;
         match (request, response) {
             (_, Response::Granted { lease }) => self.renew(lease, sent),
-            // One that was answered too late may be counted as ended elsewhere.
+            // After a late answer, other members may consider the lease as expired.
             (Request::KeepAlive { lease }, Response::Alive(true)) if self.holds(now) => self.renew(lease, sent),
             (_, Response::Alive(_)) => self.lose_lease("etcd has ended its lease"),
             (_, Response::Revoked) => self.lose_lease("it gave its office up"),
@@ -214,7 +216,8 @@ impl Member {
             }
             (_, Response::Follows { leader, generation }) => {
                 self.try_at = now.after(self.cluster.retry);
-                // The key of its own life before, whose lease has not ended yet, is that of another generation.
+                // A key of this member's own earlier run, whose lease has not expired yet, has
+                // another generation.
                 if self.follows.as_ref() != Some(&(leader.clone(), generation)) {
                     self.follows = Some((leader.clone(), generation));
                     self.events.push_back(Event::Follows { leader, generation });
@@ -240,7 +243,8 @@ impl Member {
         }
     }
 
-    /// A lease counts from the moment when it was asked for, less a sixth for clocks that differ.
+    /// Renews the lease. It counts from the time of the request, less a sixth for differences
+    /// between clocks.
     fn renew(&mut self, id: u64, sent: Instant) {
         let lease = self.cluster.lease;
         self.lease = Some(Lease { id, valid_until: sent.after(lease - lease / 6), renew_at: sent.after(lease / 3) });
@@ -249,7 +253,7 @@ impl Member {
     fn fail(&mut self, now: Instant, request: &Request, why: String) {
         self.try_at = now.after(self.cluster.retry);
         if matches!(request, Request::Revoke { .. }) {
-            // It ends by itself.
+            // The lease expires.
             self.lease = None;
         }
         if !std::mem::replace(&mut self.is_unreachable, true) {

@@ -1,16 +1,17 @@
-//! Several controllers of one network: an elected leader, its records in etcd, and standbys that take over.
+//! Controller cluster: an elected leader, its records in etcd, and standbys that take over.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | [`member`] | election, lease and records of one controller, sans-IO |
-//! | [`etcd`] | its requests as JSON of etcd's HTTP gateway (API v3) |
+//! | [`etcd`] | requests in the JSON of etcd's HTTP gateway (API v3) |
 //!
-//! The leader has the key `PREFIX/leader`, which lives as long as its lease. The revision of etcd at which the key was made is the **generation** of
-//! the leader: it grows with each election. Three things keep a leader that was replaced from writing:
+//! The leader owns the key `PREFIX/leader`, which exists as long as its lease. The etcd revision at
+//! which the key was created is the **generation** of the leader; it grows with each election.
+//! Three mechanisms prevent a replaced leader from writing:
 //!
-//! - It counts its lease from the moment when it asked for it, and steps down before etcd ends it.
-//! - Each transaction of records holds only while the key is that of its generation.
-//! - Switches know the generation from ROLE_REQUEST of OpenFlow, and make each earlier master a slave.
+//! - It counts its lease from the time of its request, and steps down before etcd ends the lease.
+//! - Each transaction of records succeeds only while the key has its generation.
+//! - Switches get the generation in ROLE_REQUEST of OpenFlow, and make each earlier master a slave.
 
 pub mod etcd;
 pub mod member;
@@ -21,42 +22,43 @@ use std::time::Duration;
 
 pub use member::{Event, Member};
 
-/// Members of etcd that are named at most.
+/// Maximum number of etcd members in a cluster's description.
 const ENDPOINTS_MAX: usize = 16;
 
-/// A member of etcd: host and port of its clients' URL.
+/// An etcd member: host and port of its client URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint(String);
 
 impl Endpoint {
-    /// Its host and port.
+    /// Returns host and port.
     pub fn authority(&self) -> &str {
         &self.0
     }
 
-    /// Its addresses.
+    /// Resolves the addresses.
     ///
     /// # Errors
-    /// The name is not known.
+    /// The name cannot be resolved.
     pub fn addresses(&self) -> std::io::Result<Vec<SocketAddr>> {
         Ok(self.0.to_socket_addrs()?.collect())
     }
 }
 
-/// Where a cluster keeps its state.
+/// Location and timing of a cluster's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cluster {
-    /// The members of etcd; each is asked when the one before does not answer.
+    /// Members of etcd; each is tried when the previous one does not answer.
     pub endpoints: Vec<Endpoint>,
-    /// Keys begin with it.
+    /// Prefix of all keys.
     pub prefix: String,
-    /// How long a leader that says nothing stays leader; whole seconds. etcd has 2 s at least.
+    /// Lease of the leader in whole seconds: the time for which a silent leader stays leader. The
+    /// minimum of etcd is 2 s.
     pub lease: Duration,
-    /// How often a standby tries to become leader.
+    /// Interval at which a standby tries to become leader.
     pub retry: Duration,
 }
 
-/// A text that names no cluster.
+/// Error of a text that describes no cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterError(String);
 
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cluster_is_read_from_its_urls() {
+    fn cluster_is_parsed_from_its_urls() {
         let cluster: Cluster = "etcd:http://10.0.0.1:2379,http://[fd00::2]:2379/".parse().expect("it is well-formed");
         let authorities: Vec<&str> = cluster.endpoints.iter().map(Endpoint::authority).collect();
         assert_eq!(authorities, ["10.0.0.1:2379", "[fd00::2]:2379"]);

@@ -1,4 +1,4 @@
-//! The operator's contracts by topic, in TOML, for applications that declare none.
+//! The operator's contracts by topic in TOML, for applications that declare none.
 //!
 //! ```toml
 //! [[contract]]
@@ -12,9 +12,10 @@
 //! protected = true       # optional; second ways for links that fail
 //! ```
 //!
-//! The first table whose patterns match counts, whether it has all values or not. Keys that are unknown are errors.
+//! The first table whose patterns match applies, even if it lacks values. Unknown keys are errors.
 //!
-//! One `[default]` table, without patterns, has the values that no other source gives: so every topic may have a contract.
+//! One `[default]` table without patterns has the values that no other source gives, so that every
+//! topic can have a contract.
 
 use std::fmt;
 use std::ops::Range;
@@ -27,19 +28,19 @@ use toml::de::{DeTable, DeValue};
 
 use super::{Source, Sourced, parse_span};
 
-/// Octets of a file.
+/// Maximum length of a file in octets.
 pub const FILE_LEN_MAX: usize = 1 << 20;
-/// Contracts of a file.
+/// Maximum number of contracts in a file.
 pub const CONTRACTS_MAX: usize = 10_000;
 
-/// Why a file is refused.
+/// Error of a contract file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileError {
-    /// Line of the error, from 1.
+    /// Line of the error, starting at 1.
     pub line: usize,
-    /// The key, empty if there is none.
+    /// Key of the error; empty if there is none.
     pub key: String,
-    /// What was found, and what was expected.
+    /// Found and expected content.
     pub what: String,
 }
 
@@ -55,7 +56,7 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// One `[[contract]]`.
+/// One `[[contract]]` table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     topic: Partition,
@@ -68,7 +69,7 @@ pub(super) struct Entry {
     pub(super) is_protected: Option<Sourced<bool>>,
 }
 
-/// The operator's contracts; by default none.
+/// The operator's contracts; empty by default.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ContractFile {
     entries: Vec<Entry>,
@@ -76,7 +77,7 @@ pub struct ContractFile {
 }
 
 impl ContractFile {
-    /// Reads a file of at most [`FILE_LEN_MAX`] octets with at most [`CONTRACTS_MAX`] contracts.
+    /// Parses a file of at most [`FILE_LEN_MAX`] octets with at most [`CONTRACTS_MAX`] contracts.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         let reader = Reader { text };
         if text.len() > FILE_LEN_MAX {
@@ -114,22 +115,22 @@ impl ContractFile {
         Ok(Self { entries, default })
     }
 
-    /// How many contracts there are.
+    /// Returns the number of contracts.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Is there no contract?
+    /// Reports whether there is no contract.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The values that hold where no other source has one.
+    /// Returns the values that apply where no other source has one.
     pub(super) fn default_entry(&self) -> Option<&Entry> {
         self.default.as_ref()
     }
 
-    /// The first contract for this topic and type.
+    /// Returns the first contract for this topic and type.
     pub(super) fn find(&self, topic: &str, type_name: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| {
             matches(&entry.topic, topic) && entry.type_name.as_ref().is_none_or(|pattern| matches(pattern, type_name))
@@ -137,7 +138,8 @@ impl ContractFile {
     }
 }
 
-/// Does the name match the one pattern? A name that has the characters of patterns matches only itself.
+/// Reports whether the name matches the pattern. A name that contains pattern characters matches
+/// only itself.
 fn matches(pattern: &Partition, name: &str) -> bool {
     pattern.names[0] == name || partitions_match(pattern, &Partition { names: vec![name.to_owned()] })
 }
@@ -156,7 +158,7 @@ impl Reader<'_> {
         FileError { line: self.line(at.start), key: key.to_owned(), what: what.to_owned() }
     }
 
-    /// A table: one for some topics, or that of all others.
+    /// Parses a table: a contract for some topics, or the default.
     fn entry(&self, value: &Spanned<DeValue<'_>>, has_patterns: bool) -> Result<Entry, FileError> {
         let DeValue::Table(table) = value.get_ref() else {
             return Err(self.error(&value.span(), "contract", "is no table; write [[contract]], or [default]"));

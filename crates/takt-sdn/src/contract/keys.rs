@@ -1,9 +1,11 @@
-//! Contract keys in the USER_DATA (DDS 1.4 §2.2.3.1) and the properties (RTPS 2.5 §9.6.3) of an endpoint.
+//! Contract keys in the USER_DATA (DDS 1.4 §2.2.3.1) and the properties (RTPS 2.5 §9.6.3) of an
+//! endpoint.
 //!
-//! [`takt_wire::qos::Contract`] reads the keys that Takt's API writes. Applications of other vendors can write those, or the shorter forms with a
-//! unit: `rt.minsep=5ms;rt.maxsize=1400;rt.e2e=1ms;rt.importance=7`. `rt.jitter=20ms`, `rt.importance` and
-//! `rt.protected=true` have the short form only. A property
-//! overrides USER_DATA. The first of two equal keys counts. Unknown keys and values that are not numbers are ignored.
+//! [`takt_wire::qos::Contract`] reads the keys that the API of Takt writes. Applications of other
+//! vendors can write those, or the shorter forms with a unit:
+//! `rt.minsep=5ms;rt.maxsize=1400;rt.e2e=1ms;rt.importance=7`. `rt.jitter=20ms`, `rt.importance`
+//! and `rt.protected=true` exist only in the short form. A property overrides USER_DATA. The first
+//! of two equal keys counts. Unknown keys and values that are not numbers are ignored.
 
 use std::time::Duration;
 
@@ -11,7 +13,7 @@ use takt_wire::qos::{Contract, Property, UserData};
 
 use super::parse_span;
 
-/// The contract that one endpoint declares, each value with the name of its key.
+/// Contract that one endpoint declares, each value with the name of its key.
 #[derive(Default)]
 pub(super) struct Declared {
     pub(super) separation: Option<(Duration, &'static str)>,
@@ -62,7 +64,8 @@ impl Declared {
     }
 }
 
-/// Keys with their values, the properties first. Fields that are not UTF-8 are ignored.
+/// Iterates over keys with their values, the properties first. Fields that are not UTF-8 are
+/// ignored.
 pub(crate) fn fields<'a>(user_data: &'a UserData, property: &'a Property) -> impl Iterator<Item = (&'a str, &'a str)> {
     let trimmed = |text: &'a str| text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     let properties = property.0.iter().map(|(key, value, _)| (key.as_str(), value.as_str()));

@@ -1,6 +1,7 @@
-//! Contracts of writer and reader: minimum separation, jitter, size, latency limit, importance and protection, each with its source.
+//! Contracts of writer and reader: minimum separation, jitter, size, latency limit, importance and
+//! protection, each with its source.
 //!
-//! For each of the six values the first source that has it counts:
+//! For each of the six values, the first source that has it counts:
 //!
 //! | value | sources, by precedence |
 //! |---|---|
@@ -11,14 +12,16 @@
 //! | importance | [`ContractFile`]; key `rt.importance` of the writer; TRANSPORT_PRIORITY of the writer; 0 |
 //! | protection | [`ContractFile`]; key `rt.protected` of the writer; none |
 //!
-//! Behind all of them stands the `[default]` table of the [`ContractFile`], if there is one.
+//! The `[default]` table of the [`ContractFile`], if it exists, is the last source of all values.
 //!
-//! DEADLINE promises that a sample comes at least once in its period. Read as a separation it is an assumption, and the network
-//! polices it as it polices a declared one. An infinite DEADLINE and a LATENCY_BUDGET of zero or infinity, which are the
-//! defaults of DDS 1.4 §2.2.3.7 and §2.2.3.8, say nothing.
+//! DEADLINE promises that a sample arrives at least once in its period. Used as a separation it is
+//! an assumption; the network polices it like a declared one. An infinite DEADLINE and a
+//! LATENCY_BUDGET of zero or infinity, which are the defaults of DDS 1.4 §2.2.3.7 and §2.2.3.8, are
+//! ignored.
 //!
-//! The size is in octets of a serialised sample with its encapsulation header, as in [`takt_wire::qos::Contract`]; protocol octets are
-//! not in it. A pair without separation, size or limit has no contract ([`NoContract`]); the size is never guessed from a type.
+//! The size is the length in octets of a serialized sample with its encapsulation header, as in
+//! [`takt_wire::qos::Contract`]; it excludes protocol octets. A pair without separation, size or
+//! limit has no contract ([`NoContract`]); the size is never guessed from a type.
 
 mod file;
 mod keys;
@@ -36,27 +39,27 @@ use keys::Declared;
 pub(crate) use keys::fields as declared_fields;
 pub use span::parse_span;
 
-/// Origin of a value of a contract.
+/// Source of a value of a contract.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// The operator's file, at this line.
     File {
-        /// Line of the key, from 1.
+        /// Line of the key, starting at 1.
         line: usize,
     },
     /// A key in the USER_DATA or the properties of the writer.
     WriterKey(&'static str),
     /// A key in the USER_DATA or the properties of the reader.
     ReaderKey(&'static str),
-    /// A policy of the writer.
+    /// A QoS policy of the writer.
     WriterPolicy(&'static str),
-    /// A policy of the reader.
+    /// A QoS policy of the reader.
     ReaderPolicy(&'static str),
     /// `PID_TYPE_MAX_SIZE_SERIALIZED` of the writer.
     TypeMaxSize,
     /// A registration.
     Registration,
-    /// The value that holds when none is declared.
+    /// The default.
     Default,
 }
 
@@ -75,37 +78,39 @@ impl fmt::Display for Source {
     }
 }
 
-/// A value with its origin.
+/// A value with its source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sourced<T> {
     /// The value.
     pub value: T,
-    /// Where it comes from.
+    /// Source of the value.
     pub source: Source,
 }
 
 impl<T> Sourced<T> {
-    /// A value from a source.
+    /// Creates a value from a source.
     pub const fn new(value: T, source: Source) -> Self {
         Self { value, source }
     }
 }
 
-/// The contract of one writer with one reader.
+/// Contract of one writer with one reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contract {
-    /// Least time between two samples of the writer, whatever their instance; above zero.
+    /// Minimum time between two samples of the writer, over all instances; greater than zero.
     pub separation: Sourced<Duration>,
-    /// How much later than its time a sample may come to the interface: a writer that was held up for so long sends the samples of that time
-    /// at once. It counts neither in the separation nor in the limit.
+    /// Jitter: maximum delay of a sample, relative to its nominal time, at the interface. A writer
+    /// that was delayed for this time sends all samples of that time at once. The jitter is part of
+    /// neither the separation nor the limit.
     pub jitter: Sourced<Duration>,
-    /// Octets of the longest serialised sample, its encapsulation header included; above zero.
+    /// Length in octets of the longest serialized sample with its encapsulation header; greater
+    /// than zero.
     pub size: Sourced<u32>,
-    /// Longest time from writing to delivery; above zero.
+    /// Limit of the time from writing to delivery; greater than zero.
     pub limit: Sourced<Duration>,
-    /// Flows of higher importance are kept when not all fit.
+    /// Importance: flows of higher importance are kept when not all fit.
     pub importance: Sourced<i32>,
-    /// Whether second ways are reserved, by which samples go on when a link fails.
+    /// Whether backup paths are reserved, which carry the samples when a link fails.
     pub is_protected: Sourced<bool>,
 }
 
@@ -122,7 +127,7 @@ impl fmt::Display for Contract {
     }
 }
 
-/// A value that a contract needs.
+/// A mandatory value of a contract.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
     /// The minimum separation.
@@ -133,15 +138,16 @@ pub enum Value {
     Limit,
 }
 
-/// Why a pair has no contract: no source has these values.
+/// Error of a pair without a contract: no source has these values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NoContract {
-    /// What is missing, in the order of [`Value`].
+    /// Missing values, in the order of [`Value`].
     pub missing: Vec<Value>,
 }
 
 impl NoContract {
-    /// Has any of the three values a source? If not, neither endpoint asks for a contract.
+    /// Reports whether any of the three values has a source. If not, neither endpoint asks for a
+    /// contract.
     pub fn is_partial(&self) -> bool {
         self.missing.len() < 3
     }
@@ -164,8 +170,8 @@ impl fmt::Display for NoContract {
 
 impl std::error::Error for NoContract {}
 
-/// The contract of a writer and a reader of one topic. `file` holds the operator's contracts, which count more than what
-/// the endpoints announce.
+/// Resolves the contract of a writer and a reader of one topic. `file` holds the operator's
+/// contracts, which take precedence over the values that the endpoints announce.
 pub fn resolve(
     writer: &PublicationData,
     reader: &SubscriptionData,
@@ -224,7 +230,7 @@ pub fn resolve(
     }
 }
 
-/// A policy's span, if it says something: neither zero nor infinite.
+/// Returns the duration of a policy unless it is zero or infinite.
 fn policy(span: takt_wire::Duration) -> Option<Duration> {
     span.as_nanos().filter(|nanos| *nanos > 0).map(Duration::from_nanos)
 }

@@ -1,9 +1,9 @@
-//! Spans of time as text: a whole number and its unit.
+//! Durations as text: a whole number and its unit.
 
 use std::time::Duration;
 
-/// Reads `250us`, `5 ms`, `1s`: a whole number above zero and one of the units ns, us, ms, s. `None` for anything else, and for
-/// spans of 2^63 ns (292 years) and more.
+/// Parses `250us`, `5 ms`, `1s`: a whole number greater than zero and one of the units ns, us, ms,
+/// s. Returns `None` for any other text, and for durations of 2^63 ns (292 years) and more.
 pub fn parse_span(text: &str) -> Option<Duration> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit())?;

@@ -1,4 +1,4 @@
-//! Contracts by source, and errors of a contract file.
+//! Tests of contracts by source, and of errors in a contract file.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn millis(count: u64) -> Duration {
 }
 
 #[test]
-fn keys_that_takt_writes_make_a_contract() {
+fn keys_written_by_takt_form_a_contract() {
     let (mut writer, mut reader) = pair("", "");
     let nanos = |nanos| Some(takt_wire::Duration::from_nanos(nanos));
     Keys { minimum_separation: nanos(5_000_000), max_sample_bytes: Some(1400), ..Keys::default() }
@@ -36,7 +36,7 @@ fn keys_that_takt_writes_make_a_contract() {
 }
 
 #[test]
-fn keys_with_units_make_a_contract() {
+fn keys_with_units_form_a_contract() {
     let (writer, reader) = pair("a=b; rt.minsep = 5ms;rt.maxsize=1400;rt.importance=-3", "rt.e2e=250us\0");
     let contract = resolve(&writer, &reader, &ContractFile::default()).expect("all is declared");
     assert_eq!((contract.separation.value, contract.size.value), (millis(5), 1400));
@@ -45,7 +45,7 @@ fn keys_with_units_make_a_contract() {
 }
 
 #[test]
-fn jitter_is_one_separation_unless_the_writer_or_the_file_says_more() {
+fn jitter_is_one_separation_unless_the_writer_or_the_file_declares_it() {
     let (writer, reader) = pair("rt.minsep=5ms;rt.maxsize=1400", "rt.e2e=1ms;rt.jitter=9ms");
     let contract = resolve(&writer, &reader, &ContractFile::default()).expect("all is declared");
     assert_eq!(contract.jitter, Sourced::new(millis(5), Source::Default), "a reader has none");
@@ -74,7 +74,7 @@ fn protection_is_asked_for_by_the_writer_or_the_file() {
 }
 
 #[test]
-fn policies_count_where_keys_are_missing() {
+fn policies_apply_where_keys_are_missing() {
     let (mut writer, mut reader) = pair("", "");
     writer.max_sample_serialized = Some(900);
     writer.qos.deadline = Deadline { period: takt_wire::Duration::from_millis(20) };
@@ -102,7 +102,7 @@ fn contract_without_size_names_what_is_missing() {
 }
 
 #[test]
-fn file_counts_more_than_the_endpoints_value_by_value() {
+fn file_overrides_the_endpoints_value_by_value() {
     let text = "[[contract]]\ntopic = 'Cam*'\ntype = 'Im?ge'\nlimit = '2 ms'\nimportance = 4\n\n\
                 [[contract]]\ntopic = '*'\nsize = 77\n";
     let file = ContractFile::parse(text).expect("a good file");
@@ -149,7 +149,7 @@ fn spans_need_a_whole_number_and_a_unit() {
 }
 
 #[test]
-fn default_of_the_file_counts_where_nothing_else_does() {
+fn default_of_the_file_applies_where_no_other_source_does() {
     let file = "[[contract]]\ntopic = 'Camera'\nsize = 900\n[default]\nseparation = '1s'\nsize = 100\nlimit = '7ms'\nimportance = -5\n";
     let file = ContractFile::parse(file).expect("it is well-formed");
     let (writer, reader) = pair("rt.minsep=5ms", "");

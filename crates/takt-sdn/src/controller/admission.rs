@@ -1,4 +1,5 @@
-//! Admission in the controller: fills the model of the network, asks for pairs, and gives switches the entries of admitted flows.
+//! Admission in the controller: builds the network model, requests the admission of pairs, and
+//! installs the entries of admitted flows.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -22,10 +23,10 @@ use crate::rules::{Entry, GROUPS, Selector};
 use crate::schedule::{PairStages, trailer_len};
 use crate::topology::Role;
 
-/// Products whose writers serve a reader by unicast as long as no other one announces its group.
+/// Vendors whose writers serve a reader by unicast as long as no other reader announces its group.
 const UNICAST_TO_ONE: [VendorId; 3] = [VendorId::TAKT, VendorId::CYCLONE, VendorId::EPROSIMA];
 
-/// Entries and meters of a flow that are wanted, by their switches.
+/// Wanted entries, meters and groups of a flow, by switch.
 pub(super) struct Given {
     flows: Vec<(u64, Arc<FlowKey>)>,
     meters: Vec<(u64, u32)>,
@@ -37,7 +38,7 @@ pub(super) fn model_host(mac: MacAddress) -> HostId {
     HostId(u64::from_be_bytes([0, 0, a, b, c, d, e, f]))
 }
 
-/// The VLAN of a participant; `None` if its frames have several tags.
+/// Returns the VLAN of a participant; `None` if its frames have several tags.
 fn vlan_of(tags: &[VlanTag]) -> Option<Vlan> {
     match tags {
         [] => Some(0),
@@ -46,7 +47,7 @@ fn vlan_of(tags: &[VlanTag]) -> Option<Vlan> {
     }
 }
 
-/// The VLAN of both ends of a pair, or why rules for it match nothing.
+/// Returns the VLAN of both ends of a pair, or the reason why rules for the pair match nothing.
 fn common_vlan(view: &PairView<'_>) -> Result<Vlan, String> {
     let name = |vlan: Vlan| match vlan {
         0 => "sends without a VLAN tag".to_owned(),
@@ -66,21 +67,22 @@ fn common_vlan(view: &PairView<'_>) -> Result<Vlan, String> {
 }
 
 impl Controller {
-    /// Admitted pairs; `None` without a description of the network.
+    /// Returns the state of admission; `None` without a description of the network.
     pub fn admission(&self) -> Option<&Admission> {
         self.admission.as_ref()
     }
 
-    /// A pair with a contract waits for a verdict.
+    /// Decides on a pair with a contract, or defers the decision.
     pub(super) fn ask(&mut self, now: Instant, pair: Pair) {
         let Some(mut admission) = self.admission.take() else {
-            // Without a description of the network every pair matches. One that has gone meanwhile needs no verdict.
+            // Without a description of the network every pair matches. A pair that is gone needs no
+            // decision.
             let _ = self.discovery.release(now, pair);
             return;
         };
         admission.forget(pair);
         match &mut self.restoration {
-            // The share of the network that pairs of the earlier run have is not known yet.
+            // The resources of pairs of the earlier run are not known yet.
             Some(restoration) => _ = restoration.deferred.insert(pair),
             None => self.apply(&mut admission, pair),
         }
@@ -93,10 +95,11 @@ impl Controller {
         }
     }
 
-    /// A pair that needs no admission waits until its writer's others have their flows to groups.
+    /// Defers a pair that needs no admission until the other pairs of its writer have their flows
+    /// to groups.
     pub(super) fn ask_companion(&mut self, now: Instant, pair: Pair) {
         let Some(mut admission) = self.admission.take() else {
-            // It needs no verdict if it has gone meanwhile.
+            // A pair that is gone needs no decision.
             let _ = self.discovery.release(now, pair);
             return;
         };
@@ -116,13 +119,13 @@ impl Controller {
             };
         }
         let mut siblings = self.siblings(admission, pair);
-        // Other writers of the participant get to know the reader with this one.
+        // Other writers of the participant discover the reader at the same time.
         let shown = self.discovery.shown_with(pair);
         siblings.extend(shown.into_iter().flat_map(|other| self.siblings(admission, other)));
         let view = self.discovery.pair(pair).filter(|view| !view.is_denied);
         let is_local = view.as_ref().is_some_and(|view| view.writer_host.1.ip() == view.reader_host.1.ip());
         match self.application(admission, pair, pair) {
-            // Discovery within a host goes by no switch, so that nothing is withheld.
+            // Discovery within a host passes no switch and cannot be withheld.
             _ if is_local => admission.accompany_local(pair, &siblings),
             Some(Ok(application)) => admission.ask(&application, &siblings),
             Some(Err((importance, reason))) => admission.refuse(pair, importance, reason),
@@ -131,7 +134,8 @@ impl Controller {
         }
     }
 
-    /// Admitted pairs of the same writer, with the groups by which it may send their samples once `pair` matches.
+    /// Returns the admitted pairs of the same writer, with the groups by which it may send their
+    /// samples once `pair` matches.
     fn siblings(&self, admission: &Admission, pair: Pair) -> Vec<Sibling> {
         let others = self.discovery.pairs_of(pair.writer).into_iter();
         let others = others.filter(|other| *other != pair && admission.is_admitted(*other));
@@ -141,7 +145,7 @@ impl Controller {
         siblings.filter(|sibling| !is_by_unicast(sibling)).collect()
     }
 
-    /// A pair matches without a contract: what its datagrams share with admitted flows is looked at.
+    /// Checks which admitted flows the datagrams of a pair without a contract share.
     pub(super) fn enter_without_contract(&mut self, pair: Pair) {
         let Some(mut admission) = self.admission.take() else { return };
         match self.sockets(&admission, pair) {
@@ -151,10 +155,11 @@ impl Controller {
         self.admission = Some(admission);
     }
 
-    /// The topic of a pair without a contract, and what its datagrams match; `None` if it is within one host, or not known well enough.
+    /// Returns the topic of a pair without a contract, and the selectors that its datagrams match;
+    /// `None` if it is within one host, or not known well enough.
     fn sockets(&self, admission: &Admission, pair: Pair) -> Option<(String, Vec<Selector>)> {
         let view = self.discovery.pair(pair).filter(|view| view.contract.is_err())?;
-        // No entry matches its datagrams otherwise.
+        // Without a common VLAN, no entry matches its datagrams.
         let Ok(vlan) = common_vlan(&view) else { return None };
         let end = |address: std::net::IpAddr| {
             let host = self.devices.by_address(vlan, address)?;
@@ -174,13 +179,14 @@ impl Controller {
         (writer.host != reader.host).then(|| (view.writer.topic_name.clone(), selectors))
     }
 
-    /// Where an endpoint receives: by its own locators, or by those of its participant.
+    /// Returns the locators of an endpoint: its own, or else those of its participant.
     fn locators_of<'a>(&'a self, own: &'a [Locator], prefix: GuidPrefix) -> &'a [Locator] {
         let participant = || self.discovery.participants().find(|data| data.guid.prefix == prefix);
         if own.is_empty() { participant().map_or(&[], |data| &data.default_unicast) } else { own }
     }
 
-    /// The groups by which a writer may send samples to the reader of a pair, once it has that of `with`.
+    /// Returns the groups by which a writer may send samples to the reader of a pair, once it has
+    /// matched the reader of `with`.
     fn groups(
         &self,
         admission: &Admission,
@@ -189,7 +195,8 @@ impl Controller {
         (pair, with): (Pair, Pair),
     ) -> Result<Vec<SocketAddr>, String> {
         let least = if UNICAST_TO_ONE.contains(&view.writer_vendor) { 2 } else { 1 };
-        // Those that are admitted match when their entries are in force, whatever was decided before.
+        // Admitted readers count even if the interceptor still refuses or holds them: they match as
+        // soon as their entries are in force.
         let counts = self.discovery.fan_out(pair.writer, |other| other == with || admission.is_admitted(other));
         let mut groups = Vec::new();
         for group in view.groups.iter().filter_map(Locator::socket_addr) {
@@ -217,7 +224,8 @@ impl Controller {
         Ok(groups)
     }
 
-    /// Whether a participant may send to a group: it uses the version of IP.
+    /// Reports whether a participant uses the IP version of a group, so that it may send to the
+    /// group.
     fn sends_by(&self, prefix: GuidPrefix, writer: &End, group: &SocketAddr) -> bool {
         let mut participants = self.discovery.participants().filter(|data| data.guid.prefix == prefix);
         let is_of_version = |locator: &Locator| locator.ip().is_some_and(|ip| ip.is_ipv4() == group.is_ipv4());
@@ -225,8 +233,8 @@ impl Controller {
             || participants.any(|data| data.default_unicast.iter().any(is_of_version))
     }
 
-    /// What a pair asks for once its writer has the reader of `with`, or its importance and what is not known of it; `None` if it has no contract, or
-    /// is no more.
+    /// Returns the admission request of a pair once its writer has matched the reader of `with`, or
+    /// its importance and the missing facts; `None` if the pair has no contract or is gone.
     pub(super) fn application(
         &self,
         admission: &Admission,
@@ -292,7 +300,7 @@ impl Controller {
         Some(build().map_err(|reason| (contract.importance.value, reason)))
     }
 
-    /// An end of a pair by its address in a VLAN.
+    /// Returns an end of a pair by its address in a VLAN.
     fn end_of(&self, what: &str, (vlan, address): (Vlan, IpAddr), vendor: VendorId) -> Result<End, String> {
         let host = self.devices.by_address(vlan, address);
         let host = host.ok_or_else(|| format!("the host of the {what}, {address}, is not known"))?;
@@ -307,14 +315,16 @@ impl Controller {
         Ok(End { host: model_host(host.mac), vlan, address, trailer_len: trailer_len(vendor) })
     }
 
-    /// Whether discovery of a participant comes to this port, too: rules for samples would let it pass by the controller.
+    /// Reports whether the participant receives discovery at this port, too: rules for samples
+    /// would let it bypass the controller.
     fn is_shared(&self, prefix: GuidPrefix, end: &End, port: u16) -> bool {
         let mut participants = self.discovery.participants().filter(|data| data.guid.prefix == prefix);
         let is_same = |locator: &Locator| locator.socket_addr() == Some((end.address, port).into());
         self.discovery_ports.contains(&port) || participants.any(|data| data.metatraffic_unicast.iter().any(is_same))
     }
 
-    /// Follows the network and the switches with admitted flows, until nothing more is to be decided now.
+    /// Adapts admitted flows to the network and the switches, until no further decision is possible
+    /// now.
     pub(super) fn follow_admission(&mut self, now: Instant) {
         let mut may_retry = true;
         while let Some(mut admission) = self.admission.take() {
@@ -366,13 +376,14 @@ impl Controller {
         }
     }
 
-    /// The edges where members of a group may be. None if the policy of isolation denies what is sent there.
+    /// Returns the edge ports where members of a group may be; none if the isolation policy denies
+    /// traffic to the group.
     fn members(&self, selector: &Selector) -> BTreeSet<PortRef> {
         let group = SocketAddr::new(selector.destination, selector.port);
         if !crate::isolation::passes_to(&self.filters, selector.source, group) {
             return BTreeSet::new();
         }
-        // Hosts in VLANs are not asked.
+        // Membership queries are untagged, so hosts in VLANs do not answer.
         let group = MacAddress::of_group(selector.destination).filter(|_| selector.vlan == 0);
         let receivers = group.and_then(|group| self.membership.receivers(group));
         receivers.unwrap_or_else(|| self.topology.edges().collect())
@@ -389,7 +400,7 @@ impl Controller {
                     self.push(Event::Admitted { pair, bound_ns });
                 }
             }
-            // It has gone meanwhile, or it matches.
+            // The pair may be gone, or matches already.
             Outcome::Free { pair } => _ = self.discovery.release(now, pair),
             Outcome::Caution { pair, topic } => self.push(Event::Caution { pair, topic }),
             Outcome::Protection { pair, protection } => self.push(Event::Protection { pair, protection }),
@@ -400,7 +411,7 @@ impl Controller {
                 }
                 let Ok(enforcement) = self.discovery.refuse(now, pair, &reason) else { return };
                 if let Some(mut admission) = self.admission.take_if(|_| !enforcement.at_writer) {
-                    // The writer gets to know the reader all the same.
+                    // The writer discovers the reader all the same.
                     admission.cover(pair, &self.siblings(&admission, pair));
                     self.admission = Some(admission);
                 }
@@ -410,8 +421,9 @@ impl Controller {
         }
     }
 
-    /// The entries and meters of admitted flows that have changed, in all switches. Entries of an earlier run are those of no flow: as long as
-    /// there are some, and when they go, all flows are looked at.
+    /// Updates the wanted entries and meters of changed flows in all switches. Entries of an
+    /// earlier run belong to no flow: while some exist, and when they are deleted, all flows are
+    /// updated.
     fn want_changed(&mut self) {
         let is_restoring = self.restoration.is_some() | std::mem::take(&mut self.is_restored);
         let Some(mut admission) = self.admission.take() else { return };
@@ -419,7 +431,7 @@ impl Controller {
         let wanted: Vec<(Selector, Wanted)> =
             changed.into_iter().map(|selector| (selector, admission.wanted(&selector))).collect();
         self.admission = Some(admission);
-        // What goes first, since a flow may have the meter of one that is gone.
+        // Deletions come first, since a flow may get the meter of a removed flow.
         for (selector, wanted) in &wanted {
             let Some(Given { flows, meters, groups }) = self.given.remove(selector) else { continue };
             let is_kept =
@@ -460,7 +472,7 @@ impl Controller {
         }
     }
 
-    /// The entries of admitted flows in a switch, and all its meters.
+    /// Sets the wanted entries of admitted flows in a switch, and all its meters.
     pub(super) fn want_admitted(&mut self, dpid: u64) {
         let (mut flows, mut meters, mut groups) = self.entries_of_earlier_run(dpid);
         let ports: Vec<(u32, Role)> = self.topology.ports(dpid).map(|(port, role)| (port.number, role)).collect();
@@ -468,7 +480,8 @@ impl Controller {
         let rules = rules(&self.config, switch.has_meters, &switch.limits);
         let own = self.admission.iter().flat_map(|admission| admission.meters(dpid));
         meters.extend(rules.meters(&ports));
-        // A meter of the earlier run stays as it is until all pairs that share it are admitted again.
+        // A meter of the earlier run stays unchanged until all pairs that share it are admitted
+        // again.
         own.for_each(|meter| _ = meters.entry(meter.meter).or_insert(meter));
         if let Some(admission) = &self.admission {
             groups.extend(admission.groups(dpid).into_iter().map(|group| (group.group, group)));

@@ -1,4 +1,4 @@
-//! What a controller reports, counts and is configured by.
+//! Configuration, events and counters of a controller.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,30 +16,33 @@ use crate::model::NetworkFile;
 use crate::registration::{RegistrationId, State};
 use crate::{PortRef, devices, discovery, forwarding, topology};
 
-/// How a controller works, and what it may hold.
+/// Configuration of a controller, with its limits.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Switches and links.
+    /// Configuration of switches and links.
     pub topology: topology::Config,
-    /// Hosts.
+    /// Configuration of hosts.
     pub devices: devices::Config,
-    /// Rules.
+    /// Configuration of forwarding rules.
     pub forwarding: forwarding::Config,
-    /// Interception of discovery.
+    /// Configuration of the interception of discovery.
     pub discovery: discovery::Config,
-    /// What the operator says of the network: pairs with contracts are admitted by proof. `None`: every pair matches.
+    /// The operator's description of the network: pairs with contracts are admitted by proof.
+    /// `None`: every pair matches.
     pub network: Option<NetworkFile>,
-    /// Connections at most.
+    /// Maximum number of connections.
     pub connections: usize,
-    /// How long a switch may take for a request or a change.
+    /// Timeout of a switch for a request or a change.
     pub operation: Duration,
-    /// For how long the rules of an earlier run stay before they are judged: hosts are taken from them once ports are known.
+    /// Time for which the rules of an earlier run stay untouched: hosts are adopted from them once
+    /// ports are known.
     pub adoption: Duration,
-    /// For how long pairs of an earlier run may wait until switches, links and hosts are found again.
+    /// Time for which pairs of an earlier run may wait until switches, links and hosts are found
+    /// again.
     pub restoration: Duration,
-    /// Events that wait at most; the oldest are dropped, and counted.
+    /// Maximum number of waiting events; the oldest are dropped and counted.
     pub events: usize,
-    /// How often the counters of each switch are read; `None`: never.
+    /// Interval at which the counters of each switch are read; `None`: never.
     pub poll_cycle: Option<Duration>,
 }
 
@@ -61,19 +64,20 @@ impl Default for Config {
     }
 }
 
-/// Where a sample that exceeded its bound was held up.
+/// Location where a sample that exceeded its bound was delayed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SlowStage {
-    /// On the writer's host: a call of `write` took longer than its stages.
+    /// The writer's host: a call of `write` took longer than the bound of its stages.
     Writer {
-        /// The longest call.
+        /// Duration of the longest call.
         took_ns: u64,
-        /// The bound of the stages.
+        /// Bound of the stages.
         bound_ns: u64,
     },
-    /// Behind `write`: in the network, or on the reader's host. Time stamps do not tell which.
+    /// After `write`: in the network, or on the reader's host. Timestamps do not distinguish the
+    /// two.
     BehindWrite,
-    /// The writer reports no times.
+    /// Unknown, because the writer reports no times.
     Unknown,
 }
 
@@ -92,85 +96,85 @@ impl fmt::Display for SlowStage {
     }
 }
 
-/// What happened.
+/// An event of the controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A switch has connected and its state has been read.
+    /// A switch has connected, and its state has been read.
     SwitchUp {
-        /// Its datapath id.
+        /// Datapath id of the switch.
         dpid: u64,
-        /// Its ports that are up.
+        /// Number of its ports that are up.
         ports: usize,
     },
     /// The connection of a switch ended.
     SwitchDown {
-        /// Its datapath id.
+        /// Datapath id of the switch.
         dpid: u64,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// A connection ended before its switch was known, or was refused.
     ConnectionRefused {
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// A switch whose tables have been read is brought to what it shall be.
+    /// The controller starts to correct a switch whose tables have been read.
     Resynchronised {
-        /// The switch.
+        /// Datapath id of the switch.
         dpid: u64,
-        /// How its tables differed.
+        /// Difference between its tables and the wanted ones.
         difference: Difference,
     },
-    /// A switch refuses an entry; it is left out.
+    /// A switch refuses an entry, which is then omitted.
     EntryRefused {
-        /// The switch.
+        /// Datapath id of the switch.
         dpid: u64,
         /// The entry.
         entry: Target,
-        /// Why.
+        /// Error of the switch.
         error: ErrorMessage,
     },
-    /// Ports, links and probes.
+    /// An event of ports, links or probes.
     Topology(topology::Event),
-    /// Participants, pairs and forgeries.
+    /// An event of participants, pairs or forgeries.
     Discovery(discovery::Event),
-    /// A pair matches now: the flow entries of its flows are in force.
+    /// A pair matches now: the entries of its flows are in force.
     Admitted {
         /// The pair.
         pair: Pair,
-        /// Longest time of a sample, with the stages that its hosts announce.
+        /// Bound of the latency of a sample, with the stages that its hosts announce.
         bound_ns: u64,
     },
-    /// What an earlier run kept is taken up.
+    /// State of an earlier run was restored.
     Restored {
-        /// Participants.
+        /// Number of participants.
         participants: usize,
-        /// Hosts.
+        /// Number of hosts.
         hosts: usize,
-        /// Admitted pairs.
+        /// Number of admitted pairs.
         pairs: usize,
-        /// Records that are not readable, or have no room.
+        /// Number of records that are unreadable or exceed a limit.
         unreadable: usize,
     },
-    /// A sample of an admitted pair took longer than was proven.
+    /// A sample of an admitted pair exceeded its proved bound.
     BoundExceeded {
         /// The pair.
         pair: Pair,
-        /// The longest latency that the reader saw.
+        /// Maximum latency that the reader observed.
         worst_ns: u64,
-        /// What is proven for as long as the pair is admitted.
+        /// Bound that is proved for as long as the pair is admitted.
         bound_ns: u64,
-        /// What took longer than declared, as far as the reports of both ends tell.
+        /// Location of the delay, as far as the reports of both ends show it.
         stage: SlowStage,
     },
-    /// A pair does not match.
+    /// A pair must not match.
     Refused {
         /// The pair.
         pair: Pair,
-        /// The binding hop and what would make it fit, or what is not known.
+        /// Bottleneck hop and remedies, or the missing facts.
         reason: String,
     },
-    /// An admitted pair shares its class and its meter with a topic without a contract
+    /// An admitted pair shares its class and meter with a topic without a contract
     /// ([`WithoutContract::Caution`](crate::model::WithoutContract::Caution)).
     Caution {
         /// The pair.
@@ -178,157 +182,161 @@ pub enum Event {
         /// The topic.
         topic: String,
     },
-    /// What becomes of an admitted pair when a link fails is another than it was.
+    /// The protection of an admitted pair against the failure of a link has changed.
     Protection {
         /// The pair.
         pair: Pair,
-        /// What it has now.
+        /// Its present protection.
         protection: Protection,
     },
-    /// A participant receives discovery and user data at one address: its pairs with contracts are refused.
+    /// A participant receives discovery and user data at one address: its pairs with contracts are
+    /// refused.
     SharedPort {
         /// The participant.
         participant: GuidPrefix,
         /// The address.
         address: SocketAddr,
-        /// Whether its discovery is intercepted there. Not if too much user data comes; then its endpoints are not seen.
+        /// Whether its discovery is intercepted at this address. With too much user data it is not
+        /// intercepted, and its endpoints remain unknown.
         is_intercepted: bool,
     },
-    /// The meter of an admitted flow drops frames: a writer of it breaks its contract. Reported once, until drops have ended.
+    /// The meter of an admitted flow drops frames, because a writer violates its contract. Reported
+    /// once until the drops have ended.
     ContractBroken {
-        /// The pairs of the flow in words.
+        /// Names of the pairs of the flow.
         flow: String,
         /// The pairs.
         pairs: Vec<Pair>,
-        /// Frames that the meter dropped since it was read before.
+        /// Number of frames that the meter dropped since the previous reading.
         dropped: u64,
-        /// Frames that came to it.
+        /// Number of frames that arrived at the meter.
         frames: u64,
     },
     /// A registration is admitted, refused or withdrawn.
     Registration {
-        /// Its number.
+        /// Id of the registration.
         id: RegistrationId,
         /// Its topic.
         topic: String,
-        /// What it is now.
+        /// Its present state.
         state: State,
-        /// Its bound, or why it is not served.
+        /// Its bound, or the reason why it is not served.
         outcome: Result<u64, String>,
     },
-    /// A registration was removed, or its lease ended.
+    /// A registration was removed, or its lease expired.
     RegistrationGone {
-        /// Its number.
+        /// Id of the registration.
         id: RegistrationId,
         /// Its topic.
         topic: String,
     },
-    /// Hosts with a limit are sent more packets without admission than that: a meter began to drop them.
+    /// Hosts with a limit get more packets without admission than the limit: a meter began to drop
+    /// them.
     HostOverload {
-        /// The switch.
+        /// Datapath id of the switch.
         dpid: u64,
-        /// The port of the hosts; `None` if the packets go to groups.
+        /// Port of the hosts; `None` if the packets go to groups.
         port: Option<u32>,
-        /// Packets dropped since the last reading of the meter.
+        /// Number of packets dropped since the previous reading of the meter.
         dropped: u64,
     },
-    /// Floods follow these links.
+    /// Links of the spanning tree that floods use.
     Tree(BTreeSet<forwarding::Link>),
-    /// A host appeared.
+    /// A host was found.
     HostFound {
         /// The host.
         host: HostId,
-        /// Where it is.
+        /// Its port.
         at: PortRef,
     },
-    /// A host is at another port.
+    /// A host moved to another port.
     HostMoved {
         /// The host.
         host: HostId,
-        /// Where it was.
+        /// Its former port.
         from: PortRef,
-        /// Where it is.
+        /// Its present port.
         to: PortRef,
     },
-    /// A host is gone.
+    /// A host was removed.
     HostGone(HostId),
-    /// A host has an IP address.
+    /// An IP address of a host was found.
     AddressFound {
         /// The host.
         host: HostId,
         /// The address.
         address: IpAddr,
     },
-    /// A frame claimed the address of a host that is elsewhere; it was dropped.
+    /// A frame with the source address of a host at another port was dropped.
     Spoofed {
-        /// The host.
+        /// The real owner of the source address.
         host: HostId,
-        /// Where it is.
+        /// Port of the owner.
         owner: PortRef,
-        /// Where the frame came in.
+        /// Port at which the frame arrived.
         at: PortRef,
     },
-    /// A host claimed the IP address of another; the frame was dropped.
+    /// A host claimed the IP address of another host; the frame was dropped.
     AddressConflict {
-        /// The host that has the address.
+        /// Host that has the address.
         owner: HostId,
-        /// The host that claimed it.
+        /// Host that claimed the address.
         claimed_by: HostId,
-        /// Where the frame came in.
+        /// Port at which the frame arrived.
         at: PortRef,
         /// The address.
         address: IpAddr,
     },
 }
 
-/// What a controller counted.
+/// Counters of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Packets from switches.
+    /// Packets received from switches.
     pub packets: u64,
-    /// Packets that are no frames, or were cut.
+    /// Packets that are no frames, or are truncated.
     pub malformed: u64,
-    /// Packets from ports that carry nothing yet, or from unknown switches.
+    /// Packets from ports without a role yet, or from unknown switches.
     pub ignored: u64,
-    /// Frames with a source that is elsewhere.
+    /// Frames whose source is at another port.
     pub spoofed: u64,
-    /// Frames dropped since there is no room for their host, or since their source is no host.
+    /// Frames dropped because the host table is full, or because their source is no host address.
     pub refused: u64,
-    /// ARP requests and neighbour solicitations that went to the host alone.
+    /// ARP requests and neighbor solicitations that were sent only to the owner of the address.
     pub directed: u64,
-    /// Frames that went to all edges.
+    /// Frames that were sent to all edges.
     pub flooded: u64,
-    /// Frames that went to one port.
+    /// Frames that were sent to one port.
     pub forwarded: u64,
-    /// Frames to hosts to which no way leads.
+    /// Frames to hosts without a path.
     pub unreachable: u64,
     /// Frames of DDS discovery.
     pub discovery: u64,
-    /// Messages that a connection had no room for.
+    /// Messages for which a connection had no room.
     pub unsent: u64,
-    /// Frames of control traffic beyond the allowance of their port, which went in the lowest class.
+    /// Control frames beyond the allowance of their port, which were sent in the lowest class.
     pub control_excess: u64,
     /// Packets to hosts with limits that meters dropped.
     pub host_excess: u64,
-    /// Frames to hosts with limits that the controller did not send since its share was used up.
+    /// Frames to hosts with limits that the controller dropped because its share was used up.
     pub host_excess_of_controller: u64,
-    /// Frames that the controller did not forward since the policy of isolation denies them.
+    /// Frames that the controller dropped because the isolation policy denies them.
     pub isolated: u64,
-    /// Filters between participants that found no room.
+    /// Filters between participants for which the table had no room.
     pub filters_without_room: u64,
-    /// Rules that did not fit into [`forwarding::Config::rules`].
+    /// Rules beyond [`forwarding::Config::rules`].
     pub no_room_for_rule: u64,
-    /// Errors of switches about packets.
+    /// Errors that switches reported for packets.
     pub errors: u64,
     /// Events that were dropped.
     pub events_dropped: u64,
-    /// Registrations whose lease ended.
+    /// Registrations whose lease expired.
     pub registrations_expired: u64,
-    /// Readings of the counters of a switch.
+    /// Readings of the counters of switches.
     pub polls: u64,
-    /// Readings that were left out, since the switch had not answered the one before.
+    /// Readings that were skipped because the switch had not answered the previous one.
     pub polls_left_out: u64,
-    /// Counters that a switch refused, or did not give in time.
+    /// Readings that a switch refused, or did not answer in time.
     pub polls_failed: u64,
     /// Episodes in which the meter of an admitted flow dropped frames.
     pub contracts_broken: u64,

@@ -1,11 +1,17 @@
-//! DDS discovery in the controller: its frames go to the interceptor, and what that decides is forwarded.
+//! Interception of DDS discovery in the controller: frames of discovery are passed to the
+//! interceptor, which decides what is forwarded.
 //!
-//! The port of multicast discovery of each configured domain is intercepted, and of each participant the unicast ports that it
-//! announces for discovery alone. A port that a participant uses for user data, too, is intercepted if the network is described, for as long as
-//! few frames come there: [`SHARED_BURST`], and [`SHARED_PER_SECOND`] of them. Its pairs with contracts are refused, so that what comes there is
-//! discovery and samples without a contract. Beyond that what comes there is forwarded by rules, and announcements of endpoints pass unseen. An announcement of a participant waits until the switches divert the addresses
-//! in it: otherwise the first announcements of endpoints would be answered past the controller. Only addresses that the participant sends from are believed, so that no
-//! announcement diverts the traffic of another host.
+//! The controller intercepts the multicast discovery port of each configured domain, and the
+//! unicast ports that each participant announces only for discovery. A port that a participant also
+//! uses for user data is intercepted if the network is described, as long as few frames arrive
+//! there: [`SHARED_BURST`] at once, and [`SHARED_PER_SECOND`]. Its pairs with contracts are
+//! refused, so that only discovery and samples without a contract arrive at such a port. Beyond
+//! this rate, rules forward its frames, and announcements of endpoints pass unseen.
+//!
+//! An announcement of a participant waits until the switches divert the addresses in it. Otherwise
+//! the first announcements of endpoints would bypass the controller. Only addresses that the
+//! participant sends from are accepted, so that no announcement diverts the traffic of another
+//! host.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -19,30 +25,32 @@ use crate::PortRef;
 use crate::discovery::{Decision, Emission, Event as DiscoveryEvent};
 use crate::frame::{Frame, IpPacket};
 
-/// How long discovery waits for switches at most; one that is not in sync by then lets announcements of endpoints pass unseen.
+/// Maximum time for which discovery waits for switches. A switch that is not in sync by then lets
+/// announcements of endpoints pass unseen.
 const HOLD_NS: u64 = 1_000_000_000;
-/// Frames of discovery that wait at most; further ones are dropped, as on any network.
+/// Maximum number of waiting discovery frames; further ones are dropped, as on any network.
 const HELD_MAX: usize = 1024;
 
-/// Frames to a port of discovery and user data that are intercepted at once, and how many more each second.
+/// Number of frames to a shared port of discovery and user data that are intercepted at once, and
+/// rate at which the budget is refilled.
 const SHARED_BURST: u64 = 1_000;
 const SHARED_PER_SECOND: u64 = 50;
 
-/// Frames to a port of discovery and user data.
+/// Budget of frames to a shared port of discovery and user data.
 #[derive(Debug)]
 pub(super) struct SharedPort {
     participant: GuidPrefix,
-    /// Frames that may come, and since when.
+    /// Number of frames left, and the time at which it was computed.
     left: u64,
     since: Instant,
     is_intercepted: bool,
 }
 
-/// Unicast addresses of discovery that are intercepted of one participant.
+/// Maximum number of intercepted unicast discovery addresses per participant.
 const ADDRESSES_MAX: usize = 4;
 
 fn address_of(locator: &Locator) -> Option<SocketAddr> {
-    let port = u16::try_from(locator.port).ok()?; // tidy-allow(dropped-cause): a port beyond 16 bits is none.
+    let port = u16::try_from(locator.port).ok()?; // tidy-allow(dropped-cause): a port beyond 16 bits is invalid.
     let ip = match locator.kind {
         Locator::KIND_UDP_V4 => IpAddr::from(*locator.address.last_chunk::<4>()?),
         Locator::KIND_UDP_V6 => IpAddr::from(locator.address),
@@ -58,7 +66,7 @@ impl Controller {
         self.discovery_ports.contains(&to.port()) || self.metatraffic.values().flatten().any(|address| *address == to)
     }
 
-    /// A frame of discovery from a host.
+    /// Handles a discovery frame from a host.
     pub(super) fn intercept(&mut self, now: Instant, at: PortRef, frame: &Frame<'_>) {
         self.counters.discovery += 1;
         self.changes += 1;
@@ -78,7 +86,7 @@ impl Controller {
         }
     }
 
-    /// Forwards what waited until the switches divert the discovery of new participants.
+    /// Forwards frames that waited until the switches diverted the discovery of new participants.
     pub(super) fn forward_held(&mut self, now: Instant) {
         while let Some((since, ..)) = self.held.front() {
             if !self.is_settled() && now.0 < since.0.saturating_add(HOLD_NS) {
@@ -95,7 +103,7 @@ impl Controller {
         }
     }
 
-    /// Answers and reports what the interceptor found, and sends what it has to send.
+    /// Processes the events of the interceptor and sends its frames.
     pub(super) fn follow_discovery(&mut self, now: Instant) {
         while let Some(event) = self.discovery.poll_event() {
             match &event {
@@ -132,7 +140,8 @@ impl Controller {
         }
     }
 
-    /// Counts a frame to a port of discovery and user data. Beyond its share the port is left to the rules.
+    /// Counts a frame to a shared port of discovery and user data. When its budget is exhausted,
+    /// the port is left to the rules.
     fn count_shared(&mut self, now: Instant, frame: &Frame<'_>) {
         let Some((packet, datagram)) = frame.udp() else { return };
         let address = SocketAddr::new(packet.destination(), datagram.destination_port());
@@ -161,7 +170,8 @@ impl Controller {
         }
     }
 
-    /// The addresses where a participant receives discovery, and as long as it may be nothing else.
+    /// Records the addresses at which a participant receives discovery. An address that is shared
+    /// with user data is intercepted only within its budget.
     pub(super) fn learn_metatraffic(&mut self, now: Instant, participant: GuidPrefix, source: IpAddr) {
         let Some(data) = self.discovery.participants().find(|data| data.guid.prefix == participant) else { return };
         let is_shared =
@@ -187,7 +197,7 @@ impl Controller {
     }
 }
 
-/// An event of the interceptor in words.
+/// Writes an event of the interceptor as text.
 pub(super) fn write_event(event: &DiscoveryEvent, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match event {
         DiscoveryEvent::ParticipantFound { participant, label, port, source } => {

@@ -1,8 +1,11 @@
-//! Isolation in the switches: the second table drops denied frames, and the controller does not forward them.
+//! Isolation in the switches: the second table drops denied frames, and the controller does not
+//! forward them.
 //!
-//! The policy file gives the filters between networks. A filter between two participants exists where their labels decide otherwise than their
-//! addresses. It matches the source address of the sender, and a user address of the receiver with its UDP port. The port distinguishes several
-//! receivers at one address. Senders at one address are not distinguished: a flow that is allowed for one of them passes for all.
+//! The policy file defines the filters between networks. A filter between two participants exists
+//! where the decision by labels differs from the decision by addresses. It matches the source
+//! address of the sender, and a user address of the receiver with its UDP port. The port
+//! distinguishes several receivers at one address. Senders at one address are not distinguished: a
+//! flow that is allowed for one of them passes for all.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,12 +18,12 @@ use crate::frame::{Frame, Network as Payload};
 use crate::isolation::{Decision, ENTRIES_MAX, Filter, Labels, Network, PARTICIPANTS};
 
 impl Controller {
-    /// The filters of the policy, the lowest rank first.
+    /// Returns the filters of the policy, the lowest rank first.
     pub fn filters(&self) -> &[Filter] {
         &self.filters
     }
 
-    /// Computes the filters of the participants that are there now.
+    /// Computes the filters of the present participants.
     pub(super) fn renew_filters(&mut self) {
         let policy = self.discovery.isolation();
         let mut filters = policy.filters();
@@ -47,7 +50,8 @@ impl Controller {
         }
     }
 
-    /// Whether the labels allow flows from the address of a participant to a user address of another.
+    /// Returns for each participant address and user address of another participant whether the
+    /// labels allow flows.
     fn participant_flows(&self) -> BTreeMap<(IpAddr, SocketAddr), bool> {
         let policy = self.discovery.isolation();
         let known: Vec<(IpAddr, Labels, Vec<SocketAddr>)> = self
@@ -72,7 +76,7 @@ impl Controller {
         flows
     }
 
-    /// Whether the policy denies a frame that is no control traffic.
+    /// Reports whether the policy denies a frame that is not control traffic.
     pub(super) fn is_isolated(&self, frame: &Frame<'_>) -> bool {
         if self.filters.is_empty() || self.cause(frame).is_some() {
             return false;
@@ -81,14 +85,15 @@ impl Controller {
         !crate::isolation::passes(&self.filters, &packet)
     }
 
-    /// Logs that the policy denies a pair, and forgets the pair, so that it is not admitted.
+    /// Logs that the policy denies a pair, and removes the pair from admission.
     pub(super) fn deny(&mut self, now: Instant, pair: Pair, reason: &str) {
         self.forget_pair(pair);
         self.log_decision(now, pair, Err(reason.to_owned()));
     }
 }
 
-/// Whether the filters between networks allow a datagram. Without a matching filter it is allowed.
+/// Reports whether the filters between networks allow a datagram. Without a matching filter it is
+/// allowed.
 fn decided(filters: &[Filter], from: IpAddr, to: IpAddr) -> bool {
     let about = filters.iter().rev().find(|filter| filter.is_between(from, to));
     about.is_none_or(|filter| filter.is_allowed)

@@ -1,8 +1,9 @@
-//! Longest latencies that readers report, compared with what is proven.
+//! Comparison of the maximum latencies that readers report with the proved bounds.
 //!
-//! A reader's figure is of all its writers, so it is compared with the longest bound of its pairs, and only if all of them are admitted.
-//! What is proven for as long as a pair is admitted is the network's limit with the stages of the hosts; the bound at a moment may be
-//! shorter. A reader that has exceeded it is reported again when its longest latency has grown.
+//! A reader reports one maximum over all its writers, so it is compared with the largest bound of
+//! its pairs, and only if all of them are admitted. The bound that is proved for as long as a pair
+//! is admitted is the network's limit plus the stages of the hosts; the present bound may be
+//! shorter. A reader that exceeded it is reported again when its maximum has grown.
 
 use takt_wire::discovery::ObservedLatency;
 use takt_wire::{Guid, GuidPrefix};
@@ -13,14 +14,14 @@ use crate::admission::Progress;
 use crate::discovery::Pair;
 
 impl Controller {
-    /// What is proven of an admitted pair, in nanoseconds.
+    /// Returns the proved bound of an admitted pair in nanoseconds.
     fn proven_ns(&self, pair: Pair) -> Option<(u64, Progress)> {
         let progress = self.admission.as_ref()?.progress(pair)?;
         let network_ns = progress.routes.first()?.limit_ns;
         Some((progress.stages.whole_ns(network_ns), progress))
     }
 
-    /// A participant reports what its endpoints saw.
+    /// Compares the latencies that a participant reports for its endpoints.
     pub(super) fn compare_latencies(&mut self, participant: GuidPrefix) {
         let data = self.discovery.participants().find(|data| data.guid.prefix == participant);
         let reports: Vec<ObservedLatency> =
@@ -45,7 +46,7 @@ impl Controller {
         }
     }
 
-    /// The endpoints of a pair are no more.
+    /// Forgets the reader of a removed pair.
     pub(super) fn forget_latency(&mut self, pair: Pair) {
         self.exceeded.remove(&pair.reader);
     }

@@ -1,19 +1,23 @@
-//! The controller: one state machine over the channels of all switches, sans-IO.
+//! OpenFlow controller: one sans-IO state machine over the channels of all switches.
 //!
-//! The runtime brings connections, octets and time; the controller gives octets, events and the time of the next deadline. It
-//! finds the topology and the hosts, and keeps each switch at the tables that follow from them.
+//! The runtime provides connections, octets and time; the controller returns octets, events and its
+//! next deadline. It discovers the topology and the hosts, and derives the tables of each switch
+//! from them.
 //!
-//! **Resynchronisation.** When a switch connects, its ports, rules, groups and meters are read. Entries that differ from the wanted
-//! ones are changed: meters in a transaction, everything else in one atomic bundle where the switch has bundles. Rules of others are
-//! deleted. After a refusal the state is read again; a refused entry is left out and reported.
+//! **Resynchronisation.** When a switch connects, its ports, rules, groups and meters are read.
+//! Entries that differ from the wanted ones are changed: meters in a transaction, everything else
+//! in one atomic bundle if the switch supports bundles. Foreign rules are deleted. After a refusal
+//! the state is read again; a refused entry is omitted and reported.
 //!
-//! **Adoption.** A switch that has rules of an earlier run keeps them for [`Config::adoption`], so that frames go on to flow. Then hosts
-//! are taken from the rules that let them send, links from the groups that flood, and the rest is changed.
+//! **Adoption.** A switch with rules of an earlier run keeps them for [`Config::adoption`], so that
+//! traffic continues. Then hosts are adopted from the rules that let them send, links from the
+//! groups that flood, and all other entries are corrected.
 //!
-//! **Order of changes of the tree.** A link leaves the tree at once. A link joins it when every connected switch has
-//! acknowledged all changes before, so that no flood circles during the change.
+//! **Order of changes of the tree.** A link leaves the tree at once. A link joins the tree after
+//! every connected switch has acknowledged all earlier changes, so that no flood loops during the
+//! change.
 //!
-//! A second connection with the datapath id of a switch that is connected is refused.
+//! A second connection with the datapath id of a connected switch is refused.
 
 mod admission;
 mod event;
@@ -69,36 +73,37 @@ use crate::model::HostLimit;
 use crate::rules::Selector;
 use crate::topology::{Key, PortDescription, Role, Topology};
 
-/// A connection of the runtime.
+/// Id of a connection of the runtime.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(u64);
 
-/// The least number of a port that OpenFlow reserves.
+/// Lowest reserved port number of OpenFlow.
 const RESERVED_PORTS: u32 = 0xffff_ff00;
 
-/// What is known of a switch, with or without a connection.
+/// State of a switch, with or without a connection.
 #[derive(Default)]
 struct Switch {
     connection: Option<ConnectionId>,
     sync: Sync,
     has_meters: bool,
-    /// Limits of the hosts at its ports; none without meters.
+    /// Limits of the hosts at its ports; empty without meters.
     limits: BTreeMap<u32, HostLimit>,
-    /// What its meters say.
+    /// Drops of its host meters.
     overloads: Overloads,
-    /// Whether it is to have the entries of all admitted flows: from then on changes are followed.
+    /// Whether the entries of all admitted flows are wanted in the switch; changes are then applied
+    /// incrementally.
     has_admitted: bool,
-    /// Hosts that may send, and their ports.
+    /// Hosts that may send without the controller, with their ports.
     sources: BTreeMap<HostId, u32>,
-    /// Hosts that rules lead to, and the ports that they use.
+    /// Hosts with a rule that leads to them, with the output ports.
     routes: BTreeMap<HostId, u32>,
-    /// When the rules of an earlier run are judged.
+    /// Time at which the rules of an earlier run are judged.
     adopted_at: Option<Instant>,
-    /// Whether its tables have been read, and not been corrected since.
+    /// Whether its tables have been read and not been corrected since.
     is_unchecked: bool,
 }
 
-/// The controller.
+/// The OpenFlow controller.
 pub struct Controller {
     config: Config,
     topology: Topology,
@@ -106,28 +111,29 @@ pub struct Controller {
     membership: Membership,
     discovery: Interceptor,
     admission: Option<Admission>,
-    /// What is wanted of each admitted flow.
+    /// Wanted entries, meters and groups of each admitted flow.
     given: BTreeMap<Selector, Given>,
-    /// Switches, links or hosts have changed since the model of the network was filled.
+    /// Whether switches, links or hosts have changed since the network model was built.
     is_network_stale: bool,
-    /// Members of groups, edges or filters have changed since admitted flows to groups were.
+    /// Whether members of groups, edges or filters have changed since the flows to groups were
+    /// updated.
     are_members_stale: bool,
-    /// When the next refused pair is tried again.
+    /// Time at which the next refused pair is tried again.
     retry_at: Option<Instant>,
     discovery_ports: BTreeSet<u16>,
-    /// Where participants receive discovery alone.
+    /// Addresses at which participants receive only discovery.
     metatraffic: BTreeMap<GuidPrefix, Vec<SocketAddr>>,
-    /// Where participants receive discovery and user data.
+    /// Addresses at which participants receive discovery and user data.
     shared_ports: BTreeMap<SocketAddr, SharedPort>,
-    /// The frame that is handled announces such addresses for the first time.
+    /// Whether the frame that is being handled announces new discovery addresses.
     is_metatraffic_new: bool,
-    /// Frames of discovery that wait until switches divert what they announce.
+    /// Discovery frames that wait until switches divert the addresses that they announce.
     held: VecDeque<(Instant, PortRef, Vec<u8>)>,
     sessions: BTreeMap<ConnectionId, Session>,
     switches: BTreeMap<u64, Switch>,
-    /// The links that floods follow.
+    /// Links of the spanning tree that floods use.
     active: BTreeSet<Link>,
-    /// The state of the topology that the tables follow from.
+    /// Version of the topology from which the tables were derived.
     generation: u64,
     next_connection: u64,
     next_ageing: Instant,
@@ -135,27 +141,28 @@ pub struct Controller {
     decisions: DecisionLog,
     counters: Counters,
     standing: Standing,
-    /// What the policy of isolation lets pass, the lowest rank first.
+    /// Filters of the isolation policy, the lowest rank first.
     filters: Vec<Filter>,
-    /// The time of the call that is under way.
+    /// Time of the present call.
     now: Instant,
     shapers: Shapers,
-    /// Counts what may have changed [`Self::records`].
+    /// Counter that is incremented when [`Self::records`] may have changed.
     changes: u64,
     /// Pairs of an earlier run, until they are admitted again.
     restoration: Option<Restoration>,
     /// Hosts of an earlier run at switches that are not adopted yet.
     hosts_kept: Vec<HostRecord>,
-    /// Entries of an earlier run are no longer wanted.
+    /// Whether entries of an earlier run are no longer wanted.
     is_restored: bool,
-    /// The longest latency of readers that exceeded what is proven, in nanoseconds.
+    /// Maximum latencies of readers that exceeded their proved bound, in nanoseconds.
     exceeded: BTreeMap<Guid, u64>,
     registrations: Registrations,
     polling: Polling,
 }
 
 impl Controller {
-    /// A controller without connections. The key must be random and secret: it authenticates LLDP.
+    /// Creates a controller without connections. The key must be random and secret: it
+    /// authenticates LLDP.
     pub fn new(now: Instant, mut config: Config, key: Key) -> Self {
         config.forwarding.clear_dscp |= config.network.is_some();
         Self {
@@ -197,7 +204,8 @@ impl Controller {
         }
     }
 
-    /// A switch has opened a connection; `None` if there are [`Config::connections`] already.
+    /// Registers a connection that a switch opened; `None` if there are [`Config::connections`]
+    /// already.
     pub fn connect(&mut self, now: Instant) -> Option<ConnectionId> {
         if self.sessions.len() >= self.config.connections {
             return None;
@@ -208,14 +216,16 @@ impl Controller {
         Some(id)
     }
 
-    /// Octets of a switch. Returns how many were taken; the rest is given again after [`Self::poll_transmit`].
+    /// Handles octets of a switch. Returns how many were consumed; the caller passes the rest again
+    /// after [`Self::poll_transmit`].
     pub fn handle_bytes(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) -> usize {
         let taken = self.take_bytes(now, id, bytes);
         self.settle(now);
         taken
     }
 
-    /// As [`Self::handle_bytes`]; what follows from the octets waits for [`Self::settle`]. So it is done once for several connections.
+    /// Like [`Self::handle_bytes`], but leaves the consequences to [`Self::settle`], which then
+    /// runs once for several connections.
     pub fn take_bytes(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) -> usize {
         self.now = now;
         let mut taken = 0;
@@ -230,19 +240,19 @@ impl Controller {
         if self.sessions.contains_key(&id) { taken } else { bytes.len() }
     }
 
-    /// Octets for a switch. [`Self::transmitted`] says how many the connection took.
+    /// Returns octets for a switch. [`Self::transmitted`] reports how many the connection accepted.
     pub fn poll_transmit(&self, id: ConnectionId) -> &[u8] {
         self.sessions.get(&id).map_or(&[], |session| session.channel.poll_transmit())
     }
 
-    /// The connection took the first `len` octets of [`Self::poll_transmit`].
+    /// Removes the first `len` octets of [`Self::poll_transmit`], which the connection accepted.
     pub fn transmitted(&mut self, id: ConnectionId, len: usize) {
         if let Some(session) = self.sessions.get_mut(&id) {
             session.channel.transmitted(len);
         }
     }
 
-    /// A connection ended at the side of the switch, or by the network.
+    /// Handles the end of a connection by the switch or the network.
     pub fn handle_disconnect(&mut self, now: Instant, id: ConnectionId) {
         self.now = now;
         if let Some(session) = self.sessions.get_mut(&id) {
@@ -252,13 +262,13 @@ impl Controller {
         self.settle(now);
     }
 
-    /// Whether a connection is to be kept open.
+    /// Reports whether a connection must be kept open.
     pub fn is_open(&self, id: ConnectionId) -> bool {
         self.sessions.contains_key(&id)
     }
 
-    /// Whether a connection has octets that were not handed to [`Self::handle_bytes`] yet. Meanwhile nothing of its switch counts as
-    /// overdue: neither replies, nor probes of links.
+    /// Sets whether a connection has octets that were not passed to [`Self::handle_bytes`] yet.
+    /// Meanwhile nothing of its switch counts as overdue, neither replies nor link probes.
     pub fn set_behind(&mut self, id: ConnectionId, is_behind: bool) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         session.is_behind = is_behind;
@@ -267,7 +277,7 @@ impl Controller {
         }
     }
 
-    /// When [`Self::handle_timeout`] is to be called next.
+    /// Returns the time at which [`Self::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let current = self.sessions.values().filter(|session| !session.is_behind);
         let channels = current.filter_map(|session| session.channel.poll_timeout());
@@ -281,7 +291,7 @@ impl Controller {
         channels.chain(adoption).chain(others.flatten()).min()
     }
 
-    /// Does what is due.
+    /// Performs the due actions.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.now = now;
         let due: Vec<ConnectionId> = self.sessions.keys().copied().collect();
@@ -304,7 +314,7 @@ impl Controller {
         }
         let judged = self.switches.iter().filter(|(_, switch)| switch.adopted_at.is_some_and(|when| now >= when));
         let judged: Vec<u64> = judged.map(|(dpid, _)| *dpid).collect();
-        // First all hosts, then the rules that lead to them.
+        // All hosts must be known before the rules that lead to them.
         judged.iter().for_each(|dpid| self.adopt_sources(now, *dpid));
         judged.iter().for_each(|dpid| self.restore_hosts(now, *dpid));
         judged.iter().for_each(|dpid| self.adopt_rest(*dpid));
@@ -313,37 +323,37 @@ impl Controller {
         self.settle(now);
     }
 
-    /// What happened next.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Switches, ports and links.
+    /// Returns switches, ports and links.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Hosts.
+    /// Returns the hosts.
     pub fn devices(&self) -> &Devices {
         &self.devices
     }
 
-    /// Participants, endpoints and pairs.
+    /// Returns participants, endpoints and pairs.
     pub fn discovery(&self) -> &Interceptor {
         &self.discovery
     }
 
-    /// The links that floods follow.
+    /// Returns the links of the spanning tree that floods use.
     pub fn tree(&self) -> &BTreeSet<Link> {
         &self.active
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Whether every connected switch has the tables that it shall have.
+    /// Reports whether every connected switch has its wanted tables.
     pub fn is_settled(&self) -> bool {
         self.sessions.values().all(|session| {
             let switch = session.dpid.and_then(|dpid| self.switches.get(&dpid));
@@ -364,7 +374,7 @@ impl Controller {
         self.events.push_back(event);
     }
 
-    /// Takes the events of a channel; whether there was one.
+    /// Handles the events of a channel. Reports whether there was one.
     fn handle_events(&mut self, now: Instant, id: ConnectionId) -> bool {
         let mut is_busy = false;
         while let Some(event) = self.sessions.get_mut(&id).and_then(|session| session.channel.poll_event()) {
@@ -408,7 +418,7 @@ impl Controller {
         self.begin(now, id);
     }
 
-    /// Forgets a connection.
+    /// Ends and removes a connection.
     fn end(&mut self, id: ConnectionId, why: String) {
         let Some(mut session) = self.sessions.remove(&id) else { return };
         session.channel.close();
@@ -484,7 +494,8 @@ impl Controller {
         }
     }
 
-    /// A rule ended in a switch. An unused rule for a host is no longer wanted.
+    /// Handles the removal of a rule by a switch. A rule to a host that timed out is no longer
+    /// wanted.
     fn handle_removed(&mut self, now: Instant, dpid: u64, removed: &FlowRemoved) {
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let key = FlowKey::of_removed(removed);
@@ -503,8 +514,8 @@ impl Controller {
         }
     }
 
-    /// Follows the topology, sends probes, and changes switches, until nothing more is to be done now.
-    /// Does what follows from what was taken: decisions, and changes of switches.
+    /// Processes the consequences of received messages, until no further action is possible now:
+    /// follows the topology, sends probes, decides and changes switches.
     pub fn settle(&mut self, now: Instant) {
         self.send_probes();
         while self.generation != self.topology.generation() {
@@ -535,14 +546,14 @@ impl Controller {
         }
     }
 
-    /// Sends a frame of the controller's own.
+    /// Sends a frame of the controller itself.
     fn send_frame(&mut self, at: PortRef, octets: &[u8]) {
         if let Ok(frame) = Frame::parse(octets) {
             self.send_packet(at.dpid, &[at.port], &frame);
         }
     }
 
-    /// Asks edges which groups they receive.
+    /// Sends membership queries to edges.
     fn send_queries(&mut self) {
         while let Some(at) = self.membership.poll_query() {
             let address = self.topology.ports(at.dpid).find(|(port, _)| port.number == at.port);
@@ -553,7 +564,7 @@ impl Controller {
         }
     }
 
-    /// Frames of known groups go to those who receive them, along the tree.
+    /// Directs frames of known groups to their receivers, along the tree.
     fn want_groups(&mut self) {
         self.are_members_stale = true;
         let mut wanted: BTreeMap<u64, Vec<FlowMod>> = self.switches.keys().map(|dpid| (*dpid, Vec::new())).collect();
@@ -603,7 +614,8 @@ impl Controller {
         self.topology.links().collect()
     }
 
-    /// Roles or links have changed: hosts of ports that are no edges are forgotten, lost links leave the tree, tables follow.
+    /// Follows changed roles or links: removes hosts at ports that are no edges and lost links of
+    /// the tree, and updates the tables.
     fn follow_topology(&mut self) {
         let lost =
             self.devices.iter().filter(|(_, host)| matches!(self.topology.role(host.at), Role::Down | Role::Link(_)));
@@ -625,7 +637,7 @@ impl Controller {
         self.renew_routes(&links);
     }
 
-    /// Adds links to the tree, once every switch has acknowledged what came before.
+    /// Adds links to the tree after every switch has acknowledged all earlier changes.
     fn grow_tree(&mut self) {
         if !self.is_settled() {
             return;
@@ -640,13 +652,13 @@ impl Controller {
         self.want_all_static();
     }
 
-    /// The tables of all switches that do not follow from hosts.
+    /// Derives the tables of all switches, except for the rules of hosts.
     fn want_all_static(&mut self) {
         let dpids: Vec<u64> = self.switches.keys().copied().collect();
         dpids.into_iter().for_each(|dpid| self.want_static(dpid));
     }
 
-    /// The tables of a switch that do not follow from hosts.
+    /// Derives the tables of a switch, except for the rules of hosts.
     fn want_static(&mut self, dpid: u64) {
         let ports: Vec<(u32, Role)> = self.topology.ports(dpid).map(|(port, role)| (port.number, role)).collect();
         let ends = self.active.iter().flat_map(|(a, b)| [a, b]);
@@ -661,7 +673,7 @@ impl Controller {
         switch.sync.want_all(Kind::Isolation.cookie(), rules.isolation(&self.filters));
         switch.sync.want_all(Kind::Topology.cookie(), rules.topology(&ports, &tree));
         if switch.has_admitted && self.admission.is_some() && self.restoration.is_none() {
-            // Entries and meters of admitted flows do not follow from ports.
+            // Entries and meters of admitted flows do not depend on ports.
             let admitted = FIRST_METER..meter::HOSTS;
             switch.sync.want_meters_outside(&admitted, rules.meters(&ports).into_values().collect());
         } else {
@@ -669,7 +681,7 @@ impl Controller {
         }
     }
 
-    /// The port of a switch that leads to a host; `None` if no way is known.
+    /// Returns the port of a switch that leads to a host; `None` without a known path.
     fn way(&self, links: &BTreeSet<Link>, dpid: u64, host: HostId) -> Option<u32> {
         let at = self.devices.get(host)?.at;
         if at.dpid == dpid {
@@ -678,7 +690,7 @@ impl Controller {
         next_hops(links, at.dpid, |dpid| self.topology.is_connected(dpid)).get(&dpid).copied()
     }
 
-    /// Rules that lead to hosts follow the shortest ways.
+    /// Updates the rules that lead to hosts to the shortest paths.
     fn renew_routes(&mut self, links: &BTreeSet<Link>) {
         let routes = self.switches.iter();
         let routes: Vec<(u64, HostId, u32)> =
@@ -723,7 +735,7 @@ impl Controller {
         }
     }
 
-    /// A host may send from its port without the controller.
+    /// Installs a rule that lets a host send from its port without the controller.
     fn want_source(&mut self, now: Instant, at: PortRef, host: HostId) {
         let limit = self.config.forwarding.rules;
         let Some(switch) = self.switches.get_mut(&at.dpid) else { return };
@@ -738,7 +750,7 @@ impl Controller {
         self.devices.set_active(now, host, true);
     }
 
-    /// No rule lets a host send, nor leads to it.
+    /// Drops the rules that let a host send or lead to it.
     fn drop_rules_of(&mut self, host: HostId) {
         let dpids: Vec<u64> = self.switches.keys().copied().collect();
         for dpid in dpids {
@@ -756,7 +768,7 @@ impl Controller {
         self.push(Event::HostGone(host));
     }
 
-    /// Takes the hosts of an earlier run from the rules that let them send.
+    /// Adopts the hosts of an earlier run from the rules that let them send.
     fn adopt_sources(&mut self, now: Instant, dpid: u64) {
         let Some(switch) = self.switches.get(&dpid) else { return };
         let flows = switch.sync.actual().flows.values().filter(|flow| flow.cookie == Kind::Source.cookie());
@@ -772,7 +784,8 @@ impl Controller {
         }
     }
 
-    /// Takes the links of the tree and the rules that lead to hosts from an earlier run, and lets the rest be changed.
+    /// Adopts the links of the tree and the rules that lead to hosts from an earlier run, and
+    /// releases everything else for correction.
     fn adopt_rest(&mut self, dpid: u64) {
         let links = self.links();
         let floods_to = |at: &PortRef| {
@@ -799,12 +812,12 @@ impl Controller {
     }
 }
 
-/// Builds the rules of a switch.
+/// Creates the rule builder of a switch.
 fn rules<'a>(config: &'a Config, has_meters: bool, limits: &'a BTreeMap<u32, HostLimit>) -> Rules<'a> {
     Rules { config: &config.forwarding, has_meters, limits }
 }
 
-/// A port of a switch; `None` for a reserved one, as that of the switch itself.
+/// Describes a port of a switch; `None` for a reserved port, such as the local port.
 fn describe(port: &Port) -> Option<PortDescription> {
     let is_up = port.config & port_config::PORT_DOWN == 0 && port.state & port_state::LINK_DOWN == 0;
     (port.number.0 < RESERVED_PORTS).then(|| PortDescription {

@@ -1,9 +1,12 @@
-//! Frames that the controller sends out of ports (PACKET_OUT): control traffic in its class, all other frames in the lowest class.
+//! Frames that the controller sends out of ports (PACKET_OUT): control traffic in its class, all
+//! other frames in the lowest class.
 //!
-//! Control traffic is LLDP, ARP, neighbour discovery, IGMP, MLD and DDS discovery. The model of the switch names its class, and the
-//! [`Allowance`] of the port limits its rate there. Frames above the allowance are sent in the lowest class, so that a flood of one host takes no
-//! bandwidth from admitted flows. At a port of hosts with a limit, frames in the lowest class are dropped beyond the share of the controller, but
-//! for LLDP. Without a description of the network there are no classes.
+//! Control traffic is LLDP, ARP, neighbor discovery, IGMP, MLD and DDS discovery. The model of the
+//! switch defines its class, and the [`Allowance`] of the port limits its rate there. Frames above
+//! the allowance are sent in the lowest class, so that a flood of one host takes no bandwidth from
+//! admitted flows. At a port of hosts with a limit, frames in the lowest class are dropped beyond
+//! the share of the controller, except LLDP. Without a description of the network there are no
+//! classes.
 
 use std::collections::BTreeMap;
 
@@ -20,16 +23,17 @@ use crate::frame::membership::statements;
 use crate::frame::{EtherType, Frame, LLDP, Network, with_dscp};
 use crate::model::{Allowance, Cause, Egress, Reach, Share};
 
-/// The use of each allowance, by the generic cell rate algorithm (GCRA).
+/// Use of each allowance, by the generic cell rate algorithm (GCRA).
 #[derive(Default)]
 pub(super) struct Shapers {
-    /// The theoretical arrival time of the next frame, ns.
+    /// Theoretical arrival time of the next frame in ns.
     due: BTreeMap<(PortRef, Cause), u64>,
-    /// The same of the share of hosts with limits.
+    /// Theoretical arrival time of the next frame to hosts with limits in ns.
     hosts: BTreeMap<PortRef, u64>,
 }
 
-/// Counts a frame, if `burst` frames at once and one each `period_ns` leave room for it. Returns whether they do.
+/// Counts a frame if a burst of `burst` frames and one frame per `period_ns` leave room for it.
+/// Reports whether they do.
 fn take(now: Instant, due: &mut u64, period_ns: u64, burst: u64) -> bool {
     let next = (*due).max(now.0);
     let ahead = period_ns.saturating_mul(burst.saturating_sub(1));
@@ -41,18 +45,20 @@ fn take(now: Instant, due: &mut u64, period_ns: u64, burst: u64) -> bool {
 }
 
 impl Shapers {
-    /// Counts a frame against the allowance, if the allowance has room for it. Returns whether it has.
+    /// Counts a frame against the allowance, if the allowance has room for it. Reports whether it
+    /// has.
     fn take(&mut self, now: Instant, at: PortRef, cause: Cause, allowance: Allowance) -> bool {
         take(now, self.due.entry((at, cause)).or_default(), allowance.period_ns, allowance.burst)
     }
 
-    /// Counts a frame in the lowest class against the share of the hosts at a port, if the share has room for it. Returns whether it has.
+    /// Counts a frame in the lowest class against the share of the hosts at a port, if the share
+    /// has room for it. Reports whether it has.
     pub(super) fn take_of_host(&mut self, now: Instant, at: PortRef, share: Share) -> bool {
         let period_ns = 1_000_000_000_u64.div_ceil(u64::from(share.rate.max(1)));
         take(now, self.hosts.entry(at).or_default(), period_ns, share.burst.into())
     }
 
-    /// Forgets ports that were removed, and shares of hosts that are full again.
+    /// Forgets removed ports and shares that are full again.
     pub(super) fn retain(&mut self, now: Instant, is_known: impl Fn(PortRef) -> bool) {
         self.due.retain(|(at, _), _| is_known(*at));
         self.hosts.retain(|_, due| *due > now.0);
@@ -60,7 +66,7 @@ impl Shapers {
 }
 
 impl Controller {
-    /// Which control traffic a frame is; `None` for other frames.
+    /// Returns the kind of control traffic of a frame; `None` for other frames.
     pub(super) fn cause(&self, frame: &Frame<'_>) -> Option<Cause> {
         match frame.ether_type() {
             LLDP => return Some(Cause::Probe),
@@ -74,7 +80,8 @@ impl Controller {
         self.is_discovery(&packet).then_some(Cause::Discovery)
     }
 
-    /// The class of control traffic at a port; `None` if the allowance of the cause is used up there.
+    /// Returns the class of control traffic at a port; `None` if the allowance of the cause is used
+    /// up there.
     fn control_class(&mut self, at: PortRef, cause: Cause) -> Option<Reach> {
         let snapshot = self.admission.as_ref()?.snapshot();
         let model = snapshot.switch(at.dpid)?;
@@ -87,7 +94,8 @@ impl Controller {
         None
     }
 
-    /// Sends a frame out of ports of a switch, at each port in the class that its allowance permits.
+    /// Sends a frame out of ports of a switch, at each port in the class that its allowance
+    /// permits.
     pub(super) fn send_packet(&mut self, dpid: u64, ports: &[u32], frame: &Frame<'_>) {
         let cause = self.cause(frame);
         let (mut classed, mut others) = (None, Vec::new());
@@ -95,7 +103,7 @@ impl Controller {
             match cause.and_then(|cause| self.control_class(PortRef::new(dpid, *port), cause)) {
                 // All ports of a switch have the same class for control traffic.
                 Some(reach) => classed.get_or_insert((reach, Vec::new())).1.push(*port),
-                // LLDP is rare, and shows that a port leads to a switch.
+                // LLDP is rare, and detects that a port leads to a switch.
                 None if cause == Some(Cause::Probe) || self.has_share(PortRef::new(dpid, *port)) => others.push(*port),
                 None => {}
             }

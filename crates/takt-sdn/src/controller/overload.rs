@@ -1,6 +1,8 @@
-//! Limits of the packets that hosts receive without admission: which ports have one, what the controller sends there itself, and what meters drop.
+//! Limits of the packets that hosts receive without admission: ports with limits, the controller's
+//! share, and the drops of meters.
 //!
-//! The meters of hosts with limits are read with all others ([`traffic`](super::traffic)). Those of a switch that does not answer limit all the same.
+//! The meters of hosts with limits are read with all others ([`traffic`](super::traffic)). Meters
+//! limit even if their switch does not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,30 +19,31 @@ fn has_limits(config: &Config) -> bool {
     config.network.as_ref().is_some_and(|network| network.has_host_limits())
 }
 
-/// What the meters of hosts with limits dropped at a switch.
+/// Drops of the host meters of a switch.
 #[derive(Debug, Default)]
 pub(super) struct Overloads {
     /// Packets that each meter has dropped since the start of the controller.
     dropped: BTreeMap<u32, u64>,
-    /// The counts of the last reading.
+    /// Counts of the previous reading.
     read: BTreeMap<u32, u64>,
     /// Meters that dropped packets between the last two readings.
     active: BTreeSet<u32>,
 }
 
 impl Overloads {
-    /// Packets that a meter has dropped since the start of the controller.
+    /// Returns the number of packets that a meter has dropped since the start of the controller.
     pub(super) fn dropped(&self, meter: u32) -> u64 {
         self.dropped.get(&meter).copied().unwrap_or_default()
     }
 
-    /// Counts a reading of a meter. Returns what it dropped since the last one, and whether it dropped nothing before.
+    /// Counts a reading of a meter. Returns the drops since the previous reading, and whether drops
+    /// have just begun.
     fn count(&mut self, now: Instant, stats: &MeterStats) -> (u64, bool) {
         let count = stats.bands.iter().map(|band| band.packet_count).fold(0, u64::saturating_add);
         let is_of_earlier_run = u64::from(stats.duration_sec) > now.0 / 1_000_000_000;
         let start = if is_of_earlier_run { count } else { 0 };
         let before = self.read.insert(stats.meter, count).unwrap_or(start);
-        // A meter that counts less than before was made again.
+        // A meter with a lower count than before was created again.
         let more = count.checked_sub(before).unwrap_or(count);
         let dropped = self.dropped.entry(stats.meter).or_default();
         *dropped = dropped.saturating_add(more);
@@ -53,25 +56,26 @@ impl Overloads {
 }
 
 impl Controller {
-    /// Tables that a switch needs.
+    /// Returns the number of tables that a switch needs.
     pub(super) fn tables(&self) -> u8 {
         TABLES + u8::from(has_limits(&self.config))
     }
 
-    /// The limits of hosts at the ports of a switch.
+    /// Returns the limits of hosts at the ports of a switch.
     pub(super) fn host_limits(&self, dpid: u64) -> BTreeMap<u32, HostLimit> {
         let Some(network) = &self.config.network else { return BTreeMap::new() };
         let ports = self.topology.ports(dpid).map(|(port, _)| port.number);
         ports.filter_map(|port| Some((port, network.host_limit(PortRef::new(dpid, port))?))).collect()
     }
 
-    /// The limit of the hosts at a port, if it leads to hosts.
+    /// Returns the limit of the hosts at a port, if it leads to hosts.
     fn host_limit(&self, at: PortRef) -> Option<HostLimit> {
         let limit = self.config.network.as_ref()?.host_limit(at)?;
         (self.topology.role(at) == Role::Edge).then_some(limit)
     }
 
-    /// Whether the controller may send a frame out of a port in the lowest class now. What is beyond the share of the port is dropped and counted.
+    /// Reports whether the controller may send a frame out of a port in the lowest class now. A
+    /// frame beyond the share of the port is counted and must be dropped.
     pub(super) fn has_share(&mut self, at: PortRef) -> bool {
         let Some(limit) = self.host_limit(at) else { return true };
         let is_within = self.shapers.take_of_host(self.now, at, limit.of_controller());
@@ -79,7 +83,7 @@ impl Controller {
         is_within
     }
 
-    /// A switch says what its meters dropped.
+    /// Handles the drop counts of the meters of a switch.
     pub(super) fn follow_overloads(&mut self, dpid: u64, meters: &[MeterStats]) {
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let ports: BTreeMap<u32, u32> = switch.limits.keys().map(|port| (meter::of_hosts(*port), *port)).collect();

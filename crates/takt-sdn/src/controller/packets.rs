@@ -1,4 +1,4 @@
-//! What the controller does with the packets that switches send it.
+//! Handling of packets that switches send to the controller (PACKET_IN).
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -18,19 +18,19 @@ const ICMPV6: u8 = 58;
 const SOLICITATION: u8 = 135;
 const ADVERTISEMENT: u8 = 136;
 
-/// The VLAN of a frame as OpenFlow matches it.
+/// Returns the VLAN of a frame in the form that OpenFlow matches.
 fn vlan_of(frame: &Frame<'_>) -> Vlan {
     frame.tags().first().map_or(0, |tag| VLAN_PRESENT | tag.vid)
 }
 
-/// What neighbour discovery (RFC 4861 §4.3, §4.4) says.
+/// A neighbor solicitation or advertisement (RFC 4861 §4.3, §4.4).
 pub(super) struct Neighbour {
     is_solicitation: bool,
     target: Ipv6Addr,
 }
 
 pub(super) fn neighbour_of(packet: &IpPacket<'_>) -> Option<Neighbour> {
-    // A hop limit of 255 shows that no router forwarded it.
+    // A hop limit of 255 proves that no router forwarded the packet.
     if packet.protocol() != ICMPV6 || packet.fragment().is_some() || packet.hop_limit() != 255 {
         return None;
     }
@@ -69,7 +69,7 @@ impl Controller {
         }
     }
 
-    /// A host is where a frame of it came in; whether the frame may go on.
+    /// Records the port of a host from a frame. Reports whether the frame may be processed further.
     pub(super) fn observe(&mut self, now: Instant, at: PortRef, host: HostId) -> bool {
         let topology = &self.topology;
         let is_up = |at| topology.role(at) != Role::Down;
@@ -98,7 +98,7 @@ impl Controller {
         }
     }
 
-    /// A frame from a host.
+    /// Handles a frame from a host.
     fn handle_edge(&mut self, now: Instant, at: PortRef, frame: &Frame<'_>) {
         let vlan = vlan_of(frame);
         let host = HostId { vlan, mac: frame.source() };
@@ -117,7 +117,8 @@ impl Controller {
             }
             Ok(Network::Ip(packet)) => match neighbour_of(&packet) {
                 Some(Neighbour { is_solicitation, target }) => {
-                    // An advertisement says whose the target is, a solicitation whose the source is.
+                    // An advertisement names the owner of the target, a solicitation the owner of
+                    // the source.
                     let claimed = if is_solicitation { packet.source() } else { IpAddr::V6(target) };
                     if self.claim(now, at, host, claimed) {
                         self.forward_to_owner(at, frame, target.into());
@@ -131,7 +132,8 @@ impl Controller {
         }
     }
 
-    /// A report goes to routers alone: a host that sees that of another need not send its own.
+    /// Handles a membership report. It is sent only to routers, since a host that sees the report
+    /// of another host may suppress its own.
     fn handle_membership(&mut self, now: Instant, at: PortRef, frame: &Frame<'_>, packet: &IpPacket<'_>) {
         let statements = statements(packet).unwrap_or_default();
         if statements.contains(&Statement::Query) {
@@ -150,13 +152,14 @@ impl Controller {
         }
     }
 
-    /// A frame of a host that may send by rules from now on.
+    /// Forwards a frame of a host, which may send by rules from now on.
     fn forward_rule(&mut self, now: Instant, at: PortRef, host: HostId, frame: &Frame<'_>) {
         self.want_source(now, at, host);
         self.forward(at, frame);
     }
 
-    /// A host says that it has an address; whether the frame that says it may go on.
+    /// Records that a host claims an address. Reports whether the frame with the claim may be
+    /// forwarded.
     pub(super) fn claim(&mut self, now: Instant, at: PortRef, host: HostId, address: IpAddr) -> bool {
         let is_new = self.devices.by_address(host.vlan, address) != Some(host);
         let topology = &self.topology;
@@ -177,7 +180,8 @@ impl Controller {
         }
     }
 
-    /// Participants with an address are where its owner is: a host that claims it in another VLAN speaks for none of them.
+    /// Attaches participants with an address to the port of its owner. A host that claims it in
+    /// another VLAN does not affect them.
     fn attach(&mut self, now: Instant, at: PortRef, host: HostId, address: IpAddr) {
         if self.discovery.port_of(address) == Some(at) {
             return;
@@ -188,7 +192,8 @@ impl Controller {
         }
     }
 
-    /// Sends a question about an address to the host that has it, and anything else where it is addressed to.
+    /// Sends an address request to the host that has the address, and any other frame to its
+    /// destination.
     fn forward_to_owner(&mut self, at: PortRef, frame: &Frame<'_>, address: IpAddr) {
         let owner = self.devices.by_address(vlan_of(frame), address).filter(|_| frame.destination().is_group());
         match owner.and_then(|owner| self.devices.get(owner)).map(|host| host.at) {
@@ -200,7 +205,7 @@ impl Controller {
         }
     }
 
-    /// Sends a frame where its destination is, and lets rules do that for those that follow.
+    /// Sends a frame to its destination, and installs rules for subsequent frames.
     pub(super) fn forward(&mut self, at: PortRef, frame: &Frame<'_>) {
         if self.is_isolated(frame) {
             self.counters.isolated += 1;
@@ -218,11 +223,11 @@ impl Controller {
         }
     }
 
-    /// Lets rules lead from a switch to a host; whether there is a way.
+    /// Installs rules from a switch to a host. Reports whether there is a path.
     fn route(&mut self, dpid: u64, host: HostId) -> bool {
         let links = self.links();
         let mut dpid = dpid;
-        // A way passes each switch once.
+        // A path passes each switch once.
         for _ in 0..=self.switches.len() {
             let Some(port) = self.way(&links, dpid, host) else { return false };
             self.want_route(dpid, host, port);
@@ -241,8 +246,8 @@ impl Controller {
         }
     }
 
-    /// Sends a frame out of every edge that shall have it but the one where it came in, of all switches that links reach. It needs no
-    /// tree, since it takes no link.
+    /// Sends a frame out of every edge that needs it except the one where it arrived, at all
+    /// switches that links reach. The frame passes no link, so no spanning tree is needed.
     fn flood(&mut self, from: PortRef, frame: &Frame<'_>) {
         self.counters.flooded += 1;
         let reached = next_hops(&self.links(), from.dpid, |_| true);

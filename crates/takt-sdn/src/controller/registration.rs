@@ -1,7 +1,9 @@
-//! Registrations in the controller: taken, renewed and removed, admitted as discovered pairs are, ended with their lease.
+//! Registrations in the controller: accepted, renewed, removed or expired, and admitted like
+//! discovered pairs.
 //!
-//! What isolation and discovery say of the addresses is looked at again when filters or discovery addresses change, and whenever a refused
-//! registration is tried again. A registration that they forbid meanwhile is withdrawn.
+//! The addresses are checked again against isolation and discovery when filters or discovery
+//! addresses change, and whenever a refused registration is tried again. A registration that has
+//! become forbidden is withdrawn.
 
 use std::collections::BTreeMap;
 
@@ -23,16 +25,16 @@ use crate::schedule::PairStages;
 use crate::store::{Records, of_kind, record};
 use crate::view::LogEntry;
 
-/// A registration with what was decided of it.
+/// A registration with its decision.
 #[derive(Debug)]
 pub(super) struct Entry {
     writer: u64,
     pub(super) owner: Owner,
     pub(super) registration: Registration,
     pub(super) until: Instant,
-    /// The bound, or why it is refused.
+    /// Bound, or the reason of the refusal.
     outcome: Option<Result<u64, String>>,
-    /// Whether it was admitted before it was refused.
+    /// Whether the registration was admitted before it was refused.
     was_admitted: bool,
 }
 
@@ -42,7 +44,7 @@ pub(super) struct Registrations {
     entries: BTreeMap<u64, Entry>,
     last: u64,
     budgets: BTreeMap<Owner, Budget>,
-    /// Filters or discovery addresses have changed since the registrations were compared with them.
+    /// Whether filters or discovery addresses have changed since the registrations were checked.
     pub(super) are_stale: bool,
 }
 
@@ -62,7 +64,7 @@ impl Registrations {
         self.entries.iter().map(|(number, entry)| (RegistrationId(*number), pair_of(*number, entry.writer), entry))
     }
 
-    /// When the first lease ends.
+    /// Returns the time at which the first lease expires.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         self.entries.values().map(|entry| entry.until).min()
     }
@@ -70,18 +72,19 @@ impl Registrations {
     pub(super) fn records(&self, into: &mut Records) {
         for (number, Entry { writer, owner, registration, .. }) in &self.entries {
             let (writer, owner, registration) = (*writer, owner.clone(), registration.clone());
-            // Numbers of one length stand in their order.
+            // Numbers have a fixed length, so that the keys are in numerical order.
             let key = format!("registration/{number:020}");
             record(into, key, &RegistrationRecord { writer, owner, registration });
         }
     }
 
-    /// Takes up registrations of an earlier run, whose leases begin again; how many records are not readable.
+    /// Restores registrations of an earlier run, whose leases start again. Returns the number of
+    /// unreadable records.
     pub(super) fn restore(&mut self, now: Instant, records: &Records) -> usize {
         let mut unreadable = 0;
         for (key, value) in of_kind(records, "registration") {
-            let number = key.parse::<u64>().ok(); // tidy-allow(dropped-cause): it is counted.
-            let read = from_slice::<RegistrationRecord>(value).ok(); // tidy-allow(dropped-cause): the same.
+            let number = key.parse::<u64>().ok(); // tidy-allow(dropped-cause): unreadable records are counted.
+            let read = from_slice::<RegistrationRecord>(value).ok(); // tidy-allow(dropped-cause): unreadable records are counted.
             match number.zip(read).filter(|(_, read)| read.registration.check().is_ok()) {
                 Some((number, RegistrationRecord { writer, owner, registration })) => {
                     let until = now.after(registration.lease());
@@ -95,13 +98,13 @@ impl Registrations {
         unreadable
     }
 
-    /// The registration of an owner about the same endpoints.
+    /// Returns the registration of an owner for the same endpoints.
     fn find(&mut self, owner: &Owner, wanted: &Registration) -> Option<(u64, &mut Entry)> {
         let mut own = self.entries.iter_mut().filter(|(_, entry)| entry.owner == *owner);
         own.find(|(_, entry)| entry.registration.has_names_of(wanted)).map(|(number, entry)| (*number, entry))
     }
 
-    /// A number for a new registration, and that of its writer.
+    /// Returns a number for a new registration, and the number of its writer.
     fn numbers(&mut self, owner: &Owner, wanted: &Registration) -> (u64, u64) {
         self.last += 1;
         let is_of_writer = |entry: &&Entry| {
@@ -112,7 +115,7 @@ impl Registrations {
         (self.last, writer)
     }
 
-    /// Takes one change of an owner's budget.
+    /// Consumes one change of an owner's budget.
     fn take_change(&mut self, now: Instant, owner: &Owner) -> Result<(), RegistrationError> {
         let budget = self.budgets.entry(owner.clone()).or_insert_with(|| Budget::new(now.0));
         if budget.take(now.0) {
@@ -126,7 +129,7 @@ impl Registrations {
 }
 
 impl Entry {
-    /// What is decided, apart from entries that are not in force yet.
+    /// Returns the decision, without regard to entries that are not in force yet.
     fn state(&self) -> State {
         match &self.outcome {
             None => State::Waiting,
@@ -142,10 +145,12 @@ impl Entry {
 }
 
 impl Controller {
-    /// Takes a registration, or renews the lease of the same one. Its number, and whether it is new. [`Self::registration`] says what is decided.
+    /// Accepts a registration, or renews the lease of an identical one. Returns its id and whether
+    /// it is new. [`Self::registration`] returns the decision.
     ///
     /// # Errors
-    /// It is malformed, belongs to another owner, exceeds a limit, or takes what it may not have.
+    /// The registration is malformed, belongs to another owner, exceeds a limit, or uses forbidden
+    /// addresses or ports.
     pub fn register(
         &mut self,
         now: Instant,
@@ -192,7 +197,8 @@ impl Controller {
     /// Removes a registration. An operator may remove those of others.
     ///
     /// # Errors
-    /// There is none, it belongs to another owner, or the owner makes too many changes.
+    /// The registration does not exist, it belongs to another owner, or the owner makes too many
+    /// changes.
     pub fn unregister(&mut self, now: Instant, owner: &Owner, id: RegistrationId) -> Result<(), RegistrationError> {
         self.now = now;
         self.require_leader()?;
@@ -206,7 +212,7 @@ impl Controller {
         Ok(())
     }
 
-    /// What is decided of a registration.
+    /// Returns the decision on a registration.
     pub fn registration(&self, id: RegistrationId) -> Option<State> {
         let entry = self.registrations.entries.get(&id.0)?;
         Some(self.registration_state(pair_of(id.0, entry.writer), entry))
@@ -230,7 +236,7 @@ impl Controller {
         }
     }
 
-    /// Whether isolation and discovery leave addresses and ports to a registration.
+    /// Checks that isolation and discovery permit the addresses and ports of a registration.
     fn judge_addresses(&self, wanted: &Registration) -> Result<(), RegistrationError> {
         for Socket { source, destination } in wanted.sockets() {
             if !passes_to(&self.filters, source, destination) {
@@ -247,7 +253,7 @@ impl Controller {
         Ok(())
     }
 
-    /// Whether addresses and ports are free of pairs that others have.
+    /// Checks that no pair of another owner uses the addresses and ports.
     fn judge_owners(
         &self,
         admission: &Admission,
@@ -277,7 +283,8 @@ impl Controller {
         Ok(())
     }
 
-    /// What a registration asks for, or its importance and why it cannot be judged; `None` if it has ended.
+    /// Returns the admission request of a registration, or its importance and the reason why it
+    /// cannot be judged; `None` if it has ended.
     pub(super) fn registered_application(
         &self,
         admission: &Admission,
@@ -313,7 +320,7 @@ impl Controller {
                 answer_port: registration.answer_port,
                 has_reliable_writer: registration.answer_port.is_some(),
                 announces_groups: registration.group.is_some(),
-                // The product is not known, so that there is room for the questions of one that asks.
+                // The vendor is unknown, so bandwidth for path probes is reserved.
                 asks_about_paths: true,
                 groups: registration.group.into_iter().collect(),
                 stages: PairStages::default(),
@@ -322,7 +329,7 @@ impl Controller {
         Some(build().map_err(|reason| (importance, reason)))
     }
 
-    /// Follows the decision on a registration.
+    /// Applies the decision on a registration.
     pub(super) fn follow_registration(&mut self, now: Instant, outcome: Outcome) {
         let (pair, outcome) = match outcome {
             Outcome::Admitted { pair, bound_ns } => (pair, Ok(bound_ns)),
@@ -344,7 +351,8 @@ impl Controller {
         self.push(Event::Registration { id: RegistrationId(number), topic, state, outcome });
     }
 
-    /// Ends registrations whose lease is over, and withdraws those that isolation or discovery forbid now.
+    /// Ends registrations whose lease has expired, and withdraws those that isolation or discovery
+    /// now forbid.
     pub(super) fn follow_registrations(&mut self, now: Instant) {
         self.end_registrations(now);
         if !std::mem::take(&mut self.registrations.are_stale) {
@@ -378,13 +386,13 @@ impl Controller {
         self.push(Event::RegistrationGone { id, topic: entry.registration.topic });
     }
 
-    /// Registered pairs that are to be decided after a restart.
+    /// Returns the registered pairs that are to be decided after a restart.
     pub(super) fn registered_pairs(&self) -> impl Iterator<Item = Pair> {
         self.registrations.iter().map(|(_, pair, _)| pair)
     }
 }
 
-/// Whether a pair is that of a registration, and not known to discovery.
+/// Reports whether a pair belongs to a registration, and is not known to discovery.
 pub(super) fn is_registered(pair: Pair) -> bool {
     number_of(pair).is_some()
 }

@@ -1,9 +1,11 @@
-//! What a controller takes up from an earlier run, by its records and by the tables of the switches.
+//! Restoration of the state of an earlier run, from its records and the tables of the switches.
 //!
-//! Participants, endpoints and verdicts hold at once. Hosts are believed where they were, once the switch there is adopted and the port is an
-//! edge. Admitted pairs are admitted again in the order of before, with their meters, as soon as the network lets them; until that, or for
-//! [`Config::restoration`](super::Config::restoration), switches keep the entries that they have, and no other pair is decided. Then
-//! entries that no pair has are deleted, and pairs that do not fit any more are refused.
+//! Participants, endpoints and verdicts apply at once. Hosts are restored at their former ports
+//! once the switch there is adopted and the port is an edge. Admitted pairs are admitted again in
+//! their former order, with their meters, as soon as the network permits. Until then, for at most
+//! [`Config::restoration`](super::Config::restoration), switches keep their entries, and no other
+//! pair is decided. Afterwards, entries without a pair are deleted, and pairs that do not fit any
+//! more are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -26,7 +28,7 @@ use crate::rules::GROUPS;
 use crate::store::{Records, of_kind, record};
 use crate::topology::Role;
 
-/// Entries, meters and groups.
+/// Entries, meters and groups of the earlier run in a switch.
 type EarlierRun = (BTreeMap<FlowKey, FlowMod>, BTreeMap<u32, MeterMod>, BTreeMap<u32, GroupMod>);
 
 #[derive(Clone, Serialize, Deserialize)]
@@ -39,22 +41,22 @@ pub(super) struct HostRecord {
 
 #[derive(Serialize, Deserialize)]
 struct AdmittedRecord {
-    /// Pairs are admitted again in this order.
+    /// Position in the order in which pairs are admitted again.
     order: u64,
     meters: Vec<u32>,
 }
 
-/// What is still to be taken up.
+/// State that is still to be restored.
 pub(super) struct Restoration {
     pub(super) until: Instant,
     /// Pairs with their meters, in the order of their admission.
     pairs: Vec<(Pair, Vec<u32>)>,
-    /// Pairs that asked meanwhile.
+    /// Pairs that asked for admission meanwhile.
     pub(super) deferred: BTreeSet<Pair>,
 }
 
 impl Controller {
-    /// Everything that is to be kept, by key. The work is that of copying it.
+    /// Returns all state that is to be kept, by key. The cost is that of copying it.
     pub fn records(&self) -> Records {
         let mut records = Records::new();
         self.discovery.records(&mut records);
@@ -73,7 +75,8 @@ impl Controller {
         for (pair, order, meters) in self.admission.iter().flat_map(Admission::kept) {
             record(&mut records, pair_key("admitted", pair), &AdmittedRecord { order, meters });
         }
-        // Those that are still to be admitted again come before all that is admitted meanwhile: nothing is.
+        // During restoration no other pair is admitted, so the pairs still to be restored get the
+        // first numbers.
         for (n, (pair, meters)) in self.restoration.iter().flat_map(|restoration| &restoration.pairs).enumerate() {
             let value = AdmittedRecord { order: n as u64, meters: meters.clone() };
             record(&mut records, pair_key("admitted", *pair), &value);
@@ -81,7 +84,7 @@ impl Controller {
         records
     }
 
-    /// Takes up what an earlier run kept. To be called before the first connection.
+    /// Restores the state of an earlier run. Must be called before the first connection.
     pub fn restore(&mut self, now: Instant, records: &Records) {
         if records.is_empty() {
             return;
@@ -103,7 +106,7 @@ impl Controller {
         let mut pairs = Vec::new();
         for (key, value) in of_kind(records, "admitted") {
             match pair_of_key(key).zip(from_slice::<AdmittedRecord>(value).ok()) {
-                // tidy-allow(dropped-cause): it is counted.
+                // tidy-allow(dropped-cause): unreadable records are counted.
                 Some((pair, AdmittedRecord { order, meters })) => pairs.push((order, pair, meters)),
                 None => unreadable += 1,
             }
@@ -120,7 +123,7 @@ impl Controller {
         self.follow_discovery(now);
     }
 
-    /// Hosts of a switch that no rule of it names are where they were.
+    /// Restores the hosts of a switch that none of its rules names.
     pub(super) fn restore_hosts(&mut self, now: Instant, dpid: u64) {
         let (here, others): (Vec<HostRecord>, _) =
             std::mem::take(&mut self.hosts_kept).into_iter().partition(|host| host.at.0 == dpid);
@@ -133,7 +136,8 @@ impl Controller {
         }
     }
 
-    /// Admits pairs of the earlier run again, as far as the network lets them, and decides the others when that is done.
+    /// Admits pairs of the earlier run again, as far as the network permits, and then decides the
+    /// deferred ones.
     pub(super) fn follow_restoration(&mut self, now: Instant, admission: &mut Admission) {
         let Some(mut restoration) = self.restoration.take() else { return };
         restoration.pairs.retain(|(pair, meters)| match self.application(admission, *pair, *pair) {
@@ -154,7 +158,7 @@ impl Controller {
         self.is_restored = true;
     }
 
-    /// Gives up what was not found again.
+    /// Gives up everything that was not found again when the time is over.
     pub(super) fn end_restoration(&mut self, now: Instant) {
         if self.restoration.as_ref().is_some_and(|restoration| now >= restoration.until) {
             self.hosts_kept.clear();
@@ -164,12 +168,12 @@ impl Controller {
         }
     }
 
-    /// Counts what may have changed [`Self::records`].
+    /// Returns a counter that is incremented when [`Self::records`] may have changed.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Entries, meters and groups of admitted flows that a switch has from the earlier run.
+    /// Returns entries, meters and groups of admitted flows that a switch has from the earlier run.
     pub(super) fn entries_of_earlier_run(&self, dpid: u64) -> EarlierRun {
         let none = || (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (Some(_), Some(switch)) = (&self.restoration, self.switches.get(&dpid)) else { return none() };

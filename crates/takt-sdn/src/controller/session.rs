@@ -1,4 +1,5 @@
-//! One connection of a switch: its handshake, the reading of its state, and the changes that are under way.
+//! Session of one switch connection: handshake, reading of the switch's state, and outstanding
+//! changes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,10 +20,10 @@ use takt_openflow::{Message, Version, Versions};
 
 use super::sync::{Change, Difference, Sync, Tables, Target};
 
-/// Changes that fail one after the other before the connection is given up.
+/// Number of consecutive failed changes after which the connection is closed.
 const FAILURES_MAX: usize = 32;
 
-/// What an operation of the channel is for.
+/// Purpose of an operation of the channel.
 enum Pending {
     Role,
     Ports,
@@ -32,7 +33,7 @@ enum Pending {
     Change { change: Change, is_bundle: bool },
 }
 
-/// Counters that are asked for.
+/// Kind of requested counters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Poll {
     Ports,
@@ -40,19 +41,19 @@ enum Poll {
     Meters,
 }
 
-/// The answer to a request for counters.
+/// Answer to a request for counters.
 pub(super) enum Polled {
-    /// Of ports.
+    /// Counters of ports.
     Ports(Vec<PortStats>),
-    /// Of queues.
+    /// Counters of queues.
     Queues(Vec<QueueStats>),
-    /// Of meters.
+    /// Counters of meters.
     Meters(Vec<MeterStats>),
-    /// The switch refuses it, gives something else, or does not answer in time.
+    /// The switch refused the request, answered something else, or did not answer in time.
     Failed,
 }
 
-/// What has been read of a switch so far.
+/// State of a switch that has been read so far.
 #[derive(Default)]
 struct Reading {
     ports: Option<Vec<Port>>,
@@ -61,7 +62,7 @@ struct Reading {
     meters: Option<Vec<MeterConfig>>,
 }
 
-/// What became of a session.
+/// Result of progress in a session.
 pub(super) enum Progress {
     /// The state of the switch has been read.
     Read {
@@ -74,20 +75,20 @@ pub(super) enum Progress {
     Refused(Vec<(Target, ErrorMessage)>),
     /// A change was executed.
     Changed,
-    /// The switch gives counters.
+    /// The switch returned counters.
     Polled(Polled),
-    /// The switch has given the role that was asked for, or says why not.
+    /// The switch granted the requested role, or refused it for a reason.
     Role(Result<(), String>),
-    /// The connection is of no use.
+    /// The connection is unusable.
     Failed(String),
 }
 
-/// One connection.
+/// Session of one connection.
 pub(super) struct Session {
     pub channel: Channel,
-    /// Once the handshake is done.
+    /// Datapath id, after the handshake.
     pub dpid: Option<u64>,
-    /// It has sent what has not been read yet.
+    /// Whether the switch has sent octets that have not been read yet.
     pub is_behind: bool,
     /// Whether the switch has meters.
     pub has_meters: bool,
@@ -95,7 +96,7 @@ pub(super) struct Session {
     is_read: bool,
     reading: Reading,
     operations: BTreeMap<OperationId, Pending>,
-    /// Requests for counters. Changes do not wait for them.
+    /// Outstanding requests for counters. Changes do not wait for them.
     polls: BTreeMap<OperationId, Poll>,
     has_queue_counters: bool,
     failures: usize,
@@ -121,12 +122,12 @@ impl Session {
         }
     }
 
-    /// Whether the state of the switch is known and no change is under way.
+    /// Reports whether the state of the switch is known and no change is outstanding.
     pub fn is_idle(&self) -> bool {
         self.is_read && self.operations.is_empty()
     }
 
-    /// Asks the switch for a role; nothing else is sent before it answers.
+    /// Requests a role; nothing else is sent before the switch answers.
     pub fn ask_for(&mut self, now: Instant, role: ControllerRole, generation: u64) -> Result<(), SendError> {
         let request = Message::RoleRequest(RoleMessage { role, short_id: 0, generation });
         let operation = self.channel.request(now, self.timeout, &request)?;
@@ -134,7 +135,7 @@ impl Session {
         Ok(())
     }
 
-    /// Asks the switch for its ports, rules, groups and meters.
+    /// Requests ports, rules, groups and meters of the switch.
     pub fn read(&mut self, now: Instant) -> Result<(), SendError> {
         self.is_read = false;
         self.reading = Reading::default();
@@ -151,7 +152,8 @@ impl Session {
         Ok(())
     }
 
-    /// Asks the switch for the counters of ports, queues and meters, as far as it has them; not while an answer is outstanding. Whether it was asked.
+    /// Requests the counters of ports, queues and meters that the switch has, unless a request is
+    /// outstanding. Reports whether it was sent.
     pub fn poll(&mut self, now: Instant, has_queues: bool) -> Result<bool, SendError> {
         if !self.polls.is_empty() || !self.is_read {
             return Ok(false);
@@ -171,10 +173,10 @@ impl Session {
         Ok(true)
     }
 
-    /// A request for counters ended.
+    /// Handles the end of a request for counters.
     fn polled(&mut self, poll: Poll, outcome: Outcome) -> Option<Progress> {
         Some(Progress::Polled(match (poll, outcome) {
-            // What was under way when the connection ended is reported by that.
+            // The end of the connection itself reports lost operations.
             (_, Outcome::Lost(_)) => return None,
             (Poll::Ports, Outcome::Multipart(ReplyBody::Port(ports))) => Polled::Ports(ports),
             (Poll::Queues, Outcome::Multipart(ReplyBody::Queue(queues))) => Polled::Queues(queues),
@@ -187,7 +189,7 @@ impl Session {
         }))
     }
 
-    /// Sends the next part of what differs, if nothing is under way; how much that is.
+    /// Sends the next part of the difference, if no change is outstanding. Returns its size.
     pub fn change(&mut self, now: Instant, sync: &mut Sync) -> Result<Option<Difference>, SendError> {
         if !self.is_idle() {
             return Ok(None);
@@ -208,14 +210,14 @@ impl Session {
         Ok(Some(difference))
     }
 
-    /// An operation ended.
+    /// Handles the end of an operation.
     pub fn completed(&mut self, operation: OperationId, outcome: Outcome, sync: Option<&mut Sync>) -> Option<Progress> {
         if let Some(poll) = self.polls.remove(&operation) {
             return self.polled(poll, outcome);
         }
         let pending = self.operations.remove(&operation)?;
         match (pending, outcome) {
-            // What was under way when the connection ended is reported by that.
+            // The end of the connection itself reports lost operations.
             (_, Outcome::Lost(_)) => None,
             (Pending::Role, Outcome::Reply(_)) => Some(Progress::Role(Ok(()))),
             (Pending::Role, Outcome::Failed(failures)) => {
@@ -273,7 +275,7 @@ impl Session {
         for (target, _) in &refused {
             sync.refuse(target.clone());
         }
-        // Which messages of a transaction were executed is read back.
+        // The tables are read again to find out which messages of a transaction were executed.
         self.is_read = false;
         Progress::Refused(refused)
     }

@@ -1,7 +1,8 @@
-//! A controller among several of the same switches: roles of OpenFlow 1.3.
+//! Role of a controller in a cluster, with the controller roles of OpenFlow 1.3.
 //!
-//! A leader is master of its switches, a standby is slave: it holds its connections, and neither reads nor changes anything. A controller that
-//! is alone asks for no role. The generation of the leader goes with its requests, so that a switch refuses those of a leader before.
+//! A leader is master of its switches. A standby is slave: it keeps its connections, and neither
+//! reads nor changes anything. A controller without a cluster requests no role. Role requests
+//! contain the generation of the leader, so that a switch refuses those of an earlier leader.
 
 use takt_openflow::channel::Instant;
 use takt_openflow::switch::ControllerRole;
@@ -10,43 +11,45 @@ use super::session::Session;
 use super::{ConnectionId, Controller};
 use crate::store::Records;
 
-/// Whether a controller is the only one of its switches.
+/// Standing of a controller among the controllers of its switches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Standing {
-    /// It is.
+    /// The only controller.
     #[default]
     Alone,
-    /// Another one is leader, or there is none.
+    /// Another controller is leader, or there is none.
     Standby {
-        /// That of the last leader that is known.
+        /// Generation of the last known leader.
         generation: u64,
     },
-    /// It writes, and no other one does.
+    /// The only controller that writes.
     Leader {
-        /// Its own.
+        /// Its own generation.
         generation: u64,
     },
 }
 
 impl Controller {
-    /// Whether this controller is the only one of its switches.
+    /// Returns the standing of this controller.
     pub fn standing(&self) -> Standing {
         self.standing
     }
 
-    /// Becomes standby, before the first connection. A leader that is replaced makes way for a new [`Controller`].
+    /// Becomes standby; to be called before the first connection. A replaced leader is replaced by
+    /// a new [`Controller`].
     pub fn stand_by(&mut self) {
         self.standing = Standing::Standby { generation: 0 };
     }
 
-    /// Another controller is leader.
+    /// Records that another controller is leader.
     pub fn follow(&mut self, generation: u64) {
         if let Standing::Standby { generation: known } = &mut self.standing {
             *known = generation;
         }
     }
 
-    /// Becomes leader, with the records of the leader before: takes over the switches that are connected.
+    /// Becomes leader with the records of the previous leader, and takes over the connected
+    /// switches.
     pub fn lead(&mut self, now: Instant, generation: u64, records: &Records) {
         self.now = now;
         self.standing = Standing::Leader { generation };
@@ -56,7 +59,7 @@ impl Controller {
         connected.into_iter().for_each(|id| self.begin(now, id));
     }
 
-    /// Asks a switch for the role, and begins to read its state if this controller has it without asking.
+    /// Requests the role from a switch, or starts to read its state if no role is needed.
     pub(super) fn begin(&mut self, now: Instant, id: ConnectionId) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let begun = match self.standing {
@@ -69,7 +72,8 @@ impl Controller {
         }
     }
 
-    /// A switch has answered. A standby that is refused stays as it is, and does nothing all the same.
+    /// Handles the answer to a role request. A standby that is refused a role remains passive all
+    /// the same.
     pub(super) fn follow_role(&mut self, now: Instant, id: ConnectionId, answer: Result<(), String>) {
         let Standing::Leader { .. } = self.standing else { return };
         let begun = match answer {

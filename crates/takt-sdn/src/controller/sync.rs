@@ -1,7 +1,8 @@
-//! The tables of a switch as they are and as they shall be, and the messages that bring one to the other.
+//! Synchronization of a switch: its actual and wanted tables, and the messages that turn one into
+//! the other.
 //!
-//! What is in the switch is read back ([`Sync::read`]), and follows what the switch acknowledges afterwards. It is never assumed: after a
-//! failure or a lost answer it is read again.
+//! The actual tables are read from the switch ([`Sync::read`]) and updated by its acknowledgements.
+//! They are never assumed: after a failure or a lost answer they are read again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,12 +21,13 @@ use crate::admission::Presence;
 use crate::forwarding::rules::Kind;
 use crate::rules::Entry;
 
-/// What identifies a rule in a switch: table, priority and match, whose fields stand in the order of their numbers.
+/// Identity of a rule in a switch: table, priority and match, whose fields are in the order of
+/// their numbers.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct FlowKey {
     table: u8,
     priority: u16,
-    /// The octets of the match.
+    /// Encoded match.
     matching: Vec<u8>,
 }
 
@@ -43,7 +45,7 @@ fn sorted(matching: &Match) -> Match {
     }
 }
 
-/// The fields of a match; none for the fixed match of OpenFlow 1.0.
+/// Returns the fields of a match; none for the fixed match of OpenFlow 1.0.
 pub fn fields(matching: &Match) -> &[Oxm] {
     match matching {
         Match::Oxm(fields) => fields,
@@ -54,23 +56,23 @@ pub fn fields(matching: &Match) -> &[Oxm] {
 impl FlowKey {
     fn new(table: u8, priority: u16, matching: &Match) -> Self {
         let only = FlowMod { matching: sorted(matching), ..FlowMod::default() };
-        // A match that has no form in 1.3 never came from there.
+        // A match that cannot be encoded in 1.3 was never installed by this controller.
         let matching = Message::FlowMod(only).encode(Version::V1_3, 0).unwrap_or_default();
         Self { table, priority, matching }
     }
 
-    /// The key of a rule.
+    /// Returns the key of a rule.
     pub fn of(flow: &FlowMod) -> Self {
         Self::new(flow.table, flow.priority, &flow.matching)
     }
 
-    /// The key of a rule that a switch has removed.
+    /// Returns the key of a rule that a switch has removed.
     pub fn of_removed(removed: &FlowRemoved) -> Self {
         Self::new(removed.table, removed.priority, &removed.matching)
     }
 }
 
-/// What a message of a change is about.
+/// Entry that a message of a change is about.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Target {
     /// A rule.
@@ -93,7 +95,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// What a switch says it has.
+    /// Converts the tables that a switch reports.
     pub fn of_switch(flows: Vec<FlowStats>, groups: Vec<GroupDesc>, meters: Vec<MeterConfig>) -> Self {
         let flow = |stats: FlowStats| FlowMod {
             cookie: stats.cookie,
@@ -109,7 +111,7 @@ impl Tables {
         };
         let group = |desc: GroupDesc| {
             let mut group = GroupMod::add(desc.group, desc.kind, desc.buckets);
-            // Up to 1.4 a bucket has its properties always; only ports that are watched say something.
+            // Up to 1.4, a bucket always has its properties; only a watched port is meaningful.
             let is_watched = |property: &BucketProperty| match property {
                 BucketProperty::WatchPort(port) => *port != PortNo::ANY,
                 _ => false,
@@ -151,51 +153,53 @@ impl Tables {
     }
 }
 
-/// Messages, each with what it is about.
+/// Messages of a change, each with its target.
 #[derive(Debug, Default)]
 pub struct Change {
-    /// The messages.
+    /// Messages of the change.
     pub messages: Vec<Message>,
-    /// What each is about.
+    /// Target of each message.
     pub targets: Vec<Target>,
-    /// The entries once all are executed; those that are deleted are missing.
+    /// Entries after all messages are executed; deleted entries are missing.
     after: Tables,
 }
 
-/// How many entries a change adds, changes and deletes.
+/// Numbers of entries that a change adds, modifies and deletes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Difference {
-    /// Entries that are missing in the switch.
+    /// Number of entries that are missing in the switch.
     pub added: usize,
-    /// Entries that are other in the switch.
+    /// Number of entries that differ in the switch.
     pub changed: usize,
-    /// Entries that only the switch has.
+    /// Number of entries that only the switch has.
     pub deleted: usize,
 }
 
-/// Messages of one change at most: a bundle is built in the memory of the switch.
+/// Maximum number of messages of one change: a switch builds a bundle in its memory.
 const MESSAGES_MAX: usize = 512;
 
-/// The tables of one switch.
+/// Synchronization state of the tables of one switch.
 #[derive(Default, Debug)]
 pub struct Sync {
     wanted: Tables,
     actual: Tables,
     dirty: BTreeSet<Target>,
-    /// What messages that the switch has not acknowledged are about.
+    /// Targets of messages that the switch has not acknowledged.
     under_way: BTreeSet<Target>,
-    /// What the switch refuses; not tried again before it is wanted otherwise.
+    /// Targets that the switch refuses; not tried again until another entry is wanted.
     refused: BTreeSet<Target>,
-    /// While this holds, nothing that is in the switch is changed or deleted, and nothing is added that follows from the topology.
+    /// Whether entries of the switch must not be changed or deleted, and entries that depend on the
+    /// topology must not be added.
     pub is_held: bool,
     version: u64,
 }
 
-/// The last version of any switch: a switch that is gone and comes again has another one than before.
+/// Last version of any switch: a switch that disconnects and returns has another version than
+/// before.
 static LAST_VERSION: AtomicU64 = AtomicU64::new(0);
 
 impl Sync {
-    /// The switch has these tables.
+    /// Sets the tables that were read from the switch.
     pub fn read(&mut self, actual: Tables) {
         self.change_version();
         self.actual = actual;
@@ -204,12 +208,12 @@ impl Sync {
         self.dirty.extend(self.actual.targets());
     }
 
-    /// What the switch has, as far as is known.
+    /// Returns the tables of the switch, as far as known.
     pub fn actual(&self) -> &Tables {
         &self.actual
     }
 
-    /// What the switch has of a rule with its meter and its group.
+    /// Returns the presence of a rule with its meter and group in the switch.
     pub fn presence(&self, entry: &Entry) -> Presence {
         let group = &entry.group;
         let group_as_wanted = |group: &GroupMod| {
@@ -221,7 +225,7 @@ impl Sync {
         }
     }
 
-    /// What the switch has of a meter or a group.
+    /// Returns the presence of a meter or group in the switch.
     fn state(&self, target: &Target, is_same: bool) -> Presence {
         if self.refused.contains(target) {
             Presence::Refused
@@ -240,7 +244,7 @@ impl Sync {
             |targets: &BTreeSet<Target>| !targets.is_empty() && targets.contains(&Target::Flow(FlowKey::clone(key)));
         match self.actual.flows.get(&**key) {
             _ if is_among(&self.refused) => Presence::Refused,
-            // The switch may have what was before, or what is to come.
+            // The switch may have either the old or the new entry.
             _ if is_among(&self.under_way) || meter.as_ref().is_some_and(is_open) => Presence::Other,
             None => Presence::Absent,
             Some(_) if meter.as_ref().is_some_and(refuses) => Presence::Refused,
@@ -249,7 +253,7 @@ impl Sync {
         }
     }
 
-    /// Puts a rule among those that are wanted.
+    /// Adds a rule to the wanted ones.
     pub fn want(&mut self, flow: FlowMod) {
         let key = FlowKey::of(&flow);
         if self.wanted.flows.get(&key) != Some(&flow) {
@@ -258,14 +262,14 @@ impl Sync {
         }
     }
 
-    /// Takes a rule from those that are wanted.
+    /// Removes a rule from the wanted ones.
     pub fn drop_flow(&mut self, key: &FlowKey) {
         if self.wanted.flows.remove(key).is_some() {
             self.touch(Target::Flow(key.clone()));
         }
     }
 
-    /// The rules of these cookies shall be these.
+    /// Replaces the wanted rules with a cookie.
     pub fn want_all(&mut self, cookie: u64, flows: Vec<FlowMod>) {
         let keys: BTreeSet<FlowKey> = flows.iter().map(FlowKey::of).collect();
         let old = self.wanted.flows.iter().filter(|(key, flow)| flow.cookie == cookie && !keys.contains(key));
@@ -274,7 +278,7 @@ impl Sync {
         flows.into_iter().for_each(|flow| self.want(flow));
     }
 
-    /// Puts a group among those that are wanted.
+    /// Adds a group to the wanted ones.
     pub fn want_group(&mut self, group: GroupMod) {
         if self.wanted.groups.get(&group.group) != Some(&group) {
             self.touch(Target::Group(group.group));
@@ -282,7 +286,7 @@ impl Sync {
         }
     }
 
-    /// The groups within a range shall be these.
+    /// Replaces the wanted groups within a range.
     pub fn want_groups_within(&mut self, range: &Range<u32>, groups: &BTreeMap<u32, GroupMod>) {
         let known = self.wanted.groups.range(range.clone()).map(|(group, _)| *group);
         let gone: Vec<u32> = known.filter(|group| !groups.contains_key(group)).collect();
@@ -290,14 +294,14 @@ impl Sync {
         groups.values().for_each(|group| self.want_group(group.clone()));
     }
 
-    /// Takes a group from those that are wanted.
+    /// Removes a group from the wanted ones.
     pub fn drop_group(&mut self, group: u32) {
         if self.wanted.groups.remove(&group).is_some() {
             self.touch(Target::Group(group));
         }
     }
 
-    /// The meters shall be these.
+    /// Replaces the wanted meters.
     pub fn want_meters(&mut self, meters: Vec<MeterMod>) {
         let meters: BTreeMap<u32, MeterMod> = meters.into_iter().map(|meter| (meter.meter, meter)).collect();
         let all: BTreeSet<u32> = meters.keys().chain(self.wanted.meters.keys()).copied().collect();
@@ -309,7 +313,7 @@ impl Sync {
         self.wanted.meters = meters;
     }
 
-    /// The meters outside of a range shall be these; those within stay.
+    /// Replaces the wanted meters outside a range.
     pub fn want_meters_outside(&mut self, others: &Range<u32>, meters: Vec<MeterMod>) {
         let is_gone = |meter: &u32| !others.contains(meter) && !meters.iter().any(|own| own.meter == *meter);
         let gone: Vec<u32> = self.wanted.meters.keys().copied().filter(is_gone).collect();
@@ -317,7 +321,7 @@ impl Sync {
         meters.into_iter().for_each(|meter| self.want_meter(meter));
     }
 
-    /// Puts a meter among those that are wanted.
+    /// Adds a meter to the wanted ones.
     pub fn want_meter(&mut self, meter: MeterMod) {
         if self.wanted.meters.get(&meter.meter) != Some(&meter) {
             self.touch(Target::Meter(meter.meter));
@@ -325,14 +329,15 @@ impl Sync {
         }
     }
 
-    /// Takes a meter from those that are wanted.
+    /// Removes a meter from the wanted ones.
     pub fn drop_meter(&mut self, meter: u32) {
         if self.wanted.meters.remove(&meter).is_some() {
             self.touch(Target::Meter(meter));
         }
     }
 
-    /// Changes whenever [`presence`](Self::presence) of an entry may have.
+    /// Returns a version that changes whenever the [`presence`](Self::presence) of an entry may
+    /// have changed.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -347,7 +352,8 @@ impl Sync {
         self.dirty.insert(target);
     }
 
-    /// The switch removed a rule by itself. Whether it was wanted; then it comes back unless it is dropped.
+    /// Records that the switch removed a rule. Returns the rule if it was wanted; it is installed
+    /// again unless it is dropped.
     pub fn removed(&mut self, key: &FlowKey) -> Option<FlowMod> {
         self.change_version();
         self.actual.flows.remove(key);
@@ -356,36 +362,38 @@ impl Sync {
         Some(wanted)
     }
 
-    /// The switch refused this.
+    /// Records that the switch refused an entry.
     pub fn refuse(&mut self, target: Target) {
         self.change_version();
         self.dirty.remove(&target);
         self.refused.insert(target);
     }
 
-    /// How many entries the switch refuses.
+    /// Returns the number of entries that the switch refuses.
     pub fn refused_len(&self) -> usize {
         self.refused.len()
     }
 
-    /// Whether nothing waits to be changed.
+    /// Reports whether no change is pending.
     pub fn is_in_sync(&self) -> bool {
         self.dirty.is_empty() && !self.is_held
     }
 
-    /// The meters to change: they must be there before rules name them.
+    /// Returns the pending changes of meters, which must precede rules that refer to them.
     pub fn next_meters(&mut self) -> Option<(Change, Difference)> {
         self.next(|target| matches!(target, Target::Meter(_)))
     }
 
-    /// The groups and rules to change, deletions of rules first, then groups, then additions.
+    /// Returns the pending changes of groups and rules: first deletions of rules, then groups, then
+    /// additions.
     pub fn next_rules(&mut self) -> Option<(Change, Difference)> {
         self.next(|target| !matches!(target, Target::Meter(_)))
     }
 
     fn next(&mut self, is_chosen: impl Fn(&Target) -> bool) -> Option<(Change, Difference)> {
         let mut chosen: Vec<Target> = self.dirty.iter().filter(|target| is_chosen(target)).cloned().collect();
-        // If not all fit into one change: groups come before the rules that name them, and go after these.
+        // If one change has no room for all, groups precede the rules that refer to them when
+        // added, and follow them when deleted.
         chosen.sort_by_key(|target| !matches!(target, Target::Group(group) if self.wanted.groups.contains_key(group)));
         let mut difference = Difference::default();
         let mut ordered: Vec<(u8, Message, Target)> = Vec::new();
@@ -416,8 +424,9 @@ impl Sync {
         Some((change, difference))
     }
 
-    /// The message that brings an entry to what is wanted, and its place among others; no message if it is so already; `None`
-    /// while the entry must stay as it is.
+    /// Returns the message that turns an entry into the wanted one with its position in the order.
+    /// There is no message if the entry is in place; the result is `None` while the entry must stay
+    /// unchanged.
     fn message(&self, target: &Target, difference: &mut Difference) -> Option<(u8, Option<Message>)> {
         let (has, wants, is_same) = match target {
             Target::Flow(key) => {
@@ -446,7 +455,7 @@ impl Sync {
         }
         Some(match target {
             Target::Flow(key) => match self.wanted.flows.get(key) {
-                // An addition replaces a rule of the same match and priority.
+                // An addition replaces a rule with the same match and priority.
                 Some(flow) => (2, Some(Message::FlowMod(flow.clone()))),
                 None => (0, self.actual.flows.get(key).map(deletion)),
             },
@@ -454,7 +463,8 @@ impl Sync {
                 let command = if has { GroupCommand::Modify } else { GroupCommand::Add };
                 match self.wanted.groups.get(group) {
                     Some(wanted) => (1, Some(Message::GroupMod(GroupMod { command, ..wanted.clone() }))),
-                    // Behind the additions, since a rule that is replaced may name it until then.
+                    // Sent after the additions, since a replaced rule may refer to the group until
+                    // then.
                     None => (3, self.actual.groups.get(group).map(deleted_group)),
                 }
             }
@@ -468,19 +478,20 @@ impl Sync {
         })
     }
 
-    /// Whether an entry follows neither from links nor from hosts.
+    /// Reports whether an entry depends neither on links nor on hosts.
     fn is_base(&self, target: &Target) -> bool {
         match target {
             Target::Flow(key) => {
                 let kinds = [Kind::Base.cookie(), Kind::Isolation.cookie()];
                 self.wanted.flows.get(key).is_some_and(|flow| kinds.contains(&flow.cookie))
             }
-            // A group that is missing comes empty, or with what is wanted; nothing but a base rule names it.
+            // A missing group is created empty or with the wanted buckets; only a base rule refers
+            // to it.
             Target::Group(_) | Target::Meter(_) => true,
         }
     }
 
-    /// The switch has executed a change.
+    /// Updates the tables after the switch has executed a change.
     pub fn applied(&mut self, change: Change) {
         self.change_version();
         for target in &change.targets {
@@ -490,7 +501,8 @@ impl Sync {
     }
 }
 
-/// Whether two rules do the same. Counters of time do not count, nor flags that only a FLOW_MOD has.
+/// Reports whether two rules have the same effect. Counters and flags that only exist in a FLOW_MOD
+/// are ignored.
 fn is_same_flow(a: &FlowMod, b: &FlowMod) -> bool {
     (a.cookie, a.idle_timeout, a.hard_timeout, &a.instructions)
         == (b.cookie, b.idle_timeout, b.hard_timeout, &b.instructions)

@@ -1,11 +1,14 @@
-//! Measured use: counters of ports, queues and meters that the controller reads from its switches (OF 1.3.5 §7.3.5).
+//! Traffic measurement: counters of ports, queues and meters that the controller reads from its
+//! switches (OF 1.3.5 §7.3.5).
 //!
-//! One switch after the other is read, so that each is once in [`Config::poll_cycle`](super::Config::poll_cycle) and two are at least
-//! [`INTERVAL_MIN_NS`] apart. A switch that has not answered is left out. A rate is that of the last interval. Octets are those that the
-//! switch counts: of Open vSwitch frames without FCS.
+//! Switches are read one after the other: each once in
+//! [`Config::poll_cycle`](super::Config::poll_cycle), at least [`INTERVAL_MIN_NS`] apart. A switch
+//! that has not answered is skipped. A rate is that of the last interval. Octets are those that the
+//! switch counts: for Open vSwitch, frames without FCS.
 //!
-//! The meter of an admitted flow drops what exceeds the contracts of its writers. An episode of drops is reported once; it ends after
-//! [`QUIET_READINGS`] readings without drops. A meter does not tell which of several writers of a flow broke its contract.
+//! The meter of an admitted flow drops the excess over the contracts of its writers. An episode of
+//! drops is reported once; it ends after [`QUIET_READINGS`] readings without drops. A meter does
+//! not distinguish which of several writers of a flow violated its contract.
 
 use std::collections::BTreeMap;
 
@@ -21,14 +24,14 @@ use crate::discovery::Pair;
 use crate::rules::Selector;
 use crate::view;
 
-/// Between the requests to two switches, at least.
+/// Minimum time between the requests to two switches.
 const INTERVAL_MIN_NS: u64 = 10_000_000;
-/// An episode of drops ends after so many readings without one.
+/// Number of readings without drops that ends an episode.
 const QUIET_READINGS: u32 = 3;
-/// FCS, preamble and gap of a frame, which switches do not count.
+/// FCS, preamble and interframe gap of a frame in octets, which switches do not count.
 const FRAME_OVERHEAD: u64 = 24;
 
-/// Counters in one direction; none that the switch does not keep.
+/// Counters in one direction; `None` for those that the switch does not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     frames: Option<u64>,
@@ -36,7 +39,7 @@ pub(super) struct Reading {
     dropped: Option<u64>,
 }
 
-/// A counter; all ones where the switch does not count.
+/// Returns the value of a counter; a switch sets a counter that it does not keep to all ones.
 fn counted(value: u64) -> Option<u64> {
     (value != u64::MAX).then_some(value)
 }
@@ -66,7 +69,7 @@ impl Reading {
         }
     }
 
-    /// What came since `before`. A counter that is less than before began again.
+    /// Returns the difference to `before`. A counter with a lower value than before has restarted.
     fn since(self, before: Self) -> Self {
         self.zip(before, |now, before| {
             let (now, before) = (now?, before.unwrap_or(0));
@@ -75,22 +78,22 @@ impl Reading {
     }
 }
 
-/// A counter in the course of time.
+/// History of a counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Track {
     total: Reading,
     last: Option<(Instant, Reading)>,
-    /// What came between the last two readings, and how long that was.
+    /// Duration in ns of the last interval between two readings, and the increase during it.
     interval: Option<(u64, Reading)>,
 }
 
 impl Track {
-    /// Counts from `reading` on, which was before the flow was admitted.
+    /// Starts at `reading`, whose counts precede the admission of the flow.
     fn from(now: Instant, reading: Reading) -> Self {
         Self { last: Some((now, reading)), ..Self::default() }
     }
 
-    /// Takes a reading; what came since the one before.
+    /// Adds a reading and returns the increase since the previous one.
     fn read(&mut self, now: Instant, reading: Reading) -> Reading {
         let (since, before) = self.last.replace((now, reading)).unzip();
         let added = reading.since(before.unwrap_or_default());
@@ -100,11 +103,11 @@ impl Track {
         added
     }
 
-    /// Bits a second, with so many octets more for each frame.
+    /// Returns the rate in bit/s, with `more` octets added for each frame.
     fn rate_bps(&self, more: u64) -> Option<u64> {
         let (ns, Reading { frames, octets, .. }) = self.interval?;
         let octets = u128::from(octets?) + u128::from(more) * u128::from(frames.unwrap_or(0));
-        u64::try_from(octets * 8 * 1_000_000_000 / u128::from(ns)).ok() // tidy-allow(dropped-cause): no port is that fast.
+        u64::try_from(octets * 8 * 1_000_000_000 / u128::from(ns)).ok() // tidy-allow(dropped-cause): no port reaches that rate.
     }
 
     fn view(&self) -> view::Traffic {
@@ -113,36 +116,36 @@ impl Track {
     }
 }
 
-/// The meter of an admitted flow.
+/// Meter of an admitted flow.
 #[derive(Debug)]
 struct Metered {
-    /// The switch and the meter.
+    /// Switch and meter number.
     at: (u64, u32),
     track: Track,
-    /// Readings without drops since the last one, while an episode lasts.
+    /// Number of consecutive readings without drops during an episode; `None` outside one.
     quiet: Option<u32>,
 }
 
-/// What was read of all switches.
+/// Counters read from all switches.
 #[derive(Debug, Default)]
 pub(super) struct Polling {
     due: Instant,
     /// The switch that was read last.
     last: u64,
-    /// Sent and received.
+    /// Sent and received traffic.
     ports: BTreeMap<PortRef, [Track; 2]>,
     queues: BTreeMap<(PortRef, u32), Track>,
     flows: BTreeMap<Selector, Metered>,
 }
 
 impl Controller {
-    /// When the next switch is read.
+    /// Returns the time at which the next switch is read.
     pub(super) fn poll_due(&self) -> Option<Instant> {
         let is_off = self.config.poll_cycle.is_none() || matches!(self.standing, Standing::Standby { .. });
         (!is_off && !self.sessions.is_empty()).then_some(self.polling.due)
     }
 
-    /// Asks the next switch for its counters, if it is time.
+    /// Requests the counters of the next switch when they are due.
     pub(super) fn poll_switches(&mut self, now: Instant) {
         let Some(cycle) = self.config.poll_cycle.filter(|_| self.poll_due().is_some_and(|due| now >= due)) else {
             return;
@@ -164,7 +167,7 @@ impl Controller {
         }
     }
 
-    /// A switch has answered.
+    /// Handles the counters of a switch.
     pub(super) fn follow_polled(&mut self, now: Instant, dpid: u64, polled: Polled) {
         match polled {
             Polled::Ports(ports) => self.read_ports(now, dpid, &ports),
@@ -192,7 +195,7 @@ impl Controller {
         }
     }
 
-    /// Queues that the model of the switch names; others are not shown.
+    /// Reads the counters of queues in the model of the switch; others are not shown.
     fn read_queues(&mut self, now: Instant, dpid: u64, stats: &[QueueStats]) {
         let Some(admission) = &self.admission else { return };
         let snapshot = admission.snapshot();
@@ -221,12 +224,12 @@ impl Controller {
             let Some(selector) = metered.get(&stats.meter) else { continue };
             let (at, reading) = ((dpid, stats.meter), Reading::of_meter(stats));
             let uptime_s = now.0 / 1_000_000_000;
-            // A meter that is older than this controller has counted for an earlier run.
+            // A meter that is older than this controller has counts of an earlier run.
             let is_kept = u64::from(stats.duration_sec) > uptime_s;
             let begin = || if is_kept { Track::from(now, reading) } else { Track::default() };
             let flow = flows.entry(*selector).or_insert_with(|| Metered { at, track: begin(), quiet: None });
             if flow.at != at {
-                // The flow has another first switch, or another meter.
+                // The flow has a new first switch or meter.
                 flow.at = at;
                 flow.track = Track { total: flow.track.total, ..Track::default() };
             }
@@ -247,16 +250,16 @@ impl Controller {
         }
     }
 
-    /// What a connected switch sends and receives at a port.
+    /// Returns the traffic that a connected switch sends and receives at a port.
     pub(super) fn port_traffic(&self, at: PortRef, rate_bps: Option<u64>) -> Option<view::PortTraffic> {
         let [sent, received] = self.polling.ports.get(&at).filter(|_| self.is_connected(at.dpid))?;
         let on_wire = sent.rate_bps(FRAME_OVERHEAD).zip(rate_bps.filter(|rate_bps| *rate_bps > 0));
         let share = on_wire.map(|(bps, rate_bps)| u128::from(bps) * 1_000_000 / u128::from(rate_bps));
-        let sent_ppm = share.and_then(|ppm| u64::try_from(ppm).ok()); // tidy-allow(dropped-cause): no port is that fast.
+        let sent_ppm = share.and_then(|ppm| u64::try_from(ppm).ok()); // tidy-allow(dropped-cause): no port reaches that rate.
         Some(view::PortTraffic { sent: sent.view(), received: received.view(), sent_ppm })
     }
 
-    /// What a connected switch sends from a queue.
+    /// Returns the traffic that a connected switch sends from a queue.
     pub(super) fn queue_traffic(&self, at: PortRef, queue: u32) -> Option<view::Traffic> {
         self.polling.queues.get(&(at, queue)).filter(|_| self.is_connected(at.dpid)).map(Track::view)
     }
@@ -265,7 +268,7 @@ impl Controller {
         self.switches.get(&dpid).is_some_and(|switch| switch.connection.is_some())
     }
 
-    /// What the meters of an admitted pair have seen.
+    /// Returns the traffic that passed the meters of an admitted pair.
     pub(super) fn flow_traffic(&self, pair: Pair) -> Option<view::FlowTraffic> {
         let admission = self.admission.as_ref()?;
         let selectors = admission.selectors(pair);
@@ -308,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn counter_that_began_again_loses_nothing() {
+    fn restarted_counter_loses_no_counts() {
         let mut track = Track::default();
         track.read(Instant(0), Reading::new(10, 1_000, 2));
         let added = track.read(Instant(SECOND), Reading::new(4, 400, 1));
@@ -317,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_an_earlier_run_are_left_out() {
+    fn counts_of_an_earlier_run_are_excluded() {
         let mut track = Track::from(Instant(0), Reading::new(100, 10_000, 7));
         assert_eq!(track.read(Instant(SECOND), Reading::new(101, 10_100, 7)), Reading::new(1, 100, 0));
         assert_eq!(track.total, Reading::new(1, 100, 0));
     }
 
     #[test]
-    fn counters_that_a_switch_does_not_keep_are_none() {
+    fn counters_missing_in_a_switch_are_none() {
         let mut track = Track::default();
         track.read(Instant(0), Reading::new(5, u64::MAX, u64::MAX));
         track.read(Instant(SECOND), Reading::new(6, u64::MAX, u64::MAX));

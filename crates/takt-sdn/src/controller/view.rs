@@ -20,7 +20,7 @@ use crate::schedule::{PairStages, Scheduler};
 use crate::topology::{PortDescription, Role};
 use crate::view::{self, COUNTERS, DECISIONS_MAX, Decision, Endpoint, EndpointKind, Hop, LogEntry, View};
 
-/// The last decisions.
+/// Log of the most recent decisions.
 #[derive(Debug, Default)]
 pub(super) struct DecisionLog {
     entries: VecDeque<LogEntry>,
@@ -41,12 +41,13 @@ fn nanos(span: std::time::Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// A depth; none if it has no limit.
+/// Returns a queue depth; `None` if it is unlimited.
 fn limited(depth: u64) -> Option<u64> {
     (depth != u64::MAX).then_some(depth)
 }
 
-/// `stages` are those of the writer's host, whose jitter counts if none is declared, or if it is longer.
+/// Describes a contract. `stages` are those of the writer's host; their jitter applies if none is
+/// declared, or if it is longer.
 fn contract_of(contract: &Contract, stages: Option<&HostStages>) -> view::Contract {
     let Contract { separation, jitter, size, limit, importance, is_protected } = contract;
     let sources = [separation.source, jitter.source, size.source, limit.source, importance.source];
@@ -77,7 +78,7 @@ fn host_claims(stages: &PairStages) -> Vec<view::HostClaim> {
 }
 
 impl Controller {
-    /// The state as it is now. The work is that of copying it.
+    /// Returns the present state. The cost is that of copying it.
     pub fn view(&self, now: Instant) -> View {
         let snapshot = self.admission.as_ref().map(|admission| admission.snapshot());
         View {
@@ -220,7 +221,7 @@ impl Controller {
             (Ok(_), _) => Decision::Admitted,
         };
         let samples = progress.as_ref().and_then(|progress| progress.routes.first());
-        // A pair within one host has no way through the network.
+        // A pair within one host has no path through the network.
         let bound_of = |progress: &Progress| progress.samples_ns().map(|bound_ns| progress.stages.whole_ns(bound_ns));
         let bound_ns = progress.as_ref().and_then(bound_of).or((decision == Decision::Admitted).then_some(0));
         let reason = refusal.map(|refusal| refusal.reason.clone());
@@ -231,7 +232,7 @@ impl Controller {
             type_name: known.writer.type_name.clone(),
             from: known.writer_host.1.ip().to_string(),
             to: known.reader_host.1.ip().to_string(),
-            contract: known.contract.as_ref().ok().map(|it| contract_of(it, known.writer.host_stages.as_ref())), // tidy-allow(dropped-cause): it is in `missing`.
+            contract: known.contract.as_ref().ok().map(|it| contract_of(it, known.writer.host_stages.as_ref())), // tidy-allow(dropped-cause): `missing` contains it.
             missing: known.contract.as_ref().err().map(ToString::to_string),
             decision,
             bound_ns,
@@ -250,12 +251,12 @@ impl Controller {
         })
     }
 
-    /// Registrations as pairs: names in place of GUIDs.
+    /// Returns registrations in the form of pairs, with names instead of GUIDs.
     fn registered_views(&self) -> impl Iterator<Item = view::Pair> {
         self.registrations.iter().map(|(id, pair, entry)| self.registered_view(id, pair, entry))
     }
 
-    /// A registration as a pair.
+    /// Returns a registration in the form of a pair.
     pub fn registration_view(&self, id: RegistrationId) -> Option<view::Pair> {
         let mut all = self.registrations.iter();
         let (id, pair, entry) = all.find(|(other, ..)| *other == id)?;
@@ -309,7 +310,7 @@ impl Controller {
         }
     }
 
-    /// What the bound of an admitted pair is made of.
+    /// Returns the components of the bound of an admitted pair.
     fn stage_views(&self, progress: &Progress) -> Vec<view::Stage> {
         let of_host = |place, stages: &Option<HostStages>| -> Vec<view::Stage> {
             let stages = stages.iter().flat_map(|stages| &stages.stages);
@@ -330,7 +331,7 @@ impl Controller {
         stages
     }
 
-    /// The values of [`COUNTERS`], in their order.
+    /// Returns the values of [`COUNTERS`], in their order.
     fn counter_values(&self) -> [u64; COUNTERS.len()] {
         let (own, probes, found) = (&self.counters, self.topology.counters(), self.discovery.counters());
         [
@@ -388,7 +389,7 @@ impl Controller {
         COUNTERS.iter().map(|counter| counter.name.to_owned()).zip(self.counter_values()).collect()
     }
 
-    /// Remembers a decision: its bound, or why the pair is refused.
+    /// Logs a decision: the bound, or the reason of the refusal.
     pub(super) fn log_decision(&mut self, now: Instant, pair: Pair, outcome: Result<u64, String>) {
         let topic = self.discovery.pair(pair).map(|view| view.writer.topic_name.clone());
         let names = (pair.writer.to_string(), pair.reader.to_string());
@@ -443,7 +444,7 @@ impl Controller {
     }
 }
 
-/// The limit of the hosts at a port, and what is beyond it.
+/// Returns the limit of the hosts at a port, with the excess.
 fn limit_view(switch: &Switch, port: u32, role: Role) -> Option<view::HostLimit> {
     let limit = switch.limits.get(&port).filter(|_| role == Role::Edge)?;
     let packets_dropped = switch.overloads.dropped(meter::of_hosts(port));

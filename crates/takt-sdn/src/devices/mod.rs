@@ -1,15 +1,15 @@
-//! Hosts: their addresses, the port where each is attached, moves, and spoofing.
+//! Hosts: their addresses, the ports where they are attached, moves, and detection of spoofing.
 //!
-//! A host is an Ethernet address in a VLAN. Frames show where it is; ARP and neighbour discovery show its IP addresses. A frame
-//! that claims an address at another port is believed only if the port known so far is down, or the host has been silent there
-//! for [`Config::silence`]. Otherwise it is spoofing: it is refused and reported. The same holds for an IP address that another
-//! host has.
+//! A host is an Ethernet address in a VLAN. Frames show its port; ARP and neighbor discovery show
+//! its IP addresses. A frame that claims an address at another port is accepted only if the known
+//! port is down, or the host has been silent there for [`Config::silence`]. Otherwise it is
+//! spoofed: it is refused and reported. The same applies to an IP address that another host has.
 //!
-//! While a rule in a switch forwards what a host sends, its frames do not come to the controller: [`Devices::set_active`] says so, and such
-//! a host is not silent.
+//! While a rule in a switch forwards the frames of a host, they do not reach the controller. Such a
+//! host is marked by [`Devices::set_active`] and does not count as silent.
 //!
-//! Sans-IO. Hosts, hosts of a port and addresses of a host are bounded; a call costs a few look-ups, [`Devices::handle_timeout`] a pass
-//! over all hosts.
+//! Sans-IO. The numbers of hosts, of hosts per port and of addresses per host are bounded. A call
+//! costs a few look-ups, [`Devices::handle_timeout`] a pass over all hosts.
 
 #[cfg(test)]
 mod tests;
@@ -24,18 +24,18 @@ use takt_openflow::channel::Instant;
 use crate::PortRef;
 use crate::frame::MacAddress;
 
-/// Bounds and times of [`Devices`].
+/// Limits and timeouts of [`Devices`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Silence after which a claim at another port is believed.
+    /// Silence after which a claim at another port is accepted.
     pub silence: Duration,
     /// Silence after which a host is forgotten.
     pub forget: Duration,
-    /// Hosts at most.
+    /// Maximum number of hosts.
     pub hosts: usize,
-    /// Hosts of one port at most.
+    /// Maximum number of hosts per port.
     pub hosts_of_port: usize,
-    /// IP addresses of a host at most; further ones are not learned.
+    /// Maximum number of IP addresses per host; further ones are not learned.
     pub addresses: usize,
 }
 
@@ -51,15 +51,16 @@ impl Default for Config {
     }
 }
 
-/// A VLAN as OpenFlow matches it: 0 for frames without a tag, otherwise the id with [`takt_openflow::oxm::VLAN_PRESENT`].
+/// A VLAN in the form that OpenFlow matches: 0 for untagged frames, otherwise the id with
+/// [`takt_openflow::oxm::VLAN_PRESENT`].
 pub type Vlan = u16;
 
-/// Identifies a host.
+/// Identity of a host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct HostId {
     /// The VLAN.
     pub vlan: Vlan,
-    /// The address.
+    /// The Ethernet address.
     pub mac: MacAddress,
 }
 
@@ -76,68 +77,68 @@ impl fmt::Display for HostId {
 /// A host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Host {
-    /// Where it is attached.
+    /// Port where it is attached.
     pub at: PortRef,
-    /// When it was found there.
+    /// Time when it was found at the port.
     pub since: Instant,
     /// Its IP addresses.
     pub addresses: BTreeSet<IpAddr>,
-    /// When the controller last saw a frame of it.
+    /// Time when the controller last saw a frame of the host.
     pub last_seen: Instant,
-    /// Whether a rule forwards what it sends, so that the controller does not see that.
+    /// Whether a rule forwards its frames, so that the controller does not see them.
     pub is_active: bool,
 }
 
-/// What a frame says of its sender.
+/// Result of a frame's source address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sighting {
-    /// The host is where it was.
+    /// The host is at its known port.
     Known,
-    /// A new host.
+    /// The host is new.
     New,
-    /// The host was at another port, and is here now.
+    /// The host has moved to this port.
     Moved {
-        /// Where it was.
+        /// Former port.
         from: PortRef,
     },
-    /// The host is at another port, and has not left it: the frame must not be forwarded.
+    /// The host is still attached to another port: the frame must not be forwarded.
     Spoofed {
-        /// Where it is.
+        /// Port of the host.
         at: PortRef,
     },
-    /// The source is no address of a host.
+    /// The source is no host address.
     NotAHost,
-    /// There is no room for another host, at this port or at all.
+    /// There is no room for another host, at this port or in total.
     Full,
 }
 
-/// What a claim of an IP address says.
+/// Result of a claim of an IP address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// The address is that of the host.
+    /// The address belongs to the host.
     Accepted,
-    /// Another host has it and has not fallen silent: the frame must not be forwarded.
+    /// Another host has the address and is not silent: the frame must not be forwarded.
     Conflict {
-        /// The host that has it.
+        /// Host that has the address.
         owner: HostId,
     },
-    /// The host is not known, or has as many addresses as it may have.
+    /// The host is unknown, or has the maximum number of addresses.
     Full,
 }
 
-/// All hosts.
+/// Table of all hosts.
 pub struct Devices {
     config: Config,
     hosts: BTreeMap<HostId, Host>,
-    /// The host that has an IP address in a VLAN, and since when.
+    /// Host that has an IP address in a VLAN, with the time of its claim.
     by_address: BTreeMap<(IpAddr, Vlan), (HostId, Instant)>,
-    /// Hosts with an Ethernet address, one in each VLAN.
+    /// Hosts with an Ethernet address, at most one per VLAN.
     by_mac: BTreeMap<MacAddress, BTreeSet<HostId>>,
     by_port: BTreeMap<PortRef, BTreeSet<HostId>>,
 }
 
 impl Devices {
-    /// No hosts.
+    /// Creates an empty table.
     pub fn new(config: Config) -> Self {
         Self {
             config,
@@ -148,7 +149,8 @@ impl Devices {
         }
     }
 
-    /// A frame of `id` came in at an edge port. `is_up` says whether a port carries frames.
+    /// Handles a frame of `id` that arrived at an edge port. `is_up` reports whether
+    /// a port is up.
     pub fn observe(&mut self, now: Instant, at: PortRef, id: HostId, is_up: impl FnOnce(PortRef) -> bool) -> Sighting {
         if id.mac.is_group() || id.mac == MacAddress::default() {
             return Sighting::NotAHost;
@@ -197,7 +199,8 @@ impl Devices {
         }
     }
 
-    /// A host says that it has an IP address, by ARP or neighbour discovery. `is_up` says whether a port carries frames.
+    /// Handles the claim of an IP address by ARP or neighbor discovery. `is_up` reports whether a
+    /// port is up.
     pub fn claim(&mut self, now: Instant, id: HostId, address: IpAddr, is_up: impl FnOnce(PortRef) -> bool) -> Claim {
         if address.is_unspecified() || address.is_multicast() {
             return Claim::Accepted;
@@ -225,7 +228,7 @@ impl Devices {
         }
     }
 
-    /// Whether a rule forwards what a host sends. Its silence begins when none does.
+    /// Sets whether a rule forwards the frames of a host. Its silence begins when no rule does.
     pub fn set_active(&mut self, now: Instant, id: HostId, is_active: bool) {
         if let Some(host) = self.hosts.get_mut(&id) {
             if host.is_active && !is_active {
@@ -235,7 +238,7 @@ impl Devices {
         }
     }
 
-    /// Forgets the hosts of a port; they are returned.
+    /// Removes the hosts of a port and returns them.
     pub fn remove_port(&mut self, at: PortRef) -> Vec<HostId> {
         let hosts: Vec<HostId> = self.by_port.remove(&at).into_iter().flatten().collect();
         for id in &hosts {
@@ -259,7 +262,7 @@ impl Devices {
         }
     }
 
-    /// Forgets hosts that have been silent for [`Config::forget`]; they are returned.
+    /// Removes hosts that have been silent for [`Config::forget`] and returns them.
     pub fn handle_timeout(&mut self, now: Instant) -> Vec<HostId> {
         let forget = self.config.forget;
         let gone = self.hosts.iter().filter(|(_, host)| is_silent(host, now, forget));
@@ -270,18 +273,19 @@ impl Devices {
         gone
     }
 
-    /// A host.
+    /// Returns a host.
     pub fn get(&self, id: HostId) -> Option<&Host> {
         self.hosts.get(&id)
     }
 
-    /// The host that has an IP address.
+    /// Returns the host that has an IP address.
     pub fn by_address(&self, vlan: Vlan, address: IpAddr) -> Option<HostId> {
         self.by_address.get(&(address, vlan)).map(|(id, _)| *id)
     }
 
-    /// The host that an IP address belongs to, of those that have it in their VLANs: the one that claimed it first. One whose port is down, or that has
-    /// been silent for [`Config::silence`], does not count. `is_up` says whether a port carries frames.
+    /// Returns the owner of an IP address among the hosts that have it in their VLANs: the host
+    /// that claimed it first. A host whose port is down, or that has been silent for
+    /// [`Config::silence`], does not count. `is_up` reports whether a port is up.
     pub fn owner(&self, now: Instant, address: IpAddr, is_up: impl Fn(PortRef) -> bool) -> Option<HostId> {
         let holders = self.by_address.range((address, 0)..=(address, Vlan::MAX)).map(|(_, holder)| *holder);
         let counts = |id: &HostId| {
@@ -290,19 +294,20 @@ impl Devices {
         holders.filter(|(id, _)| counts(id)).min_by_key(|(_, since)| *since).map(|(id, _)| id)
     }
 
-    /// The port of an Ethernet address: an interface has it in all of its VLANs. Of hosts with one address at several ports the one counts that
-    /// was found there first, so that a claim in another VLAN moves no interface.
+    /// Returns the port of an Ethernet address, which an interface uses in all of its VLANs. Among
+    /// hosts with this address at several ports, the host that was found first decides, so that a
+    /// claim in another VLAN does not move an interface.
     pub fn interface(&self, mac: MacAddress) -> Option<PortRef> {
         let hosts = self.by_mac.get(&mac)?.iter().filter_map(|id| self.hosts.get(id));
         hosts.min_by_key(|host| host.since).map(|host| host.at)
     }
 
-    /// All Ethernet addresses with their ports.
+    /// Iterates over all Ethernet addresses with their ports.
     pub fn interfaces(&self) -> impl Iterator<Item = (MacAddress, PortRef)> {
         self.by_mac.keys().filter_map(|mac| Some((*mac, self.interface(*mac)?)))
     }
 
-    /// All hosts.
+    /// Iterates over all hosts.
     pub fn iter(&self) -> impl Iterator<Item = (HostId, &Host)> {
         self.hosts.iter().map(|(id, host)| (*id, host))
     }

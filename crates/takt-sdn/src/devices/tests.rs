@@ -1,4 +1,4 @@
-//! Hosts: where they are, what is believed of them.
+//! Tests of the host table: learning, moves, conflicts and limits.
 
 use std::net::Ipv4Addr;
 
@@ -46,7 +46,7 @@ fn same_address_in_another_vlan_is_another_host() {
 }
 
 #[test]
-fn interface_is_where_its_address_was_found_first_whatever_the_vlan() {
+fn interface_is_at_the_port_where_its_address_was_found_first_in_any_vlan() {
     let mut devices = devices();
     let tagged = HostId { vlan: 0x1005, ..A };
     devices.observe(second(0), HERE, tagged, up);
@@ -60,7 +60,7 @@ fn interface_is_where_its_address_was_found_first_whatever_the_vlan() {
 }
 
 #[test]
-fn address_belongs_to_the_host_that_claimed_it_first_in_any_vlan_until_that_is_silent() {
+fn address_belongs_to_the_first_claimant_across_vlans_until_it_is_silent() {
     let mut devices = devices();
     let tagged = HostId { vlan: 0x1005, ..B };
     devices.observe(second(0), THERE, tagged, up);
@@ -75,7 +75,7 @@ fn address_belongs_to_the_host_that_claimed_it_first_in_any_vlan_until_that_is_s
 }
 
 #[test]
-fn move_is_believed_only_if_the_old_port_is_down_or_the_host_silent() {
+fn move_is_accepted_only_if_the_old_port_is_down_or_the_host_is_silent() {
     let mut devices = devices();
     devices.observe(second(0), HERE, A, up);
     assert_eq!(devices.observe(second(9), THERE, A, up), Sighting::Spoofed { at: HERE });

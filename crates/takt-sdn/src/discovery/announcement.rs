@@ -1,4 +1,5 @@
-//! Submessages that the interceptor writes: withdrawn and incompatible announcements, GAP, fragments.
+//! Submessages that the interceptor writes: disposals, incompatible announcements, GAPs and
+//! fragments.
 
 use takt_wire::builder::{DataEmit, DataFragEmit, MessageBuilder};
 use takt_wire::cursor::Endianness;
@@ -14,13 +15,13 @@ use takt_wire::{
     SequenceNumberSet, VendorId,
 };
 
-/// Fragments of announcements that the interceptor itself cuts.
+/// Fragment size of announcements that the interceptor itself fragments.
 const FRAGMENT_LEN: u16 = 1024;
 
-/// The longest announcement that goes in one DATA.
+/// Maximum length of an announcement in a single DATA.
 const DATA_LEN_MAX: usize = 1300;
 
-/// Writes submessages without a header of a message. `len` octets suffice.
+/// Builds submessages without the RTPS header. They must fit into `len` octets.
 fn submessages(len: usize, write: impl FnOnce(&mut MessageBuilder<'_>) -> Result<(), Full>) -> Vec<u8> {
     let header = Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix: GuidPrefix::UNKNOWN };
     let mut buffer = vec![0; HEADER_LEN + len];
@@ -31,12 +32,13 @@ fn submessages(len: usize, write: impl FnOnce(&mut MessageBuilder<'_>) -> Result
     buffer.split_off(HEADER_LEN)
 }
 
-/// The reader that belongs to an SEDP writer.
+/// Returns the SEDP reader that corresponds to an SEDP writer.
 pub(super) fn reader_of(writer: EntityId) -> EntityId {
     if writer == EntityId::SEDP_PUB_WRITER { EntityId::SEDP_PUB_READER } else { EntityId::SEDP_SUB_READER }
 }
 
-/// DATA, or DATA_FRAG if it is long or came so, each to go in a message of its own.
+/// Builds a DATA, or DATA_FRAGs for a long announcement or one that arrived in fragments. Each is
+/// sent in a message of its own.
 pub(super) fn data(writer: EntityId, number: i64, payload: &[u8], fragment_len: Option<u16>) -> Vec<Vec<u8>> {
     let (reader, sn) = (reader_of(writer), SequenceNumber(number));
     if fragment_len.is_none() && payload.len() <= DATA_LEN_MAX {
@@ -64,8 +66,8 @@ pub(super) fn data(writer: EntityId, number: i64, payload: &[u8], fragment_len: 
     fragments.collect()
 }
 
-/// DATA that disposes of an endpoint and unregisters it (RTPS 2.5 §8.5.4). The key stands in the payload and in the inline QoS,
-/// since vendors read one or the other.
+/// Builds a DATA that disposes of an endpoint and unregisters it (RTPS 2.5 §8.5.4). The key is in
+/// the payload and in the inline QoS, since vendors read either of them.
 pub(super) fn disposal(writer: EntityId, number: i64, endpoint: Guid) -> Vec<u8> {
     let mut inline = InlineQosBuilder::<64>::new();
     inline.key_hash(endpoint.to_bytes()).expect("there is room");
@@ -77,12 +79,12 @@ pub(super) fn disposal(writer: EntityId, number: i64, endpoint: Guid) -> Vec<u8>
     submessages(256, |builder| builder.data(&emit))
 }
 
-/// GAP for one number.
+/// Builds a GAP for one sequence number.
 pub(super) fn gap(writer: EntityId, number: i64) -> Vec<u8> {
     gaps(writer, &[(number, SequenceNumberSet::new(SequenceNumber(number.saturating_add(1))))])
 }
 
-/// GAPs, each an interval and a set.
+/// Builds GAPs, each of an interval and a set.
 pub(super) fn gaps(writer: EntityId, gaps: &[(i64, SequenceNumberSet)]) -> Vec<u8> {
     submessages(gaps.len() * 128, |builder| {
         for (start, gap_list) in gaps {
@@ -93,7 +95,7 @@ pub(super) fn gaps(writer: EntityId, gaps: &[(i64, SequenceNumberSet)]) -> Vec<u
     })
 }
 
-/// HEARTBEAT that asks for an answer.
+/// Builds a HEARTBEAT that requests an ACKNACK.
 pub(super) fn heartbeat(writer: EntityId, first: i64, last: i64, count: i32) -> Vec<u8> {
     let heartbeat = Heartbeat {
         reader: reader_of(writer),
@@ -108,10 +110,11 @@ pub(super) fn heartbeat(writer: EntityId, first: i64, last: i64, count: i32) -> 
     submessages(64, |builder| builder.heartbeat(&heartbeat))
 }
 
-/// The announcement of an endpoint, changed so that no endpoint is compatible with it: the other kind of OWNERSHIP, which has to
-/// be equal at both ends (DDS 1.4 §2.2.3.9), and for a writer an infinite LATENCY_BUDGET, which only a reader with an infinite one
-/// accepts (DDS 1.4 §2.2.3.8). All other parameters stay. `reason` is for Takt participants. `None` if the payload is no
-/// parameter list, which those that were read before are.
+/// Modifies the announcement of an endpoint so that no endpoint is compatible with it. OWNERSHIP
+/// gets the other kind, and it must be equal at both ends (DDS 1.4 §2.2.3.9). A writer also gets an
+/// infinite LATENCY_BUDGET, which only a reader with an infinite one accepts (DDS 1.4 §2.2.3.8).
+/// All other parameters stay. `reason` is for participants of Takt. Returns `None` if the payload
+/// is not a parameter list, which cannot happen for an announcement that was parsed before.
 pub(super) fn incompatible(
     payload: &[u8],
     ownership: Ownership,

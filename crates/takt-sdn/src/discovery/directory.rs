@@ -1,4 +1,5 @@
-//! Participants, hosts and endpoints by what they announced (RTPS 2.5 §8.5.3, §8.5.4).
+//! Directory of participants, hosts and endpoints, from their announcements (RTPS 2.5 §8.5.3,
+//! §8.5.4).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -13,12 +14,13 @@ use takt_wire::{EntityId, Guid, GuidPrefix, Locator, compat};
 use super::{Forgery, Limit, Limits, Pair};
 use crate::PortRef;
 
-/// Addresses that the controller attached.
+/// Maximum number of addresses that the controller attaches.
 const HOSTS_MAX: usize = 65_536;
-/// Disposed endpoints that are remembered of a participant, so that older announcements do not bring them back.
+/// Maximum number of disposed endpoints remembered per participant, so that older announcements do
+/// not restore them.
 const RETIRED_MAX: usize = 64;
 
-/// Where a datagram came from.
+/// Origin of a datagram.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub(super) port: PortRef,
@@ -27,7 +29,7 @@ pub(super) struct Origin {
     pub(super) source: SocketAddr,
 }
 
-/// What is known of an IP address that participants send from.
+/// State of an IP address that participants send from.
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) port: PortRef,
@@ -44,11 +46,11 @@ pub(super) struct Participant {
     pub(super) header: Header,
     pub(super) origin: Origin,
     pub(super) seen: Instant,
-    /// The address of its first announcement.
+    /// Source address of its first announcement.
     pub(super) home: IpAddr,
-    /// Addresses that it may send from.
+    /// Addresses that the participant may send from.
     pub(super) addresses: BTreeSet<IpAddr>,
-    /// Last own numbers of its SEDP writers: of publications, and of subscriptions.
+    /// Last own sequence numbers of its SEDP writers: of publications, and of subscriptions.
     pub(super) last: [i64; 2],
     pub(super) endpoints: BTreeSet<Guid>,
     pub(super) is_opaque: bool,
@@ -56,12 +58,14 @@ pub(super) struct Participant {
 }
 
 impl Participant {
-    /// When it is forgotten, unless it announces itself again; never with an infinite lease.
+    /// Returns the time when its lease expires without another announcement; `None` for an infinite
+    /// lease.
     pub(super) fn lease_end(&self) -> Option<Instant> {
         self.data.lease_duration.as_nanos().map(|nanos| Instant(self.seen.0.saturating_add(nanos)))
     }
 
-    /// Where its builtin endpoints listen that a host with addresses as `peer` can reach.
+    /// Returns the address of its builtin endpoints that a host with the IP version of `peer` can
+    /// reach.
     pub(super) fn metatraffic(&self, peer: SocketAddr) -> Option<SocketAddr> {
         let usable = |addr: &SocketAddr| addr.is_ipv4() == peer.is_ipv4();
         let own = self.origin.source.ip();
@@ -76,7 +80,7 @@ impl Participant {
     }
 }
 
-/// What a participant announced about an endpoint.
+/// Announced data of an endpoint.
 #[derive(Clone, Debug)]
 pub(super) enum Data {
     Writer(Box<PublicationData>),
@@ -114,24 +118,24 @@ impl Data {
     }
 }
 
-/// An endpoint.
+/// An endpoint with its announcement.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) data: Data,
-    /// The own number of its announcement.
+    /// Own sequence number of its announcement.
     pub(super) number: i64,
-    /// That of its first one.
+    /// Own sequence number of its first announcement.
     pub(super) first: i64,
     /// The announcement, with its encapsulation header.
     pub(super) payload: Vec<u8>,
-    /// It came in fragments of this size.
+    /// Fragment size, if the announcement arrived in fragments.
     pub(super) fragment_len: Option<u16>,
-    /// The writers and readers that it matches.
+    /// Writers and readers that it matches.
     pub(super) peers: BTreeSet<Guid>,
 }
 
 impl Endpoint {
-    /// The SEDP writer that announces it.
+    /// Returns the entity id of the SEDP writer that announces it.
     pub(super) fn announcer(&self) -> EntityId {
         match self.data {
             Data::Writer(_) => EntityId::SEDP_PUB_WRITER,
@@ -139,7 +143,7 @@ impl Endpoint {
         }
     }
 
-    /// The pair of this endpoint and a peer.
+    /// Returns the pair of this endpoint and a peer.
     pub(super) fn pair(&self, peer: Guid) -> Pair {
         match self.data {
             Data::Writer(_) => Pair { writer: self.data.guid(), reader: peer },
@@ -151,7 +155,7 @@ impl Endpoint {
 /// Domain, domain tag and topic.
 type TopicKey = (u32, Option<String>, String);
 
-/// All of it.
+/// Directory of participants, hosts and endpoints.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     pub(super) participants: BTreeMap<GuidPrefix, Participant>,
@@ -161,7 +165,7 @@ pub(super) struct Directory {
     announcement_bytes: usize,
 }
 
-/// Which of the two SEDP writers: 0 for publications, 1 for subscriptions.
+/// Returns the index of an SEDP writer: 0 for publications, 1 for subscriptions.
 pub(super) fn stream_index(writer: EntityId) -> Option<usize> {
     match writer {
         EntityId::SEDP_PUB_WRITER => Some(0),
@@ -171,7 +175,7 @@ pub(super) fn stream_index(writer: EntityId) -> Option<usize> {
 }
 
 impl Directory {
-    /// May an address send a discovery frame now? Unknown addresses may.
+    /// Reports whether an address may send a discovery frame now. Unknown addresses may.
     pub(super) fn admit_frame(&mut self, now: Instant, source: IpAddr, limits: &Limits) -> bool {
         let Some(host) = self.hosts.get_mut(&source) else { return true };
         let elapsed = u128::from(now.0.saturating_sub(host.refilled.0));
@@ -186,7 +190,8 @@ impl Directory {
         may
     }
 
-    /// Does the participant send from here? `None` if it is unknown.
+    /// Reports whether the participant sends from this origin. `None` if the participant is
+    /// unknown.
     pub(super) fn believes(&self, prefix: GuidPrefix, origin: &Origin) -> Option<bool> {
         let participant = self.participants.get(&prefix)?;
         let ip = origin.source.ip();
@@ -194,12 +199,12 @@ impl Directory {
         Some(participant.addresses.contains(&ip) && port == Some(origin.port))
     }
 
-    /// The port of an address.
+    /// Returns the port of an address.
     pub(super) fn port_of(&self, address: IpAddr) -> Option<PortRef> {
         self.hosts.get(&address).map(|host| host.port)
     }
 
-    /// An address is attached to this port.
+    /// Attaches an address to a port.
     pub(super) fn attach_host(&mut self, now: Instant, address: IpAddr, port: PortRef, limits: &Limits) {
         if self.hosts.len() < HOSTS_MAX || self.hosts.contains_key(&address) {
             let fresh = Host { port, participants: 0, tokens: limits.frames_burst, refilled: now };
@@ -210,7 +215,7 @@ impl Directory {
         }
     }
 
-    /// Takes an announcement of a participant. True if it is new.
+    /// Processes an announcement of a participant. Returns true if the participant is new.
     pub(super) fn announce(
         &mut self,
         now: Instant,
@@ -228,7 +233,7 @@ impl Directory {
                     participant.seen = now;
                     participant.header = header;
                     participant.origin = origin.clone();
-                    // The addresses stay those of the first announcement: a later one adds none.
+                    // Later announcements add no addresses.
                     participant.data = data;
                 }
                 return Ok(false);
@@ -272,7 +277,7 @@ impl Directory {
         Ok(true)
     }
 
-    /// Forgets a participant without endpoints.
+    /// Removes a participant, which must have no endpoints.
     pub(super) fn forget(&mut self, prefix: GuidPrefix) {
         let Some(participant) = self.participants.remove(&prefix) else { return };
         let ip = participant.home;
@@ -284,8 +289,9 @@ impl Directory {
         }
     }
 
-    /// The participants that a datagram from `sender` may reach: all of the domain by multicast; by unicast those that announce
-    /// the locator, or all of the host, which may listen at locators that they do not announce.
+    /// Returns the participants that a datagram from `sender` may reach: by multicast all of the
+    /// domain; by unicast those that announce the locator, or else all of the host, which may
+    /// listen at locators that they do not announce.
     pub(super) fn receivers(&self, sender: GuidPrefix, to: SocketAddr) -> Vec<GuidPrefix> {
         let all = self.participants.iter().filter(|(prefix, _)| **prefix != sender);
         if !to.ip().is_multicast() {
@@ -304,7 +310,8 @@ impl Directory {
         Some((participant.domain, participant.data.domain_tag.clone(), data.topic().to_owned()))
     }
 
-    /// The endpoints that match. `Err` with a limit if there are too many to compare with.
+    /// Returns the endpoints that match, or an error with the limit if there are too many to
+    /// compare.
     pub(super) fn matches(&self, data: &Data, limits: &Limits) -> Result<BTreeSet<Guid>, Limit> {
         let Some(key) = self.topic_key(data) else { return Ok(BTreeSet::new()) };
         let Some(all) = self.topics.get(&key) else { return Ok(BTreeSet::new()) };
@@ -317,7 +324,7 @@ impl Directory {
         Ok(pairs.filter(|(_, other)| matched(data, &other.data)).map(|(guid, _)| *guid).collect())
     }
 
-    /// Is there room for the announcement?
+    /// Checks whether there is room for the announcement.
     pub(super) fn room(&self, data: &Data, payload_len: usize, limits: &Limits) -> Result<(), Limit> {
         let guid = data.guid();
         let before = self.endpoints.get(&guid).map_or(0, |endpoint| endpoint.payload.len());
@@ -334,7 +341,7 @@ impl Directory {
         if own >= limits.endpoints_per_participant { Err(Limit::EndpointsPerParticipant) } else { Ok(()) }
     }
 
-    /// Keeps an endpoint; the caller has looked whether there is room. The peers are kept.
+    /// Stores an endpoint. The caller has checked that there is room. The known peers are kept.
     pub(super) fn keep(&mut self, endpoint: Endpoint) {
         let guid = endpoint.data.guid();
         let peers = self.drop_endpoint(guid).map(|old| old.peers).unwrap_or_default();
@@ -348,7 +355,7 @@ impl Directory {
         self.endpoints.insert(guid, Endpoint { peers, ..endpoint });
     }
 
-    /// Forgets an endpoint.
+    /// Removes an endpoint.
     pub(super) fn drop_endpoint(&mut self, guid: Guid) -> Option<Endpoint> {
         let endpoint = self.endpoints.remove(&guid)?;
         self.announcement_bytes -= endpoint.payload.len();
@@ -366,7 +373,7 @@ impl Directory {
         Some(endpoint)
     }
 
-    /// The endpoint was disposed of by the change `number`: older announcements are not taken any more.
+    /// Records that the change `number` disposed of the endpoint: older announcements are ignored.
     pub(super) fn retire(&mut self, guid: Guid, number: i64) {
         let Some(participant) = self.participants.get_mut(&guid.prefix) else { return };
         participant.retired.push_back((guid, number));
@@ -375,7 +382,7 @@ impl Directory {
         }
     }
 
-    /// Was the endpoint disposed of by a later change, or announced by one?
+    /// Reports whether a later change disposed of the endpoint or announced it.
     pub(super) fn is_outdated(&self, guid: Guid, number: i64) -> bool {
         let of = self.participants.get(&guid.prefix);
         of.is_some_and(|it| it.retired.iter().any(|(other, at)| *other == guid && *at > number))
@@ -383,14 +390,14 @@ impl Directory {
     }
 }
 
-/// Why an announcement of a participant is not taken.
+/// Reason why an announcement of a participant is not accepted.
 #[derive(Debug)]
 pub(super) enum Refusal {
     Forged(Forgery),
     Limit(Limit),
 }
 
-/// Do a writer and a reader of one domain and topic match? (DDS 1.4 §2.2.3, §2.2.3.13)
+/// Reports whether a writer and a reader of one domain and topic match (DDS 1.4 §2.2.3, §2.2.3.13).
 fn matched(one: &Data, other: &Data) -> bool {
     let (writer, reader) = match (one, other) {
         (Data::Writer(writer), Data::Reader(reader)) | (Data::Reader(reader), Data::Writer(writer)) => (writer, reader),

@@ -1,4 +1,4 @@
-//! What the interceptor reports, decides and counts.
+//! Events, decisions and counters of the interceptor.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,7 +8,8 @@ use takt_wire::{Guid, GuidPrefix};
 use crate::PortRef;
 use crate::contract::{Contract, NoContract};
 
-/// A writer and a reader that match: same domain, domain tag, topic and type, partitions that meet, compatible policies.
+/// A matching writer and reader: same domain, domain tag, topic and type, overlapping partitions,
+/// compatible policies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Pair {
     /// The writer.
@@ -23,34 +24,35 @@ impl fmt::Display for Pair {
     }
 }
 
-/// What becomes of a frame.
+/// Treatment of a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decision {
-    /// It is forwarded as it came.
+    /// The frame is forwarded unchanged.
     Pass,
-    /// These frames are forwarded instead, as if they had come in at the same port. None: the frame is dropped or held.
+    /// These frames are forwarded instead, as if they had arrived at the same port. An empty list
+    /// drops or holds the frame.
     Replace(Vec<Vec<u8>>),
 }
 
-/// A frame that the interceptor sends of its own accord.
+/// A frame that the interceptor sends unsolicited.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Emission {
-    /// The port of the host that it comes from; it is forwarded as if it had come in there.
+    /// Port of the host that the frame represents; it is forwarded as if it had arrived there.
     pub from: PortRef,
-    /// The octets.
+    /// Octets of the frame.
     pub frame: Vec<u8>,
 }
 
-/// Why a frame was not believed.
+/// Reason why a frame is considered forged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Forgery {
     /// The participant is attached to another port, or sends from other addresses.
     ForeignSource,
     /// A participant announces no locator with the address that it sends from.
     ForeignLocators,
-    /// An announcement of an endpoint that belongs to another participant.
+    /// An announcement concerns an endpoint of another participant.
     ForeignEndpoint,
-    /// The GUID prefix is one of those that registrations have.
+    /// The GUID prefix is reserved for registrations.
     ReservedPrefix,
 }
 
@@ -79,118 +81,123 @@ pub enum Limit {
     Streams,
 }
 
-/// What happened.
+/// An event of the interceptor.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A participant announced itself.
     ParticipantFound {
-        /// Its prefix.
+        /// GUID prefix of the participant.
         participant: GuidPrefix,
-        /// Its name, host and process, as far as it announces these.
+        /// Name, host and process, as far as announced.
         label: String,
-        /// The port of its host.
+        /// Port of its host.
         port: PortRef,
-        /// The address that it sends from.
+        /// Address that it sends from.
         source: SocketAddr,
     },
-    /// The longest times that a participant saw have grown.
+    /// The maximum latencies that a participant reports have grown.
     LatencyReported {
-        /// Its prefix.
+        /// GUID prefix of the participant.
         participant: GuidPrefix,
     },
-    /// A participant said farewell, or its lease ended.
+    /// A participant left, or its lease expired.
     ParticipantGone {
-        /// Its prefix.
+        /// GUID prefix of the participant.
         participant: GuidPrefix,
     },
-    /// A writer and a reader match, or matched before and announced other policies. With a contract the announcement is held
-    /// until [`release`](super::Interceptor::release) or [`refuse`](super::Interceptor::refuse); without one the pair
-    /// matches as usual.
+    /// A writer and a reader match, or matched before and announced changed policies. With a
+    /// contract, the announcement is held until [`release`](super::Interceptor::release) or
+    /// [`refuse`](super::Interceptor::refuse); without one the pair matches as usual.
     PairFound {
         /// The pair.
         pair: Pair,
-        /// What was declared, or what is missing.
+        /// The declared contract, or the missing values.
         contract: Result<Contract, NoContract>,
     },
-    /// The writer of an admitted pair, or of one that asks, has another reader that needs no admission: the pair has no contract, or is within
-    /// one host. With it the writer may begin to send by multicast. The announcement is held as that of a pair with a contract.
+    /// The writer of an admitted or pending pair has another reader that needs no admission: that
+    /// pair has no contract, or is within one host. With this reader, the writer may begin to send
+    /// by multicast. The announcement is held like that of a pair with a contract.
     CompanionFound {
         /// The pair.
         pair: Pair,
     },
-    /// A writer and a reader match, and the policy of isolation denies it: they are shown to each other as incompatible.
+    /// The isolation policy denies a writer and a reader that match. Each is announced to the other
+    /// as incompatible.
     PairDenied {
         /// The pair.
         pair: Pair,
-        /// What denies it.
+        /// Reason of the denial.
         reason: String,
     },
-    /// A pair is no more: an endpoint was deleted, became incompatible, or lost its participant.
+    /// A pair ended: an endpoint was deleted, became incompatible, or lost its participant.
     PairGone {
         /// The pair.
         pair: Pair,
     },
-    /// No verdict came within `verdict_timeout`: the pair is refused.
+    /// No verdict arrived within `verdict_timeout`: the pair is refused.
     VerdictMissed {
         /// The pair.
         pair: Pair,
     },
-    /// Submessages that claim to come from a participant were dropped.
+    /// Submessages with the forged source of a participant were dropped.
     Forged {
-        /// The participant that they named.
+        /// The named participant.
         participant: GuidPrefix,
-        /// The port that they came in at.
+        /// Port at which they arrived.
         port: PortRef,
-        /// The address that they came from.
+        /// Address that they came from.
         source: SocketAddr,
-        /// What was wrong.
+        /// Kind of forgery.
         what: Forgery,
     },
-    /// A limit was reached; what came beyond it was withheld.
+    /// A limit was reached; the excess was withheld.
     LimitReached {
         /// The participant.
         participant: GuidPrefix,
         /// The limit.
         limit: Limit,
     },
-    /// A participant uses DDS Security for its discovery, which the interceptor cannot read: it passes, and is admitted to nothing.
+    /// A participant protects its discovery by DDS Security, which the interceptor cannot read: it
+    /// passes, and no pair of it is admitted.
     Opaque {
         /// The participant.
         participant: GuidPrefix,
     },
 }
 
-/// Counts since the start.
+/// Counters since the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Frames with RTPS messages.
     pub messages: u64,
-    /// Of these, frames that went as they came.
+    /// Number of these frames that were forwarded unchanged.
     pub passed: u64,
-    /// Fragments of IP packets with UDP, which are dropped.
+    /// Fragments of IP packets with UDP, which were dropped.
     pub ip_fragments: u64,
-    /// Frames beyond `frames_per_second`, which are dropped.
+    /// Frames beyond `frames_per_second`, which were dropped.
     pub floods: u64,
-    /// Submessages that are not readable, or announcements that are not; they are dropped or withheld.
+    /// Unreadable submessages, which were dropped, and unreadable announcements, which were
+    /// withheld.
     pub malformed: u64,
-    /// Submessages that were not believed.
+    /// Forged submessages.
     pub forged: u64,
-    /// Announcements of participants that did not announce themselves; they are dropped, and sent again by their writers.
+    /// Endpoint announcements of unknown participants. They are dropped; their writers send them
+    /// again.
     pub strangers: u64,
-    /// Announcements that a limit withheld.
+    /// Announcements withheld because of a limit.
     pub limited: u64,
-    /// Announcements that were held until a verdict.
+    /// Announcements held until a verdict.
     pub held: u64,
-    /// Announcements that went out incompatible or as GAP because of a refusal.
+    /// Announcements that a refusal turned into an incompatible announcement or a GAP.
     pub refused: u64,
     /// Changes inserted into streams.
     pub inserted: u64,
-    /// Incomplete announcements that were forgotten.
+    /// Incomplete announcements that were discarded.
     pub unfinished: u64,
     /// Secured submessages and DATA of secured writers.
     pub opaque: u64,
-    /// Events that found no room.
+    /// Events lost because the queue was full.
     pub events_lost: u64,
-    /// Frames that found no room, or no way.
+    /// Frames lost because the queue was full, or without a path.
     pub frames_lost: u64,
 }

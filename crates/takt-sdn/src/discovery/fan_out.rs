@@ -1,7 +1,8 @@
 //! Multicast groups by which a writer may send its samples.
 //!
-//! A reader announces groups of its own, or its participant does (RTPS 2.5 §8.5.3.2, `defaultMulticastLocatorList`). Which of its readers a writer
-//! serves by a group is its own affair: it may change with each reader that it matches.
+//! A reader announces groups of its own, or its participant does (RTPS 2.5 §8.5.3.2,
+//! `defaultMulticastLocatorList`). The writer alone decides which of its readers it serves by a
+//! group; the decision may change with each reader that it matches.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,7 +15,7 @@ use super::interceptor::{Interceptor, Standing};
 use super::treatment::Wanted;
 
 impl Interceptor {
-    /// The groups of a reader, or those of its participant.
+    /// Returns the groups of a reader, or else those of its participant.
     pub(super) fn groups_of(&self, reader: Guid) -> &[Locator] {
         let own = match self.directory.endpoints.get(&reader).map(|endpoint| &endpoint.data) {
             Some(Data::Reader(data)) => data.multicast.as_slice(),
@@ -25,7 +26,8 @@ impl Interceptor {
         if own.is_empty() { default } else { own }
     }
 
-    /// How many readers of a writer announce each group: those that it is shown as compatible, and those of pairs that are about to match.
+    /// Counts the readers of a writer that announce each group: those that are announced to it as
+    /// compatible, and those of pairs that are about to match.
     pub fn fan_out(&self, writer: Guid, will_match: impl Fn(Pair) -> bool) -> BTreeMap<SocketAddr, usize> {
         let readers = self.directory.endpoints.get(&writer).into_iter().flat_map(|writer| &writer.peers);
         let is_shown = |reader: &&Guid| {
@@ -41,9 +43,10 @@ impl Interceptor {
         counts
     }
 
-    /// Whether a pair that needs no admission has to wait: with its reader, the writer may begin to send samples of admitted pairs by multicast.
+    /// Reports whether a pair that needs no admission has to wait because its reader could make the
+    /// writer send samples of admitted pairs by multicast.
     pub(super) fn is_companion(&self, pair: Pair) -> bool {
-        // One that is refused may be about to be admitted.
+        // A refused pair may be about to be admitted.
         let is_judged = |other: Pair| {
             let state = self.pairs.get(&other).filter(|_| other.reader != pair.reader);
             state.is_some_and(|state| state.contract.is_ok() && !matches!(state.standing, Standing::Denied(_)))
@@ -56,8 +59,9 @@ impl Interceptor {
         !self.groups_of(pair.reader).is_empty() && writers.any(has_judged)
     }
 
-    /// Other pairs of the reader whose writers get to know it when this pair matches, since their participant is shown it: they match whatever is
-    /// decided of them, but for what the reader's participant is shown.
+    /// Returns other pairs of the reader whose writers discover it when this pair matches, because
+    /// they belong to the same participant. These pairs match independently of their decision,
+    /// except for what is announced to the reader's participant.
     pub fn shown_with(&self, pair: Pair) -> Vec<Pair> {
         let pairs = self.pairs_of(pair.reader).into_iter();
         let is_other = |other: &Pair| other.writer.prefix == pair.writer.prefix && other.writer != pair.writer;

@@ -1,4 +1,4 @@
-//! Announcements that come in fragments (RTPS 2.5 §8.3.8.3), put together.
+//! Reassembly of announcements that arrive in fragments (RTPS 2.5 §8.3.8.3).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use takt_wire::{DataFrag, Guid};
 
 use super::Limits;
 
-/// An announcement of which some fragments came.
+/// An announcement of which some fragments have arrived.
 #[derive(Debug)]
 struct Reassembly {
     payload: Vec<u8>,
@@ -17,25 +17,26 @@ struct Reassembly {
     since: Instant,
 }
 
-/// All announcements of which some fragments came, by SEDP writer and sequence number.
+/// All incomplete announcements, by SEDP writer and sequence number.
 #[derive(Debug, Default)]
 pub(super) struct Reassemblies {
     open: BTreeMap<(Guid, i64), Reassembly>,
 }
 
-/// What became of a fragment.
+/// Result of adding a fragment.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Taken {
-    /// Others are missing.
+    /// Other fragments are missing.
     Incomplete,
-    /// All are there.
+    /// All fragments have arrived.
     Complete(Vec<u8>),
     /// The announcement is too long, or the fragment contradicts earlier ones.
     Refused,
 }
 
 impl Reassemblies {
-    /// Takes the fragments of a DATA_FRAG. At the limit the oldest announcement makes room: `evicted` counts it.
+    /// Adds the fragments of a DATA_FRAG. At the limit the oldest announcement is discarded and
+    /// counted in `evicted`.
     pub(super) fn take(
         &mut self,
         now: Instant,
@@ -79,19 +80,19 @@ impl Reassemblies {
         self.open.remove(&key).map_or(Taken::Refused, |reassembly| Taken::Complete(reassembly.payload))
     }
 
-    /// Forgets what was not completed in time; how many.
+    /// Discards announcements that were not completed in time and returns their number.
     pub(super) fn expire(&mut self, now: Instant, limits: &Limits) -> u64 {
         let before = self.open.len();
         self.open.retain(|_, reassembly| now < reassembly.since.after(limits.reassembly_timeout));
         (before - self.open.len()) as u64
     }
 
-    /// When the oldest is forgotten.
+    /// Returns the time when the oldest announcement is discarded.
     pub(super) fn timeout(&self, limits: &Limits) -> Option<Instant> {
         self.open.values().map(|reassembly| reassembly.since.after(limits.reassembly_timeout)).min()
     }
 
-    /// Forgets those of a participant.
+    /// Discards the announcements of a participant.
     pub(super) fn forget(&mut self, prefix: takt_wire::GuidPrefix) {
         self.open.retain(|(writer, _), _| writer.prefix != prefix);
     }

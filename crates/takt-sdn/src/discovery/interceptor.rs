@@ -1,4 +1,4 @@
-//! The interceptor: its state, and what goes in and out.
+//! State and interface of the discovery interceptor.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -17,114 +17,114 @@ use crate::contract::{Contract, ContractFile, NoContract};
 use crate::frame::{Frame, Network, VlanTag};
 use crate::isolation::{Isolation, Labels, Subject};
 
-/// Secured SEDP writers have entity keys that begin so, as DDS Security assigns them.
+/// First octet of the entity keys of secured SEDP writers, as DDS Security assigns them.
 const SECURED_KEY: u8 = 0xff;
 
-/// How a refused endpoint is announced.
+/// Form of the announcement of a refused endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RefusalForm {
-    /// With policies that nothing is compatible with, so that the application gets INCOMPATIBLE_QOS. An announcement that comes in
-    /// fragments is withheld.
+    /// Announcement with policies that no endpoint is compatible with, so that the application gets
+    /// INCOMPATIBLE_QOS. An announcement that arrives in fragments is withheld.
     #[default]
     Incompatible,
-    /// Not at all: GAP in its place.
+    /// No announcement: a GAP instead.
     Withheld,
 }
 
 /// Configuration of an interceptor.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// What it holds at most.
+    /// Limits.
     pub limits: Limits,
-    /// How a refused endpoint is announced.
+    /// Form of the announcement of a refused endpoint.
     pub refusal: RefusalForm,
     /// The operator's contracts.
     pub contracts: ContractFile,
-    /// The operator's policy of isolation.
+    /// The operator's isolation policy.
     pub isolation: Isolation,
 }
 
-/// Standing of a pair.
+/// Decision on a pair.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Standing {
-    /// It has no contract, or both ends are on one host.
+    /// The pair has no contract, or both ends are on one host.
     Free,
-    /// It waits for a verdict until then.
+    /// The pair waits for a verdict, at most until this time.
     Pending(Instant),
     Released,
     Refused(String),
-    /// The policy of isolation denies it, whatever the controller says.
+    /// The isolation policy denies the pair, independent of a verdict.
     Denied(String),
 }
 
-/// A pair with what is known of it.
+/// A pair with its contract and decision.
 #[derive(Debug)]
 pub(super) struct PairState {
     pub(super) contract: Result<Contract, NoContract>,
     pub(super) standing: Standing,
 }
 
-/// What the controller needs to know of a pair.
+/// State of a pair for the controller.
 #[derive(Clone, Debug)]
 pub struct PairView<'a> {
-    /// The writer's announcement.
+    /// Announcement of the writer.
     pub writer: &'a PublicationData,
-    /// The reader's announcement.
+    /// Announcement of the reader.
     pub reader: &'a SubscriptionData,
-    /// What was declared, or what is missing.
+    /// The declared contract, or the missing values.
     pub contract: &'a Result<Contract, NoContract>,
-    /// The port of the writer's host, and the address that it sends discovery from.
+    /// Port of the writer's host, and the source address of its discovery.
     pub writer_host: (PortRef, SocketAddr),
-    /// The same of the reader's.
+    /// Port of the reader's host, and the source address of its discovery.
     pub reader_host: (PortRef, SocketAddr),
-    /// Where the reader listens by unicast: its own locators, or those of its participant.
+    /// Unicast locators of the reader: its own, or else those of its participant.
     pub destinations: Vec<Locator>,
-    /// Groups by which the reader receives samples: its own, or those of its participant.
+    /// Groups by which the reader receives samples: its own, or else those of its participant.
     pub groups: Vec<Locator>,
-    /// The VLAN tags of the discovery of the writer's participant, the outer one first.
+    /// VLAN tags of the discovery of the writer's participant, the outer one first.
     pub writer_tags: &'a [VlanTag],
-    /// The same of the reader's participant.
+    /// VLAN tags of the discovery of the reader's participant, the outer one first.
     pub reader_tags: &'a [VlanTag],
-    /// Who made the writer.
+    /// Vendor of the writer.
     pub writer_vendor: VendorId,
-    /// Who made the reader.
+    /// Vendor of the reader.
     pub reader_vendor: VendorId,
-    /// The reason of a refusal.
+    /// Reason of a refusal.
     pub refused: Option<&'a str>,
-    /// Whether it waits for a verdict.
+    /// Whether the pair waits for a verdict.
     pub is_pending: bool,
-    /// Whether the policy of isolation refuses it.
+    /// Whether the isolation policy denies the pair.
     pub is_denied: bool,
 }
 
-/// What an announcement was altered to.
+/// Replacement of an announcement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Altered {
     Incompatible,
     Withheld,
 }
 
-/// The SEDP writer and the receiving participant.
+/// Key of a stream: SEDP writer and receiving participant.
 pub(super) type StreamKey = (Guid, GuidPrefix);
 
-/// What becomes of a submessage, before the receiver is looked at.
+/// Treatment of a submessage, before its receivers are considered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
-    /// Nothing is to be said about it.
+    /// The submessage is kept.
     Keep,
-    /// It goes to no receiver.
+    /// The submessage is dropped for all receivers.
     Drop,
-    /// GAP goes in its place.
+    /// The submessage is replaced by a GAP.
     Withhold(i64),
-    /// It announces an endpoint.
+    /// The submessage announces an endpoint.
     Announcement(Guid, i64),
-    /// It is a fragment of an announcement that is known whole.
+    /// The submessage is a fragment of an announcement that is completely known.
     Fragment(Guid, i64),
-    /// It was the last fragment: the announcement goes from the directory.
+    /// The submessage was the last fragment: the announcement is sent from the directory.
     Completed(Guid, i64),
 }
 
-/// The interceptor of discovery. See the [module](super).
+/// Interceptor of DDS discovery. See the [module](super).
 #[derive(Debug)]
 pub struct Interceptor {
     pub(super) limits: Limits,
@@ -133,14 +133,14 @@ pub struct Interceptor {
     pub(super) isolation: Isolation,
     pub(super) directory: Directory,
     pub(super) pairs: BTreeMap<Pair, PairState>,
-    /// Pairs that wait for a verdict, by the end of their time.
+    /// Pairs that wait for a verdict, by the end of their wait.
     pub(super) pending: BTreeSet<(Instant, Pair)>,
     pub(super) streams: BTreeMap<StreamKey, Stream>,
-    /// What receivers have been shown instead of the true announcement.
+    /// Replacements of true announcements that receivers have got.
     pub(super) altered: BTreeMap<(Guid, GuidPrefix), Altered>,
-    /// Announcements that were kept back from a receiver.
+    /// Announcements that are held from a receiver.
     pub(super) held: BTreeSet<(Guid, GuidPrefix)>,
-    /// When inserted changes are sent again, and how often they were.
+    /// Times when inserted changes are sent again.
     pub(super) resends: BTreeSet<(Instant, StreamKey)>,
     pub(super) attempts: BTreeMap<StreamKey, (Instant, u32)>,
     pub(super) leases: BTreeSet<(Instant, GuidPrefix)>,
@@ -151,7 +151,7 @@ pub struct Interceptor {
 }
 
 impl Interceptor {
-    /// An interceptor without participants.
+    /// Creates an interceptor without participants.
     pub fn new(config: Config) -> Self {
         Self {
             limits: config.limits,
@@ -174,8 +174,8 @@ impl Interceptor {
         }
     }
 
-    /// Judges a frame that came in at a port of a host. Frames without RTPS pass. Work is bounded by the frame's length and the
-    /// limits.
+    /// Decides on a frame that arrived at a port of a host. Frames without RTPS pass. The work is
+    /// bounded by the length of the frame and the limits.
     pub fn handle(&mut self, now: Instant, from: PortRef, bytes: &[u8]) -> Decision {
         let Ok(frame) = Frame::parse(bytes) else { return Decision::Pass };
         let Ok(Network::Ip(packet)) = frame.network() else { return Decision::Pass };
@@ -207,17 +207,17 @@ impl Interceptor {
         self.treat(now, &frame, &message, &fates, to)
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// The next frame that the interceptor sends.
+    /// Returns the next frame that the interceptor sends.
     pub fn poll_frame(&mut self) -> Option<Emission> {
         self.frames.pop_front()
     }
 
-    /// When [`Self::handle_timeout`] is due.
+    /// Returns the time when [`Self::handle_timeout`] is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let firsts = [
             self.pending.first().map(|(at, _)| *at),
@@ -228,7 +228,8 @@ impl Interceptor {
         firsts.into_iter().flatten().min()
     }
 
-    /// Ends leases, waits for verdicts and reassemblies that are over, and sends again what was not acknowledged.
+    /// Ends expired leases, verdict timeouts and reassemblies, and sends again what was not
+    /// acknowledged.
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some((at, prefix)) = self.leases.first().copied().filter(|(at, _)| *at <= now) {
             self.leases.remove(&(at, prefix));
@@ -243,39 +244,40 @@ impl Interceptor {
         self.resend(now);
     }
 
-    /// Counts since the start.
+    /// Returns the counters since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// An address is attached to a port, for the first time or after a move. Without this, an address belongs to the port
-    /// that it first announced a participant from.
+    /// Attaches an address to a port, for the first time or after a move. Without this call, an
+    /// address belongs to the port where it first announced a participant.
     pub fn attach_host(&mut self, now: Instant, address: IpAddr, port: PortRef) {
         self.directory.attach_host(now, address, port, &self.limits);
     }
 
-    /// Where the participants with an address are; `None` if none has announced itself, and no host has been attached.
+    /// Returns the port of the participants with an address; `None` if none has announced itself
+    /// and no host has been attached.
     pub fn port_of(&self, address: IpAddr) -> Option<PortRef> {
         self.directory.port_of(address)
     }
 
-    /// The participants, with the data that they announced.
+    /// Iterates over the announced data of all participants.
     pub fn participants(&self) -> impl Iterator<Item = &ParticipantData> {
         self.directory.participants.values().map(|participant| &participant.data)
     }
 
-    /// Where a participant is attached, what it sends from, and its domain.
+    /// Returns the port, the source address and the domain of a participant.
     pub fn origin(&self, participant: GuidPrefix) -> Option<(PortRef, SocketAddr, u32)> {
         let participant = self.directory.participants.get(&participant)?;
         Some((participant.origin.port, participant.origin.source, participant.domain))
     }
 
-    /// The policy of isolation.
+    /// Returns the isolation policy.
     pub fn isolation(&self) -> &Isolation {
         &self.isolation
     }
 
-    /// The labels of a participant by the policy of isolation.
+    /// Returns the labels of a participant by the isolation policy.
     pub fn labels_of_participant(&self, prefix: GuidPrefix) -> Option<Labels> {
         let participant = self.directory.participants.get(&prefix)?;
         let ParticipantData { user_data, properties, .. } = &participant.data;
@@ -287,7 +289,7 @@ impl Interceptor {
         }))
     }
 
-    /// The labels of an endpoint: those of its participant, and its own.
+    /// Returns the labels of an endpoint: those of its participant, and its own.
     fn labels_of(&self, guid: Guid) -> Option<Labels> {
         let participant = self.directory.participants.get(&guid.prefix)?;
         let ParticipantData { user_data, properties, .. } = &participant.data;
@@ -303,12 +305,12 @@ impl Interceptor {
         }))
     }
 
-    /// Why the policy of isolation denies a pair; `None` if it does not.
+    /// Returns the reason why the isolation policy denies a pair; `None` if it does not.
     pub(super) fn denial(&self, pair: Pair) -> Option<String> {
         self.isolation.denial(&self.labels_of(pair.writer)?, &self.labels_of(pair.reader)?)
     }
 
-    /// The writers, with the data that they announced.
+    /// Iterates over the announced data of all writers.
     pub fn writers(&self) -> impl Iterator<Item = &PublicationData> {
         self.directory.endpoints.values().filter_map(|endpoint| match &endpoint.data {
             Data::Writer(data) => Some(&**data),
@@ -316,7 +318,7 @@ impl Interceptor {
         })
     }
 
-    /// The readers, with the data that they announced.
+    /// Iterates over the announced data of all readers.
     pub fn readers(&self) -> impl Iterator<Item = &SubscriptionData> {
         self.directory.endpoints.values().filter_map(|endpoint| match &endpoint.data {
             Data::Reader(data) => Some(&**data),
@@ -324,25 +326,25 @@ impl Interceptor {
         })
     }
 
-    /// The pairs that match.
+    /// Iterates over the matching pairs.
     pub fn pairs(&self) -> impl Iterator<Item = Pair> {
         self.pairs.keys().copied()
     }
 
-    /// The pairs of an endpoint.
+    /// Returns the pairs of an endpoint.
     pub fn pairs_of(&self, endpoint: Guid) -> Vec<Pair> {
         let own = self.directory.endpoints.get(&endpoint);
         own.map_or(Vec::new(), |own| own.peers.iter().map(|peer| own.pair(*peer)).collect())
     }
 
-    /// The longest time that was seen of an endpoint, in nanoseconds, if its participant reports it.
+    /// Returns the maximum latency of an endpoint in nanoseconds, if its participant reports it.
     pub fn observed_ns(&self, endpoint: Guid) -> Option<u64> {
         let participant = self.directory.participants.get(&endpoint.prefix)?;
         let mut reports = ObservedLatency::all_of(&participant.data.properties);
         reports.find(|report| report.entity == endpoint.entity_id).map(|report| report.worst_ns)
     }
 
-    /// A pair that matches.
+    /// Returns the state of a matching pair.
     pub fn pair(&self, pair: Pair) -> Option<PairView<'_>> {
         let state = self.pairs.get(&pair)?;
         let Data::Writer(writer) = &self.directory.endpoints.get(&pair.writer)?.data else { return None };
@@ -378,7 +380,7 @@ impl Interceptor {
         })
     }
 
-    /// Reports an event that the controller must not miss.
+    /// Queues an event that the controller must not miss.
     pub(super) fn report(&mut self, event: Event) {
         if self.events.len() < self.limits.events {
             self.events.push_back(event)
@@ -387,7 +389,7 @@ impl Interceptor {
         }
     }
 
-    /// Reports an event that a flood can cause: it leaves half of the room to the others.
+    /// Queues an event that a flood can cause. Such events use at most half of the queue.
     pub(super) fn report_abuse(&mut self, event: Event) {
         if self.events.len() < self.limits.events / 2 {
             self.events.push_back(event)
@@ -407,7 +409,7 @@ impl Interceptor {
     }
 }
 
-/// The writer that a submessage names.
+/// Returns the writer that a submessage names.
 pub(super) fn writer_of(submessage: &Submessage<'_>) -> Option<EntityId> {
     Some(match submessage {
         Submessage::Data(it) => it.writer,

@@ -1,4 +1,4 @@
-//! What the submessages of discovery teach: participants, endpoints, pairs.
+//! Learning from discovery submessages: participants, endpoints and pairs.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -17,10 +17,10 @@ use super::{Event, Forgery, Limit, Pair};
 use crate::contract::resolve;
 use crate::registration::is_reserved;
 
-/// The last port before those of domain 0, and the ports of a domain (RTPS 2.5 §9.6.2.3).
+/// Lowest discovery port, and number of ports per domain (RTPS 2.5 §9.6.2.3).
 const PORT_BASE: u16 = 7400;
 const PORTS_PER_DOMAIN: u16 = 250;
-/// The highest sequence number that insertions stand behind, far from the last one there is.
+/// Highest sequence number after which changes are inserted, far below the maximum.
 const NUMBER_MAX: i64 = 1 << 62;
 
 impl Interceptor {
@@ -105,7 +105,8 @@ impl Interceptor {
     ) -> Fate {
         let data = match submessage {
             Submessage::Data(data) => data,
-            // An announcement of a participant fits a datagram; one in pieces cannot be judged.
+            // An announcement of a participant fits into a datagram; a fragmented one cannot be
+            // judged.
             Submessage::DataFrag(_) => {
                 self.counters.malformed += 1;
                 return Fate::Drop;
@@ -292,7 +293,7 @@ impl Interceptor {
         }
     }
 
-    /// Takes an announcement of an endpoint; `None` if it is to be withheld.
+    /// Processes an announcement of an endpoint; returns `None` if it is to be withheld.
     #[allow(clippy::too_many_arguments, reason = "they are the fields of one submessage and its frame")]
     fn learn_endpoint(
         &mut self,
@@ -340,7 +341,7 @@ impl Interceptor {
         Some(guid)
     }
 
-    /// Compares the peers of an endpoint with those that it has now.
+    /// Compares the peers of an endpoint with its present ones.
     fn pair_with(&mut self, now: Instant, guid: Guid, peers: &BTreeSet<Guid>) {
         let Some(endpoint) = self.directory.endpoints.get_mut(&guid) else { return };
         let before = std::mem::replace(&mut endpoint.peers, peers.clone());
@@ -357,7 +358,7 @@ impl Interceptor {
         }
     }
 
-    /// A pair matches, maybe as before.
+    /// Handles a match of a pair, which may have matched before.
     pub(super) fn found(&mut self, now: Instant, pair: Pair) {
         let (Some(writer), Some(reader)) =
             (self.directory.endpoints.get(&pair.writer), self.directory.endpoints.get(&pair.reader))
@@ -368,7 +369,7 @@ impl Interceptor {
         let contract = resolve(writer, reader, &self.contracts);
         let address = |prefix| self.directory.participants.get(&prefix).map(|it| it.origin.source.ip());
         let is_local = address(pair.writer.prefix) == address(pair.reader.prefix);
-        // What stays in one host passes no switch.
+        // Traffic within one host passes no switch.
         let denial = if is_local { None } else { self.denial(pair) };
         let is_as_before = |state: &PairState| {
             let denied = if let Standing::Denied(reason) = &state.standing { Some(reason) } else { None };
@@ -391,7 +392,7 @@ impl Interceptor {
         let denial = if let Standing::Denied(reason) = &standing { Some(reason.clone()) } else { None };
         let state = PairState { contract: contract.clone(), standing };
         if let Some(PairState { standing: Standing::Pending(until), .. }) = self.pairs.insert(pair, state) {
-            // The time of the verdict begins again, unless it is the same moment.
+            // The verdict timeout starts again, unless it is the same time.
             if until != now.after(self.limits.verdict_timeout) {
                 self.pending.remove(&(until, pair));
             }
@@ -408,13 +409,13 @@ impl Interceptor {
     }
 }
 
-/// Does the change dispose of its instance, or unregister it?
+/// Reports whether the change disposes of its instance or unregisters it.
 fn is_disposal(data: &DataSubmessage<'_>) -> bool {
     let status = data.inline_qos.and_then(|list| InlineQos::parse(list).ok()).and_then(|qos| qos.status_info);
     status.unwrap_or(0) & 3 != 0 || matches!(data.payload, Payload::Key(_))
 }
 
-/// The entity that a change is about, by its key or the hash of it, which is the key itself.
+/// Returns the entity of a change, by its key or its key hash, which equals the key.
 fn key_of(data: &DataSubmessage<'_>) -> Option<Guid> {
     let of_payload = data.payload.bytes().and_then(|payload| parse_key(payload).ok());
     let hash = || data.inline_qos.and_then(|list| InlineQos::parse(list).ok()).and_then(|qos| qos.key_hash);

@@ -2,47 +2,56 @@
 
 use std::time::Duration;
 
-/// What an interceptor holds at most, and how long it waits. Whatever a participant sends beyond a limit is counted in
-/// [`Counters`](super::Counters) and does not reach the other participants, so that no limit is a way around admission.
+/// Limits and timeouts of an interceptor. Everything that a participant sends beyond a limit is
+/// counted in [`Counters`](super::Counters) and does not reach the other participants, so that no
+/// limit can be used to bypass admission.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Participants; a further one is not announced to the others.
+    /// Maximum number of participants; a further one is not announced to the others.
     pub participants: usize,
-    /// Participants of one IP address.
+    /// Maximum number of participants per IP address.
     pub participants_per_address: usize,
-    /// Endpoints of one participant; the announcement of a further one is withheld.
+    /// Maximum number of endpoints per participant; the announcement of a further one is withheld.
     pub endpoints_per_participant: usize,
-    /// Endpoints of all participants.
+    /// Maximum number of endpoints of all participants.
     pub endpoints: usize,
-    /// Octets of all announcements of endpoints.
+    /// Maximum total length of all endpoint announcements in octets.
     pub announcement_bytes: usize,
-    /// Octets of one announcement that comes in fragments; a longer one is withheld.
+    /// Maximum length in octets of an announcement that arrives in fragments; a longer one is
+    /// withheld.
     pub fragmented_bytes: usize,
-    /// Announcements that came in part; the oldest makes room.
+    /// Maximum number of incomplete announcements; the oldest is discarded.
     pub reassemblies: usize,
-    /// Time in which all fragments of an announcement come.
+    /// Time within which all fragments of an announcement must arrive.
     pub reassembly_timeout: Duration,
-    /// Endpoints of one topic that a new one is compared with; with more, its announcement is withheld.
+    /// Maximum number of endpoints of one topic that a new endpoint is compared with; with more,
+    /// its announcement is withheld.
     pub endpoints_per_topic: usize,
-    /// Pairs of writer and reader.
+    /// Maximum number of pairs of writer and reader.
     pub pairs: usize,
-    /// Streams: pairs of an SEDP writer and a participant. Beyond it, announcements are withheld.
+    /// Maximum number of streams, which are pairs of an SEDP writer and a participant; beyond it,
+    /// announcements are withheld.
     pub streams: usize,
-    /// Changes inserted into one stream. Beyond it, verdicts reach only announcements that come later.
+    /// Maximum number of changes inserted into one stream; beyond it, verdicts affect only later
+    /// announcements.
     pub insertions_per_stream: usize,
-    /// Time that the controller has for a verdict. Then the pair is refused.
+    /// Time that the controller has for a verdict. Afterwards the pair is refused.
     pub verdict_timeout: Duration,
-    /// First interval after which an inserted change is sent again; it doubles up to 32 times that.
+    /// First interval after which an inserted change is sent again; it doubles up to 32 times this
+    /// value.
     pub resend_interval: Duration,
-    /// Events that wait; further ones are counted and lost. A pair whose event is lost is refused after `verdict_timeout`.
+    /// Maximum number of queued events; further ones are counted and lost. A pair whose event is
+    /// lost is refused after `verdict_timeout`.
     pub events: usize,
-    /// Frames that wait to be sent; further ones are counted and lost, and sent again as after a loss on the wire.
+    /// Maximum number of queued frames; further ones are counted, dropped, and sent again as after
+    /// a loss on the wire.
     pub frames: usize,
-    /// Discovery frames of one IP address in a second, on average; further ones are dropped.
+    /// Average number of discovery frames per second and IP address; further ones are dropped.
     pub frames_per_second: u32,
-    /// Discovery frames of one IP address at once.
+    /// Burst of discovery frames per IP address.
     pub frames_burst: u32,
-    /// Octets of a message that the interceptor puts together, unless the original was longer or one submessage is.
+    /// Maximum length in octets of a rewritten message, unless the original or one submessage is
+    /// longer.
     pub message_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Submessages of a datagram with their octets and their context, and messages that are put together from them
+//! Splitting of a datagram into submessages with their context, and assembly of rewritten messages
 //! (RTPS 2.5 §8.3.4).
 
 use std::ops::Range;
@@ -15,50 +15,50 @@ const PAD: u8 = 0x01;
 /// Submessages of DDS Security: SEC_BODY to SRTPS_POSTFIX.
 const SECURED: Range<u8> = 0x30..0x35;
 
-/// A submessage with what was said before it.
+/// A submessage with its context.
 #[derive(Debug)]
 pub(super) struct Part<'a> {
-    /// Its octets in the datagram.
+    /// Range of its octets in the datagram.
     pub(super) range: Range<usize>,
     pub(super) endianness: Endianness,
-    /// The participant that it comes from.
+    /// Source participant.
     pub(super) source: GuidPrefix,
-    /// The participant that it is for; unknown means all.
+    /// Destination participant; unknown means all.
     pub(super) destination: GuidPrefix,
     pub(super) body: Body<'a>,
 }
 
-/// What a submessage is.
+/// Kind of a submessage.
 #[derive(Debug)]
 pub(super) enum Body<'a> {
-    /// INFO_DST, which each copy of a message has for itself.
+    /// INFO_DST, which each copy of a message has separately.
     Destination,
-    /// What is said of the submessages that follow, by its number.
+    /// Context of the following submessages, by submessage id.
     Context(u8),
-    /// Additions to the header, which no rewritten message has.
+    /// HeaderExtension, which no rewritten message has.
     Extension,
-    /// Something that is read.
+    /// A submessage that is parsed.
     Plain(Submessage<'a>),
-    /// Protected by DDS Security.
+    /// A submessage of DDS Security.
     Secured,
-    /// Padding, or something unknown.
+    /// Padding, or an unknown submessage.
     Other,
-    /// Not readable.
+    /// An unreadable submessage.
     Malformed,
 }
 
-/// A datagram of RTPS, cut into its submessages.
+/// An RTPS datagram, split into its submessages.
 #[derive(Debug)]
 pub(super) struct Message<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) header: Header,
     pub(super) parts: Vec<Part<'a>>,
-    /// The datagram ends in octets that are no submessage.
+    /// Whether the datagram ends in octets that are no submessage.
     pub(super) is_cut_off: bool,
 }
 
 impl<'a> Message<'a> {
-    /// Cuts a datagram; `None` if it is no RTPS message.
+    /// Splits a datagram; `None` if it is not an RTPS message.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let view = MessageView::parse(bytes).ok()?;
         let header = view.header();
@@ -83,7 +83,7 @@ impl<'a> Message<'a> {
                 }
                 Ok(Submessage::InfoReply(_)) => Body::Context(INFO_REPLY),
                 Ok(Submessage::InfoTimestamp(_)) => Body::Context(INFO_TS),
-                // Its length and checksum are those of the message as it came.
+                // Its length and checksum are those of the original message.
                 Ok(Submessage::HeaderExtension(_)) => Body::Extension,
                 Ok(Submessage::Unknown { id }) if SECURED.contains(&id) => Body::Secured,
                 Ok(Submessage::Unknown { .. } | Submessage::Pad) => Body::Other,
@@ -96,32 +96,32 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What becomes of a submessage on its way to a participant.
+/// Treatment of a submessage for one participant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Action {
-    /// It goes as it came.
+    /// The submessage is kept.
     Keep,
-    /// These octets go instead: one submessage or more.
+    /// The submessage is replaced by these octets: one or more submessages.
     Replace(Vec<u8>),
-    /// It does not go.
+    /// The submessage is dropped.
     Drop,
 }
 
-/// Puts messages together, none longer than the limit unless one submessage alone is.
+/// Assembles messages, none longer than the limit unless a single submessage is.
 pub(super) struct Packer {
     header: [u8; HEADER_LEN],
     len_max: usize,
     destination: Option<Vec<u8>>,
-    /// The last INFO_SRC, INFO_TS and INFO_REPLY, by their number.
+    /// The last INFO_SRC, INFO_TS and INFO_REPLY, by submessage id.
     context: Vec<(u8, Vec<u8>)>,
     done: Vec<Vec<u8>>,
     open: Vec<u8>,
-    /// The open message has something besides its context.
+    /// Whether the open message has more than context.
     has_content: bool,
 }
 
 impl Packer {
-    /// Starts with the header of `message`, which has 20 octets at least.
+    /// Starts with the header of `message`, which must have at least 20 octets.
     pub(super) fn new(message: &[u8], len_max: usize) -> Self {
         let mut header = [0; HEADER_LEN];
         header.copy_from_slice(&message[..HEADER_LEN]);
@@ -136,7 +136,7 @@ impl Packer {
         }
     }
 
-    /// What follows is for `prefix`.
+    /// Sets the destination of subsequent content to `prefix`.
     pub(super) fn destination(&mut self, prefix: GuidPrefix) {
         let mut info = vec![INFO_DST, 1, 12, 0];
         info.extend_from_slice(&prefix.0);
@@ -144,19 +144,19 @@ impl Packer {
         self.destination = Some(info);
     }
 
-    /// Adds INFO_SRC, INFO_TS or the like.
+    /// Adds a context submessage, such as INFO_SRC or INFO_TS.
     pub(super) fn context(&mut self, id: u8, octets: &[u8]) {
         let octets = with_length(octets);
         self.open.extend_from_slice(&octets);
         if id == INFO_SRC {
-            // It takes back what was said before (RTPS 2.5 §8.3.8.10).
+            // INFO_SRC resets the context (RTPS 2.5 §8.3.8.10).
             self.context.clear();
         }
         self.context.retain(|(other, _)| *other != id);
         self.context.push((id, octets));
     }
 
-    /// Adds octets that are submessages.
+    /// Adds encoded submessages.
     pub(super) fn content(&mut self, octets: &[u8]) {
         if self.has_content && self.open.len() + octets.len() > self.len_max {
             self.close();
@@ -174,7 +174,7 @@ impl Packer {
         self.has_content = false;
     }
 
-    /// The messages that have more than context.
+    /// Returns the messages that have more than context.
     pub(super) fn finish(mut self) -> Vec<Vec<u8>> {
         if self.has_content {
             self.close();
@@ -183,8 +183,8 @@ impl Packer {
     }
 }
 
-/// A submessage whose length of 0 meant "up to the end of the message" gets its length, so that another may follow, and ends at a
-/// multiple of four.
+/// Sets the length of a submessage whose length of 0 means "up to the end of the message", so that
+/// another may follow, and pads it to a multiple of four.
 fn with_length(octets: &[u8]) -> Vec<u8> {
     let mut octets = octets.to_vec();
     let [id, flags, a, b, ..] = octets[..] else { return octets };
@@ -199,7 +199,7 @@ fn with_length(octets: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// Changes integers in the octets of a submessage.
+/// Modifies integers in the octets of a submessage.
 pub(super) struct Patch {
     octets: Vec<u8>,
     endianness: Endianness,
@@ -210,7 +210,8 @@ impl Patch {
         Self { octets: message[part.range.clone()].to_vec(), endianness: part.endianness }
     }
 
-    /// A 32-bit integer at an offset from the submessage's header on. The offset lies in the submessage: it was read before.
+    /// Sets a 32-bit integer at an offset from the submessage header. The offset must lie within
+    /// the parsed submessage.
     pub(super) fn u32(mut self, at: usize, value: u32) -> Self {
         let value = match self.endianness {
             Endianness::Big => value.to_be_bytes(),
@@ -220,7 +221,7 @@ impl Patch {
         self
     }
 
-    /// A sequence number.
+    /// Sets a sequence number.
     pub(super) fn number(self, at: usize, number: i64) -> Self {
         let bits = number.cast_unsigned();
         self.u32(at, (bits >> 32) as u32).u32(at + 4, bits as u32)
@@ -231,7 +232,7 @@ impl Patch {
     }
 }
 
-/// Offsets of fields, counted from the header of their submessage (RTPS 2.5 §9.4.5).
+/// Offsets of fields from the header of their submessage (RTPS 2.5 §9.4.5).
 pub(super) mod at {
     /// DATA and DATA_FRAG: writerSN.
     pub const DATA_NUMBER: usize = 16;
@@ -253,7 +254,7 @@ pub(super) mod at {
     pub const GAP_BASE: usize = 20;
 }
 
-/// The sequence number of a DATA or DATA_FRAG.
+/// Returns the sequence number of a DATA or DATA_FRAG.
 pub(super) fn number_of(submessage: &Submessage<'_>) -> Option<SequenceNumber> {
     match submessage {
         Submessage::Data(data) => Some(data.sn),

@@ -1,15 +1,17 @@
-//! The own numbers of an SEDP writer whose changes, or GAPs for them, went to a receiver.
+//! Set of the own sequence numbers of an SEDP writer whose changes, or GAPs for them, were sent to
+//! a receiver.
 
 use serde::{Deserialize, Serialize};
 
-/// Stretches of numbers that did not go, below the highest one that did. With more, two neighbours become one.
+/// Maximum number of gaps of unsent numbers below the highest sent one. With more, two adjacent
+/// gaps are merged.
 const HOLES_MAX: usize = 256;
 
-/// A set of positive numbers, kept as its highest member and the stretches below it that are missing.
+/// A set of positive numbers, stored as its highest member and the missing intervals below it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Passed {
     top: i64,
-    /// First and last number of each stretch, ascending.
+    /// First and last number of each missing interval, ascending.
     holes: Vec<(i64, i64)>,
 }
 
@@ -39,7 +41,7 @@ impl Passed {
         self.top = self.top.max(last);
     }
 
-    /// Is the number in the set?
+    /// Reports whether the number is in the set.
     pub(super) fn contains(&self, number: i64) -> bool {
         number <= self.top && !self.holes.iter().any(|(from, to)| (*from..=*to).contains(&number))
     }
@@ -50,7 +52,7 @@ mod tests {
     use super::Passed;
 
     #[test]
-    fn set_has_what_was_added_in_any_order() {
+    fn set_contains_numbers_added_in_any_order() {
         let stretches = [(3, 3), (1, 2), (7, 9), (5, 5), (12, 12), (4, 8), (20, 19), (15, 16)];
         for rotation in 0..stretches.len() {
             let (mut passed, mut model) = (Passed::default(), [false; 24]);
@@ -66,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_stretches_become_fewer_and_never_claim_what_did_not_go() {
+    fn excess_gaps_are_merged_without_claiming_unsent_numbers() {
         let mut passed = Passed::default();
         for number in (2..2_000).step_by(2) {
             passed.add(number, number);

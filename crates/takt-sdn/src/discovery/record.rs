@@ -1,8 +1,10 @@
-//! What an interceptor keeps beyond its own life: participants, endpoints, verdicts, and the shifted sequence numbers of streams.
+//! Persistent records of the interceptor: participants, endpoints, verdicts, and the shifted
+//! sequence numbers of streams.
 //!
-//! Endpoints that know each other are not announced again, and a receiver that was shown an inserted change counts on from it. A controller
-//! that starts again therefore takes these from its store. Each record stands alone, so that a change writes few of them. Left out: pairs
-//! that wait for a verdict, which wait again; reassemblies; when inserted changes were sent last.
+//! Endpoints that have discovered each other are not announced again, and a receiver of an inserted
+//! change counts on from it. A restarted controller therefore restores this state from its store.
+//! Each record is independent, so that a change writes few of them. Not stored: pairs that wait for
+//! a verdict (they wait again), reassemblies, and the times when inserted changes were last sent.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -47,7 +49,7 @@ struct EndpointRecord {
     number: i64,
     first: i64,
     fragment_len: Option<u16>,
-    /// Receivers that were shown something else; whether that was an incompatible announcement.
+    /// Receivers of a replacement, and whether that was an incompatible announcement.
     altered: Vec<([u8; 12], bool)>,
     held: Vec<[u8; 12]>,
 }
@@ -69,7 +71,7 @@ fn octets<const N: usize>(text: &str) -> Option<[u8; N]> {
         return None;
     }
     for (n, octet) in octets.iter_mut().enumerate() {
-        *octet = u8::from_str_radix(text.get(2 * n..2 * n + 2)?, 16).ok()?; // tidy-allow(dropped-cause): the record is not read.
+        *octet = u8::from_str_radix(text.get(2 * n..2 * n + 2)?, 16).ok()?; // tidy-allow(dropped-cause): the caller skips the record.
     }
     Some(octets)
 }
@@ -102,7 +104,7 @@ impl ParticipantRecord {
 }
 
 impl Interceptor {
-    /// Everything that is to be kept, by key. The work is that of copying it.
+    /// Adds all state that is to be kept to `into`, by key. The cost is that of copying it.
     pub fn records(&self, into: &mut Records) {
         for (prefix, participant) in &self.directory.participants {
             record(into, format!("participant/{}", hexadecimal(&prefix.0)), &ParticipantRecord::of(participant));
@@ -123,7 +125,7 @@ impl Interceptor {
         }
         for (pair, state) in &self.pairs {
             let standing = match &state.standing {
-                // What the policy of the next run denies is found then.
+                // The next run applies its own isolation policy.
                 Standing::Pending(_) | Standing::Denied(_) => continue,
                 Standing::Free => StandingRecord::Free,
                 Standing::Released => StandingRecord::Released,
@@ -137,7 +139,8 @@ impl Interceptor {
         }
     }
 
-    /// Takes what an earlier run kept. Leases begin again. How many records are not readable, or have no room.
+    /// Restores the state of an earlier run. Leases start again. Returns the number of records that
+    /// are unreadable or exceed a limit.
     pub fn restore(&mut self, now: Instant, records: &Records) -> usize {
         let mut refused = 0;
         for (key, value) in of_kind(records, "participant") {
@@ -155,12 +158,12 @@ impl Interceptor {
 
     fn restore_participant(&mut self, now: Instant, key: &str, value: &[u8]) -> Option<()> {
         let prefix = GuidPrefix(octets(key)?);
-        let own: ParticipantRecord = from_slice(value).ok()?; // tidy-allow(dropped-cause): it is counted.
-        let data = ParticipantData::parse(&own.announcement).ok().filter(|data| data.guid.prefix == prefix)?; // tidy-allow(dropped-cause): the same.
+        let own: ParticipantRecord = from_slice(value).ok()?; // tidy-allow(dropped-cause): unreadable records are counted.
+        let data = ParticipantData::parse(&own.announcement).ok().filter(|data| data.guid.prefix == prefix)?; // tidy-allow(dropped-cause): unreadable records are counted.
         let (major, minor) = own.version;
         let header = Header { version: ProtocolVersion { major, minor }, vendor: VendorId(own.vendor), prefix };
         let origin = own.origin();
-        self.directory.announce(now, header, data, own.domain, &origin, &self.limits).ok()?; // tidy-allow(dropped-cause): the same.
+        self.directory.announce(now, header, data, own.domain, &origin, &self.limits).ok()?; // tidy-allow(dropped-cause): unreadable records are counted.
         let participant = self.directory.participants.get_mut(&prefix)?;
         (participant.home, participant.addresses, participant.last) = (own.home, own.addresses, own.last);
         participant.is_opaque = own.is_opaque;
@@ -171,11 +174,11 @@ impl Interceptor {
 
     fn restore_endpoint(&mut self, key: &str, value: &[u8]) -> Option<()> {
         let guid = Guid::from_bytes(octets(key)?);
-        let own: EndpointRecord = from_slice(value).ok()?; // tidy-allow(dropped-cause): it is counted.
+        let own: EndpointRecord = from_slice(value).ok()?; // tidy-allow(dropped-cause): unreadable records are counted.
         let announcer = if own.is_writer { EntityId::SEDP_PUB_WRITER } else { EntityId::SEDP_SUB_WRITER };
-        let data = Data::parse(announcer, &own.announcement).ok().filter(|data| data.guid() == guid)?; // tidy-allow(dropped-cause): the same.
+        let data = Data::parse(announcer, &own.announcement).ok().filter(|data| data.guid() == guid)?; // tidy-allow(dropped-cause): unreadable records are counted.
         self.directory.participants.get(&guid.prefix)?;
-        self.directory.room(&data, own.announcement.len(), &self.limits).ok()?; // tidy-allow(dropped-cause): the same.
+        self.directory.room(&data, own.announcement.len(), &self.limits).ok()?; // tidy-allow(dropped-cause): unreadable records are counted.
         let EndpointRecord { number, first, fragment_len, announcement: payload, .. } = own;
         self.directory.keep(Endpoint { data, number, first, payload, fragment_len, peers: BTreeSet::new() });
         let how = |is_incompatible| if is_incompatible { Altered::Incompatible } else { Altered::Withheld };
@@ -187,7 +190,7 @@ impl Interceptor {
     fn restore_stream(&mut self, now: Instant, key: &str, value: &[u8]) -> Option<()> {
         let (writer, to) = key.split_once('/')?;
         let key = (Guid::from_bytes(octets(writer)?), GuidPrefix(octets(to)?));
-        let stream: Stream = from_slice(value).ok()?; // tidy-allow(dropped-cause): it is counted.
+        let stream: Stream = from_slice(value).ok()?; // tidy-allow(dropped-cause): unreadable records are counted.
         let has_both = [key.0.prefix, key.1].iter().all(|prefix| self.directory.participants.contains_key(prefix));
         if has_both {
             if !stream.open().is_empty() {
@@ -199,7 +202,7 @@ impl Interceptor {
         Some(())
     }
 
-    /// Pairs follow from the endpoints; those without a record wait for a verdict.
+    /// Derives the pairs from the endpoints; pairs without a record wait for a verdict.
     fn restore_pairs(&mut self, now: Instant, records: &Records) {
         let endpoints = &self.directory.endpoints;
         let mut found = Vec::new();
@@ -213,7 +216,7 @@ impl Interceptor {
                     endpoint.peers.insert(peer);
                 }
             }
-            let kept = records.get(&pair_key("pair", pair)).and_then(|value| from_slice(value).ok()); // tidy-allow(dropped-cause): then it is decided again.
+            let kept = records.get(&pair_key("pair", pair)).and_then(|value| from_slice(value).ok()); // tidy-allow(dropped-cause): then the pair is decided again.
             let standing = match kept.filter(|_| self.denial(pair).is_none()) {
                 Some(StandingRecord::Free) => Standing::Free,
                 Some(StandingRecord::Released) => Standing::Released,
@@ -232,7 +235,7 @@ impl Interceptor {
         }
     }
 
-    /// Pairs with contracts whose verdict is known: released, or refused.
+    /// Returns pairs with contracts and a known verdict: true if released, false if refused.
     pub fn decided(&self) -> impl Iterator<Item = (Pair, bool)> {
         let with_contract = self.pairs.iter().filter(|(_, state)| state.contract.is_ok());
         with_contract.filter_map(|(pair, state)| match state.standing {
@@ -243,12 +246,12 @@ impl Interceptor {
     }
 }
 
-/// The key of a record about a pair.
+/// Returns the key of a record of a pair.
 pub(crate) fn pair_key(kind: &str, pair: Pair) -> String {
     format!("{kind}/{}/{}", hexadecimal(&pair.writer.to_bytes()), hexadecimal(&pair.reader.to_bytes()))
 }
 
-/// The pair of a key without its kind.
+/// Returns the pair of a key without its kind.
 pub(crate) fn pair_of_key(key: &str) -> Option<Pair> {
     let (writer, reader) = key.split_once('/')?;
     Some(Pair { writer: Guid::from_bytes(octets(writer)?), reader: Guid::from_bytes(octets(reader)?) })

@@ -1,52 +1,54 @@
-//! The announcements of one SEDP writer as one participant sees them: the sequence numbers of the writer, and between them
+//! Stream of announcements of one SEDP writer to one participant: the changes of the writer, and
 //! changes that the interceptor inserted.
 //!
-//! A sequence number that a receiver has acknowledged cannot carry anything else later. A withdrawal or a late announcement
-//! therefore is a change of its own, with the number after the last one that the writer has used. All later numbers of the
-//! writer move up by one toward this receiver: in DATA, DATA_FRAG, HEARTBEAT, HEARTBEAT_FRAG and GAP. ACKNACK and NACK_FRAG of
-//! the receiver are moved down. *Own* numbers are the writer's, *shown* ones what the receiver sees.
+//! A sequence number that a receiver has acknowledged cannot carry another change later. A
+//! withdrawal or a late announcement is therefore a change of its own, with the number after the
+//! last one that the writer has used. All later numbers of the writer are increased by one toward
+//! this receiver: in DATA, DATA_FRAG, HEARTBEAT, HEARTBEAT_FRAG and GAP. ACKNACK and NACK_FRAG of
+//! the receiver are decreased. *Own* numbers are those of the writer, *shown* numbers those that
+//! the receiver sees.
 //!
-//! Invariants: `shown` is strictly increasing and never yields the number of an insertion; `own_base` is its inverse, rounded
-//! down. A stream without insertion changes nothing.
+//! Invariants: `shown` is strictly increasing and never yields the number of an insertion;
+//! `own_base` is its inverse, rounded down. A stream without insertions changes nothing.
 
 use serde::{Deserialize, Serialize};
 use takt_wire::{SequenceNumber, SequenceNumberSet};
 
 use super::passed::Passed;
 
-/// A change that the writer did not write.
+/// A change that the interceptor inserted.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Insertion {
-    /// The own number that it stands behind.
+    /// Own number after which it is inserted.
     after: i64,
-    /// Its content; none once the receiver has acknowledged it.
+    /// Content; `None` once the receiver has acknowledged it.
     change: Option<Change>,
 }
 
 /// Content of an insertion.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Change {
-    /// The endpoint is gone.
+    /// Disposal of an endpoint.
     Disposal(#[serde(with = "octets")] takt_wire::Guid),
     /// An announcement, with its encapsulation header.
     Announcement(Vec<u8>),
 }
 
-/// What is known of a writer and a receiver.
+/// State of a stream from a writer to a receiver.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Stream {
-    /// The own numbers whose changes went to the receiver.
+    /// Own numbers whose changes were sent to the receiver.
     pub(super) passed: Passed,
-    /// The first own number that the writer says it has.
+    /// First own number that the writer has, by its HEARTBEAT.
     pub(super) first: i64,
-    /// The last count of a HEARTBEAT of the writer.
+    /// Count of the writer's last HEARTBEAT.
     pub(super) count: i32,
-    /// HEARTBEATs that the interceptor has added.
+    /// Number of HEARTBEATs that the interceptor has added.
     heartbeats: i32,
     insertions: Vec<Insertion>,
 }
 
-/// A GUID as its octets.
+/// Serialization of a GUID as its octets.
 mod octets {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use takt_wire::Guid;
@@ -61,17 +63,17 @@ mod octets {
 }
 
 impl Stream {
-    /// Does it change anything?
+    /// Reports whether the stream changes nothing.
     pub(super) fn is_identity(&self) -> bool {
         self.insertions.is_empty() && self.heartbeats == 0
     }
 
-    /// How many insertions there are.
+    /// Returns the number of insertions.
     pub(super) fn len(&self) -> usize {
         self.insertions.len()
     }
 
-    /// The number of insertion `index` as shown.
+    /// Returns the shown number of the insertion `index`.
     fn number(&self, index: usize) -> i64 {
         self.insertions[index].after.saturating_add(1).saturating_add_unsigned(index as u64)
     }
@@ -80,28 +82,28 @@ impl Stream {
         self.insertions.partition_point(|insertion| insertion.after < own)
     }
 
-    /// The shown number of an own one.
+    /// Returns the shown number of an own number.
     pub(super) fn shown(&self, own: i64) -> i64 {
         own.saturating_add_unsigned(self.before(own) as u64)
     }
 
-    /// The last shown number if `last` is the last own one.
+    /// Returns the last shown number if `last` is the last own number.
     pub(super) fn shown_last(&self, last: i64) -> i64 {
         last.saturating_add_unsigned(self.insertions.partition_point(|insertion| insertion.after <= last) as u64)
     }
 
-    /// Is there an insertion behind `from` and before `to`, both own numbers?
+    /// Reports whether there is an insertion after `from` and before `to`, both own numbers.
     pub(super) fn parts(&self, from: i64, to: i64) -> bool {
         self.before(from) != self.before(to)
     }
 
-    /// The lowest own number whose shown one is `shown` or more.
+    /// Returns the lowest own number whose shown number is at least `shown`.
     pub(super) fn own_base(&self, shown: i64) -> i64 {
         let before = (0..self.insertions.len()).take_while(|index| self.number(*index) < shown).count();
         shown.saturating_sub_unsigned(before as u64)
     }
 
-    /// The own number of a shown one, or the index of the insertion that has it.
+    /// Returns the own number of a shown number, or the index of the insertion that has it.
     pub(super) fn own(&self, shown: i64) -> Result<i64, usize> {
         match (0..self.insertions.len()).find(|index| self.number(*index) == shown) {
             Some(index) => Err(index),
@@ -109,14 +111,14 @@ impl Stream {
         }
     }
 
-    /// Adds a change behind the last own number; its shown number.
+    /// Inserts a change after the last own number and returns its shown number.
     pub(super) fn insert(&mut self, last: i64, change: Change) -> i64 {
         let after = self.insertions.last().map_or(last, |insertion| last.max(insertion.after));
         self.insertions.push(Insertion { after, change: Some(change) });
         self.number(self.insertions.len() - 1)
     }
 
-    /// The receiver has everything before `base`, a shown number.
+    /// Records that the receiver has all changes before the shown number `base`.
     pub(super) fn acknowledge(&mut self, base: i64) {
         for index in 0..self.insertions.len() {
             if self.number(index) < base {
@@ -125,17 +127,17 @@ impl Stream {
         }
     }
 
-    /// Shown number and content of an insertion; no content once it was acknowledged.
+    /// Returns the shown number and the content of an insertion; `None` for acknowledged content.
     pub(super) fn insertion(&self, index: usize) -> (i64, Option<&Change>) {
         (self.number(index), self.insertions[index].change.as_ref())
     }
 
-    /// The insertions that were not acknowledged.
+    /// Returns the indices of insertions that are not acknowledged.
     pub(super) fn open(&self) -> Vec<usize> {
         (0..self.insertions.len()).filter(|index| self.insertions[*index].change.is_some()).collect()
     }
 
-    /// Octets of the insertions that were not acknowledged.
+    /// Returns the total length in octets of insertions that are not acknowledged.
     pub(super) fn open_len(&self) -> usize {
         self.insertions
             .iter()
@@ -146,27 +148,27 @@ impl Stream {
             .sum()
     }
 
-    /// The count of the interceptor's next HEARTBEAT.
+    /// Returns the count of the interceptor's next HEARTBEAT.
     pub(super) fn next_count(&mut self) -> i32 {
         self.heartbeats = self.heartbeats.wrapping_add(1);
         self.count.wrapping_add(self.heartbeats)
     }
 
-    /// The shown count of a HEARTBEAT of the writer.
+    /// Returns the shown count of a HEARTBEAT of the writer.
     pub(super) fn shown_count(&mut self, count: i32) -> i32 {
         self.count = count;
         count.wrapping_add(self.heartbeats)
     }
 
-    /// An ACKNACK for the writer: the base, the bits of the own numbers in as many words as before, and the insertions that
-    /// the receiver asks for.
+    /// Translates an ACKNACK for the writer. Returns its base, the bits of the own numbers in as
+    /// many words as before, and the indices of the insertions that the receiver requests.
     pub(super) fn own_set(&self, shown: &SequenceNumberSet) -> (i64, [u32; 8], Vec<usize>) {
         let base = self.own_base(shown.base().0);
         let (mut words, mut insertions) = ([0; 8], Vec::new());
         for number in shown.iter() {
             match self.own(number.0) {
                 Err(index) => insertions.push(index),
-                // Own numbers lie closer together than shown ones, so they are in the window.
+                // Own numbers are closer together than shown ones, so they fit into the window.
                 Ok(own) => {
                     let bit = (own - base).clamp(0, 255) as usize;
                     words[bit / 32] |= 0x8000_0000 >> (bit % 32);
@@ -176,15 +178,16 @@ impl Stream {
         (base, words, insertions)
     }
 
-    /// GAPs of the writer as shown: intervals and sets without the numbers of insertions.
+    /// Translates a GAP of the writer to shown numbers: intervals and sets without the numbers of
+    /// insertions.
     pub(super) fn shown_gaps(&self, start: i64, list: &SequenceNumberSet) -> Vec<(i64, SequenceNumberSet)> {
         let base = list.base().0;
         let mut gaps = Vec::new();
-        // The interval, cut at each insertion.
+        // The interval is split at each insertion.
         let mut from = start;
         while from < base {
             let index = self.before(from);
-            // The insertion behind `from`, if it lies in the interval.
+            // The insertion after `from`, if it lies in the interval.
             let next = self.insertions.get(index).map_or(base, |insertion| insertion.after.saturating_add(1).min(base));
             gaps.push((
                 self.shown(from),
@@ -192,7 +195,7 @@ impl Stream {
             ));
             from = next;
         }
-        // The list: one set for each stretch without an insertion.
+        // The list becomes one set for each range without an insertion.
         let mut open: Option<(usize, SequenceNumberSet)> = None;
         for number in list.iter() {
             let shown = SequenceNumber(self.shown(number.0));
@@ -219,7 +222,7 @@ mod tests {
         Change::Announcement(vec![0; 8])
     }
 
-    /// Every placement of up to three insertions among eight numbers.
+    /// Returns every placement of up to three insertions among eight numbers.
     fn streams() -> Vec<Stream> {
         let mut all = vec![Stream::default()];
         for a in 0..8 {

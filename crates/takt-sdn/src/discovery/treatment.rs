@@ -1,5 +1,5 @@
-//! What each receiver gets of a message: announcements as they came, held, incompatible or as GAP, with the sequence numbers of
-//! its stream.
+//! Rewriting of messages for each receiver: announcements pass, are held, or become incompatible or
+//! a GAP, with the sequence numbers of the receiver's stream.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use super::stream::Stream;
 use super::{Decision, RefusalForm};
 use crate::frame::{Frame, replace_udp_payload};
 
-/// What a receiver shall see of an endpoint.
+/// Form in which a receiver is to see an endpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Wanted {
     True,
@@ -23,7 +23,7 @@ pub(super) enum Wanted {
 }
 
 impl Interceptor {
-    /// Puts together what goes on instead of a message.
+    /// Assembles the messages that are forwarded instead of a message.
     pub(super) fn treat(
         &mut self,
         now: Instant,
@@ -58,7 +58,7 @@ impl Interceptor {
         Decision::Replace(frames.filter_map(Result::ok).collect())
     }
 
-    /// The participants that a message reaches.
+    /// Returns the participants that a message reaches.
     fn receivers_of(&self, message: &Message<'_>, to: SocketAddr) -> Vec<GuidPrefix> {
         let mut all = Vec::new();
         for part in &message.parts {
@@ -88,7 +88,7 @@ impl Interceptor {
             return Action::Drop;
         }
         if part.destination != GuidPrefix::UNKNOWN && part.destination != to {
-            // It is for another receiver and says nothing to this one.
+            // The submessage has another receiver.
             return Action::Keep;
         }
         if let Submessage::AckNack(_) | Submessage::NackFrag(_) = submessage {
@@ -108,7 +108,7 @@ impl Interceptor {
         }
     }
 
-    /// Makes sure that there is a stream; not beyond the limit.
+    /// Ensures that the stream exists. Returns false at the limit.
     fn has_stream(&mut self, key: StreamKey) -> bool {
         if !self.streams.contains_key(&key) {
             if self.streams.len() >= self.limits.streams {
@@ -120,14 +120,15 @@ impl Interceptor {
         true
     }
 
-    /// GAP instead of a change.
+    /// Replaces a change by a GAP.
     pub(super) fn withhold(&mut self, key: StreamKey, number: i64) -> Action {
         let stream = self.streams.entry(key).or_default();
         stream.passed.add(number, number);
         Action::Replace(announcement::gap(key.0.entity_id, stream.shown(number)))
     }
 
-    /// What the receiver shall see of an endpoint: the true announcement if any pair with it is free or released.
+    /// Returns the form in which the receiver is to see an endpoint: the true announcement if any
+    /// pair with it is free or released.
     pub(super) fn wanted(&self, guid: Guid, to: GuidPrefix) -> Wanted {
         let Some(endpoint) = self.directory.endpoints.get(&guid) else { return Wanted::True };
         let of = Guid::from_bytes(bounds(to, 0))..=Guid::from_bytes(bounds(to, 0xff));
@@ -137,7 +138,7 @@ impl Interceptor {
                 Some(Standing::Free | Standing::Released) => return Wanted::True,
                 Some(Standing::Pending(_)) => is_pending = true,
                 Some(Standing::Refused(reason)) => refusal = Some(reason),
-                // No other pair of the two participants opens what is denied.
+                // A denial takes precedence over other pairs of the two participants.
                 Some(Standing::Denied(reason)) => return Wanted::Refused(reason.clone()),
                 None => {}
             }
@@ -173,7 +174,7 @@ impl Interceptor {
                 }
                 Action::Drop
             }
-            // An older change, whose endpoint is shown otherwise by a later one.
+            // An older change; a later one already shows the endpoint in another form.
             Wanted::Refused(_) if !is_current => self.withhold(key, number),
             Wanted::True | Wanted::Held if altered.is_some() && !has_passed => {
                 let gap = self.withhold(key, number);
@@ -216,7 +217,8 @@ impl Interceptor {
         }
     }
 
-    /// The incompatible announcement of an endpoint for a receiver; `None` if refused endpoints are withheld.
+    /// Returns the incompatible announcement of an endpoint for a receiver; `None` if refused
+    /// endpoints are withheld.
     pub(super) fn incompatible(&self, guid: Guid, to: GuidPrefix, reason: &str) -> Option<Vec<u8>> {
         let endpoint = self.directory.endpoints.get(&guid)?;
         if self.refusal == RefusalForm::Withheld || endpoint.fragment_len.is_some() {
@@ -229,7 +231,7 @@ impl Interceptor {
             .filter(|payload| payload.len() <= self.limits.message_bytes)
     }
 
-    /// Moves the numbers of a writer's submessage up.
+    /// Increases the sequence numbers in a writer's submessage to the shown ones.
     fn renumber(
         &mut self,
         message: &Message<'_>,
@@ -260,13 +262,14 @@ impl Interceptor {
         }
     }
 
-    /// The last own number of an SEDP writer.
+    /// Returns the last own number of an SEDP writer.
     pub(super) fn last_of(&self, writer: Guid) -> i64 {
         let index = stream_index(writer.entity_id).unwrap_or(0);
         self.directory.participants.get(&writer.prefix).map_or(0, |participant| participant.last[index])
     }
 
-    /// Moves the numbers of a reader's submessage down, and sends the inserted changes that it asks for.
+    /// Decreases the sequence numbers in a reader's submessage to the own ones, and sends the
+    /// inserted changes that it requests.
     fn answer(&mut self, now: Instant, message: &Message<'_>, part: &Part<'_>, key: StreamKey) -> Action {
         let Some(stream) = self.streams.get_mut(&key).filter(|stream| !stream.is_identity()) else {
             return Action::Keep;
@@ -291,14 +294,14 @@ impl Interceptor {
     }
 }
 
-/// The first or last GUID of a participant.
+/// Returns the first or last GUID of a participant.
 fn bounds(prefix: GuidPrefix, entity: u8) -> [u8; 16] {
     let mut bytes = [entity; 16];
     bytes[..12].copy_from_slice(&prefix.0);
     bytes
 }
 
-/// What becomes of a submessage whose receivers are unknown: an announcement has no pair there.
+/// Returns the treatment of a submessage with unknown receivers: an announcement has no pair there.
 fn unknown_receiver(fate: Fate) -> Action {
     match fate {
         Fate::Keep | Fate::Announcement(..) | Fate::Fragment(..) => Action::Keep,
@@ -319,7 +322,7 @@ fn shown_heartbeat(stream: &mut Stream, message: &Message<'_>, part: &Part<'_>, 
     if stream.is_identity() {
         return Action::Keep;
     }
-    // An older HEARTBEAT, or an empty history, ends before the insertions behind later numbers.
+    // An older HEARTBEAT, or an empty history, ends before the insertions after later numbers.
     let shown_last = stream.shown_last(it.last_sn.0.min(last)).max(it.first_sn.0 - 1);
     Patch::new(message.bytes, part)
         .number(at::HEARTBEAT_FIRST, stream.shown(it.first_sn.0).min(shown_last.saturating_add(1)))
@@ -343,7 +346,7 @@ fn shown_gap(stream: &Stream, message: &Message<'_>, part: &Part<'_>, gap: &Gap)
         .finish()
 }
 
-/// The acknowledgement as the writer understands it, and the insertions that it asks for.
+/// Translates an acknowledgement to own numbers. Also returns the insertions that it requests.
 fn own_acknack(stream: &Stream, message: &Message<'_>, part: &Part<'_>, it: &AckNack) -> (Action, Vec<usize>) {
     let (base, words, insertions) = stream.own_set(&it.reader_sn_state);
     let mut patch = Patch::new(message.bytes, part).number(at::ACKNACK_BASE, base);
@@ -353,7 +356,7 @@ fn own_acknack(stream: &Stream, message: &Message<'_>, part: &Part<'_>, it: &Ack
     (patch.finish(), insertions)
 }
 
-/// The messages for a receiver, or for all if all get the same.
+/// Assembles the messages for one receiver, or for all if all get the same.
 fn pack(message: &Message<'_>, actions: &[Action], receiver: Option<GuidPrefix>, len_max: usize) -> Vec<Vec<u8>> {
     let mut packer = Packer::new(message.bytes, len_max);
     if let Some(receiver) = receiver {

@@ -1,4 +1,5 @@
-//! Verdicts of the controller, and what they send: held announcements, and changes inserted into streams.
+//! Verdicts of the controller and their effects: release of held announcements, and changes
+//! inserted into streams.
 
 use std::fmt;
 
@@ -13,16 +14,17 @@ use super::treatment::Wanted;
 use super::{Emission, Event, Pair};
 use crate::frame::UdpFrame;
 
-/// Inserted changes that are sent again at once.
+/// Maximum number of inserted changes that are sent again at once.
 const RESENT_AT_ONCE: usize = 32;
-/// Doublings of the interval after which inserted changes are sent again.
+/// Maximum number of doublings of the interval after which inserted changes are sent again.
 const DOUBLINGS_MAX: u32 = 5;
-/// Octets of inserted changes of one stream that wait for an acknowledgement.
+/// Maximum length in octets of the unacknowledged inserted changes of one stream.
 const OPEN_BYTES_MAX: usize = 4 << 20;
-/// Hop limit of the frames that the interceptor makes, as that of frames within a network.
+/// Hop limit of the frames that the interceptor creates, which is usual for frames within a
+/// network.
 const HOP_LIMIT: u8 = 64;
 
-/// The pair does not match, or does not any more.
+/// The pair does not match, or no longer matches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UnknownPair(pub Pair);
 
@@ -34,25 +36,27 @@ impl fmt::Display for UnknownPair {
 
 impl std::error::Error for UnknownPair {}
 
-/// Which announcements a refusal changes. Announcements go to participants: while an endpoint has another pair with the same
-/// participant that is free, released or pending, its true announcement stays. With neither, the pair matches although it is refused;
-/// its samples travel in the lowest class.
+/// Announcements that a refusal changes. Announcements are sent to participants: while an endpoint
+/// has another pair with the same participant that is free, released or pending, its true
+/// announcement stays. If neither is changed, the pair matches although it is refused, and its
+/// samples are sent in the lowest class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Enforcement {
-    /// The reader's participant is shown no compatible writer.
+    /// Whether the writer is hidden from the reader's participant.
     pub at_reader: bool,
-    /// The writer's participant is shown no compatible reader, so that it sends nothing.
+    /// Whether the reader is hidden from the writer's participant, so that the writer sends
+    /// nothing.
     pub at_writer: bool,
 }
 
 impl Interceptor {
-    /// Lets a pair match: held announcements go out, and refused ones are announced again. To be called when the rules of the pair
-    /// are in force.
+    /// Lets a pair match: held announcements are sent, and refused ones are announced again. Must
+    /// be called when the rules of the pair are in force.
     pub fn release(&mut self, now: Instant, pair: Pair) -> Result<(), UnknownPair> {
         self.settle(now, pair, Standing::Released)
     }
 
-    /// Keeps a pair from matching. The reason goes to Takt participants.
+    /// Prevents a pair from matching. The reason is sent to participants of Takt.
     pub fn refuse(&mut self, now: Instant, pair: Pair, reason: &str) -> Result<Enforcement, UnknownPair> {
         self.settle(now, pair, Standing::Refused(reason.to_owned()))?;
         let is_refused = |guid, to| matches!(self.wanted(guid, to), Wanted::Refused(_));
@@ -74,7 +78,7 @@ impl Interceptor {
         Ok(())
     }
 
-    /// Refuses the pairs whose verdict did not come in time.
+    /// Refuses pairs without a timely verdict.
     pub(super) fn end_waits(&mut self, now: Instant) {
         while let Some((_, pair)) = self.pending.first().copied().filter(|(until, _)| *until <= now) {
             let reason = format!("the controller gave no verdict within {:?}", self.limits.verdict_timeout);
@@ -85,7 +89,7 @@ impl Interceptor {
         }
     }
 
-    /// Brings what both participants of a pair have been shown in line with what they shall see.
+    /// Brings the announcements to both participants of a pair in line with the wanted ones.
     pub(super) fn show_pair(&mut self, now: Instant, pair: Pair) {
         self.show(now, pair.writer, pair.reader.prefix);
         self.show(now, pair.reader, pair.writer.prefix);
@@ -122,7 +126,7 @@ impl Interceptor {
         }
     }
 
-    /// A held change is not sent: another one will say what it says.
+    /// Discards a held change, since another change replaces it.
     fn skip_held(&mut self, key: StreamKey, view: (Guid, GuidPrefix), number: i64) {
         if self.held.remove(&view)
             && let Action::Replace(gap) = self.withhold(key, number)
@@ -153,8 +157,9 @@ impl Interceptor {
         self.emit(key, &submessages);
     }
 
-    /// Inserts changes that replace what a receiver knows of an endpoint: by the true announcement, or with a reason by a refusal.
-    /// Endpoints whose policies change have to go first: policies that are compared are immutable (DDS 1.4 §2.2.3).
+    /// Inserts changes that replace a receiver's knowledge of an endpoint: by the true
+    /// announcement, or with a reason by a refusal. The endpoint is disposed of first, since the
+    /// policies that are compared for a match are immutable (DDS 1.4 §2.2.3).
     pub(super) fn reannounce(&mut self, now: Instant, guid: Guid, to: GuidPrefix, reason: Option<&str>) {
         let Some(endpoint) = self.directory.endpoints.get(&guid) else { return };
         let key = (Guid::new(guid.prefix, endpoint.announcer()), to);
@@ -224,7 +229,7 @@ impl Interceptor {
         self.resends.insert((at, key));
     }
 
-    /// An acknowledgement came: if nothing is open any more, nothing is sent again.
+    /// Stops the repetition of insertions if all are acknowledged.
     pub(super) fn acknowledged(&mut self, _now: Instant, key: StreamKey) {
         if self.streams.get(&key).is_none_or(|stream| stream.open().is_empty())
             && let Some((at, _)) = self.attempts.remove(&key)
@@ -233,7 +238,7 @@ impl Interceptor {
         }
     }
 
-    /// Sends again what was not acknowledged in time.
+    /// Sends unacknowledged insertions again.
     pub(super) fn resend(&mut self, now: Instant) {
         while let Some((at, key)) = self.resends.first().copied().filter(|(at, _)| *at <= now) {
             self.resends.remove(&(at, key));
@@ -284,7 +289,7 @@ impl Interceptor {
     }
 }
 
-/// The header of a participant's messages.
+/// Returns the encoded message header of a participant.
 fn header_octets(participant: &super::directory::Participant) -> Vec<u8> {
     let header = participant.header;
     let mut octets = b"RTPS".to_vec();

@@ -1,8 +1,10 @@
-//! Which edges receive which multicast groups, as IGMP and MLD say (snooping, RFC 4541).
+//! Multicast membership of edges by IGMP and MLD snooping (RFC 4541).
 //!
-//! The controller asks each edge when it comes up and every [`Config::interval`]. A group is known while an edge has said that it receives it;
-//! its frames go to these edges, to routers, and to edges that have not had the time to answer yet. Frames to groups that are not known
-//! follow the tree. So do groups of the link (224.0.0.0/24, ff02::/16), which need no report, and groups in VLANs, where no host is asked.
+//! The controller queries each edge when it comes up and every [`Config::interval`]. A group is
+//! known while at least one edge has reported it; its frames are sent to these edges, to routers,
+//! and to edges that have not had the time to answer yet. Frames to unknown groups are flooded
+//! along the tree. So are link-local groups (224.0.0.0/24, ff02::/16), which need no report, and
+//! groups in VLANs, where no queries are sent.
 //!
 //! Sans-IO and bounded.
 
@@ -16,18 +18,19 @@ use crate::PortRef;
 use crate::frame::MacAddress;
 use crate::frame::membership::Statement;
 
-/// Bounds and times of a [`Membership`].
+/// Limits and timing of a [`Membership`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Whether groups are tracked at all.
+    /// Whether groups are tracked.
     pub is_used: bool,
-    /// Between two queries of an edge.
+    /// Interval between two queries of an edge.
     pub interval: Duration,
-    /// How long an edge may take to answer.
+    /// Time within which an edge must answer.
     pub answer: Duration,
-    /// For how long a report holds: more than two intervals and an answer, so that one lost query does no harm.
+    /// Lifetime of a report: more than two intervals and an answer, so that one lost query does no
+    /// harm.
     pub lifetime: Duration,
-    /// Groups at most; further ones follow the tree.
+    /// Maximum number of groups; further ones are flooded.
     pub groups: usize,
 }
 
@@ -43,20 +46,20 @@ impl Default for Config {
     }
 }
 
-/// Who receives what.
+/// Membership of edges in multicast groups.
 pub struct Membership {
     config: Config,
-    /// The edges, and until when each may answer its first query.
+    /// Edges, with the time until which each may answer its first query.
     edges: BTreeMap<PortRef, Instant>,
-    /// Edges behind which a router asked, and until when that holds.
+    /// Edges with a router, with the time until which its query is valid.
     routers: BTreeMap<PortRef, Instant>,
-    /// Of each group the edges that receive it, and until when that holds.
+    /// Edges that receive each group, with the time until which their report is valid.
     groups: BTreeMap<MacAddress, BTreeMap<PortRef, Instant>>,
     next_query: Instant,
     queries: VecDeque<PortRef>,
 }
 
-/// Whether a group is of the link alone.
+/// Reports whether a group is link-local.
 fn is_of_link(group: IpAddr) -> bool {
     match group {
         IpAddr::V4(group) => group.octets()[..3] == [224, 0, 0],
@@ -65,7 +68,7 @@ fn is_of_link(group: IpAddr) -> bool {
 }
 
 impl Membership {
-    /// No edges.
+    /// Creates a membership without edges.
     pub fn new(now: Instant, config: Config) -> Self {
         Self {
             next_query: now.after(config.interval),
@@ -77,7 +80,7 @@ impl Membership {
         }
     }
 
-    /// These are the edges now. Whether there are others than before.
+    /// Sets the present edges. Reports whether they changed.
     pub fn set_edges(&mut self, now: Instant, edges: &BTreeSet<PortRef>) -> bool {
         if !self.config.is_used {
             return false;
@@ -99,7 +102,7 @@ impl Membership {
         !gone.is_empty() || !new.is_empty()
     }
 
-    /// An edge said something about a group. Whether who receives what has changed.
+    /// Handles a report or query at an edge. Reports whether the membership changed.
     pub fn handle(&mut self, now: Instant, at: PortRef, statement: Statement) -> bool {
         if !self.config.is_used || !self.edges.contains_key(&at) {
             return false;
@@ -116,7 +119,8 @@ impl Membership {
                 self.groups.entry(mac).or_default().insert(at, until).is_none()
             }
             Statement::Leaves(group) => {
-                // Another host at the same port may receive it still: it is asked.
+                // Another host at the same port may still receive the group, so the edge is
+                // queried.
                 let member = MacAddress::of_group(group).and_then(|mac| self.groups.get_mut(&mac)?.get_mut(&at));
                 if let Some(member) = member {
                     *member = now.after(self.config.answer).min(*member);
@@ -127,7 +131,7 @@ impl Membership {
         }
     }
 
-    /// Asks edges, and forgets what has passed its time. Whether who receives what has changed.
+    /// Queues queries, and removes expired entries. Reports whether the membership changed.
     pub fn handle_timeout(&mut self, now: Instant) -> bool {
         if !self.config.is_used {
             return false;
@@ -143,12 +147,12 @@ impl Membership {
         self.routers.retain(|_, until| holds(until));
         let after = self.groups.values().map(BTreeMap::len).sum::<usize>() + self.routers.len();
         let answered = self.edges.values_mut().filter(|until| **until != Instant(0) && now >= **until);
-        // A moment before every other: it has had its time.
+        // Zero marks an edge whose time has passed.
         let answered = answered.map(|until| *until = Instant(0)).count();
         before != after || answered > 0
     }
 
-    /// When [`Self::handle_timeout`] is to be called next.
+    /// Returns the time at which [`Self::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let answers = self.edges.values().filter(|until| **until != Instant(0));
         let members = self.groups.values().flat_map(BTreeMap::values);
@@ -156,22 +160,23 @@ impl Membership {
         all.min().filter(|_| self.config.is_used)
     }
 
-    /// The next edge that is asked.
+    /// Returns the next edge to be queried.
     pub fn poll_query(&mut self) -> Option<PortRef> {
         self.queries.pop_front()
     }
 
-    /// The groups that are known.
+    /// Returns the known groups.
     pub fn groups(&self) -> impl Iterator<Item = MacAddress> {
         self.groups.keys().copied()
     }
 
-    /// The edges behind which routers are.
+    /// Returns the edges with a router.
     pub fn routers(&self) -> impl Iterator<Item = PortRef> {
         self.routers.keys().copied()
     }
 
-    /// The edges that get the frames of a group; `None` if it is not known, and follows the tree.
+    /// Returns the edges that receive the frames of a group; `None` for an unknown group, whose
+    /// frames are flooded.
     pub fn receivers(&self, group: MacAddress) -> Option<BTreeSet<PortRef>> {
         let members = self.groups.get(&group)?.keys();
         let unanswered = self.edges.iter().filter(|(_, until)| **until != Instant(0)).map(|(edge, _)| edge);

@@ -1,8 +1,9 @@
-//! Forwarding of everything that is not DDS: as plain Ethernet does, in the lowest class.
+//! Plain Ethernet forwarding, in the lowest class, of all traffic except DDS.
 //!
-//! Floods follow a [spanning tree](spanning_tree) over the links. Unicast follows shortest paths, by rules that expire when they are not used.
-//! A rule in the first table of the switch at the edge lets a host send; frames of others come to the controller, at a rate that
-//! meters limit. [`rules`] builds them.
+//! Floods use a [spanning tree](spanning_tree) over the links. Unicast uses shortest paths, by
+//! rules that expire when they are not used. A rule in the first table of the edge switch lets a
+//! host send; frames of other hosts are sent to the controller, at a rate that meters limit.
+//! [`rules`] builds these rules.
 
 pub mod membership;
 pub mod rules;
@@ -12,33 +13,39 @@ use std::collections::BTreeSet;
 
 pub use self::tree::{Link, next_hops, spanning_tree};
 
-/// Packets to the controller that a switch may send, per second; as many at once.
+/// Rates in packets per second at which a switch may send packets to the controller; the burst is
+/// of the same size.
 #[derive(Clone, Debug)]
 pub struct Rates {
     /// LLDP from all ports that lead to switches.
     pub lldp_of_links: u32,
-    /// From each other port: DDS discovery, ARP, neighbour discovery, IGMP, MLD, LLDP, and frames of unknown sources.
+    /// Packets from each other port: DDS discovery, ARP, neighbor discovery, IGMP, MLD, LLDP, and
+    /// frames of unknown sources.
     pub port: u32,
     /// Frames to unknown destinations, from all ports.
     pub miss: u32,
 }
 
-/// How to forward.
+/// Configuration of forwarding.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Seconds without a packet after which a rule for a host expires.
     pub idle_seconds: u16,
-    /// Rules for hosts in one switch at most. Beyond it, frames go by the controller, at the rate of [`Rates::miss`].
+    /// Maximum number of host rules in one switch. Beyond it, frames pass the controller at the
+    /// rate of [`Rates::miss`].
     pub rules: usize,
-    /// Whether fragments of UDP are dropped at the edge. No rule on UDP ports matches them, so that discovery could pass by.
+    /// Whether UDP fragments are dropped at the edge. Rules on UDP ports do not match them, so
+    /// discovery could bypass the controller in fragments.
     pub drop_udp_fragments: bool,
-    /// Whether frames of IP without admission lose their DSCP, so that they are in the lowest class.
+    /// Whether the DSCP of IP packets without admission is cleared, so that they are in the lowest
+    /// class.
     pub clear_dscp: bool,
-    /// The domains whose port of multicast discovery (RTPS 2.5 §9.6.2: 7400 + 250 * domain) goes to the controller.
+    /// Domains whose multicast discovery port (RTPS 2.5 §9.6.2: 7400 + 250 * domain) is redirected
+    /// to the controller.
     pub domains: BTreeSet<u16>,
-    /// Meters.
+    /// Rates of the meters.
     pub rates: Rates,
-    /// Multicast by membership.
+    /// Configuration of multicast membership.
     pub membership: membership::Config,
 }
 
@@ -56,13 +63,13 @@ impl Default for Config {
     }
 }
 
-/// The largest domain: the ports of larger ones are not in 16 bits.
+/// The largest domain id: the ports of larger ones exceed 16 bits.
 pub const DOMAIN_MAX: u16 = 232;
 
-/// Reads domains: numbers and ranges with commas between, as in `0-9,42`.
+/// Parses domain ids: numbers and ranges separated by commas, as in `0-9,42`.
 ///
 /// # Errors
-/// What is no domain, and what is expected.
+/// The invalid part, and the expected form.
 pub fn parse_domains(text: &str) -> Result<BTreeSet<u16>, String> {
     let wrong = |part: &str| {
         format!("{part:?} is no domain and no range; expected numbers from 0 to {DOMAIN_MAX}, as in 0-9,42")
@@ -84,7 +91,7 @@ pub fn parse_domains(text: &str) -> Result<BTreeSet<u16>, String> {
 }
 
 impl Config {
-    /// The UDP ports of multicast discovery of the domains.
+    /// Returns the UDP ports of multicast discovery of the domains.
     pub fn discovery_ports(&self) -> BTreeSet<u16> {
         self.domains.iter().filter_map(|domain| domain.checked_mul(250)?.checked_add(7400)).collect()
     }

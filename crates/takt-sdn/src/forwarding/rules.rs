@@ -1,11 +1,14 @@
-//! The rules that make switches forward as plain Ethernet does.
+//! Rules that make switches forward like plain Ethernet.
 //!
-//! Table 0 decides what may enter, table 1 clears the DSCP if classes are for admitted flows alone, table 2 decides where frames go, table 3
-//! limits what goes to the controller: each port has a meter of its own, so that a flood of one host there delays no frame of other ports. Frames that
-//! no rule of table 2 matches share one meter for all ports of a switch. Table 4 limits the copies of frames to groups that hosts with a
-//! [`HostLimit`] get: OpenFlow 1.3 has no meter in a bucket, so that such a frame leaves by all other ports first, and what
-//! the meter of the entry in table 4 drops reaches none of these hosts. Priorities between [`RESERVED_PRIORITY`] and [`LINK_PRIORITY`] of table 0 are
-//! left to rules for admitted flows. Every rule has a cookie of [`COOKIE`]; its kind is in the next octet.
+//! Table 0 decides which frames may enter. Table 1 clears the DSCP if classes are reserved for
+//! admitted flows. Table 2 decides the output ports. Table 3 limits packets to the controller: each
+//! port has a meter of its own, so that a flood of one host delays no frames of other ports. Frames
+//! that match no rule of table 2 share one meter for all ports of a switch. Table 4 limits the
+//! copies of multicast frames to hosts with a [`HostLimit`]: OpenFlow 1.3 has no meter in a bucket,
+//! so such a frame first leaves by all other ports, and a frame that the meter in table 4 drops
+//! reaches none of these hosts. Priorities between [`RESERVED_PRIORITY`] and [`LINK_PRIORITY`] of
+//! table 0 are reserved for admitted flows. Every rule has a cookie of [`COOKIE`]; its kind is in
+//! the next octet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
@@ -25,55 +28,55 @@ use crate::isolation::Filter;
 use crate::model::{HostLimit, Share};
 use crate::topology::Role;
 
-/// The upper 16 bits of every cookie.
+/// Upper 16 bits of every cookie.
 pub const COOKIE: u64 = 0x544b_0000_0000_0000;
-/// Which bits of a cookie say that the rule is one of this controller.
+/// Mask of the cookie bits that identify rules of this controller.
 pub const COOKIE_MASK: u64 = 0xffff_0000_0000_0000;
 
-/// What a rule is for.
+/// Purpose of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// It does not depend on links or hosts.
+    /// Independent of links and hosts.
     Base = 1,
-    /// It follows from the roles of ports.
+    /// Derived from the roles of ports.
     Topology = 2,
-    /// It lets a host send.
+    /// Lets a host send.
     Source = 3,
-    /// It leads to a host.
+    /// Leads to a host.
     Route = 4,
-    /// It leads to the members of a multicast group.
+    /// Leads to the members of a multicast group.
     Multicast = 5,
-    /// It carries an admitted flow.
+    /// Carries an admitted flow.
     Admitted = 6,
-    /// It follows from the policy of isolation.
+    /// Derived from the isolation policy.
     Isolation = 7,
 }
 
 impl Kind {
-    /// The cookie of rules of this kind.
+    /// Returns the cookie of rules of this kind.
     pub const fn cookie(self) -> u64 {
         COOKIE | (self as u64) << 40
     }
 }
 
-/// The table that decides what may enter.
+/// Table that decides which frames may enter.
 pub const ADMISSION: u8 = 0;
-/// The table that takes the class from frames without admission.
+/// Table that removes the class from frames without admission.
 pub const MARKING: u8 = 1;
-/// The table that decides where frames go.
+/// Table that decides the output ports.
 pub const FORWARDING: u8 = 2;
-/// The table that limits what hosts send to the controller, port by port.
+/// Table that limits packets of hosts to the controller, per port.
 pub const CONTROL: u8 = 3;
-/// The table that limits what hosts get of frames to groups.
+/// Table that limits multicast frames to hosts.
 pub const DELIVERY: u8 = 4;
-/// Tables that a switch needs; one more if hosts have limits.
+/// Number of tables that a switch needs; one more if hosts have limits.
 pub const TABLES: u8 = 4;
 
-/// LLDP, and addresses that bridges do not forward (table 0).
+/// Priority of LLDP and of addresses that bridges do not forward (table 0).
 pub const RESERVED_PRIORITY: u16 = 60_000;
-/// Frames of admitted flows (table 0).
+/// Priority of frames of admitted flows (table 0).
 pub const ADMITTED_PRIORITY: u16 = 55_000;
-/// Frames that come from another switch (table 0).
+/// Priority of frames that arrive from another switch (table 0).
 pub const LINK_PRIORITY: u16 = 50_000;
 const CLEARING_PRIORITY: u16 = 10_000;
 const FRAGMENT_PRIORITY: u16 = 40_000;
@@ -86,31 +89,34 @@ const MULTICAST_PRIORITY: u16 = 15_000;
 const FLOOD_PRIORITY: u16 = 10_000;
 const PORT_PRIORITY: u16 = 10_000;
 
-/// The group of each switch that floods along the tree.
+/// Group of each switch that floods along the tree.
 pub const FLOOD_GROUP: u32 = 0x544b_0001;
-/// The group of each switch that floods to hosts with limits.
+/// Group of each switch that floods to hosts with limits.
 pub const LIMITED_GROUP: u32 = 0x544b_0002;
 
 /// Meters of packets to the controller, and of packets to hosts with limits.
 pub mod meter {
-    /// LLDP from ports that lead to switches.
+    /// Meter of LLDP from ports that lead to switches.
     pub const LLDP_OF_LINKS: u32 = 1;
-    /// Frames that no rule of table 2 matches.
+    /// Meter of frames that match no rule of table 2.
     pub const MISS: u32 = 2;
-    /// Copies of frames to groups, to all hosts with limits at the switch.
+    /// Meter of copies of multicast frames to all hosts with limits at the switch.
     pub const GROUPS: u32 = 3;
-    /// Frames to the hosts of a port begin here, above all meters of admitted flows. Open vSwitch has 0x40000 meters.
+    /// First meter of frames to the hosts of a port, above all meters of admitted flows. Open
+    /// vSwitch has 0x40000 meters.
     pub const HOSTS: u32 = 0x3_0000;
     const HOST_PORT_MAX: u32 = 0xffff;
-    /// The first one of a port.
+    /// First meter of packets from a port to the controller.
     const PORTS: u32 = 16;
 
-    /// The meter of a port. Ports with large numbers share that of [`MISS`]; the ids of meters of admitted flows begin behind the others.
+    /// Returns the meter of packets from a port. Ports with large numbers share [`MISS`]; the
+    /// meters of admitted flows have higher ids.
     pub fn of_port(port: u32) -> u32 {
         if port < crate::admission::FIRST_METER - PORTS { PORTS + port } else { MISS }
     }
 
-    /// The meter of the frames to the hosts of a port. Ports with numbers of 65,535 and above share one.
+    /// Returns the meter of frames to the hosts of a port. Ports with numbers of 65,535 and above
+    /// share one.
     pub fn of_hosts(port: u32) -> u32 {
         HOSTS + port.min(HOST_PORT_MAX)
     }
@@ -123,22 +129,23 @@ const LLDP: u16 = 0x88cc;
 const IGMP: u8 = 2;
 const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
-/// Multicast listener query, reports and done (RFC 2710, RFC 3810), neighbour solicitation and advertisement (RFC 4861).
+/// Multicast listener query, reports and done (RFC 2710, RFC 3810), neighbor solicitation and
+/// advertisement (RFC 4861).
 const LEARNING_ICMPV6: [u8; 6] = [130, 131, 132, 143, 135, 136];
 
-/// The bit that group addresses have.
+/// Multicast bit of an Ethernet address.
 const GROUP_BIT: MacAddress = MacAddress([1, 0, 0, 0, 0, 0]);
-/// All but the last four bits: the 16 addresses that bridges do not forward (IEEE 802.1Q).
+/// All but the last four bits: mask of the 16 addresses that bridges do not forward (IEEE 802.1Q).
 const RESERVED_MASK: MacAddress = MacAddress([0xff, 0xff, 0xff, 0xff, 0xff, 0xf0]);
 
-/// Builds the rules of one switch.
+/// Builder of the rules of one switch.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// Timeouts and rates.
     pub config: &'a Config,
     /// Whether the switch has meters.
     pub has_meters: bool,
-    /// Limits of the hosts at ports. Those of ports that lead to switches do not count.
+    /// Limits of the hosts at ports. Limits of ports that lead to switches are ignored.
     pub limits: &'a BTreeMap<u32, HostLimit>,
 }
 
@@ -150,7 +157,8 @@ fn apply(actions: Vec<Action>) -> Vec<Instruction> {
     vec![Instruction::ApplyActions(actions)]
 }
 
-/// Whether a packet is an IP fragment: the field IP_FRAG of Open vSwitch (its bit "any"); OpenFlow has none.
+/// Matches IP fragments by the field IP_FRAG of Open vSwitch (its bit "any"); OpenFlow has no such
+/// field.
 fn is_fragment() -> Oxm {
     Oxm::Other { class: 0x0001, field: 26, has_mask: true, body: vec![1, 1] }
 }
@@ -168,7 +176,8 @@ impl Rules<'_> {
         instructions
     }
 
-    /// Meters of packets to the controller and to hosts with limits, for a switch with these ports.
+    /// Returns the meters of packets to the controller and to hosts with limits, for a switch with
+    /// these ports.
     pub fn meters(&self, ports: &[(u32, Role)]) -> BTreeMap<u32, MeterMod> {
         if !self.has_meters {
             return BTreeMap::new();
@@ -179,7 +188,8 @@ impl Rules<'_> {
         let to_controller = of_ports.chain(others).map(|(meter, rate)| (meter, Share { rate, burst: rate }, 0));
         let to_hosts = self.limits.iter().map(|(port, limit)| (meter::of_hosts(*port), limit.unicast()));
         let to_groups = self.group_share(ports).map(|share| (meter::GROUPS, share));
-        // Of several ports with one meter the last counts; the lowest limit is to.
+        // Of several ports with one meter the last takes effect; it must be the one with the lowest
+        // limit.
         let mut limited: Vec<(u32, Share)> = to_hosts.chain(to_groups).collect();
         limited.sort_by_key(|(meter, share)| (*meter, std::cmp::Reverse(share.rate)));
         let limited = limited.into_iter().map(|(meter, share)| (meter, share, meter_flags::STATS));
@@ -190,8 +200,9 @@ impl Rules<'_> {
         to_controller.chain(limited).map(of).collect()
     }
 
-    /// The least share of copies among the hosts with limits; of ports that lead to no host, if there is none: a meter that
-    /// rules name is not deleted.
+    /// Returns the smallest group share among the hosts with limits. If no port leads to such
+    /// hosts, the limits of all ports count, because a meter to which rules refer must not be
+    /// deleted.
     fn group_share(&self, ports: &[(u32, Role)]) -> Option<Share> {
         let is_edge = |port: u32| ports.contains(&(port, Role::Edge));
         let least = |limits: &mut dyn Iterator<Item = &HostLimit>| limits.min().map(|limit| limit.groups());
@@ -199,8 +210,8 @@ impl Rules<'_> {
         least(&mut of_hosts).or_else(|| least(&mut self.limits.values()))
     }
 
-    /// Rules that do not depend on links or hosts. The datagrams to the UDP ports `discovery` go to the controller, and those to the
-    /// addresses `metatraffic`.
+    /// Returns the rules that do not depend on links or hosts. Datagrams to the UDP ports
+    /// `discovery` and to the addresses `metatraffic` are sent to the controller.
     pub fn base(&self, discovery: &BTreeSet<u16>, metatraffic: &BTreeSet<SocketAddr>) -> Vec<FlowMod> {
         let kind = Kind::Base;
         let lldp = vec![Oxm::EthDst(MacAddress(NEAREST_BRIDGE.0).into()), Oxm::EthType(LLDP)];
@@ -246,7 +257,8 @@ impl Rules<'_> {
         rules
     }
 
-    /// A frame to a group goes along the tree and to hosts without limits, then to those with limits.
+    /// Floods a multicast frame along the tree and to hosts without limits, then to hosts with
+    /// limits.
     fn flood(&self) -> Vec<Instruction> {
         let mut instructions = apply(vec![Action::Group(FLOOD_GROUP)]);
         if !self.limits.is_empty() {
@@ -255,13 +267,13 @@ impl Rules<'_> {
         instructions
     }
 
-    /// A copy to hosts with limits.
+    /// Builds a rule that copies frames to hosts with limits.
     fn delivery(kind: Kind, priority: u16, matching: Vec<Oxm>, actions: Vec<Action>) -> FlowMod {
         let instructions = vec![Instruction::Meter(meter::GROUPS), Instruction::ApplyActions(actions)];
         base(kind, DELIVERY, priority, matching, instructions)
     }
 
-    /// What the policy of isolation lets pass and drops.
+    /// Returns the rules of the isolation policy.
     pub fn isolation(&self, filters: &[Filter]) -> Vec<FlowMod> {
         let rule = |filter: &Filter| {
             let instructions = if filter.is_allowed { self.onward() } else { Vec::new() };
@@ -271,13 +283,14 @@ impl Rules<'_> {
         filters.iter().map(rule).collect()
     }
 
-    /// A packet of IP goes on, without a class.
+    /// Returns the instructions for an IP packet that continues without a class.
     fn onward(&self) -> Vec<Instruction> {
         let clear = self.config.clear_dscp.then(|| apply(vec![Action::SetField(Oxm::IpDscp(0))]));
         clear.into_iter().flatten().chain([Instruction::GotoTable(FORWARDING)]).collect()
     }
 
-    /// Rules that follow from the roles of the ports. Floods use the ports of `tree` alone among those that lead to switches.
+    /// Returns the rules that depend on the roles of the ports. Among ports that lead to switches,
+    /// floods use only those of `tree`.
     pub fn topology(&self, ports: &[(u32, Role)], tree: &BTreeSet<u32>) -> Vec<FlowMod> {
         let kind = Kind::Topology;
         let mut rules = Vec::new();
@@ -304,7 +317,8 @@ impl Rules<'_> {
         rules
     }
 
-    /// The groups that flood: along the tree and to edges, and to edges with limits. A switch does not send to the port of ingress.
+    /// Returns the flood groups: along the tree and to edges, and to edges with limits. A switch
+    /// does not send to the ingress port.
     pub fn flood_groups(&self, ports: &[(u32, Role)], tree: &BTreeSet<u32>) -> Vec<GroupMod> {
         let edges = ports.iter().filter(|(_, role)| *role == Role::Edge).map(|(port, _)| *port);
         let (limited, free): (Vec<u32>, Vec<u32>) = edges.partition(|port| self.limits.contains_key(port));
@@ -320,7 +334,7 @@ impl Rules<'_> {
         groups
     }
 
-    /// A host may send from a port.
+    /// Returns the rule that lets a host send from a port.
     pub fn source(&self, host: HostId, port: u32) -> FlowMod {
         let matching =
             vec![Oxm::InPort(PortNo(port)), Oxm::EthSrc(MacAddress(host.mac.0).into()), Oxm::VlanVid(host.vlan.into())];
@@ -328,7 +342,8 @@ impl Rules<'_> {
         self.dynamic(base(Kind::Source, ADMISSION, SOURCE_PRIORITY, matching, enter))
     }
 
-    /// Frames to a host leave by a port. `is_last` says whether the host is there.
+    /// Returns the rule that sends frames to a host out of a port. `is_last` reports whether the
+    /// host is attached to this port.
     pub fn route(&self, host: HostId, port: u32, is_last: bool) -> FlowMod {
         let matching = vec![Oxm::EthDst(MacAddress(host.mac.0).into()), Oxm::VlanVid(host.vlan.into())];
         let mut instructions = apply(vec![Action::output(PortNo(port))]);
@@ -338,7 +353,8 @@ impl Rules<'_> {
         self.dynamic(base(Kind::Route, FORWARDING, ROUTE_PRIORITY, matching, instructions))
     }
 
-    /// Frames to a multicast address leave along the tree by `links`, and by `edges`; without a port, they are dropped.
+    /// Returns the rules that send frames to a multicast address out of `links`, along the tree,
+    /// and out of `edges`. Without a port, the frames are dropped.
     pub fn multicast(&self, group: HostId, links: &BTreeSet<u32>, edges: &BTreeSet<u32>) -> Vec<FlowMod> {
         let matching = || vec![Oxm::EthDst(MacAddress(group.mac.0).into()), Oxm::VlanVid(group.vlan.into())];
         let (limited, free): (Vec<u32>, Vec<u32>) = edges.iter().partition(|port| self.limits.contains_key(port));
@@ -362,7 +378,8 @@ impl Rules<'_> {
     }
 }
 
-/// The host and port of a rule of the kind [`Kind::Source`], or the host of one of the kind [`Kind::Route`].
+/// Returns the host and port of a rule of the kind [`Kind::Source`], or the host of a rule of the
+/// kind [`Kind::Route`].
 pub fn host_of(matching: &[Oxm]) -> Option<(HostId, Option<u32>)> {
     let (mut mac, mut vlan, mut port) = (None, None, None);
     for field in matching {

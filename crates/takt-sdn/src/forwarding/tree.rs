@@ -1,13 +1,13 @@
-//! The spanning tree that floods follow, and shortest paths for unicast.
+//! Spanning tree for floods and shortest paths for unicast.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::PortRef;
 
-/// A link, the lesser port first.
+/// A link, the lower port first.
 pub type Link = (PortRef, PortRef);
 
-/// Sets of switches that are joined.
+/// Connected components of switches (union-find).
 #[derive(Default)]
 struct Components {
     parents: BTreeMap<u64, u64>,
@@ -23,7 +23,7 @@ impl Components {
         root
     }
 
-    /// Joins the components of two switches; `false` if they are one already.
+    /// Joins the components of two switches; returns `false` if they are already joined.
     fn join(&mut self, a: u64, b: u64) -> bool {
         let (a, b) = (self.root(a), self.root(b));
         self.parents.insert(a.max(b), a.min(b));
@@ -31,9 +31,10 @@ impl Components {
     }
 }
 
-/// Links that join all switches that can be joined, without a cycle (Kruskal's algorithm). Links of `active`, which floods follow so
-/// far, come first, so that a failed link changes no more of the tree than it must. A link of a switch that `is_frozen`, as it
-/// has no connection and cannot be changed, stays as it is: it is in the tree exactly if it is in `active`.
+/// Computes a spanning forest of the links (Kruskal's algorithm). Links of `active`, the present
+/// tree, are preferred, so that a failed link changes no more of the tree than necessary. Links of
+/// a switch that `is_frozen`, because it is disconnected and cannot be changed, stay as they are:
+/// they are in the tree exactly if they are in `active`.
 pub fn spanning_tree(
     links: &BTreeSet<Link>,
     active: &BTreeSet<Link>,
@@ -48,12 +49,14 @@ pub fn spanning_tree(
     of_frozen.chain(others).chain(new).filter(|link| components.join(link.0.dpid, link.1.dpid)).copied().collect()
 }
 
-/// For each switch that reaches `target`, the port of its shortest way there. Of equal ways the one whose next switch and port have
-/// the lesser numbers is taken. Switches for which `is_transit` does not hold are ends of ways, never between.
+/// Returns, for each switch that reaches `target`, the port of its shortest path. Among equal
+/// paths, the lowest next switch and port decide. Switches for which `is_transit` is false are only
+/// ends of paths.
 pub fn next_hops(links: &BTreeSet<Link>, target: u64, is_transit: impl Fn(u64) -> bool) -> BTreeMap<u64, u32> {
     let mut neighbours: BTreeMap<u64, BTreeSet<(u64, u32)>> = BTreeMap::new();
     for (a, b) in links {
-        // Seen from the target: from `near`, the switch `far` is reached, whose own port leads back.
+        // Seen from the target: from `near`, the switch `far` is reached, whose own port leads
+        // back.
         for (near, far) in [(a, b), (b, a)] {
             neighbours.entry(near.dpid).or_default().insert((far.dpid, far.port));
         }
@@ -95,14 +98,14 @@ mod tests {
     }
 
     #[test]
-    fn tree_of_a_ring_leaves_one_link_out() {
+    fn tree_of_a_ring_omits_one_link() {
         let ring = links(&[(1, 2), (2, 3), (1, 3)]);
         let tree = spanning_tree(&ring, &BTreeSet::new(), none);
         assert_eq!(tree, links(&[(1, 2), (1, 3)]));
     }
 
     #[test]
-    fn failed_link_changes_no_more_of_the_tree_than_it_must() {
+    fn failed_link_changes_a_minimum_of_the_tree() {
         let square = links(&[(1, 2), (2, 3), (3, 4), (1, 4)]);
         let active = links(&[(2, 3), (3, 4), (1, 4)]);
         assert_eq!(spanning_tree(&square, &active, none), active);
@@ -111,12 +114,12 @@ mod tests {
     }
 
     #[test]
-    fn links_of_a_switch_without_connection_stay_as_they_are() {
+    fn links_of_a_disconnected_switch_stay_as_they_are() {
         let ring = links(&[(1, 2), (2, 3), (1, 3)]);
         let active = links(&[(1, 3), (2, 3)]);
-        // Switch 3 goes on to flood to both: the link between the others stays out.
+        // Switch 3 continues to flood to both, so the link between the others stays out.
         assert_eq!(spanning_tree(&ring, &active, |dpid| dpid == 3), active);
-        // The link to switch 3 that was not in the tree stays out, even where it is the only one left.
+        // A link to switch 3 outside the tree stays out, even if it is the only one left.
         let left = links(&[(1, 3), (1, 2)]);
         let active = links(&[(1, 2), (2, 3)]);
         assert_eq!(spanning_tree(&left, &active, |dpid| dpid == 3), links(&[(1, 2)]));
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_are_shortest_and_avoid_switches_without_connection() {
+    fn paths_are_shortest_and_avoid_disconnected_switches() {
         let graph = links(&[(1, 2), (2, 3), (1, 4), (4, 5), (3, 5)]);
         let hops = next_hops(&graph, 3, all);
         assert_eq!(hops, BTreeMap::from([(1, 2), (2, 3), (4, 5), (5, 3)]));

@@ -1,4 +1,5 @@
-//! Frames that a controller makes: UDP datagrams, ARP, and frames with another UDP payload. Checksums are computed.
+//! Construction of frames: UDP datagrams, ARP, and frames with a replaced UDP payload. Checksums
+//! are computed.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -10,26 +11,27 @@ use super::{ADDRESSES, ArpPacket, EtherType, Frame, MacAddress, Network, SERVICE
 /// A frame with a UDP datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpFrame<'a> {
-    /// Destination of the frame.
+    /// Destination address of the frame.
     pub destination_mac: MacAddress,
-    /// Source of the frame.
+    /// Source address of the frame.
     pub source_mac: MacAddress,
-    /// Up to two tags, the outer one first.
+    /// VLAN tags, at most two, the outer one first.
     pub tags: &'a [VlanTag],
     /// Source of the datagram.
     pub source: SocketAddr,
-    /// Destination of the datagram, of the same version of IP.
+    /// Destination of the datagram, with the same IP version.
     pub destination: SocketAddr,
     /// TTL or hop limit.
     pub hop_limit: u8,
     /// DSCP and ECN.
     pub traffic_class: u8,
-    /// What the datagram carries.
+    /// Payload of the datagram.
     pub payload: &'a [u8],
 }
 
 impl UdpFrame<'_> {
-    /// The octets. [`Full`] if the datagram is too long for IP, the addresses are of two versions, or there are more than two tags.
+    /// Returns the octets. [`Full`] if the datagram is too long for IP, the IP versions differ, or
+    /// there are more than two tags.
     pub fn build(&self) -> Result<Vec<u8>, Full> {
         if self.tags.len() > TAGS_MAX {
             return Err(Full);
@@ -65,7 +67,8 @@ impl UdpFrame<'_> {
     }
 }
 
-/// The start of a frame: addresses, tags and type. Of two tags, the outer one is that of IEEE 802.1ad.
+/// Builds the start of a frame: addresses, tags and type. The outer one of two tags is that of IEEE
+/// 802.1ad.
 pub(super) fn ethernet(
     destination: MacAddress,
     source: MacAddress,
@@ -85,7 +88,7 @@ pub(super) fn ethernet(
     frame
 }
 
-/// A frame with an ARP packet.
+/// Builds a frame with an ARP packet.
 pub fn arp_frame(destination: MacAddress, source: MacAddress, tags: &[VlanTag], packet: &ArpPacket) -> Vec<u8> {
     let mut frame = ethernet(destination, source, &tags[..tags.len().min(TAGS_MAX)], EtherType::ARP);
     let at = frame.len();
@@ -94,12 +97,12 @@ pub fn arp_frame(destination: MacAddress, source: MacAddress, tags: &[VlanTag], 
     frame
 }
 
-/// Why a frame keeps its payload.
+/// Reason why a payload cannot be replaced.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CannotRewrite {
-    /// It carries no whole UDP datagram.
+    /// The frame carries no complete UDP datagram.
     NotUdp,
-    /// The new packet would be longer than IP can say.
+    /// The new packet would exceed the maximum length of IP.
     TooLong,
 }
 
@@ -114,13 +117,14 @@ impl fmt::Display for CannotRewrite {
 
 impl std::error::Error for CannotRewrite {}
 
-/// The frame with another UDP payload. Tags, options and extension headers stay; the lengths of IP and UDP and the checksums
-/// of the IPv4 header and of UDP are computed. A datagram that had no checksum gets one.
+/// Returns the frame with another UDP payload. Tags, options and extension headers stay; the
+/// lengths of IP and UDP and the checksums of the IPv4 header and of UDP are computed. A datagram
+/// without a checksum gets one.
 pub fn replace_udp_payload(frame: &Frame<'_>, payload: &[u8]) -> Result<Vec<u8>, CannotRewrite> {
     let (packet, datagram) = frame.udp().ok_or(CannotRewrite::NotUdp)?;
     let is_v4 = packet.source().is_ipv4();
     let udp_len = UdpHeader::LEN + payload.len();
-    // IPv4 counts its header, IPv6 only what follows the fixed one.
+    // The length field of IPv4 includes the header, that of IPv6 excludes the fixed header.
     let stated = packet.header_len() + udp_len - if is_v4 { 0 } else { Ipv6Header::LEN };
     let stated = u16::try_from(stated).map_err(|_| CannotRewrite::TooLong)?;
     let ip_at = frame.header_len();
@@ -143,7 +147,8 @@ pub fn replace_udp_payload(frame: &Frame<'_>, payload: &[u8]) -> Result<Vec<u8>,
     Ok(out)
 }
 
-/// The frame with another DSCP (6 bits), 0 for the lowest class; as it is, if it carries no IP.
+/// Returns the frame with another DSCP (6 bits), 0 for the lowest class; unchanged if it carries no
+/// IP.
 pub fn with_dscp(frame: &Frame<'_>, dscp: u8) -> Vec<u8> {
     let mut out = frame.bytes().to_vec();
     let Ok(Network::Ip(packet)) = frame.network() else { return out };

@@ -1,26 +1,28 @@
-//! IP packets of both versions, with IPv4 options, IPv6 extension headers and fragments (RFC 791, RFC 8200 §4).
+//! IP packets of both versions, with IPv4 options, IPv6 extension headers and fragments (RFC 791,
+//! RFC 8200 §4).
 
 use std::net::IpAddr;
 
 use takt_packet::{Ipv4Packet, Ipv6Header, Ipv6Packet, Malformed, Sum, UDP, UdpDatagram};
 
-/// Hop-by-hop options, routing header, fragment header, destination options, and mobility, HIP and shim6 (RFC 7045 §4).
+/// Protocol numbers of the extension headers: hop-by-hop options, routing header, fragment header,
+/// destination options, and mobility, HIP and shim6 (RFC 7045 §4).
 const EXTENSIONS: [u8; 8] = [0, 43, FRAGMENT, AUTHENTICATION, 60, 135, 139, 140];
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 
-/// Where a part of a larger packet belongs.
+/// Position of a fragment in its packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fragment {
-    /// What the parts of one packet have in common, with addresses and protocol.
+    /// Identification that the fragments of one packet share, together with addresses and protocol.
     pub identification: u32,
-    /// Where the part begins in the whole.
+    /// Offset of the fragment in the packet in octets.
     pub offset: usize,
-    /// Whether another part follows.
+    /// Whether another fragment follows.
     pub more: bool,
 }
 
-/// An IP packet whose lengths have been checked.
+/// An IP packet with validated lengths.
 #[derive(Clone, Copy, Debug)]
 pub struct IpPacket<'a> {
     source: IpAddr,
@@ -34,7 +36,8 @@ pub struct IpPacket<'a> {
 }
 
 impl<'a> IpPacket<'a> {
-    /// Reads an IPv4 packet; what follows its own length is padding. A header checksum that does not fit is malformed.
+    /// Parses an IPv4 packet; octets beyond its length are padding. A wrong header checksum is
+    /// malformed.
     pub fn parse_v4(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let packet = Ipv4Packet::parse(bytes)?;
         if !packet.header_is_intact() {
@@ -57,8 +60,9 @@ impl<'a> IpPacket<'a> {
         })
     }
 
-    /// Reads an IPv6 packet and its extension headers; what follows its own length is padding. In a fragment other than the
-    /// first, the headers behind the fragment header are not read: they belong to the first.
+    /// Parses an IPv6 packet and its extension headers; octets beyond its length are padding. In a
+    /// fragment other than the first, the headers after the fragment header are not parsed: they
+    /// are in the first fragment.
     pub fn parse_v6(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let packet = Ipv6Packet::parse(bytes)?;
         let bytes = &bytes[..Ipv6Header::LEN + packet.payload().len()];
@@ -86,7 +90,7 @@ impl<'a> IpPacket<'a> {
                     offset: usize::from(word & 0xfff8),
                     more: word & 1 != 0,
                 };
-                // A packet that is whole may have the header all the same (RFC 6946).
+                // An unfragmented packet may have the header, too (RFC 6946).
                 if part.offset != 0 || part.more {
                     fragment = Some(part);
                 }
@@ -107,70 +111,73 @@ impl<'a> IpPacket<'a> {
         })
     }
 
-    /// The source.
+    /// Returns the source address.
     pub fn source(&self) -> IpAddr {
         self.source
     }
 
-    /// The destination.
+    /// Returns the destination address.
     pub fn destination(&self) -> IpAddr {
         self.destination
     }
 
-    /// The protocol behind all headers. In a fragment of IPv6 other than the first it may be an extension header.
+    /// Returns the protocol after all headers. In a fragment of IPv6 other than the first, it may
+    /// be an extension header.
     pub fn protocol(&self) -> u8 {
         self.protocol
     }
 
-    /// TTL or hop limit.
+    /// Returns TTL or hop limit.
     pub fn hop_limit(&self) -> u8 {
         self.hop_limit
     }
 
-    /// DSCP and ECN.
+    /// Returns DSCP and ECN.
     pub fn traffic_class(&self) -> u8 {
         self.traffic_class
     }
 
-    /// Where it belongs, if it is a part of a larger packet.
+    /// Returns the position of a fragment; `None` for a whole packet.
     pub fn fragment(&self) -> Option<Fragment> {
         self.fragment
     }
 
-    /// Octets of the header, options and extension headers included.
+    /// Returns the length of the header in octets, with options and extension headers.
     pub fn header_len(&self) -> usize {
         self.header_len
     }
 
-    /// The packet without padding.
+    /// Returns the packet without padding.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// What follows the headers.
+    /// Returns the payload after the headers.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header_len..]
     }
 
-    /// The sum of the pseudo header for a payload of `len` octets of this packet's protocol.
+    /// Returns the sum of the pseudo header for a payload of `len` octets with the protocol of this
+    /// packet.
     pub fn pseudo_sum(&self, len: u16) -> Sum {
         match (self.source, self.destination) {
             (IpAddr::V4(source), IpAddr::V4(destination)) => Sum::pseudo_v4(source, destination, self.protocol, len),
             (IpAddr::V6(source), IpAddr::V6(destination)) => Sum::pseudo_v6(source, destination, self.protocol, len),
-            // Both addresses are of the packet's version.
+            // Both addresses have the same IP version.
             _ => Sum::default(),
         }
     }
 
-    /// The UDP datagram of a whole packet; `None` if it has another protocol, is a fragment, or the datagram is malformed.
+    /// Returns the UDP datagram of a whole packet; `None` for another protocol, a fragment, or a
+    /// malformed datagram.
     pub fn udp(&self) -> Option<UdpDatagram<'a>> {
         if self.protocol != UDP || self.fragment.is_some() {
             return None;
         }
-        UdpDatagram::parse(self.payload()).ok() // tidy-allow(dropped-cause): a malformed datagram is none.
+        UdpDatagram::parse(self.payload()).ok() // tidy-allow(dropped-cause): a malformed datagram counts as none.
     }
 
-    /// Whether it carries UDP and is a fragment: no rule on UDP ports matches it.
+    /// Reports whether the packet is a UDP fragment, which no rule on UDP ports matches.
     pub fn is_udp_fragment(&self) -> bool {
         self.fragment.is_some() && (self.protocol == UDP || EXTENSIONS.contains(&self.protocol))
     }

@@ -1,15 +1,16 @@
 //! LLDP data units (IEEE 802.1AB): parser and builder.
 //!
-//! The parser reads the three mandatory TLVs at the start and the organisationally specific ones. It ignores other TLVs.
+//! The parser reads the three mandatory TLVs at the start and the organizationally specific ones.
+//! It ignores other TLVs.
 
 use super::{EtherType, LLDP, MacAddress, Malformed, build};
 
-/// The address that bridges do not forward: "nearest bridge" (IEEE 802.1AB).
+/// Destination address that bridges do not forward: "nearest bridge" (IEEE 802.1AB).
 pub const NEAREST_BRIDGE: MacAddress = MacAddress([0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e]);
 
-/// Subtype "locally assigned" of chassis and of port.
+/// Subtype "locally assigned" of a chassis id.
 pub const LOCAL_CHASSIS: u8 = 7;
-/// Subtype "locally assigned" of a port.
+/// Subtype "locally assigned" of a port id.
 pub const LOCAL_PORT: u8 = 7;
 
 const END: u8 = 0;
@@ -18,29 +19,29 @@ const PORT: u8 = 2;
 const TTL: u8 = 3;
 const ORGANISATION: u8 = 127;
 
-/// Octets that a TLV carries at most.
+/// Maximum length of the value of a TLV in octets.
 const VALUE_MAX: usize = 511;
 
-/// An identifier of a chassis or of a port: its subtype and its octets.
+/// Id of a chassis or port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identifier<'a> {
-    /// The subtype.
+    /// Subtype of the id.
     pub kind: u8,
-    /// The octets.
+    /// Octets of the id.
     pub value: &'a [u8],
 }
 
-/// A data unit whose TLVs have been checked.
+/// A data unit with validated TLVs.
 #[derive(Clone, Copy, Debug)]
 pub struct Lldp<'a> {
     chassis: Identifier<'a>,
     port: Identifier<'a>,
     ttl: u16,
-    /// The TLVs behind the mandatory ones.
+    /// TLVs after the mandatory ones.
     optional: &'a [u8],
 }
 
-/// The first TLV and what follows it.
+/// Splits off the first TLV. Returns its type, its value and the remaining octets.
 fn tlv(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let [a, b] = *bytes.first_chunk()?;
     let len = usize::from(u16::from_be_bytes([a, b]) & 0x01ff);
@@ -49,8 +50,8 @@ fn tlv(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 }
 
 impl<'a> Lldp<'a> {
-    /// Reads a data unit; what follows its end is padding. A unit that ends without the end TLV is taken, as octets of Ethernet
-    /// do not always have it.
+    /// Parses a data unit; octets after its end are padding. A unit without the end TLV is
+    /// accepted, since frames do not always contain it.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let mut rest = bytes;
         let mut mandatory = |kind: u8, what: &'static str| {
@@ -75,22 +76,22 @@ impl<'a> Lldp<'a> {
         Ok(unit)
     }
 
-    /// The chassis.
+    /// Returns the chassis id.
     pub fn chassis(&self) -> Identifier<'a> {
         self.chassis
     }
 
-    /// The port.
+    /// Returns the port id.
     pub fn port(&self) -> Identifier<'a> {
         self.port
     }
 
-    /// Seconds for which the information holds.
+    /// Returns the lifetime of the information in seconds.
     pub fn ttl(&self) -> u16 {
         self.ttl
     }
 
-    /// What an organisation says under a subtype: the first such TLV.
+    /// Returns the value of the first TLV of an organization with a subtype.
     pub fn organisation(&self, oui: [u8; 3], kind: u8) -> Option<&'a [u8]> {
         let mut rest = self.optional;
         while let Some((found, value, behind)) = tlv(rest) {
@@ -105,28 +106,28 @@ impl<'a> Lldp<'a> {
     }
 }
 
-/// A data unit to be built.
+/// Content of a data unit to be built.
 #[derive(Clone, Copy, Debug)]
 pub struct LldpFrame<'a> {
-    /// Source of the frame.
+    /// Source address of the frame.
     pub source: MacAddress,
-    /// The chassis.
+    /// Chassis id.
     pub chassis: Identifier<'a>,
-    /// The port.
+    /// Port id.
     pub port: Identifier<'a>,
-    /// Seconds for which the information holds.
+    /// Lifetime of the information in seconds.
     pub ttl: u16,
-    /// Organisationally specific TLVs: OUI, subtype, octets.
+    /// Organizationally specific TLVs: OUI, subtype, value.
     pub organisation: &'a [([u8; 3], u8, &'a [u8])],
 }
 
 impl LldpFrame<'_> {
-    /// The frame, to [`NEAREST_BRIDGE`], without a tag; `None` if a value is longer than a TLV can carry.
+    /// Builds the untagged frame to [`NEAREST_BRIDGE`]; `None` if a value is too long for a TLV.
     pub fn build(&self) -> Option<Vec<u8>> {
         let mut frame = build::ethernet(NEAREST_BRIDGE, self.source, &[], EtherType(LLDP.0));
         let mut push = |kind: u8, parts: &[&[u8]]| {
             let len: usize = parts.iter().map(|part| part.len()).sum();
-            let len = u16::try_from(len).ok().filter(|len| usize::from(*len) <= VALUE_MAX)?; // tidy-allow(dropped-cause): too long is too long.
+            let len = u16::try_from(len).ok().filter(|len| usize::from(*len) <= VALUE_MAX)?; // tidy-allow(dropped-cause): both errors mean that the value is too long.
             frame.extend_from_slice(&(u16::from(kind) << 9 | len).to_be_bytes());
             parts.iter().for_each(|part| frame.extend_from_slice(part));
             Some(())

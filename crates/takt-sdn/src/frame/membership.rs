@@ -1,4 +1,5 @@
-//! What hosts and routers say about multicast groups: IGMP (RFC 1112, RFC 2236, RFC 3376) and MLD (RFC 2710, RFC 3810).
+//! Multicast membership protocols: IGMP (RFC 1112, RFC 2236, RFC 3376) and MLD (RFC 2710,
+//! RFC 3810).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -8,10 +9,10 @@ use super::{EtherType, IpPacket, MacAddress, build};
 
 const IGMP: u8 = 2;
 const ICMPV6: u8 = 58;
-/// Every host; every node.
+/// Groups of all hosts (IPv4) and all nodes (IPv6).
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
-/// The source of queries of MLD, which must be link-local.
+/// Link-local source address of MLD queries.
 const QUERIER: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0x0054, 0x4bff, 0xfe00, 0x0001);
 
 /// A statement about a group.
@@ -21,11 +22,12 @@ pub enum Statement {
     Receives(IpAddr),
     /// The sender no longer receives the group.
     Leaves(IpAddr),
-    /// The sender is a router, and asks who receives groups.
+    /// The sender is a router that queries the membership.
     Query,
 }
 
-/// What a packet says about groups; `None` if it is neither IGMP nor MLD, or malformed. As many statements as the packet has records.
+/// Returns the membership statements of a packet, one per record; `None` if it is neither IGMP nor
+/// MLD, or malformed.
 pub fn statements(packet: &IpPacket<'_>) -> Option<Vec<Statement>> {
     if packet.fragment().is_some() {
         return None;
@@ -33,7 +35,7 @@ pub fn statements(packet: &IpPacket<'_>) -> Option<Vec<Statement>> {
     let message = packet.payload();
     let mut sum = match packet.protocol() {
         IGMP if packet.source().is_ipv4() => Sum::default(),
-        // The length of a packet has 16 bits, so its payload's has.
+        // The length field of a packet has 16 bits, so the payload is shorter than 2^16 octets.
         ICMPV6 if packet.source().is_ipv6() => packet.pseudo_sum(message.len() as u16),
         _ => return None,
     };
@@ -55,7 +57,7 @@ pub fn statements(packet: &IpPacket<'_>) -> Option<Vec<Statement>> {
     })
 }
 
-/// The records of a report of IGMPv3 or MLDv2, whose addresses have `len` octets.
+/// Parses the records of an IGMPv3 or MLDv2 report, whose addresses have `len` octets.
 fn records(message: &[u8], len: usize, address: impl Fn(usize) -> Option<IpAddr>) -> Option<Vec<Statement>> {
     let count = u16::from_be_bytes(*message.get(6..8)?.first_chunk()?);
     let mut statements = Vec::new();
@@ -64,7 +66,8 @@ fn records(message: &[u8], len: usize, address: impl Fn(usize) -> Option<IpAddr>
         let [kind, auxiliary, a, b] = *message.get(at..)?.first_chunk()?;
         let sources = usize::from(u16::from_be_bytes([a, b]));
         let group = address(at + 4)?;
-        // Include nothing: 1 and 3 without a source. Exclude something: 2 and 4. More sources: 5. Fewer: 6, which says nothing of others.
+        // Record types: 1 and 3 include the listed sources, 2 and 4 exclude them, 5 allows more
+        // sources, 6 blocks sources, which says nothing about the others.
         match (kind, sources) {
             (2 | 4, _) | (1 | 3 | 5, 1..) => statements.push(Statement::Receives(group)),
             (1 | 3, 0) => statements.push(Statement::Leaves(group)),
@@ -75,7 +78,8 @@ fn records(message: &[u8], len: usize, address: impl Fn(usize) -> Option<IpAddr>
     Some(statements)
 }
 
-/// General queries of IGMPv2 and MLDv1, to be answered within a second. Their sources win no election of a querier (RFC 4541 §2.1.1).
+/// Builds general queries of IGMPv2 and MLDv1, to be answered within a second. Their source
+/// addresses win no querier election (RFC 4541 §2.1.1).
 pub fn queries(source: MacAddress) -> [Vec<u8>; 2] {
     let igmp = IgmpMessage::Query { version: 2, group: Ipv4Addr::UNSPECIFIED, max_response: 10 };
     let mut v4 = build::ethernet(MacAddress([0x01, 0, 0x5e, 0, 0, 1]), source, &[], EtherType::IPV4);
@@ -91,7 +95,8 @@ pub fn queries(source: MacAddress) -> [Vec<u8>; 2] {
     };
     header.emit_alert(&mut v4[at..]).expect("the room is that of header and message");
     igmp.emit(&mut v4[at + Ipv4Header::ALERT_LEN..]).expect("the room is that of header and message");
-    // Hop-by-hop options with a router alert (RFC 2711), then the query: type, code, checksum, delay of 1000 ms, no group.
+    // Hop-by-hop options with a router alert (RFC 2711), then the query: type, code, checksum,
+    // delay of 1000 ms, no group.
     let mut message = [0; 24];
     message[0] = 130;
     message[4..6].copy_from_slice(&1000_u16.to_be_bytes());
@@ -125,7 +130,7 @@ mod tests {
         f(&packet);
     }
 
-    /// A frame with an IGMP or MLD message whose checksum is computed.
+    /// Builds a frame with an IGMP or MLD message and its checksum.
     fn frame(is_v4: bool, message: &[u8]) -> Vec<u8> {
         let [v4, v6] = queries(MacAddress([2; 6]));
         let (mut frame, header) = if is_v4 { (v4, 14 + 24) } else { (v6, 14 + 48) };
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_of_every_version_are_read() {
+    fn reports_of_every_version_parse() {
         let (a, b) = ([239, 1, 2, 3], [239, 1, 2, 4]);
         let (receives, leaves) = (|group: [u8; 4]| Statement::Receives(group.into()), Statement::Leaves);
         let simple = |kind| [&[kind, 0, 0, 0][..], &a].concat();
@@ -186,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_and_damaged_reports_say_nothing() {
+    fn truncated_and_damaged_reports_yield_no_statement() {
         let v3 = [&[0x22, 0, 0, 0, 0, 0, 0, 2][..], &[4, 0, 0, 0, 239, 1, 2, 3]].concat();
         packet_of(&frame(true, &v3), |packet| assert_eq!(statements(packet), None, "a record is missing"));
         let mut damaged = frame(true, &[0x16, 0, 0, 0, 239, 1, 2, 3]);

@@ -1,12 +1,13 @@
-//! Ethernet frames as a controller sees them: Ethernet II, up to two 802.1Q tags, ARP, IPv4, IPv6, UDP, LLDP.
+//! Ethernet frames: Ethernet II with up to two 802.1Q tags, ARP, IPv4, IPv6, UDP and LLDP.
 //!
-//! Headers and checksums are those of [`takt_packet`]. This module adds what a controller needs on top: two tags, IPv4 options,
-//! IPv6 extension headers, fragments, LLDP (IEEE 802.1AB), multicast membership (IGMP, MLD), and rewriting.
+//! Headers and checksums are those of [`takt_packet`]. This module adds what a controller needs:
+//! two tags, IPv4 options, IPv6 extension headers, fragments, LLDP (IEEE 802.1AB), multicast
+//! membership (IGMP, MLD), and rewriting.
 //!
-//! Views borrow the octets. Nothing panics, whatever the octets; nothing is read beyond the length that a packet states, so
-//! padding is never payload. Lengths and offsets are in octets.
+//! Views borrow the octets. No input causes a panic. Octets beyond the length field of a packet are
+//! not read, so padding is never payload. Lengths and offsets are in octets.
 //!
-//! Not here: reassembly of fragments, IEEE 802.3 length frames beyond their addresses, ESP.
+//! Not supported: reassembly of fragments, IEEE 802.3 length frames beyond their addresses, ESP.
 
 mod build;
 mod ip;
@@ -20,7 +21,7 @@ pub use ip::{Fragment, IpPacket};
 use takt_packet::UdpDatagram;
 pub use takt_packet::{ArpOperation, ArpPacket, EtherType, MacAddress, Malformed, VlanTag};
 
-/// Tags that a frame has at most; a third one is payload.
+/// Maximum number of tags of a frame; a third one is payload.
 pub const TAGS_MAX: usize = 2;
 
 /// EtherType of the outer tag of IEEE 802.1ad.
@@ -28,10 +29,10 @@ const SERVICE_TAG: u16 = 0x88a8;
 /// EtherType of LLDP.
 pub const LLDP: EtherType = EtherType(0x88cc);
 
-/// Octets of the two addresses.
+/// Length of the two addresses in octets.
 const ADDRESSES: usize = 12;
 
-/// A frame whose Ethernet header has been read.
+/// A frame with a parsed Ethernet header.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     bytes: &'a [u8],
@@ -40,7 +41,7 @@ pub struct Frame<'a> {
     ether_type: EtherType,
 }
 
-/// What a frame carries.
+/// Content of a frame.
 #[derive(Clone, Copy, Debug)]
 pub enum Network<'a> {
     /// ARP of IPv4 over Ethernet.
@@ -49,13 +50,13 @@ pub enum Network<'a> {
     Ip(IpPacket<'a>),
     /// LLDP.
     Lldp(lldp::Lldp<'a>),
-    /// Something else.
+    /// Any other content.
     Other,
 }
 
 impl<'a> Frame<'a> {
-    /// Reads the addresses, the tags and the type. A type below 0x0600 is a length of IEEE 802.3; then [`Self::network`] is
-    /// [`Network::Other`].
+    /// Parses the addresses, the tags and the type. A type below 0x0600 is a length of IEEE 802.3;
+    /// then [`Self::network`] is [`Network::Other`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let cut_off = Malformed { offset: bytes.len(), what: "an Ethernet header that is cut off" };
         let word = |at: usize| {
@@ -82,47 +83,48 @@ impl<'a> Frame<'a> {
         MacAddress(octets)
     }
 
-    /// All octets.
+    /// Returns all octets.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// The destination.
+    /// Returns the destination address.
     pub fn destination(&self) -> MacAddress {
         self.address(0)
     }
 
-    /// The source.
+    /// Returns the source address.
     pub fn source(&self) -> MacAddress {
         self.address(6)
     }
 
-    /// The tags, the outer one first.
+    /// Returns the tags, the outer one first.
     pub fn tags(&self) -> &[VlanTag] {
         &self.tags[..self.tag_count]
     }
 
-    /// The VLAN of the outer tag; 0 without a tag and for a tag that has a priority only.
+    /// Returns the VLAN of the outer tag; 0 for an untagged or priority-tagged frame.
     pub fn vlan(&self) -> u16 {
         self.tags().first().map_or(0, |tag| tag.vid)
     }
 
-    /// The type behind the tags.
+    /// Returns the type after the tags.
     pub fn ether_type(&self) -> EtherType {
         self.ether_type
     }
 
-    /// Octets of the addresses, the tags and the type.
+    /// Returns the length of addresses, tags and type in octets.
     pub fn header_len(&self) -> usize {
         ADDRESSES + 4 * self.tag_count + 2
     }
 
-    /// What follows the header; may end in padding.
+    /// Returns the payload, which may end in padding.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header_len()..]
     }
 
-    /// What the frame carries. The offset of an error counts from the start of the payload.
+    /// Parses the content of the frame. The offset of an error counts from the start of the
+    /// payload.
     pub fn network(&self) -> Result<Network<'a>, Malformed> {
         Ok(match self.ether_type {
             EtherType::ARP => Network::Arp(ArpPacket::parse(self.payload())?),
@@ -133,8 +135,8 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The UDP datagram of a frame that carries a whole one, with its IP packet. `None` for anything else: other protocols,
-    /// fragments, malformed packets.
+    /// Returns the complete UDP datagram of a frame with its IP packet. `None` for other protocols,
+    /// fragments and malformed packets.
     pub fn udp(&self) -> Option<(IpPacket<'a>, UdpDatagram<'a>)> {
         let Ok(Network::Ip(packet)) = self.network() else { return None };
         Some((packet, packet.udp()?))

@@ -1,4 +1,4 @@
-//! Frames: round trips, rewriting, and octets of any kind.
+//! Tests of frames: round trips, rewriting, and arbitrary octets.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -11,7 +11,7 @@ const TO: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const FROM: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 const TAGS: [VlanTag; 2] = [VlanTag { pcp: 7, dei: true, vid: 4095 }, VlanTag { pcp: 3, dei: false, vid: 42 }];
 
-/// A generator of a fixed sequence (SplitMix64).
+/// Deterministic pseudorandom generator (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -53,7 +53,7 @@ fn checksum(frame: &[u8]) -> UdpChecksum {
     datagram.checksum(packet.pseudo_sum(packet.payload().len() as u16))
 }
 
-/// Inserts octets behind the fixed IP header of an untagged frame, and sets the lengths.
+/// Inserts octets after the fixed IP header of an untagged frame, and sets the lengths.
 fn with_headers(is_v4: bool, octets: &[u8], first: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = udp(&[], is_v4, payload);
     let at = 14 + if is_v4 { 20 } else { 40 };
@@ -81,7 +81,7 @@ fn set_header_checksum(frame: &mut [u8]) {
 }
 
 #[test]
-fn udp_frames_of_both_versions_and_any_tags_are_read_as_built() {
+fn udp_frames_of_both_ip_versions_and_any_tags_round_trip() {
     for is_v4 in [true, false] {
         for tags in [&TAGS[..0], &TAGS[..1], &TAGS] {
             let built = udp(tags, is_v4, b"payload");
@@ -101,7 +101,7 @@ fn udp_frames_of_both_versions_and_any_tags_are_read_as_built() {
 }
 
 #[test]
-fn every_cut_of_a_frame_is_no_udp() {
+fn truncated_frame_has_no_udp_datagram() {
     for is_v4 in [true, false] {
         let built = udp(&TAGS, is_v4, b"payload");
         for cut in 0..built.len() {
@@ -127,9 +127,10 @@ fn rewritten_payload_has_its_lengths_and_checksums_and_the_rest_stays() {
 }
 
 #[test]
-fn options_and_extension_headers_stay_when_the_payload_is_rewritten() {
+fn options_and_extension_headers_survive_a_payload_rewrite() {
     let options = with_headers(true, &[0x94, 4, 0, 0, 1, 1, 1, 0], 0, b"old");
-    // Hop-by-hop options, destination options of 16 octets, a fragment header of a whole packet.
+    // Hop-by-hop options, destination options of 16 octets, a fragment header of an unfragmented
+    // packet.
     let mut extensions = vec![60, 0, 1, 4, 0, 0, 0, 0];
     extensions.extend([44, 1, 1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     extensions.extend([17, 0, 0, 0, 0, 0, 0, 7]);
@@ -148,7 +149,7 @@ fn options_and_extension_headers_stay_when_the_payload_is_rewritten() {
 }
 
 #[test]
-fn fragments_are_recognised_and_never_taken_for_datagrams() {
+fn fragments_are_detected_and_never_parsed_as_datagrams() {
     for (word, offset, more) in [(0x2000_u16, 0, true), (0x2001, 8, true), (0x0003, 24, false)] {
         let mut v4 = udp(&[], true, b"part");
         v4[18..20].copy_from_slice(&0x1234_u16.to_be_bytes());
@@ -186,7 +187,7 @@ fn damaged_ipv4_header_is_malformed() {
 }
 
 #[test]
-fn arp_and_frames_of_other_kinds_are_told_apart() {
+fn arp_and_other_frame_types_are_distinguished() {
     let packet = ArpPacket {
         operation: ArpOperation::Request,
         sender: (FROM, Ipv4Addr::new(192, 0, 2, 1)),
@@ -195,7 +196,7 @@ fn arp_and_frames_of_other_kinds_are_told_apart() {
     let built = arp_frame(MacAddress::BROADCAST, FROM, &TAGS[1..], &packet);
     let frame = Frame::parse(&built).expect("a frame");
     assert!(matches!(frame.network(), Ok(Network::Arp(found)) if found == packet));
-    // A length of IEEE 802.3, as spanning tree uses it.
+    // A length field of IEEE 802.3, as the spanning tree protocol uses it.
     let length = [&[1; 12][..], &[0, 38], &[0x42; 38]].concat();
     assert!(matches!(Frame::parse(&length).expect("a frame").network(), Ok(Network::Other)));
 }
@@ -212,7 +213,7 @@ fn lldp_frame() -> Vec<u8> {
 }
 
 #[test]
-fn lldp_is_read_as_built() {
+fn lldp_round_trips() {
     let built = lldp_frame();
     let mut padded = built.clone();
     padded.extend([0; 30]);
@@ -220,7 +221,7 @@ fn lldp_is_read_as_built() {
     assert_eq!((unit.chassis().value, unit.port().value, unit.ttl()), (&b"datapath"[..], &b"\0\0\0\x07"[..], 120));
     assert_eq!(unit.organisation([1, 2, 3], 5), Some(&b"second"[..]));
     assert_eq!(unit.organisation([1, 2, 4], 5), None);
-    // Without its end of two octets it is still whole; cut anywhere else within a TLV it is not.
+    // The unit is valid without its end TLV of two octets; a cut within a TLV makes it malformed.
     for cut in 14..built.len() {
         let network = Frame::parse(&built[..cut]).expect("a frame").network();
         let is_boundary = [built.len() - 2, built.len() - 14, built.len() - 14 - 11].contains(&cut);
@@ -237,7 +238,7 @@ fn lldp_is_read_as_built() {
     assert_eq!(unit.build(), None);
 }
 
-/// Reads everything there is to read.
+/// Parses everything in the octets.
 fn read_all(octets: &[u8]) {
     let Ok(frame) = Frame::parse(octets) else { return };
     let _ = (frame.vlan(), frame.payload());
@@ -261,7 +262,7 @@ fn datagram_len(datagram: &UdpDatagram<'_>) -> u16 {
 }
 
 #[test]
-fn octets_of_any_kind_are_read_without_a_panic() {
+fn arbitrary_octets_parse_without_panic() {
     let hop = with_headers(false, &[17, 0, 1, 4, 0, 0, 0, 0], 0, b"x");
     let options = with_headers(true, &[1, 1, 1, 0], 0, b"x");
     let samples =
@@ -284,7 +285,7 @@ fn octets_of_any_kind_are_read_without_a_panic() {
             octets[at] = random.next() as u8;
         }
         octets.truncate(octets.len() - random.below(octets.len() / 2));
-        // With a right header checksum damage reaches beyond it.
+        // With a valid header checksum, the damage reaches the inner parsers.
         if octets.len() > 74 && octets[12..14] == [8, 0] {
             set_header_checksum(&mut octets);
         }

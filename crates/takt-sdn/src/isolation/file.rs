@@ -15,7 +15,8 @@
 //! decision = "allow"
 //! ```
 //!
-//! `*` in a rule stands for any participant, with labels or without. Errors name the line and the key.
+//! `*` in a rule stands for any participant, with or without labels. Errors name the line and the
+//! key.
 
 use std::net::IpAddr;
 
@@ -26,15 +27,15 @@ use toml::Spanned;
 use super::{Decision, Isolation, Label, Network, Rule, Side};
 use crate::contract::FileError;
 
-/// Octets of a file.
+/// Maximum length of a file in octets.
 pub const FILE_LEN_MAX: usize = 256 << 10;
-/// Labels of a file.
+/// Maximum number of labels in a file.
 pub const LABELS_MAX: usize = 256;
-/// Rules of a file.
+/// Maximum number of rules in a file.
 pub const RULES_MAX: usize = 1024;
-/// Networks of all labels.
+/// Maximum number of networks of all labels.
 pub const NETWORKS_MAX: usize = 256;
-/// Flow entries that follow from networks and rules in each switch.
+/// Maximum number of flow entries in each switch that are derived from networks and rules.
 pub const ENTRIES_MAX: usize = 4096;
 
 #[derive(Deserialize)]
@@ -126,7 +127,7 @@ impl Text<'_> {
     }
 }
 
-/// Reads a file.
+/// Parses a file.
 pub(super) fn parse(text: &str) -> Result<Isolation, FileError> {
     let source = Text(text);
     if text.len() > FILE_LEN_MAX {

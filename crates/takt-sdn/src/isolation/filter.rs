@@ -1,4 +1,4 @@
-//! What switches let pass and drop: filters between networks, and between participants.
+//! Filters of the isolation policy in switches, between networks and between participants.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -11,7 +11,7 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const UDP: u8 = 17;
 
-/// Addresses with a common prefix.
+/// An IP network: addresses with a common prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Network {
     address: IpAddr,
@@ -26,7 +26,7 @@ fn bits(address: IpAddr) -> u128 {
 }
 
 impl Network {
-    /// The network of an address. `None` if the prefix is longer than the address.
+    /// Returns the network of an address. `None` if the prefix is longer than the address.
     pub fn new(address: IpAddr, prefix_len: u8) -> Option<Self> {
         let longest = if address.is_ipv4() { 32 } else { 128 };
         if prefix_len > longest {
@@ -35,26 +35,26 @@ impl Network {
         let network = Self { address, prefix_len };
         let kept = bits(address) & network.mask();
         let address = match address {
-            // The upper 32 bits.
+            // The upper 32 bits hold an IPv4 address.
             IpAddr::V4(_) => IpAddr::V4(((kept >> 96) as u32).into()),
             IpAddr::V6(_) => IpAddr::V6(kept.into()),
         };
         Some(Self { address, prefix_len })
     }
 
-    /// One address.
+    /// Returns the network of a single address.
     pub fn host(address: IpAddr) -> Self {
         Self { address, prefix_len: if address.is_ipv4() { 32 } else { 128 } }
     }
 
-    /// All groups of this version of IP.
+    /// Returns the network of all multicast groups of an IP version.
     fn groups(is_ipv4: bool) -> Self {
         let (address, prefix_len) =
             if is_ipv4 { (IpAddr::from([224, 0, 0, 0]), 4) } else { (IpAddr::from([0xff00, 0, 0, 0, 0, 0, 0, 0]), 8) };
         Self { address, prefix_len }
     }
 
-    /// All addresses of this version of IP.
+    /// Returns the network of all addresses of an IP version.
     fn all(is_ipv4: bool) -> Self {
         let address = if is_ipv4 { IpAddr::from([0; 4]) } else { IpAddr::from([0_u16; 8]) };
         Self { address, prefix_len: 0 }
@@ -64,19 +64,20 @@ impl Network {
         u128::MAX.checked_shl(128 - u32::from(self.prefix_len)).unwrap_or(0)
     }
 
-    /// Whether an address is one of it.
+    /// Reports whether the network contains an address.
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.address.is_ipv4() && bits(address) & self.mask() == bits(self.address)
     }
 
-    /// The field of a match; none for all addresses. One address has no mask, since switches give it back without.
+    /// Returns the match field; `None` for all addresses. A single address has no mask, since
+    /// switches report it without one.
     fn field(&self, is_source: bool) -> Option<Oxm> {
         if self.prefix_len == 0 {
             return None;
         }
         Some(match self.address {
             IpAddr::V4(address) => {
-                // The upper 32 bits.
+                // The upper 32 bits hold an IPv4 mask.
                 let mask = Ipv4Addr::from((self.mask() >> 96) as u32);
                 let field = if self.prefix_len == 32 { address.into() } else { Masked::new(address, mask) };
                 if is_source { Oxm::Ipv4Src(field) } else { Oxm::Ipv4Dst(field) }
@@ -90,34 +91,35 @@ impl Network {
     }
 }
 
-/// Frames of IP in one direction, and what becomes of them. Of several that match, the one with the highest rank counts.
+/// A filter for IP frames in one direction. Among several that match, the one with the highest rank
+/// decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Filter {
-    /// Among the filters of a policy.
+    /// Rank among the filters of a policy.
     pub rank: u16,
-    /// Where they come from.
+    /// Network of the sources.
     pub from: Network,
-    /// Where they go.
+    /// Network of the destinations.
     pub to: Network,
-    /// The UDP port where they go; any frames without one.
+    /// Destination UDP port; `None` matches all frames.
     pub port: Option<u16>,
-    /// Whether they pass.
+    /// Whether matching frames pass.
     pub is_allowed: bool,
 }
 
 impl Filter {
-    /// Whether a packet is meant.
+    /// Reports whether the filter matches a packet.
     pub fn matches(&self, packet: &IpPacket<'_>) -> bool {
         let is_to = |port| packet.udp().is_some_and(|datagram| datagram.destination_port() == port);
         self.is_between(packet.source(), packet.destination()) && self.port.is_none_or(is_to)
     }
 
-    /// Whether packets between two addresses are meant, in this direction.
+    /// Reports whether the filter applies to packets between two addresses, in this direction.
     pub fn is_between(&self, from: IpAddr, to: IpAddr) -> bool {
         self.from.contains(from) && self.to.contains(to)
     }
 
-    /// The fields that a switch matches.
+    /// Returns the match fields of a switch.
     pub fn fields(&self) -> Vec<Oxm> {
         let ether_type = if self.from.address.is_ipv4() { IPV4 } else { IPV6 };
         let mut fields = vec![Oxm::EthType(ether_type)];
@@ -130,29 +132,31 @@ impl Filter {
     }
 }
 
-/// Whether a frame passes by these filters, of which the first ranks lowest. What none is about passes.
+/// Reports whether these filters, in ascending rank, let a packet pass. A packet without a matching
+/// filter passes.
 pub fn passes(filters: &[Filter], packet: &IpPacket<'_>) -> bool {
     filters.iter().rev().find(|filter| filter.matches(packet)).is_none_or(|filter| filter.is_allowed)
 }
 
-/// Whether a UDP datagram to an address and port passes by these filters.
+/// Reports whether these filters let a UDP datagram to an address and port pass.
 pub fn passes_to(filters: &[Filter], from: IpAddr, to: SocketAddr) -> bool {
     let is_meant =
         |filter: &&Filter| filter.is_between(from, to.ip()) && filter.port.is_none_or(|port| port == to.port());
     filters.iter().rev().find(is_meant).is_none_or(|filter| filter.is_allowed)
 }
 
-/// The rank of what holds without a rule.
+/// Rank of the default.
 const DEFAULT: u16 = 0;
-/// The rank of the last rule.
+/// Rank of the last rule.
 const RULES: u16 = 1;
-/// The rank of participants, above [`super::RULES_MAX`] rules.
+/// Rank of filters between participants, above [`super::RULES_MAX`] rules.
 pub(crate) const PARTICIPANTS: u16 = 2000;
-/// The rank of groups that a label may not reach, above everything else.
+/// Rank of denied groups, above all others.
 const GROUPS: u16 = 2001;
 
 impl Isolation {
-    /// The filters that follow from the file alone: those between the networks of labels, and the default.
+    /// Returns the filters that depend only on the file: those between the networks of labels, and
+    /// the default.
     pub fn filters(&self) -> Vec<Filter> {
         let mut filters = Vec::new();
         if self.is_open() {
@@ -175,7 +179,7 @@ impl Isolation {
             }
         }
         for (place, label) in self.labels.iter().enumerate() {
-            // A switch cannot say which members of a group get a frame.
+            // A switch cannot select the members of a group that get a frame.
             if !self.is_unrestricted(&Labels::from([place])) {
                 let to = |from: &Network| Network::groups(from.address.is_ipv4());
                 let of = |from| Filter { rank: GROUPS, from, to: to(&from), port: None, is_allowed: false };

@@ -1,13 +1,15 @@
 //! Isolation policy: labels of participants decide which flows are allowed.
 //!
-//! A participant or endpoint has the [labels](Label) whose conditions hold. The first [`Rule`] that names a label of each side decides for both
-//! directions. Without such a rule the default of the file decides. A denial is enforced twice:
+//! A participant or endpoint has the [labels](Label) whose conditions hold. The first [`Rule`] that
+//! names a label of each side decides for both directions. Without such a rule the default of the
+//! file decides. A denial is enforced twice:
 //!
-//! - The interceptor refuses the pair and tells both applications the reason.
-//! - Switches drop the frames ([`Filter`]): between the networks of labels, and between the addresses and UDP ports of participants.
+//! - The interceptor refuses the pair and reports the reason to both applications.
+//! - Switches drop the frames ([`Filter`]): between the networks of labels, and between the
+//!   addresses and UDP ports of participants.
 //!
-//! A participant cannot change its labels by address: the controller reads the address from its datagrams. Labels by domain, partition and property
-//! follow from its own announcements.
+//! A participant cannot choose its labels by address: the controller reads the address from its
+//! datagrams. Labels by domain, partition and property depend on its own announcements.
 
 mod file;
 mod filter;
@@ -24,10 +26,10 @@ pub(crate) use self::filter::PARTICIPANTS;
 pub use self::filter::{Filter, Network, passes, passes_to};
 use crate::contract::{FileError, declared_fields};
 
-/// The key of a label in USER_DATA and in the properties.
+/// Key of a label in USER_DATA and in the properties.
 pub const KEY: &str = "rt.label";
 
-/// Whether flows are allowed.
+/// Decision on flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
@@ -39,7 +41,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    /// Its name in a policy file.
+    /// Returns the name of the decision in a policy file.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -51,55 +53,55 @@ impl Decision {
 /// A label with its conditions. A participant has the label if one of them holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// Its name.
+    /// Name of the label.
     pub name: String,
-    /// Networks with the address of the participant.
+    /// Networks that contain the address of the participant.
     pub networks: Vec<Network>,
     /// Domains of the participant.
     pub domains: Vec<u32>,
-    /// The partitions of its endpoint.
+    /// Partitions of its endpoint.
     pub partitions: Option<Partition>,
-    /// The value that the participant or endpoint declares under [`KEY`].
+    /// Value that the participant or endpoint declares under [`KEY`].
     pub property: Option<String>,
 }
 
-/// A side of a rule.
+/// One side of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// Any participant.
     Any,
-    /// Those with this label, by its place in the file.
+    /// Participants with this label, by its index in the file.
     Label(usize),
 }
 
-/// A rule.
+/// A rule of the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// Its two sides.
+    /// The two sides.
     pub between: [Side; 2],
-    /// Its decision.
+    /// Decision of the rule.
     pub decision: Decision,
-    /// The line in the file.
+    /// Line in the file.
     pub line: usize,
 }
 
-/// Labels by their places in the file.
+/// Labels by their indices in the file.
 pub type Labels = BTreeSet<usize>;
 
-/// A participant or one of its endpoints, as far as labels depend on it.
+/// Properties of a participant or endpoint that determine its labels.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
-    /// The address that it sends discovery from.
+    /// Address that it sends discovery from.
     pub address: IpAddr,
-    /// Its domain.
+    /// Domain of the participant.
     pub domain: u32,
-    /// The partitions of the endpoint; `None` for a participant.
+    /// Partitions of the endpoint; `None` for a participant.
     pub partition: Option<&'a Partition>,
-    /// USER_DATA and properties: of the endpoint, if it is one, and of the participant.
+    /// USER_DATA and properties: those of the endpoint, if it is one, and those of the participant.
     pub declared: &'a [(&'a UserData, &'a Property)],
 }
 
-/// The operator's policy; by default everything is allowed.
+/// The operator's isolation policy; everything is allowed by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Isolation {
     default: Decision,
@@ -119,40 +121,40 @@ impl Rule {
 }
 
 impl Isolation {
-    /// Reads a file of at most [`FILE_LEN_MAX`] octets.
+    /// Parses a file of at most [`FILE_LEN_MAX`] octets.
     ///
     /// # Errors
-    /// The line and the key of the first mistake.
+    /// Line and key of the first error.
     pub fn parse(text: &str) -> Result<Self, FileError> {
         file::parse(text)
     }
 
-    /// Whether the policy allows all flows.
+    /// Reports whether the policy allows all flows.
     pub fn is_open(&self) -> bool {
         self.default == Decision::Allow && self.rules.iter().all(|rule| rule.decision == Decision::Allow)
     }
 
-    /// The decision where no rule matches.
+    /// Returns the decision where no rule matches.
     pub fn default_decision(&self) -> Decision {
         self.default
     }
 
-    /// The labels.
+    /// Returns the labels.
     pub fn labels(&self) -> &[Label] {
         &self.labels
     }
 
-    /// The rules.
+    /// Returns the rules.
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// The names of labels.
+    /// Returns the names of labels.
     pub fn names(&self, labels: &Labels) -> Vec<String> {
         labels.iter().filter_map(|place| self.labels.get(*place)).map(|label| label.name.clone()).collect()
     }
 
-    /// The labels of a participant or an endpoint.
+    /// Returns the labels of a participant or an endpoint.
     pub fn labels_of(&self, subject: &Subject<'_>) -> Labels {
         let has = |label: &Label| {
             let declares = |wanted: &String| {
@@ -173,12 +175,13 @@ impl Isolation {
         self.rules.iter().find(|rule| rule.is_between(one, other))
     }
 
-    /// The decision for two participants or endpoints with these labels.
+    /// Returns the decision for two participants or endpoints with these labels.
     pub fn decide(&self, one: &Labels, other: &Labels) -> Decision {
         self.rule(one, other).map_or(self.default, |rule| rule.decision)
     }
 
-    /// Why flows between two participants are denied; `None` if they are allowed.
+    /// Returns the reason why flows between two participants are denied; `None` if they are
+    /// allowed.
     pub fn denial(&self, one: &Labels, other: &Labels) -> Option<String> {
         if self.decide(one, other) == Decision::Allow {
             return None;
@@ -191,12 +194,13 @@ impl Isolation {
         Some(format!("isolation: {by} of the policy denies flows between ({}) and ({})", text(one), text(other)))
     }
 
-    /// Whether a label depends on more than the address, so that the labels of participants at one address can differ.
+    /// Reports whether a label depends on more than the address, so that participants at one
+    /// address can have different labels.
     pub fn has_labels_of_participants(&self) -> bool {
         self.labels.iter().any(|label| !label.domains.is_empty() || label.property.is_some())
     }
 
-    /// Whether a participant with these labels may reach any other.
+    /// Reports whether a participant with these labels may reach all others.
     pub fn is_unrestricted(&self, labels: &Labels) -> bool {
         let others = (0..self.labels.len()).map(|place| Labels::from([place])).chain([Labels::new()]);
         others.into_iter().all(|other| self.decide(labels, &other) == Decision::Allow)
@@ -248,7 +252,7 @@ decision = "allow"
     }
 
     #[test]
-    fn first_rule_counts_in_both_directions_and_the_default_without_one() {
+    fn first_matching_rule_decides_in_both_directions_and_the_default_otherwise() {
         let policy = Isolation::parse(FILE).expect("it is well-formed");
         let [red, black, none] = ["10.0.1.1", "10.0.2.1", "10.0.3.1"].map(|at| policy.labels_of(&subject(at, 0)));
         for (one, other, expected) in [

@@ -1,7 +1,8 @@
-//! Queues of the egress: what reaches them, in which order they are served, what they hold.
+//! Measurement of the egress queues: marks that select them, order of service, and depths.
 //!
-//! Streams that exceed the egress together show which one is served first. A queue that a stream of twice the rate has filled holds the frames
-//! that come after the last one was sent.
+//! Streams that together exceed the egress show which one is served first. The depth of a queue is
+//! the number of frames that arrive after the last one was sent, when a stream of twice the rate
+//! has filled the queue.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,34 +11,39 @@ use super::probes::{Record, Stream, wire_bits};
 use super::{Bench, LONG, MeasureError, PLAIN, SHORT, Way, entry};
 use crate::model::{Queue, Reach};
 
-/// How long streams compete.
+/// Duration for which streams compete.
 const CONTEST: Duration = Duration::from_secs(1);
-/// How long the egress is measured.
+/// Duration of the measurement of the egress.
 const BLAST: Duration = Duration::from_millis(600);
-/// A stream that is served first may lose this share: the first frames come before the egress is full.
+/// Share of frames that a stream served first may lose: its first frames arrive before the egress
+/// is full.
 const SERVED: f64 = 0.01;
-/// A stream that is served last loses this share at least, or waits so many times longer.
+/// Minimum share of frames that a stream served last loses; alternatively, the factor by which it
+/// waits longer.
 const STARVED: f64 = 0.1;
 const LATER: u64 = 4;
-/// A burst of twice the rate of which this share is lost has filled the queue long before its end.
+/// Lost share of a burst of twice the rate from which the queue must have been full long before its
+/// end.
 const OVERFULL: f64 = 0.3;
-/// Frames of a burst, at first and at last.
+/// Minimum and maximum number of frames of a burst.
 const BURST_MIN: u32 = 400;
 const BURST_MAX: u32 = 25_600;
-/// Bursts of each depth that count, and those that are sent at most.
+/// Number of valid bursts per depth, and maximum number of bursts sent.
 const REPEATS: usize = 7;
 const REPEATS_MAX: usize = 21;
-/// A burst whose last quarter takes longer than planned by this factor, in percent, does not count.
+/// Factor in percent by which the last quarter of a burst may take longer than planned; a slower
+/// burst is invalid.
 const PACE: u64 = 125;
-/// A processor that another program takes delays frames of every class. It adds losses, and takes none away: so many attempts, the best counts.
+/// Number of attempts, of which the best counts. A processor taken by another program delays frames
+/// of every class, which adds losses and never removes any.
 const ATTEMPTS: usize = 3;
 
-/// Whether a mark gets frames into a queue that is served before the rest.
+/// Effect of a mark: whether it selects a queue that is served before the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// It does.
+    /// The mark selects such a queue.
     First,
-    /// It does not.
+    /// The mark has no effect.
     None,
     /// The switch refuses the action.
     Refused,
@@ -56,76 +62,76 @@ impl fmt::Display for Effect {
     }
 }
 
-/// The marks of a queue.
+/// Returns the marks of a queue as text.
 fn words(reach: Reach) -> String {
     let queue = reach.set_queue.map(|queue| format!("queue {queue}"));
     let dscp = reach.dscp.map(|dscp| format!("DSCP {dscp}"));
     queue.into_iter().chain(dscp).collect::<Vec<_>>().join(", ")
 }
 
-/// Several measurements.
+/// Range of several measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
-    /// The least.
+    /// Minimum.
     pub min: u32,
-    /// The lower quartile, which goes into the model.
+    /// Lower quartile, which is used in the model.
     pub quartile: u32,
-    /// The greatest.
+    /// Maximum.
     pub max: u32,
-    /// Nothing was lost up to this: it may be more.
+    /// Whether nothing was lost, so that the true value may be higher.
     pub is_at_least: bool,
 }
 
-/// Frames that a queue holds.
+/// Number of frames that a queue holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depths {
-    /// Of [`LONG`] octets.
+    /// Depth in frames of [`LONG`] octets.
     pub long: Range,
-    /// Of [`SHORT`] octets.
+    /// Depth in frames of [`SHORT`] octets.
     pub short: Range,
 }
 
-/// A queue that is reached.
+/// A queue that a mark reaches.
 #[derive(Debug, Clone)]
 pub struct Class {
-    /// What reaches it: the marks of the candidate that have an effect.
+    /// Marks of the candidate that have an effect.
     pub reach: Reach,
-    /// By SET_QUEUE.
+    /// Effect of SET_QUEUE.
     pub by_set_queue: Effect,
-    /// By DSCP.
+    /// Effect of DSCP.
     pub by_dscp: Effect,
-    /// It is the queue of control traffic.
+    /// Whether it is the queue of control traffic.
     pub is_control: bool,
-    /// What it holds.
+    /// Measured depths.
     pub depths: Option<Depths>,
 }
 
-/// The service of two neighbouring queues.
+/// Order of service of two adjacent queues.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// The lost share of the more urgent one, at 95 % of the egress.
+    /// Lost share of the stream in the more urgent queue, at 95 % of the egress.
     pub urgent_lost: f64,
-    /// The lost share of the other, at 50 %.
+    /// Lost share of the stream in the other queue, at 50 %.
     pub other_lost: f64,
 }
 
 impl Order {
-    /// Whether the more urgent one is served before the other.
+    /// Reports whether the more urgent queue is served with strict priority.
     pub fn is_strict(&self) -> bool {
         self.urgent_lost <= SERVED && self.other_lost >= STARVED
     }
 }
 
-/// Whether a stream is served before another one.
+/// Reports whether a stream is served before another one.
 fn is_first(one: &Record, other: &Record) -> bool {
     let median = |record: &Record| record.delays().get(record.arrived_count() / 2).copied().unwrap_or(u64::MAX);
     one.lost() <= SERVED && (other.lost() >= STARVED || median(other) / LATER > median(one))
 }
 
-/// The rate at which frames leave the egress, bit/s.
+/// Returns the rate of the egress in bit/s.
 pub(super) fn egress_rate(bench: &mut Bench<'_>) -> Result<u64, MeasureError> {
     bench.require(entry::PLAIN, Way::Out(PLAIN))?;
-    // More than any sender makes in this time.
+    // More frames than any sender can send in this time.
     let period_ns = 20_000;
     let count = (BLAST.as_nanos() as u64 / period_ns) as u32;
     let record = bench.run_one(Stream { entry: entry::PLAIN, len: LONG, period_ns, count })?;
@@ -145,7 +151,7 @@ pub(super) fn egress_rate(bench: &mut Bench<'_>) -> Result<u64, MeasureError> {
     Ok(rate_bps)
 }
 
-/// Bits between the first and the last arrival of the second half.
+/// Returns the rate between the first and the last arrival of the second half.
 fn rate_of(record: &Record) -> Option<u64> {
     let mut times: Vec<u64> = record.arrived.iter().copied().filter(|time| *time > 0).collect();
     times.sort_unstable();
@@ -154,7 +160,7 @@ fn rate_of(record: &Record) -> Option<u64> {
     Some((half.len() as u64 - 1) * wire_bits(LONG) * 1_000_000_000 / span)
 }
 
-/// Tries each mark of each candidate against frames without a mark.
+/// Tries each mark of each candidate against unmarked frames.
 pub(super) fn reached(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Vec<Class>, MeasureError> {
     let model = bench.settings.candidates.clone();
     let control = model.control.iter().map(|queue| (queue, true));
@@ -182,7 +188,7 @@ pub(super) fn reached(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Vec<Class>
     Ok(classes)
 }
 
-/// A marked and a plain stream of nine tenths of the egress each.
+/// Runs a marked and a plain stream, each with nine tenths of the egress rate.
 fn contest(bench: &mut Bench<'_>, rate_bps: u64, reach: Reach) -> Result<Effect, MeasureError> {
     bench.require(entry::PLAIN, Way::Out(PLAIN))?;
     if !bench.set(entry::MARKED, Way::Out(reach))? {
@@ -198,7 +204,7 @@ fn contest(bench: &mut Bench<'_>, rate_bps: u64, reach: Reach) -> Result<Effect,
     Ok(Effect::None)
 }
 
-/// Neighbouring queues against each other.
+/// Measures the order of service of adjacent queues.
 pub(super) fn order(bench: &mut Bench<'_>, rate_bps: u64, classes: &[Class]) -> Result<Vec<Order>, MeasureError> {
     let mut orders = Vec::new();
     for pair in classes.windows(2) {
@@ -230,7 +236,7 @@ pub(super) fn order(bench: &mut Bench<'_>, rate_bps: u64, classes: &[Class]) -> 
     Ok(orders)
 }
 
-/// What each queue holds.
+/// Measures the depth of each queue.
 pub(super) fn depths(bench: &mut Bench<'_>, rate_bps: u64, classes: &mut [Class]) -> Result<(), MeasureError> {
     for class in classes {
         bench.require(entry::MARKED, Way::Out(class.reach))?;
@@ -248,7 +254,7 @@ pub(super) fn depths(bench: &mut Bench<'_>, rate_bps: u64, classes: &mut [Class]
     Ok(())
 }
 
-/// Bursts of twice the rate: the first that is long enough is repeated.
+/// Sends bursts of twice the rate; the first length that suffices is repeated.
 fn depth(bench: &mut Bench<'_>, rate_bps: u64, len: usize) -> Result<Range, MeasureError> {
     let burst = |count| {
         let period_ns = wire_bits(len) * 1_000_000_000 / (2 * rate_bps).max(1);
@@ -284,14 +290,15 @@ fn depth(bench: &mut Bench<'_>, rate_bps: u64, len: usize) -> Result<Range, Meas
     Ok(Range { min, quartile: found[found.len() / 4], max, is_at_least: false })
 }
 
-/// Whether the sender kept its pace to the end, so that the queue was full then.
+/// Reports whether the sender kept its pace to the end, so that the queue was full then.
 fn is_paced(record: &Record, period_ns: u64) -> bool {
     let last_quarter = &record.sent[record.sent.len() / 4 * 3..];
     let span = last_quarter.iter().max().zip(last_quarter.iter().min());
     span.is_some_and(|(last, first)| (last - first) * 100 <= last_quarter.len() as u64 * period_ns * PACE)
 }
 
-/// Frames that came after the last one was sent and forwarded, but for the one that the egress was sending.
+/// Returns the number of frames that arrived after the last one was sent and forwarded, without the
+/// frame in transmission.
 fn waiting(record: &Record) -> u32 {
     let Some(last) = record.sent.iter().max() else { return 0 };
     let forwarding = record.delays().first().copied().unwrap_or(0);
@@ -303,7 +310,8 @@ fn waiting(record: &Record) -> u32 {
 mod tests {
     use super::*;
 
-    /// A queue of `room` frames that drops from its head, served once in two ticks of 10 ns. A frame comes in each tick.
+    /// Simulates a queue of `room` frames with head drop, served once per two ticks of 10 ns. One
+    /// frame arrives per tick.
     fn overloaded(room: usize, count: usize) -> Record {
         let mut record = Record { sent: (1..=count as u64).map(|n| n * 10).collect(), arrived: vec![0; count] };
         let mut queue = std::collections::VecDeque::new();
@@ -333,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn burst_that_slows_down_at_its_end_does_not_count() {
+    fn burst_that_slows_down_at_its_end_is_invalid() {
         let sent = |factor: u64| {
             (0..100_u64).map(|n| 1 + if n < 80 { n * 10 } else { 800 + (n - 80) * 10 * factor }).collect()
         };
@@ -343,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_without_losses_is_first_only_where_the_other_one_suffers() {
+    fn stream_without_losses_is_first_only_if_the_other_one_loses_frames() {
         let record = |lost: usize, delay: u64| Record {
             sent: vec![1; 100],
             arrived: (0..100).map(|n| if n < lost { 0 } else { 1 + delay }).collect(),

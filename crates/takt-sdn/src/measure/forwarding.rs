@@ -1,6 +1,6 @@
-//! Time on the way from the first probe to the second, at rest and while the switch forwards other frames.
+//! Measurement of the forwarding time from the first probe to the second, idle and under load.
 //!
-//! The load goes back out of the port that it came in by, so that no queue of the egress holds it.
+//! The load is sent back out of its ingress port, so that no egress queue holds it.
 
 use std::time::Duration;
 
@@ -8,30 +8,30 @@ use super::probes::{Record, Stream, wire_bits};
 use super::{Bench, LONG, MeasureError, Way, entry};
 use crate::model::Reach;
 
-/// Between two frames that are measured.
+/// Interval between two measured frames in ns.
 const PERIOD_NS: u64 = 1_000_000;
-/// The shortest frame that has a mark.
+/// Length of the shortest frame with a mark.
 const SHORTEST: usize = super::probes::LEN_MIN;
 
-/// Times of many frames, in ns.
+/// Distribution of forwarding times in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Spread {
-    /// Frames that arrived.
+    /// Number of frames that arrived.
     pub count: usize,
-    /// Frames that did not.
+    /// Number of lost frames.
     pub lost: usize,
-    /// The least time.
+    /// Minimum.
     pub min: u64,
-    /// The median.
+    /// Median.
     pub p50: u64,
-    /// The 99.9th percentile.
+    /// 99.9th percentile.
     pub p999: u64,
-    /// The greatest time.
+    /// Maximum.
     pub max: u64,
 }
 
 impl Spread {
-    /// The spread of a record, less a time that does not belong to the switch.
+    /// Computes the distribution of a record, less a time that does not belong to the switch.
     pub fn of(record: &Record, less_ns: u64) -> Self {
         let delays = record.delays();
         let at = |per_mille: usize| {
@@ -46,15 +46,15 @@ impl Spread {
 /// One measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {
-    /// Octets of the frames that are measured.
+    /// Length of the measured frames in octets.
     pub len: usize,
-    /// Octets of the frames of the load, and how many there are each second; `None`: at rest.
+    /// Length of the load's frames in octets, and their rate in frames per second; `None`: idle.
     pub load: Option<(usize, u32)>,
-    /// The times.
+    /// Distribution of the times.
     pub spread: Spread,
 }
 
-/// At rest and under load, each with short and long frames.
+/// Measures idle and under load, each with short and long frames.
 pub(super) fn cells(bench: &mut Bench<'_>) -> Result<Vec<Cell>, MeasureError> {
     let most_urgent = bench.settings.candidates.queues.first().map(|queue| queue.reach);
     let dscp = most_urgent.and_then(|reach| reach.dscp);

@@ -1,7 +1,8 @@
-//! The rate limiter: what a meter lets pass of a stream of three times its rate.
+//! Measurement of the rate limiter: the output of a meter for a stream of three times its rate.
 //!
-//! The bucket of an overloaded meter is empty. In any time it lets pass what it was filled with meanwhile, so that each further octet is excess.
-//! A meter that is filled in steps lets frames pass in runs: the length of a run is the step.
+//! The bucket of an overloaded meter is empty. In any interval the meter passes only the tokens
+//! added meanwhile, so each further octet is excess. A meter that is refilled in steps passes
+//! frames in runs: the length of a run is the step.
 
 use std::time::Duration;
 
@@ -11,39 +12,39 @@ use takt_openflow::meter::{Band, MeterCommand, MeterMod, meter_flags};
 use super::probes::{Record, Stream};
 use super::{Bench, METERED, MeasureError, Way, entry, tables};
 
-/// How long the stream lasts.
+/// Duration of the stream.
 const TIME: Duration = Duration::from_secs(5);
-/// Until the burst has passed.
+/// Initial time that is skipped because of the burst, in ns.
 const SKIPPED_NS: u64 = 500_000_000;
-/// The excess is that of times as long as this at least.
+/// Minimum length in ns of the intervals over which the excess is measured.
 const WINDOW_NS: u64 = 1_000_000_000;
 const BURST_KBIT: u32 = 100;
 const RATE_KBPS_MAX: u32 = 10_000;
-/// Numbers that are tried for the meter, from this one down.
+/// Highest meter number that is tried, and number of attempts downwards.
 const METER: u32 = 57_344;
 const ATTEMPTS: u32 = 16;
 
-/// The figures of a rate limiter.
+/// Measured properties of a rate limiter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limiter {
-    /// Its rate.
+    /// Configured rate.
     pub rate_kbps: u32,
-    /// Its burst.
+    /// Configured burst.
     pub burst_kbit: u32,
-    /// What passed in the whole time beyond the rate, in parts of a million; below 0 if less did.
+    /// Excess over the rate in the whole time in ppm; negative if less passed.
     pub mean_ppm: f64,
-    /// The greatest excess of all times of a second, in parts of a million; a step is allowed for.
+    /// Maximum excess of all intervals of a second in ppm; one step is subtracted.
     pub worst_ppm: f64,
-    /// The step in which it is filled, in ns, at most.
+    /// Upper bound of the refill step in ns.
     pub step_ns: u64,
-    /// Frames that pass one after the other: median and 99th percentile.
+    /// Number of frames that pass consecutively: median and 99th percentile.
     pub runs: [usize; 2],
-    /// Kilobits that passed before the first frame was dropped.
+    /// Amount in kbit that passed before the first frame was dropped.
     pub first_kbit: u64,
 }
 
 impl Limiter {
-    /// The figures of a stream of frames of `len` octets.
+    /// Computes the properties from a stream of frames of `len` octets.
     fn of(record: &Record, len: usize, rate_kbps: u32, burst_kbit: u32) -> Option<Self> {
         let (bits, rate_bps) = (len as f64 * 8.0, f64::from(rate_kbps) * 1000.0);
         let begin = *record.arrived.iter().filter(|time| **time > 0).min()?;
@@ -88,7 +89,7 @@ impl Limiter {
     }
 }
 
-/// Measures a meter; `None`: the switch takes none.
+/// Measures a meter; `None`: the switch supports none.
 pub(super) fn limiter(bench: &mut Bench<'_>, rate_bps: u64) -> Result<Option<Limiter>, MeasureError> {
     let half = u32::try_from(rate_bps / 2000).unwrap_or(u32::MAX);
     let rate_kbps = bench.settings.meter_kbps.unwrap_or(half.min(RATE_KBPS_MAX)).max(1);
@@ -135,7 +136,8 @@ mod tests {
 
     const RATE_KBPS: u32 = 10_000;
 
-    /// A meter of 10 Mbit/s with this excess that is filled each `step_ns`, under a stream of three times its rate for four seconds.
+    /// Simulates a meter of 10 Mbit/s with this excess, refilled every `step_ns`, under a stream of
+    /// three times its rate for four seconds.
     fn metered(step_ns: u64, excess: f64) -> Record {
         let (bits, period_ns) = (METERED as f64 * 8.0, 66_667_u64);
         let rate_bps = f64::from(RATE_KBPS) * 1000.0 * (1.0 + excess);
@@ -160,7 +162,7 @@ mod tests {
         let limiter = Limiter::of(&metered(1_000_000, 0.0), METERED, RATE_KBPS, 100).expect("frames pass");
         assert_eq!((limiter.step_ns, limiter.runs), (1_000_000, [5, 5]));
         assert!(limiter.worst_ppm <= 0.0 && limiter.mean_ppm.abs() < 500.0, "{limiter:?}");
-        // Without steps one frame passes at a time.
+        // Without steps, frames pass one at a time.
         let smooth = Limiter::of(&metered(1, 0.0), METERED, RATE_KBPS, 100).expect("frames pass");
         assert_eq!((smooth.step_ns, smooth.runs[0]), (200_000, 1));
         assert!(smooth.first_kbit >= 100, "{smooth:?}");

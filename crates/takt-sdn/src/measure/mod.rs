@@ -1,20 +1,24 @@
-//! A switch model, measured from a real switch.
+//! Measurement of a switch model at a real switch.
 //!
-//! [`measure`] is the controller of a switch for as long as it takes. Two probes are interfaces of this machine at two of its ports. Frames go
-//! in by the first and come out by the second, which has to be slower than what the first can send.
+//! [`measure`] acts as the controller of a switch during the measurement. Two probes are interfaces
+//! of this machine at two ports of the switch. Frames enter at the first port and leave at the
+//! second, which must be slower than the first probe can send.
 //!
-//! | module | what it measures |
+//! | module | measurement |
 //! |---|---|
-//! | [`forwarding`] | time on the way, at rest and under load |
-//! | [`classes`] | what reaches a queue, the order of service, depths |
+//! | [`forwarding`] | forwarding time, idle and under load |
+//! | [`classes`] | marks that select a queue, order of service, depths |
 //! | [`meter`] | rate and steps of a rate limiter |
-//! | [`tables`] | room for flow entries, groups and meters |
+//! | [`tables`] | capacity for flow entries, groups and meters |
 //! | [`report`] | the model file |
 //!
-//! Flow entries have the cookie [`COOKIE`], priority 65,000, and expire after [`LIFETIME`] s. Everything that was added is removed at the end, after
-//! an error and when `stop` says so. If the connection is lost meanwhile, a meter, and groups that were counted, stay in the switch.
+//! Flow entries have the cookie [`COOKIE`] and priority 65,000, and expire after [`LIFETIME`] s.
+//! All additions are removed at the end, after an error, and when `stop` returns true. If the
+//! connection is lost meanwhile, a meter and the groups that were added to count them stay in the
+//! switch.
 //!
-//! Left out: several priorities at once, other disciplines than strict priority, IPv6, frames of other lengths than two.
+//! Not measured: several priorities at once, scheduling other than strict priority, IPv6, frames of
+//! more than two lengths.
 
 pub mod classes;
 pub mod forwarding;
@@ -41,85 +45,85 @@ use self::probes::{Probes, Record, Stream};
 use self::session::Session;
 use crate::model::{Reach, SwitchModel};
 
-/// The cookie of all entries; the lowest octet is free.
+/// Cookie of all entries; the lowest octet is free.
 pub const COOKIE: u64 = 0x544d_0000_0000_0000;
 const COOKIE_MASK: u64 = 0xffff_ffff_ffff_ff00;
-/// Seconds after which entries expire that could not be removed.
+/// Time in seconds after which entries expire that could not be removed.
 pub const LIFETIME: u16 = 600;
 const PRIORITY: u16 = 65_000;
 const IPV4: u16 = 0x0800;
-/// A long frame without FCS, and a short one that a sender makes often enough.
+/// Length in octets of a long frame, without FCS.
 pub const LONG: usize = 1514;
-/// See [`LONG`].
+/// Length in octets of a short frame that a sender can send at a sufficient rate.
 pub const SHORT: usize = 500;
-/// Frames that a meter limits: short, so that a step lets several pass.
+/// Length in octets of metered frames: short, so that a step passes several.
 pub const METERED: usize = 250;
-/// Between two looks at them.
+/// Interval at which counters of entries are read.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long counters of entries may take to be brought up to date.
+/// Time within which a switch must update the counters of entries.
 const COUNTING: Duration = Duration::from_secs(10);
 
-/// Flow entries.
+/// Numbers of flow entries.
 pub(crate) mod entry {
-    /// To the egress without a mark.
+    /// To the egress, unmarked.
     pub const PLAIN: u8 = 1;
-    /// To the egress with one mark.
+    /// To the egress, with one mark.
     pub const MARKED: u8 = 2;
-    /// To the egress with another mark.
+    /// To the egress, with another mark.
     pub const OTHER: u8 = 3;
     /// Back to the ingress.
     pub const BACK: u8 = 4;
     /// To the egress through a meter.
     pub const METERED: u8 = 5;
-    /// Counts what comes in, at any port.
+    /// Counts frames from any port.
     pub const COUNTED: u8 = 6;
 }
 
-/// What is measured, and how.
+/// Settings of a measurement.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The name of the model.
+    /// Name of the model.
     pub name: String,
-    /// Queues that are looked for, and the figures of what cannot be measured.
+    /// Candidate queues, and the values of properties that cannot be measured.
     pub candidates: SwitchModel,
-    /// Frames of each measurement of time on the way.
+    /// Number of frames per measurement of the forwarding time.
     pub samples: u32,
-    /// Frames per second of the load.
+    /// Load in frames per second.
     pub load_fps: u32,
-    /// The rate of the egress port, bit/s; measured by default.
+    /// Rate of the egress port in bit/s; measured by default.
     pub rate_bps: Option<u64>,
-    /// The rate of the cables of both probes, bit/s: two transmission times are subtracted.
+    /// Link rate of both probes in bit/s: two transmission times are subtracted.
     pub cable_bps: Option<u64>,
-    /// Write the 99.9th percentile of the time on the way, and not the maximum.
+    /// Whether the model gets the 99.9th percentile of the forwarding time instead of the maximum.
     pub is_percentile: bool,
-    /// The rate of the meter, kbit/s; half the egress by default, 10 Mbit/s at most.
+    /// Rate of the meter in kbit/s; by default half the egress rate, at most 10 Mbit/s.
     pub meter_kbps: Option<u32>,
-    /// Flow entries, groups and meters that are added at most to count them.
+    /// Maximum number of flow entries, groups and meters that are added to count them.
     pub table_cap: u32,
 }
 
-/// A measurement failed.
+/// Error of a measurement.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MeasureError {
-    /// The operating system refused.
+    /// The operating system refused an operation.
     Os {
-        /// What was to be done.
+        /// Operation that failed.
         action: String,
-        /// The cause.
+        /// Cause.
         source: io::Error,
     },
-    /// The switch refuses or does not answer, or nothing can be measured at it.
+    /// The switch refused a request, did not answer, or cannot be measured.
     Switch(String),
-    /// A signal asked to stop.
+    /// A signal requested to stop.
     Stopped,
-    /// Something was left in the switch, after this error if there was one.
+    /// Additions remained in the switch, possibly after an error of the measurement.
     NotRemoved {
-        /// The error of the measurement.
+        /// Error of the measurement.
         after: Option<Box<MeasureError>>,
-        /// The error of the removal.
+        /// Error of the removal.
         why: Box<MeasureError>,
-        /// What was left.
+        /// Additions that remained.
         left: String,
     },
 }
@@ -142,28 +146,28 @@ impl fmt::Display for MeasureError {
 
 impl std::error::Error for MeasureError {}
 
-/// All that was measured.
+/// Results of a measurement.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// The switch.
+    /// Datapath id of the switch.
     pub datapath_id: u64,
     /// OpenFlow ports of the probes.
     pub ports: [u32; 2],
-    /// The egress, bit/s with preamble, FCS and gap.
+    /// Rate of the egress in bit/s, including preamble, FCS and interframe gap.
     pub rate_bps: u64,
-    /// Times on the way.
+    /// Forwarding times.
     pub forwarding: Vec<forwarding::Cell>,
-    /// Queues that are reached.
+    /// Queues that marks reach.
     pub classes: Vec<classes::Class>,
-    /// Order of service of neighbouring queues.
+    /// Order of service of adjacent queues.
     pub order: Vec<classes::Order>,
-    /// The rate limiter; `None`: the switch has no meters.
+    /// Rate limiter; `None`: the switch has no meters.
     pub meter: Option<meter::Limiter>,
-    /// Room for rules.
+    /// Table capacities.
     pub tables: tables::Room,
 }
 
-/// The switch and the probes during a measurement.
+/// Switch and probes during a measurement.
 pub(crate) struct Bench<'a> {
     pub(crate) session: Session,
     probes: Probes,
@@ -172,15 +176,15 @@ pub(crate) struct Bench<'a> {
     say: &'a mut dyn FnMut(&str),
     ingress: u32,
     egress: u32,
-    /// What [`Bench::remove`] removes besides the entries.
+    /// Meters that [`Bench::remove`] removes in addition to the entries.
     pub(crate) meters: Vec<u32>,
     pub(crate) groups: Vec<u32>,
 }
 
-/// Where frames of an entry go.
+/// Output of an entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
-    /// Out of the egress, marked.
+    /// Out of the egress, with a mark.
     Out(Reach),
     /// Out of the ingress.
     Back,
@@ -188,13 +192,15 @@ pub(crate) enum Way {
     Metered(u32),
 }
 
-/// No mark.
+/// Unmarked.
 pub(crate) const PLAIN: Reach = Reach { set_queue: None, dscp: None };
 
-/// Measures a switch. `say` gets a line for each step; `stop` is asked often. The switch has what it had before when this returns.
+/// Measures a switch. `say` gets a line for each step; `stop` is called frequently. On return, the
+/// switch is in its previous state.
 ///
 /// # Errors
-/// The switch, the probes or the egress do not permit it; [`MeasureError::Stopped`]; [`MeasureError::NotRemoved`].
+/// The switch, the probes or the egress are unsuitable; [`MeasureError::Stopped`];
+/// [`MeasureError::NotRemoved`].
 pub fn measure(
     session: Session,
     probes: Probes,
@@ -217,7 +223,7 @@ pub fn measure(
     }
 }
 
-/// The port that an entry matches.
+/// Returns the ingress port that an entry matches.
 fn in_port(flow: &FlowStats) -> Option<u32> {
     let Match::Oxm(fields) = &flow.matching else { return None };
     fields.iter().find_map(|field| match field {
@@ -275,7 +281,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Sets what an entry does; false: the switch refuses it.
+    /// Sets the output of an entry; returns false if the switch refuses it.
     pub(crate) fn set(&mut self, entry: u8, way: Way) -> Result<bool, MeasureError> {
         let mut instructions = Vec::new();
         let mut actions = Vec::new();
@@ -296,7 +302,7 @@ impl Bench<'_> {
         Ok(self.session.execute(&[message])?.is_empty())
     }
 
-    /// Sets what an entry does.
+    /// Sets the output of an entry.
     pub(crate) fn require(&mut self, entry: u8, way: Way) -> Result<(), MeasureError> {
         if self.set(entry, way)? {
             Ok(())
@@ -305,7 +311,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Finds the ports of both probes by entries that count.
+    /// Finds the ports of both probes by counting entries.
     fn find_ports(&mut self) -> Result<(), MeasureError> {
         let Some(ReplyBody::PortDesc(ports)) = self.session.ask(RequestBody::PortDesc(PortNo::ANY))? else {
             return Err(MeasureError::Switch("it does not describe its ports".to_owned()));
@@ -329,7 +335,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// The port whose entry has counted frames.
+    /// Returns the port whose entry has counted frames.
     fn counted(&mut self, probe: &str, but: Option<u32>) -> Result<u32, MeasureError> {
         let request =
             FlowRequest { cookie: COOKIE | u64::from(entry::COUNTED), cookie_mask: u64::MAX, ..FlowRequest::default() };
@@ -349,7 +355,7 @@ impl Bench<'_> {
         Err(MeasureError::Switch(format!("no frame of {probe} comes in: it is not at a port of this switch")))
     }
 
-    /// Removes everything that was added.
+    /// Removes all additions.
     fn remove(&mut self) -> Result<(), MeasureError> {
         let entries = Message::FlowMod(FlowMod {
             cookie: COOKIE,

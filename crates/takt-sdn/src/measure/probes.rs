@@ -1,7 +1,9 @@
-//! Two interfaces at a switch: frames are sent by the one and come out at the other, with the kernel's times of both.
+//! Probes: two interfaces at a switch, of which one sends frames and the other receives them, with
+//! kernel timestamps of both.
 //!
-//! A frame is a UDP datagram between addresses for documentation (RFC 5737) with a mark, the number of the run, that of its stream and a
-//! sequence number. Its destination address names the flow entry that it is for.
+//! A frame is a UDP datagram between documentation addresses (RFC 5737) with a mark, the number of
+//! the run, the number of its stream and a sequence number. Its destination address selects a flow
+//! entry.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,42 +16,44 @@ use takt_openflow::value::MacAddress;
 use super::MeasureError;
 use crate::frame::{MacAddress as FrameAddress, UdpFrame};
 
-/// Octets of frames that wait to be read.
+/// Receive buffer size in octets.
 const BUFFER: i32 = 64 << 20;
 const MARK: [u8; 4] = *b"takt";
-/// Behind Ethernet, IPv4 and UDP.
+/// Offset of the payload after Ethernet, IPv4 and UDP headers.
 const PAYLOAD: usize = 42;
 const CHECKSUM: std::ops::Range<usize> = 40..42;
-/// The shortest frame.
+/// Length of the shortest frame in octets.
 pub const LEN_MIN: usize = 60;
 const PORT: u16 = 9;
 const SOURCE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const DESTINATION: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-/// A sender that is earlier than this sleeps for as long; it polls otherwise. One that always polled would be throttled at a real-time priority,
-/// with all others of its processor.
+/// Minimum time ahead of schedule from which a sender sleeps for this time; otherwise it polls. RT
+/// throttling would stop a real-time thread that polls all the time, together with all other
+/// real-time threads of its processor.
 const NAP: Duration = Duration::from_micros(50);
-/// How often the channel is looked after.
+/// Interval at which the OpenFlow channel is served.
 const IDLE: Duration = Duration::from_millis(500);
-/// A frame that has not come after this time is lost.
+/// Time after which a missing frame is lost.
 const SETTLING: Duration = Duration::from_millis(300);
-/// The longest wait for frames that still come.
+/// Maximum wait for outstanding frames.
 const DRAINING: Duration = Duration::from_secs(20);
 
-/// Frames of one length at a constant distance.
+/// Frames of one length at a constant interval.
 #[derive(Debug, Clone, Copy)]
 pub struct Stream {
-    /// The flow entry.
+    /// Number of the flow entry.
     pub entry: u8,
-    /// Octets without FCS.
+    /// Length in octets without FCS.
     pub len: usize,
-    /// Between two frames; 0: as fast as possible.
+    /// Interval between two frames; 0: as fast as possible.
     pub period_ns: u64,
-    /// Frames.
+    /// Number of frames.
     pub count: u32,
 }
 
 impl Stream {
-    /// Frames at a rate in bit/s for a time. They count with preamble, FCS and gap.
+    /// Returns a stream with a rate in bit/s for a time. The rate includes preamble, FCS and
+    /// interframe gap.
     pub fn of_rate(entry: u8, len: usize, rate_bps: u64, time: Duration) -> Self {
         let period_ns = (wire_bits(len) * 1_000_000_000 / rate_bps.max(1)).max(1);
         let count = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX) / period_ns;
@@ -57,37 +61,37 @@ impl Stream {
     }
 }
 
-/// Bits that a frame takes of a link.
+/// Returns the number of bits that a frame occupies on a link.
 pub const fn wire_bits(len: usize) -> u64 {
     (len as u64 + 24) * 8
 }
 
-/// When the frames of a stream passed, in ns since 1970; 0: it was not seen.
+/// Timestamps of the frames of a stream in ns since 1970; 0: not seen.
 #[derive(Debug, Clone, Default)]
 pub struct Record {
-    /// At the interface that sent them.
+    /// Timestamps at the sending interface.
     pub sent: Vec<u64>,
-    /// At the other one.
+    /// Timestamps at the receiving interface.
     pub arrived: Vec<u64>,
 }
 
 impl Record {
-    /// Frames that were sent.
+    /// Returns the number of frames that were sent.
     pub fn sent_count(&self) -> usize {
         self.sent.iter().filter(|time| **time > 0).count()
     }
 
-    /// Frames that arrived.
+    /// Returns the number of frames that arrived.
     pub fn arrived_count(&self) -> usize {
         self.arrived.iter().filter(|time| **time > 0).count()
     }
 
-    /// The share of frames that did not arrive.
+    /// Returns the share of frames that did not arrive.
     pub fn lost(&self) -> f64 {
         1.0 - self.arrived_count() as f64 / self.sent_count().max(1) as f64
     }
 
-    /// Times on the way of those that arrived, ascending, in ns.
+    /// Returns the transit times of arrived frames, ascending, in ns.
     pub fn delays(&self) -> Vec<u64> {
         let pairs = self.sent.iter().zip(&self.arrived).filter(|(sent, arrived)| **sent > 0 && **arrived > 0);
         let mut delays: Vec<u64> = pairs.map(|(sent, arrived)| arrived.saturating_sub(*sent)).collect();
@@ -96,33 +100,33 @@ impl Record {
     }
 }
 
-/// See the [module](self).
+/// Pair of probes at a switch. See the [module](self).
 #[derive(Debug)]
 pub struct Probes {
-    /// It sends.
+    /// Sending probe.
     near: Probe,
-    /// Frames come out here.
+    /// Receiving probe.
     far: Probe,
     run: u32,
 }
 
-/// The sockets of an interface.
+/// Sockets of an interface.
 #[derive(Debug)]
 pub struct Probe {
     sender: FrameSocket,
     capture: FrameSocket,
 }
 
-/// The address of a flow entry.
+/// Returns the destination address of a flow entry.
 pub fn address(entry: u8) -> MacAddress {
     MacAddress([2, 0x54, 0x4b, 0x4d, 0, entry])
 }
 
 impl Probe {
-    /// An interface of this thread's network namespace.
+    /// Opens an interface of this thread's network namespace.
     ///
     /// # Errors
-    /// There is no such interface; not root.
+    /// The interface does not exist, or the process lacks root privileges.
     pub fn open(interface: &str) -> std::io::Result<Self> {
         let index = interface_index(interface)?;
         Ok(Self { sender: FrameSocket::sender(index)?, capture: FrameSocket::capture(index, BUFFER)? })
@@ -134,12 +138,12 @@ fn failed(source: std::io::Error) -> MeasureError {
 }
 
 impl Probes {
-    /// Probes at the interface that sends and at the one that receives.
+    /// Creates the probes from the sending and the receiving interface.
     pub fn new(near: Probe, far: Probe) -> Self {
         Self { near, far, run: 0 }
     }
 
-    /// Exchanges the probes.
+    /// Swaps sender and receiver.
     pub(super) fn turn(&mut self) {
         std::mem::swap(&mut self.near, &mut self.far);
     }
@@ -161,15 +165,16 @@ impl Probes {
         };
         let mut frame =
             frame.build().map_err(|_| MeasureError::Switch(format!("no frame has {} octets", stream.len)))?;
-        // No checksum (RFC 768): the sequence number changes.
+        // The checksum is disabled (RFC 768), since the sequence number changes.
         frame[CHECKSUM].fill(0);
         Ok(frame)
     }
 
-    /// Sends streams at the same time, and waits for what arrives. `idle` is called now and then, and may end it.
+    /// Sends streams concurrently and waits for the arrivals. `idle` is called periodically and can
+    /// end the run by an error.
     ///
     /// # Errors
-    /// An interface is down; frames were not read in time; what `idle` says.
+    /// An interface is down, frames were not read in time, or `idle` returned an error.
     pub fn run(
         &mut self,
         streams: &[Stream],
@@ -228,7 +233,7 @@ impl Probes {
         }
     }
 
-    /// Sends a frame; false: the interface has no room now.
+    /// Sends a frame; returns false if the interface has no room now.
     fn send(&self, frame: &mut [u8], number: u32) -> Result<bool, MeasureError> {
         frame[PAYLOAD + 9..PAYLOAD + 13].copy_from_slice(&number.to_be_bytes());
         match self.near.sender.send(frame) {
@@ -238,7 +243,7 @@ impl Probes {
         }
     }
 
-    /// Reads what has passed; whether a frame of this run has arrived.
+    /// Reads the received timestamps. Reports whether a frame of this run has arrived.
     fn drain(&self, records: &mut [Record]) -> Result<bool, MeasureError> {
         let (mut buffer, mut has_arrived) = ([0; PAYLOAD + 13], false);
         for (socket, is_near) in [(&self.near.capture, true), (&self.far.capture, false)] {
@@ -255,7 +260,7 @@ impl Probes {
         Ok(has_arrived)
     }
 
-    /// Stream and sequence number of a frame of this run.
+    /// Returns stream and sequence number of a frame of this run.
     fn mark(&self, frame: &[u8]) -> Option<(usize, usize)> {
         let payload = frame.get(PAYLOAD..PAYLOAD + 13)?;
         let word = |at: usize| payload[at..].first_chunk().map(|octets| u32::from_be_bytes(*octets));

@@ -1,4 +1,4 @@
-//! The model file of a measurement: each figure with its spread, or marked as assumed.
+//! Model file of a measurement: each value with its range, or marked as assumed.
 
 use std::fmt::Write;
 
@@ -7,12 +7,14 @@ use super::forwarding::Cell;
 use super::tables::{Count, Source};
 use super::{LONG, METERED, Measured, SHORT, Settings};
 
-/// Depths of both lengths that differ by less than this many hundredths are a limit in frames.
+/// Threshold in percent: if the depths for both frame lengths differ by less, the depth is a limit
+/// in frames.
 const ALIKE: u32 = 120;
-/// Forwarding is rounded up to whole microseconds.
+/// Unit in ns to which the forwarding time is rounded up.
 const ROUND_NS: u64 = 1000;
 
-/// The text of the file. [`SwitchModel::parse`](crate::model::SwitchModel::parse) reads it.
+/// Returns the text of the file, which [`SwitchModel::parse`](crate::model::SwitchModel::parse)
+/// reads.
 pub fn model_text(measured: &Measured, settings: &Settings) -> String {
     let mut text = String::new();
     head(&mut text, measured, settings);
@@ -91,7 +93,8 @@ fn limiter(text: &mut String, measured: &Measured, settings: &Settings) {
         ),
     );
     line(text, format_args!("# Before its first drop it passed {first_kbit} kbit of a burst of {burst_kbit} kbit."));
-    // One frame more or less in a second cannot be told from none. The file has 1,000,000 parts of a million at most.
+    // A difference of one frame per second is within the resolution. The file format allows at most
+    // 1,000,000 ppm.
     let resolution = METERED as f64 * 8.0 / (f64::from(*rate_kbps) * 1000.0) * 1e6;
     let ppm = worst_ppm.max(*mean_ppm).clamp(resolution.min(1e6), 1e6).ceil() as u64;
     line(text, format_args!("# A frame in a second is {resolution:.0} ppm, the least that is written."));
@@ -143,7 +146,7 @@ fn queue(text: &mut String, table: &str, class: &Class, settings: &Settings) {
     line(text, format_args!("frames = {}", grouped(short.quartile.max(1).into())));
 }
 
-/// A number with an underscore before each three digits.
+/// Formats a number with an underscore between groups of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn file_of_a_measurement_is_a_model_with_its_figures() {
+    fn measurement_file_parses_as_a_model_with_its_values() {
         let (measured, settings) = measured();
         let text = model_text(&measured, &settings);
         let model = SwitchModel::parse("seen.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -222,7 +225,7 @@ mod tests {
         assert_eq!((model.rate_limiter_ppm, model.rate_limiter_step_ns), (1235, 1_000_000));
         assert_eq!((model.tables.flow_entries, model.tables.groups, model.tables.meters), (1_000_000, 256, 10));
         let depths: Vec<_> = model.queues.iter().map(|queue| (queue.depth.octets, queue.depth.frames)).collect();
-        // The lower quartile; the second queue has its limit in octets.
+        // The lower quartile is used; the second queue has its limit in octets.
         assert_eq!(depths, [(u64::MAX, 99), (40 * 1514, 240)]);
         assert_eq!(model.control.map(|queue| (queue.reach.dscp, queue.depth.frames)), Some((Some(48), 98)));
         assert!(
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_is_marked_as_assumed() {
+    fn values_that_cannot_be_measured_are_marked_as_assumed() {
         let (mut measured, mut settings) = measured();
         measured.meter = None;
         measured.classes[0].depths = None;

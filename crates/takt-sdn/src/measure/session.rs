@@ -1,4 +1,5 @@
-//! One switch as its controller sees it: a channel on a socket, used by one thread that waits for each answer.
+//! Blocking controller session with one switch: a channel on a socket, used by one thread that
+//! waits for each answer.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -13,16 +14,16 @@ use takt_ovsdb::connection::Stream;
 
 use super::MeasureError;
 
-/// How long the switch may take to connect, and to answer.
+/// Timeout of the switch to connect, and to answer.
 const LIMIT: Duration = Duration::from_secs(30);
-/// How long a read waits.
+/// Timeout of a read.
 const STEP: Duration = Duration::from_millis(10);
-/// How long a look at what has come waits.
+/// Timeout of a read that only checks for received octets.
 const GLANCE: Duration = Duration::from_micros(1);
-/// Messages of one transaction.
+/// Maximum number of messages in one transaction.
 pub const MESSAGES_MAX: usize = 500;
 
-/// How the switch is reached.
+/// Way to connect to the switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contact {
     /// The switch listens at a Unix socket, as Open vSwitch does at `BRIDGE.mgmt`.
@@ -33,7 +34,7 @@ pub enum Contact {
     Listen(SocketAddr),
 }
 
-/// See the [module](self).
+/// Session with a switch. See the [module](self).
 pub struct Session {
     stream: Box<dyn Stream>,
     controller: Controller,
@@ -49,10 +50,11 @@ fn failed(action: impl Into<String>) -> impl Fn(std::io::Error) -> MeasureError 
 }
 
 impl Session {
-    /// Connects, and ends the handshake.
+    /// Connects and completes the handshake.
     ///
     /// # Errors
-    /// The switch is not reached, does not connect, or speaks neither OpenFlow 1.3 nor 1.4; [`MeasureError::Stopped`].
+    /// The switch cannot be reached, does not connect, or supports neither OpenFlow 1.3 nor 1.4;
+    /// [`MeasureError::Stopped`].
     pub fn open(contact: &Contact, stop: &dyn Fn() -> bool) -> Result<Self, MeasureError> {
         let stream: Box<dyn Stream> = match contact {
             Contact::Unix(path) => {
@@ -90,7 +92,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The datapath identifier of the switch.
+    /// Returns the datapath id of the switch.
     pub fn datapath_id(&self) -> u64 {
         self.datapath_id
     }
@@ -99,7 +101,7 @@ impl Session {
         Instant(u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Sends what waits, and reads once.
+    /// Sends pending octets, and reads once.
     fn step(&mut self, wait: Duration) -> Result<(), MeasureError> {
         let failed = failed("talk to the switch");
         while !self.controller.poll_transmit().is_empty() {
@@ -126,14 +128,14 @@ impl Session {
                 Event::Up { features, .. } => self.datapath_id = features.datapath,
                 Event::Completed { operation, outcome } => self.completed.push((operation, outcome)),
                 Event::Down(why) => return Err(MeasureError::Switch(format!("the connection ended: {why}"))),
-                // Packets and states of ports are not asked for.
+                // Packets and port states were not requested.
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// Answers the switch's echoes while nothing is asked.
+    /// Answers echo requests of the switch while no request is outstanding.
     ///
     /// # Errors
     /// The connection ended.
@@ -151,10 +153,10 @@ impl Session {
         }
     }
 
-    /// Has the switch execute messages. Returns what it refused.
+    /// Makes the switch execute messages. Returns the refused ones.
     ///
     /// # Errors
-    /// It does not answer; the connection ended.
+    /// The switch does not answer, or the connection ended.
     pub fn execute(&mut self, messages: &[Message]) -> Result<Vec<Failure>, MeasureError> {
         let mut refused = Vec::new();
         for (part, messages) in messages.chunks(MESSAGES_MAX).enumerate() {
@@ -171,7 +173,7 @@ impl Session {
         Ok(refused)
     }
 
-    /// Asks the switch; `None`: it does not answer such a request.
+    /// Sends a request; returns `None` if the switch does not support it.
     ///
     /// # Errors
     /// The connection ended.
@@ -185,7 +187,7 @@ impl Session {
     }
 }
 
-/// The first switch that connects.
+/// Accepts the first switch that connects.
 fn accept(address: SocketAddr, stop: &dyn Fn() -> bool) -> Result<TcpStream, MeasureError> {
     let failed = failed(format!("listen at {address}"));
     let listener = TcpListener::bind(address).map_err(&failed)?;

@@ -1,4 +1,5 @@
-//! Room for flow entries, groups and meters: what the switch says, or what it takes.
+//! Table capacities for flow entries, groups and meters, as reported by the switch or counted by
+//! additions.
 
 use takt_openflow::Message;
 use takt_openflow::flow::FlowMod;
@@ -11,43 +12,43 @@ use takt_openflow::value::MacAddress;
 use super::session::MESSAGES_MAX;
 use super::{Bench, COOKIE, LIFETIME, MeasureError};
 
-/// The first group that is added.
+/// Number of the first added group.
 const GROUP: u32 = 0x544d_0000;
-/// The first meter that is added; those of a controller are below.
+/// Number of the first added meter; meters of a controller have lower numbers.
 const METER: u32 = 16_384;
 
-/// How a figure was found.
+/// Source of a capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The switch says it.
+    /// The switch reported it.
     Said,
-    /// The switch refused a further one.
+    /// The switch refused a further addition.
     Refused,
-    /// The cap was reached: there may be more.
+    /// The cap was reached: the capacity may be larger.
     Cap,
 }
 
-/// Room of one kind.
+/// Capacity of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// How many.
+    /// Number of entries.
     pub count: u32,
-    /// How that is known.
+    /// Source of the number.
     pub source: Source,
 }
 
-/// Room for rules.
+/// Table capacities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// Flow entries of the first table.
+    /// Capacity of the first table for flow entries.
     pub flow_entries: Count,
-    /// Groups.
+    /// Capacity for groups.
     pub groups: Count,
-    /// Meters.
+    /// Capacity for meters.
     pub meters: Count,
 }
 
-/// What is added to count how much there is room for.
+/// Kind of entries whose capacity is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Flow,
@@ -70,10 +71,11 @@ impl Kind {
         }
     }
 
-    /// Those that [`Bench::remove`] removes by number, and the number of the first.
+    /// Returns the list of additions that [`Bench::remove`] removes by number, and the number of
+    /// the first.
     fn added<'b>(self, bench: &'b mut Bench<'_>) -> Option<(&'b mut Vec<u32>, u32)> {
         match self {
-            // They are removed by their cookie.
+            // Flow entries are removed by their cookie.
             Self::Flow => None,
             Self::Group => Some((&mut bench.groups, GROUP)),
             Self::Meter => Some((&mut bench.meters, METER)),
@@ -92,7 +94,7 @@ pub(super) fn delete_group(group: u32) -> Message {
 
 fn add_entry(number: u32) -> Message {
     let [_, a, b, c] = number.to_be_bytes();
-    // A source that no host has.
+    // A source address that no host has.
     let source = MacAddress([2, 0x54, 0x4b, a, b, c]);
     Message::FlowMod(FlowMod {
         cookie: COOKIE,
@@ -103,7 +105,7 @@ fn add_entry(number: u32) -> Message {
     })
 }
 
-/// The most meters that the switch says to have; `None`: it does not say.
+/// Returns the maximum number of meters that the switch reports; `None`: it reports none.
 pub(super) fn most_meters(bench: &mut Bench<'_>) -> Result<Option<u32>, MeasureError> {
     Ok(match bench.session.ask(RequestBody::MeterFeatures)? {
         Some(ReplyBody::MeterFeatures(features)) if features.max_meter > 0 => Some(features.max_meter),
@@ -111,7 +113,7 @@ pub(super) fn most_meters(bench: &mut Bench<'_>) -> Result<Option<u32>, MeasureE
     })
 }
 
-/// Room of each kind.
+/// Returns the capacity of each kind.
 pub(super) fn room(bench: &mut Bench<'_>) -> Result<Room, MeasureError> {
     let said = match bench.session.ask(RequestBody::TableFeatures(Vec::new()))? {
         Some(ReplyBody::TableFeatures(tables)) => {
@@ -143,7 +145,8 @@ pub(super) fn room(bench: &mut Bench<'_>) -> Result<Room, MeasureError> {
     Ok(room)
 }
 
-/// Adds until the switch refuses, or the cap is reached. What is added is noted for removal before it is sent; what is refused is not ours.
+/// Adds entries until the switch refuses one, or the cap is reached. An addition is noted for
+/// removal before it is sent; a refused one is not.
 fn fill(bench: &mut Bench<'_>, kind: Kind) -> Result<Count, MeasureError> {
     let cap = bench.settings.table_cap;
     let mut count = 0;

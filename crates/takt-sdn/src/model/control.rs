@@ -1,54 +1,58 @@
-//! Control traffic: what the controller itself sends out of a port, in the class that the model of the switch has for it.
+//! Control traffic of the controller: allowances per cause and port, in the control class of the
+//! switch model.
 //!
-//! The controller sends within an [`Allowance`] for each [`Cause`] and port; what is beyond it goes in the lowest class. The scheduler counts the
-//! allowances as flows of the class, so that it keeps a bound below all admitted flows.
+//! The controller sends within an [`Allowance`] for each [`Cause`] and port; frames beyond it are
+//! sent in the lowest class. The scheduler treats the allowances as flows of the class, so that the
+//! control class keeps a bound below all admitted flows.
 
 use takt_calculus::Arrivals;
 use takt_calculus::network::{Flow, Frames, Hop};
 
-/// Frames wait in the class for this time at most: LLDP is refused after 500 ms, and ARP is repeated after 1 s.
+/// Maximum time in ns that frames wait in the class: LLDP is rejected after 500 ms, and ARP is
+/// repeated after 1 s.
 const LIMIT_NS: u64 = 250_000_000;
-/// Between the moment when the controller sends a frame and the queue of the port, at most. A connection that stalls longer lets more frames
-/// come at once than the analysis has.
+/// Maximum time in ns between the transmission by the controller and the queue of the port. A
+/// connection that stalls for longer releases a larger burst than the analysis assumes.
 const CHANNEL_NS: u64 = 50_000_000;
-/// What learning and discovery may take of a port each, in parts of a million of its rate.
+/// Share of a port's rate for learning and for discovery each, in ppm.
 const SHARE_PPM: u64 = 20_000;
-/// However fast the port is, so that what a stalled connection lets come at once fits into the queues of the built-in models.
+/// Minimum period for any port rate, so that the burst after a stalled connection fits into the
+/// queues of the built-in models.
 const PERIOD_NS_MIN: u64 = 2_500_000;
-/// Frames at once take as much time as this, of each cause.
+/// Duration of a burst of each cause on the link.
 const BURST_NS: u64 = 20_000_000;
 const BURSTS: [u64; 2] = [4, 20];
-/// Preamble, FCS and gap.
+/// Preamble, FCS and interframe gap in octets.
 const OVERHEAD: u64 = 24;
-/// LLDP of the controller is shorter.
+/// Upper bound of the length of the controller's LLDP frames.
 const PROBE_LEN: u64 = 256;
-/// Quick probes come each 100 ms.
+/// Period of quick probes: 100 ms.
 const PROBE_PERIOD_NS: u64 = 100_000_000;
 
-/// Why the controller sends a frame.
+/// Cause of a frame that the controller sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// LLDP.
     Probe,
-    /// ARP, neighbour discovery, IGMP and MLD.
+    /// ARP, neighbor discovery, IGMP and MLD.
     Learning,
     /// DDS discovery.
     Discovery,
 }
 
-/// What the controller may send out of a port in the class of control traffic.
+/// Traffic that the controller may send out of a port in the class of control traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowance {
-    /// Between two frames in the long run.
+    /// Interval in ns between two frames in the long run.
     pub period_ns: u64,
-    /// Frames at once.
+    /// Burst in frames.
     pub burst: u64,
-    /// Octets of a frame, without FCS, at most.
+    /// Maximum length of a frame in octets, without FCS.
     pub frame_len: u64,
 }
 
 impl Cause {
-    /// All of them.
+    /// All causes.
     pub const ALL: [Self; 3] = [Self::Probe, Self::Learning, Self::Discovery];
 
     const fn name(self) -> &'static str {
@@ -61,7 +65,8 @@ impl Cause {
 }
 
 impl Allowance {
-    /// That of a port with this rate, whose longest frame without a contract has this length.
+    /// Returns the allowance of a port with this rate; `foreign_frame_len` is the length of the
+    /// longest frame without a contract.
     pub fn of(cause: Cause, rate_bps: u64, foreign_frame_len: u64) -> Self {
         if cause == Cause::Probe {
             return Self { period_ns: PROBE_PERIOD_NS, burst: 2, frame_len: PROBE_LEN };
@@ -75,7 +80,7 @@ impl Allowance {
         }
     }
 
-    /// The flow of the analysis, in a queue of the port that is called `port`.
+    /// Returns the flow for the analysis, in a queue of the port named `port`.
     pub fn flow(self, cause: Cause, port: &str, hop: Hop) -> Flow {
         let bursts = Arrivals::bursts(self.period_ns, self.burst);
         Flow {
@@ -99,7 +104,7 @@ mod tests {
     #[test]
     fn allowance_is_a_share_of_the_rate() {
         let of = |rate_bps| Allowance::of(Cause::Discovery, rate_bps, 1514);
-        // A frame takes 615.2 us of 20 Mbit/s.
+        // A frame occupies a link of 20 Mbit/s for 615.2 us.
         assert_eq!(of(20_000_000), Allowance { period_ns: 30_760_000, burst: 20, frame_len: 1514 });
         assert_eq!(of(1_000_000).burst, 4);
         assert_eq!(of(1_000_000_000), Allowance { period_ns: PERIOD_NS_MIN, burst: 20, frame_len: 1514 });

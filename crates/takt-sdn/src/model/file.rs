@@ -1,6 +1,8 @@
-//! The operator's description of a network, in TOML: models of its switches, rates of its ports, interfaces of its hosts.
+//! The operator's description of a network in TOML: models of switches, rates of ports, interfaces
+//! of hosts.
 //!
-//! Switches, links and hosts themselves are found; the file says what cannot be found. Keys that are unknown are errors.
+//! Switches, links and hosts are discovered; the file describes properties that cannot be
+//! discovered. Unknown keys are errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,10 +20,11 @@ use super::{HostId, HostInterface, HostLimit, ModelError, Network, SwitchModel};
 use crate::PortRef;
 use crate::schedule::WireFormat;
 
-/// The longest frame of a host without a contract, without FCS: an MTU of 1,500 octets and a VLAN tag.
+/// Length in octets of the longest frame of a host without a contract, without FCS: an MTU of 1,500
+/// octets and a VLAN tag.
 const FOREIGN_FRAME_LEN: u64 = 1518;
 
-/// Tables of a file at most.
+/// Maximum number of tables in a file.
 pub const TABLES_MAX: usize = 10_000;
 
 #[derive(Deserialize)]
@@ -79,29 +82,31 @@ struct PortRule {
     limit: Option<HostLimit>,
 }
 
-/// What becomes of pairs without a contract whose datagrams no rule tells from those of a pair with one: they use its class and its meter.
+/// Treatment of pairs without a contract whose datagrams no rule distinguishes from those of a pair
+/// with one: they use its class and meter.
 #[derive(Deserialize, Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutContract {
-    /// The one that comes later is refused.
+    /// The later pair is refused.
     #[default]
     Refuse,
     /// Both match, and a caution is reported.
     Caution,
 }
 
-/// What an operator says of a network.
+/// The operator's description of a network.
 #[derive(Debug, Clone)]
 pub struct NetworkFile {
     switches: Vec<SwitchRule>,
     ports: Vec<PortRule>,
     interface: HostInterface,
     limit: Option<HostLimit>,
-    /// Octets of a sample in one DATA, or in each DATA_FRAG.
+    /// Maximum length in octets of a sample in one DATA, or of the part in each DATA_FRAG.
     pub fragment_len: u64,
-    /// Reliable writers send HEARTBEATs on their own no more often.
+    /// Minimum period in ns of HEARTBEATs that reliable writers send separately.
     pub heartbeat_period_ns: u64,
-    /// What becomes of pairs without a contract that share addresses and UDP port with one that has one.
+    /// Treatment of pairs without a contract that share addresses and UDP port with a pair that has
+    /// one.
     pub without_contract: WithoutContract,
 }
 
@@ -110,10 +115,10 @@ fn matches(pattern: &Partition, dpid: u64) -> bool {
 }
 
 impl NetworkFile {
-    /// Reads a file. Models that are not built in are files whose names are relative to it.
+    /// Reads a file. Names of models that are not built in are paths relative to the file.
     ///
     /// # Errors
-    /// A file cannot be read, or the line and the key that make no sense.
+    /// A file cannot be read; or the line and the key of an invalid value.
     pub fn load(path: &Path) -> Result<Self, ModelError> {
         let source = path.display().to_string();
         let directory = path.parent().unwrap_or(Path::new("."));
@@ -126,10 +131,11 @@ impl NetworkFile {
         })
     }
 
-    /// Reads the text of a file. `source` names it in errors, `model` gives the switch model of a name.
+    /// Parses the text of a file. `source` is its name in errors; `model` returns the switch model
+    /// of a name.
     ///
     /// # Errors
-    /// The line and the key that make no sense.
+    /// Line and key of an invalid value.
     pub fn parse(
         source: &str,
         text: &str,
@@ -202,23 +208,26 @@ impl NetworkFile {
         self.ports.iter().filter(move |rule| rule.port == at.port && matches(&rule.pattern, at.dpid))
     }
 
-    /// How many packets the hosts at a port receive without admission; `None` without a limit.
+    /// Returns the limit of packets that the hosts at a port receive without admission; `None`
+    /// without a limit.
     pub fn host_limit(&self, at: PortRef) -> Option<HostLimit> {
         self.rules_of(at).find_map(|rule| rule.limit).or(self.limit)
     }
 
-    /// Whether any port has such a limit.
+    /// Reports whether any port has such a limit.
     pub fn has_host_limits(&self) -> bool {
         self.limit.is_some() || self.ports.iter().any(|rule| rule.limit.is_some())
     }
 
-    /// The model of a port's switch, and the port's rate in bit/s. `None`: no table describes the switch.
+    /// Returns the model of a port's switch, and the port's rate in bit/s. `None` if no table
+    /// describes the switch.
     pub fn describe(&self, at: PortRef) -> Option<(Arc<SwitchModel>, u64)> {
         Some((Arc::clone(&self.switch(at.dpid)?.model), self.rate_bps(at)?))
     }
 
-    /// The network of these switches, links and hosts. Switches that no table describes are left out, and so are ports with several hosts:
-    /// no flow is admitted by them. A link has the lower rate of its ports.
+    /// Builds the network model of these switches, links and hosts. Switches that no table
+    /// describes are omitted, and so are ports with several hosts: no flow can be admitted there. A
+    /// link has the lower rate of its two ports.
     pub fn network(
         &self,
         switches: impl Iterator<Item = u64>,
@@ -227,7 +236,7 @@ impl NetworkFile {
     ) -> Network {
         let mut network = Network::default();
         for (dpid, rule) in switches.filter_map(|dpid| Some((dpid, self.switch(dpid)?))) {
-            // More switches than a network may have are left out.
+            // Switches beyond the limit of a network are omitted.
             let _ = network.add_switch(dpid, Arc::clone(&rule.model));
         }
         for (a, b) in links {
@@ -248,7 +257,7 @@ impl NetworkFile {
     }
 }
 
-/// A limit of packets per second.
+/// Parses a limit in packets per second.
 fn host_limit(text: &Text<'_>, value: Option<&Spanned<u64>>) -> Result<Option<HostLimit>, ModelError> {
     let read = |value: &Spanned<u64>| {
         let what = format!("expected {PACKETS_PER_S_MIN} to {PACKETS_PER_S_MAX} packets per second");
@@ -294,7 +303,7 @@ queue_frames = 1000
     }
 
     #[test]
-    fn link_has_the_lower_rate_and_unknown_switches_are_left_out() {
+    fn link_has_the_lower_rate_and_unknown_switches_are_omitted() {
         let file = parse(TEXT).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(file.fragment_len, 1300);
         let port = PortRef::new;
@@ -310,7 +319,7 @@ queue_frames = 1000
     }
 
     #[test]
-    fn limit_of_a_port_stands_above_that_of_all_hosts() {
+    fn limit_of_a_port_overrides_the_limit_of_all_hosts() {
         let limit = |text: &str, at| parse(text).unwrap_or_else(|error| panic!("{error}")).host_limit(at);
         let (one, other) = (PortRef::new(2, 1), PortRef::new(2, 2));
         assert_eq!((limit(TEXT, one), limit(TEXT, other)), (None, None), "none is the default");

@@ -1,26 +1,28 @@
 //! Limits of the packets that a host receives without admission.
 //!
-//! A host that receives more packets than its interface and its processor can take loses those of admitted flows as well, although no queue of a
-//! switch drops them. The limit of a port is divided into three fixed [`Share`]s, since OpenFlow 1.3 has meters in flow entries alone and no
-//! entry sees unicast, copies of groups and frames of the controller together.
+//! A host that receives more packets than its interface and processor can handle also loses packets
+//! of admitted flows, although no switch queue drops them. The limit of a port is divided into
+//! three fixed [`Share`]s, because meters of OpenFlow 1.3 exist only in flow entries, and no single
+//! entry sees unicast, group copies and frames of the controller.
 //!
-//! Rates are packets per second, bursts are packets. In any interval of `t` seconds the shares of a port pass at most
-//! `packets_per_s * (t + 0.1)` packets together, as exactly as the meters of the switch count.
+//! Rates are in packets per second, bursts in packets. In any interval of `t` seconds the shares of
+//! a port together pass at most `packets_per_s * (t + 0.1)` packets, within the accuracy of the
+//! switch's meters.
 
-/// The least limit: each share passes a packet at once.
+/// Minimum limit, at which each share can still pass one packet at once.
 pub const PACKETS_PER_S_MIN: u64 = 40;
-/// The largest limit.
+/// Maximum limit.
 pub const PACKETS_PER_S_MAX: u64 = 1_000_000_000;
 
-/// Bursts are what the rate passes in this part of a second.
+/// Divisor of the rate that yields the burst.
 const BURSTS_PER_S: u32 = 10;
 
-/// Packets of a kind that a port passes.
+/// Share of the limit for one kind of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     /// Packets per second.
     pub rate: u32,
-    /// Packets at once.
+    /// Burst in packets.
     pub burst: u32,
 }
 
@@ -30,14 +32,14 @@ impl Share {
     }
 }
 
-/// How many packets a host, or all hosts at a port, receive without admission.
+/// Limit of the packets that a host, or all hosts at a port, receive without admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostLimit {
     packets_per_s: u32,
 }
 
 impl HostLimit {
-    /// `None` if it is below [`PACKETS_PER_S_MIN`] or above [`PACKETS_PER_S_MAX`].
+    /// Creates a limit; `None` if it is below [`PACKETS_PER_S_MIN`] or above [`PACKETS_PER_S_MAX`].
     pub fn new(packets_per_s: u64) -> Option<Self> {
         if !(PACKETS_PER_S_MIN..=PACKETS_PER_S_MAX).contains(&packets_per_s) {
             return None;
@@ -45,7 +47,7 @@ impl HostLimit {
         u32::try_from(packets_per_s).map_or(None, |packets_per_s| Some(Self { packets_per_s }))
     }
 
-    /// All shares together.
+    /// Returns the sum of all shares.
     pub const fn packets_per_s(self) -> u32 {
         self.packets_per_s
     }
@@ -54,17 +56,17 @@ impl HostLimit {
         self.packets_per_s / 4
     }
 
-    /// Frames to the addresses of the hosts.
+    /// Returns the share for frames to the addresses of the hosts.
     pub const fn unicast(self) -> Share {
         Share::of(self.packets_per_s - 2 * self.quarter())
     }
 
-    /// Copies of frames to groups and to everyone.
+    /// Returns the share for copies of multicast and broadcast frames.
     pub const fn groups(self) -> Share {
         Share::of(self.quarter())
     }
 
-    /// Frames that the controller sends out of the port in the lowest class.
+    /// Returns the share for frames that the controller sends out of the port in the lowest class.
     pub const fn of_controller(self) -> Share {
         Share::of(self.quarter())
     }

@@ -1,14 +1,14 @@
-//! What the scheduler knows of the network: its switches by model, ports, links and hosts.
+//! Network model of the scheduler: switches by model, ports, links and hosts.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`file`] | what an operator says of a network; read from TOML |
-//! | [`switch`] | models of switches: queues, how a class is reached, forwarding time, tables; read from TOML |
-//! | [`control`] | what the controller sends itself |
-//! | [`host_limit`] | packets that hosts receive without admission |
-//! | [`network`] | switches, ports, links and hosts, in versions |
+//! | [`file`] | the operator's description of a network, read from TOML |
+//! | [`switch`] | models of switches: queues, class selection, forwarding time, table capacities; read from TOML |
+//! | [`control`] | control traffic of the controller |
+//! | [`host_limit`] | limits of packets to hosts without admission |
+//! | [`network`] | versions of switches, ports, links and hosts |
 //!
-//! Units: nanoseconds, octets, bits per second, parts of a million.
+//! Units: nanoseconds, octets, bits per second, ppm.
 
 pub mod control;
 pub mod file;

@@ -1,6 +1,6 @@
-//! Switches, ports, links and hosts, in versions.
+//! Versioned network of switches, ports, links and hosts.
 //!
-//! Each change makes a new version. A [`Snapshot`] is one version; it is shared, and does not change.
+//! Each change creates a new version. A [`Snapshot`] is one version; it is shared and immutable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -11,16 +11,16 @@ use takt_calculus::network::{CLASSES_MAX, Depth, Port};
 use super::switch::SwitchModel;
 use crate::PortRef;
 
-/// Switches at most.
+/// Maximum number of switches.
 pub const SWITCHES_MAX: usize = 1024;
 
-/// Hosts at most.
+/// Maximum number of hosts.
 pub const HOSTS_MAX: usize = 65_536;
 
-/// Ports that send, of switches and hosts together, at most.
+/// Maximum number of sending ports of switches and hosts together.
 pub const EGRESSES_MAX: usize = 4 * HOSTS_MAX;
 
-/// A host: the MAC address of its interface, as a number.
+/// A host, identified by the MAC address of its interface as a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u64);
 
@@ -32,7 +32,7 @@ impl fmt::Display for HostId {
     }
 }
 
-/// What links join.
+/// An end of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     /// A switch, by its datapath id.
@@ -41,17 +41,17 @@ pub enum Node {
     Host(HostId),
 }
 
-/// A port that sends.
+/// A sending port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Egress {
-    /// Of a switch.
+    /// A port of a switch.
     Switch(PortRef),
     /// The interface of a host.
     Host(HostId),
 }
 
 impl Egress {
-    /// Whose port it is.
+    /// Returns the node that has the port.
     pub const fn node(self) -> Node {
         match self {
             Self::Switch(PortRef { dpid, .. }) => Node::Switch(dpid),
@@ -69,27 +69,28 @@ impl fmt::Display for Egress {
     }
 }
 
-/// How a host sends.
+/// Sending interface of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostInterface {
-    /// The queues with contracts, the most urgent first, served by strict priority. One for an interface that knows no classes.
+    /// Queues of flows with contracts, the most urgent first, served by strict priority. An
+    /// interface without classes has one.
     pub queues: Vec<Depth>,
-    /// Longest frame without a contract, without FCS.
+    /// Length in octets of the longest frame without a contract, without FCS.
     pub foreign_frame_len: u64,
 }
 
 /// One direction of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Where it ends.
+    /// Receiving end.
     pub to: Node,
-    /// The port that sends in the other direction.
+    /// Port that sends in the opposite direction.
     pub back: Egress,
-    /// Rate of both directions.
+    /// Rate of both directions in bit/s.
     pub rate_bps: u64,
-    /// Time of a bit on the cable.
+    /// Propagation delay of the cable in ns.
     pub cable_ns: u64,
-    /// Whether frames pass.
+    /// Whether the link is up.
     pub is_up: bool,
 }
 
@@ -100,29 +101,29 @@ pub struct Snapshot {
     switches: BTreeMap<u64, Arc<SwitchModel>>,
     hosts: BTreeMap<HostId, HostInterface>,
     links: BTreeMap<Egress, Link>,
-    /// The ports of each node.
+    /// Ports of each node.
     ports: BTreeMap<Node, BTreeSet<Egress>>,
 }
 
-/// What is wrong with a change.
+/// Error of a change of the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NetworkError {
-    /// There are as many as there may be.
+    /// The maximum number of the named kind is reached.
     Full(&'static str),
-    /// There is no such switch.
+    /// The switch does not exist.
     NoSwitch(u64),
-    /// There is no such link.
+    /// The link does not exist.
     NoLink(Egress),
-    /// The port has a link already.
+    /// The port already has a link.
     Linked(Egress),
-    /// The host is attached already.
+    /// The host is already attached.
     Attached(HostId),
-    /// The port makes no sense.
+    /// The port is invalid.
     Nonsense {
-        /// Which.
+        /// The invalid port.
         port: Egress,
-        /// What is wrong with it.
+        /// Reason.
         what: &'static str,
     },
 }
@@ -143,38 +144,39 @@ impl fmt::Display for NetworkError {
 impl std::error::Error for NetworkError {}
 
 impl Snapshot {
-    /// Which version it is. Later ones have larger numbers.
+    /// Returns the version number, which grows with each version.
     pub const fn version(&self) -> u64 {
         self.version
     }
 
-    /// The model of a switch.
+    /// Returns the model of a switch.
     pub fn switch(&self, dpid: u64) -> Option<&SwitchModel> {
         self.switches.get(&dpid).map(AsRef::as_ref)
     }
 
-    /// The switches.
+    /// Iterates over the switches.
     pub fn switches(&self) -> impl Iterator<Item = (u64, &SwitchModel)> {
         self.switches.iter().map(|(dpid, model)| (*dpid, model.as_ref()))
     }
 
-    /// The hosts.
+    /// Iterates over the hosts.
     pub fn hosts(&self) -> impl Iterator<Item = HostId> {
         self.hosts.keys().copied()
     }
 
-    /// The link that a port sends by.
+    /// Returns the link of a sending port.
     pub fn link(&self, port: Egress) -> Option<&Link> {
         self.links.get(&port)
     }
 
-    /// The ports of a node whose links are up, and where these end.
+    /// Iterates over the ports of a node whose links are up, with the receiving ends.
     pub fn neighbours(&self, node: Node) -> impl Iterator<Item = (Egress, Node)> {
         let ports = self.ports.get(&node).into_iter().flatten();
         ports.filter_map(|port| Some((*port, self.links.get(port).filter(|link| link.is_up)?.to)))
     }
 
-    /// The port as the analysis has it: its queues, that of control traffic last, and the delay until the next queue or the receiving host.
+    /// Returns the port for the analysis: its queues, that of control traffic last, and the delay
+    /// until the next queue or the receiving host.
     pub fn port(&self, port: Egress) -> Option<Port> {
         let link = self.links.get(&port)?;
         let (queues, foreign_frame_len) = match port {
@@ -204,14 +206,14 @@ impl Snapshot {
     }
 }
 
-/// A network that changes.
+/// A network whose snapshots are versions.
 #[derive(Debug, Clone, Default)]
 pub struct Network {
     now: Arc<Snapshot>,
 }
 
 impl Network {
-    /// The version that holds now.
+    /// Returns the present version.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.now)
     }
@@ -222,7 +224,8 @@ impl Network {
         now.version += 1;
     }
 
-    /// Takes the place of this network with one that was filled otherwise; whether they differ. Versions go on.
+    /// Replaces this network by another one and reports whether they differ. The version numbers
+    /// continue.
     pub fn replace(&mut self, next: Self) -> bool {
         let mut next = Arc::unwrap_or_clone(next.now);
         next.version = self.now.version;
@@ -237,7 +240,7 @@ impl Network {
     /// Adds a switch.
     ///
     /// # Errors
-    /// There are [`SWITCHES_MAX`] already.
+    /// There are already [`SWITCHES_MAX`] switches.
     pub fn add_switch(&mut self, dpid: u64, model: Arc<SwitchModel>) -> Result<(), NetworkError> {
         if self.now.switches.len() >= SWITCHES_MAX && !self.now.switches.contains_key(&dpid) {
             return Err(NetworkError::Full("switches"));
@@ -249,7 +252,7 @@ impl Network {
     /// Links two ports of switches.
     ///
     /// # Errors
-    /// A switch is not known, a port has a link, or makes no sense.
+    /// A switch is unknown, or a port has a link or is invalid.
     pub fn link(&mut self, ends: [(u64, u32); 2], rate_bps: u64, cable_ns: u64) -> Result<(), NetworkError> {
         if let Some((dpid, _)) = ends.iter().find(|(dpid, _)| !self.now.switches.contains_key(dpid)) {
             return Err(NetworkError::NoSwitch(*dpid));
@@ -261,7 +264,8 @@ impl Network {
     /// Attaches a host to a port of a switch.
     ///
     /// # Errors
-    /// The switch is not known, the port has a link, the host is attached already, or its interface makes no sense.
+    /// The switch is unknown, the port has a link, the host is already attached, or its interface
+    /// is invalid.
     pub fn attach(
         &mut self,
         host: HostId,
@@ -315,7 +319,7 @@ impl Network {
         Ok(())
     }
 
-    /// Says that both directions of a link pass frames, or do not.
+    /// Sets both directions of a link up or down.
     ///
     /// # Errors
     /// The port has no link.
@@ -352,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshot_stays_as_it_was() {
+    fn snapshot_is_immutable() {
         let mut network = network();
         let before = network.snapshot();
         let port = Egress::Switch(PortRef::new(2, 1));
@@ -376,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_make_no_sense_change_nothing() {
+    fn invalid_changes_leave_the_network_unchanged() {
         let mut network = network();
         let before = network.snapshot();
         let free = (2, 9);

@@ -1,6 +1,7 @@
 //! Models of switches: data files in TOML.
 //!
-//! A model says what the analysis and the rules need to know of one type of switch. [`SwitchModel::built_in`] has those that come with Takt.
+//! A model describes the properties of one type of switch that the analysis and the rules need.
+//! [`SwitchModel::built_in`] returns the models that are part of Takt.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,72 +10,75 @@ use serde::Deserialize;
 use takt_calculus::network::{CLASSES_MAX, Depth};
 use toml::Spanned;
 
-/// The largest file that is read.
+/// Maximum length of a model file in octets.
 pub const FILE_MAX: usize = 64 * 1024;
 
-/// How frames are put into the queue of a class. At least one of both.
+/// Selection of the queue of a class. At least one of both is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
-    /// The queue number of the OpenFlow action SET_QUEUE.
+    /// Queue number of the OpenFlow action SET_QUEUE.
     pub set_queue: Option<u32>,
-    /// The DSCP that the switch chooses the queue by.
+    /// DSCP by which the switch selects the queue.
     pub dscp: Option<u8>,
 }
 
 /// One queue of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queue {
-    /// How frames get into it.
+    /// Selection of the queue.
     pub reach: Reach,
-    /// What it holds.
+    /// Capacity of the queue.
     pub depth: Depth,
 }
 
-/// Room for rules.
+/// Table capacities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tables {
-    /// Flow entries.
+    /// Capacity for flow entries.
     pub flow_entries: u32,
-    /// Groups.
+    /// Capacity for groups.
     pub groups: u32,
-    /// Meters.
+    /// Capacity for meters.
     pub meters: u32,
 }
 
 /// A type of switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SwitchModel {
-    /// Of the type.
+    /// Name of the type.
     pub name: String,
-    /// The queues with contracts, the most urgent first; served by strict priority without preemption, before everything else.
+    /// Queues of flows with contracts, the most urgent first, served by strict priority without
+    /// preemption before all other traffic.
     pub queues: Vec<Queue>,
-    /// The queue of control traffic, served after those with contracts and before everything else.
+    /// Queue of control traffic, served after those with contracts and before all other traffic.
     pub control: Option<Queue>,
-    /// From the end of a frame on the incoming link until it is in the queue of a port, at least.
+    /// Minimum time in ns from the end of a frame on the incoming link until it is in the queue of
+    /// a port.
     pub forwarding_ns_min: u64,
-    /// The same, at most.
+    /// Maximum time in ns from the end of a frame on the incoming link until it is in the queue of
+    /// a port.
     pub forwarding_ns: u64,
-    /// Longest frame without a contract, without FCS.
+    /// Length in octets of the longest frame without a contract, without FCS.
     pub foreign_frame_len: u64,
-    /// How much more than its rate a meter may let pass.
+    /// Maximum excess of a meter over its rate in ppm.
     pub rate_limiter_ppm: u32,
-    /// A meter refills in steps of this time.
+    /// Step in ns in which a meter refills.
     pub rate_limiter_step_ns: u64,
-    /// Room for rules.
+    /// Table capacities.
     pub tables: Tables,
 }
 
-/// What is wrong with a model file.
+/// Error of a model file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelError {
-    /// The file, or the name of a built-in model.
+    /// Name of the file or of the built-in model.
     pub source: String,
-    /// The line, from 1 on.
+    /// Line, starting at 1.
     pub line: usize,
-    /// The key.
+    /// Key of the error.
     pub key: String,
-    /// What is wrong with it, and what is expected.
+    /// Error and expected content.
     pub what: String,
 }
 
@@ -125,7 +129,7 @@ struct File {
     control: Option<Spanned<QueueEntry>>,
 }
 
-/// A text with its name, for errors.
+/// A text with its name for errors.
 pub(super) struct Text<'a> {
     pub(super) source: &'a str,
     pub(super) text: &'a str,
@@ -138,7 +142,7 @@ impl Text<'_> {
         ModelError { source: self.source.to_owned(), line, key: key.to_owned(), what: what.into() }
     }
 
-    /// The key of the line that a span begins in.
+    /// Returns the key of the line in which a span begins.
     pub(super) fn key(&self, span: Option<Range<usize>>) -> &str {
         let at = span.map_or(0, |span| span.start).min(self.text.len());
         let line = self.text.lines().nth(self.text.as_bytes()[..at].iter().filter(|octet| **octet == b'\n').count());
@@ -147,13 +151,13 @@ impl Text<'_> {
 }
 
 impl SwitchModel {
-    /// The models that come with Takt: a name and the text of the file.
+    /// Built-in models: name and text of the file.
     pub const BUILT_IN: [(&str, &str); 2] = [
         ("ovs-netdev", include_str!("../../models/ovs-netdev.toml")),
         ("generic-hardware", include_str!("../../models/generic-hardware.toml")),
     ];
 
-    /// A model that comes with Takt.
+    /// Returns a built-in model.
     ///
     /// # Errors
     /// There is no such model.
@@ -166,10 +170,10 @@ impl SwitchModel {
         Self::parse(name, text)
     }
 
-    /// Reads a model file. `source` names it in errors.
+    /// Parses a model file. `source` is its name in errors.
     ///
     /// # Errors
-    /// The line and the key that make no sense.
+    /// Line and key of an invalid value.
     pub fn parse(source: &str, text: &str) -> Result<Self, ModelError> {
         let text = Text { source, text };
         if text.text.len() > FILE_MAX {
@@ -252,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn built_in_models_are_read() {
+    fn built_in_models_parse() {
         for (name, _) in SwitchModel::BUILT_IN {
             let model = SwitchModel::built_in(name).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(model.name, name);

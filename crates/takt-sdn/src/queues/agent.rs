@@ -1,4 +1,4 @@
-//! The agent: ports of a host, what they have and what they are to have.
+//! Agent for the queues of ports: their actual and wanted state.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use super::{By, Counters, QueueError, Target, Wanted, database, kernel, wanted};
 use crate::PortRef;
 use crate::model::{NetworkFile, SwitchModel};
 
-/// What a port has.
+/// State of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// No discipline but the kernel's own.
+    /// The port has only the kernel's default discipline.
     Missing,
-    /// The queues of the model.
+    /// The port has the queues of the model.
     AsWanted,
-    /// Queues that an agent made, with other settings.
+    /// The port has queues that an agent created with other settings.
     Different,
-    /// A discipline that another program made.
+    /// The port has a discipline that another program created.
     Foreign(String),
 }
 
@@ -34,16 +34,16 @@ impl fmt::Display for State {
     }
 }
 
-/// What was done to a port.
+/// Change of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// Nothing.
+    /// Nothing changed.
     None,
-    /// It has queues, and had none.
+    /// Queues were created.
     Made,
-    /// It has other queues than before.
+    /// Queues were replaced.
     Replaced,
-    /// Its queues are gone.
+    /// Queues were removed.
     Removed,
 }
 
@@ -58,22 +58,22 @@ impl fmt::Display for Change {
     }
 }
 
-/// A port of a switch of the network file.
+/// A port of a switch in the network file.
 #[derive(Debug, Clone)]
 pub struct Port {
-    /// Which.
+    /// Identity of the port.
     pub target: Target,
-    /// The model of its switch.
+    /// Model of its switch.
     pub model: Arc<SwitchModel>,
-    /// Its rate, bit/s.
+    /// Rate in bit/s.
     pub rate_bps: u64,
-    /// What it is to have.
+    /// Wanted queues.
     pub wanted: Wanted,
-    /// What it has.
+    /// Actual state.
     pub state: State,
 }
 
-/// See the [module](self).
+/// Agent for the queues of ports. See the [module](self).
 #[derive(Debug)]
 pub struct Agent {
     network: NetworkFile,
@@ -84,7 +84,8 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent of the ports that are named, and of those that the database has. With [`By::Ovsdb`] there has to be one.
+    /// Creates an agent for the named ports and those of the database. [`By::Ovsdb`] requires a
+    /// database.
     ///
     /// # Errors
     /// The database does not answer; [`QueueError::NoPort`].
@@ -98,7 +99,7 @@ impl Agent {
         let mut targets = named;
         if let Some(database) = &mut database {
             let found = database::targets(database)?;
-            // The rows of a port that is named as well are found by its interface.
+            // A port that is also named is found in the database by its interface.
             targets.retain(|named| !found.iter().any(|found| found.interface == named.interface));
             targets.extend(found);
         }
@@ -110,7 +111,7 @@ impl Agent {
         Ok(Self { network, by, rest_frames, database, targets })
     }
 
-    /// The ports with what they have. Nothing changes.
+    /// Returns the ports with their state. Changes nothing.
     ///
     /// # Errors
     /// [`QueueError::Model`]; the kernel or the database does not answer.
@@ -134,7 +135,8 @@ impl Agent {
                 let Some((database, port)) = self.database.as_mut().zip(target.ovs_port.as_deref()) else {
                     return Ok(of_kernel);
                 };
-                // Without the row, Open vSwitch removes the tree when it starts. With another one, the discipline is its own.
+                // Without the row, Open vSwitch removes the tree when it starts. With another row,
+                // the discipline belongs to Open vSwitch.
                 Ok(match database::reservation(database, port)? {
                     State::AsWanted => of_kernel,
                     State::Missing if of_kernel == State::AsWanted => State::Different,
@@ -151,10 +153,12 @@ impl Agent {
         }
     }
 
-    /// Gives each port the queues of its model, and reads them back. After an error, queues that this call made where none were are removed.
+    /// Gives each port the queues of its model, and verifies them. After an error, queues that this
+    /// call created on ports without queues are removed.
     ///
     /// # Errors
-    /// [`QueueError::Foreign`] if a port has a discipline that no agent made, unless it may be replaced; all errors of [`look`](Self::look).
+    /// [`QueueError::Foreign`] if a port has a discipline that no agent created, unless it may be
+    /// replaced; all errors of [`look`](Self::look).
     pub fn apply(&mut self, may_replace: bool) -> Result<Vec<(Port, Change)>, QueueError> {
         let ports = self.look()?;
         let foreign = ports.iter().filter_map(|port| match &port.state {
@@ -177,7 +181,7 @@ impl Agent {
             {
                 let made = done.iter().filter(|(_, change)| *change == Change::Made).map(|(port, _)| port);
                 for port in made.chain((change == Change::Made).then_some(&port)) {
-                    // The first error counts.
+                    // The first error is reported.
                     drop(self.remove(&port.target));
                 }
                 return Err(error);
@@ -192,7 +196,8 @@ impl Agent {
         let mut row = self.database.as_mut().zip(target.ovs_port.as_deref());
         match wanted {
             Wanted::Tree(tree) => {
-                // First: Open vSwitch may remove a discipline while it changes its own.
+                // The row comes first, since Open vSwitch may remove a discipline while it changes
+                // its own.
                 if let Some((database, port)) = &mut row
                     && database::reservation(database, port)? != State::AsWanted
                 {
@@ -211,7 +216,8 @@ impl Agent {
         }
     }
 
-    /// Removes what agents made: trees of the kernel and rows of the database, whichever way this agent has. Other disciplines stay.
+    /// Removes everything that agents created, trees of the kernel and rows of the database,
+    /// independent of the method of this agent. Other disciplines stay.
     ///
     /// # Errors
     /// The kernel or the database does not answer.
@@ -234,7 +240,8 @@ impl Agent {
         Ok(is_tree || is_row)
     }
 
-    /// The counters of each class of a port, in the order of its tree; none of queues that Open vSwitch made.
+    /// Returns the counters of each class of a port, in the order of its tree; empty for queues
+    /// that Open vSwitch created.
     ///
     /// # Errors
     /// The kernel does not answer.

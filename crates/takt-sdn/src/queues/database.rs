@@ -1,4 +1,4 @@
-//! QoS rows of the ports of Open vSwitch, by OVSDB.
+//! QoS rows of Open vSwitch ports, by OVSDB.
 
 use takt_ovsdb::OpenVSwitch;
 use takt_ovsdb::open_vswitch::{Qos, QosState};
@@ -6,7 +6,7 @@ use takt_ovsdb::open_vswitch::{Qos, QosState};
 use super::agent::State;
 use super::{OWNER, QueueError, Target};
 
-/// The ports of all bridges that have an OpenFlow number and an interface of the kernel.
+/// Returns the ports of all bridges that have an OpenFlow number and a kernel interface.
 pub fn targets(database: &mut OpenVSwitch) -> Result<Vec<Target>, QueueError> {
     let ports = database.bridge_ports()?.into_iter().filter(|port| !port.is_virtual);
     let target = |port: takt_ovsdb::open_vswitch::BridgePort| {
@@ -20,7 +20,7 @@ fn is_own(row: &QosState) -> bool {
     row.owner.as_deref() == Some(OWNER)
 }
 
-/// What the database has for a port, compared with what it is to have.
+/// Compares the row of a port with the wanted one.
 pub fn state(database: &mut OpenVSwitch, port: &str, wanted: &Qos) -> Result<State, QueueError> {
     Ok(match database.qos(port)? {
         None => State::Missing,
@@ -30,24 +30,24 @@ pub fn state(database: &mut OpenVSwitch, port: &str, wanted: &Qos) -> Result<Sta
     })
 }
 
-/// Whether a row of the database says that Open vSwitch leaves the discipline of the interface alone.
+/// Reports whether a row makes Open vSwitch leave the discipline of the interface unchanged.
 pub fn reservation(database: &mut OpenVSwitch, port: &str) -> Result<State, QueueError> {
     Ok(match database.qos(port)? {
         None => State::Missing,
-        // Whoever made it: it has no settings.
+        // Rows of any owner qualify, since this type has no settings.
         Some(row) if row.qos == Some(Qos::Noop) => State::AsWanted,
         Some(row) if is_own(&row) => State::Different,
         Some(row) => State::Foreign(format!("a QoS row of the type {}", row.kind)),
     })
 }
 
-/// Gives a port its row, and waits until Open vSwitch has done as it says.
+/// Sets the row of a port, and waits until Open vSwitch has applied it.
 pub fn make(database: &mut OpenVSwitch, port: &str, wanted: &Qos) -> Result<(), QueueError> {
     database.set_owned_qos(port, wanted, OWNER)?;
     Ok(database.wait_until_applied()?)
 }
 
-/// Removes the row of a port if it is one of ours.
+/// Removes the row of a port if this program owns it.
 pub fn remove(database: &mut OpenVSwitch, port: &str) -> Result<bool, QueueError> {
     if !database.qos(port)?.is_some_and(|row| is_own(&row)) {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! Disciplines of an interface of this thread's network namespace, by netlink.
+//! Queueing disciplines of an interface in this thread's network namespace, by netlink.
 
 use takt_netlink::strict_priority::{HANDLE, StrictPriority, class};
 use takt_netlink::traffic::ROOT;
@@ -7,14 +7,14 @@ use takt_netlink::{Netlink, interface_index};
 use super::agent::State;
 use super::{QueueError, Target};
 
-/// Counters of a class's queue since it was made.
+/// Counters of a class's queue since its creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Frames that have left it.
+    /// Frames that have left the queue.
     pub sent: u64,
-    /// Frames that it dropped.
+    /// Frames that the queue dropped.
     pub dropped: u64,
-    /// Frames that wait in it.
+    /// Frames in the queue.
     pub waiting: u64,
 }
 
@@ -23,7 +23,7 @@ fn open(target: &Target) -> Result<(Netlink, i32), QueueError> {
     Ok((Netlink::route().map_err(failed())?, interface_index(&target.interface).map_err(failed())?))
 }
 
-/// What an interface has, compared with what it is to have.
+/// Compares the discipline of an interface with the wanted one.
 pub fn state(target: &Target, wanted: &StrictPriority) -> Result<State, QueueError> {
     let failed = || QueueError::os(format!("look at the disciplines of {target}"));
     let (mut netlink, index) = open(target)?;
@@ -36,14 +36,14 @@ pub fn state(target: &Target, wanted: &StrictPriority) -> Result<State, QueueErr
     Ok(if found.as_ref() == Some(&sorted(wanted)) { State::AsWanted } else { State::Different })
 }
 
-/// Whether an agent made the discipline of an interface.
+/// Reports whether an agent created the discipline of an interface.
 pub fn is_own(target: &Target) -> Result<bool, QueueError> {
     let (mut netlink, index) = open(target)?;
     let all = netlink.disciplines(index).map_err(QueueError::os(format!("look at the disciplines of {target}")))?;
     Ok(all.iter().any(|one| one.parent == ROOT && one.kind == "htb" && one.handle == HANDLE))
 }
 
-/// The kernel's list of filters has no order of ours.
+/// Sorts the filters, since the kernel lists them in its own order.
 fn sorted(wanted: &StrictPriority) -> StrictPriority {
     let mut sorted = wanted.clone();
     for class in &mut sorted.classes {
@@ -53,14 +53,14 @@ fn sorted(wanted: &StrictPriority) -> StrictPriority {
     sorted
 }
 
-/// Makes the classes, in place of what is at the root.
+/// Creates the classes, in place of the root discipline.
 pub fn make(target: &Target, wanted: &StrictPriority) -> Result<(), QueueError> {
     remove(target)?;
     let (mut netlink, index) = open(target)?;
     netlink.add_strict_priority(index, wanted).map_err(QueueError::os(format!("make the queues of {target}")))
 }
 
-/// Removes what is at the root; the kernel has its own discipline there then.
+/// Removes the root discipline; the kernel then installs its default.
 pub fn remove(target: &Target) -> Result<(), QueueError> {
     let (mut netlink, index) = open(target)?;
     let failed = || QueueError::os(format!("remove the discipline of {target}"));
@@ -71,7 +71,7 @@ pub fn remove(target: &Target) -> Result<(), QueueError> {
     netlink.remove_discipline(index, ROOT).map_err(failed())
 }
 
-/// The counters of each class.
+/// Returns the counters of each class.
 pub fn counters(target: &Target, classes: usize) -> Result<Vec<Counters>, QueueError> {
     let (mut netlink, index) = open(target)?;
     let all = netlink.disciplines(index).map_err(QueueError::os(format!("look at the disciplines of {target}")))?;

@@ -1,18 +1,22 @@
-//! The queues of switch models, made on the ports of real switches.
+//! Queues of switch models, created on the ports of real switches.
 //!
-//! OpenFlow creates no queues. An [`Agent`] makes what a network file's models say, in one of two ways ([`By`]):
+//! OpenFlow creates no queues. An [`Agent`] creates the queues of the models in a network file by
+//! one of two methods ([`By`]):
 //!
-//! | way | what it makes | frames get into a queue by |
+//! | method | created objects | selection of a queue |
 //! |---|---|---|
 //! | [`By::Tc`] | HTB, FIFOs and u32 filters of the kernel, by netlink on the switch's own host | DSCP; ARP and LLDP by EtherType |
 //! | [`By::Ovsdb`] | a QoS row `linux-htb` with queues, by OVSDB | SET_QUEUE |
 //!
 //! Invariants:
-//! - Nothing changes if a port has a discipline that the agent did not make, unless it is told to replace it.
-//! - What is made is read back and compared. What is there already stays untouched.
-//! - Own work is known by the handle of the HTB ([`takt_netlink::strict_priority::HANDLE`]) and by the owner of QoS rows ([`OWNER`]).
+//! - Nothing changes if a port has a discipline that the agent did not create, unless replacement
+//!   is permitted.
+//! - All created objects are read back and compared. Existing identical objects stay untouched.
+//! - Own objects are identified by the handle of the HTB
+//!   ([`takt_netlink::strict_priority::HANDLE`]) and by the owner of QoS rows ([`OWNER`]).
 //!
-//! Left out: the depth of queues by OVSDB, which has no setting for it; the discipline that was replaced, which is not kept.
+//! Not supported: the depth of queues by OVSDB, which has no setting for it; restoration of a
+//! replaced discipline.
 
 mod agent;
 mod database;
@@ -29,25 +33,26 @@ pub use self::agent::{Agent, Change, Port, State};
 pub use self::kernel::Counters;
 use crate::model::{Queue, SwitchModel};
 
-/// The owner of QoS rows that the agent makes.
+/// Owner of QoS rows that the agent creates.
 pub const OWNER: &str = "takt sdn queues";
-/// Frames that a queue holds at most.
+/// Maximum number of frames in a queue.
 pub const FRAMES_MAX: u64 = 1_000_000;
-/// The shortest frame, without FCS: a queue with a depth in octets holds so many of these.
+/// Length in octets of the shortest frame, without FCS: the divisor of a depth in octets.
 const FRAME_LEN_MIN: u64 = 60;
-/// ARP and LLDP have no DSCP.
+/// EtherTypes of ARP and LLDP, which have no DSCP.
 const CONTROL_ETHER_TYPES: [u16; 2] = [0x0806, 0x88cc];
-/// Bits per second of a queue's own: the least that Open vSwitch gives. The queue borrows the rest, by priority.
+/// Guaranteed rate of a queue in bit/s, the minimum of Open vSwitch. The queue borrows the rest, by
+/// priority.
 const MIN_RATE: u64 = 12_000;
-/// The queue of frames without SET_QUEUE.
+/// Queue of frames without SET_QUEUE.
 const DEFAULT_QUEUE: u32 = 0;
 
-/// Who makes the queues.
+/// Method of creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// This program, in the kernel of the switch's host.
+    /// By this program, in the kernel of the switch's host.
     Tc,
-    /// Open vSwitch, as its database says.
+    /// By Open vSwitch, from its database.
     Ovsdb,
 }
 
@@ -60,16 +65,16 @@ impl fmt::Display for By {
     }
 }
 
-/// A port, and its interface on this host.
+/// A port with its interface on this host.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Target {
-    /// The switch.
+    /// Datapath id of the switch.
     pub dpid: u64,
-    /// The OpenFlow port.
+    /// OpenFlow port number.
     pub port: u32,
-    /// The interface of the kernel.
+    /// Kernel interface.
     pub interface: String,
-    /// The port of Open vSwitch that has the interface.
+    /// Open vSwitch port of the interface.
     pub ovs_port: Option<String>,
 }
 
@@ -79,31 +84,31 @@ impl fmt::Display for Target {
     }
 }
 
-/// Queues cannot be planned, made or removed.
+/// Error of planning, creating or removing queues.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// The model has a queue that this way does not make.
+    /// The model has a queue that this method cannot create.
     Model {
-        /// The model.
+        /// Name of the model.
         model: String,
-        /// Which queue, why not, and what does.
+        /// The queue, the reason, and the suitable method.
         what: String,
     },
-    /// Ports have disciplines that others made.
+    /// Ports have disciplines of other programs.
     Foreign(Vec<(Target, String)>),
     /// The kernel refused.
     Os {
-        /// What was to be done.
+        /// Operation that failed.
         action: String,
-        /// The cause.
+        /// Cause.
         source: io::Error,
     },
     /// OVSDB refused, or does not answer.
     Ovsdb(takt_ovsdb::Error),
-    /// A port does not have what was made.
+    /// A port does not have the created queues.
     NotAsMade(Target),
-    /// There is no port to work on.
+    /// There is no port to configure.
     NoPort,
 }
 
@@ -151,21 +156,21 @@ impl From<takt_ovsdb::Error> for QueueError {
     }
 }
 
-/// What a port is to have.
+/// Wanted queues of a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// Of the kernel.
+    /// Tree of the kernel.
     Tree(StrictPriority),
-    /// Of Open vSwitch.
+    /// QoS row of Open vSwitch.
     Qos(Qos),
 }
 
-/// The queues of a model, those with contracts first, then that of control traffic.
+/// Iterates over the queues of a model, those with contracts first, then that of control traffic.
 fn queues(model: &SwitchModel) -> impl Iterator<Item = &Queue> {
     model.queues.iter().chain(&model.control)
 }
 
-/// Frames that a queue has to hold, so that it holds what the model says.
+/// Returns the number of frames that a queue must hold to have the depth of the model.
 fn frames(queue: &Queue) -> u64 {
     match (queue.depth.frames, queue.depth.octets) {
         (u64::MAX, octets) => octets.div_ceil(FRAME_LEN_MIN),
@@ -173,10 +178,12 @@ fn frames(queue: &Queue) -> u64 {
     }
 }
 
-/// The queues of a model at a port of this rate in bit/s. `rest_frames` is the depth of the queue of everything else.
+/// Returns the queues of a model at a port of this rate in bit/s. `rest_frames` is the depth of the
+/// queue for all other traffic.
 ///
 /// # Errors
-/// [`QueueError::Model`]: a queue is not reached in this way, there are too many, or the rate is out of range.
+/// [`QueueError::Model`]: a queue cannot be selected by this method, there are too many, or the
+/// rate is out of range.
 pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> Result<Wanted, QueueError> {
     let fail = |what: String| Err(QueueError::Model { model: model.name.clone(), what });
     let most = CLASSES_MAX - 1;
@@ -188,7 +195,7 @@ pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> R
     }
     match by {
         By::Tc => {
-            let rate = u32::try_from(rate_bps / 8).ok().filter(|rate| *rate >= 1000); // tidy-allow(dropped-cause): named below
+            let rate = u32::try_from(rate_bps / 8).ok().filter(|rate| *rate >= 1000); // tidy-allow(dropped-cause): the error below names it.
             let Some(rate) = rate else {
                 return fail(format!("rate_bps is {rate_bps}; HTB has 8000 bit/s to 34 Gbit/s"));
             };
@@ -198,7 +205,7 @@ pub fn wanted(by: By, model: &SwitchModel, rate_bps: u64, rest_frames: u32) -> R
                     return fail(format!("queue {place} has no dscp, by which filters of the kernel sort: use ovsdb"));
                 };
                 let Some(frames) = u32::try_from(frames(queue)).ok().filter(|n| u64::from(*n) <= FRAMES_MAX) else {
-                    // tidy-allow(dropped-cause): named below
+                    // tidy-allow(dropped-cause): the error below names it.
                     return fail(format!("queue {place} holds {} frames; {FRAMES_MAX} at most", frames(queue)));
                 };
                 let is_control = place >= model.queues.len();
@@ -265,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_the_way_does_not_reach_are_refused_with_the_other_way() {
+    fn queues_that_the_method_cannot_select_are_refused_with_the_other_method() {
         let error = wanted(By::Ovsdb, &model("ovs-netdev"), 20_000_000, 9).expect_err("it has no set_queue");
         assert!(
             error.to_string().contains("model ovs-netdev: queue 0 has no set_queue")

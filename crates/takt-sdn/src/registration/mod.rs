@@ -1,12 +1,17 @@
-//! Registrations: pairs that discovery does not show, admitted at the request of an authenticated caller.
+//! Registrations: pairs that are not discovered, admitted at the request of an authenticated
+//! client.
 //!
-//! DDS Security encrypts announcements of endpoints, so that the interceptor cannot read them. An endpoint, an operator or a gateway registers
-//! such a pair instead: addresses, UDP ports and contract. The controller admits it as a discovered pair, by the same proof
-//! and the same flow entries. It cannot withhold a match that it does not see: samples of a refused registration go in the lowest class.
+//! DDS Security encrypts announcements of endpoints, so that the interceptor cannot read them. An
+//! endpoint, an operator or a gateway registers such a pair instead, with addresses, UDP ports and
+//! contract. The controller admits it like a discovered pair, by the same proof and the same flow
+//! entries. It cannot withhold the match of a pair that it does not discover: samples of a refused
+//! registration are sent in the lowest class.
 //!
-//! A registration ends with its lease. The same registration again renews it. It belongs to the credential that made it ([`Owner`]). The
-//! controller refuses one whose addresses and ports are in use by an admitted pair or by a registration of another owner, one that isolation
-//! denies, and one for a port of discovery, whose entries would let discovery pass unseen.
+//! A registration ends with its lease, which an identical registration renews. It belongs to the
+//! credential that created it ([`Owner`]). The controller refuses a registration whose addresses
+//! and ports are in use by an admitted pair or by a registration of another owner. It also refuses
+//! one that isolation denies, and one for a discovery port, whose entries would let discovery pass
+//! unseen.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -19,68 +24,71 @@ use takt_wire::{EntityId, Guid, GuidPrefix};
 use crate::contract::{Contract, Source, Sourced};
 use crate::discovery::Pair;
 
-/// Registrations at once, of all owners.
+/// Maximum number of registrations of all owners.
 pub const REGISTRATIONS_MAX: usize = 1024;
-/// Characters of a topic, and of the names of writer and reader.
+/// Maximum length in characters of a topic, and of the names of writer and reader.
 pub const NAME_MAX: usize = 128;
-/// Seconds of a lease.
+/// Range of a lease in seconds.
 pub const LEASE_S: RangeInclusive<u32> = 5..=86_400;
-/// Seconds of a lease that is not given.
+/// Default lease in seconds.
 pub const LEASE_DEFAULT_S: u32 = 60;
-/// Octets that security may append to a datagram.
+/// Maximum number of octets that security may append to a datagram.
 pub const OVERHEAD_MAX: u32 = 1_024;
-/// Octets that DDS Security appends to a datagram with one receiver, if AES-GCM protects payload (44), submessage (76) and message (100), rounded up to
-/// a multiple of 8.
+/// Default number of octets that DDS Security appends to a datagram with one receiver. AES-GCM
+/// protects payload (44), submessage (76) and message (100); the sum is rounded up to a multiple of
+/// 8.
 pub const OVERHEAD_DEFAULT: u32 = 224;
-/// New and removed registrations of an owner in a second, on average.
+/// Average number of new and removed registrations of an owner per second.
 pub const CHANGES_PER_SECOND: u64 = 20;
-/// The same, at once.
+/// Burst of new and removed registrations of an owner.
 pub const CHANGES_AT_ONCE: u64 = 100;
 
-/// The first octets of the GUID prefixes of registered pairs. Discovery believes no participant with such a prefix.
+/// First octets of the GUID prefixes of registered pairs. Discovery rejects participants with such
+/// a prefix.
 const MARK: [u8; 4] = [0xff, 0xff, b'T', b'R'];
 
-/// What a caller registers.
+/// Content of a registration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Registration {
-    /// The topic, for people.
+    /// Name of the topic, for display.
     pub topic: String,
-    /// The writer: a GUID or any name.
+    /// Writer: a GUID or any name.
     pub writer: String,
-    /// The reader: a GUID or any name.
+    /// Reader: a GUID or any name.
     pub reader: String,
-    /// The address that the writer sends from.
+    /// Source address of the writer.
     pub from: IpAddr,
-    /// The address where the reader receives.
+    /// Address at which the reader receives.
     pub to: IpAddr,
-    /// The UDP port where the reader receives samples.
+    /// UDP port at which the reader receives samples.
     pub port: u16,
-    /// The UDP port where the writer receives ACKNACKs; none of a best-effort pair.
+    /// UDP port at which the writer receives ACKNACKs; `None` for a best-effort pair.
     #[serde(default)]
     pub answer_port: Option<u16>,
-    /// The multicast group by which the writer may send its samples as well.
+    /// Multicast group by which the writer may also send its samples.
     #[serde(default)]
     pub group: Option<SocketAddr>,
-    /// Least time between two samples.
+    /// Minimum time between two samples.
     pub separation_ns: u64,
-    /// How late a sample may come to the interface of its host; one separation by default.
+    /// Jitter: maximum delay of a sample, relative to its nominal time, at the interface of its
+    /// host; one separation by default.
     #[serde(default)]
     pub jitter_ns: Option<u64>,
-    /// Octets of the longest serialised sample.
+    /// Length in octets of the longest serialized sample.
     pub size: u32,
-    /// Longest time from writing to delivery.
+    /// Limit of the time from writing to delivery.
     pub limit_ns: u64,
-    /// Flows of higher importance are kept when not all fit.
+    /// Importance: flows of higher importance are kept when not all fit.
     #[serde(default)]
     pub importance: i32,
-    /// Whether second ways are reserved, by which samples go on when a link fails.
+    /// Whether backup paths are reserved, which carry the samples when a link fails.
     #[serde(default)]
     pub protected: bool,
-    /// Octets that security adds to each datagram.
+    /// Number of octets that security adds to each datagram.
     #[serde(default = "overhead_default")]
     pub overhead: u32,
-    /// Seconds after which it ends, unless the caller renews it.
+    /// Lease in seconds, after which the registration ends unless the client renews it.
     #[serde(default = "lease_default")]
     pub lease_s: u32,
 }
@@ -93,12 +101,12 @@ fn lease_default() -> u32 {
     LEASE_DEFAULT_S
 }
 
-/// The credential of a caller.
+/// Credential of a client.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Owner {
     /// The control socket.
     Operator,
-    /// A token for writing, by the name of its file.
+    /// A write token, by the name of its file.
     Token(String),
 }
 
@@ -111,7 +119,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Identifies a registration, also after a restart with a store.
+/// Id of a registration, which persists across restarts with a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegistrationId(pub u64);
 
@@ -121,27 +129,27 @@ impl fmt::Display for RegistrationId {
     }
 }
 
-/// What is decided of a registration.
+/// State of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It is not decided yet.
+    /// Not decided yet.
     Waiting,
-    /// It fits, and its entries are not all in force.
+    /// Admitted, but not all entries are in force.
     Installing,
-    /// It has a proven bound, and its entries are in force.
+    /// Admitted with a proved bound, and all entries are in force.
     Admitted,
-    /// It does not fit. It is tried again when the network or other pairs change.
+    /// Refused, because it does not fit. It is tried again when the network or other pairs change.
     Refused,
-    /// It was admitted, and is no longer served. It is tried again as a refused one.
+    /// Admitted before and no longer served. It is tried again like a refused one.
     Withdrawn,
 }
 
 impl State {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 5] = [Self::Waiting, Self::Installing, Self::Admitted, Self::Refused, Self::Withdrawn];
 
-    /// As it is serialised.
+    /// Returns the serialized name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -152,28 +160,28 @@ impl State {
         }
     }
 
-    /// Whether the controller has an answer for the caller.
+    /// Reports whether the controller has decided.
     pub const fn is_decided(self) -> bool {
         !matches!(self, Self::Waiting | Self::Installing)
     }
 }
 
-/// Why a registration is not taken.
+/// Reason why a registration is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RegistrationError {
     /// A value is out of its range.
     Invalid(String),
-    /// There is no such registration.
+    /// The registration does not exist.
     Unknown,
-    /// The controller has no description of the network, and admits nothing.
+    /// The controller has no description of the network and admits nothing.
     NoNetwork,
-    /// It belongs to another credential.
+    /// The registration belongs to another credential.
     NotOwner(RegistrationId),
-    /// The policy of isolation denies it.
+    /// The isolation policy denies it.
     Denied(String),
     /// Addresses and ports are in use, or the registration exists with other values.
     Conflict(String),
-    /// A limit is reached.
+    /// A limit was reached.
     Limit(String),
     /// This controller is not the leader.
     Standby,
@@ -195,12 +203,12 @@ impl fmt::Display for RegistrationError {
 
 impl std::error::Error for RegistrationError {}
 
-/// An address and port where datagrams of a registration go, and the address that they come from.
+/// Source address and destination socket of datagrams of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Socket {
-    /// Where they come from.
+    /// Source address.
     pub source: IpAddr,
-    /// Where they go.
+    /// Destination address and port.
     pub destination: SocketAddr,
 }
 
@@ -216,10 +224,10 @@ fn check_name(what: &str, name: &str) -> Result<(), RegistrationError> {
 }
 
 impl Registration {
-    /// Checks ranges and versions of IP.
+    /// Checks value ranges and IP versions.
     ///
     /// # Errors
-    /// The first value that is out of its range.
+    /// The first value that is out of range.
     pub fn check(&self) -> Result<(), RegistrationError> {
         check_name("topic", &self.topic)?;
         check_name("writer", &self.writer)?;
@@ -254,17 +262,18 @@ impl Registration {
         Ok(())
     }
 
-    /// Whether both are about the same endpoints.
+    /// Reports whether both registrations concern the same endpoints.
     pub fn has_names_of(&self, other: &Self) -> bool {
         (&self.topic, &self.writer, &self.reader) == (&other.topic, &other.writer, &other.reader)
     }
 
-    /// Whether both say the same, but for the lease.
+    /// Reports whether both registrations are equal except for the lease.
     pub fn is_same(&self, other: &Self) -> bool {
         *self == Self { lease_s: self.lease_s, ..other.clone() }
     }
 
-    /// Where samples go, then ACKNACKs and samples by multicast, if there are any.
+    /// Iterates over the sockets of samples, then of ACKNACKs and of samples by multicast, if they
+    /// exist.
     pub fn sockets(&self) -> impl Iterator<Item = Socket> {
         let samples = Socket { source: self.from, destination: (self.to, self.port).into() };
         let answers = self.answer_port.map(|port| Socket { source: self.to, destination: (self.from, port).into() });
@@ -272,12 +281,12 @@ impl Registration {
         std::iter::once(samples).chain(answers).chain(group)
     }
 
-    /// How long it lasts.
+    /// Returns the lease.
     pub fn lease(&self) -> Duration {
         Duration::from_secs(self.lease_s.into())
     }
 
-    /// Its contract.
+    /// Returns the contract.
     pub fn contract(&self) -> Contract {
         let nanos = |ns, source| Sourced::new(Duration::from_nanos(ns), source);
         let declared = Source::Registration;
@@ -295,7 +304,8 @@ impl Registration {
     }
 }
 
-/// The pair of a registration: its own number identifies the reader, that of the writer's first registration the writer.
+/// Returns the pair of a registration: its own number identifies the reader, the number of the
+/// writer's first registration the writer.
 pub(crate) fn pair_of(number: u64, writer: u64) -> Pair {
     let guid = |number: u64, entity_id| {
         let mut prefix = [0; 12];
@@ -303,22 +313,22 @@ pub(crate) fn pair_of(number: u64, writer: u64) -> Pair {
         prefix[4..].copy_from_slice(&number.to_be_bytes());
         Guid { prefix: GuidPrefix(prefix), entity_id }
     };
-    // User-defined entities without a key (RTPS 2.5 §9.3.1.2).
+    // Entity kinds of user-defined entities without a key (RTPS 2.5 §9.3.1.2).
     Pair { writer: guid(writer, EntityId([0, 0, 1, 3])), reader: guid(number, EntityId([0, 0, 1, 4])) }
 }
 
-/// Whether a prefix is that of a registered pair.
+/// Reports whether a prefix is reserved for registered pairs.
 pub(crate) fn is_reserved(prefix: GuidPrefix) -> bool {
     prefix.0.starts_with(&MARK)
 }
 
-/// The number of a registered pair.
+/// Returns the number of a registered pair.
 pub(crate) fn number_of(pair: Pair) -> Option<u64> {
     let octets: [u8; 8] = pair.reader.prefix.0.last_chunk().copied()?;
     is_reserved(pair.reader.prefix).then_some(u64::from_be_bytes(octets))
 }
 
-/// How many changes an owner may still make.
+/// Rate limit of an owner's changes (token bucket).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     left: u64,
@@ -330,7 +340,7 @@ impl Budget {
         Self { left: CHANGES_AT_ONCE, since_ns: now_ns }
     }
 
-    /// Takes one; whether there was one.
+    /// Consumes one change and reports whether one was available.
     pub(crate) fn take(&mut self, now_ns: u64) -> bool {
         let earned = now_ns.saturating_sub(self.since_ns).saturating_mul(CHANGES_PER_SECOND) / 1_000_000_000;
         if earned > 0 {

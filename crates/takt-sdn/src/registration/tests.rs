@@ -1,4 +1,4 @@
-//! Ranges of registrations, their sockets and identifiers, and the budget of an owner.
+//! Tests of registrations: value ranges, sockets, identifiers, and the budget of an owner.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn values_out_of_range_are_refused_with_their_name() {
 }
 
 #[test]
-fn lease_alone_does_not_make_another_registration() {
+fn registrations_that_differ_only_in_the_lease_are_the_same() {
     let own = registration();
     assert!(own.is_same(&Registration { lease_s: 5, ..own.clone() }));
     assert!(!own.is_same(&Registration { port: 7412, ..own.clone() }));
@@ -89,7 +89,7 @@ fn number_of_a_registered_pair_is_that_of_its_registration() {
 }
 
 #[test]
-fn budget_is_taken_at_once_and_earned_again() {
+fn budget_allows_a_burst_and_refills_at_its_rate() {
     let mut budget = Budget::new(0);
     assert_eq!((0..CHANGES_AT_ONCE + 50).filter(|_| budget.take(0)).count() as u64, CHANGES_AT_ONCE);
     assert_eq!((0..1_000).filter(|_| budget.take(1_000_000_000)).count() as u64, CHANGES_PER_SECOND);

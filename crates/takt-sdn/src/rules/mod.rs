@@ -1,12 +1,14 @@
 //! Flow entries and meters of admitted flows.
 //!
-//! An entry stands in table 0 above everything else that hosts send. It matches the port where the flow comes in, the VLAN, the addresses,
-//! and the UDP port where its receiver listens. Its actions put the frame into the queue of its class, by DSCP, by SET_QUEUE or by both
-//! ([`Reach`]), and send it out. The entry in the first switch has a meter.
+//! An entry is in table 0, above all other rules for traffic of hosts. It matches the ingress port,
+//! the VLAN, the addresses, and the UDP port of the receiver. Its actions put the frame into the
+//! queue of its class, by DSCP, by SET_QUEUE or by both ([`Reach`]), and send it out. The entry in
+//! the first switch has a meter.
 //!
-//! A flow to a multicast group has one entry in each switch of its tree, which sends a copy out of each port. Other members of the group get
-//! theirs by the same tree and branches of it, in the lowest class. A switch is entered by one port alone, so that no member gets two copies.
-//! Branches follow every link that was found: copies in the lowest class need no model of a switch.
+//! A flow to a multicast group has one entry in each switch of its tree, which sends a copy out of
+//! each port. Other members of the group get copies by the same tree and its branches, in the
+//! lowest class. Frames enter each switch by one port only, so that no member gets two copies.
+//! Branches use all discovered links: copies in the lowest class need no switch model.
 
 mod protection;
 mod tree;
@@ -37,81 +39,81 @@ const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const UDP: u8 = 17;
 
-/// What tells the datagrams of a flow from others.
+/// Header fields that identify the datagrams of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
-    /// The interface of the sender.
+    /// Interface of the sender.
     pub sender: HostId,
-    /// The VLAN of its frames.
+    /// VLAN of the frames.
     pub vlan: Vlan,
-    /// Its address.
+    /// Source address.
     pub source: IpAddr,
-    /// The address of the receiver, or a multicast group, of the same version of IP.
+    /// Address of the receiver, or a multicast group, of the same IP version.
     pub destination: IpAddr,
-    /// Where the receiver listens.
+    /// UDP port of the receiver.
     pub port: u16,
 }
 
 impl Selector {
-    /// Whether it is of samples to a multicast group.
+    /// Reports whether the flow has a multicast destination.
     pub fn is_group(&self) -> bool {
         self.destination.is_multicast()
     }
 }
 
-/// The receivers of the frames of a flow.
+/// Receivers of the frames of a flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Receivers {
-    /// Hosts that get them in their class; those of the route that are not named get none.
+    /// Hosts that get frames in their class; other hosts on the route get none.
     pub hosts: BTreeSet<HostId>,
-    /// Edges where they go in the lowest class.
+    /// Edge ports that get frames in the lowest class.
     pub others: BTreeSet<PortRef>,
-    /// The links that lead to them, also those of switches without a model.
+    /// Links that lead to them, including those of switches without a model.
     pub links: Arc<BTreeSet<Link>>,
-    /// Switches that no branch passes.
+    /// Switches that no branch may pass.
     pub avoided: BTreeSet<u64>,
 }
 
-/// What the first switch lets pass.
+/// Policer of a flow in the first switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Policer {
-    /// Its meter.
+    /// Number of the meter.
     pub meter: u32,
-    /// Kilobits per second.
+    /// Rate in kbit/s.
     pub rate_kbps: u32,
-    /// Kilobits at once.
+    /// Burst in kbit.
     pub burst_kbit: u32,
 }
 
-/// One entry of a flow.
+/// One flow entry of a flow, with its meter and group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The switch.
+    /// Datapath id of the switch.
     pub dpid: u64,
-    /// The entry.
+    /// The flow entry.
     pub flow: FlowMod,
-    /// What identifies it in the switch.
+    /// Key of the entry in the switch.
     pub key: Arc<FlowKey>,
-    /// The meter that it names.
+    /// Meter that the entry refers to.
     pub meter: Option<MeterMod>,
-    /// The group that it sends to, if its switch changes over by itself.
+    /// Fast-failover group that the entry sends to, if it has a backup path.
     pub group: Option<GroupMod>,
-    /// It sends copies in the lowest class alone: the flow is in force without it.
+    /// Whether it only sends copies in the lowest class: the flow is in force without it.
     pub is_branch: bool,
 }
 
 impl Entry {
-    /// Whether both are the same entry of a switch, whatever they do.
+    /// Reports whether both are at the same place in the same switch, independent of their actions.
     pub fn is_at(&self, other: &Self) -> bool {
         (self.dpid, &self.flow.matching) == (other.dpid, &other.flow.matching)
     }
 
-    /// Whether frames leave it as they leave another one.
+    /// Reports whether both send frames out in the same way.
     pub fn does_as(&self, other: &Self) -> bool {
         (&self.flow, &self.group, self.is_branch) == (&other.flow, &other.group, other.is_branch)
     }
 
-    /// From now on frames leave it as they leave another one.
+    /// Adopts the output of another entry.
     pub fn do_as(&mut self, other: &Self) {
         (self.flow, self.group, self.is_branch) = (other.flow.clone(), other.group.clone(), other.is_branch);
     }
@@ -128,15 +130,17 @@ fn matching(selector: &Selector, in_port: u32) -> Vec<Oxm> {
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
             fields.extend([Oxm::EthType(IPV6), Oxm::Ipv6Src(source.into()), Oxm::Ipv6Dst(destination.into())])
         }
-        // Addresses of two versions are in no datagram.
+        // No datagram has addresses of two IP versions.
         _ => {}
     }
     fields.extend([Oxm::IpProto(UDP), Oxm::UdpDst(selector.port)]);
     fields
 }
 
-/// Copies to others, then those of the flow, each in its class. What an action sets holds for all outputs behind it, and no action takes a queue back
-/// (OpenFlow 1.3, 7.2.5): so ports without one come first. A class without a DSCP has 0, not that of the port before.
+/// Returns the actions for copies to other members, then those of the flow, each in its class. A
+/// set-field or set-queue action affects all later outputs, and no action unsets a queue (OpenFlow
+/// 1.3, 7.2.5), so ports without a queue come first. A class without a DSCP gets 0, not the DSCP of
+/// the preceding port.
 fn actions(copies: Vec<(u32, Reach)>) -> Vec<Action> {
     let mut copies = copies;
     copies.sort_by_key(|(_, reach)| reach.set_queue.is_some());
@@ -156,14 +160,14 @@ fn actions(copies: Vec<(u32, Reach)>) -> Vec<Action> {
     actions
 }
 
-/// The copies of a frame that leave a switch.
+/// Returns the copies of a frame that leave a switch.
 fn copies(station: &Station) -> Vec<(u32, Reach)> {
     let lowest = Reach { set_queue: None, dscp: None };
     let others = station.others.iter().map(|port| (*port, lowest));
     others.chain(station.classed.iter().copied()).collect()
 }
 
-/// An entry of an admitted flow.
+/// Builds an entry of an admitted flow.
 fn entry_of(matching: Vec<Oxm>, instructions: Vec<Instruction>) -> FlowMod {
     FlowMod {
         cookie: Kind::Admitted.cookie(),
@@ -175,8 +179,8 @@ fn entry_of(matching: Vec<Oxm>, instructions: Vec<Instruction>) -> FlowMod {
     }
 }
 
-/// The entries of a flow to its receivers: an entry comes behind those of the switches that it sends to, that of the first switch last. `None` if
-/// the route is not one of `snapshot`.
+/// Returns the entries of a flow to its receivers. An entry follows those of the switches that it
+/// sends to, so that of the first switch is last. `None` if the route does not match `snapshot`.
 pub fn entries(
     snapshot: &Snapshot,
     route: &Route,
@@ -212,7 +216,7 @@ pub fn entries(
 mod tests {
     use super::*;
 
-    /// The DSCP and the queue with which a frame that came with DSCP 46 leaves each port.
+    /// Returns for each port the DSCP and queue of an outgoing frame that arrived with DSCP 46.
     fn leaves(actions: &[Action]) -> Vec<(u32, u8, Option<u32>)> {
         let (mut dscp, mut queue, mut left) = (46, None, Vec::new());
         for action in actions {
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_have_the_mark_and_the_queue_of_their_own_port_in_models_of_mixed_kind() {
+    fn copies_have_the_dscp_and_queue_of_their_own_port_in_mixed_models() {
         let reach = |set_queue, dscp| Reach { set_queue, dscp };
         let classed = vec![
             (1, reach(Some(7), Some(34))),

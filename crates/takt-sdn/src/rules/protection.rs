@@ -1,8 +1,11 @@
-//! Entries of the second ways of a flow, and groups of type FAST_FAILOVER where they leave the first one.
+//! Entries of the backup paths of a flow, and FAST_FAILOVER groups where they branch off the
+//! primary path.
 //!
-//! The entry of such a switch sends frames to a group with two buckets: the port of the first way, and that of the second, each with its
-//! class, and each live as long as its own port is (OF 1.3.5 §5.6.1). The switch changes over by itself, and back. Frames of a second way
-//! match entries of their own in the switches behind: they come in by ports where none of the first way do.
+//! The entry at a branching switch sends frames to a group with two buckets: the port of the
+//! primary path, and that of the backup path, each with its class. Each bucket is live as long as
+//! its port is (OF 1.3.5 §5.6.1). The switch fails over and back without the controller. Frames of
+//! a backup path match entries of their own in later switches: they arrive at ports where no frames
+//! of the primary path do.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,10 +23,11 @@ use crate::forwarding::rules::meter;
 use crate::model::{Egress, Reach, Snapshot};
 use crate::schedule::SecondWay;
 
-/// Groups of flows. That of a flow in each switch is the first one and the number of the flow's meter.
+/// Range of the groups of flows. The group of a flow in each switch is the first number plus the
+/// number of the flow's meter.
 pub const GROUPS: Range<u32> = 0x544c_0000..0x544c_0000 + meter::HOSTS;
 
-/// Frames that leave a switch where a second way goes on.
+/// Frames that leave a switch on a backup path.
 struct Leaving {
     input: PortRef,
     out: u32,
@@ -31,7 +35,8 @@ struct Leaving {
 }
 
 impl Leaving {
-    /// What sends them out. By the port where they came in only the reserved port does (OF 1.3.5 §4.5).
+    /// Returns the output actions. Only the reserved port sends frames out of their ingress port
+    /// (OF 1.3.5 §4.5).
     fn actions(&self) -> Vec<Action> {
         let mut actions = actions([(self.out, self.reach)].into());
         if self.out == self.input.port {
@@ -42,7 +47,7 @@ impl Leaving {
     }
 }
 
-/// Where hop `n` of a second way begins; `None` if the way is not one of `snapshot`.
+/// Returns the start of hop `n` of a backup path; `None` if the path does not match `snapshot`.
 fn leaving(snapshot: &Snapshot, way: &SecondWay, n: usize) -> Option<Leaving> {
     let hop = way.route.hops.get(n)?;
     let before = way.route.hops.get(n.checked_sub(1)?)?;
@@ -52,8 +57,9 @@ fn leaving(snapshot: &Snapshot, way: &SecondWay, n: usize) -> Option<Leaving> {
     }
 }
 
-/// Adds second ways to the entries of the first one: their own before all others, those nearest to the receiver first. `meter` is that of the
-/// flow. `None` if a way is not one of `snapshot`.
+/// Adds backup paths to the entries of the primary path. Their own entries come first, those
+/// nearest to the receiver at the start. `meter` is that of the flow. Returns `None` if a path does
+/// not match `snapshot`.
 pub fn protect(
     snapshot: &Snapshot,
     first: Vec<Entry>,
@@ -63,11 +69,11 @@ pub fn protect(
 ) -> Option<Vec<Entry>> {
     let mut first = first;
     let mut inputs = BTreeSet::new();
-    // By the hops that are left.
+    // Keyed by the number of remaining hops.
     let mut own: Vec<(usize, Entry)> = Vec::new();
     for way in seconds {
         let branch = leaving(snapshot, way, way.at)?;
-        // A switch of the first way is on it once. Without its entry no frame comes there.
+        // A switch is on the primary path once. Without its entry, no frame arrives there.
         let Some(entry) = first.iter_mut().find(|entry| entry.dpid == branch.input.dpid) else { continue };
         send_to_group(entry, &branch, GROUPS.start.checked_add(meter)?);
         for n in way.at + 1..way.route.hops.len() {
@@ -88,7 +94,7 @@ pub fn protect(
     Some(own.into_iter().map(|(_, entry)| entry).chain(first).collect())
 }
 
-/// An entry of the first way sends to a group that has its actions in the first bucket.
+/// Makes an entry of the primary path send to a group whose first bucket has the entry's actions.
 fn send_to_group(entry: &mut Entry, second: &Leaving, group: u32) {
     for instruction in &mut entry.flow.instructions {
         let Instruction::ApplyActions(actions) = instruction else { continue };

@@ -1,4 +1,4 @@
-//! The switches of a flow: where its frames come in, and by which ports they leave.
+//! Switches of a flow: the ingress port of its frames, and their output ports.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,15 +7,15 @@ use crate::PortRef;
 use crate::model::{Egress, Node, Reach, Snapshot};
 use crate::schedule::Route;
 
-/// What a switch does with the frames of a flow.
+/// Ingress and outputs of the frames of a flow at a switch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Station {
     pub(super) dpid: u64,
-    /// The only port where they come in.
+    /// The only ingress port.
     pub(super) input: u32,
-    /// Ports where they leave in the lowest class.
+    /// Output ports in the lowest class.
     pub(super) others: BTreeSet<u32>,
-    /// Ports where they leave in a class of the flow.
+    /// Output ports in a class of the flow.
     pub(super) classed: Vec<(u32, Reach)>,
 }
 
@@ -25,7 +25,7 @@ impl Station {
     }
 }
 
-/// Which hops of a route lead to hosts that are wanted.
+/// Reports for each hop of a route whether it leads to wanted hosts.
 fn wanted(snapshot: &Snapshot, route: &Route, receivers: &Receivers) -> Vec<bool> {
     let is_end = |port| match snapshot.link(port).map(|link| link.to) {
         Some(Node::Host(host)) => receivers.hosts.contains(&host),
@@ -40,14 +40,15 @@ fn wanted(snapshot: &Snapshot, route: &Route, receivers: &Receivers) -> Vec<bool
     leads
 }
 
-/// The switches, each behind the one that sends to it. `None` if the route is not one of `snapshot`.
+/// Returns the switches, each after the one that sends to it. `None` if the route does not match
+/// `snapshot`.
 pub(super) fn stations(snapshot: &Snapshot, route: &Route, receivers: &Receivers) -> Option<Vec<Station>> {
     let leads = wanted(snapshot, route, receivers);
     let mut stations: Vec<Station> = Vec::new();
     for (hop, _) in route.hops.iter().zip(leads).filter(|(_, leads)| *leads) {
         let Egress::Switch(out) = hop.port else { continue };
         let before = hop.after.map_or(Egress::Host(route.source), |after| route.hops[after].port);
-        // Where the port before it leads to.
+        // Port at which frames of the previous hop arrive.
         let Egress::Switch(input) = snapshot.link(before)?.back else { return None };
         let at = stations.iter().position(|station| station.dpid == out.dpid).unwrap_or_else(|| {
             stations.push(Station::new(out.dpid, input.port));
@@ -62,7 +63,8 @@ pub(super) fn stations(snapshot: &Snapshot, route: &Route, receivers: &Receivers
     Some(stations)
 }
 
-/// For each further switch the port that sends to it on the shortest way from those of the flow, and the port where that comes in.
+/// Returns for each further switch the port that sends to it on the shortest path from the switches
+/// of the flow, and its ingress port.
 fn branches(receivers: &Receivers, stations: &[Station]) -> BTreeMap<u64, (PortRef, u32)> {
     let mut neighbours: BTreeMap<u64, BTreeMap<PortRef, PortRef>> = BTreeMap::new();
     for (a, b) in receivers.links.iter() {
@@ -84,7 +86,8 @@ fn branches(receivers: &Receivers, stations: &[Station]) -> BTreeMap<u64, (PortR
     branches
 }
 
-/// Lets frames go to an edge in the lowest class, unless they come from there, or go there in their class.
+/// Sends frames to an edge in the lowest class, unless they arrive there, or already leave there in
+/// their class.
 fn branch_to(stations: &mut Vec<Station>, branches: &BTreeMap<u64, (PortRef, u32)>, edge: PortRef) {
     let mut way = Vec::new();
     let mut out = edge;

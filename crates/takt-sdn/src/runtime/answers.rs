@@ -1,7 +1,8 @@
-//! Answers of the runtime to questions of other threads.
+//! Answers of the runtime to requests of other threads.
 //!
-//! A view and a copy of the admitted flows are answered at once. A registration is answered when it is decided and its entries are in force, or
-//! after [`DECISION_TIME`] as it is.
+//! Requests for a view or a copy of the admitted flows are answered at once. A registration is
+//! answered when it is decided and its entries are in force, or after [`DECISION_TIME`] in its
+//! present state.
 
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -12,7 +13,7 @@ use crate::api::questions::{DECISION_TIME, Question, Registered, VIEW_INTERVAL};
 use crate::registration::{RegistrationError, RegistrationId};
 use crate::view::View;
 
-/// A caller that waits for the decision on its registration.
+/// A client that waits for the decision on its registration.
 pub(super) struct Waiting {
     id: RegistrationId,
     is_new: bool,
@@ -21,11 +22,11 @@ pub(super) struct Waiting {
 }
 
 impl Runtime {
-    /// Answers what waits.
+    /// Answers pending requests.
     pub(super) fn answer(&mut self) {
         while let Ok(question) = self.questions.1.try_recv() {
             let now = self.now();
-            // An asker that has given up needs no answer.
+            // A client that has timed out needs no answer.
             match question {
                 Question::View(asker) => drop(asker.try_send(self.recent_view())),
                 Question::Trial(asker) => {
@@ -52,7 +53,8 @@ impl Runtime {
         self.answer_registrations();
     }
 
-    /// The state has changed for a caller that may look at it next, and switches may have to be told.
+    /// Invalidates the cached view, so that the next request sees the change, and writes pending
+    /// octets to the switches.
     fn has_news(&mut self) {
         self.view = None;
         self.write_all();
@@ -68,7 +70,7 @@ impl Runtime {
                     drop(waiting.asker.try_send(pair.map(|pair| Registered { pair, is_new: waiting.is_new })));
                     self.view = None;
                 }
-                // The lease has ended, or this controller is no longer the leader.
+                // The lease has expired, or this controller is no longer the leader.
                 None => drop(waiting.asker.try_send(Err(RegistrationError::Unknown))),
             }
         }

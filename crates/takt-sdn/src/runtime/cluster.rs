@@ -1,4 +1,4 @@
-//! The thread of a cluster's member: its requests to etcd over TCP, and the lease of the leader.
+//! Thread of a cluster member: requests to etcd over TCP, and the leader's lease.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -14,9 +14,9 @@ use crate::cluster::etcd::{Request, Response, decode, encode};
 use crate::cluster::{Cluster, Endpoint, Event, Member};
 use crate::store::{Changes, Records};
 
-/// Octets of an answer at most: a page of records is much shorter.
+/// Maximum length of an answer in octets: a page of records is much shorter.
 const ANSWER_MAX: u64 = 64 << 20;
-/// Header fields of an answer at most.
+/// Maximum number of header fields of an answer.
 const FIELDS_MAX: usize = 64;
 
 enum Command {
@@ -24,14 +24,14 @@ enum Command {
     Leave,
 }
 
-/// A member with its thread.
+/// A cluster member with its thread.
 pub(super) struct Agent {
     commands: SyncSender<Command>,
     events: Receiver<Event>,
-    /// In nanoseconds of the runtime's clock; 0 while this member is not leader.
+    /// End of leadership in nanoseconds of the runtime's clock; 0 while this member is not leader.
     leads_until: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
-    /// What is in etcd, or on its way.
+    /// Records that are in etcd or being written.
     saved: Records,
 }
 
@@ -42,7 +42,7 @@ fn nanos(span: Duration) -> u64 {
 impl Agent {
     /// Starts the thread. Its times count from `start`.
     pub(super) fn start(cluster: Cluster, name: String, start: Clock) -> io::Result<Self> {
-        // One change waits while another is written.
+        // One change may wait while another is written.
         let (commands, inbox) = sync_channel(1);
         let (outbox, events) = channel();
         let leads_until = Arc::new(AtomicU64::new(0));
@@ -53,21 +53,22 @@ impl Agent {
         Ok(Self { commands, events, leads_until, thread: Some(thread), saved: Records::new() })
     }
 
-    /// What happened next.
+    /// Returns the next event.
     pub(super) fn poll_event(&mut self) -> Option<Event> {
-        let event = self.events.try_recv().ok()?; // tidy-allow(dropped-cause): there is none, or the thread has ended.
+        let event = self.events.try_recv().ok()?; // tidy-allow(dropped-cause): the queue is empty, or the thread has ended.
         if let Event::Elected { records, .. } = &event {
             self.saved.clone_from(records);
         }
         Some(event)
     }
 
-    /// Whether this member's lease holds.
+    /// Reports whether the lease of this member as leader is valid.
     pub(super) fn leads(&self, now: Instant) -> bool {
         now.0 < self.leads_until.load(Ordering::Acquire)
     }
 
-    /// Brings etcd to these records; whether they are on their way. While two changes wait to be written nothing happens.
+    /// Writes the changes to these records to etcd. Returns false, without any effect, while two
+    /// changes wait to be written.
     pub(super) fn save(&mut self, records: Records) -> bool {
         let changes = Changes::between(&self.saved, &records);
         if changes.is_empty() {
@@ -76,21 +77,21 @@ impl Agent {
         match self.commands.try_send(Command::Save(changes)) {
             Ok(()) => self.saved = records,
             Err(TrySendError::Full(_)) => return false,
-            // The thread ends with its agent.
+            // The thread ends only with its agent.
             Err(TrySendError::Disconnected(_)) => {}
         }
         true
     }
 
-    /// Saves these records, gives the office up, and waits until both are done, or etcd does not answer.
+    /// Saves these records, resigns, and waits until both are done or etcd does not answer.
     pub(super) fn finish(&mut self, records: Option<Records>) {
         let changes = records.map(|records| Changes::between(&self.saved, &records));
         for command in changes.map(Command::Save).into_iter().chain([Command::Leave]) {
-            // A thread that has ended has nothing to do.
+            // A thread that has ended has nothing left to do.
             let _ = self.commands.send(command);
         }
         if let Some(thread) = self.thread.take() {
-            // The same.
+            // A panic of the thread has no further consequences.
             let _ = thread.join();
         }
     }
@@ -130,7 +131,7 @@ impl Work {
         }
     }
 
-    /// Saves what is left, and ends the lease; once, whatever etcd answers.
+    /// Saves the remaining changes and ends the lease, with one attempt each.
     fn leave(&mut self) {
         self.member.leave();
         while let Some(request) = self.member.poll_request(self.now()) {
@@ -145,20 +146,20 @@ impl Work {
     }
 
     fn publish(&mut self) {
-        // The lease is there before the event that says so.
+        // The lease must be visible before the event.
         self.leads_until.store(self.member.leads_until().map_or(0, |until| until.0), Ordering::Release);
         while let Some(event) = self.member.poll_event() {
-            // An agent that is gone needs no event.
+            // A dropped agent needs no events.
             let _ = self.outbox.send(event);
         }
     }
 }
 
-/// One request on a connection (HTTP/1.0): the answer ends with it.
+/// HTTP/1.0 client of etcd: one request per connection, which ends with the answer.
 struct Client {
     endpoints: Vec<Endpoint>,
     current: usize,
-    /// Time of each connection, each reading and each writing.
+    /// Timeout of connecting, each read and each write.
     limit: Duration,
 }
 

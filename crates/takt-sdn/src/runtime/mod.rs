@@ -1,8 +1,9 @@
-//! Connections of switches over TCP or TLS, and the clock: what drives a [`Controller`] in a program.
+//! Runtime of a [`Controller`]: TCP or TLS connections of switches, and the clock.
 //!
-//! One thread, non-blocking sockets. A connection that does not take what is to be sent is not read from until it does
-//! ([`takt_openflow::channel::Limits::transmit_bytes`]); one that the controller gives up is closed. Connections are bounded by
-//! [`Config::connections`]; one beyond is accepted and closed at once.
+//! One thread with non-blocking sockets. A connection that does not accept the octets to be sent is
+//! not read from until it does ([`takt_openflow::channel::Limits::transmit_bytes`]). A connection
+//! that the controller gives up is closed. The number of connections is bounded by
+//! [`Config::connections`]; a further one is accepted and closed at once.
 
 mod answers;
 mod cluster;
@@ -35,32 +36,33 @@ use crate::view::View;
 
 const LISTENER: Token = Token(usize::MAX);
 const QUESTIONS: Token = Token(usize::MAX - 1);
-/// Octets that are read at once.
+/// Maximum number of octets per read.
 const CHUNK: usize = 64 << 10;
 
 struct Connection {
     id: ConnectionId,
     stream: Stream,
     peer: SocketAddr,
-    /// What the controller has not taken yet.
+    /// Octets that the controller has not consumed yet.
     unread: Vec<u8>,
-    /// Whether the socket may have more.
+    /// Whether the socket may have more octets.
     is_readable: bool,
     is_ended: bool,
 }
 
 impl Connection {
-    /// Whether its switch has sent what can be read now. One that does not take what is to be sent is not read from.
+    /// Reports whether unread octets of the switch are available. A connection that does not accept
+    /// the octets to be sent is not read from.
     fn is_behind(&self, controller: &Controller) -> bool {
         let is_held = !self.unread.is_empty() && !controller.poll_transmit(self.id).is_empty();
         !is_held && (self.is_readable || !self.unread.is_empty())
     }
 }
 
-/// A controller with its listener and its connections.
+/// A controller with its listener and connections.
 pub struct Runtime {
     controller: Controller,
-    /// For the next controller, when this one is replaced as leader.
+    /// Configuration of the next controller, which replaces this one after it was leader.
     config: Config,
     poll: Poll,
     listener: TcpListener,
@@ -72,7 +74,7 @@ pub struct Runtime {
     start: Clock,
     buffer: Vec<u8>,
     questions: (Questions, Receiver<Question>),
-    /// Callers whose registrations are not decided yet.
+    /// Clients whose registrations are not decided yet.
     waiting: Vec<Waiting>,
     /// The last snapshot.
     view: Option<Arc<View>>,
@@ -80,14 +82,14 @@ pub struct Runtime {
     elections: VecDeque<election::Event>,
 }
 
-/// Where records are kept.
+/// Storage of records.
 enum Place {
     File(Store),
     Cluster(Agent),
 }
 
 impl Place {
-    /// Brings it to these records; whether they are on their way.
+    /// Writes these records. Returns false if they are not being written yet.
     fn save(&mut self, records: Records) -> bool {
         match self {
             Self::File(store) => store.save(records),
@@ -96,19 +98,19 @@ impl Place {
     }
 }
 
-/// A place of records, and what is in it.
+/// Storage of records and its state.
 struct Keeping {
     place: Place,
-    /// [`Controller::changes`] when the records were looked at last.
+    /// Value of [`Controller::changes`] when the records were last compared.
     changes: u64,
-    /// When they are looked at next.
+    /// Time of the next comparison.
     due: Clock,
 }
 
-/// A key from the kernel's random source.
+/// Returns a key from the kernel's random source.
 ///
 /// # Errors
-/// It cannot be read.
+/// The random source cannot be read.
 pub fn random_key() -> io::Result<Key> {
     let mut key = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut key)?;
@@ -116,10 +118,11 @@ pub fn random_key() -> io::Result<Key> {
 }
 
 impl Runtime {
-    /// Listens for switches. With an identity, connections are TLS 1.3, and a switch must show a certificate that it trusts.
+    /// Listens for switches. With an identity, connections use TLS 1.3, and a switch must present a
+    /// certificate of a trusted authority.
     ///
     /// # Errors
-    /// The address cannot be listened at, or there is no random source.
+    /// The address cannot be bound, or there is no random source.
     pub fn listen(address: SocketAddr, identity: Option<Identity>, config: Config) -> io::Result<Self> {
         let poll = Poll::new()?;
         let mut listener = TcpListener::bind(address)?;
@@ -144,28 +147,29 @@ impl Runtime {
         })
     }
 
-    /// Where it listens.
+    /// Returns the local address of the listener.
     ///
     /// # Errors
-    /// The kernel does not say.
+    /// The kernel does not return the address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// The controller.
+    /// Returns the controller.
     pub fn controller(&self) -> &Controller {
         &self.controller
     }
 
-    /// What happened next.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.controller.poll_event()
     }
 
-    /// Takes up what an earlier run left in a store, and keeps there what this one has. To be called before the first connection.
+    /// Restores the state of an earlier run from a store, and keeps the state of this run there.
+    /// Must be called before the first connection.
     ///
     /// # Errors
-    /// The file cannot be opened, is no store, or another controller has it open.
+    /// The file cannot be opened, is not a store, or is in use by another controller.
     pub fn keep_in(&mut self, path: &Path) -> Result<(), StoreError> {
         let (store, records) = Store::open(path)?;
         self.controller.restore(self.now(), &records);
@@ -173,10 +177,11 @@ impl Runtime {
         Ok(())
     }
 
-    /// Becomes a member of a cluster: a standby until it is elected. To be called before the first connection, and instead of [`Self::keep_in`].
+    /// Becomes a member of a cluster, as a standby until it is elected. Must be called before the
+    /// first connection, and instead of [`Self::keep_in`].
     ///
     /// # Errors
-    /// There is no thread for it.
+    /// No thread can be started.
     pub fn join(&mut self, cluster: Cluster, name: String) -> io::Result<()> {
         self.controller.stand_by();
         let agent = Agent::start(cluster, name, self.start)?;
@@ -184,12 +189,13 @@ impl Runtime {
         Ok(())
     }
 
-    /// What happened in the cluster next.
+    /// Returns the next event of the cluster.
     pub fn poll_election(&mut self) -> Option<election::Event> {
         self.elections.pop_front()
     }
 
-    /// Follows what the cluster decided. A leader whose lease has ended makes way at once, whether the cluster answers or not.
+    /// Follows the decisions of the cluster. A leader whose lease has expired steps down at once,
+    /// whether the cluster answers or not.
     fn follow_cluster(&mut self) -> io::Result<()> {
         let now = self.now();
         loop {
@@ -198,7 +204,7 @@ impl Runtime {
             match &event {
                 election::Event::Elected { generation, records } => {
                     self.controller.lead(now, *generation, records);
-                    // Something may have been left out of the records.
+                    // The records may be incomplete, so they are compared again.
                     *changes = u64::MAX;
                 }
                 election::Event::Follows { generation, .. } => self.controller.follow(*generation),
@@ -211,7 +217,7 @@ impl Runtime {
         if leads { Ok(()) } else { self.make_way(now) }
     }
 
-    /// A leader ends its connections, and begins again as a standby that knows nothing.
+    /// Ends the connections of a leader, and restarts it as a standby without state.
     fn make_way(&mut self, now: Instant) -> io::Result<()> {
         if !matches!(self.controller.standing(), Standing::Leader { .. }) {
             return Ok(());
@@ -219,14 +225,14 @@ impl Runtime {
         self.controller = Controller::new(now, self.config.clone(), random_key()?);
         self.controller.stand_by();
         for (_, mut connection) in std::mem::take(&mut self.connections) {
-            // The socket is closed with the connection, which ends its registration, too.
+            // Closing the socket with the connection also ends its registration.
             let _ = self.poll.registry().deregister(connection.stream.socket_mut());
         }
         self.view = None;
         Ok(())
     }
 
-    /// Why the store keeps nothing any more, once.
+    /// Returns the reason why the store has failed, once.
     pub fn take_store_failure(&self) -> Option<String> {
         match &self.store.as_ref()?.place {
             Place::File(store) => store.take_failure(),
@@ -234,7 +240,7 @@ impl Runtime {
         }
     }
 
-    /// Brings the store to what is to be kept. Looking takes a tenth of the time at most.
+    /// Writes changed records to the store. Comparing takes at most a tenth of the time.
     fn save(&mut self) {
         let Some(keeping) = &mut self.store else { return };
         let begin = Clock::now();
@@ -248,7 +254,7 @@ impl Runtime {
         keeping.due = begin + INTERVAL.max(begin.elapsed() * 10);
     }
 
-    /// Asks this controller from other threads.
+    /// Returns a client for requests of other threads to this controller.
     pub fn questions(&self) -> Questions {
         self.questions.0.clone()
     }
@@ -257,7 +263,7 @@ impl Runtime {
         Instant(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Waits for sockets and deadlines, at most for `limit`, and does what is due.
+    /// Waits for sockets and deadlines, for at most `limit`, and performs the due actions.
     ///
     /// # Errors
     /// The kernel refuses to wait.
@@ -280,7 +286,8 @@ impl Runtime {
             self.accept();
         }
         self.follow_cluster()?;
-        // Before anything is overdue: what came in time may wait since this program stood still.
+        // Octets that arrived in time are read before any deadline is evaluated, since this program
+        // may have been suspended.
         let tokens: Vec<Token> = self.connections.keys().copied().collect();
         let mut has_taken = false;
         for token in tokens {
@@ -303,11 +310,13 @@ impl Runtime {
         loop {
             let (socket, peer) = match self.listener.accept() {
                 Ok(accepted) => accepted,
-                // Other errors concern one connection, or the room of this process: tried again with the next call.
+                // Other errors concern one connection or the resources of this process; the next
+                // call tries again.
                 Err(error) => return self.is_accepting = error.kind() != ErrorKind::WouldBlock,
             };
             let now = self.now();
-            // Small messages must not wait for acknowledgements of those before; where that cannot be set, they are late.
+            // Nagle's algorithm would delay small messages. If it cannot be disabled, they are
+            // late.
             let _ = socket.set_nodelay(true);
             let Ok(mut stream) = Stream::new(socket, self.identity.as_ref()) else { continue };
             let token = Token(self.next_token);
@@ -322,7 +331,7 @@ impl Runtime {
         }
     }
 
-    /// Reads once from a connection, and hands on what was read; whether there was anything.
+    /// Reads once from a connection and passes the octets on. Reports whether there were any.
     fn read(&mut self, token: Token) -> bool {
         let now = self.now();
         let Some(connection) = self.connections.get_mut(&token) else { return false };
@@ -350,7 +359,8 @@ impl Runtime {
         tokens.into_iter().for_each(|token| self.write(token));
     }
 
-    /// Writes what waits for a connection, and closes one that the controller has given up.
+    /// Writes pending octets to a connection, and closes a connection that the controller has given
+    /// up.
     fn write(&mut self, token: Token) {
         let now = self.now();
         let Some(connection) = self.connections.get_mut(&token) else { return };
@@ -368,19 +378,19 @@ impl Runtime {
         if !self.controller.is_open(connection.id)
             && let Some(mut connection) = self.connections.remove(&token)
         {
-            // The socket is closed with the connection, which ends its registration, too.
+            // Closing the socket with the connection also ends its registration.
             let _ = self.poll.registry().deregister(connection.stream.socket_mut());
         }
     }
 
-    /// The addresses of the connected switches.
+    /// Returns the addresses of the connected switches.
     pub fn peers(&self) -> impl Iterator<Item = SocketAddr> {
         self.connections.values().map(|connection| connection.peer)
     }
 }
 
 impl Drop for Runtime {
-    /// The last changes are kept, too.
+    /// Saves the last changes.
     fn drop(&mut self) {
         let is_standby = matches!(self.controller.standing(), Standing::Standby { .. });
         match self.store.as_mut().map(|keeping| &mut keeping.place) {

@@ -1,4 +1,4 @@
-//! A connection of a switch: TCP, or TLS over it.
+//! Connection of a switch: TCP, or TLS over TCP.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -7,20 +7,20 @@ use rustls::ServerConnection;
 
 use super::tls::Identity;
 
-/// Octets of plain text that TLS holds at most before it has sent them.
+/// Maximum number of octets of plain text that TLS buffers before sending.
 const PENDING_MAX: usize = 256 << 10;
 
-/// What a read gave.
+/// Result of a read.
 pub(super) enum Progress {
-    /// So many octets.
+    /// Number of octets read.
     Octets(usize),
-    /// Nothing for now.
+    /// No octets are available now.
     Blocked,
-    /// The peer has closed.
+    /// The peer has closed the connection.
     Ended,
 }
 
-/// The octets of a connection.
+/// Byte stream of a connection.
 pub(super) struct Stream {
     socket: TcpStream,
     tls: Option<Box<ServerConnection>>,
@@ -54,7 +54,7 @@ impl Stream {
         &mut self.socket
     }
 
-    /// Reads what is there, at most as much as fits.
+    /// Reads available octets, at most as many as fit.
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<Progress> {
         let Some(tls) = &mut self.tls else { return progress(retried(|| self.socket.read(into))) };
         loop {
@@ -67,14 +67,14 @@ impl Stream {
                 other => return Ok(other),
             }
             if let Err(error) = tls.process_new_packets() {
-                // The peer learns why, if that can be sent at once.
+                // The TLS alert informs the peer, if it can be sent at once.
                 let _ = tls.write_tls(&mut self.socket);
                 return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
         }
     }
 
-    /// Writes as much as the connection takes; 0 if it takes nothing for now.
+    /// Writes as many octets as the connection accepts; 0 if it accepts none now.
     pub(super) fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         let blocked = |error: io::Error| if error.kind() == ErrorKind::WouldBlock { Ok(0) } else { Err(error) };
         let Some(tls) = &mut self.tls else {

@@ -1,4 +1,5 @@
-//! TLS 1.3 with certificates of both ends (RFC 8446): the controller's own, and the authorities whose switches it trusts.
+//! Mutual TLS 1.3 (RFC 8446): the controller's certificate, and the authorities of switch
+//! certificates.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,22 +11,22 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, version};
 
-/// Files in PEM.
+/// Files in PEM format.
 #[derive(Clone, Debug)]
 pub struct IdentityFiles {
-    /// The certificate of the controller, followed by those between it and an authority.
+    /// Certificate of the controller, followed by intermediate certificates.
     pub certificate: PathBuf,
-    /// Its key.
+    /// Private key of the controller.
     pub key: PathBuf,
-    /// The authorities that sign certificates of switches.
+    /// Authorities that sign certificates of switches.
     pub authorities: PathBuf,
 }
 
-/// The controller's certificate, and whom it trusts.
+/// TLS identity of the controller: its certificate and the trusted authorities.
 #[derive(Clone, Debug)]
 pub struct Identity(Arc<ServerConfig>);
 
-/// A file that cannot be used.
+/// Error of an unusable file.
 #[derive(Debug)]
 pub struct IdentityError {
     file: PathBuf,
@@ -55,7 +56,7 @@ impl Identity {
     /// Reads the files.
     ///
     /// # Errors
-    /// One of them cannot be read, or they do not fit each other.
+    /// A file cannot be read, or certificate and key do not match.
     pub fn load(files: &IdentityFiles) -> Result<Self, IdentityError> {
         let of_authorities = unusable(&files.authorities);
         let of_key = unusable(&files.key);

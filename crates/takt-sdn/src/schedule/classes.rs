@@ -1,22 +1,30 @@
-//! Classes for the hops of flows: the lowest at each hop at which they and all admitted flows keep their limits.
+//! Assignment of classes to the hops of flows: at each hop the lowest class at which they and all
+//! admitted flows keep their limits.
 //!
-//! Flows of one entry have the same hops and classes, and are placed together. Audsley's rule, hop by hop: they begin in the lowest class
-//! everywhere. As long as one would be late, they move up by one class at the hop where it spends most of its bound. If an admitted flow would be late then, that one is placed again behind the new one, with the
-//! flows of its entry, and moves up in turn; [`VICTIMS_MAX`] of them at most. A queue that would overflow moves no other flow: what is above it adds to its backlog, too.
+//! Flows of one entry have the same hops and classes, and are placed together. Audsley's algorithm
+//! is applied hop by hop: the flows begin in the lowest class everywhere. While a flow would be
+//! late, they move up by one class at the hop where it spends most of its bound. If an admitted
+//! flow would then be late, it is placed again after the new one, together with the flows of its
+//! entry, and moves up in turn; at most [`VICTIMS_MAX`] flows do so. A queue that would overflow
+//! moves no other flow, since flows above it add to its backlog, too.
 //!
-//! A decision makes [`TRIALS_MAX`] trials for each entry at most, of which [`FURTHER_TRIALS_MAX`] are for other ways than the least loaded one and while
-//! admitted flows move: so a full network refuses in bounded time, and may refuse what a longer search would place.
+//! A decision makes at most [`TRIALS_MAX`] trials per entry. Of these, at most
+//! [`FURTHER_TRIALS_MAX`] are for other paths than the least loaded one and while admitted flows
+//! move. A full network therefore refuses in bounded time, and may refuse a flow that a longer
+//! search would place.
 
 use takt_calculus::network::{Admission, Flow, FlowId, Hop, QueueFault, Refused};
 
-/// Admitted flows that may change their classes for a new one.
+/// Maximum number of admitted flows that may change their classes for a new one.
 pub const VICTIMS_MAX: usize = 3;
-/// Placements of flows, in given classes on a given way, that a decision tries for each of its entries.
+/// Maximum number of trials per entry in a decision. A trial places flows in given classes on a
+/// given path.
 pub const TRIALS_MAX: usize = 48;
-/// Those of them for other ways than the least loaded one, and while admitted flows move.
+/// Maximum number of these trials for other paths than the least loaded one, and while admitted
+/// flows move.
 pub const FURTHER_TRIALS_MAX: usize = 8;
 
-/// Flows that were placed, and those that changed their classes for them.
+/// Placed flows, and flows that changed their classes for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Placed {
     pub(super) ids: Vec<FlowId>,
@@ -24,25 +32,25 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    /// No other flow moved.
+    /// Creates a placement for which no other flow moved.
     pub(super) fn alone(ids: Vec<FlowId>) -> Self {
         Self { ids, moved: Vec::new() }
     }
 }
 
-/// The flows of an entry that changed their classes: their names before and after.
+/// Flows of an entry that changed their classes, with their ids before and after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Moved {
-    /// As they were.
+    /// Flows before the change.
     pub(super) flows: Vec<Flow>,
     pub(super) before: Vec<FlowId>,
     pub(super) after: Vec<FlowId>,
 }
 
-/// Why flows are not placed.
+/// Reason why flows are not placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NotPlaced {
-    /// A port has no room for them in their classes, nor in more urgent ones.
+    /// A port has no room for the flows in their classes, nor in more urgent ones.
     Full {
         port: usize,
         refused: Refused,
@@ -58,36 +66,38 @@ impl NotPlaced {
     }
 }
 
-/// The flows that share the entries of one: they move together. None of a flow that must not move.
+/// Returns the flows that share an entry with a flow and move together with it; none for a flow
+/// that must not move.
 pub(super) type Peers<'a> = &'a dyn Fn(FlowId) -> Vec<FlowId>;
 
-/// The trials that are left to a decision.
+/// Remaining trials of a decision.
 #[derive(Debug, Default)]
 pub(super) struct Trials {
     left: usize,
-    /// How many of them may be for other ways than the least loaded one, or while admitted flows move.
+    /// Number of remaining trials for other paths than the least loaded one, or while admitted
+    /// flows move.
     further: usize,
 }
 
 impl Trials {
-    /// Those of a decision with so many entries.
+    /// Returns the trials of a decision with this number of entries.
     pub(super) fn of_entries(entries: usize) -> Self {
         Self { left: TRIALS_MAX.saturating_mul(entries), further: FURTHER_TRIALS_MAX.saturating_mul(entries) }
     }
 
-    /// Takes all that are left.
+    /// Takes all remaining trials.
     pub(super) fn take(&mut self) -> Self {
         std::mem::take(self)
     }
 
-    /// Takes those for other ways than the least loaded one.
+    /// Takes the trials for other paths than the least loaded one.
     pub(super) fn take_further(&mut self) -> Self {
         let left = self.left.min(std::mem::take(&mut self.further));
         self.left -= left;
         Self { left, further: 0 }
     }
 
-    /// Gives back what [`take_further`](Self::take_further) took and was not spent.
+    /// Returns unused trials that [`take_further`](Self::take_further) took.
     pub(super) fn give_back(&mut self, further: &Self) {
         self.left += further.left;
         self.further += further.left;
@@ -97,12 +107,12 @@ impl Trials {
         self.left == 0
     }
 
-    /// How many are left.
+    /// Returns the number of remaining trials.
     pub(super) fn left(&self) -> usize {
         self.left
     }
 
-    /// `None` if none is left.
+    /// Tries to admit flows; `None` if no trial is left.
     pub(super) fn admit(&mut self, network: &mut Admission, flows: &[Flow]) -> Option<Result<Vec<FlowId>, Refused>> {
         self.left = self.left.checked_sub(1)?;
         let admitted = network.admit_all(flows.to_vec());
@@ -110,7 +120,7 @@ impl Trials {
     }
 }
 
-/// The same flows in these classes, one for each hop.
+/// Returns the flows in other classes, one for each hop.
 fn in_classes(flows: &[Flow], class: impl Fn(&Hop) -> usize) -> Vec<Flow> {
     let mut flows = flows.to_vec();
     let hops = flows.iter_mut().flat_map(|flow| &mut flow.hops);
@@ -118,17 +128,17 @@ fn in_classes(flows: &[Flow], class: impl Fn(&Hop) -> usize) -> Vec<Flow> {
     flows
 }
 
-/// Flows that are not placed as long as no other flow moves for them.
+/// Flows that cannot be placed unless another flow moves.
 #[derive(Debug)]
 pub(super) struct Stuck {
-    /// In the classes that were tried last.
+    /// Flows in the last tried classes.
     flows: Vec<Flow>,
     pub(super) why: NotPlaced,
-    /// Whether the classes between the lowest and the most urgent one were not tried.
+    /// Whether classes between the lowest and the most urgent one were not tried.
     has_untried: bool,
 }
 
-/// Admits flows that go by the same hops, in their classes or more urgent ones. `Err` changes nothing.
+/// Admits flows with the same hops, in their classes or more urgent ones. An error changes nothing.
 pub(super) fn place(network: &mut Admission, mut flows: Vec<Flow>, trials: &mut Trials) -> Result<Vec<FlowId>, Stuck> {
     let stuck = |flows, why, has_untried| Err(Stuck { flows, why, has_untried });
     let refused = match trials.admit(network, &flows) {
@@ -140,15 +150,17 @@ pub(super) fn place(network: &mut Admission, mut flows: Vec<Flow>, trials: &mut 
         return stuck(flows, NotPlaced::Other(refused), false);
     }
     trials.left -= 1;
-    // In the most urgent class: at the port that has no room, or everywhere if they are late.
+    // The most urgent class is tried: at the port that has no room, or everywhere if the flows are
+    // late.
     let is_raised = |hop: &Hop| !matches!(&refused, Refused::Queue { hop: full, .. } if full.port != hop.port);
     let urgent = in_classes(&flows, |hop| if is_raised(hop) { 0 } else { hop.class });
     match (network.what_if_all(&urgent), &refused) {
-        // What is late in the most urgent classes is late in all.
+        // A flow that is late in the most urgent classes is late in all.
         (Err(late @ Refused::Late { flow, .. }), Refused::Late { .. }) if network.flow(flow).is_none() => {
             return stuck(flows, NotPlaced::Other(late), false);
         }
-        // A port that is too full for these and the most urgent class has no room in between, as it is.
+        // A port that is too full for these flows in both the lowest and the most urgent class has
+        // no room in between.
         (Err(Refused::Queue { hop, .. }), Refused::Queue { hop: before, .. }) if hop.port == before.port => {
             return stuck(flows, NotPlaced::Full { port: hop.port, refused }, true);
         }
@@ -161,7 +173,8 @@ pub(super) fn place(network: &mut Admission, mut flows: Vec<Flow>, trials: &mut 
     }
 }
 
-/// Goes on with flows that are not placed: flows that they would make late move up for them. `Err` changes nothing.
+/// Continues with flows that are not placed: flows that would be late because of them move up. An
+/// error changes nothing.
 pub(super) fn place_with(
     network: &mut Admission,
     stuck: Stuck,
@@ -202,14 +215,14 @@ pub(super) fn place_with(
     })
 }
 
-/// The admitted flow that a new one would make late.
+/// Returns the admitted flow that a new one would make late.
 fn victim(network: &Admission, not_placed: &NotPlaced) -> Option<FlowId> {
     let NotPlaced::Other(Refused::Late { flow, .. }) = not_placed else { return None };
     network.flow(*flow).map(|_| *flow)
 }
 
-/// Admits flows in their classes or more urgent ones; leaves them in the last ones that were tried. `known` is the refusal in their classes, if
-/// that was tried already.
+/// Admits flows in their classes or more urgent ones, and leaves them in the last tried ones.
+/// `known` is the refusal in their present classes, if these were already tried.
 fn raise(
     network: &mut Admission,
     flows: &mut [Flow],
@@ -217,7 +230,7 @@ fn raise(
     trials: &mut Trials,
 ) -> Result<Vec<FlowId>, NotPlaced> {
     let mut last = Refused::TooFar;
-    // Queues that these flows left since they would overflow.
+    // Queues that these flows left because the queues would overflow.
     let mut left: Vec<Hop> = Vec::new();
     loop {
         let refused = match known.take() {
@@ -230,7 +243,7 @@ fn raise(
         };
         let hops = flows.first().map_or(&[][..], |flow| &flow.hops);
         match &refused {
-            // Flows above a queue add to its backlog, whatever their class.
+            // Flows above a queue add to its backlog in any class.
             Refused::Queue { hop, .. } if left.contains(hop) => {
                 return Err(NotPlaced::Full { port: hop.port, refused });
             }
@@ -243,7 +256,8 @@ fn raise(
     }
 }
 
-/// The hop at which refused flows move up: the one that is named, or else where they have moved least.
+/// Returns the hop at which refused flows move up: the named one, or else the one with the fewest
+/// moves.
 fn hop_to_raise(network: &Admission, hops: &[Hop], refused: &Refused) -> Option<usize> {
     let wanted = match *refused {
         Refused::Late { flow: late, hop, .. } if network.flow(late).is_none() => hop,
@@ -276,7 +290,7 @@ mod tests {
         }
     }
 
-    /// A port with two classes, of which the lower one holds so many octets.
+    /// Returns a port with two classes, of which the lower one holds this number of octets.
     fn port(octets: u64) -> Port {
         Port {
             name: "test".into(),
@@ -288,10 +302,11 @@ mod tests {
         }
     }
 
-    /// The first port is busier, so it is looked at first. Its lower class has room for four frames at once, whatever is above them. At the second
-    /// one frames follow one another: what is above them adds to their backlog.
+    /// The first port is busier, so it is checked first. Its lower class has room for four frames
+    /// at once, independent of the frames above. At the second port, frames arrive one after the
+    /// other: frames above add to their backlog.
     #[test]
-    fn port_without_room_in_any_class_is_found_behind_one_with_room_above() {
+    fn full_port_is_detected_after_a_port_with_room_in_a_higher_class() {
         let mut network = Admission::new(vec![port(5_100), port(2_200)]).expect("the ports make sense");
         for (period_ns, count, hop) in [(1_000_000_000, 4, (0, 1)), (12_000, 1, (0, 0)), (14_000, 1, (1, 1))] {
             network.admit(flow(period_ns, count, &[hop])).expect("there is room");

@@ -1,4 +1,4 @@
-//! What the scheduler decides, and why it refuses.
+//! Decisions of the scheduler, and the reasons of refusals.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,125 +11,131 @@ use super::streams::Request;
 use super::wire::FormatError;
 use crate::model::{Egress, HostId, Reach};
 
-/// Names an admitted request, with those that joined it, for as long as one of them is admitted; numbers are not used again.
+/// Id of an admitted request and of those that joined it, for as long as one of them is admitted;
+/// ids are not reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// A queue on a flow's way.
+/// A queue on a flow's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hop {
-    /// The port.
+    /// The sending port.
     pub port: Egress,
-    /// The class there, 0 the most urgent.
+    /// Class at the port; 0 is the most urgent.
     pub class: usize,
-    /// How a switch puts frames into the queue; `None` for the interface of a host.
+    /// Selection of the queue in a switch; `None` for the interface of a host.
     pub reach: Option<Reach>,
-    /// Index of the hop that it follows; `None` for the source's own.
+    /// Index of the preceding hop; `None` for the source's own.
     pub after: Option<usize>,
 }
 
-/// One flow of a request: its way and classes.
+/// Path and classes of one flow of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// What flows.
+    /// Name of the flow.
     pub name: String,
-    /// From where.
+    /// Sending host.
     pub source: HostId,
-    /// To where.
+    /// Receiving hosts.
     pub destinations: Vec<HostId>,
-    /// The queues, each behind the one that it follows.
+    /// Queues, each after its predecessor.
     pub hops: Vec<Hop>,
-    /// Its bound when it was asked for, from the source's interface to the last destination.
+    /// Bound in ns at the time of the decision, from the source's interface to the last
+    /// destination.
     pub bound_ns: u64,
-    /// What it may take. It does not exceed that for as long as it is admitted.
+    /// Limit in ns, which the flow keeps for as long as it is admitted.
     pub limit_ns: u64,
 }
 
-/// A change of the class of an admitted flow at one port of a switch.
+/// A change of the class of an admitted flow at one switch port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassChange {
-    /// Whose flow it is.
+    /// Id of the flow's request.
     pub id: RequestId,
-    /// Where.
+    /// Port of the change.
     pub port: Egress,
-    /// How the switch put its frames into their queue so far.
+    /// Queue selection before the change.
     pub before: Reach,
-    /// How it does that then.
+    /// Queue selection after the change.
     pub after: Reach,
-    /// How long after it, at most, frames of before are under way, and others that waited for them. Until then no other change is proved.
+    /// Time in ns after the change until earlier frames, and frames delayed by them, have left.
+    /// Until then no further change is proved.
     pub drain_ns: u64,
 }
 
-/// A request that was admitted, or one that joined admitted ones.
+/// Result for a request that was admitted or joined admitted ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Admitted {
-    /// Its name, which is that of the requests that it joined.
+    /// Id of the request, which it shares with the requests that it joined.
     pub id: RequestId,
-    /// The flows of all requests of this name: samples of the first one first.
+    /// Routes of the flows of all requests with this id, samples of the first one first.
     pub routes: Vec<Route>,
-    /// The longest bound of samples.
+    /// Largest bound of samples.
     pub bound_ns: u64,
-    /// The version of the network that it holds for.
+    /// Version of the network for which the decision is valid.
     pub snapshot: u64,
-    /// Requests of which flows changed their classes for it. Their rules must follow before its own are in force.
+    /// Requests whose flows changed their classes for this one. Their rules must be in force before
+    /// those of this request.
     pub moved: BTreeSet<RequestId>,
-    /// The changes of classes of flows that were admitted before. All flows but the new one keep their limits during and after each, if they are made one
-    /// by one in this order, each when the one before has [drained](ClassChange::drain_ns).
+    /// Class changes of flows that were admitted before. All flows but the new one keep their
+    /// limits during and after each change, if the changes are made one by one in this order, each
+    /// after the previous one has [drained](ClassChange::drain_ns).
     pub changes: Vec<ClassChange>,
 }
 
-/// Why a request is refused.
+/// Reason of a refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The contract makes no sense.
+    /// The contract is invalid.
     Nonsense(&'static str),
-    /// Samples have no frames that a rule matches.
+    /// Samples have no frames that a rule can match.
     Format(FormatError),
-    /// A destination is not reached.
+    /// A destination is unreachable.
     NoRoute,
-    /// A switch has no room for its rules.
+    /// A switch has no table capacity for the rules.
     Room(NoRoom),
-    /// A queue has no bound, or too small a depth.
+    /// A queue has no bound, or its depth is too small.
     Queue {
         /// The port.
         port: Egress,
         /// The class.
         class: usize,
-        /// Why.
+        /// Fault of the queue.
         fault: QueueFault,
     },
     /// A flow would be late.
     Late {
-        /// The flow: of the request itself, or an admitted one.
+        /// The late flow: of the request itself, or an admitted one.
         flow: String,
         /// Its bound.
         bound_ns: u64,
         /// Its limit.
         limit_ns: u64,
-        /// The port where it spends most of its bound.
+        /// Port where it spends most of its bound.
         port: Egress,
-        /// The class there.
+        /// Class at the port.
         class: usize,
     },
-    /// The decision would bound too many ports.
+    /// The decision would have to bound too many ports.
     TooFar,
-    /// There are [`REQUESTS_MAX`] requests.
+    /// There are already [`REQUESTS_MAX`] requests.
     Full,
-    /// No order of the changes of classes that it needs keeps the limits of admitted flows after each of them.
+    /// No order of the necessary class changes keeps the limits of admitted flows after each of
+    /// them.
     NoOrder,
-    /// No link of its way has a detour, or it has several receivers.
+    /// No link of the path has a detour, or the flow has several receivers.
     NoSecondWay,
-    /// There are no such requests, or they have other ends: it cannot share their flow entries.
+    /// The named requests do not exist or have other ends, so their flow entries cannot be shared.
     OtherEnds,
 }
 
-/// A refusal. Nothing has changed.
+/// A refusal, which changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// The flow of the request that does not fit.
+    /// Flow of the request that does not fit.
     pub flow: String,
-    /// Why.
+    /// Reason.
     pub reason: Reason,
 }
 
@@ -164,11 +170,11 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// What became of requests whose ways changed.
+/// Result of rerouting.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rerouted {
-    /// Those that have other ways now, under their names of before.
+    /// Requests with new paths, under their former ids.
     pub admitted: Vec<Admitted>,
-    /// Those that do not fit any more, and why.
+    /// Requests that do not fit any more, with the reasons.
     pub dropped: Vec<(RequestId, Request, Refused)>,
 }

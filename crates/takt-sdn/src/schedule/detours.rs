@@ -1,8 +1,10 @@
-//! Second ways of a flow: from each switch of its way around the link that follows.
+//! Backup paths of a flow: from each switch of its path around the following link.
 //!
-//! All of them are one tree toward the receiver, in the network without the links of the way in their forward direction. So each switch
-//! sends a frame that is off its way by one port, and such a frame never comes back to the way: it meets no second branch, however many
-//! links fail. A detour may go back by links of the way. One exists from each switch if no link alone parts the two hosts (Menger).
+//! All detours form one tree toward the receiver, in the network without the links of the path in
+//! their forward direction. A switch therefore sends every detoured frame by the same port, and
+//! such a frame never returns to the path: it meets no second branch, however many links fail. A
+//! detour may use links of the path in the backward direction. A detour exists from each switch if
+//! no single link separates the two hosts (Menger).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,8 +12,8 @@ use takt_calculus::network::HOPS_MAX;
 
 use crate::model::{Egress, Node, Snapshot};
 
-/// The whole ways of a frame for which one link of `way` is down, each with the index of that link's port in `way`. A link without one has no
-/// detour. Links to hosts have none.
+/// Returns the complete paths of a frame when one link of `way` is down, each with the index of
+/// that link's port in `way`. A link without such a path has no detour. Links to hosts have none.
 pub(super) fn detours(snapshot: &Snapshot, way: &[Egress]) -> Vec<(usize, Vec<Egress>)> {
     let Some((last, rest)) = way.split_last() else { return Vec::new() };
     let links = rest.iter().enumerate().filter(|(_, port)| matches!(port, Egress::Switch(_)));
@@ -31,7 +33,7 @@ pub(super) fn detours(snapshot: &Snapshot, way: &[Egress]) -> Vec<(usize, Vec<Eg
     links.filter_map(detour).collect()
 }
 
-/// For each switch the port of the shortest way to another one by ports that are not excluded.
+/// Returns for each switch the port of its shortest path to a node, by ports that are not excluded.
 fn ports_toward(snapshot: &Snapshot, to: Node, excluded: &BTreeSet<Egress>) -> BTreeMap<Node, Egress> {
     let (mut ports, mut open) = (BTreeMap::new(), VecDeque::from([to]));
     while let Some(node) = open.pop_front() {
@@ -58,7 +60,8 @@ mod tests {
     use crate::PortRef;
     use crate::model::{HostId, HostInterface, Network, SwitchModel};
 
-    /// Switches with a host each, numbered as it, and these links: by port 10 and the number of the other switch.
+    /// Builds switches with one host each, of the same number, and these links, by port 10 plus the
+    /// number of the other switch.
     fn network(switches: u64, links: &[(u64, u64)]) -> Network {
         let model = Arc::new(SwitchModel::built_in("generic-hardware").expect("it is built in"));
         let mut network = Network::default();
@@ -75,7 +78,7 @@ mod tests {
         network
     }
 
-    /// The switches of the shortest way from host 0, and those of each detour.
+    /// Returns the switches of the shortest path from host 0, and those of each detour.
     fn ways(network: &Network, to: u64) -> (Vec<u64>, Vec<(usize, Vec<u64>)>) {
         let snapshot = network.snapshot();
         let way = route::paths(&snapshot, HostId(0), HostId(to)).swap_remove(0);
@@ -91,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn each_link_of_a_way_in_a_ring_has_a_detour_by_the_other_side() {
+    fn each_link_of_a_path_in_a_ring_has_a_detour_around_the_other_side() {
         let network = network(5, &[(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]);
         let (way, detours) = ways(&network, 2);
         assert_eq!(way, [0, 1, 2]);
@@ -103,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn link_that_alone_leads_to_the_receiver_has_no_detour() {
+    fn only_link_to_the_receiver_has_no_detour() {
         let network = network(4, &[(0, 1), (1, 2), (2, 0), (2, 3)]);
         let (way, detours) = ways(&network, 3);
         assert_eq!(way, [0, 2, 3]);
@@ -111,9 +114,9 @@ mod tests {
         assert_eq!(ways(&network, 0).1, [], "one switch");
     }
 
-    /// The only way without a link of the shortest one goes back by its middle link.
+    /// The only path that avoids a link of the shortest one returns over its middle link.
     #[test]
-    fn detour_is_found_where_only_a_way_back_over_the_first_one_leads() {
+    fn detour_may_use_links_of_the_path_backwards() {
         let links = [(0, 1), (1, 2), (2, 5), (0, 3), (3, 4), (4, 2), (1, 6), (6, 7), (7, 5)];
         let (way, detours) = ways(&network(8, &links), 5);
         assert_eq!(way, [0, 1, 2, 5]);

@@ -1,7 +1,8 @@
-//! One bound from `write` to callback: stages on the hosts, and the network between them.
+//! End-to-end bound from `write` to callback: stages on the hosts, and the network between them.
 //!
-//! The stages are flows of systems as `takt analyze` has them: executors, and what else a sample passes on its host. The queue of the host's
-//! interface belongs to the network. [`takt_calculus::composition`] says why the bounds add up.
+//! The stages are flows of systems as in `takt analyze`: executors, and other resources that a
+//! sample passes on its host. The queue of the host's interface belongs to the network.
+//! [`takt_calculus::composition`] explains why the bounds add up.
 
 use std::collections::BTreeMap;
 
@@ -13,19 +14,20 @@ use super::scheduler::Scheduler;
 use super::streams::{Contract, Request};
 use crate::model::{HostId, Snapshot};
 
-/// The stages of a request on its hosts. Hosts without stages begin or end at their interface.
+/// Host stages of a request. A host without stages begins or ends at its interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostStages {
-    /// On the writer's host.
+    /// Stages on the writer's host.
     pub source: Option<HostFlow>,
-    /// On the readers' hosts.
+    /// Stages on the readers' hosts.
     pub sinks: BTreeMap<HostId, HostFlow>,
 }
 
-/// A request whose limit is divided.
+/// A request whose limit is divided between hosts and network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// What is asked of the network: the contract of `write` with the jitter of the source's stages, and what they leave of the limit.
+    /// Request to the network: the contract of `write` with the jitter of the source's stages, and
+    /// the rest of the limit.
     pub request: Request,
     limit_ns: u64,
     arrivals: Arrivals,
@@ -34,11 +36,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Divides the limit of a request, whose contract is that of `write` and callback. Readers on several hosts leave the least of them to the
-    /// network. The work is that of analysing the systems of all its hosts.
+    /// Divides the limit of a request whose contract applies from `write` to callback. With readers
+    /// on several hosts, the network gets the smallest rest. The cost is that of analyzing the
+    /// systems of all its hosts.
     ///
     /// # Errors
-    /// A host without bounds, or one that leaves nothing to the network.
+    /// A host has no bounds, or leaves nothing for the network.
     pub fn new(request: &Request, stages: &HostStages) -> Result<Self, Indivisible> {
         let contract = request.contract;
         let arrivals = contract.arrivals();
@@ -63,8 +66,9 @@ impl Plan {
         Ok(Self { request: Request { contract, ..request.clone() }, limit_ns, arrivals, source, sinks })
     }
 
-    /// The bound from `write` to the callback on each reader's host, with its proof, for [`takt_calculus::composition::check`]. `id` is the
-    /// admitted [`request`](Self::request); `None` if it is not admitted.
+    /// Returns the bound from `write` to the callback on each reader's host with its proof, for
+    /// [`takt_calculus::composition::check`]. `id` is the admitted [`request`](Self::request);
+    /// `None` if it is not admitted.
     pub fn certificates(
         &self,
         scheduler: &Scheduler,

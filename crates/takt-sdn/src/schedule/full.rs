@@ -1,25 +1,26 @@
-//! Ports without room: what was refused there, so that a flow that asks for as much is refused at once.
+//! Ports without room: remembered refusals, so that a flow with an equal demand is refused at once.
 //!
-//! A flow is remembered where its queue would overflow in the lowest class as well as in the most urgent one. Until a flow leaves that port,
-//! another one is refused there if it has frames as long and as many, as often, with as much jitter, from as far. It could fit only if the
-//! ports before delayed it less than they did the one that is remembered.
+//! A flow is remembered where its queue would overflow both in the lowest and in the most urgent
+//! class. Until a flow leaves that port, another flow is refused there if its frames are at least
+//! as long, as many and as frequent, with at least as much jitter and as many preceding hops. It
+//! could fit only if the preceding ports delayed it less than the remembered flow.
 
 use std::collections::BTreeMap;
 
 use takt_calculus::network::{Flow, Refused};
 
-/// Refusals that are remembered of a port.
+/// Maximum number of remembered refusals per port.
 const REFUSALS_MAX: usize = 16;
 
-/// What a flow asks of a port.
+/// Demand of a flow at a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Demand {
-    /// Octets and frames of an event.
+    /// Octets and frames per event.
     octets: u64,
     frames: u64,
     period_ns: u64,
     jitter_ns: u64,
-    /// Hops before the port.
+    /// Number of hops before the port.
     before: usize,
 }
 
@@ -46,14 +47,14 @@ impl Demand {
     }
 }
 
-/// Refusals by the index of the port.
+/// Remembered refusals by the index of the port.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FullPorts {
     refusals: BTreeMap<usize, Vec<(Demand, Refused)>>,
 }
 
 impl FullPorts {
-    /// The refusal of a flow that asks for no more than this one.
+    /// Returns a remembered refusal of a flow whose demand was at most that of this one.
     pub(super) fn refusal(&self, flow: &Flow) -> Option<&Refused> {
         flow.hops.iter().enumerate().find_map(|(at, hop)| {
             let own = Demand::of(flow, at);
@@ -62,7 +63,7 @@ impl FullPorts {
         })
     }
 
-    /// Remembers a flow that a port has no room for in any class.
+    /// Remembers a flow for which a port has no room in any class.
     pub(super) fn remember(&mut self, flow: &Flow, port: usize, refused: &Refused) {
         let Some(at) = flow.hops.iter().position(|hop| hop.port == port) else { return };
         let own = Demand::of(flow, at);
@@ -73,7 +74,7 @@ impl FullPorts {
         }
     }
 
-    /// A flow leaves these ports.
+    /// Forgets the refusals of ports that a flow leaves.
     pub(super) fn forget<'a>(&mut self, ports: impl Iterator<Item = &'a usize>) {
         ports.for_each(|port| _ = self.refusals.remove(port));
     }
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn full_port_refuses_what_asks_for_as_much_until_a_flow_leaves_it() {
+    fn full_port_refuses_equal_demands_until_a_flow_leaves_it() {
         let hop = Hop { port: 2, class: 3 };
         let refused = Refused::Queue { hop, fault: QueueFault::Overflow { octets: 1, frames: 1 } };
         let mut full = FullPorts::default();
@@ -108,7 +109,7 @@ mod tests {
         for other in [flow(499, 100, &[1, 2]), flow(500, 101, &[1, 2]), flow(500, 100, &[2]), flow(500, 100, &[1, 3])] {
             assert_eq!(full.refusal(&other), None, "{other:?}");
         }
-        // A smaller one that is refused, too, stands for both.
+        // A refused flow with a smaller demand replaces both.
         full.remember(&flow(400, 100, &[1, 2]), 2, &refused);
         assert_eq!(full.refusals[&2].len(), 1);
         full.forget([1].iter());
@@ -122,7 +123,7 @@ mod tests {
         let refused = Refused::TooFar;
         let mut full = FullPorts::default();
         for n in 0..100 {
-            // The longer, the rarer: none asks for as much as another.
+            // Longer frames are less frequent, so that no demand covers another.
             full.remember(&flow(100 + n, 100 + n, &[0]), 0, &refused);
         }
         assert_eq!(full.refusals[&0].len(), REFUSALS_MAX);

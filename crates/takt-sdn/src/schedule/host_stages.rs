@@ -1,15 +1,19 @@
-//! What the hosts of a pair leave of its limit to the network, by the stages that its endpoints announce.
+//! Division of a pair's limit between its hosts and the network, by the stages that its endpoints
+//! announce.
 //!
 //! A Takt endpoint on an executor with a system file announces the bounds of its host's stages
-//! ([`takt_wire::discovery::HostStages`]): a writer those from `write` to the queue of its interface, and how much later than their
-//! time samples come there; a reader those from its interface to the end of the callback, and how late samples from the network may be
-//! for these to hold. So the bounds add up if
+//! ([`takt_wire::discovery::HostStages`]). A writer announces the bound from `write` to the queue
+//! of its interface, and the jitter of samples there. A reader announces the bound from its
+//! interface to the end of the callback, and the jitter of samples from the network for which it
+//! holds. The bounds may be added if
 //!
 //! - the contract's separation is no shorter than those of the analyses,
-//! - jitter at the network and limit of the network together are within the jitter of the reader's analysis,
+//! - jitter at the network and limit of the network together are within the jitter of the reader's
+//!   analysis,
 //! - the limit of the network is what the hosts leave of the pair's.
 //!
-//! The announced bounds are the hosts' word. [`compose`] replaces it by their certificates.
+//! The controller trusts the announced bounds. [`compose`] replaces them by certificates of the
+//! hosts.
 
 use std::fmt;
 
@@ -18,52 +22,55 @@ use takt_calculus::network::NetworkCertificate;
 use takt_calculus::{Arrivals, Certificate};
 use takt_wire::discovery::HostStages;
 
-/// The announced stages of a pair. An end without stages begins or ends at its interface.
+/// Announced stages of a pair. An end without stages begins or ends at its interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PairStages {
-    /// Of the writer.
+    /// Stages of the writer's host.
     pub writer: Option<HostStages>,
-    /// Of the reader.
+    /// Stages of the reader's host.
     pub reader: Option<HostStages>,
 }
 
-/// What is asked of the network.
+/// The network's part of a pair's limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NetworkShare {
-    /// How much later than its time a sample may come to the queue of the interface.
+    /// Jitter in ns: maximum delay of a sample, relative to its nominal time, at the queue of the
+    /// interface.
     pub jitter_ns: u64,
-    /// From there to the interface of the reader's host.
+    /// Limit in ns from that queue to the interface of the reader's host.
     pub limit_ns: u64,
-    /// What that may be if the pair's limit is longer: the reader's stages are analysed for so much.
+    /// Maximum of `limit_ns` if the limit of the pair is raised: the jitter in the analysis of the
+    /// reader's stages bounds it.
     pub limit_ns_max: u64,
 }
 
-/// Why nothing is left to the network.
+/// Reason why nothing is left to the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unfit {
-    /// The bounds of an end do not hold for samples as near to each other as the contract allows.
+    /// The bounds of an end do not hold for the contract's separation of samples.
     Separation {
-        /// Of the writer, else of the reader.
+        /// Whether the end is the writer; otherwise it is the reader.
         is_writer: bool,
-        /// What the bounds hold for.
+        /// Minimum separation in ns for which the bounds hold.
         period_ns: u64,
-        /// What the contract allows.
+        /// Separation in ns that the contract allows.
         separation_ns: u64,
     },
-    /// The hosts alone take the whole limit.
+    /// The bounds of the hosts alone use up the limit.
     Hosts {
-        /// The bound of the writer's stages.
+        /// Bound of the writer's stages.
         writer_ns: u64,
-        /// The bound of the reader's stages.
+        /// Bound of the reader's stages.
         reader_ns: u64,
-        /// The limit of the pair.
+        /// Limit of the pair.
         limit_ns: u64,
     },
-    /// The reader's bounds do not hold for samples that come as late as they do from the writer's host alone.
+    /// The reader's bounds do not hold for the jitter that samples have already at the writer's
+    /// host.
     Jitter {
-        /// What the reader's bounds hold for.
+        /// Jitter in ns for which the reader's bounds hold.
         allowed_ns: u64,
-        /// What samples have at the interface of the writer's host.
+        /// Jitter in ns of samples at the interface of the writer's host.
         jitter_ns: u64,
     },
 }
@@ -97,7 +104,7 @@ fn bound(stages: Option<&HostStages>) -> u64 {
 }
 
 impl PairStages {
-    /// The bounds of the hosts in nanoseconds: the writer's and the reader's.
+    /// Returns the bounds of the writer's and of the reader's host in nanoseconds.
     pub fn bounds_ns(&self) -> (u64, u64) {
         (bound(self.writer.as_ref()), bound(self.reader.as_ref()))
     }
@@ -108,8 +115,8 @@ impl PairStages {
         writer_ns.saturating_add(network_ns).saturating_add(reader_ns)
     }
 
-    /// Divides a pair's limit. `jitter_ns` is what is declared otherwise: of this and the writer's the longer one holds, and
-    /// `default_ns` if there is neither.
+    /// Divides a pair's limit. `jitter_ns` is the declared jitter: the larger one of this and the
+    /// writer's applies, and `default_ns` if there is neither.
     ///
     /// # Errors
     /// Nothing is left to the network.
@@ -136,12 +143,12 @@ impl PairStages {
     }
 }
 
-/// What a host's certificates do not prove.
+/// Error of a host's certificates that do not prove the announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoCertificate {
-    /// The flow that no certificate has, or not with these stages and bounds.
+    /// Flow that no certificate contains with these stages and bounds.
     pub flow: String,
-    /// Of the writer, else of the reader.
+    /// Whether the endpoint is the writer; otherwise it is the reader.
     pub is_writer: bool,
 }
 
@@ -152,7 +159,8 @@ impl fmt::Display for NoCertificate {
     }
 }
 
-/// The part of a certificate that proves what an endpoint announced: a flow of this name with these bounds.
+/// Returns the part of a certificate that proves an announcement: a flow of this name with these
+/// bounds.
 fn part(hosts: &[Certificate], announced: &HostStages, is_writer: bool) -> Result<HostPart, NoCertificate> {
     let parts = hosts.iter().flat_map(|certificate| {
         let flows = certificate.system.flows.iter().enumerate().filter(|(_, flow)| flow.name == announced.flow);
@@ -166,10 +174,11 @@ fn part(hosts: &[Certificate], announced: &HostStages, is_writer: bool) -> Resul
     proving.next().ok_or_else(|| NoCertificate { flow: announced.flow.clone(), is_writer })
 }
 
-/// The claim of a pair from `write` to callback, with the certificates of its hosts, for [`takt_calculus::composition::check`].
+/// Composes the claim of a pair from `write` to callback with the certificates of its hosts, for
+/// [`takt_calculus::composition::check`].
 ///
 /// # Errors
-/// No certificate of a host has what an endpoint announced.
+/// No certificate of a host proves the announcement of an endpoint.
 pub fn compose(
     stages: &PairStages,
     separation_ns: u64,

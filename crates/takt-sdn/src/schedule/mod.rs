@@ -1,27 +1,30 @@
-//! The DDS flow scheduler: which pairs of endpoints the network can serve, by which ways and classes, and the proof.
+//! DDS flow scheduler: decides which pairs of endpoints the network can serve, by which paths and
+//! classes, with a proof.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | [`wire`] | frames of samples, HEARTBEATs and ACKNACKs, with every octet of the protocols |
+//! | [`wire`] | frames of samples, HEARTBEATs and ACKNACKs, with all protocol overhead |
 //! | [`route`] | loop-free paths and trees |
 //! | [`streams`] | the flows of one pair: data, HEARTBEATs, ACKNACKs |
 //! | [`classes`] | the lowest class of each hop at which all flows keep their limits (Audsley) |
-//! | `full` | ports without room, and what was refused there |
-//! | [`remedies`] | what would make a refused pair fit |
-//! | [`rooms`] | room for flow entries, groups and meters in the switches |
-//! | [`end_to_end`] | one bound from `write` to callback |
-//! | `detours` | second ways around each link of a way |
-//! | [`scheduler::protection`] | second ways that are reserved and proved |
-//! | `placement` | ways that are tried, and streams that join others |
-//! | `transition` | changes of classes in an order that keeps all limits |
-//! | [`decision`] | what is decided, and reasons of refusals |
-//! | [`host_stages`] | what announced stages of the hosts leave to the network |
-//! | [`scheduler`] | admits, removes and reroutes |
+//! | `full` | ports without room, with remembered refusals |
+//! | [`remedies`] | changes that would make a refused pair fit |
+//! | [`rooms`] | table capacities for flow entries, groups and meters in the switches |
+//! | [`end_to_end`] | end-to-end bound from `write` to callback |
+//! | `detours` | backup paths around each link of a path |
+//! | [`scheduler::protection`] | reserved and proved backup paths |
+//! | `placement` | trial of paths, and streams that join others |
+//! | `transition` | class changes in an order that keeps all limits |
+//! | [`decision`] | decisions, and reasons of refusals |
+//! | [`host_stages`] | division of a limit between announced host stages and the network |
+//! | [`scheduler`] | admission, removal and rerouting |
 //!
-//! Audsley, "On priority assignment in fixed priority scheduling" (2001): a flow gets the lowest priority at which it keeps its limit. Each
-//! assignment is tested by [`takt_calculus::network::Admission`] together with all admitted flows.
+//! Audsley, "On priority assignment in fixed priority scheduling" (2001): a flow gets the lowest
+//! priority at which it keeps its limit. Each assignment is tested by
+//! [`takt_calculus::network::Admission`] together with all admitted flows.
 //!
-//! Deliberately left out: retransmissions. No frame of an admitted flow is dropped by a queue, so none is sent again.
+//! Not modelled: retransmissions. No queue drops a frame of an admitted flow, so none is
+//! retransmitted.
 
 pub mod classes;
 pub mod decision;

@@ -1,4 +1,4 @@
-//! Placement of the flows of requests: ways that are tried one after the other, and flows that join others on the way that these have.
+//! Placement of the flows of requests: trial of paths, and flows that join others on their path.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use super::streams::{Bundle, Stream};
 use crate::PortRef;
 use crate::model::{Egress, Snapshot, Tables};
 
-/// Streams that share flow entries, on a way.
+/// Streams that share flow entries, with their path.
 #[derive(Debug, Clone)]
 pub(super) struct PlacedBundle {
-    /// One for each stream, in their order, first.
+    /// Flow ids: first one per stream, in the order of the streams.
     pub(super) ids: Vec<FlowId>,
     pub(super) streams: Vec<Stream>,
     pub(super) tree: Tree,
     pub(super) needs: BTreeMap<u64, Tables>,
-    /// Those of the streams on second ways are behind the others in `ids`, way by way.
+    /// Backup paths. Their flow ids follow the others in `ids`, path by path.
     pub(super) seconds: Seconds,
 }
 
@@ -33,25 +33,25 @@ impl PlacedBundle {
     }
 }
 
-/// Streams with their ways, the least loaded first.
+/// Streams with their possible paths, the least loaded first.
 pub(super) struct Candidates {
     pub(super) bundle: Bundle,
-    /// The flows on each way, in the lowest classes, or in those that they have.
+    /// Flows on each path, in the lowest classes, or in their present ones.
     pub(super) ways: Vec<(Tree, Vec<Flow>)>,
-    /// Where they are now: then the only way is that of now.
+    /// Present placement; then `ways` contains only the present path.
     pub(super) before: Option<PlacedBundle>,
 }
 
-/// What a decision reads and keeps account of while it places flows.
+/// Working state of a decision while it places flows.
 pub(super) struct Desk<'a> {
     pub(super) ports: &'a [Egress],
     pub(super) snapshot: &'a Snapshot,
     pub(super) rooms: Rooms,
     pub(super) full: &'a mut FullPorts,
     pub(super) trials: Trials,
-    /// The flows that shared entries before the decision.
+    /// Returns the flows that shared entries before the decision.
     pub(super) shared: classes::Peers<'a>,
-    /// Those that do since, the last ones at the end.
+    /// Groups of flows that share entries since the decision began, the latest last.
     pub(super) fresh: Vec<Vec<FlowId>>,
 }
 
@@ -67,10 +67,11 @@ fn peers(shared: classes::Peers<'_>, fresh: &[Vec<FlowId>], flow: FlowId) -> Vec
     found.cloned().unwrap_or_else(|| shared(flow))
 }
 
-/// A bundle with the flows that moved for it.
+/// A placed bundle with the flows that moved for it.
 pub(super) type Settled = (PlacedBundle, Vec<Moved>);
 
-/// Places bundles one after the other, each by the first of its ways that fits. `gone` are those of the same requests that are no more.
+/// Places bundles one after the other, each on its first path that fits. `gone` are former bundles
+/// of the same requests.
 pub(super) fn place_all(
     network: &mut Admission,
     desk: &mut Desk<'_>,
@@ -90,7 +91,8 @@ pub(super) fn place_all(
     numbered.map(place).collect()
 }
 
-/// Refusals of a flow that is placed `alone`, before others of its request, are remembered.
+/// Places one bundle. Refusals of a flow that is placed `alone`, before others of its request, are
+/// remembered.
 fn place_one(
     network: &mut Admission,
     desk: &mut Desk<'_>,
@@ -99,9 +101,10 @@ fn place_one(
     alone: bool,
 ) -> Result<Settled, Refused> {
     let name = bundle.name();
-    // The refusal that is returned: that of the least loaded way.
+    // The refusal of the least loaded path is returned.
     let mut first = None;
-    // What the least loaded way came to. Others move for it on that way only, and if no way is free.
+    // Intermediate result of the least loaded path. Other flows move only on that path, and only if
+    // no path is free.
     let mut stuck: Option<Stuck> = None;
     let again = ways.first().map(|way| (ways.len(), way));
     for (n, (tree, flows)) in ways.iter().enumerate().chain(again) {
@@ -156,7 +159,8 @@ fn place_one(
     Err(Refused { flow: name, reason: first.unwrap_or(Reason::NoRoute) })
 }
 
-/// Streams come to those of an entry, or go from them. Their way stays. Their classes stay if all fit so; otherwise they move up together.
+/// Adds streams to an entry, or removes them. The path stays. The classes stay if all flows fit;
+/// otherwise the flows move up together.
 fn extend(
     network: &mut Admission,
     desk: &mut Desk<'_>,
@@ -198,7 +202,7 @@ fn extend(
             .map(Placed::alone)
             .or_else(|stuck| classes::place_with(network, stuck, &peers, &mut desk.trials))
     });
-    // The first refusal says more.
+    // The first refusal is more informative.
     let Ok(placed) = placed else { return Err(Refused { flow: name, reason: refused }) };
     desk.note(&placed);
     let Placed { ids, moved } = placed;
@@ -217,7 +221,7 @@ pub(super) fn reason(network: &Admission, ports: &[Egress], own: &str, refused: 
     }
 }
 
-/// The streams of a bundle as they are placed now.
+/// Returns the present routes of the streams of a bundle.
 pub(super) fn routes_of<'a>(
     network: &'a Admission,
     ports: &'a [Egress],
@@ -227,7 +231,7 @@ pub(super) fn routes_of<'a>(
     placed.ids.iter().zip(&placed.streams).map(|(id, stream)| route_of(network, ports, snapshot, *id, stream))
 }
 
-/// A stream as one of its flows is placed now.
+/// Returns the present route of a stream by one of its flows.
 pub(super) fn route_of(
     network: &Admission,
     ports: &[Egress],

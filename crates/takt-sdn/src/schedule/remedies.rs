@@ -1,4 +1,4 @@
-//! Remedies of a refused request: contracts near its own that fit, found by trial.
+//! Remedies of a refused request: similar contracts that fit, found by trial.
 
 use super::classes::Trials;
 use super::decision::RequestId;
@@ -6,7 +6,7 @@ use super::scheduler::{Scheduler, trials_of};
 use super::streams::Request;
 use crate::model::Snapshot;
 
-/// What would make a refused request fit, each alone; found by trial, so that it fits now.
+/// Changes that would each make a refused request fit; found by trial against the present state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remedies {
     /// A longer limit.
@@ -18,8 +18,9 @@ pub struct Remedies {
 }
 
 impl Scheduler {
-    /// What would make a request fit that is refused, alone or with those that it `joins`. The three together make as many trials as three
-    /// decisions at most; what they do not reach is left out.
+    /// Returns the remedies of a request that is refused, alone or with the requests that it
+    /// `joins`. The search makes at most as many trials as three decisions; remedies that it does
+    /// not reach are omitted.
     pub fn remedies(&mut self, snapshot: &Snapshot, joins: Option<RequestId>, request: &Request) -> Remedies {
         let contract = request.contract;
         let mut fits = |trials: &mut Trials, change: &dyn Fn(&mut Request)| {
@@ -34,7 +35,7 @@ impl Scheduler {
         let separation = least(contract.min_separation_ns, |separation_ns| {
             fits(&mut for_separation, &|changed| changed.contract.min_separation_ns = separation_ns)
         });
-        // The fewer octets are taken away, the better.
+        // The search minimizes the number of removed octets.
         let less = least((contract.sample_len >> 16).max(1), |less| {
             let sample_len = contract.sample_len.saturating_sub(less).max(1);
             fits(&mut for_len, &|changed| changed.contract.sample_len = sample_len)
@@ -47,11 +48,12 @@ impl Scheduler {
     }
 }
 
-/// A value above `from` that fits, at most a sixteenth above the least one if what fits once fits for all above; `None` if multiplying by
-/// 2, 4, 16, 256 and 65,536, as far as there are numbers, does not help.
+/// Returns a value above `from` that fits, at most a sixteenth above the minimum if every value
+/// above a fitting one fits, too. `None` if multiplying by 2, 4, 16, 256 and 65,536 does not
+/// suffice or overflows.
 fn least(from: u64, mut fits: impl FnMut(u64) -> bool) -> Option<u64> {
     let scaled = |doublings: u32| from.checked_mul(1 << doublings);
-    // Doublings that are too few, and that suffice.
+    // Numbers of doublings: one that is too small, and one that suffices.
     let mut few = 0;
     let mut enough = [1, 2, 4, 8, 16].into_iter().find(|doublings| {
         let is_enough = scaled(*doublings).is_some_and(&mut fits);
@@ -84,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn least_is_a_sixteenth_above_what_fits_at_most() {
+    fn least_is_at_most_a_sixteenth_above_the_minimum() {
         for threshold in [101, 150, 199, 201, 1_000, 77_777, 6_500_000] {
             let found = least(100, |value| value >= threshold).expect("it is within 16 doublings");
             assert!(found >= threshold && found <= threshold + threshold / 15 + 2, "{threshold}: {found}");
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn least_finds_what_fits_below_what_does_not() {
+    fn least_finds_a_fitting_value_below_values_that_do_not_fit() {
         assert!(least(100, |value| (180..250).contains(&value)).is_some_and(|found| found < 250));
     }
 }

@@ -1,4 +1,4 @@
-//! Room for rules in switches: flow entries, groups and meters.
+//! Table capacities of switches for rules: flow entries, groups and meters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,26 +6,27 @@ use super::route::Tree;
 use crate::PortRef;
 use crate::model::{Egress, Snapshot, Tables};
 
-/// What flows use of the tables of switches.
+/// Table entries of switches that flows use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Rooms {
     used: BTreeMap<u64, Tables>,
 }
 
-/// A switch without room.
+/// Error of a switch without table capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom {
-    /// The switch.
+    /// Datapath id of the switch.
     pub dpid: u64,
-    /// Which table.
+    /// Name of the table.
     pub table: &'static str,
-    /// How many it holds.
+    /// Capacity of the table.
     pub most: u32,
 }
 
 const NONE: Tables = Tables { flow_entries: 0, groups: 0, meters: 0 };
 
-/// The rules of a flow: an entry in each switch, a group where frames are copied, a meter in the first switch.
+/// Returns the rules of a flow: an entry in each switch, a group where frames are copied, a meter
+/// in the first switch.
 pub(super) fn needs(tree: &Tree) -> BTreeMap<u64, Tables> {
     let mut needs: BTreeMap<u64, Tables> = BTreeMap::new();
     let mut copying = BTreeSet::new();
@@ -43,7 +44,7 @@ pub(super) fn needs(tree: &Tree) -> BTreeMap<u64, Tables> {
 }
 
 impl Rooms {
-    /// Uses room, or says where there is none; then nothing has changed.
+    /// Reserves table entries. An error names the full table and changes nothing.
     pub(super) fn take(&mut self, snapshot: &Snapshot, needs: &BTreeMap<u64, Tables>) -> Result<(), NoRoom> {
         for (dpid, need) in needs {
             let most = snapshot.switch(*dpid).map_or(NONE, |model| model.tables);
@@ -67,7 +68,7 @@ impl Rooms {
         Ok(())
     }
 
-    /// Gives room back that was taken.
+    /// Releases reserved table entries.
     pub(super) fn give(&mut self, needs: &BTreeMap<u64, Tables>) {
         for (dpid, need) in needs {
             let Some(used) = self.used.get_mut(dpid) else { continue };

@@ -1,4 +1,5 @@
-//! Ways through the network: loop-free paths in ascending length, and trees of them for several receivers.
+//! Paths through the network: loop-free paths in ascending length, and trees of them for several
+//! receivers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -7,26 +8,26 @@ use takt_calculus::network::{Branch, HOPS_MAX};
 
 use crate::model::{Egress, HostId, Node, Snapshot};
 
-/// Paths to one receiver that are looked at.
+/// Maximum number of paths to one receiver that are considered.
 pub const PATHS_MAX: usize = 4;
 
-/// Steps of the search for paths to one receiver at most.
+/// Maximum number of search steps for paths to one receiver.
 const STEPS_MAX: usize = 512;
 
-/// Hops that a path may have more than the shortest one.
+/// Maximum number of additional hops of a path compared with the shortest one.
 pub const DETOUR_MAX: usize = 4;
 
-/// The ports from a source to its receivers, each behind the one before it or as the branches say.
+/// Ports from a source to its receivers, each after its predecessor or at a branch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
-    /// The ports, that of the source first.
+    /// Ports, that of the source first.
     pub ports: Vec<Egress>,
-    /// Where frames are copied.
+    /// Branches at which frames are copied.
     pub branches: Vec<Branch>,
 }
 
 impl Tree {
-    /// The ports on the way to a host.
+    /// Returns the ports on the path to a host.
     fn way_to(&self, snapshot: &Snapshot, host: HostId) -> Option<Vec<Egress>> {
         let is_last = |port: &Egress| snapshot.link(*port).is_some_and(|link| link.to == Node::Host(host));
         let mut at = Some(self.ports.iter().position(is_last)?);
@@ -41,7 +42,8 @@ impl Tree {
     }
 }
 
-/// Hops from each switch to a host; the links have the same state in both directions.
+/// Returns the number of hops from each switch to a host; links have the same state in both
+/// directions.
 fn distances(snapshot: &Snapshot, to: HostId) -> BTreeMap<Node, usize> {
     let mut distances = BTreeMap::from([(Node::Host(to), 0)]);
     let mut queue = VecDeque::from([(Node::Host(to), 0)]);
@@ -56,12 +58,12 @@ fn distances(snapshot: &Snapshot, to: HostId) -> BTreeMap<Node, usize> {
     distances
 }
 
-/// The shortest loop-free paths between two hosts, [`PATHS_MAX`] at most, none by more than [`DETOUR_MAX`] hops longer than the shortest. No
-/// other host forwards.
+/// Returns the shortest loop-free paths between two hosts, at most [`PATHS_MAX`], each at most
+/// [`DETOUR_MAX`] hops longer than the shortest. Other hosts do not forward.
 pub fn paths(snapshot: &Snapshot, from: HostId, to: HostId) -> Vec<Vec<Egress>> {
     let distances = distances(snapshot, to);
     let (mut found, mut steps) = (Vec::new(), 0);
-    // By the length of the whole path, which is known: the rest is the distance.
+    // Ordered by the total length of the path, where the length of the rest is the distance.
     let mut open = BinaryHeap::from([Reverse((0, Vec::<Egress>::new(), Node::Host(from)))]);
     let mut longest = HOPS_MAX;
     while let Some(Reverse((len, path, node))) = open.pop() {
@@ -93,10 +95,11 @@ pub fn paths(snapshot: &Snapshot, from: HostId, to: HostId) -> Vec<Vec<Egress>> 
     found
 }
 
-/// The union of one path to each receiver: a later path joins the tree at its last node that is in it.
+/// Returns the union of one path to each receiver: a later path branches off at its last node in
+/// the tree.
 fn grow(snapshot: &Snapshot, from: HostId, paths: &[&Vec<Egress>]) -> Option<Tree> {
     let mut tree = Tree::default();
-    // The hop that reaches each node.
+    // Hop that reaches each node.
     let mut reached: BTreeMap<Node, Option<usize>> = BTreeMap::from([(Node::Host(from), None)]);
     for path in paths {
         let ends = |port: &Egress| snapshot.link(*port).map(|link| link.to);
@@ -118,8 +121,8 @@ fn grow(snapshot: &Snapshot, from: HostId, paths: &[&Vec<Egress>]) -> Option<Tre
     (!tree.ports.is_empty() && tree.ports.len() <= HOPS_MAX).then_some(tree)
 }
 
-/// A tree that keeps the ways of `base` to the receivers that it leads to by links that are up, and adds the shortest path to each other one. `None` if
-/// a receiver is not reached.
+/// Returns a tree that keeps the paths of `base` to receivers reached by links that are up, and
+/// adds the shortest path to each other receiver. `None` if a receiver is unreachable.
 pub fn extended(snapshot: &Snapshot, base: &Tree, from: HostId, to: &[HostId]) -> Option<Tree> {
     let is_up = |way: &Vec<Egress>| way.iter().all(|port| snapshot.link(*port).is_some_and(|link| link.is_up));
     let (known, new): (Vec<_>, Vec<_>) =
@@ -131,8 +134,9 @@ pub fn extended(snapshot: &Snapshot, base: &Tree, from: HostId, to: &[HostId]) -
     grow(snapshot, from, &ways.iter().collect::<Vec<_>>())
 }
 
-/// The ways from a host to others, each receiver by its shortest path, its second, and so on; equal ones once. `None` if a receiver is not
-/// reached.
+/// Returns trees from a host to the receivers: one with the shortest path to each receiver, one
+/// with the second path to each, and so on, without duplicates. `None` if a receiver is
+/// unreachable.
 pub fn trees(snapshot: &Snapshot, from: HostId, to: &[HostId]) -> Option<Vec<Tree>> {
     let each: Vec<Vec<Vec<Egress>>> = to.iter().map(|to| paths(snapshot, from, *to)).collect();
     if each.is_empty() || each.iter().any(Vec::is_empty) {
@@ -158,7 +162,7 @@ mod tests {
     use crate::PortRef;
     use crate::model::{HostInterface, Network, SwitchModel};
 
-    /// A ring of four switches with a host at each, numbered as its switch.
+    /// Builds a ring of four switches with one host each, of the same number.
     fn ring() -> Network {
         let model = Arc::new(SwitchModel::built_in("generic-hardware").expect("it is built in"));
         let mut network = Network::default();
@@ -201,7 +205,7 @@ mod tests {
         let trees = trees(&snapshot, HostId(0), &[HostId(1), HostId(2), HostId(1)]).expect("they are reached");
         let first = &trees[0];
         assert_eq!(switches(&first.ports), [0, 1, 1, 2]);
-        // The second receiver is reached from the switch behind the second hop.
+        // The second receiver is reached from the switch after the second hop.
         assert_eq!(first.branches, [Branch { at: 3, after: 1 }]);
         for tree in &trees {
             let mut ports = tree.ports.clone();

@@ -1,10 +1,12 @@
-//! Admission of requests: all flows of one, or none.
+//! Admission of requests: all flows of a request, or none.
 //!
-//! A request may join admitted ones with the same source and destinations. No rule of a switch can distinguish their frames. They share the flow
-//! entries and the meter of the first request. Each stream keeps its own latency limit. The meter polices their sum, so that a stream may use the
-//! share that others leave. The analysis therefore gives each stream of such a bundle one period of jitter more than alone, which covers every
-//! mix of their frames that the meter passes. It also counts the burst of each stream twice: the meter changes when a request joins or leaves, and Open
-//! vSwitch fills the bucket of a meter that is changed.
+//! A request may join admitted ones with the same source and destinations. No rule of a switch can
+//! distinguish their frames. They share the flow entries and the meter of the first request. Each
+//! stream keeps its own latency limit. The meter polices their sum, so that a stream may use the
+//! share that others leave. The analysis therefore gives each stream of such a bundle one more
+//! period of jitter than alone, which covers every mix of their frames that the meter passes. It
+//! also counts the burst of each stream twice: the meter changes when a request joins or leaves,
+//! and Open vSwitch refills the bucket of a meter that is changed.
 
 pub mod protection;
 
@@ -24,7 +26,7 @@ use super::transition::{self, Mover, Step};
 use crate::PortRef;
 use crate::model::{Allowance, Cause, Egress, Snapshot};
 
-/// Requests that are admitted at once, at most.
+/// Maximum number of admitted requests.
 pub const REQUESTS_MAX: usize = 100_000;
 
 /// Requests under one [`RequestId`]: they share source, destinations and flow entries.
@@ -37,33 +39,34 @@ struct Entry {
 /// The cost of all decisions so far. It depends only on the requests and the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {
-    /// Placements that were tried.
+    /// Number of tried placements.
     pub trials: usize,
-    /// Queues that were bounded.
+    /// Number of computed queue bounds.
     pub queues: usize,
 }
 
-/// The flows of control traffic.
+/// Flows of control traffic.
 #[derive(Debug, Clone, Default)]
 struct Control {
-    /// Their classes are fixed.
+    /// Flows, whose classes are fixed.
     flows: BTreeSet<FlowId>,
-    /// Ports that are too slow for them.
+    /// Ports that are too slow for control traffic.
     refused: BTreeMap<usize, calculus::Refused>,
 }
 
-/// Admitted requests in a network. Those under one [`RequestId`] form an entry: they share source, destinations and flow entries.
+/// Admitted requests in a network. The requests of one [`RequestId`] form an entry: they share
+/// source, destinations and flow entries.
 #[derive(Debug, Clone)]
 pub struct Scheduler {
     network: Admission,
-    /// The port of each index in `network`.
+    /// Port of each index in `network`.
     ports: Vec<Egress>,
     /// The index of each port with its present description.
     index: BTreeMap<Egress, usize>,
     entries: BTreeMap<RequestId, Entry>,
-    /// The entry of each flow, and the place of its bundle there.
+    /// Entry of each flow, and the index of its bundle there.
     owners: BTreeMap<FlowId, (RequestId, usize)>,
-    /// Requests of all entries.
+    /// Number of requests of all entries.
     count: usize,
     rooms: Rooms,
     full: FullPorts,
@@ -92,10 +95,11 @@ impl Default for Scheduler {
 }
 
 impl Scheduler {
-    /// Admits all flows of a request, or none. The work grows with the ports of its routes and the flows there.
+    /// Admits all flows of a request, or none. The work grows with the ports of its routes and the
+    /// flows there.
     ///
     /// # Errors
-    /// The flow that does not fit, and why.
+    /// The flow that does not fit, with the reason.
     pub fn admit(&mut self, snapshot: &Snapshot, request: Request) -> Result<Admitted, Refused> {
         let id = RequestId(self.next);
         let admitted = self.decide(id, snapshot, vec![request])?;
@@ -103,11 +107,11 @@ impl Scheduler {
         Ok(admitted)
     }
 
-    /// Adds a request to an entry whose requests have the same source and destinations. Those keep their route, and their classes if all fit
-    /// with them. An error leaves the entry unchanged.
+    /// Adds a request to an entry whose requests have the same source and destinations. Those keep
+    /// their route, and their classes if all fit together. An error leaves the entry unchanged.
     ///
     /// # Errors
-    /// The flow that does not fit, and why.
+    /// The flow that does not fit, with the reason.
     pub fn join(&mut self, id: RequestId, snapshot: &Snapshot, request: Request) -> Result<Admitted, Refused> {
         let requests = self.joined(Some(id), request)?;
         self.decide(id, snapshot, requests)
@@ -116,7 +120,7 @@ impl Scheduler {
     /// Replaces all requests of an entry. An error leaves the entry unchanged.
     ///
     /// # Errors
-    /// The flow that does not fit, and why.
+    /// The flow that does not fit, with the reason.
     pub fn replace(&mut self, id: RequestId, snapshot: &Snapshot, requests: Vec<Request>) -> Result<Admitted, Refused> {
         if !self.entries.contains_key(&id) {
             let flow = requests.first().map(|request| request.name.clone()).unwrap_or_default();
@@ -125,7 +129,7 @@ impl Scheduler {
         self.decide(id, snapshot, requests)
     }
 
-    /// The requests of an entry, followed by one more.
+    /// Returns the requests of an entry, followed by one more.
     fn joined(&self, id: Option<RequestId>, request: Request) -> Result<Vec<Request>, Refused> {
         let Some(id) = id else { return Ok(vec![request]) };
         let known = self.entries.get(&id).map(|entry| &entry.requests);
@@ -137,15 +141,16 @@ impl Scheduler {
         }
     }
 
-    /// The result that [`admit`](Self::admit) would have. Nothing changes.
+    /// Returns the result that [`admit`](Self::admit) would have, without any change.
     ///
     /// # Errors
-    /// Those of `admit`.
+    /// The errors of `admit`.
     pub fn what_if(&mut self, snapshot: &Snapshot, request: &Request) -> Result<Admitted, Refused> {
         self.try_out(snapshot, None, request, &mut trials_of(std::slice::from_ref(request)))
     }
 
-    /// The result that [`admit`](Self::admit) or [`join`](Self::join) would have with at most these trials.
+    /// Returns the result that [`admit`](Self::admit) or [`join`](Self::join) would have with at
+    /// most these trials.
     pub(super) fn try_out(
         &mut self,
         snapshot: &Snapshot,
@@ -173,7 +178,8 @@ impl Scheduler {
         Some(entry.requests)
     }
 
-    /// Removes the request with this name from an entry. The others keep route and classes. Removing the last request removes the entry.
+    /// Removes the request with this name from an entry. The others keep route and classes.
+    /// Removing the last request removes the entry.
     pub fn part(&mut self, id: RequestId, snapshot: &Snapshot, name: &str) -> Option<Request> {
         let mut requests = self.entries.get(&id)?.requests.clone();
         let at = requests.iter().position(|request| request.name == name)?;
@@ -182,12 +188,13 @@ impl Scheduler {
             self.remove(id);
             return Some(gone);
         }
-        // The others fit, since they send less. If a rounding error refuses them, the entry keeps the share of all.
+        // The others fit, since they send less. If a rounding error refuses them, the entry keeps
+        // the share of all.
         let _ = self.decide(id, snapshot, requests);
         Some(gone)
     }
 
-    /// Entries with a port whose link is down, or whose description changed.
+    /// Iterates over the entries with a port whose link is down or whose description has changed.
     pub fn affected<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = RequestId> + 'a {
         let is_gone = |port: &Egress| self.is_gone(snapshot, port);
         let is_affected =
@@ -195,36 +202,38 @@ impl Scheduler {
         self.entries.iter().filter(move |(_, entry)| is_affected(entry)).map(|(id, _)| *id)
     }
 
-    /// Whether the link of a port is down, or its description has changed.
+    /// Reports whether the link of a port is down, or its description has changed.
     fn is_gone(&self, snapshot: &Snapshot, port: &Egress) -> bool {
         let described = snapshot.port(*port).filter(|_| snapshot.link(*port).is_some_and(|link| link.is_up));
         described.as_ref() != self.index.get(port).map(|at| &self.network.ports()[*at])
     }
 
-    /// How long after the last frame of an entry came to its host's interface the ports of its ways are as if it had not been admitted. `None` for one that is not.
+    /// Returns the time after the arrival of an entry's last frame at its host's interface until
+    /// the ports of its paths are as if it had not been admitted. `None` for an unknown entry.
     pub fn drain_ns(&self, id: RequestId) -> Option<u64> {
         let flows = self.entries.get(&id)?.bundles.iter().flat_map(|bundle| &bundle.ids);
         flows.map(|flow| self.network.drain_ns(*flow, 0).unwrap_or(u64::MAX)).max()
     }
 
-    /// Whether budgets of queues must not fall: [`Admission::hold_budgets`].
+    /// Sets whether budgets of queues must not fall: [`Admission::hold_budgets`].
     pub fn hold_budgets(&mut self, is_held: bool) {
         self.network.hold_budgets(is_held);
     }
 
-    /// Whether budgets do not fall.
+    /// Reports whether budgets are held.
     pub fn holds_budgets(&self) -> bool {
         self.network.holds_budgets()
     }
 
-    /// How long frames of the past delay others: [`Admission::memory_ns`].
+    /// Returns the time for which earlier frames delay others: [`Admission::memory_ns`].
     pub fn memory_ns(&self) -> Option<u64> {
         self.network.memory_ns()
     }
 
-    /// Reroutes the requests with a port whose link is down, or whose description changed. Order: importance, then time of admission. Receivers that
-    /// are still reached by the old route keep it if all requests fit with it. Of requests that share an entry the least important ones are
-    /// dropped until the others fit.
+    /// Reroutes the requests with a port whose link is down or whose description has changed.
+    /// Order: importance, then time of admission. Receivers that are still reached by the old route
+    /// keep it if all requests fit with it. Of requests that share an entry, the least important
+    /// ones are dropped until the others fit.
     pub fn reroute(&mut self, snapshot: &Snapshot) -> Rerouted {
         let importance = |entry: &Entry| entry.requests.iter().map(|request| request.contract.importance).max();
         let affected = self.affected(snapshot).filter_map(|id| Some((id, importance(self.entries.get(&id)?))));
@@ -253,25 +262,25 @@ impl Scheduler {
         rerouted
     }
 
-    /// The admitted requests of an entry.
+    /// Returns the admitted requests of an entry.
     pub fn requests_of(&self, id: RequestId) -> Option<&[Request]> {
         self.entries.get(&id).map(|entry| entry.requests.as_slice())
     }
 
-    /// All admitted requests.
+    /// Iterates over all admitted requests.
     pub fn requests(&self) -> impl Iterator<Item = (RequestId, &Request)> {
         self.entries.iter().flat_map(|(id, entry)| entry.requests.iter().map(|request| (*id, request)))
     }
 
-    /// The present routes of the flows of an entry.
+    /// Returns the present routes of the flows of an entry.
     pub fn routes(&self, snapshot: &Snapshot, id: RequestId) -> Option<Vec<Route>> {
         let entry = self.entries.get(&id)?;
         let routes = |bundle| routes_of(&self.network, &self.ports, snapshot, bundle);
         Some(entry.bundles.iter().flat_map(routes).collect())
     }
 
-    /// The load of admitted flows at a port: parts per million of its rate, and the delay bound of each class in ns. `None` for a port that no
-    /// request has used so far.
+    /// Returns the load of admitted flows at a port in ppm of its rate, and the delay bound of each
+    /// class in ns. `None` for a port that no request has used so far.
     pub fn port_use(&self, port: Egress) -> Option<(u64, Vec<u64>)> {
         let at = *self.index.get(&port)?;
         let classes = self.network.ports().get(at)?.classes.len();
@@ -279,17 +288,19 @@ impl Scheduler {
         Some((self.network.utilisation_ppm(at), (0..classes).map(queue).collect()))
     }
 
-    /// The cost of all decisions so far, also of those that changed nothing.
+    /// Returns the cost of all decisions so far, including those that changed nothing.
     pub fn work(&self) -> Work {
         Work { trials: self.trials, queues: self.network.queues_bounded() }
     }
 
-    /// The certificate of all flows: the proof of their bounds, for [`takt_calculus::network::check`].
+    /// Returns the certificate of all flows: the proof of their bounds, for
+    /// [`takt_calculus::network::check`].
     pub fn certificate(&self) -> NetworkCertificate {
         self.network.certificate()
     }
 
-    /// The certificate of all flows, and the index there of the samples of an entry's first request.
+    /// Returns the certificate of all flows, and the index there of the samples of an entry's first
+    /// request.
     pub fn certificate_of(&self, id: RequestId) -> Option<(NetworkCertificate, usize)> {
         let samples = *self.entries.get(&id)?.bundles.first()?.ids.first()?;
         Some((self.network.certificate(), self.network.index_in_certificate(samples)?))
@@ -299,7 +310,7 @@ impl Scheduler {
         self.decide_from(id, snapshot, requests, None)
     }
 
-    /// As [`decide`](Self::decide), for requests whose route was `base` so far.
+    /// Like [`decide`](Self::decide), for requests whose present route is `base`.
     fn decide_from(
         &mut self,
         id: RequestId,
@@ -354,7 +365,7 @@ impl Scheduler {
                 let has_steps = !transition::steps(&movers).is_empty();
                 (settled, has_steps.then_some((movers, flows)))
             });
-            // Classes that change are placed again, one after the other.
+            // Class changes are placed again, one after the other.
             let stays = is_kept && placed.as_ref().is_ok_and(|(_, changed)| changed.is_none());
             outcome = placed
                 .map(|(settled, changed)| (routes_of_all(network, desk.ports, snapshot, &settled), settled, changed));
@@ -364,7 +375,7 @@ impl Scheduler {
         *trials = left;
         self.trials += before.saturating_sub(trials.left());
         let (mut routes, mut settled, changed) = outcome?;
-        // Those of others that moved.
+        // Requests of other entries whose flows moved.
         let moves = settled.iter().flat_map(|(_, moved)| moved).flat_map(|moved| &moved.before);
         let mut moved: BTreeSet<RequestId> = moves.filter_map(|flow| Some(self.owners.get(flow)?.0)).collect();
         moved.remove(&id);
@@ -378,12 +389,13 @@ impl Scheduler {
         if is_kept {
             self.rooms = rooms;
         }
-        // The bound of the samples of the newest request.
+        // Bound of the samples of the newest request.
         let bound_ns = routes.iter().find(|route| route.name == name).map_or(0, |route| route.bound_ns);
         Ok((settled, Admitted { id, routes, bound_ns, snapshot: snapshot.version(), moved, changes }))
     }
 
-    /// Changes classes in an order that is proved, and keeps them if `is_kept`. The routes of the entry then, and the changes; `None` if there is no such order.
+    /// Changes classes in a proved order, and keeps the result if `is_kept`. Returns the new routes
+    /// of the entry and the changes; `None` if there is no such order.
     fn make_changes(
         &mut self,
         id: RequestId,
@@ -408,7 +420,8 @@ impl Scheduler {
         Some((routes, changes))
     }
 
-    /// Stores the placement of an entry, and the new flow ids of other entries whose classes changed.
+    /// Stores the placement of an entry, and the new flow ids of other entries whose classes
+    /// changed.
     fn keep(&mut self, id: RequestId, requests: Vec<Request>, settled: Vec<Settled>) {
         for bundle in self.entries.remove(&id).into_iter().flat_map(|entry| entry.bundles) {
             bundle.ids.iter().for_each(|id| _ = self.owners.remove(id));
@@ -416,7 +429,8 @@ impl Scheduler {
         }
         let mut bundles: Vec<PlacedBundle> = Vec::new();
         for (n, (bundle, moved)) in settled.into_iter().enumerate() {
-            // The network reuses flow ids: all old ids of a change are removed before the new ones are stored.
+            // The network reuses flow ids: all old ids of a change are removed before the new ones
+            // are stored.
             let owner =
                 |Moved { before, .. }: &Moved| before.iter().filter_map(|flow| self.owners.remove(flow)).next_back();
             let owners: Vec<_> = moved.iter().map(owner).collect();
@@ -437,7 +451,8 @@ impl Scheduler {
         self.entries.insert(id, Entry { requests, bundles });
     }
 
-    /// The bundles of requests with their possible routes, and the old bundles that have no successor. Adds unknown ports to the network.
+    /// Returns the bundles of requests with their possible routes, and the old bundles that have no
+    /// successor. Adds unknown ports to the network.
     fn candidates(
         &mut self,
         id: RequestId,
@@ -486,7 +501,8 @@ impl Scheduler {
             return Ok(Candidates { bundle, ways: vec![(before.tree.clone(), flows)], before: Some(before) });
         }
         let trees = route::trees(snapshot, bundle.source, &bundle.destinations).ok_or_else(no_route)?;
-        // When the receivers change, the remaining ones keep route and classes: always for an admitted bundle, otherwise if all fit.
+        // When the receivers change, the remaining ones keep route and classes: always for an
+        // admitted bundle, otherwise if all fit.
         let kept =
             base.and_then(|(base, _)| route::extended(snapshot, &base.tree, bundle.source, &bundle.destinations));
         let must_stay = base.is_some_and(|(_, must_stay)| must_stay) && kept.is_some();
@@ -511,7 +527,7 @@ impl Scheduler {
         Ok(Candidates { bundle, ways, before: None })
     }
 
-    /// The route and classes of an entry, if it has several receivers.
+    /// Returns the route and classes of an entry, if it has several receivers.
     fn base(&self, id: RequestId) -> Option<Base> {
         let bundle = self.entries.get(&id)?.bundles.first()?;
         let has_several = bundle.streams.first().is_some_and(|stream| stream.destinations.len() > 1);
@@ -523,13 +539,13 @@ impl Scheduler {
         Some(Base { tree: bundle.tree.clone(), classes: flow.hops.iter().map(|hop| hop.class).collect() })
     }
 
-    /// The flows of an entry and their names, by bundle.
+    /// Returns the flows of an entry with their ids, by bundle.
     fn own_flows(&self, id: RequestId) -> Vec<(Vec<FlowId>, Vec<Flow>)> {
         let bundles = self.entries.get(&id).into_iter().flat_map(|entry| &entry.bundles);
         bundles.map(|bundle| (bundle.ids.clone(), flows_of(&self.network, &bundle.ids))).collect()
     }
 
-    /// The hop at a port in its lowest class with contracts.
+    /// Returns the hop at a port in its lowest class with contracts.
     fn hop(&mut self, snapshot: &Snapshot, port: Egress) -> Option<calculus::Hop> {
         let described = snapshot.port(port)?;
         let model = match port {
@@ -539,7 +555,7 @@ impl Scheduler {
         let class = model.map_or(described.classes.len(), |model| model.queues.len()) - 1;
         let known = self.index.get(&port).copied().filter(|at| self.network.ports()[*at] == described);
         let at = known.or_else(|| {
-            let at = self.network.add_port(described).ok()?; // tidy-allow(dropped-cause): a port of a network makes sense.
+            let at = self.network.add_port(described).ok()?; // tidy-allow(dropped-cause): a port of a network is valid.
             self.ports.push(port);
             self.index.insert(port, at);
             if model.is_some_and(|model| model.control.is_some()) {
@@ -563,16 +579,16 @@ impl Scheduler {
     }
 }
 
-/// The route of a request so far.
+/// Present route of a request.
 #[derive(Debug, Clone)]
 struct Base {
     tree: Tree,
-    /// The class at each of its ports.
+    /// Class at each of its ports.
     classes: Vec<usize>,
 }
 
 impl Base {
-    /// Gives the hops of a tree the classes that they have in this route, if those are more urgent.
+    /// Gives the hops of a tree the classes of this route, where those are more urgent.
     fn keep_classes(&self, tree: &Tree, hops: &mut [calculus::Hop]) {
         for (port, hop) in tree.ports.iter().zip(hops) {
             let known = self.tree.ports.iter().position(|own| own == port);
@@ -589,7 +605,7 @@ fn routes_of_all(network: &Admission, ports: &[Egress], snapshot: &Snapshot, set
     settled.iter().flat_map(|(bundle, _)| routes_of(network, ports, snapshot, bundle)).collect()
 }
 
-/// Flows of an earlier bundle of the same decision that moved for a later one are under their last names.
+/// Updates the ids of flows of an earlier bundle of the decision that moved for a later one.
 fn follow_own(settled: &mut [Settled]) {
     for n in 1..settled.len() {
         let (earlier, rest) = settled.split_at_mut(n);
@@ -604,7 +620,8 @@ fn follow_own(settled: &mut [Settled]) {
     }
 }
 
-/// The flows that change their classes in a decision: those of others, and the entry's `own`. Each once, with its names before the decision.
+/// Returns the flows that change their classes in a decision: those of others, and the entry's
+/// `own`. Each occurs once, with its ids before the decision.
 fn movers(network: &Admission, own: &[(Vec<FlowId>, Vec<Flow>)], settled: &[Settled]) -> Vec<Mover> {
     let hops = |ids: &[FlowId]| ids.first().and_then(|id| network.flow(*id)).map(|flow| flow.hops.clone());
     let mut others: Vec<(&Moved, &Moved)> = Vec::new();
@@ -632,18 +649,18 @@ fn movers(network: &Admission, own: &[(Vec<FlowId>, Vec<Flow>)], settled: &[Sett
     others.chain(own).collect()
 }
 
-/// A decision for which flows change their classes.
+/// A decision that requires class changes.
 struct Transition {
     movers: Vec<Mover>,
-    /// The flows of the entry before it.
+    /// Flows of the entry before the decision.
     own: Vec<FlowId>,
-    /// Those after it.
+    /// Flows of the entry after the decision.
     flows: Vec<Flow>,
 }
 
 impl Transition {
-    /// Makes the changes in an order that is proved, and then admits the flows of the entry. `settled` gets the names that all have then. `None` if there is no such
-    /// order.
+    /// Makes the changes in a proved order, and then admits the flows of the entry. `settled` gets
+    /// the new ids of all flows. `None` if there is no such order.
     fn carry_out(&self, network: &mut Admission, settled: &mut [Settled]) -> Option<Vec<Step>> {
         let steps = transition::order(network, &self.movers)?;
         let after = transition::make(network, &self.movers, &steps)?;
@@ -656,9 +673,9 @@ impl Transition {
             };
             let own: Vec<FlowId> = self.own.iter().map(|flow| replaced(flow).unwrap_or(*flow)).collect();
             network.remove_all(&own);
-            let admitted = network.admit_all(self.flows.clone()).ok()?; // tidy-allow(dropped-cause): it is not proved.
-            // Frames of the entry that were delayed by larger budgets are no later than the proof says.
-            network.raise_budgets(&budgets).ok()?; // tidy-allow(dropped-cause): as above.
+            let admitted = network.admit_all(self.flows.clone()).ok()?; // tidy-allow(dropped-cause): the state is not proved.
+            // The proof then covers frames of the entry that were delayed by larger budgets.
+            network.raise_budgets(&budgets).ok()?; // tidy-allow(dropped-cause): the state is not proved.
             Some(admitted)
         })?;
         let mut ids = admitted.into_iter().map(|(id, _)| id);
@@ -675,7 +692,8 @@ impl Transition {
     }
 }
 
-/// The change of class at a port of a switch; `None` at an interface of a host, which has one class.
+/// Returns the class change at a switch port; `None` at the interface of a host, which has one
+/// class.
 fn class_change(ports: &[Egress], snapshot: &Snapshot, id: RequestId, step: &Step) -> Option<ClassChange> {
     let port = *ports.get(step.hop.port)?;
     let Egress::Switch(PortRef { dpid, .. }) = port else { return None };
@@ -684,7 +702,7 @@ fn class_change(ports: &[Egress], snapshot: &Snapshot, id: RequestId, step: &Ste
     Some(ClassChange { id, port, before, after, drain_ns: step.drain_ns })
 }
 
-/// The flows of streams on a route, with the arrivals that its meter permits.
+/// Returns the flows of streams on a route, with the arrivals that its meter permits.
 fn flows(snapshot: &Snapshot, streams: &[Stream], tree: &Tree, hops: &[calculus::Hop]) -> Vec<Flow> {
     let flow = |stream: &Stream| {
         let mut arrivals = stream.arrivals;
@@ -705,14 +723,15 @@ fn flows(snapshot: &Snapshot, streams: &[Stream], tree: &Tree, hops: &[calculus:
     streams.iter().map(flow).collect()
 }
 
-/// The trials of a decision: those of an entry for the entry of samples, and for those of the ACKNACKs of each destination.
+/// Returns the trials of a decision: one budget for the entry of samples, and one for each
+/// destination that sends ACKNACKs.
 pub(super) fn trials_of(requests: &[Request]) -> Trials {
     let answers = requests.iter().filter(|request| request.contract.reliability.is_some());
     let entries = answers.map(|request| request.destinations.len()).max().unwrap_or_default().saturating_add(1);
     Trials::of_entries(entries)
 }
 
-/// The reason why a request is invalid.
+/// Returns the reason why a request is invalid.
 fn nonsense(request: &Request) -> Option<&'static str> {
     let contract = &request.contract;
     let heartbeat_ns = contract.reliability.map(|reliability| reliability.heartbeat_period_ns);
@@ -731,7 +750,7 @@ fn nonsense(request: &Request) -> Option<&'static str> {
     }
 }
 
-/// The period of a flow that breaks its contract, behind the meter of its first switch.
+/// Returns the period of a flow that violates its contract, after the meter of its first switch.
 fn metered(snapshot: &Snapshot, tree: &Tree, period_ns: u64) -> u64 {
     let first = tree.ports.iter().find_map(|port| match port {
         Egress::Switch(PortRef { dpid, .. }) => snapshot.switch(*dpid),

@@ -1,4 +1,4 @@
-//! The flows of one writer and its readers: samples to the readers, and what the RTPS reliability protocol adds.
+//! Flows of one writer and its readers: samples, and the traffic of the RTPS reliability protocol.
 
 use takt_calculus::Arrivals;
 use takt_calculus::network::Frames;
@@ -9,51 +9,53 @@ use crate::model::HostId;
 /// Timing of the reliability protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reliability {
-    /// A writer sends HEARTBEATs on their own no more often.
+    /// Minimum period in ns of HEARTBEATs that a writer sends separately.
     pub heartbeat_period_ns: u64,
-    /// A reader answers a HEARTBEAT within this time.
+    /// Maximum delay in ns of a reader's response to a HEARTBEAT.
     pub response_delay_ns: u64,
 }
 
-/// What a writer keeps to, and what its readers ask for.
+/// Guarantees of a writer and demands of its readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contract {
-    /// Time between two samples, at least.
+    /// Minimum time between two samples in ns.
     pub min_separation_ns: u64,
-    /// Samples that may come at once; at least 1.
+    /// Number of samples that may arrive at once; at least 1.
     pub burst: u64,
-    /// How much later than its time a sample may come to the interface of its host.
+    /// Jitter in ns: maximum delay of a sample, relative to its nominal time, at the interface of
+    /// its host.
     pub jitter_ns: u64,
-    /// Octets of a sample, its encapsulation header included, at most.
+    /// Maximum length of a sample in octets, including its encapsulation header.
     pub sample_len: u64,
-    /// From the sample's arrival at the interface of its host until its last octet is at the last reader's host.
+    /// Limit in ns from the sample's arrival at the interface of its host until its last octet is
+    /// at the last reader's host.
     pub limit_ns: u64,
-    /// `None`: best effort.
+    /// Timing of the reliability protocol; `None` for best effort.
     pub reliability: Option<Reliability>,
-    /// The larger, the longer it is served when links fail.
+    /// Importance: flows with a larger value are served longer when links fail.
     pub importance: i32,
 }
 
 impl Contract {
-    /// How often samples come, bursts and jitter included.
+    /// Returns the arrivals of samples, including bursts and jitter.
     pub(super) fn arrivals(&self) -> Arrivals {
         let bursts = Arrivals::bursts(self.min_separation_ns, self.burst);
         Arrivals { jitter_ns: bursts.jitter_ns.saturating_add(self.jitter_ns), ..bursts }
     }
 }
 
-/// A pair of endpoints, or a writer with several readers, that asks for admission.
+/// Admission request of a pair of endpoints, or of a writer with several readers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// For people.
+    /// Name for display.
     pub name: String,
-    /// The writer's host.
+    /// Host of the writer.
     pub source: HostId,
-    /// The readers' hosts. Those of the source itself are not to be named.
+    /// Hosts of the readers. The source itself must not be included.
     pub destinations: Vec<HostId>,
-    /// What is promised and asked for.
+    /// Guarantees and demands.
     pub contract: Contract,
-    /// How samples become frames.
+    /// Wire format of the samples.
     pub format: WireFormat,
 }
 
@@ -68,7 +70,8 @@ pub(super) struct Stream {
     pub(super) limit_ns: u64,
 }
 
-/// Streams with the same ends: one flow entry in each switch carries them, and one meter polices their sum.
+/// Streams with the same ends: in each switch one flow entry carries them, and one meter polices
+/// their sum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bundle {
     pub(super) source: HostId,
@@ -77,13 +80,13 @@ pub(super) struct Bundle {
 }
 
 impl Bundle {
-    /// The name of its last stream: of the one that joined the others, if any did.
+    /// Returns the name of the last stream, which is the latest to have joined.
     pub(super) fn name(&self) -> String {
         self.streams.last().map(|stream| stream.name.clone()).unwrap_or_default()
     }
 }
 
-/// The streams of requests by their ends, in the order of their first ones.
+/// Returns the streams of requests grouped by their ends, in the order of their first ones.
 pub(super) fn bundles(requests: &[Request]) -> Result<Vec<Bundle>, (&Request, FormatError)> {
     let mut bundles: Vec<Bundle> = Vec::new();
     for request in requests {
@@ -102,7 +105,7 @@ pub(super) fn bundles(requests: &[Request]) -> Result<Vec<Bundle>, (&Request, Fo
 }
 
 impl Request {
-    /// The flows: samples first, then HEARTBEATs and the ACKNACKs of each reader's host.
+    /// Returns the flows: samples first, then HEARTBEATs and the ACKNACKs of each reader's host.
     pub(super) fn streams(&self) -> Result<Vec<Stream>, FormatError> {
         let Contract { sample_len, limit_ns, reliability, .. } = self.contract;
         let arrivals = self.contract.arrivals();
@@ -123,7 +126,7 @@ impl Request {
             frames: self.format.heartbeat()?,
             limit_ns: heartbeat_period_ns,
         });
-        // Each sample carries a HEARTBEAT in its datagrams, and a reader answers each HEARTBEAT once.
+        // The datagrams of each sample carry HEARTBEATs, and a reader answers each HEARTBEAT once.
         let by_samples: u64 = self.format.sample(sample_len, true)?.iter().map(|frames| frames.count).sum();
         let late_ns = limit_ns.max(heartbeat_period_ns).saturating_add(response_delay_ns);
         let acknacks = answers(arrivals, by_samples, heartbeat_period_ns, late_ns).ok_or(FormatError::Answers)?;
@@ -141,13 +144,14 @@ impl Request {
     }
 }
 
-/// Arrivals that cover the answers to the HEARTBEATs of samples, `each` of them with a sample, and to those of a period, if an answer comes up
-/// to `late_ns` after what it answers.
+/// Returns arrivals that cover the answers to the HEARTBEATs of samples, `each` of them per sample,
+/// and to periodic HEARTBEATs. An answer follows its HEARTBEAT within `late_ns`.
 ///
-/// In a window `w` there are at most `each * ((w + j + late) / p + 1) + (w + late) / h + 1` of them. With the rate `each / p + 1 / h` of both
-/// that is one flow whose jitter brings `each` more at once.
+/// A window `w` contains at most `each * ((w + j + late) / p + 1) + (w + late) / h + 1` answers.
+/// With the combined rate `each / p + 1 / h`, this is one flow whose jitter allows `each` more at
+/// once.
 ///
-/// `None` if there is more than one a nanosecond.
+/// Returns `None` if there is more than one answer per nanosecond.
 fn answers(samples: Arrivals, each: u64, heartbeat_period_ns: u64, late_ns: u64) -> Option<Arrivals> {
     let (p, h) = (u128::from(samples.period_ns), u128::from(heartbeat_period_ns));
     let both = u128::from(each).saturating_mul(h).saturating_add(p).max(1);
@@ -196,9 +200,10 @@ mod tests {
         assert_eq!(ends, [(1, 2), (1, 2), (2, 1), (3, 1)]);
     }
 
-    /// Counts the answers to both kinds of HEARTBEAT as densely as they may come, and compares with the flow.
+    /// Counts the answers to both kinds of HEARTBEAT at their maximum density, and compares them
+    /// with the flow.
     #[test]
-    fn answers_cover_those_to_samples_and_to_heartbeats() {
+    fn answer_arrivals_cover_answers_to_samples_and_to_heartbeats() {
         for (period_ns, jitter_ns, each, heartbeat_ns, late_ns) in
             [(100, 0, 1, 1000, 50), (100, 250, 3, 70, 0), (7, 3, 2, 5, 11), (1000, 0, 1, 2, 1)]
         {

@@ -1,50 +1,57 @@
-//! Changes of the classes of flows whose frames are under way: in an order that keeps all limits during and after each change.
+//! Class changes of flows whose frames are under way, in an order that keeps all limits during and
+//! after each change.
 //!
-//! Switches change one by one. In between, a flow has the class of before at some ports, and that of after at others, which neither the proof of before
-//! nor that of after covers. So each state in between is proved as well. The flow that the changes are made for comes after the last one: until then it
-//! is not there.
+//! Switches change one by one. In between, a flow has its old class at some ports and its new class
+//! at others, which neither the proof before nor the proof after the changes covers. Each
+//! intermediate state is therefore proved as well. The flow that requires the changes is added
+//! after the last one and does not exist before.
 //!
-//! **During a change** the frames of before wait in the former class, and newer ones in the new class. Each class has the frames of the flow in part, and
-//! later ports get them as late as the longer of both queues allows. That state is proved with all frames of the flow in one of the classes, from there
-//! on with the jitter of that class, and all of them in the other class at this port alone. The first class is the one with the longer budget.
-//! Newer frames may overtake older ones: the flow keeps its limit by the sum of budgets, since separated-flow analysis assumes their order.
-//! [`Step::drain_ns`] later the frames of before have left, and what waited for them.
+//! **During a change** older frames wait in the old class, and newer ones in the new class. Each
+//! class has a part of the flow's frames, and later ports get them with the delay of the longer
+//! queue. That state is proved with all frames of the flow in one of the classes, with the jitter
+//! of that class at later ports, plus all of them in the other class at this port alone. The first
+//! class is the one with the longer budget. Newer frames may overtake older ones: the flow keeps
+//! its limit by the sum of budgets, since separated-flow analysis assumes that frames keep their
+//! order. After [`Step::drain_ns`], the older frames and the frames that waited for them have left.
 //!
-//! **After the last change** queues keep the budgets of all states in between, as far as flows use them, and the new flow is admitted with these. So a
-//! frame that was delayed in one of these states is not later than the last proof assumes.
+//! **After the last change** queues keep the budgets of all intermediate states, as far as flows
+//! use them, and the new flow is admitted with these. A frame that was delayed in an intermediate
+//! state is therefore not later than the last proof assumes.
 //!
-//! Which changes are made decides whether a state is proved, and not their order. So the search goes on from each proved state with the first change that
-//! leads to another one, and goes back from a state that leads no further, which it does not enter again. It makes [`PROOFS_MAX`] proofs at most.
+//! The set of changes made decides whether a state is proved, not their order. The search continues
+//! from each proved state with the first change that leads to another proved state. It goes back
+//! from a state that leads no further, and does not enter it again. It makes at most [`PROOFS_MAX`]
+//! proofs.
 
 use std::collections::BTreeSet;
 
 use takt_calculus::network::{Admission, Flow, FlowId, Frames, Hop};
 
-/// Changes that the search for an order proves, at most.
+/// Maximum number of proofs in the search for an order.
 pub const PROOFS_MAX: usize = 128;
 
-/// The flows of one entry that change their classes.
+/// Flows of one entry that change their classes.
 #[derive(Debug)]
 pub(super) struct Mover {
-    /// As they were.
+    /// Flows before the changes.
     pub(super) flows: Vec<Flow>,
-    /// Their names in the network before it.
+    /// Ids of the flows in the network before the changes.
     pub(super) ids: Vec<FlowId>,
-    /// Their hops after it.
+    /// Hops of the flows after the changes.
     pub(super) hops: Vec<Hop>,
 }
 
-/// One change: which mover, the hop of before, and its class of after.
+/// One change: the index of the mover, the old hop, and the new class there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) mover: usize,
     pub(super) hop: Hop,
     pub(super) class: usize,
-    /// Longest time from the change until the next one may be made, 0 before it is proved.
+    /// Maximum time in ns from the change until the next one may be made; 0 before it is proved.
     pub(super) drain_ns: u64,
 }
 
-/// The changes at the ports that movers have before and after, in the order of their hops.
+/// Returns the changes at ports that movers use before and after, in the order of their hops.
 pub(super) fn steps(movers: &[Mover]) -> Vec<Step> {
     let mut steps = Vec::new();
     for (mover, Mover { flows, hops, .. }) in movers.iter().enumerate() {
@@ -56,7 +63,8 @@ pub(super) fn steps(movers: &[Mover]) -> Vec<Step> {
     steps
 }
 
-/// An order of the changes during and after each of which all flows of `network` keep their limits. `None` if none is found.
+/// Returns an order of the changes such that all flows of `network` keep their limits during and
+/// after each. `None` if none is found.
 pub(super) fn order(network: &mut Admission, movers: &[Mover]) -> Option<Vec<Step>> {
     let steps = steps(movers);
     held(network, |network| {
@@ -67,7 +75,7 @@ pub(super) fn order(network: &mut Admission, movers: &[Mover]) -> Option<Vec<Ste
     })
 }
 
-/// Makes changes in an order that was found. The names of the flows of each mover then.
+/// Makes changes in an order that was found. Returns the new ids of the flows of each mover.
 pub(super) fn make(network: &mut Admission, movers: &[Mover], order: &[Step]) -> Option<Vec<Vec<FlowId>>> {
     held(network, |network| {
         let mut placed: Vec<Assigned> = movers.iter().map(Assigned::of).collect();
@@ -78,7 +86,7 @@ pub(super) fn make(network: &mut Admission, movers: &[Mover], order: &[Step]) ->
     })
 }
 
-/// Makes changes while no budget falls.
+/// Makes changes while budgets are held.
 pub(super) fn held<T>(network: &mut Admission, changes: impl FnOnce(&mut Admission) -> T) -> T {
     let was_held = network.holds_budgets();
     network.hold_budgets(true);
@@ -87,7 +95,7 @@ pub(super) fn held<T>(network: &mut Admission, changes: impl FnOnce(&mut Admissi
     outcome
 }
 
-/// The flows of a mover, with the classes that they have.
+/// Flows of a mover with their present classes.
 #[derive(Debug, Clone)]
 struct Assigned {
     flows: Vec<Flow>,
@@ -95,18 +103,18 @@ struct Assigned {
 }
 
 impl Assigned {
-    /// As they were.
+    /// Returns the flows before the changes.
     fn of(mover: &Mover) -> Self {
         Self { flows: mover.flows.clone(), ids: mover.ids.clone() }
     }
 
-    /// `None` if a flow would not keep its limit.
+    /// Admits the flows; `None` if a flow would not keep its limit.
     fn admit(network: &mut Admission, flows: Vec<Flow>) -> Option<Self> {
         let admitted = network.admit_all(flows.clone()).ok()?; // tidy-allow(dropped-cause): the state is not proved.
         Some(Self { flows, ids: admitted.into_iter().map(|(id, _)| id).collect() })
     }
 
-    /// The same after a change.
+    /// Applies a change to the flows and admits the result.
     fn change(&self, network: &mut Admission, step: &Step) -> Option<Self> {
         network.remove_all(&self.ids);
         let mut flows = self.flows.clone();
@@ -115,10 +123,11 @@ impl Assigned {
         Self::admit(network, flows)
     }
 
-    /// Proves the state in which frames are in both classes, and goes on to that after the change, with the time that it takes.
+    /// Proves the state in which frames are in both classes, and continues to the state after the
+    /// change. Returns that state and the drain time.
     fn change_by_both(&self, network: &mut Admission, step: &Step) -> Option<(Self, u64)> {
         let after = Hop { class: step.class, ..step.hop };
-        // The less urgent class has the longer budget, as a rule.
+        // Usually the less urgent class has the longer budget.
         let is_former_longer = step.class < step.hop.class;
         [is_former_longer, !is_former_longer].into_iter().find_map(|is_former_longer| {
             let changed = network.attempt(|network| {
@@ -138,8 +147,8 @@ impl Assigned {
         })
     }
 
-    /// How long frames of before a change are under way. `None` unless the flows keep their limits though frames overtake others, and the queue `main` is the
-    /// longer one.
+    /// Returns the time for which earlier frames of a change are under way. `None` unless the flows
+    /// keep their limits despite overtaking, and the queue `main` is the longer one.
     fn drain_ns(&self, network: &Admission, main: Hop, other: Hop) -> Option<u64> {
         let budget = |hop| network.queue(hop).map(|claim| claim.delay_ns);
         let is_longer = budget(main)? >= budget(other)?;
@@ -152,7 +161,7 @@ impl Assigned {
     }
 }
 
-/// All frames of a flow at one of its hops, in the class of `other`.
+/// Returns all frames of a flow at one of its hops, in the class of `other`.
 fn at_one_hop(network: &Admission, flow: &Flow, id: FlowId, main: Hop, other: Hop) -> Option<Flow> {
     let n = flow.hops.iter().position(|hop| *hop == main)?;
     let frames: Vec<Frames> = flow.frames.clone();
@@ -167,28 +176,28 @@ fn at_one_hop(network: &Admission, flow: &Flow, id: FlowId, main: Hop, other: Ho
     })
 }
 
-/// A search for an order of changes.
+/// State of the search for an order of changes.
 struct Search<'a> {
     steps: &'a [Step],
-    /// By mover.
+    /// Placements by mover.
     placed: Vec<Assigned>,
-    /// Which steps are made, and in which order.
+    /// Steps that are made, and their order.
     made: Vec<bool>,
     order: Vec<Step>,
     /// States that are not proved, or lead no further.
     dead: BTreeSet<Vec<bool>>,
-    /// Proofs that may still be made.
+    /// Number of remaining proofs.
     left: usize,
 }
 
 impl Search<'_> {
-    /// Finds an order of the steps that are left. The network is as before.
+    /// Finds an order of the remaining steps. On failure the network is unchanged.
     fn go_on(&mut self, network: &mut Admission) -> bool {
         let is_done = self.order.len() == self.steps.len();
         is_done || (0..self.steps.len()).any(|step| !self.made[step] && self.make(network, step))
     }
 
-    /// Whether this step and those that are left can be made.
+    /// Reports whether this step and the remaining ones can be made.
     fn make(&mut self, network: &mut Admission, number: usize) -> bool {
         self.made[number] = true;
         if self.left == 0 || self.dead.contains(&self.made) {
@@ -227,7 +236,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Ports of 100 Mbit/s with three classes, whose queues hold so many frames.
+    /// Builds ports of 100 Mbit/s with three classes, whose queues hold these numbers of frames.
     fn network(ports: usize, rooms: [u64; 3]) -> Admission {
         let classes = rooms.map(|frames| Depth { frames, ..Depth::UNLIMITED });
         let port = |number: usize| Port {
@@ -241,7 +250,7 @@ mod tests {
         Admission::new((0..ports).map(port).collect()).expect("the ports are well-formed")
     }
 
-    /// A sample of a frame each 100 ms, in a class at each port.
+    /// Returns a flow with one frame per sample each 100 ms, in a class at each port.
     fn flow(name: &str, classes: &[usize], limit_ns: u64) -> Flow {
         let hops = classes.iter().enumerate().map(|(port, class)| Hop { port, class: *class }).collect();
         Flow {
@@ -254,7 +263,7 @@ mod tests {
         }
     }
 
-    /// Flows that are admitted, and change their classes.
+    /// Admits flows and returns their class changes.
     fn movers(network: &mut Admission, changes: &[(Flow, &[usize])]) -> Vec<Mover> {
         let before = changes.iter().map(|(before, _)| before.clone()).collect();
         let admitted = network.admit_all(before).expect("the first state is proved");
@@ -266,7 +275,8 @@ mod tests {
         changes.iter().zip(&admitted).map(mover).collect()
     }
 
-    /// The order for flows that have these classes before and after, and whether the network is as it was then.
+    /// Returns the order for flows with these classes before and after, and checks that the network
+    /// is unchanged.
     fn ordered(network: &mut Admission, changes: &[(Flow, &[usize])]) -> Option<Vec<(usize, usize, usize)>> {
         let movers = movers(network, changes);
         let before = network.clone();
@@ -296,7 +306,8 @@ mod tests {
         assert_eq!(ordered(&mut network(1, [2, 1, 1]), &changes()), Some(vec![(1, 0, 0), (0, 0, 1)]));
     }
 
-    /// A flow of class 1 keeps its limit if one other frame is before it at one of the ports, and not at both.
+    /// A flow of class 1 keeps its limit if one other frame precedes it at one of the ports, and
+    /// not at both.
     #[test]
     fn last_port_changes_first_if_the_first_one_would_break_the_limit_of_another_flow() {
         let mut network = network(2, [8; 3]);
@@ -310,19 +321,20 @@ mod tests {
     }
 
     #[test]
-    fn classes_that_stay_need_no_change_and_a_single_one_has_an_order() {
+    fn unchanged_classes_need_no_step_and_a_single_change_has_an_order() {
         let same = [(flow("a", &[0, 1], MS), [0, 1].as_slice())];
         assert_eq!(ordered(&mut network(2, [1; 3]), &same), Some(Vec::new()));
         let one = [(flow("a", &[0, 1], MS), [0, 2].as_slice())];
         assert_eq!(ordered(&mut network(2, [1; 3]), &one), Some(vec![(0, 1, 2)]));
     }
 
-    /// Frames of before wait in one class and newer ones in the other: a flow below both waits for both.
+    /// Older frames wait in one class and newer ones in the other: a flow below both waits for
+    /// both.
     #[test]
-    fn change_counts_a_flow_in_both_classes_until_the_frames_of_before_have_left() {
+    fn change_counts_a_flow_in_both_classes_until_older_frames_have_left() {
         let moves = |spare: u64| {
             let mut network = network(1, [8; 3]);
-            // Behind a frame without contract.
+            // The flow also waits for a frame without a contract.
             let (foreign_ns, frame_ns) = ((1_514 + 24) * 80, (1_000 + 24) * 80);
             let limit_ns = foreign_ns + frame_ns + frame_ns * spare / 2;
             network.admit(flow("c", &[2], limit_ns)).expect("it fits alone");
@@ -359,7 +371,7 @@ mod tests {
         let movers = movers(&mut network, &[(flow("a", &[2, 1, 0], 10 * MS), [2, 2, 0].as_slice())]);
         let order = order(&mut network, &movers).expect("there is one");
         let [step] = order.as_slice() else { panic!("{order:?}") };
-        // A frame without contract, and all frames of the flow in each class.
+        // A frame without a contract, and all frames of the flow in each class.
         let (foreign_ns, frame_ns) = ((1_514 + 24) * 80, (1_000 + 24) * 80);
         let both_ns = foreign_ns + 2 * frame_ns;
         let last_ns = foreign_ns + frame_ns;
@@ -370,15 +382,16 @@ mod tests {
         assert!(budget_ns >= Some(both_ns), "it keeps what it needed with the flow in both classes: {budget_ns:?}");
     }
 
-    /// Each flow takes the class that the other one leaves, at another port: neither can make both of its changes first.
+    /// Each flow takes the class that the other one leaves, at another port: neither can make both
+    /// of its changes first.
     #[test]
-    fn changes_of_two_flows_are_made_by_turns_if_each_waits_for_the_other() {
+    fn changes_of_two_flows_alternate_when_each_waits_for_the_other() {
         let changes = [(flow("a", &[1, 0], MS), [2, 1].as_slice()), (flow("b", &[0, 1], MS), [1, 2].as_slice())];
         let expected = vec![(0, 0, 2), (1, 0, 1), (1, 1, 2), (0, 1, 1)];
         assert_eq!(ordered(&mut network(2, [1; 3]), &changes), Some(expected));
     }
 
-    /// Whether each state during and after the changes is proved.
+    /// Reports whether each state during and after the changes is proved.
     fn is_proved(network: &mut Admission, movers: &[Mover], order: &[Step]) -> bool {
         let mut is_proved = false;
         let _: Result<(), ()> = network.attempt(|network| {
@@ -398,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_found_if_there_is_one_and_each_of_its_states_is_proved() {
+    fn search_finds_an_order_if_one_exists_and_proves_each_state() {
         let mut random = takt_testkit::Random(1);
         let mut class = || random.below(3);
         let (mut found, mut missing) = (0, 0);

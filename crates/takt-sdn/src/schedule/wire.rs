@@ -1,7 +1,9 @@
-//! Frames of a sample on the wire, with every octet of the protocols.
+//! Frames of a sample on the wire, with all protocol overhead.
 //!
-//! DDSI-RTPS 2.5, 9.4: each datagram has the RTPS header, INFO_DST, INFO_TS and DATA or DATA_FRAG. A reliable writer may add a HEARTBEAT to
-//! each. Lengths are without FCS, as [`takt_calculus::link::frame_time_ns`] expects them; it adds FCS, padding, preamble and gap.
+//! DDSI-RTPS 2.5, 9.4: each datagram has the RTPS header, INFO_DST, INFO_TS and DATA or DATA_FRAG.
+//! A reliable writer may add a HEARTBEAT to each. Lengths exclude the FCS, as
+//! [`takt_calculus::link::frame_time_ns`] expects; that function adds FCS, padding, preamble and
+//! interframe gap.
 
 use takt_calculus::network::Frames;
 use takt_wire::VendorId;
@@ -10,33 +12,35 @@ use takt_wire::builder::{
 };
 use takt_wire::message::HEADER_LEN;
 
-/// Destination, source and type of an Ethernet frame.
+/// Length in octets of destination, source and type of an Ethernet frame.
 const ETHERNET_LEN: u64 = 14;
 const VLAN_LEN: u64 = 4;
 const IPV4_LEN: u64 = 20;
 const IPV6_LEN: u64 = 40;
 const UDP_LEN: u64 = 8;
 
-/// The longest IP packet.
+/// Maximum length of an IP packet in octets.
 const PACKET_MAX: u64 = 65_535;
 
-/// Fragments of one sample at most.
+/// Maximum number of fragments of one sample.
 pub const FRAGMENTS_MAX: u64 = 1 << 18;
 
-/// How a writer puts samples into frames.
+/// Wire format of a writer's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WireFormat {
-    /// Frames have a VLAN tag.
+    /// Whether frames have a VLAN tag.
     pub vlan: bool,
-    /// Datagrams go by IPv6.
+    /// Whether datagrams use IPv6.
     pub ipv6: bool,
-    /// The longest IP packet. Longer datagrams would become IP fragments, which no rule by ports matches.
+    /// Maximum length of an IP packet. Longer datagrams would become IP fragments, which no rule on
+    /// ports matches.
     pub mtu: u64,
-    /// Octets of inline QoS in each DATA and DATA_FRAG.
+    /// Length in octets of the inline QoS in each DATA and DATA_FRAG.
     pub inline_qos_len: u64,
-    /// Octets that the participant appends to each datagram, as far as the MTU leaves room: [`trailer_len`].
+    /// Octets that the participant appends to each datagram, as far as the MTU leaves room:
+    /// [`trailer_len`].
     pub trailer_len: u64,
-    /// Octets of a sample in one DATA, or in each DATA_FRAG.
+    /// Maximum length in octets of a sample in one DATA, or of the part in each DATA_FRAG.
     pub fragment_len: u64,
 }
 
@@ -46,29 +50,30 @@ impl Default for WireFormat {
     }
 }
 
-/// Octets of the submessage of statistics (0x80, of the vendor's own) that Fast DDS 3 appends to each datagram, its header included.
+/// Length in octets of the vendor-specific statistics submessage (0x80) that Fast DDS 3 appends to
+/// each datagram, including its header.
 const FASTDDS_STATISTICS_LEN: u64 = 60;
 
-/// Octets that participants of a vendor append to each datagram.
+/// Returns the number of octets that participants of a vendor append to each datagram.
 pub fn trailer_len(vendor: VendorId) -> u64 {
     if vendor == VendorId::EPROSIMA { FASTDDS_STATISTICS_LEN } else { 0 }
 }
 
-/// Why samples have no frames.
+/// Reason why samples have no frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FormatError {
-    /// Nothing fits a fragment.
+    /// Fragments are empty.
     NoFragment,
-    /// A datagram does not fit a packet.
+    /// A datagram does not fit into a packet.
     Datagram {
-        /// Octets of the IP packet.
+        /// Length of the IP packet in octets.
         len: u64,
-        /// Octets of the longest packet.
+        /// Maximum packet length in octets.
         mtu: u64,
     },
     /// There are more than [`FRAGMENTS_MAX`] fragments.
     Fragments(u64),
-    /// Readers would answer more than once a nanosecond.
+    /// Readers would answer more than once per nanosecond.
     Answers,
 }
 
@@ -91,7 +96,8 @@ const fn octets(len: usize) -> u64 {
 }
 
 impl WireFormat {
-    /// The frame of a datagram with so many octets of submessages behind RTPS header and INFO_DST.
+    /// Returns the length of the frame of a datagram with this length of submessages after RTPS
+    /// header and INFO_DST.
     fn frame_len(&self, submessages_len: u64) -> Result<u64, FormatError> {
         let ip_len = if self.ipv6 { IPV6_LEN } else { IPV4_LEN };
         let rtps_len = octets(HEADER_LEN + INFO_DESTINATION_LEN).saturating_add(submessages_len);
@@ -100,24 +106,25 @@ impl WireFormat {
         if packet_len > mtu {
             return Err(FormatError::Datagram { len: packet_len, mtu });
         }
-        // What would not fit is not appended, or makes IP fragments, which the first switch drops.
+        // A trailer that does not fit is not appended, or causes IP fragments, which the first
+        // switch drops.
         let packet_len = packet_len.saturating_add(self.trailer_len).min(mtu);
         Ok(packet_len + ETHERNET_LEN + if self.vlan { VLAN_LEN } else { 0 })
     }
 
-    /// The frames of a sample of so many octets, its encapsulation header included.
+    /// Returns the frames of a sample of this length in octets, including its encapsulation header.
     ///
     /// # Errors
-    /// A fragment does not fit a packet, or there are too many.
+    /// A fragment does not fit into a packet, or there are too many.
     pub fn sample(&self, sample_len: u64, is_reliable: bool) -> Result<Vec<Frames>, FormatError> {
         if self.fragment_len == 0 {
             return Err(FormatError::NoFragment);
         }
-        // Longer ones do not fit a packet, as this does not.
+        // A longer inline QoS does not fit into a packet either.
         let inline_qos_len = self.inline_qos_len.min(PACKET_MAX) as usize;
         let heartbeat_len = if is_reliable { octets(HEARTBEAT_LEN) } else { 0 };
         let datagram = |overhead: usize, payload_len: u64| {
-            // Submessages end at a multiple of four.
+            // Submessages are padded to a multiple of four octets.
             let padded_len = payload_len.checked_next_multiple_of(4).unwrap_or(u64::MAX);
             let around = octets(INFO_TIMESTAMP_LEN).saturating_add(octets(overhead)).saturating_add(heartbeat_len);
             self.frame_len(padded_len.saturating_add(around))
@@ -138,18 +145,18 @@ impl WireFormat {
         ])
     }
 
-    /// The frame of a HEARTBEAT alone.
+    /// Returns the frame of a separate HEARTBEAT.
     ///
     /// # Errors
-    /// It does not fit a packet.
+    /// The HEARTBEAT does not fit into a packet.
     pub fn heartbeat(&self) -> Result<Vec<Frames>, FormatError> {
         Ok(vec![Frames { len: self.frame_len(octets(HEARTBEAT_LEN))?, count: 1 }])
     }
 
-    /// The frame of the longest ACKNACK.
+    /// Returns the frame of the longest ACKNACK.
     ///
     /// # Errors
-    /// It does not fit a packet.
+    /// The ACKNACK does not fit into a packet.
     pub fn acknack(&self) -> Result<Vec<Frames>, FormatError> {
         Ok(vec![Frames { len: self.frame_len(octets(ACKNACK_LEN_MAX))?, count: 1 }])
     }
@@ -162,7 +169,8 @@ mod tests {
     const FORMAT: WireFormat =
         WireFormat { vlan: false, ipv6: false, mtu: 1500, inline_qos_len: 0, trailer_len: 0, fragment_len: 1344 };
 
-    /// A sample of Fast DDS 3.2.3 with 224 octets, best effort, captured at the interface of its host.
+    /// A sample of Fast DDS 3.2.3 with 224 octets, best effort, captured at the interface of its
+    /// host.
     const FASTDDS_SAMPLE: &str = "\
         0000000000000000000000000800450001800a714000401130fa7f0000017f00000181181cf5016cff7f525450530202010f010f7f01a2337ea800000000\
         0e010c00010f7f01a133273e00000000090108001655046b78e112b11505f400000010000000010400000103000000000200000000010000010000000000\
@@ -178,7 +186,8 @@ mod tests {
         assert_eq!(FORMAT.sample(204, false), Ok(vec![Frames { len: 318, count: 1 }]));
         // HEARTBEAT 32.
         assert_eq!(FORMAT.sample(204, true), Ok(vec![Frames { len: 350, count: 1 }]));
-        // Measured of CycloneDDS 11.0.1 without INFO_DST: 334 octets of a reliable sample of 204.
+        // Measured with CycloneDDS 11.0.1, without INFO_DST: 334 octets for a reliable sample of
+        // 204.
         assert_eq!(350 - octets(INFO_DESTINATION_LEN), 334);
         let tagged = WireFormat { vlan: true, ipv6: true, ..FORMAT };
         assert_eq!(tagged.sample(201, false), Ok(vec![Frames { len: 318 + 4 + 20, count: 1 }]), "padded to 204");
@@ -194,7 +203,7 @@ mod tests {
         assert_eq!((trailer[0], u64::from(trailer[2])), (0x80, trailer_len - 4), "a submessage of statistics");
         let format = WireFormat { trailer_len, ..FORMAT };
         assert_eq!(format.sample(224, false), Ok(vec![Frames { len: recorded.len() as u64, count: 1 }]));
-        // It makes no datagram longer than a packet may be.
+        // The trailer does not extend a datagram beyond the maximum packet length.
         let longest = FORMAT.sample(1344, true).expect("it fits")[0].len;
         assert_eq!(format.sample(1344, true), Ok(vec![Frames { len: (longest + 60).min(1514), count: 1 }]));
         assert_eq!(super::trailer_len(VendorId::CYCLONE), 0);
@@ -210,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_become_ip_fragments_is_refused() {
+    fn datagram_that_would_be_fragmented_is_refused() {
         let large = WireFormat { fragment_len: 14_720, ..FORMAT };
         assert!(matches!(large.sample(20_000, false), Err(FormatError::Datagram { mtu: 1500, .. })));
         assert_eq!(WireFormat { fragment_len: 0, ..FORMAT }.sample(1, false), Err(FormatError::NoFragment));

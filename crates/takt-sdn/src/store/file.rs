@@ -1,4 +1,4 @@
-//! The file of a store: a redb database that only its owner can read.
+//! Store file: a redb database that only its owner can read.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -16,10 +16,10 @@ use super::{Changes, Records};
 
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
-/// The version of the records: those of another one are not read.
+/// Version of the records; records of other versions are not read.
 const FORMAT: u64 = 1;
 
-/// A store that cannot be used.
+/// Error of a store that cannot be used.
 #[derive(Debug)]
 pub struct StoreError {
     path: PathBuf,
@@ -34,12 +34,12 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// A store that is open.
+/// An open store.
 #[derive(Debug)]
 pub struct Store {
     sender: Option<SyncSender<Changes>>,
     thread: Option<JoinHandle<()>>,
-    /// What is in it, or on its way.
+    /// Records that are stored or being written.
     saved: Records,
     failure: Arc<Mutex<Option<String>>>,
 }
@@ -81,7 +81,7 @@ fn write(database: &Database, changes: &Changes) -> Result<(), redb::Error> {
     Ok(())
 }
 
-/// Writes until there is nothing more to come, or a transaction fails.
+/// Writes changes until the channel is closed or a transaction fails.
 fn keep(database: &Database, changes: &Receiver<Changes>, failure: &Mutex<Option<String>>) {
     for changes in changes {
         if let Err(error) = write(database, &changes) {
@@ -92,10 +92,10 @@ fn keep(database: &Database, changes: &Receiver<Changes>, failure: &Mutex<Option
 }
 
 impl Store {
-    /// Opens a store, or makes it, and reads it.
+    /// Opens or creates a store, and reads its records.
     ///
     /// # Errors
-    /// The file cannot be opened, is no store, or another controller has it open.
+    /// The file cannot be opened, is not a store, or is in use by another controller.
     pub fn open(path: &Path) -> Result<(Self, Records), StoreError> {
         let fail = |why: String| StoreError { path: path.to_owned(), why };
         let mut options = OpenOptions::new();
@@ -104,7 +104,7 @@ impl Store {
         let backend = FileBackend::new(file).map_err(|error| fail(error.to_string()))?;
         let database = redb::Builder::new().create_with_backend(backend).map_err(|error| fail(error.to_string()))?;
         let records = load(&database).map_err(|error| fail(error.to_string()))?;
-        // One change waits while another is written.
+        // One change may wait while another is written.
         let (sender, receiver) = sync_channel(1);
         let failure = Arc::new(Mutex::new(None));
         let of_thread = Arc::clone(&failure);
@@ -115,7 +115,8 @@ impl Store {
         Ok((store, records))
     }
 
-    /// Brings the store to these records; whether they are on their way. While two changes wait to be written nothing happens.
+    /// Writes the changes to these records. Returns false, without any effect, while two changes
+    /// wait to be written.
     pub fn save(&mut self, records: Records) -> bool {
         let changes = Changes::between(&self.saved, &records);
         let Some(sender) = self.sender.as_ref().filter(|_| !changes.is_empty()) else { return true };
@@ -127,11 +128,11 @@ impl Store {
         true
     }
 
-    /// Brings the store to these records, and waits until they are written.
+    /// Writes the changes to these records, and waits until they are stored.
     pub fn finish(&mut self, records: Records) {
         let changes = Changes::between(&self.saved, &records);
         if let Some(sender) = self.sender.take().filter(|_| !changes.is_empty()) {
-            // A thread that failed has said why.
+            // A failed thread has recorded the reason.
             let _ = sender.send(changes);
         }
         self.wait();
@@ -140,19 +141,19 @@ impl Store {
     fn wait(&mut self) {
         self.sender = None;
         if let Some(thread) = self.thread.take() {
-            // A thread that failed has said why.
+            // A failed thread has recorded the reason.
             let _ = thread.join();
         }
     }
 
-    /// Why nothing is written any more, once.
+    /// Returns the reason why the store has failed, once.
     pub fn take_failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 impl Drop for Store {
-    /// Waits until everything is written.
+    /// Waits until all changes are stored.
     fn drop(&mut self) {
         self.wait();
     }

@@ -1,20 +1,23 @@
-//! Switches, their ports, and the links between them, found by LLDP (IEEE 802.1AB) that is authenticated.
+//! Topology discovery: switches, ports and links, by authenticated LLDP (IEEE 802.1AB).
 //!
-//! The controller sends a probe from each port that is up, once every [`Config::interval`], and more often after the port came up and after
-//! probes of a link were lost: an overload of the link takes probes, too.
-//! A probe that enters another switch shows a link in one direction; a link counts when both directions are shown. It is lost
-//! when PORT_STATUS says that a port is down, or when probes of one direction have not come for [`Config::silence`].
-//! Silence counts only once several probes were sent in it and all that the receiving switch has sent was read: a controller that stood
-//! still, or reads too slowly, loses no link.
+//! The controller sends a probe from each port that is up every [`Config::interval`]. Probes are
+//! more frequent after the port came up and after probes of a link were lost, because an overload
+//! of the link drops probes, too. A probe that arrives at another switch proves one direction of a
+//! link; a link needs both directions. A link is lost when PORT_STATUS reports a port as down, or
+//! when probes of one direction have not arrived for [`Config::silence`]. Silence counts only after
+//! several probes were sent during it and all octets of the receiving switch were read. A
+//! controller that was suspended, or reads too slowly, therefore loses no link.
 //!
-//! A port that came up is [`Role::Probing`] for [`Config::probing`]: nothing is forwarded from or to it, as in the listening state of
-//! a spanning tree (IEEE 802.1D), so that a link which is not found yet carries no floods. Then it is [`Role::Edge`], until a
-//! probe shows that it is a [`Role::Link`].
+//! A port that came up is [`Role::Probing`] for [`Config::probing`]: nothing is forwarded from or
+//! to it, as in the listening state of a spanning tree (IEEE 802.1D), so that an undiscovered link
+//! carries no floods. Afterwards it is [`Role::Edge`], until a probe shows that it is a
+//! [`Role::Link`].
 //!
-//! Probes that are forged, repeated, or late are refused, counted and reported. Deliberately not detected: a relay that is
-//! faster than [`Config::transit`], and links with more than two ends.
+//! Forged, repeated or late probes are refused, counted and reported. Not detected: a relay faster
+//! than [`Config::transit`], and links with more than two ends.
 //!
-//! Sans-IO and deterministic: time and the key are arguments. The cost of a call is bounded by the ports of a switch.
+//! Sans-IO and deterministic: time and the key are arguments. The cost of a call is bounded by the
+//! ports of a switch.
 
 mod probe;
 #[cfg(test)]
@@ -31,26 +34,28 @@ use self::probe::{NoProbe, Probe};
 use crate::PortRef;
 use crate::frame::{Frame, MacAddress, Network};
 
-/// Bounds and times of a [`Topology`].
+/// Limits and timing of a [`Topology`].
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Between two probes of a port.
+    /// Interval between two probes of a port.
     pub interval: Duration,
-    /// Between the probes of a port that came up lately, or of a link from which none came in for one and a half intervals.
+    /// Interval between the probes of a port that came up recently, or of a link whose probes have
+    /// not arrived for one and a half intervals.
     pub fast_interval: Duration,
-    /// For how long a port that came up carries nothing but probes.
+    /// Time for which a port that came up carries only probes.
     pub probing: Duration,
-    /// For how long that holds after a link fell silent, or after a probe showed a loop or one direction of a link.
+    /// Time for which a port carries only probes after a link fell silent, or after a probe proved
+    /// a loop or one direction of a link.
     pub hold: Duration,
     /// Silence after which a link is lost.
     pub silence: Duration,
-    /// How long a probe may be on its way.
+    /// Maximum transit time of a probe.
     pub transit: Duration,
-    /// Switches at most.
+    /// Maximum number of switches.
     pub switches: usize,
-    /// Ports of a switch at most; further ones are not used.
+    /// Maximum number of ports per switch; further ones are not used.
     pub ports: usize,
-    /// Events that wait at most; the oldest are dropped, and counted.
+    /// Maximum number of waiting events; the oldest are dropped and counted.
     pub events: usize,
 }
 
@@ -70,79 +75,79 @@ impl Default for Config {
     }
 }
 
-/// What a port is for.
+/// Role of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// The port has no link, or is not known.
+    /// The port has no link, or is unknown.
     Down,
-    /// The port came up, and whether another switch is behind it is not known yet.
+    /// The port came up; it is not known yet whether it leads to another switch.
     Probing,
-    /// No switch of this controller is behind it.
+    /// The port leads to no switch of this controller.
     Edge,
-    /// It leads to another switch.
+    /// The port leads to this port of another switch.
     Link(PortRef),
 }
 
-/// Why a link was lost.
+/// Reason of the loss of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LinkLoss {
-    /// A port of it went down or was removed.
+    /// A port of the link went down or was removed.
     PortDown,
-    /// Probes no longer pass it.
+    /// Probes no longer pass the link.
     Silent,
-    /// A port of it leads elsewhere now.
+    /// A port of the link leads to another port now.
     Moved,
 }
 
-/// Why a probe was refused.
+/// Reason of the refusal of a probe.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Refusal {
-    /// It has the form of a probe, and not the authentication code of this run.
+    /// The frame has the form of a probe, but not the authentication code of this run.
     Forged,
-    /// It is none of the last probes of its port, or has been accepted before.
+    /// The probe is not one of the last probes of its port, or was accepted before.
     Repeated,
-    /// It was on its way for longer than [`Config::transit`].
+    /// The transit time exceeded [`Config::transit`].
     Late,
-    /// It came back to the switch that sent it.
+    /// The probe returned to the switch that sent it.
     Loop,
 }
 
-/// What changed.
+/// An event of the topology.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A port has another role.
+    /// The role of a port has changed.
     Role(PortRef, Role),
-    /// A link was found; the lesser port stands first.
+    /// A link was found; the lower port is first.
     LinkFound(PortRef, PortRef),
-    /// A link was lost; the lesser port stands first.
+    /// A link was lost; the lower port is first.
     LinkLost(PortRef, PortRef, LinkLoss),
     /// A probe was refused.
     ProbeRefused {
-        /// Where it came in.
+        /// Port at which the probe arrived.
         at: PortRef,
-        /// The port that it names.
+        /// Port that the probe names.
         from: Option<PortRef>,
-        /// Why.
+        /// Reason.
         why: Refusal,
     },
 }
 
-/// What a topology counted.
+/// Counters of the topology.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Probes sent.
     pub sent: u64,
     /// Probes accepted.
     pub accepted: u64,
-    /// LLDP frames of others, or malformed ones.
+    /// LLDP frames of other senders, and malformed ones.
     pub foreign: u64,
-    /// Probes with a wrong code.
+    /// Probes with a wrong authentication code.
     pub forged: u64,
     /// Probes that were accepted before, or are too old.
     pub repeated: u64,
-    /// Probes that were on their way for too long.
+    /// Probes whose transit time was too long.
     pub late: u64,
-    /// Probes that came back to their own switch.
+    /// Probes that returned to their own switch.
     pub looped: u64,
     /// Ports beyond [`Config::ports`].
     pub ports_refused: u64,
@@ -150,26 +155,28 @@ pub struct Counters {
     pub events_dropped: u64,
 }
 
-/// What PORT_DESC and PORT_STATUS say of a port.
+/// Description of a port by PORT_DESC or PORT_STATUS.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortDescription {
-    /// The number.
+    /// Port number.
     pub number: u32,
-    /// The name.
+    /// Name of the port.
     pub name: String,
-    /// The address.
+    /// Ethernet address.
     pub address: MacAddress,
-    /// Whether it is up, by configuration and by its link.
+    /// Whether the port is up, by configuration and by its link state.
     pub is_up: bool,
 }
 
-/// Probes of a port that may be on their way at once: those that are sent quickly within the transit time.
+/// Maximum number of probes of a port in transit: those sent at the fast interval within the
+/// transit time.
 const ON_THE_WAY: usize = 6;
 
-/// Probes in a row that must not have come in before a link is lost by silence: a controller that stood still has sent none meanwhile.
+/// Number of consecutive probes that must be missing before a link is lost by silence: a suspended
+/// controller sends none.
 const UNANSWERED: u32 = 4;
 
-/// A probe that is on its way.
+/// A probe in transit.
 #[derive(Clone, Copy)]
 struct Sent {
     sequence: u64,
@@ -179,27 +186,27 @@ struct Sent {
 struct Port {
     description: PortDescription,
     role: Role,
-    /// When its probing ends.
+    /// End of the probing state.
     quiet_until: Instant,
     next_probe: Instant,
-    /// The last probes that no switch has received yet.
+    /// Last probes that no switch has received yet.
     on_the_way: [Option<Sent>; ON_THE_WAY],
-    /// Where its probes come in, and when the last of them did.
+    /// Port at which its probes arrive, and the time of the last arrival.
     seen_by: Option<(PortRef, Instant)>,
-    /// Probes that were sent since.
+    /// Number of probes sent since that arrival.
     unanswered: u32,
 }
 
 struct Switch {
     is_connected: bool,
-    /// It has sent what has not been read yet.
+    /// Whether the switch has sent octets that have not been read yet.
     is_behind: bool,
     ports: BTreeMap<u32, Port>,
 }
 
 /// Switches, ports and links.
 pub struct Topology {
-    /// Counts the changes of switches, roles and links.
+    /// Version that is incremented by changes of switches, roles and links.
     generation: u64,
     config: Config,
     key: Key,
@@ -211,7 +218,7 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// An empty one. The key must be random and secret.
+    /// Creates an empty topology. The key must be random and secret.
     pub fn new(config: Config, key: Key) -> Self {
         Self {
             config,
@@ -225,7 +232,8 @@ impl Topology {
         }
     }
 
-    /// A switch has connected, or has connected again; `ports` are all that it has. Whether there is room for it.
+    /// Handles the first or a repeated connection of a switch; `ports` are all its ports. Reports
+    /// whether there is room for it.
     pub fn connect_switch(&mut self, now: Instant, dpid: u64, ports: Vec<PortDescription>) -> bool {
         if !self.switches.contains_key(&dpid) && self.switches.len() >= self.config.switches {
             return false;
@@ -249,7 +257,8 @@ impl Topology {
         true
     }
 
-    /// The silence of the links of a switch begins now: while it was not connected, no probes could pass.
+    /// Restarts the silence of the links of a switch: no probes could pass while it was not
+    /// connected.
     fn renew_links(&mut self, now: Instant, dpid: u64) {
         let links: Vec<[PortRef; 2]> = self
             .ports(dpid)
@@ -266,7 +275,8 @@ impl Topology {
         }
     }
 
-    /// A switch has lost its connection. Its links are kept while their ports are up: it goes on to forward.
+    /// Handles the loss of a switch's connection. Its links are kept while their ports are up,
+    /// because the switch continues to forward.
     pub fn disconnect_switch(&mut self, dpid: u64) {
         if let Some(switch) = self.switches.get_mut(&dpid) {
             switch.is_connected = false;
@@ -276,15 +286,15 @@ impl Topology {
         }
     }
 
-    /// Whether a switch has sent what has not been read yet. Meanwhile no link is lost by the silence of its ports: probes may be in
-    /// what waits.
+    /// Sets whether a switch has sent octets that have not been read yet. Meanwhile no link is lost
+    /// by the silence of its ports, because the unread octets may contain probes.
     pub fn set_behind(&mut self, dpid: u64, is_behind: bool) {
         if let Some(switch) = self.switches.get_mut(&dpid) {
             switch.is_behind = is_behind;
         }
     }
 
-    /// A switch that is not connected and has no link is forgotten.
+    /// Forgets a switch that is not connected and has no link.
     fn forget_if_isolated(&mut self, dpid: u64) {
         let Some(switch) = self.switches.get(&dpid) else { return };
         let has_link = switch.ports.values().any(|port| matches!(port.role, Role::Link(_)));
@@ -298,7 +308,7 @@ impl Topology {
         }
     }
 
-    /// A port was added or has changed.
+    /// Handles the addition or change of a port.
     pub fn set_port(&mut self, now: Instant, dpid: u64, description: PortDescription) {
         let Some(switch) = self.switches.get_mut(&dpid) else { return };
         let at = PortRef::new(dpid, description.number);
@@ -325,7 +335,7 @@ impl Topology {
         }
     }
 
-    /// A port was removed.
+    /// Handles the removal of a port.
     pub fn remove_port(&mut self, now: Instant, at: PortRef) {
         self.take_down(now, at);
         if let Some(switch) = self.switches.get_mut(&at.dpid) {
@@ -342,7 +352,7 @@ impl Topology {
         }
     }
 
-    /// Lets a port carry nothing but probes for a time.
+    /// Puts a port into the probing state for a time.
     fn probe(&mut self, now: Instant, at: PortRef, span: Duration) {
         if let Some(port) = self.port_mut(at) {
             port.quiet_until = now.after(span);
@@ -378,8 +388,8 @@ impl Topology {
         self.events.push_back(event);
     }
 
-    /// A link ends: both ports are probed again. One that fell silent may still carry frames, so that its ports wait longer before
-    /// they count as edges.
+    /// Ends a link: both ports are probed again. A silent link may still carry frames, so its ports
+    /// wait longer before they count as edges.
     fn lose_link(&mut self, now: Instant, at: PortRef, why: LinkLoss) {
         let Role::Link(peer) = self.role(at) else { return };
         let span = if why == LinkLoss::Silent { self.config.hold } else { self.config.probing };
@@ -395,7 +405,7 @@ impl Topology {
         }
     }
 
-    /// An LLDP frame came in at a port.
+    /// Handles an LLDP frame that arrived at a port.
     pub fn handle_lldp(&mut self, now: Instant, at: PortRef, frame: &Frame<'_>) {
         let Ok(Network::Lldp(unit)) = frame.network() else {
             self.counters.foreign += 1;
@@ -416,7 +426,7 @@ impl Topology {
             }
             Err(why) => {
                 if why == Refusal::Loop {
-                    // Two ports of one switch are joined. Neither may carry floods while that lasts.
+                    // Two ports of one switch are joined. Neither may carry floods meanwhile.
                     for end in [at, probe.from] {
                         self.probe(now, end, self.config.hold);
                     }
@@ -437,7 +447,7 @@ impl Topology {
         self.push(Event::ProbeRefused { at, from, why });
     }
 
-    /// Takes a probe once, within its time.
+    /// Accepts a probe once, within its transit time.
     fn accept(&mut self, now: Instant, at: PortRef, probe: Probe) -> Result<(), Refusal> {
         let transit = self.config.transit;
         if self.port(at).is_none_or(|port| port.role == Role::Down) {
@@ -456,7 +466,7 @@ impl Topology {
         Ok(())
     }
 
-    /// A probe passed from one port to the other.
+    /// Records that a probe passed from one port to the other.
     fn show_direction(&mut self, now: Instant, from: PortRef, at: PortRef) {
         for (end, other) in [(from, at), (at, from)] {
             if let Role::Link(peer) = self.role(end)
@@ -475,14 +485,15 @@ impl Topology {
             self.set_role(at, Role::Link(from));
             self.push(Event::LinkFound(from.min(at), from.max(at)));
         } else {
-            // One direction shows that a switch is behind both ports: they are no edges while the other is awaited.
+            // One direction proves that both ports lead to switches: they are no edges while the
+            // other direction is awaited.
             for end in [from, at] {
                 self.probe(now, end, self.config.hold);
             }
         }
     }
 
-    /// Sends the probes that are due, ends the probing of ports, and loses links that are silent.
+    /// Sends due probes, ends the probing state of ports, and removes silent links.
     pub fn handle_timeout(&mut self, now: Instant) {
         let ports: Vec<PortRef> = self
             .switches
@@ -505,14 +516,14 @@ impl Topology {
         }
     }
 
-    /// When the next probe leaves a port.
+    /// Returns the time of the next probe of a port.
     fn probe_at(&self, at: PortRef) -> Option<Instant> {
         let port = self.port(at).filter(|port| port.role != Role::Down)?;
         self.is_connected(at.dpid).then_some(port.next_probe)
     }
 
-    /// When a link is lost by silence: its probes from `at` do not come in at `peer`. A switch that is not connected neither sends probes
-    /// nor reports them.
+    /// Returns the time when a link is lost because its probes from `at` do not arrive at `peer`. A
+    /// disconnected switch neither sends nor reports probes.
     fn silent_at(&self, at: PortRef, peer: PortRef) -> Option<Instant> {
         let port = self.port(at)?;
         let (_, when) = port.seen_by?;
@@ -527,7 +538,7 @@ impl Topology {
         let (interval, fast) = (self.config.interval, self.config.fast_interval);
         let ttl = u16::try_from(self.config.silence.as_secs() + 1).unwrap_or(u16::MAX);
         let Some(port) = self.port_mut(at) else { return };
-        // An overload of the link may take most of the probes: a direction that is silent is asked more often.
+        // An overload of the link may drop most probes, so a silent direction is probed more often.
         let is_silent = port.seen_by.is_some_and(|(_, when)| now > when.after(interval + interval / 2));
         let is_urgent = port.role == Role::Probing || matches!(port.role, Role::Link(_)) && is_silent;
         port.next_probe = now.after(if is_urgent { fast } else { interval });
@@ -540,7 +551,7 @@ impl Topology {
         self.probes.push_back((at, frame));
     }
 
-    /// When [`Self::handle_timeout`] is to be called next.
+    /// Returns the time at which [`Self::handle_timeout`] must be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let deadlines = self.switches.iter().flat_map(|(dpid, switch)| {
             switch.ports.iter().flat_map(|(number, port)| {
@@ -556,43 +567,43 @@ impl Topology {
         deadlines.min()
     }
 
-    /// The next probe to send: the port that it leaves, and the frame.
+    /// Returns the next probe to send: its output port and the frame.
     pub fn poll_probe(&mut self) -> Option<(PortRef, Vec<u8>)> {
         self.probes.pop_front()
     }
 
-    /// What changed next.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// A number that changes whenever a switch, a role or a link does.
+    /// Returns a version that changes with every switch, role or link.
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// What a port is for.
+    /// Returns the role of a port.
     pub fn role(&self, at: PortRef) -> Role {
         self.port(at).map_or(Role::Down, |port| port.role)
     }
 
-    /// Whether a switch is known and has a connection.
+    /// Reports whether a switch is known and connected.
     pub fn is_connected(&self, dpid: u64) -> bool {
         self.switches.get(&dpid).is_some_and(|switch| switch.is_connected)
     }
 
-    /// The switches.
+    /// Iterates over the switches.
     pub fn switches(&self) -> impl Iterator<Item = u64> {
         self.switches.keys().copied()
     }
 
-    /// The ports of a switch with their roles.
+    /// Iterates over the ports of a switch with their roles.
     pub fn ports(&self, dpid: u64) -> impl Iterator<Item = (&PortDescription, Role)> {
         let ports = self.switches.get(&dpid).into_iter().flat_map(|switch| switch.ports.values());
         ports.map(|port| (&port.description, port.role))
     }
 
-    /// All ports that lead to no switch.
+    /// Iterates over all ports that lead to no switch.
     pub fn edges(&self) -> impl Iterator<Item = PortRef> {
         self.switches.iter().flat_map(|(dpid, switch)| {
             let edges = switch.ports.iter().filter(|(_, port)| port.role == Role::Edge);
@@ -600,7 +611,7 @@ impl Topology {
         })
     }
 
-    /// All links, each once, the lesser port first.
+    /// Iterates over all links, each once, the lower port first.
     pub fn links(&self) -> impl Iterator<Item = (PortRef, PortRef)> {
         self.switches.iter().flat_map(|(dpid, switch)| {
             switch.ports.iter().filter_map(|(number, port)| match port.role {
@@ -610,7 +621,7 @@ impl Topology {
         })
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }

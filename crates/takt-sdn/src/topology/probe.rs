@@ -1,8 +1,9 @@
-//! The LLDP frames that a controller sends from the ports of switches, and what it makes of those that come back.
+//! LLDP probes that a controller sends from switch ports: construction and verification.
 //!
-//! A probe carries the port that it left, a sequence number and a message authentication code over both: SipHash-2-4 with 128 bits
-//! of output, under a key of this run of the controller. The time of sending stays in the controller. A probe is accepted once,
-//! while it is one of the last two of its port, and within [`Config::transit`](super::Config::transit) of its sending.
+//! A probe contains the port that sent it, a sequence number and a message authentication code over
+//! both: SipHash-2-4 with 128 bits of output, under a key of this run of the controller. The time
+//! of sending stays in the controller. A probe is accepted once, while it is one of the last two of
+//! its port, and within [`Config::transit`](super::Config::transit) of its sending.
 
 use std::hash::Hasher;
 
@@ -12,51 +13,51 @@ use crate::PortRef;
 use crate::frame::MacAddress;
 use crate::frame::lldp::{Identifier, LOCAL_CHASSIS, LOCAL_PORT, Lldp, LldpFrame};
 
-/// Identifies the TLV of Takt. The address is locally administered, so it belongs to no organisation.
+/// OUI of Takt's TLV. The address is locally administered, so it belongs to no organization.
 const OUI: [u8; 3] = [0x02, 0x54, 0x4b];
-/// The subtype of the TLV: sequence number and authentication code.
+/// Subtype of the TLV: sequence number and authentication code.
 const PROOF: u8 = 1;
-/// Octets of the TLV's value.
+/// Length of the TLV's value in octets.
 const PROOF_LEN: usize = 8 + 16;
 
-/// The key of a run of the controller. It must be random and secret.
+/// Key of a run of the controller. It must be random and secret.
 #[derive(Clone, Copy)]
 pub struct Key(pub [u8; 16]);
 
-/// What a probe says.
+/// Content of a probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Probe {
-    /// The port that it left.
+    /// Port that sent the probe.
     pub from: PortRef,
-    /// Its number; no two probes of a run have the same.
+    /// Sequence number, unique within a run.
     pub sequence: u64,
 }
 
-/// Why the octets of a frame are no probe.
+/// Reason why a frame is not a valid probe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum NoProbe {
-    /// LLDP of somebody else.
+    /// LLDP of another sender.
     Foreign,
-    /// It has the form of a probe, and the code of somebody who does not know the key.
+    /// The frame has the form of a probe, but a code made without the key.
     Forged,
 }
 
 fn code(key: &Key, probe: Probe) -> [u8; 16] {
     let mut hasher = SipHasher24::new_with_key(&key.0);
-    // The numbers have fixed lengths, so that no two probes have the same octets.
+    // The fields have fixed lengths, so that different probes have different octets.
     hasher.write(&probe.from.dpid.to_be_bytes());
     hasher.write(&probe.from.port.to_be_bytes());
     hasher.write(&probe.sequence.to_be_bytes());
     hasher.finish128().as_bytes()
 }
 
-/// Compares in a time that does not depend on where codes differ.
+/// Compares codes in constant time.
 fn is_equal(a: &[u8; 16], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
 impl Probe {
-    /// The frame; `source` is the address of the port.
+    /// Builds the frame; `source` is the address of the port.
     pub fn frame(self, key: &Key, source: MacAddress, ttl: u16) -> Vec<u8> {
         let mut proof = [0; PROOF_LEN];
         proof[..8].copy_from_slice(&self.sequence.to_be_bytes());
@@ -71,7 +72,7 @@ impl Probe {
         frame.build().expect("its values are short")
     }
 
-    /// Reads a probe and checks its code.
+    /// Parses a probe and verifies its code.
     pub fn read(key: &Key, unit: &Lldp<'_>) -> Result<Self, NoProbe> {
         let proof = unit.organisation(OUI, PROOF).ok_or(NoProbe::Foreign)?;
         let (sequence, code_read) = proof.split_first_chunk().ok_or(NoProbe::Forged)?;

@@ -1,4 +1,4 @@
-//! Topologies of simulated switches: probes are carried from port to port as cables would.
+//! Tests of topologies of simulated switches: probes are carried between ports as by cables.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use super::*;
 
 const KEY: Key = Key(*b"a key of a test!");
 
-/// A topology and the cables that join its ports.
+/// A topology with the cables between its ports.
 struct World {
     now: Instant,
     topology: Topology,
     cables: BTreeMap<PortRef, PortRef>,
     events: Vec<Event>,
-    /// Every probe that was sent, with its port.
+    /// Every sent probe, with its port.
     sent: Vec<(PortRef, Vec<u8>)>,
 }
 
@@ -26,7 +26,7 @@ fn description(number: u32, is_up: bool) -> PortDescription {
 }
 
 impl World {
-    /// Switches 1 to `count` with four ports each.
+    /// Creates switches 1 to `count` with four ports each.
     fn new(count: u64, cables: &[(PortRef, PortRef)]) -> Self {
         let both = cables.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]);
         let mut world = Self {
@@ -49,7 +49,7 @@ impl World {
         self.events.extend(std::iter::from_fn(|| self.topology.poll_event()));
     }
 
-    /// Does what is due, and what becomes due by that.
+    /// Performs the due actions and their immediate consequences.
     fn step(&mut self) {
         for _ in 0..4 {
             self.topology.handle_timeout(self.now);
@@ -67,7 +67,7 @@ impl World {
         panic!("probes cause probes without end");
     }
 
-    /// Lets time pass from deadline to deadline.
+    /// Advances the time from deadline to deadline.
     fn pass(&mut self, span: Duration) {
         let end = self.now.after(span);
         self.step();
@@ -124,7 +124,7 @@ fn link_is_lost_at_once_when_port_status_says_so() {
 }
 
 #[test]
-fn controller_that_stood_still_loses_no_link() {
+fn suspended_controller_loses_no_link() {
     let mut world = World::new(2, &[(port(1, 1), port(2, 1))]);
     world.pass(SECOND);
     world.now = world.now.after(60 * SECOND);
@@ -134,7 +134,7 @@ fn controller_that_stood_still_loses_no_link() {
 }
 
 #[test]
-fn link_is_not_lost_while_what_its_switch_has_sent_is_unread() {
+fn link_is_not_lost_while_octets_of_its_switch_are_unread() {
     let mut world = World::new(2, &[(port(1, 1), port(2, 1))]);
     world.pass(SECOND);
     world.cables.clear();
@@ -161,9 +161,9 @@ fn silent_link_is_lost_and_its_ports_carry_nothing_for_the_hold_time() {
     assert_eq!(world.topology.role(port(1, 1)), Role::Edge);
 }
 
-/// The queue of an overloaded link holds each probe for 300 ms, and drops two of three.
+/// The queue of an overloaded link delays each probe by 300 ms, and drops two of three.
 #[test]
-fn link_stays_under_an_overload_that_takes_most_probes() {
+fn link_survives_an_overload_that_drops_most_probes() {
     let (from, to) = (port(1, 1), port(2, 2));
     let mut world = World::new(2, &[(from, to)]);
     world.pass(SECOND);
@@ -189,7 +189,7 @@ fn link_stays_under_an_overload_that_takes_most_probes() {
 }
 
 #[test]
-fn one_direction_is_no_link() {
+fn single_direction_is_not_a_link() {
     let mut world = World::new(2, &[]);
     world.cables.insert(port(1, 1), port(2, 1));
     world.pass(10 * SECOND);
@@ -216,8 +216,9 @@ fn forged_probe_is_refused_and_reported() {
     assert_eq!(world.events, [Event::ProbeRefused { at: port(1, 3), from: None, why: Refusal::Forged }]);
     assert_eq!((world.topology.counters().forged, world.links().len()), (1, 0));
     assert_eq!(world.topology.role(port(1, 3)), Role::Edge);
-    // Any changed octet of a genuine one is noticed, too, or makes it no probe at all. The time to live means nothing here, and the
-    // type and length of the end stand behind everything.
+    // Every changed octet of a genuine probe is detected, or makes the frame no probe at all.
+    // Exceptions are the time to live, which is ignored, and the type and length of the end TLV,
+    // which follow everything else.
     let means_nothing = [14 + 11 + 7 + 2, 14 + 11 + 7 + 3];
     let (from, genuine) = world.sent.last().cloned().expect("a probe");
     for at in (14..genuine.len() - 2).filter(|at| !means_nothing.contains(at)) {
@@ -229,7 +230,7 @@ fn forged_probe_is_refused_and_reported() {
 }
 
 #[test]
-fn repeated_probe_is_refused_wherever_it_comes_in() {
+fn repeated_probe_is_refused_at_every_port() {
     let mut world = World::new(3, &[(port(1, 1), port(2, 1))]);
     world.pass(SECOND);
     let (_, old) = world.sent.iter().find(|(from, _)| *from == port(1, 1)).cloned().expect("a probe");
@@ -312,7 +313,7 @@ fn switches_ports_and_events_are_bounded() {
 }
 
 #[test]
-fn lldp_of_hosts_is_passed_over() {
+fn lldp_of_hosts_is_ignored() {
     let mut world = World::new(1, &[]);
     world.pass(SECOND);
     world.events.clear();

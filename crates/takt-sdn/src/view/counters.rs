@@ -1,11 +1,11 @@
-//! Names and meanings of what a controller counts.
+//! Names and descriptions of the controller's counters.
 
-/// A counter.
+/// Description of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterDescription {
-    /// The name in [`View::counters`](super::View::counters).
+    /// Name in [`View::counters`](super::View::counters).
     pub name: &'static str,
-    /// What is counted.
+    /// Description of the counted events.
     pub help: &'static str,
 }
 
@@ -13,7 +13,7 @@ const fn counter(name: &'static str, help: &'static str) -> CounterDescription {
     CounterDescription { name, help }
 }
 
-/// What a controller counts, in the order of `Controller::counter_values`.
+/// Counters of the controller, in the order of `Controller::counter_values`.
 pub const COUNTERS: [CounterDescription; 47] = [
     counter("packets", "Packets from switches."),
     counter("malformed_packets", "Packets from switches that are no frames, or were cut."),

@@ -1,8 +1,8 @@
-//! The state of a controller in one plain snapshot, for people and programs ([`View`]).
+//! Snapshot of the state of a controller ([`View`]), for display and for programs.
 //!
-//! [`Controller::view`](crate::controller::Controller::view) makes it. Identifiers are texts, since
-//! a datapath id does not fit into a number of JavaScript. Times are in nanoseconds, `time_ns` and `at_ns` since the start of
-//! the controller. What is not known is absent.
+//! [`Controller::view`](crate::controller::Controller::view) creates it. Identifiers are strings,
+//! since a datapath id does not fit into a JavaScript number. Times are in nanoseconds, `time_ns`
+//! and `at_ns` since the start of the controller. Unknown values are absent.
 
 mod counters;
 
@@ -22,77 +22,77 @@ use crate::model::Egress;
 pub use crate::registration::State;
 use crate::schedule::{PairStages, Remedies as ScheduledRemedies, Route, SecondWay};
 
-/// The version of this format: changes when a field changes its meaning or goes.
+/// Version of this format: changes when a field changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
 
-/// Decisions that are remembered; the oldest are forgotten.
+/// Maximum number of logged decisions; the oldest are dropped.
 pub const DECISIONS_MAX: usize = 256;
 
 /// State of the controller at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct View {
-    /// [`FORMAT`].
+    /// Version of the format: [`FORMAT`].
     pub format: u32,
-    /// When it was made.
+    /// Time of the snapshot.
     pub time_ns: u64,
-    /// Counts the changes of switches, roles of ports and links.
+    /// Version of the topology, incremented by changes of switches, port roles and links.
     pub topology_version: u64,
-    /// The version of the network that admission has; absent without a description of the network.
+    /// Version of the network that admission uses; absent without a description of the network.
     pub network_version: Option<u64>,
-    /// Whether every connected switch has the tables that it shall have.
+    /// Whether every connected switch has its wanted tables.
     pub is_settled: bool,
-    /// Whether this controller leads; absent if it is the only one.
+    /// Role in the cluster; absent if this controller is the only one.
     pub cluster: Option<Cluster>,
-    /// The policy of isolation; absent if nothing can be denied.
+    /// Isolation policy; absent if it cannot deny anything.
     pub isolation: Option<Isolation>,
-    /// The switches.
+    /// Switches.
     pub switches: Vec<Switch>,
-    /// The links between switches.
+    /// Links between switches.
     pub links: Vec<Link>,
-    /// The hosts.
+    /// Hosts.
     pub hosts: Vec<Host>,
-    /// The participants.
+    /// Participants.
     pub participants: Vec<Participant>,
-    /// Their writers and readers.
+    /// Writers and readers of the participants.
     pub endpoints: Vec<Endpoint>,
-    /// Writers and readers that match.
+    /// Matching writers and readers.
     pub pairs: Vec<Pair>,
-    /// Counts since the start, by the names of [`COUNTERS`].
+    /// Counters since the start, by the names of [`COUNTERS`].
     pub counters: BTreeMap<String, u64>,
-    /// The last decisions, the oldest first.
+    /// The most recent decisions, the oldest first.
     pub log: Vec<LogEntry>,
 }
 
-/// A controller among several.
+/// Role of the controller in a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cluster {
-    /// Whether it is the leader; a standby otherwise.
+    /// Whether the controller is the leader; otherwise it is a standby.
     pub is_leader: bool,
-    /// The generation of the leader, as far as it is known: a number as text.
+    /// Generation of the leader as far as known, as a string.
     pub generation: String,
 }
 
-/// The policy of isolation.
+/// The isolation policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
-    /// What holds without a rule: `allow` or `deny`.
+    /// The default decision: `allow` or `deny`.
     pub default: String,
-    /// The names of the labels.
+    /// Names of the labels.
     pub labels: Vec<String>,
-    /// Rules of the file.
+    /// Number of rules in the file.
     pub rules: usize,
-    /// Pairs that it denies now.
+    /// Number of pairs that it denies now.
     pub denied_pairs: usize,
-    /// Flow entries of it in each switch.
+    /// Number of its flow entries in each switch.
     pub filters: usize,
 }
 
 /// A port of a switch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PortId {
-    /// The switch: 16 hexadecimal digits.
+    /// Datapath id of the switch: 16 hexadecimal digits.
     pub datapath_id: String,
-    /// The number.
+    /// Port number.
     pub port: u32,
 }
 
@@ -108,22 +108,23 @@ impl fmt::Display for PortId {
     }
 }
 
-/// What a switch is at.
+/// State of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchState {
-    /// It has no connection; it forwards by what it has.
+    /// The switch is disconnected and forwards by its present tables.
     Disconnected,
-    /// It keeps what an earlier run of the controller left, until hosts and links are known.
+    /// The switch keeps the tables of an earlier run of the controller, until hosts and links are
+    /// known.
     Adopting,
     /// Its tables are being changed.
     Changing,
-    /// It has the tables that it shall have.
+    /// It has the wanted tables.
     Settled,
 }
 
 impl SwitchState {
-    /// As it is serialised.
+    /// Returns the serialized name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Disconnected => "disconnected",
@@ -137,44 +138,45 @@ impl SwitchState {
 /// A switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Switch {
-    /// 16 hexadecimal digits.
+    /// Datapath id: 16 hexadecimal digits.
     pub datapath_id: String,
-    /// What it is at.
+    /// State of the switch.
     pub state: SwitchState,
-    /// Whether it has meters.
+    /// Whether the switch has meters.
     pub has_meters: bool,
-    /// Its model; absent if the description of the network has none for it.
+    /// Model of the switch; absent if the description of the network has none for it.
     pub model: Option<String>,
-    /// Flow entries that it has.
+    /// Number of its flow entries.
     pub flow_entries: usize,
-    /// Groups that it has.
+    /// Number of its groups.
     pub groups: usize,
-    /// Meters that it has.
+    /// Number of its meters.
     pub meters: usize,
-    /// Entries that it refused.
+    /// Number of entries that it refused.
     pub refused_entries: usize,
-    /// Packets to groups, beyond the limits of its hosts, that it dropped; absent if no host has a limit.
+    /// Number of group packets beyond the limits of its hosts that it dropped; absent if no host
+    /// has a limit.
     pub group_packets_dropped: Option<u64>,
     /// Its ports.
     pub ports: Vec<Port>,
 }
 
-/// What a port is for.
+/// Role of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// It has no link.
+    /// The port has no link.
     Down,
-    /// Whether another switch is behind it is not known yet.
+    /// It is not known yet whether the port leads to another switch.
     Probing,
-    /// Hosts are behind it.
+    /// The port leads to hosts.
     Edge,
-    /// Another switch is behind it.
+    /// The port leads to another switch.
     Link,
 }
 
 impl Role {
-    /// As it is serialised.
+    /// Returns the serialized name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Down => "down",
@@ -185,159 +187,163 @@ impl Role {
     }
 }
 
-/// A port of a switch, as it sends.
+/// A port of a switch in sending direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Port {
-    /// The number.
+    /// Port number.
     pub number: u32,
-    /// The name that the switch gives.
+    /// Name that the switch reports.
     pub name: String,
-    /// The Ethernet address.
+    /// Ethernet address.
     pub mac: String,
-    /// What it is for.
+    /// Role of the port.
     pub role: Role,
-    /// The port at the other end, of a link.
+    /// Port at the other end of a link.
     pub peer: Option<PortId>,
-    /// Its rate; absent if it is not in the model of the network.
+    /// Rate in bit/s; absent if the network model does not contain the port.
     pub rate_bps: Option<u64>,
-    /// What admitted flows take of the rate, in parts of a million.
+    /// Share of the rate that admitted flows use, in ppm.
     pub admitted_ppm: Option<u64>,
-    /// How many packets its hosts receive without admission; absent without a limit, and if the switch has no meters.
+    /// Limit of the packets that its hosts receive without admission; absent without a limit, and
+    /// if the switch has no meters.
     pub host_limit: Option<HostLimit>,
-    /// Its queues with contracts, the most urgent first.
+    /// Queues of flows with contracts, the most urgent first.
     pub queues: Vec<Queue>,
-    /// What the switch counted; absent before it was read, and without a connection.
+    /// Counters of the switch; absent before the first reading, and without a connection.
     #[serde(default)]
     pub traffic: Option<PortTraffic>,
 }
 
-/// How many packets hosts receive without admission.
+/// Limit of the packets that hosts receive without admission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostLimit {
-    /// The limit of a second.
+    /// Limit in packets per second.
     pub packets_per_s: u32,
-    /// Packets to their addresses that the switch dropped.
+    /// Number of unicast packets to the hosts that the switch dropped.
     pub packets_dropped: u64,
 }
 
 /// A queue of a port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
-    /// 0 is the most urgent.
+    /// Class; 0 is the most urgent.
     pub class: usize,
-    /// The DSCP that leads into it.
+    /// DSCP that selects the queue.
     pub dscp: Option<u8>,
-    /// The number of SET_QUEUE that leads into it.
+    /// SET_QUEUE number that selects the queue.
     pub set_queue: Option<u32>,
-    /// Octets that it holds; absent without a limit.
+    /// Depth in octets; absent without a limit.
     pub depth_octets: Option<u64>,
-    /// Frames that it holds; absent without a limit.
+    /// Depth in frames; absent without a limit.
     pub depth_frames: Option<u64>,
-    /// How long frames of admitted flows may be in it; 0 without such flows.
+    /// Maximum time of frames of admitted flows in the queue in ns; 0 without such flows.
     pub budget_ns: u64,
-    /// What the switch counted; absent if it has no counters of queues.
+    /// Counters of the switch; absent if it has no queue counters.
     #[serde(default)]
     pub traffic: Option<Traffic>,
 }
 
-/// Counted frames. What a switch does not count is absent.
+/// Counted frames. Counters that a switch does not have are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Frames.
+    /// Number of frames.
     pub frames: Option<u64>,
-    /// Their octets, as the switch counts them.
+    /// Number of octets, as the switch counts them.
     pub octets: Option<u64>,
-    /// Frames that were dropped: by the port, by the queue, or by the meter.
+    /// Number of frames dropped by the port, the queue or the meter.
     pub dropped: Option<u64>,
-    /// Bits a second in the last interval, of these octets; absent before the second reading.
+    /// Rate of these octets in bit/s in the last interval; absent before the second reading.
     pub rate_bps: Option<u64>,
 }
 
-/// What a port sent and received.
+/// Traffic of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortTraffic {
-    /// Sent.
+    /// Sent traffic.
     pub sent: Traffic,
-    /// Received.
+    /// Received traffic.
     pub received: Traffic,
-    /// The share of the rate of the port that it sent in the last interval, with FCS, preamble and gap, in parts of a million.
+    /// Share of the port's rate used by sent frames in the last interval, with FCS, preamble and
+    /// interframe gap, in ppm.
     pub sent_ppm: Option<u64>,
 }
 
-/// What the meters of an admitted pair saw. Pairs with the same addresses and UDP port have one meter.
+/// Traffic at the meters of an admitted pair. Pairs with the same addresses and UDP port share a
+/// meter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowTraffic {
-    /// Samples and HEARTBEATs that came to the first switch, with those that its meter dropped.
+    /// Samples and HEARTBEATs that arrived at the first switch, with those that its meter dropped.
     pub samples: Traffic,
-    /// ACKNACKs, likewise.
+    /// ACKNACKs that arrived at the first switch, with those that its meter dropped.
     pub answers: Option<Traffic>,
-    /// Pairs that share the flow, this one included.
+    /// Number of pairs that share the flow, including this one.
     pub sharers: usize,
-    /// Whether the meter drops samples: the writer, or another one of the flow, breaks its contract.
+    /// Whether the meter drops samples because this or another writer of the flow violates its
+    /// contract.
     pub breaks_contract: bool,
 }
 
-/// A pair that discovery does not show.
+/// Registration of a pair that is not discovered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registration {
-    /// Its number as text.
+    /// Id as a string.
     pub id: String,
-    /// The credential that made it.
+    /// Credential that created it.
     pub owner: String,
-    /// What is decided of it.
+    /// State of the registration.
     pub state: State,
-    /// The UDP port of samples.
+    /// UDP port of samples.
     pub port: u16,
-    /// The UDP port of ACKNACKs; absent of a best-effort pair.
+    /// UDP port of ACKNACKs; absent for a best-effort pair.
     pub answer_port: Option<u16>,
-    /// The multicast group.
+    /// Multicast group of samples.
     pub group: Option<SocketAddr>,
-    /// Octets that security adds to each datagram.
+    /// Number of octets that security adds to each datagram.
     pub overhead: u32,
-    /// When its lease ends, since the start of the controller.
+    /// End of the lease, since the start of the controller.
     pub until_ns: u64,
 }
 
 /// A link between switches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Link {
-    /// Its ports, the lesser first.
+    /// Ports of the link, the lower first.
     pub ends: [PortId; 2],
-    /// Whether floods follow it.
+    /// Whether floods use the link.
     pub is_in_tree: bool,
 }
 
 /// A host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// The Ethernet address of its interface.
+    /// Ethernet address of the interface.
     pub mac: String,
-    /// The VLAN of its frames; absent without a tag.
+    /// VLAN of its frames; absent for untagged frames.
     pub vlan: Option<u16>,
-    /// Where it is attached.
+    /// Port where it is attached.
     pub at: PortId,
-    /// Its IP addresses.
+    /// IP addresses.
     pub addresses: Vec<String>,
 }
 
 /// A DDS participant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Participant {
-    /// The GUID prefix.
+    /// GUID prefix.
     pub prefix: String,
-    /// Name, host and process, as far as it announces these.
+    /// Name, host and process, as far as announced.
     pub label: String,
-    /// Its domain.
+    /// Domain id.
     pub domain: u32,
-    /// Where its host is attached.
+    /// Port where its host is attached.
     pub at: PortId,
-    /// The address that it sends discovery from.
+    /// Source address of its discovery.
     pub address: String,
-    /// Its labels by the policy of isolation.
+    /// Labels by the isolation policy.
     pub labels: Vec<String>,
 }
 
-/// Writer or reader.
+/// Kind of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndpointKind {
@@ -350,42 +356,43 @@ pub enum EndpointKind {
 /// A writer or reader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Endpoint {
-    /// The GUID.
+    /// GUID of the endpoint.
     pub guid: String,
-    /// Which of the two.
+    /// Kind of the endpoint.
     pub kind: EndpointKind,
-    /// The name of its topic.
+    /// Name of the topic.
     pub topic: String,
-    /// The name of its type.
+    /// Name of the type.
     pub type_name: String,
-    /// Whether it is reliable.
+    /// Whether the endpoint is reliable.
     pub is_reliable: bool,
 }
 
-/// What is decided of a pair.
+/// Decision on a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// It has no contract and matches as usual, in the lowest class.
+    /// The pair has no contract and matches as usual, in the lowest class.
     NoContract,
-    /// It has a contract and matches without proof, since no description of the network was given.
+    /// The pair has a contract and matches without proof, because there is no description of the
+    /// network.
     Unproven,
-    /// It has a contract and is not decided yet.
+    /// The pair has a contract and is not decided yet.
     Waiting,
-    /// It fits, and its entries are not all in force.
+    /// The pair is admitted, but not all entries are in force.
     Installing,
-    /// It matches, with a proven bound.
+    /// The pair matches with a proved bound.
     Admitted,
-    /// It does not match.
+    /// The pair does not match.
     Refused,
 }
 
 impl Decision {
-    /// All of them.
+    /// All decisions.
     pub const ALL: [Self; 6] =
         [Self::NoContract, Self::Unproven, Self::Waiting, Self::Installing, Self::Admitted, Self::Refused];
 
-    /// As it is serialised.
+    /// Returns the serialized name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NoContract => "no-contract",
@@ -401,108 +408,111 @@ impl Decision {
 /// A contract.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contract {
-    /// Least time between two samples.
+    /// Minimum time between two samples.
     pub separation_ns: u64,
-    /// How late a sample may come to the interface of its host.
+    /// Jitter: maximum delay of a sample, relative to its nominal time, at the interface of its
+    /// host.
     pub jitter_ns: u64,
-    /// Octets of the longest serialised sample.
+    /// Length in octets of the longest serialized sample.
     pub size: u32,
-    /// Longest time from writing to delivery.
+    /// Limit of the time from writing to delivery.
     pub limit_ns: u64,
-    /// Flows of higher importance are kept when not all fit.
+    /// Importance: flows of higher importance are kept when not all fit.
     pub importance: i32,
-    /// Whether second ways are asked for.
+    /// Whether backup paths are requested.
     #[serde(default)]
     pub is_protected: bool,
-    /// Where separation, jitter, size, limit and importance come from.
+    /// Sources of separation, jitter, size, limit and importance.
     pub sources: [String; 5],
 }
 
 /// A writer and a reader that match by topic, type and policies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// The GUID of the writer.
+    /// GUID of the writer.
     pub writer: String,
-    /// The GUID of the reader.
+    /// GUID of the reader.
     pub reader: String,
-    /// The topic.
+    /// Name of the topic.
     pub topic: String,
-    /// The type.
+    /// Name of the type.
     pub type_name: String,
-    /// The address of the writer.
+    /// Address of the writer.
     pub from: String,
-    /// The address of the reader.
+    /// Address of the reader.
     pub to: String,
-    /// What was declared.
+    /// Declared contract.
     pub contract: Option<Contract>,
-    /// What is missing for a contract.
+    /// Values that are missing for a contract.
     pub missing: Option<String>,
-    /// What was decided.
+    /// Decision on the pair.
     pub decision: Decision,
-    /// Longest time from `write` to the end of the callback, as far as the hosts announce their stages; from and to the interfaces of the
-    /// hosts otherwise.
+    /// Bound of the latency from `write` to the end of the callback if the hosts announce their
+    /// stages; otherwise from and to the interfaces of the hosts.
     pub bound_ns: Option<u64>,
-    /// The queues that its samples go by.
+    /// Queues that its samples pass.
     pub hops: Vec<Hop>,
-    /// What the bound is made of, in the order in which a sample passes it: stages of the writer's host, queues, stages of the reader's.
+    /// Components of the bound in the order in which a sample passes them: stages of the writer's
+    /// host, queues, stages of the reader's host.
     #[serde(default)]
     pub stages: Vec<Stage>,
-    /// What the stages of its hosts hold for.
+    /// Conditions under which the stages of its hosts hold.
     #[serde(default)]
     pub hosts: Vec<HostClaim>,
-    /// What becomes of it when a link fails; absent if it asks for no second way.
+    /// Protection against the failure of a link; absent if no backup path is requested.
     #[serde(default)]
     pub protection: Option<Protection>,
-    /// What its meters saw; absent before they were read.
+    /// Traffic at its meters; absent before the first reading.
     #[serde(default)]
     pub traffic: Option<FlowTraffic>,
-    /// What registered it; absent of a pair that discovery shows. Writer and reader are names then.
+    /// Registration of the pair; absent for a discovered pair. Writer and reader are names if it is
+    /// present.
     #[serde(default)]
     pub registration: Option<Registration>,
-    /// The longest latency that the reader saw; absent if it reports none.
+    /// Maximum latency that the reader observed; absent if it reports none.
     #[serde(default)]
     pub measured: Option<Measured>,
-    /// Why it is refused, or waits.
+    /// Reason why the pair is refused or waits.
     pub reason: Option<String>,
-    /// The queue that binds, of a refused one.
+    /// Bottleneck queue of a refused pair.
     pub binding_hop: Option<Hop>,
-    /// What would make it fit, each alone.
+    /// Changes that would each make it fit.
     pub remedies: Remedies,
 }
 
-/// Whether an admitted pair goes on when a link fails.
+/// State of an admitted pair's protection against the failure of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProtectionState {
     /// Each link between switches has a detour.
     Protected,
-    /// Some links have one.
+    /// Some links between switches have a detour.
     Partly,
-    /// Second ways are searched.
+    /// Backup paths are being searched.
     Searching,
-    /// A link failed: it goes by one way, and its others are given back.
+    /// A link failed: the pair uses one path, and the others are being freed.
     FallenBack,
-    /// No second way fits.
+    /// No backup path fits.
     Unprotected,
 }
 
-/// The second ways of a pair.
+/// Backup paths of a pair.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Protection {
-    /// What it has.
+    /// State of the protection.
     pub state: ProtectionState,
-    /// Links of the way with a detour.
+    /// Number of links of the path that have a detour.
     pub links: usize,
-    /// Links of the way between switches.
+    /// Number of links of the path between switches.
     pub of: usize,
-    /// Why it has no second way.
+    /// Reason why there is no backup path.
     pub reason: Option<String>,
-    /// The queues of each second way, from the source on: of samples, then of ACKNACKs.
+    /// Queues of each backup path, from the source on: first of samples, then of ACKNACKs.
     pub second_ways: Vec<Vec<Hop>>,
 }
 
 impl Protection {
-    /// What admission says; `None` if it is not asked for.
+    /// Converts the protection of admission; `None` if protection is not requested.
     pub fn of(protection: &Admitted, ways: &[SecondWay]) -> Option<Self> {
         let (state, covered, reason) = match protection {
             Admitted::Unasked => return None,
@@ -518,7 +528,7 @@ impl Protection {
     }
 }
 
-/// Where a stage is.
+/// Location of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
@@ -530,32 +540,34 @@ pub enum Place {
     Reader,
 }
 
-/// A part of a bound.
+/// A component of a bound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Where it is.
+    /// Location of the stage.
     pub place: Place,
-    /// The executor, or the port with its class.
+    /// Name of the executor, or of the port with its class.
     pub name: String,
-    /// Its bound. Those of the queues may add up to more than the bound of the network, which counts a burst once.
+    /// Bound of the stage. The bounds of queues may add up to more than the bound of the network,
+    /// which counts a burst once.
     pub bound_ns: u64,
 }
 
-/// What the stages of a host hold for, as its endpoint announces.
+/// Conditions under which the announced stages of a host hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostClaim {
-    /// Which host: that of the writer or of the reader.
+    /// Host: that of the writer or of the reader.
     pub place: Place,
-    /// The flow in the analysis of the host.
+    /// Name of the flow in the analysis of the host.
     pub flow: String,
-    /// Samples are at least so far apart in the long run.
+    /// Minimum separation of samples in the long run.
     pub period_ns: u64,
-    /// How much later than its time a sample comes: to the interface of the writer's host at most, or from the network as is allowed for.
+    /// Jitter of samples: the maximum at the interface of the writer's host, or the allowed jitter
+    /// from the network.
     pub jitter_ns: u64,
 }
 
 impl Pair {
-    /// The stages that an end announces, as they came.
+    /// Returns the announced stages of an end.
     fn announced(&self, place: Place) -> Option<HostStages> {
         let HostClaim { flow, period_ns, jitter_ns, .. } = self.hosts.iter().find(|host| host.place == place)?.clone();
         let own = self.stages.iter().filter(|stage| stage.place == place);
@@ -563,24 +575,25 @@ impl Pair {
         Some(HostStages { period_ns, jitter_ns, flow, stages })
     }
 
-    /// The stages that both ends announce.
+    /// Returns the announced stages of both ends.
     pub fn announced_stages(&self) -> PairStages {
         PairStages { writer: self.announced(Place::Writer), reader: self.announced(Place::Reader) }
     }
 }
 
-/// What a reader saw of its samples: from their time stamps until they could be read, of all its writers. Clocks of the hosts are believed.
+/// Latency that a reader observed, from the timestamps of samples until they could be read, over
+/// all its writers. The clocks of the hosts are trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The longest latency.
+    /// Maximum latency.
     pub worst_ns: u64,
 }
 
-/// A port that sends.
+/// A sending port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sender {
-    /// Of a switch.
+    /// Port of a switch.
     Port(PortId),
     /// The interface of a host: its Ethernet address.
     Host(String),
@@ -607,23 +620,23 @@ impl fmt::Display for Sender {
     }
 }
 
-/// A queue on the way of a flow.
+/// A queue on the path of a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
-    /// The port that sends.
+    /// Sending port.
     pub sender: Sender,
-    /// The class there, 0 the most urgent.
+    /// Class at the port; 0 is the most urgent.
     pub class: usize,
 }
 
 impl Hop {
-    /// The queues of a flow.
+    /// Returns the queues of a flow.
     pub fn all_of(route: &Route) -> Vec<Self> {
         route.hops.iter().map(|hop| Self { sender: hop.port.into(), class: hop.class }).collect()
     }
 }
 
-/// What would make a refused pair fit, each alone.
+/// Changes that would each make a refused pair fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remedies {
     /// A longer limit.
@@ -641,29 +654,30 @@ impl From<ScheduledRemedies> for Remedies {
     }
 }
 
-/// A decision that was taken.
+/// A logged decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Counts decisions since the start, from 1.
+    /// Sequence number of the decision since the start, beginning with 1.
     pub number: u64,
-    /// When.
+    /// Time of the decision.
     pub at_ns: u64,
-    /// The GUID of the writer.
+    /// GUID of the writer.
     pub writer: String,
-    /// The GUID of the reader.
+    /// GUID of the reader.
     pub reader: String,
-    /// The topic; absent if the pair has gone meanwhile.
+    /// Name of the topic; absent if the pair is already gone.
     pub topic: Option<String>,
-    /// [`Decision::Admitted`] or [`Decision::Refused`].
+    /// The decision: [`Decision::Admitted`] or [`Decision::Refused`].
     pub decision: Decision,
-    /// The bound of an admitted pair.
+    /// Bound of an admitted pair.
     pub bound_ns: Option<u64>,
-    /// Why a pair is refused, and what would make it fit.
+    /// Reason of a refusal, with the remedies.
     pub reason: Option<String>,
 }
 
 impl LogEntry {
-    /// A decision about a pair: its bound, or why it is refused. The log numbers it.
+    /// Creates an entry for a decision: its bound, or the reason of the refusal. The log assigns
+    /// the number.
     pub fn new(
         at_ns: u64,
         (writer, reader): (String, String),

@@ -1,4 +1,5 @@
-//! Pairs of participants behind simulated switches: admitted with entries in force, refused, tried again.
+//! Tests of admission with participants behind simulated switches: admitted with entries in force,
+//! refused, tried again.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -31,25 +32,25 @@ rate_bps = 20_000_000
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 const METATRAFFIC: u16 = 7410;
 const USER: u16 = 7411;
-/// What every host marks its frames with.
+/// DSCP of all frames of hosts.
 const MARK: u8 = 46;
-/// What clocks of nodes are set to.
+/// Initial wall-clock time of the nodes.
 const WALL_CLOCK: i64 = 1_700_000_000_000_000_000;
-/// 12 of 20 Mbit/s.
+/// Contract that uses 12 of 20 Mbit/s.
 const OFFER: &str = "rt.minsep=5ms;rt.maxsize=7000";
 const REQUEST: &str = "rt.e2e=100ms";
 
-/// Two hosts at the first switch, two at the last; each has a participant.
+/// Two hosts at the first switch and two at the last, each with a participant.
 pub struct Site {
     pub fabric: Fabric,
     pub nodes: Vec<Participant>,
-    /// When the clocks of the nodes were set.
+    /// Time when the clocks of the nodes were set.
     clocks_set: Instant,
-    /// Where nodes announce to receive samples by multicast.
+    /// Multicast locators that nodes announce for samples.
     user_multicast: Vec<Locator>,
-    /// The tag of what nodes send.
+    /// VLAN tags of the frames of nodes.
     pub tags: Vec<VlanTag>,
-    /// The node that sends without a tag all the same.
+    /// Node that sends untagged frames nevertheless.
     pub untagged: Option<usize>,
 }
 
@@ -68,7 +69,7 @@ impl Site {
         Self::with_groups(config, count, cables, Vec::new())
     }
 
-    /// Nodes announce these groups for samples.
+    /// Creates a site whose nodes announce these groups for samples.
     pub fn with_groups(
         config: Config,
         count: u64,
@@ -97,7 +98,7 @@ impl Site {
         self.participant_of_run(1, node)
     }
 
-    /// Participants of different runs have different names.
+    /// Creates a participant; participants of different runs have different GUID prefixes.
     pub fn participant_of_run(&self, run: u8, node: usize) -> Participant {
         let prefix = GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, run, node as u8 + 1]);
         let mut config = ParticipantConfig::new(0, prefix);
@@ -115,7 +116,7 @@ impl Site {
         participant
     }
 
-    /// A marked datagram of a host.
+    /// Builds a datagram of a host with the DSCP.
     pub fn datagram(&self, node: usize, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
         let SocketAddr::V4(address) = to else { panic!("IPv4 alone is used") };
         let last = address.ip().octets()[3];
@@ -195,7 +196,7 @@ impl Site {
         self.nodes[node].create_reader(Instant(self.fabric.now.0), spec).expect("the reader is good")
     }
 
-    /// A writer at one node and a reader at the next, with contracts.
+    /// Creates a writer at one node and a reader at the next, with contracts.
     pub fn pair(&mut self, node: usize, topic: &str, importance: i32) -> (Pair, WriterHandle, ReaderHandle) {
         let writer = self.writer(node, topic, &format!("{OFFER};rt.importance={importance}"));
         let reader = self.reader(node + 1, topic, REQUEST);
@@ -221,18 +222,18 @@ impl Site {
         })
     }
 
-    /// Entries of admitted flows.
+    /// Returns the entries of admitted flows.
     pub fn entries(&self, dpid: u64) -> Vec<FlowMod> {
         let rules = self.fabric.switches[&dpid].rules.iter().map(|rule| rule.flow.clone());
         rules.filter(|flow| flow.cookie == Kind::Admitted.cookie()).collect()
     }
 
-    /// The DSCPs of datagrams to the user port that a host gets from another.
+    /// Returns the DSCPs of datagrams to the user port that a host gets from another.
     pub fn classes(&mut self, from: usize, to: usize, count: usize) -> Vec<u8> {
         self.classes_of(from, to, count, 1000)
     }
 
-    /// The same of datagrams with so many octets.
+    /// Returns the DSCPs of datagrams of this length.
     pub fn classes_of(&mut self, from: usize, to: usize, count: usize, len: usize) -> Vec<u8> {
         let frame = self.datagram(from, (self.fabric.hosts[to].address, USER).into(), &vec![0; len]);
         self.fabric.hosts[to].inbox.clear();
@@ -244,7 +245,7 @@ impl Site {
     }
 }
 
-/// The DSCPs of the classes of `ovs-netdev`.
+/// DSCPs of the classes of `ovs-netdev`.
 pub const CLASSES: [u8; 4] = [46, 34, 26, 18];
 
 #[test]
@@ -288,7 +289,7 @@ fn participant_is_announced_once_every_switch_diverts_its_discovery() {
     let mut config = ParticipantConfig::new(0, prefix);
     let addresses = vec![(address.into(), 24)];
     config.interfaces = vec![Interface { name: "sim0".into(), addresses, mtu: 1500, loopback: false }];
-    // Other ports than before: the switches have no entries for them.
+    // The switches have no entries for these ports, which differ from before.
     config.locators.metatraffic_unicast = vec![Locator::from(SocketAddr::from((address, 7420)))];
     config.locators.default_unicast = vec![Locator::from(SocketAddr::from((address, 7421)))];
     config.initial_peers = vec![Locator::udp_v4(GROUP, 7400)];
@@ -349,14 +350,15 @@ fn pair_that_does_not_fit_is_refused_until_there_is_room() {
     assert!(!site.entries(1).contains(&before[0]), "the entries of the first pair are gone");
 }
 
-/// Stages of a host that takes so many microseconds, for samples up to so many microseconds late.
+/// Returns host stages with this bound in microseconds, for samples with at most this jitter in
+/// microseconds.
 fn stages(name: &str, jitter_us: u64, bound_us: u64) -> HostStages {
     let stages = vec![HostStage::new(name, bound_us * 1_000)];
     HostStages { period_ns: 5_000_000, jitter_ns: jitter_us * 1_000, flow: "joint".into(), stages }
 }
 
 impl Site {
-    /// A pair whose ends announce stages of their hosts.
+    /// Creates a pair whose ends announce stages of their hosts.
     fn pair_with_stages(&mut self, limit_ms: u64, writer: HostStages, reader: HostStages) -> (Pair, WriterHandle) {
         let now = Instant(self.fabric.now.0);
         let spec = writer_spec("Joint", "rt.minsep=5ms;rt.maxsize=1000", DataWriterQos::default());
@@ -373,7 +375,8 @@ impl Site {
         (Pair { writer, reader: self.nodes[1].reader_guid(of_reader).expect("it lives") }, of_writer)
     }
 
-    /// The first node writes a sample whose time stamp is so long ago; then announcements are sent.
+    /// Makes the first node write a sample with a timestamp of this age, and runs until
+    /// announcements are sent.
     fn write_late(&mut self, writer: WriterHandle, age_us: u64) {
         let now = Instant(self.fabric.now.0);
         let age_ns = i64::try_from(age_us * 1_000).expect("short");
@@ -415,7 +418,7 @@ fn admission_counts_the_stages_of_the_hosts() {
 
 #[test]
 fn pair_whose_hosts_leave_too_little_is_refused() {
-    // Alone, the network takes less than 8 ms.
+    // The network alone takes less than 8 ms.
     for (limit, writer, reader, expected) in [
         (
             2,
@@ -462,7 +465,8 @@ fn latency_above_the_bound_is_an_event_that_names_the_stage() {
 
 #[test]
 fn pair_whose_acknacks_do_not_fit_is_refused_once() {
-    // An ACKNACK may take as long as a heartbeat period. At 20 Mbit/s two frames of others take longer.
+    // The limit of an ACKNACK is a heartbeat period. At 20 Mbit/s two frames of other flows take
+    // longer.
     let network = format!("heartbeat_period_ns = 1_000_000\n{NETWORK}");
     let mut site = Site::new(2, &line(2), Some(&network));
     let writer = site.writer(0, "Joint", "rt.minsep=5ms;rt.maxsize=100");
@@ -492,7 +496,7 @@ fn refused_pairs_are_tried_again_by_importance() {
 }
 
 #[test]
-fn entry_that_a_switch_refuses_refuses_the_pair() {
+fn pair_is_refused_when_a_switch_refuses_its_entry() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let room = site.fabric.switch(2).rules.len();
     site.fabric.switch(2).room = room;
@@ -526,7 +530,7 @@ fn pair_whose_entry_a_switch_refuses_is_tried_again_when_another_has_left_and_no
 }
 
 #[test]
-fn failed_link_gives_the_flow_another_way_in_its_class() {
+fn failed_link_reroutes_the_flow_in_its_class() {
     let mut site = Site::new(3, &ring(), Some(NETWORK));
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
     site.run(1_000);
@@ -570,10 +574,10 @@ fn pair_with_contract_matches_without_a_description_of_the_network() {
     assert_eq!(site.classes(0, 1, 1), [MARK], "marks pass as on plain Ethernet");
 }
 
-/// A small pair, of 1,000 octets each 5 ms.
+/// Contract of a small pair, with 1,000 octets every 5 ms.
 const SMALL: &str = "rt.minsep=5ms;rt.maxsize=1000";
 
-/// The rates of the meters of admitted flows, in kilobits per second.
+/// Returns the rates of the meters of admitted flows in kbit/s.
 fn rates(site: &Site, dpid: u64) -> Vec<u32> {
     let meters = site.fabric.switches[&dpid].meters.range(0x1000..);
     let rate = |band: &Band| if let Band::Drop { rate, .. } = band { Some(*rate) } else { None };
@@ -632,7 +636,7 @@ fn pairs_in_both_directions_share_entries_with_the_acknacks_of_the_other() {
 }
 
 #[test]
-fn pair_that_does_not_fit_its_flow_is_refused_and_leaves_the_others_as_they_are() {
+fn pair_that_does_not_fit_its_flow_is_refused_without_affecting_the_others() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let (first, writer, reader) = site.pair(0, "Camera", 0);
     site.run(1_000);
@@ -646,7 +650,7 @@ fn pair_that_does_not_fit_its_flow_is_refused_and_leaves_the_others_as_they_are(
     assert!(site.is_matched(0, writer, reader));
 }
 
-/// Until the meter has room for it, its samples would be dropped.
+/// Before the meter has room for the pair, its samples would be dropped.
 #[test]
 fn pair_that_joins_is_released_when_the_meter_has_room_for_it() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
@@ -666,7 +670,7 @@ fn pair_that_joins_is_released_when_the_meter_has_room_for_it() {
 }
 
 #[test]
-fn topic_without_contract_keeps_a_pair_with_one_from_its_sockets() {
+fn topic_without_contract_excludes_a_pair_with_one_from_its_sockets() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let (log_writer, log_reader) = (site.writer(0, "Log", ""), site.reader(1, "Log", ""));
     site.run(1_000);
@@ -687,11 +691,11 @@ fn topic_without_contract_keeps_a_pair_with_one_from_its_sockets() {
 }
 
 #[test]
-fn admitted_pair_keeps_topics_without_contract_from_its_sockets() {
+fn admitted_pair_excludes_topics_without_contract_from_its_sockets() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
     site.run(1_000);
-    // Its ACKNACKs come to the socket of the writer, as samples of the other direction do.
+    // Its ACKNACKs have the same socket of the writer as samples of the opposite direction.
     let (log_writer, log_reader) = (site.writer(0, "Log", ""), site.reader(1, "Log", ""));
     site.run(1_000);
     assert!(site.is_admitted(pair) && site.is_matched(0, writer, reader));
@@ -722,9 +726,9 @@ fn caution_admits_a_pair_that_shares_its_sockets_with_a_topic_without_contract()
     assert!(site.is_admitted(pair));
 }
 
-/// As CycloneDDS does by default.
+/// CycloneDDS uses one port by default.
 #[test]
-fn pairs_of_participants_with_one_port_for_all_are_refused_with_what_to_set() {
+fn pairs_of_participants_with_a_single_port_are_refused_with_the_setting_to_change() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     site.nodes.truncate(0);
     const SHARED: u16 = 7500;
@@ -754,7 +758,7 @@ fn pairs_of_participants_with_one_port_for_all_are_refused_with_what_to_set() {
     assert!(!site.is_matched(0, writer, reader));
     assert!(site.is_matched(0, log_writer, log_reader), "without a contract it matches");
 
-    // Many samples do not go by the controller for long.
+    // A port with many samples is soon no longer intercepted.
     let frame = site.datagram(0, (site.fabric.hosts[1].address, SHARED).into(), &[0; 100]);
     for _ in 0..2 {
         (0..700).for_each(|_| site.fabric.send_from(0, frame.clone()));

@@ -1,4 +1,5 @@
-//! What one host tries, while a pair of others is admitted: its entries stay, and its samples keep their class and their share.
+//! Tests of attacks by one host on an admitted pair of others, which keeps its entries, its class
+//! and its share.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -11,9 +12,9 @@ use takt_wire::GuidPrefix;
 use crate::admission::{CLASSES, NETWORK, Site};
 use crate::fabric::{line, port};
 
-/// The user port of the reader.
+/// User port of the reader.
 const USER: u16 = 7411;
-/// The attacker's place: at the first switch, as the writer.
+/// Host of the attacker, at the first switch like the writer.
 const ATTACKER: usize = 2;
 
 /// Two switches with an admitted pair from host 0 to host 1.
@@ -33,14 +34,14 @@ impl Target {
         Self { site, pair, entries }
     }
 
-    /// Sends frames from the attacker's port, and lets time pass in which rules expire.
+    /// Sends frames from the attacker's port, and runs until rules may have expired.
     fn attack(&mut self, frames: impl IntoIterator<Item = Vec<u8>>) {
         for frame in frames {
             self.site.fabric.send(port(1, 6), frame);
         }
     }
 
-    /// The pair has what was proven: entries, class, and what its meter passes.
+    /// Checks that the pair has its proved properties: entries, class, and the rate of its meter.
     fn holds(&mut self, attack: &str) {
         self.site.run(100);
         assert_eq!([1, 2].map(|dpid| self.site.entries(dpid).len()), self.entries, "{attack}");
@@ -62,7 +63,7 @@ fn forged_probe(target: &Target) -> Vec<u8> {
 }
 
 #[test]
-fn forged_lldp_and_floods_of_it_leave_an_admitted_pair_what_it_has() {
+fn forged_lldp_and_lldp_floods_do_not_affect_an_admitted_pair() {
     let mut target = Target::new();
     let forged = forged_probe(&target);
     target.attack(std::iter::repeat_n(forged, 3000));
@@ -71,7 +72,7 @@ fn forged_lldp_and_floods_of_it_leave_an_admitted_pair_what_it_has() {
 }
 
 #[test]
-fn floods_of_packets_to_the_controller_leave_an_admitted_pair_what_it_has() {
+fn floods_of_packets_to_the_controller_do_not_affect_an_admitted_pair() {
     let mut target = Target::new();
     let before = target.site.fabric.switch(1).packet_ins;
     let unknown = |n: u32| {
@@ -90,12 +91,12 @@ fn floods_of_packets_to_the_controller_leave_an_admitted_pair_what_it_has() {
     target.attack(std::iter::repeat_n(discovery, 8000).chain(std::iter::repeat_n(arp, 5000)));
     target.holds("discovery and ARP");
     let sent = target.site.fabric.switch(1).packet_ins - before;
-    // The rate and the burst of each meter are what it passes in a second.
+    // A meter passes its rate and its burst within a second.
     assert!(sent < 2 * (1000 + 2000 + 500) + 500, "{sent} of 18,000");
 }
 
 #[test]
-fn full_tables_leave_an_admitted_pair_what_it_has() {
+fn full_tables_do_not_affect_an_admitted_pair() {
     let mut target = Target::new();
     let room = target.site.fabric.switch(1).rules.len() + 5;
     target.site.fabric.switch(1).room = room;
@@ -111,7 +112,7 @@ fn full_tables_leave_an_admitted_pair_what_it_has() {
 }
 
 #[test]
-fn frames_in_the_name_of_an_admitted_writer_get_neither_its_class_nor_its_meter() {
+fn spoofed_frames_of_an_admitted_writer_get_neither_its_class_nor_its_meter() {
     let mut target = Target::new();
     let spoofed = target.site.fabric.udp(0, 1, USER, b"in its name");
     target.site.fabric.hosts[1].inbox.clear();
@@ -119,19 +120,19 @@ fn frames_in_the_name_of_an_admitted_writer_get_neither_its_class_nor_its_meter(
     assert!(target.site.fabric.hosts[1].inbox.iter().all(|frame| !frame.ends_with(b"in its name")));
     target.holds("samples of another host");
     let mut claim = target.site.fabric.arp(ArpOperation::Reply, ATTACKER, 1);
-    // The address of the writer, in the name of the attacker.
+    // The address of the writer, claimed by the attacker.
     claim[28..32].copy_from_slice(&target.site.fabric.hosts[0].address.octets());
     target.attack([claim]);
     target.holds("ARP in its name");
 }
 
-/// A message of RTPS in the name of the writer's participant: a farewell of SPDP, and one of SEDP.
+/// Builds RTPS messages in the name of the writer's participant: disposals by SPDP and by SEDP.
 fn forged_farewells() -> Vec<Vec<u8>> {
     let prefix = GuidPrefix([1, 0x7a, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
     let farewell = |reader: [u8; 4], writer: [u8; 4], entity: [u8; 4]| {
         let mut message = b"RTPS\x02\x05\x01\x7a".to_vec();
         message.extend(prefix.0);
-        // DATA with inline QoS and a key: PID_STATUS_INFO says disposed and unregistered.
+        // DATA with inline QoS and a key; PID_STATUS_INFO: disposed and unregistered.
         let mut data = vec![0, 0, 16, 0];
         data.extend(reader);
         data.extend(writer);
@@ -152,7 +153,7 @@ fn forged_farewells() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn forged_discovery_in_the_name_of_an_admitted_writer_changes_nothing() {
+fn forged_discovery_of_an_admitted_writer_changes_nothing() {
     let mut target = Target::new();
     let fabric = &target.site.fabric;
     let (group, mac) = (Ipv4Addr::new(239, 255, 0, 1), MacAddress([1, 0, 0x5e, 0x7f, 0, 1]));
@@ -167,7 +168,7 @@ fn forged_discovery_in_the_name_of_an_admitted_writer_changes_nothing() {
 }
 
 #[test]
-fn admitted_writer_that_sends_too_much_takes_nothing_from_another_pair() {
+fn admitted_writer_beyond_its_contract_does_not_affect_another_pair() {
     let mut target = Target::new();
     // The share of the first pair leaves room for this one.
     let writer = target.site.writer(ATTACKER, "Joint", "rt.minsep=20ms;rt.maxsize=1000");

@@ -1,4 +1,4 @@
-//! The API: who may ask, what it answers, its limits, and the control socket.
+//! Tests of the API: access control, answers, limits, and the control socket.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -26,7 +26,7 @@ use crate::view::view;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// The state of a site, which does not change.
+/// Source with the constant state of a site.
 #[derive(Debug)]
 struct Fixed {
     view: Arc<View>,
@@ -57,13 +57,13 @@ fn token(directory: &Directory) -> Token {
     Token::load(&path).expect("a token")
 }
 
-/// A site with an admitted pair and a refused one.
+/// Creates a site with an admitted pair and a refused one.
 fn busy_site() -> Site {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     site.pair(0, "Camera", 0);
     site.run(1_000);
     site.pair(2, "Lidar", 0);
-    // Counters of both switches are read twice.
+    // The counters of both switches are read twice.
     site.run(5_000);
     site
 }
@@ -74,7 +74,7 @@ fn service(site: &Site, access: Access) -> Service {
     Service { source, access, counters: Arc::new(ApiCounters::default()) }
 }
 
-/// A server on loopback, and what it counts.
+/// Starts a server on loopback, and returns its counters.
 fn serve(site: &Site, token: Option<Token>, is_open: bool) -> (Server, SocketAddr, Arc<ApiCounters>) {
     let service = service(site, Access::Token { token, writers: Vec::new(), is_open });
     let counters = Arc::clone(&service.counters);
@@ -83,14 +83,14 @@ fn serve(site: &Site, token: Option<Token>, is_open: bool) -> (Server, SocketAdd
     (server, address, counters)
 }
 
-/// A connection whose reads have a limit.
+/// Opens a connection with a read timeout.
 fn connect(address: SocketAddr) -> TcpStream {
     let socket = TcpStream::connect(address).expect("it listens");
     socket.set_read_timeout(Some(LIMIT)).expect("a timeout");
     socket
 }
 
-/// The whole answer to these octets.
+/// Returns the complete answer to these octets.
 fn raw(address: SocketAddr, request: &[u8]) -> String {
     let mut socket = connect(address);
     // The server may have refused before it has read everything.
@@ -100,7 +100,7 @@ fn raw(address: SocketAddr, request: &[u8]) -> String {
     String::from_utf8(answer).expect("text")
 }
 
-/// Status and content.
+/// Splits an answer into status and content.
 fn parts(answer: &str) -> (u16, &str) {
     let (head, content) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -128,7 +128,7 @@ fn unauthorized(counters: &ApiCounters) -> u64 {
 }
 
 #[test]
-fn caller_without_the_token_is_refused_and_counted() {
+fn client_without_the_token_is_refused_and_counted() {
     let directory = Directory::new("sdn-api-refused");
     let site = Site::new(1, &[], None);
     let (_server, address, counters) = serve(&site, Some(token(&directory)), false);
@@ -146,7 +146,7 @@ fn caller_without_the_token_is_refused_and_counted() {
 }
 
 #[test]
-fn reading_without_the_token_is_allowed_only_if_the_operator_says_so() {
+fn reading_without_the_token_requires_open_access() {
     let directory = Directory::new("sdn-api-open");
     let site = busy_site();
     let (_server, address, counters) = serve(&site, Some(token(&directory)), true);
@@ -177,7 +177,7 @@ fn page_is_served_without_the_token_and_loads_nothing_from_elsewhere() {
 }
 
 #[test]
-fn page_of_a_foreign_name_gets_nothing() {
+fn request_with_a_foreign_host_name_is_refused() {
     let site = Site::new(1, &[], None);
     let (_server, address, _) = serve(&site, None, true);
     for host in ["Host: attacker.example\r\n", "Host: attacker.example:80\r\n", ""] {
@@ -190,7 +190,7 @@ fn page_of_a_foreign_name_gets_nothing() {
 }
 
 #[test]
-fn api_listens_on_loopback_alone() {
+fn api_listens_only_on_loopback() {
     let site = Site::new(1, &[], None);
     let service = service(&site, Access::Token { token: None, writers: Vec::new(), is_open: true });
     let error =
@@ -224,7 +224,7 @@ fn request_beyond_a_limit_is_refused_and_counted() {
 }
 
 #[test]
-fn request_that_does_not_come_in_time_is_refused() {
+fn late_request_is_refused() {
     let site = Site::new(1, &[], None);
     let (_server, address, _) = serve(&site, None, true);
     let mut socket = connect(address);
@@ -238,7 +238,7 @@ fn request_that_does_not_come_in_time_is_refused() {
 fn connection_beyond_the_limit_is_closed_and_counted() {
     let site = Site::new(1, &[], None);
     let (_server, address, counters) = serve(&site, None, true);
-    // Each has begun to ask, so that its thread waits for the rest.
+    // Each has sent a part of a request, so that its thread waits for the rest.
     let waiting: Vec<TcpStream> = (0..CONNECTIONS_MAX)
         .map(|_| {
             let mut socket = connect(address);
@@ -248,7 +248,7 @@ fn connection_beyond_the_limit_is_closed_and_counted() {
         .collect();
     let mut one_more = connect(address);
     let mut answer = Vec::new();
-    // It may be closed with or without a reset.
+    // The connection may be closed with or without a reset.
     if let Err(error) = one_more.read_to_end(&mut answer) {
         assert!(!matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "it is not closed: {error}");
     }
@@ -257,7 +257,7 @@ fn connection_beyond_the_limit_is_closed_and_counted() {
     drop(waiting);
 }
 
-/// What in a value is not as its schema says.
+/// Returns the violations of a schema by a value.
 pub fn faults(document: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         let name = name.trim_start_matches("#/components/schemas/");
@@ -316,7 +316,7 @@ pub fn faults(document: &Value, schema: &Value, value: &Value, at: &str) -> Vec<
 }
 
 #[test]
-fn every_path_of_the_document_answers_as_it_says() {
+fn every_path_of_the_openapi_document_answers_by_its_schema() {
     let directory = Directory::new("sdn-api-document");
     let site = busy_site();
     let (_server, address, _) = serve(&site, Some(token(&directory)), false);
@@ -325,7 +325,7 @@ fn every_path_of_the_document_answers_as_it_says() {
     let document: Value = serde_json::from_str(OPENAPI).expect("JSON");
     let body = json!({ "from": "10.0.0.3", "to": "10.0.0.4", "separation_ns": 5_000_000, "size": 7000, "limit_ns": 1 });
     for (path, operations) in document["paths"].as_object().expect("paths") {
-        // Those of registrations change something, and are tested apart.
+        // Operations on registrations change the state and are tested separately.
         let mut all = operations.as_object().into_iter().flatten();
         let Some((method, operation)) = all.find(|(method, _)| !path.contains("registrations") || *method == "get")
         else {
@@ -406,7 +406,7 @@ fn what_if(address: SocketAddr, asked: &Value) -> (u16, Value) {
     (status, serde_json::from_str(&content).unwrap_or_else(|error| panic!("{content}: {error}")))
 }
 
-/// The contract of [`Site::pair`] between two hosts.
+/// Returns a what-if request with the contract of [`Site::pair`] between two hosts.
 fn asked(from: &str, to: &str) -> Value {
     json!({
         "from": from, "to": to, "separation_ns": 5_000_000, "size": 7000, "limit_ns": 100_000_000, "is_reliable": true,
@@ -451,7 +451,7 @@ fn what_if_counts_samples_by_multicast_to_all_readers() {
     assert_eq!(fits["is_admitted"], json!(true), "{fits}");
     let alone = what_if(address, &asked("10.0.0.1", "10.0.0.2")).1;
     assert_eq!(alone["is_admitted"], json!(true), "{alone}");
-    // Samples to each reader take 12 of 20 Mbit/s, and those to the group as much again.
+    // Samples to each reader take 12 of 20 Mbit/s, and those to the group the same again.
     let (_, refused) = with(7000, json!(["10.0.0.4"]));
     assert_eq!(refused["is_admitted"], json!(false), "{refused}");
     assert!(refused["binding_hop"].is_object(), "{refused}");
@@ -470,7 +470,7 @@ fn what_if_counts_samples_by_multicast_to_all_readers() {
 }
 
 #[test]
-fn what_if_that_makes_no_sense_is_refused_with_the_reason() {
+fn invalid_what_if_request_is_refused_with_the_reason() {
     let directory = Directory::new("sdn-api-nonsense");
     let site = Site::new(2, &line(2), Some(NETWORK));
     let (_server, address, _) = serve(&site, Some(token(&directory)), false);

@@ -1,4 +1,5 @@
-//! Registrations over REST and by the control socket: permissions, every status, and the OpenAPI document.
+//! Tests of registrations over REST and by the control socket: permissions, every status, and the
+//! OpenAPI document.
 
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -26,10 +27,10 @@ const READER: &str = "0123456789abcdef0123456789abcdef";
 const GATEWAY: &str = "1123456789abcdef0123456789abcdef";
 const PLANT: &str = "2123456789abcdef0123456789abcdef";
 
-/// A site that changes.
+/// Source with the changing state of a site.
 struct Live {
     site: Mutex<Site>,
-    /// Switches do not answer.
+    /// Whether the switches do not answer.
     is_stalled: AtomicBool,
 }
 
@@ -108,7 +109,8 @@ impl Api {
         Self { live, server, address, counters, document, _directory: directory }
     }
 
-    /// Asks with a token, or without; the answer is as the document has it.
+    /// Sends a request with a token, or without one; the answer must conform to the OpenAPI
+    /// document.
     fn ask(&self, method: &str, path: &str, token: &str, body: &str) -> (u16, Value) {
         let fields = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
         let (status, content) = ask(self.address, method, path, &fields, body);
@@ -141,7 +143,7 @@ impl Api {
     }
 }
 
-/// 12 of 20 Mbit/s.
+/// Returns a registration that uses 12 of 20 Mbit/s.
 fn camera() -> Value {
     json!({
         "topic": "Camera", "writer": "robot/camera", "reader": "desk/screen", "from": "10.0.0.1", "to": "10.0.0.2",
@@ -156,7 +158,7 @@ fn changed(changes: &[(&str, Value)]) -> Value {
 }
 
 #[test]
-fn registration_needs_a_token_for_writing() {
+fn registration_requires_a_write_token() {
     for is_open in [false, true] {
         let api = Api::new("sdn-registration-tokens", Some(NETWORK), is_open);
         let wrong = READER.replace('0', "9");
@@ -186,7 +188,7 @@ fn registration_is_made_renewed_shown_and_removed() {
     assert!(made["bound_ns"].as_u64().is_some_and(|bound_ns| bound_ns > 0), "{made}");
     assert_eq!(made["registration"]["owner"], json!("token gateway"));
     let path = format!("/v1/registrations/{}", made["registration"]["id"].as_str().expect("a text"));
-    // The same request again: a retry of the caller, or a replay.
+    // The same request again: a retry or a replay.
     let (status, again) = api.register(GATEWAY, &camera());
     assert_eq!((status, &again["registration"]["id"]), (200, &made["registration"]["id"]));
     assert_eq!(api.registered(), 1);
@@ -213,7 +215,7 @@ fn refused_registration_is_answered_with_hop_and_remedies() {
 }
 
 #[test]
-fn registration_whose_entries_are_on_their_way_is_accepted() {
+fn registration_with_pending_entries_is_answered_as_accepted() {
     let api = Api::new("sdn-registration-accepted", Some(NETWORK), false);
     api.live.is_stalled.store(true, Ordering::Relaxed);
     let (status, answer) = api.register(GATEWAY, &camera());
@@ -224,7 +226,7 @@ fn registration_whose_entries_are_on_their_way_is_accepted() {
 }
 
 #[test]
-fn registration_that_is_not_taken_is_answered_with_the_reason_and_counted() {
+fn rejected_registration_is_answered_with_the_reason_and_counted() {
     let api = Api::new("sdn-registration-errors", Some(NETWORK), false);
     api.live.with(|site| {
         site.pair(2, "Lidar", 0);
@@ -254,7 +256,7 @@ fn registration_that_is_not_taken_is_answered_with_the_reason_and_counted() {
 #[test]
 fn flood_of_registrations_is_refused_and_counted() {
     let api = Api::new("sdn-registration-flood", Some(NETWORK), false);
-    // No time passes, in which changes would be earned.
+    // No time passes, so the budget of changes is not refilled.
     api.live.is_stalled.store(true, Ordering::Relaxed);
     let statuses = (0..120).map(|n| {
         let other = [("topic", json!(format!("Topic {n}"))), ("from", json!("10.0.0.101"))];

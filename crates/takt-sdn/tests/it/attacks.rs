@@ -1,4 +1,5 @@
-//! What hosts and switches may try: forged LLDP, floods, spoofing, fragments, forged switches.
+//! Tests of attacks by hosts and switches: forged LLDP, floods, spoofing, fragments, forged
+//! switches.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -66,7 +67,7 @@ fn flood_of_unknown_sources_is_limited_by_the_meter_and_by_the_bound_of_hosts() 
     assert!(sent <= 1000 + 20, "{sent}");
     assert_eq!(fabric.controller.devices().iter().count(), 20);
     assert!(fabric.controller.counters().refused > 900);
-    // Hosts elsewhere are served as before.
+    // Hosts at other ports are served as before.
     let hello = fabric.broadcast(1, b"hello");
     fabric.hosts.iter_mut().for_each(|host| host.inbox.clear());
     fabric.send_from(1, hello.clone());
@@ -74,7 +75,7 @@ fn flood_of_unknown_sources_is_limited_by_the_meter_and_by_the_bound_of_hosts() 
 }
 
 #[test]
-fn flood_of_one_host_takes_nothing_of_what_others_at_its_switch_send_to_the_controller() {
+fn flood_of_one_host_delays_no_packets_of_others_at_its_switch_to_the_controller() {
     let mut fabric = with_hosts(Fabric::new(3, &line(3)));
     let other = fabric.host(port(1, 6));
     let group = MacAddress([1, 0, 0x5e, 0x7f, 0, 1]);
@@ -108,7 +109,7 @@ fn arp_for_the_address_of_another_host_is_dropped_and_reported() {
     let is_conflict =
         |event: &Event| matches!(event, Event::AddressConflict { address: of, .. } if *of == IpAddr::V4(address));
     assert!(fabric.events.iter().any(is_conflict));
-    // A packet whose sender is not that of the frame is dropped, too.
+    // A packet whose sender differs from the source of the frame is dropped, too.
     let mut lie = fabric.arp(ArpOperation::Reply, 2, 1);
     lie[6..12].copy_from_slice(&fabric.hosts[1].mac.0);
     fabric.send_from(1, lie.clone());
@@ -134,7 +135,7 @@ fn fragments_of_udp_are_dropped_at_the_edge() {
 }
 
 #[test]
-fn discovery_goes_by_the_controller_each_time() {
+fn every_discovery_message_passes_the_controller() {
     let mut fabric = with_hosts(Fabric::new(3, &ring()));
     let group = MacAddress([1, 0, 0x5e, 0x7f, 0, 1]);
     for n in 1..=5_u64 {

@@ -1,4 +1,5 @@
-//! Several controllers: election, lease and records against an etcd in memory, and roles against simulated switches.
+//! Tests of controller clusters: election, lease and records with an in-memory etcd, and roles with
+//! simulated switches.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,13 +14,13 @@ use crate::fabric::{Fabric, line, port};
 
 const STEP: Duration = Duration::from_millis(50);
 
-/// What etcd does with the requests of members. Each takes no time.
+/// Simulated etcd, whose answers take no time.
 #[derive(Default)]
 struct Etcd {
     revision: u64,
-    /// Name, lease and generation.
+    /// Name, lease and generation of the leader.
     leader: Option<(String, u64, u64)>,
-    /// When each lease ends, and its seconds.
+    /// End and duration in seconds of each lease.
     leases: BTreeMap<u64, (Instant, u64)>,
     records: Records,
 }
@@ -75,7 +76,7 @@ fn member(name: &str) -> Member {
     Member::new(Instant(0), cluster, name.to_owned())
 }
 
-/// Lets members do what is due at this time, and gives what happened.
+/// Performs the due actions of a member, and returns its events.
 fn serve(etcd: &mut Etcd, now: Instant, member: &mut Member) -> Vec<Event> {
     while let Some(request) = member.poll_request(now) {
         let response = etcd.answer(now, &request);
@@ -103,7 +104,8 @@ fn one_member_leads_and_the_other_takes_over_when_it_falls_silent() {
     one.save(put("host/1"));
     serve(&mut etcd, now, &mut one);
     assert!(one.is_saved());
-    // From now on it is not served: its own time ends before etcd lets another one lead.
+    // From now on the first member gets no answers: it steps down before etcd lets another one
+    // lead.
     let until = one.leads_until().expect("it leads");
     let taken = loop {
         now = now.after(STEP);
@@ -125,7 +127,7 @@ fn one_member_leads_and_the_other_takes_over_when_it_falls_silent() {
 fn save_of_a_replaced_leader_changes_nothing_even_within_its_own_lease() {
     let (mut etcd, mut member) = (Etcd::default(), member("one"));
     serve(&mut etcd, Instant(0), &mut member);
-    // As if the clocks differed more than they may.
+    // The clocks seem to differ by more than is allowed for.
     etcd.leader = Some(("other".to_owned(), 0, 99));
     etcd.leases.insert(0, (Instant(u64::MAX), 1));
     member.save(put("host/stale"));
@@ -135,7 +137,7 @@ fn save_of_a_replaced_leader_changes_nothing_even_within_its_own_lease() {
 }
 
 #[test]
-fn records_are_loaded_page_by_page_and_saved_in_transactions_that_etcd_takes() {
+fn records_are_loaded_by_pages_and_saved_in_bounded_transactions() {
     let (mut etcd, mut one) = (Etcd::default(), member("one"));
     serve(&mut etcd, Instant(0), &mut one);
     let keys = 0..2 * PAGE + 50;
@@ -191,7 +193,7 @@ fn standby_changes_no_switch_until_it_leads() {
 }
 
 #[test]
-fn switch_refuses_a_leader_of_before_and_keeps_its_rules() {
+fn switch_refuses_an_earlier_leader_and_keeps_its_rules() {
     let mut fabric = Fabric::new(2, &line(2));
     fabric.restart_as(Some(7), &Records::new());
     fabric.pass(Duration::from_secs(10));

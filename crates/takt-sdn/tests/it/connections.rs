@@ -1,4 +1,4 @@
-//! Simulated switches that connect to the runtime over TCP and TLS, on loopback.
+//! Tests of simulated switches that connect to the runtime over TCP and TLS, on loopback.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -17,11 +17,11 @@ use takt_testkit::waiting::LIMIT;
 
 use crate::switch::SimulatedSwitch;
 
-/// Either kind of connection.
+/// A connection of either kind.
 trait Octets: Read + Write {}
 impl<T: Read + Write> Octets for T {}
 
-/// An authority with its files, which are removed with it.
+/// A certificate authority with its files, which are removed when it is dropped.
 struct Authority {
     directory: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -77,7 +77,7 @@ fn connected(runtime: &Runtime) -> TcpStream {
     socket
 }
 
-/// A TLS connection of a switch with these files, or without a certificate.
+/// Opens a TLS connection of a switch with these files, or without a certificate.
 fn encrypted(
     runtime: &Runtime,
     trusted: &Authority,
@@ -102,7 +102,8 @@ fn is_blocked(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// Moves octets between a switch and the runtime until an event is wanted; `None` if the connection ends before.
+/// Exchanges octets between a switch and the runtime until a wanted event; `None` if the connection
+/// ends before.
 fn until(
     runtime: &mut Runtime,
     stream: &mut dyn Octets,
@@ -134,7 +135,7 @@ fn until(
             Err(error) if is_blocked(&error) => {}
             Err(_) => is_ended = true,
         }
-        // Ends as a broken connection when it is read next.
+        // The next read reports a broken connection.
         let _ = stream.flush();
     }
     panic!("nothing happens");
@@ -185,13 +186,13 @@ fn switch_without_a_trusted_certificate_is_refused() {
         let mut stream = encrypted(&runtime, &authority, own);
         assert!(until(&mut runtime, &mut stream, &mut switch(), is_up).is_none());
     }
-    // OpenFlow without TLS is no TLS.
+    // Plain OpenFlow is not accepted instead of TLS.
     let mut stream = connected(&runtime);
     assert!(until(&mut runtime, &mut stream, &mut switch(), is_up).is_none());
 }
 
 #[test]
-fn files_that_are_no_identity_are_named() {
+fn invalid_identity_files_are_named_in_the_error() {
     let authority = Authority::new("files");
     let files = authority.certify("controller");
     let missing = IdentityFiles { key: files.authorities.clone(), ..files.clone() };

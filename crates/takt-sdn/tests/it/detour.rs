@@ -1,4 +1,5 @@
-//! What the way by the controller costs a message of discovery, between two bridges of Open vSwitch.
+//! Test that measures the additional latency of discovery messages through the controller, between
+//! two bridges of Open vSwitch.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -17,12 +18,12 @@ fn two_switches() -> LabText {
 }
 
 const RIGHT: Ipv4Addr = Ipv4Addr::new(10, 8, 2, 2);
-/// Of multicast discovery in domain 0, which unicast discovery may use, too.
+/// Port of multicast discovery in domain 0, which unicast discovery may use, too.
 const DISCOVERY: u16 = 7400;
 const OTHER: u16 = 7000;
 const MESSAGES: u64 = 1000;
 
-/// A message of RTPS that announces nothing: a PAD with the number.
+/// Builds an RTPS message that announces nothing: a PAD with the number.
 fn message(number: u64) -> Vec<u8> {
     let mut octets = b"RTPS\x02\x05\x01\x7a\x01\x7a\0\0\0\0\0\0\0\0\x09\x01".to_vec();
     octets.extend([0x01, 0x01, 8, 0]);
@@ -30,7 +31,7 @@ fn message(number: u64) -> Vec<u8> {
     octets
 }
 
-/// One-way times of messages, one each 2 ms, in ascending order.
+/// Returns the one-way times of messages, sent every 2 ms, in ascending order.
 fn times(from: &UdpSocket, to: &UdpSocket, port: u16) -> Vec<Duration> {
     let (mut times, mut buffer, begin) = (Vec::new(), [0; 64], Instant::now());
     for number in 0.. {
@@ -42,11 +43,11 @@ fn times(from: &UdpSocket, to: &UdpSocket, port: u16) -> Vec<Duration> {
         from.send_to(&octets, (RIGHT, port)).expect("there is a route");
         match to.recv_from(&mut buffer) {
             Ok((len, _)) if buffer[..len] == octets => times.push(sent.elapsed()),
-            // A late one, or none: the first find no rules yet.
+            // A late message, or none: the first ones arrive before rules are installed.
             Ok(_) => {}
             Err(error) => assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}"),
         }
-        // tidy-allow(sleep): the pace of the messages, below the rate of the meter.
+        // tidy-allow(sleep): the period of the messages, below the rate of the meter.
         std::thread::sleep(Duration::from_millis(2));
     }
     times.sort_unstable();
@@ -54,7 +55,7 @@ fn times(from: &UdpSocket, to: &UdpSocket, port: u16) -> Vec<Duration> {
 }
 
 #[test]
-fn discovery_arrives_by_the_controller_and_its_detour_is_measured() {
+fn discovery_passes_the_controller_and_its_added_latency_is_measured() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }

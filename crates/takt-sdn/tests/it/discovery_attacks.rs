@@ -1,4 +1,5 @@
-//! What others say in a participant's name, floods, limits, and octets that are no discovery.
+//! Tests of attacks on discovery: forged messages of a participant, floods, limits, and invalid
+//! octets.
 
 use std::net::SocketAddr;
 
@@ -18,7 +19,7 @@ use takt_wire::{
 
 const GROUP: &str = "239.255.0.1:7400";
 
-/// A participant on a host.
+/// A simulated participant on a host.
 #[derive(Clone, Copy)]
 struct Puppet {
     prefix: GuidPrefix,
@@ -141,7 +142,7 @@ fn nothing() -> Decision {
     Decision::Replace(Vec::new())
 }
 
-/// Numbers and ranges that a decision's frames carry: DATA as (number, 0), GAP as (start, base).
+/// Returns the sequence numbers in a decision's frames: DATA as (number, 0), GAP as (start, base).
 fn carried(decision: &Decision) -> Vec<(i64, i64)> {
     let Decision::Replace(frames) = decision else { panic!("it passed") };
     let mut all = Vec::new();
@@ -194,7 +195,7 @@ fn spoofed_farewell_and_disposal_change_nothing() {
     for (writer, key) in [(EntityId::SPDP_WRITER, &farewell), (EntityId::SEDP_PUB_WRITER, &disposal)] {
         let message = one.message(|builder| data_of(builder, writer, 2, Payload::Key(key)));
         assert_eq!(forger.send(&mut interceptor, &other, &message), nothing());
-        // The same key, said by the other participant in its own name.
+        // The same key is legal in a message of the other participant.
         let message = other.message(|builder| data_of(builder, writer, 2, Payload::Key(key)));
         assert_ne!(other.send(&mut interceptor, &one, &message), Decision::Pass);
     }
@@ -239,7 +240,7 @@ fn participant_without_a_locator_of_its_own_is_refused() {
 }
 
 #[test]
-fn endpoints_of_strangers_are_dropped() {
+fn endpoints_of_unknown_participants_are_dropped() {
     let mut interceptor = Interceptor::new(Config::default());
     let (one, other) = (puppet(1), puppet(2));
     other.join(&mut interceptor);
@@ -289,7 +290,7 @@ fn endpoints_beyond_the_limits_are_withheld() {
     assert_eq!(carried(&refused), [(4, 5)]);
     let expected = Event::LimitReached { participant: one.prefix, limit: Limit::EndpointsPerParticipant };
     assert_eq!(events(&mut interceptor), [expected]);
-    // An endpoint that goes makes room.
+    // A disposed endpoint makes room.
     let key = key_payload(one.guid(2));
     let disposal = one.message(|builder| data_of(builder, EntityId::SEDP_PUB_WRITER, 5, Payload::Key(&key)));
     assert_eq!(one.send(&mut interceptor, &other, &disposal), Decision::Pass);
@@ -297,7 +298,7 @@ fn endpoints_beyond_the_limits_are_withheld() {
 }
 
 #[test]
-fn disposed_endpoint_does_not_come_back_by_an_older_announcement() {
+fn older_announcement_does_not_restore_a_disposed_endpoint() {
     let (mut interceptor, one, other) = joined(Config::default());
     let announcement = one.publication(1, "Topic", 1);
     one.send(&mut interceptor, &other, &announcement);
@@ -310,7 +311,7 @@ fn disposed_endpoint_does_not_come_back_by_an_older_announcement() {
 }
 
 #[test]
-fn fragments_that_are_never_complete_are_forgotten_and_never_pass() {
+fn incomplete_fragments_are_discarded_and_never_pass() {
     let limits = Limits { reassemblies: 8, ..Limits::default() };
     let (mut interceptor, one, other) = joined(Config { limits, ..Config::default() });
     for number in 1..100 {
@@ -360,7 +361,7 @@ fn secured_discovery_passes_and_is_reported_once() {
 }
 
 #[test]
-fn tagged_frames_and_ipv6_are_judged_alike() {
+fn tagged_frames_and_ipv6_are_treated_like_untagged_ipv4() {
     let mut interceptor = Interceptor::new(Config::default());
     let tags = [VlanTag { pcp: 5, dei: false, vid: 7 }];
     let on_ipv6 = |number: u8| {
@@ -387,7 +388,7 @@ fn tagged_frames_and_ipv6_are_judged_alike() {
 }
 
 #[test]
-fn several_announcements_in_one_datagram_are_judged_each() {
+fn announcements_in_one_datagram_are_decided_separately() {
     let (mut interceptor, one, other) = joined(Config::default());
     one.send(&mut interceptor, &other, &one.publication(1, "Held", 1));
     let both = other.message(|builder| {
@@ -404,13 +405,13 @@ fn several_announcements_in_one_datagram_are_judged_each() {
         }
     });
     assert_eq!(carried(&other.send(&mut interceptor, &one, &both)), [(2, 0)]);
-    // Sent again, the one that passed passes again, and the held one is held.
+    // On repetition, the passed announcement passes again, and the held one stays held.
     assert_eq!(carried(&other.send(&mut interceptor, &one, &both)), [(2, 0)]);
     assert_eq!(interceptor.counters().held, 1);
 }
 
 #[test]
-fn multicast_announcement_goes_to_each_participant_as_it_shall_see_it() {
+fn multicast_announcement_is_rewritten_for_each_participant() {
     let (mut interceptor, one, other) = joined(Config::default());
     let third = puppet(3);
     third.join(&mut interceptor);
@@ -440,7 +441,7 @@ fn multicast_announcement_goes_to_each_participant_as_it_shall_see_it() {
 fn ip_fragments_of_udp_are_dropped_and_other_frames_pass() {
     let (mut interceptor, one, other) = joined(Config::default());
     let mut frame = one.frame(other.address, &[], &one.publication(1, "Topic", 1));
-    // More fragments instead of "do not fragment": the checksum of the header grows by the difference.
+    // "More fragments" instead of "don't fragment": the header checksum changes by the difference.
     frame[20] = 0x20;
     let checksum = u32::from(u16::from_be_bytes([frame[24], frame[25]])) + 0x2000;
     let folded = (checksum & 0xffff) as u16 + (checksum >> 16) as u16;

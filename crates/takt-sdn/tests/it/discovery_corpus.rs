@@ -1,5 +1,5 @@
-//! The committed corpus of the fuzz target `discovery_interceptor`, replayed. `TAKT_WRITE_CORPUS=1` writes it from exchanges of two
-//! engines.
+//! Replay of the committed corpus of the fuzz target `discovery_interceptor`. `TAKT_WRITE_CORPUS=1`
+//! writes the corpus from exchanges of two engines.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,14 +11,14 @@ use crate::discovery_network::{Network, OFFER, REQUEST};
 #[path = "../../../../fuzz/src/discovery_interceptor.rs"]
 mod discovery_interceptor;
 
-/// Marks a step whose octets are a frame.
+/// Marks a step that contains a frame.
 const IS_FRAME: u8 = 0x80;
 
 fn directory() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "..", "..", "fuzz", "corpus", "discovery_interceptor"].iter().collect()
 }
 
-/// The frames of an exchange as a script; verdicts of the kinds given follow the match.
+/// Returns the frames of an exchange as a script; verdicts of the given kinds follow the match.
 fn script(of_writer: &str, verdicts: &[u8]) -> Vec<u8> {
     let mut network = Network::new(2, 1, Config::default());
     network.writer(0, "Topic", of_writer);
@@ -32,7 +32,7 @@ fn script(of_writer: &str, verdicts: &[u8]) -> Vec<u8> {
         script.extend_from_slice(&(octets.len() as u16).to_le_bytes());
         script.extend_from_slice(octets);
     };
-    // The announcements, and what follows the match.
+    // The announcements, and the frames after the match.
     let first = found.saturating_sub(30);
     let announcements = (0..first).filter(|index| network.seen[*index].1.len() > 200).take(4);
     let steps: Vec<usize> = announcements.chain(first..network.seen.len().min(found + 20)).collect();
@@ -57,7 +57,7 @@ fn scripts() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn committed_corpus_of_discovery_is_that_of_the_exchanges_and_does_no_harm() {
+fn committed_discovery_corpus_matches_the_exchanges_and_replays_without_panic() {
     let write = std::env::var_os("TAKT_WRITE_CORPUS").is_some();
     for (name, octets) in scripts() {
         if write {
@@ -76,7 +76,7 @@ fn committed_corpus_of_discovery_is_that_of_the_exchanges_and_does_no_harm() {
 }
 
 #[test]
-fn damaged_scripts_of_discovery_do_no_harm() {
+fn damaged_discovery_scripts_replay_without_panic() {
     let mut dice = 0x2545_f491_4f6c_dd1d_u64;
     let mut roll = move |sides: usize| {
         dice ^= dice >> 12;

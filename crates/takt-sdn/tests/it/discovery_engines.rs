@@ -1,4 +1,5 @@
-//! Engines of Takt behind the interceptor: what verdicts do to their matches, with and without loss.
+//! Tests of engines of Takt behind the interceptor: effects of verdicts on their matches, with and
+//! without loss.
 
 use takt_sdn::discovery::{Config, Enforcement, Event, Limits, Pair, RefusalForm};
 
@@ -6,7 +7,7 @@ use crate::discovery_network::{Network, OFFER, REQUEST};
 
 const FORMS: [RefusalForm; 2] = [RefusalForm::Incompatible, RefusalForm::Withheld];
 
-/// A long wait for verdicts, so that tests decide.
+/// Returns a configuration with a long verdict timeout, so that tests decide.
 fn config(refusal: RefusalForm) -> Config {
     let limits = Limits { verdict_timeout: std::time::Duration::from_secs(3600), ..Limits::default() };
     Config { limits, refusal, ..Config::default() }
@@ -52,7 +53,7 @@ fn pair_with_contract_matches_when_released_and_not_before() {
 fn refused_pair_does_not_match_and_other_topics_do() {
     for (form, order) in FORMS.into_iter().flat_map(|form| (0..3).map(move |order| (form, order))) {
         let mut network = Network::new(2, 3, config(form));
-        // The order in which the endpoints come decides which announcement passes before the pair is known.
+        // The order of the endpoints determines which announcement passes before the pair is known.
         let (writer, reader);
         match order {
             0 => {
@@ -116,7 +117,7 @@ fn refused_pair_matches_when_it_is_released_later() {
             let refusals: Vec<usize> = network.nodes.iter().map(|node| node.refusals().count()).collect();
             assert_eq!(refusals, [0, 0], "they end with the match: {form:?} {order} {round}");
         }
-        // Endpoints that come later have numbers behind those that were inserted.
+        // Later endpoints have sequence numbers after the inserted ones.
         let (other, third) = ((0, network.writer(0, "New", "")), (1, network.reader(1, "New", "")));
         assert!(network.run_until(10_000, |network| network.matched(other, third) == (1, 1)), "{form:?} {order}");
         network.nodes[0].delete_writer(takt_core::Instant(network.now), writer.1).expect("the writer lives");
@@ -182,7 +183,7 @@ fn missing_verdict_refuses_the_pair() {
 }
 
 #[test]
-fn announcements_in_fragments_are_judged_whole() {
+fn fragmented_announcements_are_reassembled_before_the_verdict() {
     for form in FORMS {
         let mut network = Network::new(2, 9, config(form));
         let long = format!("{OFFER};{}", "x".repeat(9_000));

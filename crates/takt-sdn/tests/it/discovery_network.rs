@@ -1,4 +1,4 @@
-//! Participants of `takt-core` joined by the interceptor, in memory, with loss.
+//! In-memory network of `takt-core` participants connected by the interceptor, with loss.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,9 +17,9 @@ use crate::endpoints::{reader_spec, writer_spec};
 pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 pub const SECOND: u64 = 1_000_000_000;
 
-/// What a writer with a contract announces.
+/// USER_DATA of a writer with a contract.
 pub const OFFER: &str = "rt.minsep=5ms;rt.maxsize=1400";
-/// What a reader with a contract announces.
+/// USER_DATA of a reader with a contract.
 pub const REQUEST: &str = "rt.e2e=1ms";
 
 pub struct Network {
@@ -27,11 +27,11 @@ pub struct Network {
     pub nodes: Vec<Participant>,
     pub interceptor: Interceptor,
     pub events: Vec<Event>,
-    /// Percent of the datagrams that are lost, before the interceptor and behind it.
+    /// Percentage of lost datagrams, before the interceptor and after it.
     pub loss: u64,
-    /// Frames as they came to the interceptor, by node.
+    /// Frames that arrived at the interceptor, by node.
     pub seen: Vec<(usize, Vec<u8>)>,
-    /// The pairs that are released as soon as they are found.
+    /// Whether pairs are released as soon as they are found.
     pub releases_all: bool,
     wire: VecDeque<(usize, Vec<u8>)>,
     dice: u64,
@@ -99,7 +99,8 @@ impl Network {
         self.run_until(millis, |_| false);
     }
 
-    /// Runs until `done` holds or the time is up; whether it held.
+    /// Runs until `done` returns true or the time has passed, and reports the last result of
+    /// `done`.
     pub fn run_until(&mut self, millis: u64, mut done: impl FnMut(&mut Self) -> bool) -> bool {
         let end = self.now + millis * 1_000_000;
         loop {
@@ -141,7 +142,7 @@ impl Network {
         }
     }
 
-    /// A frame leaves a node's host for the switch.
+    /// Sends a frame from a node's host to the switch.
     pub fn send(&mut self, node: usize, frame: Vec<u8>) {
         if self.is_lost() {
             return;
@@ -202,7 +203,8 @@ impl Network {
         self.nodes[node].create_reader(Instant(self.now), spec).expect("the reader is good")
     }
 
-    /// Readers that the writer has matched, and writers that the reader has.
+    /// Returns the numbers of readers that the writer has matched, and of writers that the reader
+    /// has matched.
     pub fn matched(&mut self, writer: (usize, WriterHandle), reader: (usize, ReaderHandle)) -> (usize, usize) {
         let readers = self.nodes[writer.0].matched_subscriptions(writer.1).expect("the writer lives");
         let writers = self.nodes[reader.0].matched_publications(reader.1).expect("the reader lives");
@@ -219,7 +221,7 @@ impl Network {
     }
 }
 
-/// A frame with a datagram of a node.
+/// Builds a frame with a datagram of a node.
 pub fn udp(node: usize, to: SocketAddr, payload: &[u8]) -> Vec<u8> {
     let octets = if to.ip().is_multicast() { [1, 0, 0x5e, 0x7f, 0, 1] } else { mac_of(to) };
     let frame = UdpFrame {

@@ -1,9 +1,10 @@
-//! Endpoints of participants under test: of a topic by name, of the type `Test`, with contracts in USER_DATA.
+//! Specifications of endpoints under test: a topic by name, the type `Test`, and contracts in
+//! USER_DATA.
 
 use takt_core::{ReaderSpec, WriterFlows, WriterSpec};
 use takt_wire::qos::{DataReaderQos, DataWriterQos, PublisherQos, SubscriberQos, TopicData, UserData};
 
-/// A writer with these policies and this USER_DATA.
+/// Returns a writer with these policies and this USER_DATA.
 pub fn writer_spec(topic: &str, user_data: &str, qos: DataWriterQos) -> WriterSpec {
     WriterSpec {
         topic_name: topic.into(),
@@ -21,7 +22,7 @@ pub fn writer_spec(topic: &str, user_data: &str, qos: DataWriterQos) -> WriterSp
     }
 }
 
-/// A reader with these policies and this USER_DATA.
+/// Returns a reader with these policies and this USER_DATA.
 pub fn reader_spec(topic: &str, user_data: &str, qos: DataReaderQos) -> ReaderSpec {
     ReaderSpec {
         topic_name: topic.into(),

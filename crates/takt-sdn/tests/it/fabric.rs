@@ -1,4 +1,5 @@
-//! Simulated switches with tables, cables and hosts, joined to a controller. Deterministic; frames take no time.
+//! Deterministic simulation of switches with tables, cables and hosts, connected to a controller.
+//! Frames take no time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -13,10 +14,10 @@ use takt_sdn::topology::Key;
 
 use crate::switch::SimulatedSwitch;
 
-/// Frames that one event may cause at most: more is a loop.
+/// Maximum number of frames that one event may cause; more indicate a loop.
 const FRAMES_MAX: usize = 20_000;
 
-/// A host at an edge port, and the frames that it got.
+/// A host at an edge port, with its received frames.
 pub struct Host {
     pub at: PortRef,
     pub mac: MacAddress,
@@ -34,9 +35,9 @@ pub struct Fabric {
     /// Frames that leave a port.
     queue: VecDeque<(PortRef, Vec<u8>)>,
     pub events: Vec<Event>,
-    /// Switches that do not read what the controller sends.
+    /// Switches that do not read octets of the controller.
     pub stalled: BTreeSet<u64>,
-    /// Frames that crossed a cable between switches.
+    /// Number of frames that crossed a cable between switches.
     pub crossings: usize,
 }
 
@@ -44,11 +45,11 @@ pub fn port(dpid: u64, port: u32) -> PortRef {
     PortRef::new(dpid, port)
 }
 
-/// The ports 1 to 4 of a switch are for cables, 5 to 8 for hosts.
+/// Number of ports of a switch: 1 to 4 are for cables, 5 to 8 for hosts.
 const PORTS: u32 = 8;
 
 impl Fabric {
-    /// Switches 1 to `count`, joined by cables, each connected to the controller.
+    /// Creates switches 1 to `count`, joined by cables, each connected to the controller.
     pub fn new(count: u64, cables: &[(PortRef, PortRef)]) -> Self {
         Self::with(Config::default(), count, cables)
     }
@@ -88,19 +89,19 @@ impl Fabric {
         self.run();
     }
 
-    /// Another controller, with another key, takes the place of this one.
+    /// Replaces the controller by another one with another key.
     pub fn restart_controller(&mut self) {
         self.restart_with(Config::default(), &Records::new());
     }
 
-    /// The same, with what an earlier run kept.
+    /// Replaces the controller by another one with the records of an earlier run.
     pub fn restart_with(&mut self, config: Config, records: &Records) {
         self.controller = Controller::new(self.now, config, Key([9; 16]));
         self.controller.restore(self.now, records);
         self.connect_all();
     }
 
-    /// A standby of a cluster takes its place, or a leader of this generation.
+    /// Replaces the controller by a standby of a cluster, or by a leader of this generation.
     pub fn restart_as(&mut self, generation: Option<u64>, records: &Records) {
         self.controller = Controller::new(self.now, Config::default(), Key([9; 16]));
         self.controller.stand_by();
@@ -124,7 +125,7 @@ impl Fabric {
         self.switches.get_mut(&dpid).expect("there is such a switch")
     }
 
-    /// Adds a host with an address that follows from its place.
+    /// Adds a host, whose addresses depend on its index.
     pub fn host(&mut self, at: PortRef) -> usize {
         let n = u8::try_from(self.hosts.len() + 1).expect("few hosts");
         let mac = MacAddress([2, 0, 0, 0, 0, n]);
@@ -132,7 +133,7 @@ impl Fabric {
         self.hosts.len() - 1
     }
 
-    /// A frame enters a switch.
+    /// Sends a frame into a switch.
     pub fn send(&mut self, at: PortRef, frame: Vec<u8>) {
         let now = self.now;
         let out = self.switch(at.dpid).receive(now, at.port, &frame);
@@ -144,7 +145,7 @@ impl Fabric {
         self.send(self.hosts[host].at, frame);
     }
 
-    /// A UDP datagram of one host to another.
+    /// Builds a UDP datagram of one host to another.
     pub fn udp(&self, from: usize, to: usize, port: u16, payload: &[u8]) -> Vec<u8> {
         let (from, to) = (&self.hosts[from], &self.hosts[to]);
         self.udp_to(from, to.mac, to.address, port, &[], payload)
@@ -176,7 +177,7 @@ impl Fabric {
         self.udp_to(&self.hosts[from], MacAddress::BROADCAST, Ipv4Addr::BROADCAST, 9, &[], payload)
     }
 
-    /// ARP between hosts: a request to everyone, or a reply to one.
+    /// Builds an ARP frame between hosts: a broadcast request, or a unicast reply.
     pub fn arp(&self, operation: ArpOperation, from: usize, to: usize) -> Vec<u8> {
         let (from, to) = (&self.hosts[from], &self.hosts[to]);
         let (destination, target) = match operation {
@@ -187,13 +188,13 @@ impl Fabric {
         arp_frame(destination, from.mac, &[], &packet)
     }
 
-    /// How often each host got a frame since the last call.
+    /// Returns how often each host got a frame since the last call.
     pub fn received(&mut self, frame: &[u8]) -> Vec<usize> {
         let count = |host: &mut Host| host.inbox.drain(..).filter(|got| got == frame).count();
         self.hosts.iter_mut().map(count).collect()
     }
 
-    /// A cable is cut or repaired: PORT_STATUS of both ends.
+    /// Cuts or repairs a cable, with PORT_STATUS of both ends.
     pub fn set_cable(&mut self, a: PortRef, b: PortRef, is_up: bool) {
         if is_up {
             self.cables.extend([(a, b), (b, a)]);
@@ -212,13 +213,13 @@ impl Fabric {
         self.run();
     }
 
-    /// A cable carries nothing any more, and the ports do not notice.
+    /// Breaks a cable without any effect on the state of its ports.
     pub fn break_silently(&mut self, a: PortRef, b: PortRef) {
         self.cables.remove(&a);
         self.cables.remove(&b);
     }
 
-    /// Moves octets and frames until nothing moves.
+    /// Moves octets and frames until none are left.
     pub fn run(&mut self) {
         let mut frames = 0;
         loop {
@@ -248,7 +249,7 @@ impl Fabric {
         }
     }
 
-    /// Octets between the controller and the switches; whether there were any.
+    /// Exchanges octets between the controller and the switches. Reports whether there were any.
     fn exchange(&mut self) -> bool {
         let mut is_busy = false;
         for (dpid, id) in self.connections.clone() {
@@ -272,7 +273,7 @@ impl Fabric {
         is_busy
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     pub fn pass(&mut self, span: Duration) {
         let end = self.now.after(span);
         loop {
@@ -289,7 +290,7 @@ impl Fabric {
         }
     }
 
-    /// Lets the controller find everything.
+    /// Runs until the controller has discovered everything.
     pub fn settle(&mut self) {
         self.pass(Duration::from_secs(2));
         assert!(self.controller.is_settled(), "{:?}", self.events);
@@ -300,12 +301,12 @@ impl Fabric {
     }
 }
 
-/// Cables of a ring of three switches.
+/// Returns the cables of a ring of three switches.
 pub fn ring() -> Vec<(PortRef, PortRef)> {
     vec![(port(1, 1), port(2, 2)), (port(2, 1), port(3, 2)), (port(1, 2), port(3, 1))]
 }
 
-/// Cables of switches in a row.
+/// Returns the cables of switches in a line.
 pub fn line(count: u64) -> Vec<(PortRef, PortRef)> {
     (1..count).map(|dpid| (port(dpid, 1), port(dpid + 1, 2))).collect()
 }

@@ -1,6 +1,8 @@
-//! A protected pair in a ring of three bridges of Open vSwitch: a link fails, with and without a controller.
+//! Tests of a protected pair in a ring of three bridges of Open vSwitch, with a failed link, with
+//! and without a controller.
 //!
-//! Each run prints how long no sample arrived, and how many were lost. Neither is asserted.
+//! Each run prints the duration of the interruption and the number of lost samples. Neither is
+//! asserted.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -25,11 +27,11 @@ const PORT: u16 = 7421;
 const RATE_BPS: u64 = 20_000_000;
 const SAMPLE_LEN: usize = 200;
 const SEPARATION: Duration = Duration::from_millis(1);
-/// Samples that have to arrive before and after what happens to a link.
+/// Number of samples that must arrive before and after the change of a link.
 const ARRIVALS: u32 = 200;
-/// The link between the switches of both hosts, by its place in the file.
+/// Link between the switches of both hosts, by its index in the file.
 const NEAR: usize = 0;
-/// That between the third switch and the listener's.
+/// Link between the third switch and the listener's, by its index in the file.
 const FAR: usize = 1;
 
 fn ring() -> LabText {
@@ -65,17 +67,17 @@ fn registration(protected: bool) -> Registration {
     }
 }
 
-/// What the controller says of the protection of the pair.
+/// Returns the protection of the pair as reported by the controller.
 fn protection(running: &Running) -> Option<ProtectionState> {
     let view = running.questions.view().expect("the controller answers");
     view.pairs.iter().find_map(|pair| pair.protection.as_ref()).map(|own| own.state)
 }
 
-/// Numbered samples from one host to the other, for as long as it lives.
+/// Numbered samples from one host to the other, sent until it is dropped.
 struct Samples {
     sent: AtomicU32,
     is_over: AtomicBool,
-    /// When each arrived.
+    /// Arrival time of each sample.
     arrived: std::sync::Mutex<BTreeMap<u32, Instant>>,
 }
 
@@ -87,7 +89,7 @@ impl Samples {
             sample[..4].copy_from_slice(&number.to_le_bytes());
             from.send_to(&sample, (LISTENER, PORT)).expect("there is a route");
             self.sent.store(number + 1, Ordering::Relaxed);
-            // tidy-allow(sleep): the workload is one sample a separation.
+            // tidy-allow(sleep): the workload sends one sample per separation.
             std::thread::sleep(SEPARATION);
         }
     }
@@ -103,14 +105,15 @@ impl Samples {
         }
     }
 
-    /// Waits until so many samples have arrived that are sent from now on.
+    /// Waits until a number of samples sent from now on have arrived.
     fn wait(&self, what: &str) {
         let from = self.sent.load(Ordering::Relaxed);
         let count = || self.arrived.lock().expect("no panic").range(from..).count();
         until(&format!("samples arrive: {what}"), || count() >= ARRIVALS as usize);
     }
 
-    /// Prints the longest time without a sample since a moment, and how many sent since then were lost.
+    /// Prints the longest interval without a sample since a time, and the number of samples sent
+    /// since then that were lost.
     fn report(&self, what: &str, since: Instant) {
         let arrived = self.arrived.lock().expect("no panic");
         let times: Vec<Instant> = arrived.values().copied().filter(|at| *at > since).collect();
@@ -124,11 +127,11 @@ impl Samples {
     }
 }
 
-/// Samples flow while `script` goes on.
+/// Runs `script` while samples flow.
 fn with_samples(lab: &Lab, running: Running, protected: bool, script: impl FnOnce(&Samples, Running)) {
     let talker = socket(lab, "talker", (TALKER, PORT).into());
     let listener = socket(lab, "listener", (LISTENER, PORT).into());
-    // Frames of both hosts, so that the controller knows where they are.
+    // Frames of both hosts let the controller find them.
     talker.send_to(b"greeting", (LISTENER, PORT)).expect("there is a route");
     listener.send_to(b"greeting", (TALKER, PORT)).expect("there is a route");
     until_some("the registration is admitted", || {
@@ -151,7 +154,7 @@ fn with_samples(lab: &Lab, running: Running, protected: bool, script: impl FnOnc
 }
 
 #[test]
-fn samples_of_a_protected_pair_go_on_when_a_link_fails_without_a_controller() {
+fn samples_of_a_protected_pair_continue_after_a_link_failure_without_a_controller() {
     let _alone = overload::alone();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
@@ -173,7 +176,7 @@ fn samples_of_a_protected_pair_go_on_when_a_link_fails_without_a_controller() {
 }
 
 #[test]
-fn controller_keeps_samples_on_the_second_way_and_protects_them_again() {
+fn controller_keeps_samples_on_the_backup_path_and_protects_them_again() {
     let _alone = overload::alone();
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
@@ -194,7 +197,7 @@ fn controller_keeps_samples_on_the_second_way_and_protects_them_again() {
         samples.report("protected, with a controller, the link is back", since);
         let refused = running.stop().into_iter().filter(|event| matches!(event, Event::EntryRefused { .. }));
         assert_eq!(refused.count(), 0);
-        // The way is that by the third switch now, which sends samples back by the port where they come in.
+        // The path is now through the third switch, which sends samples back by their ingress port.
         let since = Instant::now();
         lab.set_link(FAR, false).expect("root");
         samples.wait("after the second link of the way failed");
@@ -219,11 +222,11 @@ fn samples_without_protection_wait_for_the_controller() {
         samples.report("without protection, with a controller, the link failed", since);
         running.stop();
         lab.set_link(FAR, false).expect("root");
-        // What was on its way has arrived; without a controller no further sample does.
+        // Samples under way have arrived; without a controller no further sample arrives.
         until("samples stop", || {
             let count = || samples.arrived.lock().expect("no panic").len();
             let before = count();
-            // tidy-allow(sleep): samples would have come in this time.
+            // tidy-allow(sleep): samples would arrive in this time.
             std::thread::sleep(Duration::from_millis(100));
             count() == before
         });

@@ -1,4 +1,5 @@
-//! Floods of small frames to hosts with a limit of packets: by unicast, to groups, to everyone, and by way of the controller.
+//! Tests of floods of small frames to hosts with a packet limit: unicast, multicast, broadcast, and
+//! through the controller.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -12,10 +13,11 @@ use crate::admission::{CLASSES, NETWORK, Site};
 use crate::fabric::{Fabric, line, port};
 use crate::plain_ethernet::igmp;
 
-/// The UDP port of floods.
+/// UDP port of floods.
 const NOISE: u16 = 9000;
 const STEP: Duration = Duration::from_millis(10);
-/// The limit of the reader's host, of which unicast has a half, and groups and the controller a quarter each.
+/// Limit of the reader's host: one half is for unicast, one quarter each for groups and the
+/// controller.
 const LIMITED: &str = "[[port]]\ndatapath_id = \"*2\"\nport = 5\npackets_per_s = 400\n";
 const UNICAST: usize = 200;
 const GROUPS: usize = 100;
@@ -27,12 +29,12 @@ fn config(limits: &str) -> Config {
     Config { network: Some(network.unwrap_or_else(|error| panic!("{error}"))), ..Config::default() }
 }
 
-/// What passes a share in a second, with its burst.
+/// Returns the number of packets that a share passes in a second, with its burst.
 fn at_most(rate: usize) -> std::ops::RangeInclusive<usize> {
     rate * 9 / 10..=rate + rate / 10 + 1
 }
 
-/// Sends 20 copies of a frame each 10 ms for a second. How many each host gets.
+/// Sends 20 copies of a frame every 10 ms for a second, and returns the number that each host gets.
 fn flood(fabric: &mut Fabric, from: usize, frame: &[u8]) -> Vec<usize> {
     fabric.hosts.iter_mut().for_each(|host| host.inbox.clear());
     for _ in 0..100 {
@@ -42,7 +44,8 @@ fn flood(fabric: &mut Fabric, from: usize, frame: &[u8]) -> Vec<usize> {
     fabric.received(frame)
 }
 
-/// Hosts 0 and 2 at switch 1, hosts 1 and 3 at switch 2; host 4 at switch 3 behind it. All have said where they are.
+/// Creates hosts 0 and 2 at switch 1, hosts 1 and 3 at switch 2, and host 4 at switch 3 behind
+/// switch 2. All have announced themselves.
 fn three_switches(limits: &str) -> Fabric {
     let mut fabric = Fabric::with(config(limits), 3, &line(3));
     fabric.settle();
@@ -57,14 +60,14 @@ fn three_switches(limits: &str) -> Fabric {
 }
 
 #[test]
-fn flood_of_small_frames_to_a_host_is_limited_and_its_admitted_pair_keeps_what_it_has() {
+fn flood_of_small_frames_to_a_host_is_limited_and_does_not_affect_its_admitted_pair() {
     for (limits, expected) in [(LIMITED, at_most(UNICAST)), ("", 2000..=2000)] {
         let mut site = Site::with(config(limits), 2, &line(2));
         let (pair, ..) = site.pair(0, "Camera", 0);
         site.run(1_000);
         assert!(site.is_admitted(pair), "{:?}", site.fabric.events);
         let noise = site.fabric.udp(2, 1, NOISE, &[0; 58]);
-        // The controller sends the first one, and makes the entries.
+        // The controller sends the first one and installs the entries.
         site.fabric.send_from(2, noise.clone());
         site.fabric.pass(STEP);
         let passed = flood(&mut site.fabric, 2, &noise)[1];
@@ -77,7 +80,7 @@ fn flood_of_small_frames_to_a_host_is_limited_and_its_admitted_pair_keeps_what_i
 }
 
 #[test]
-fn frames_to_everyone_are_limited_at_hosts_with_a_limit_alone() {
+fn broadcasts_are_limited_only_at_hosts_with_a_limit() {
     let mut fabric = three_switches(LIMITED);
     let hello = fabric.broadcast(0, b"hello");
     fabric.send_from(0, hello.clone());
@@ -89,7 +92,7 @@ fn frames_to_everyone_are_limited_at_hosts_with_a_limit_alone() {
     assert_eq!(flood(&mut fabric, 1, &from_limited)[3], 2000, "what the host itself sends is not limited");
 }
 
-/// The limit of all hosts holds at no port that leads to a switch.
+/// The limit of all hosts does not apply at ports that lead to switches.
 #[test]
 fn frames_on_their_way_to_another_switch_are_not_limited() {
     let limits = "[[port]]\ndatapath_id = \"*3\"\nport = 5\npackets_per_s = 40_000\n[host]\npackets_per_s = 400\n";
@@ -99,15 +102,15 @@ fn frames_on_their_way_to_another_switch_are_not_limited() {
     fabric.send_from(0, noise.clone());
     fabric.pass(STEP);
     assert_eq!(flood(&mut fabric, 0, &noise)[4], 2000);
-    // Of copies the least share of a switch counts, at each switch once.
+    // The smallest group share of a switch applies, once at each switch.
     let passed = flood(&mut fabric, 0, &hello);
     assert!(passed[1..].iter().all(|passed| at_most(GROUPS).contains(passed)), "{passed:?}");
 }
 
 #[test]
-fn frames_to_a_known_group_are_limited_at_members_with_a_limit_alone() {
+fn frames_to_a_known_group_are_limited_only_at_members_with_a_limit() {
     let mut fabric = three_switches(LIMITED);
-    // Those that have not answered yet get every group.
+    // Edges that have not answered queries yet get every group.
     fabric.pass(Duration::from_secs(5));
     let group = Ipv4Addr::new(239, 1, 2, 3);
     for host in [1, 3, 4] {
@@ -122,9 +125,10 @@ fn frames_to_a_known_group_are_limited_at_members_with_a_limit_alone() {
 }
 
 #[test]
-fn what_the_controller_sends_to_a_host_beyond_its_share_is_dropped_and_counted() {
+fn controller_frames_to_a_host_beyond_its_share_are_dropped_and_counted() {
     let mut fabric = three_switches(LIMITED);
-    // Discovery of no participant: each message goes by the controller, and most are beyond the allowance of discovery.
+    // Discovery of an unknown participant: each message passes the controller, and most exceed the
+    // allowance of discovery.
     let group = MacAddress([1, 0, 0x5e, 0x7f, 0, 1]);
     let frame = fabric.udp_to(&fabric.hosts[0], group, Ipv4Addr::new(239, 255, 0, 1), 7400, &[], b"RTPS");
     let passed = flood(&mut fabric, 0, &frame);
@@ -137,7 +141,7 @@ fn what_the_controller_sends_to_a_host_beyond_its_share_is_dropped_and_counted()
 }
 
 #[test]
-fn question_for_a_host_with_a_limit_passes_during_a_flood_to_it() {
+fn arp_request_for_a_host_with_a_limit_passes_during_a_flood_to_it() {
     let mut fabric = three_switches(LIMITED);
     let noise = fabric.udp(0, 1, NOISE, &[0; 58]);
     flood(&mut fabric, 0, &noise);
@@ -182,7 +186,7 @@ fn restarted_controller_finds_its_limits_in_the_switches_and_changes_nothing() {
     let mut fabric = three_switches(LIMITED);
     let noise = fabric.udp(0, 1, NOISE, &[0; 58]);
     flood(&mut fabric, 0, &noise);
-    // Hosts are taken from the entries that let them send.
+    // Hosts are adopted from the entries that let them send.
     fabric.send_from(1, fabric.udp(1, 0, NOISE, b"here"));
     let before = fabric.switches[&2].meters.clone();
     assert!(before.contains_key(&meter::of_hosts(5)) && before.contains_key(&meter::GROUPS));

@@ -1,4 +1,5 @@
-//! A policy of isolation over simulated switches: pairs that it denies do not match, and switches drop what flows between their hosts.
+//! Tests of an isolation policy with simulated switches: denied pairs do not match, and switches
+//! drop traffic between their hosts.
 
 use std::net::Ipv4Addr;
 
@@ -42,7 +43,8 @@ fn site(policy: &str) -> Site {
     Site::with(Config { network: Some(network), discovery, ..Config::default() }, 2, &line(2))
 }
 
-/// Whether a datagram to a port arrives, sent by the rules of switches and by the controller.
+/// Reports whether a datagram to a port arrives, both by rules of switches and through the
+/// controller.
 fn reaches(site: &mut Site, from: usize, to: usize, port: u16) -> bool {
     let arrived = (0..3).map(|n: u8| {
         let frame = site.fabric.udp(from, to, port, &[b'x', n]);
@@ -58,7 +60,7 @@ fn denials(site: &Site) -> usize {
 }
 
 #[test]
-fn pair_that_the_policy_denies_does_not_match_and_its_hosts_do_not_reach_each_other() {
+fn denied_pair_does_not_match_and_its_hosts_cannot_reach_each_other() {
     let mut site = site(RED_AND_BLACK);
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
     let (other, other_writer, other_reader) = site.pair(2, "Lidar", 0);
@@ -100,12 +102,13 @@ fn pair_without_a_contract_is_denied_as_well() {
 }
 
 #[test]
-fn default_deny_lets_pass_the_samples_of_participants_that_a_rule_allows_and_nothing_else() {
+fn default_deny_passes_only_samples_of_participants_that_a_rule_allows() {
     let mut site = site(DOMAIN_ALONE);
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
     site.run(1_000);
     assert!(site.is_admitted(pair) && site.is_matched(0, writer, reader), "{:?}", site.fabric.events);
-    // The user port of every participant is 7411. Samples of the pair itself have a class, and go by their own entries.
+    // The user port of every participant is 7411. Samples of the pair itself have a class and use
+    // entries of their own.
     assert_eq!(
         [(0, 3, 7411), (2, 3, 7411), (0, 1, 4000), (3, 0, 22)].map(|(a, b, port)| reaches(&mut site, a, b, port)),
         [true, true, false, false]

@@ -1,4 +1,4 @@
-//! The controller over simulated switches, and the scheduler of its flows.
+//! Integration tests of the controller with simulated switches, and of the scheduler.
 
 mod admission;
 mod admitted_under_attack;

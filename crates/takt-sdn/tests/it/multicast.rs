@@ -1,4 +1,5 @@
-//! Samples by multicast behind simulated switches: a class for admitted readers, the lowest one for other members, one copy for each.
+//! Tests of samples by multicast with simulated switches: a class for admitted readers, the lowest
+//! one for other members, one copy for each.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -18,9 +19,9 @@ use crate::plain_ethernet::igmp;
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 const SAMPLES: u16 = 7401;
-/// 2 of 20 Mbit/s.
+/// Contract that uses 2 of 20 Mbit/s.
 const OFFER: &str = "rt.minsep=5ms;rt.maxsize=1000";
-/// 12 of 20 Mbit/s.
+/// Contract that uses 12 of 20 Mbit/s.
 const LARGE_OFFER: &str = "rt.minsep=5ms;rt.maxsize=7000";
 const REQUEST: &str = "rt.e2e=100ms";
 
@@ -34,7 +35,7 @@ pub fn described(text: &str, count: u64, cables: &[(takt_sdn::PortRef, takt_sdn:
     Site::with_groups(config, count, cables, vec![Locator::udp_v4(GROUP, group)])
 }
 
-/// The DSCPs of the copies that each host gets of a sample that host 0 sends to the group.
+/// Returns the DSCPs of the copies that each host gets of a sample of host 0 to the group.
 pub fn copies(site: &mut Site) -> [Vec<u8>; 4] {
     let frame = site.datagram(0, SocketAddr::from((GROUP, SAMPLES)), &[0; 1000]);
     site.fabric.hosts.iter_mut().for_each(|host| host.inbox.clear());
@@ -42,7 +43,7 @@ pub fn copies(site: &mut Site) -> [Vec<u8>; 4] {
     [0, 1, 2, 3].map(|host| dscps(site, host))
 }
 
-/// The DSCPs of the samples by multicast that a host has got.
+/// Returns the DSCPs of the multicast samples that a host has received.
 fn dscps(site: &mut Site, host: usize) -> Vec<u8> {
     let got = std::mem::take(&mut site.fabric.hosts[host].inbox);
     let parsed = got.iter().map(|bytes| Frame::parse(bytes).expect("a frame"));
@@ -50,7 +51,7 @@ fn dscps(site: &mut Site, host: usize) -> Vec<u8> {
     samples.map(|frame| frame.payload()[1] >> 2).collect()
 }
 
-/// Switches 1 and 3 with the hosts of nodes, and switch 2 at the end, with host 4.
+/// Creates switches 1 and 3 with the hosts of nodes, and switch 2 at the end, with host 4.
 fn site_with_a_branch(text: &str) -> Site {
     let cables = [(port(1, 1), port(3, 2)), (port(2, 2), port(3, 1))];
     let mut site = described(text, 3, &cables, SAMPLES);
@@ -89,7 +90,7 @@ impl Topic {
         self.pairs.push(Pair { writer: of_writer, reader: of_reader });
     }
 
-    /// Best-effort readers at nodes.
+    /// Creates a writer with best-effort readers at nodes.
     fn best_effort(site: &mut Site, nodes: &[usize]) -> Self {
         let writer = site.writer(0, "Camera", OFFER);
         let mut topic = Self { writer, readers: Vec::new(), pairs: Vec::new() };
@@ -108,7 +109,7 @@ impl Topic {
         site.run(1_000);
     }
 
-    /// How many readers the writer has matched.
+    /// Returns the number of readers that the writer has matched.
     fn matched(&self, site: &mut Site) -> usize {
         site.nodes[0].matched_subscriptions(self.writer).expect("the writer lives").len()
     }
@@ -148,14 +149,15 @@ fn readers_that_are_admitted_after_a_refusal_have_a_class_by_multicast() {
 }
 
 #[test]
-fn writer_that_sends_too_much_to_a_group_is_held_to_its_contract() {
+fn writer_beyond_its_contract_to_a_group_is_policed() {
     let mut site = site(2, &line(2), SAMPLES);
     Topic::new(&mut site, OFFER, &[1, 2]);
     let passed = (0..100).filter(|_| is_classed(&copies(&mut site)[1])).count();
     assert!((1..20).contains(&passed), "{passed}");
 }
 
-/// Otherwise the samples of the admitted pair would be in the lowest class from the moment when the writer begins to send by multicast.
+/// Otherwise the samples of the admitted pair would be in the lowest class as soon as the writer
+/// begins to send by multicast.
 #[test]
 fn reader_without_a_contract_matches_when_the_group_has_a_class_for_the_admitted_one() {
     let mut site = site(3, &line(3), SAMPLES);
@@ -184,7 +186,7 @@ fn reader_that_does_not_fit_gets_samples_to_the_group_in_the_lowest_class() {
 }
 
 #[test]
-fn reader_is_refused_with_whom_the_samples_of_others_by_multicast_would_not_fit() {
+fn reader_is_refused_when_multicast_to_the_others_would_not_fit() {
     for request in [REQUEST, ""] {
         let mut site = site(2, &line(2), SAMPLES);
         let mut topic = Topic::new(&mut site, LARGE_OFFER, &[1]);
@@ -206,7 +208,7 @@ fn reader_is_refused_with_whom_the_samples_of_others_by_multicast_would_not_fit(
 }
 
 #[test]
-fn reader_that_leaves_takes_its_class_with_it_and_leaves_the_others_theirs() {
+fn leaving_reader_loses_its_class_and_the_others_keep_theirs() {
     let mut site = site(2, &line(2), SAMPLES);
     let topic = Topic::new(&mut site, OFFER, &[1, 2, 3]);
     let [_, first, second, third] = copies(&mut site);
@@ -242,7 +244,7 @@ fn every_member_gets_one_copy_in_a_ring_before_and_after_a_link_fails() {
 }
 
 #[test]
-fn reader_that_is_not_reached_any_more_takes_nothing_from_the_others_of_its_group() {
+fn unreachable_reader_does_not_affect_the_others_of_its_group() {
     let mut site = site(2, &line(2), SAMPLES);
     let topic = Topic::new(&mut site, OFFER, &[1, 2]);
     site.fabric.events.clear();
@@ -258,7 +260,7 @@ fn topic_without_a_contract_that_sends_to_the_group_of_an_admitted_one_is_refuse
     let mut site = site(2, &line(2), SAMPLES);
     Topic::new(&mut site, OFFER, &[1, 2]);
     site.writer(0, "Log", "");
-    // At a node that no admitted pair shares a unicast flow with.
+    // No admitted pair has a unicast flow to this node.
     let first = site.reader(3, "Log", "");
     site.run(1_000);
     assert_eq!(site.nodes[3].matched_publications(first).expect("it lives").len(), 1, "one reader: unicast");
@@ -271,7 +273,8 @@ fn topic_without_a_contract_that_sends_to_the_group_of_an_admitted_one_is_refuse
     assert!(refused.as_ref().is_some_and(|reason| reason.contains("to group 239.255.0.1:7401")), "{refused:?}");
 }
 
-/// A reader of a second participant at the host of the writer: its discovery with the writer goes by no switch.
+/// Adds a reader of a second participant at the writer's host: its discovery with the writer passes
+/// no switch.
 fn add_local_reader(site: &mut Site, topic: &mut Topic) {
     let host = &site.fabric.hosts[0];
     let (at, mac, address) = (host.at, host.mac, host.address);
@@ -284,7 +287,7 @@ fn add_local_reader(site: &mut Site, topic: &mut Topic) {
 }
 
 #[test]
-fn reader_on_the_host_of_the_writer_gives_the_samples_of_the_admitted_one_a_class_by_multicast() {
+fn local_reader_makes_multicast_to_the_admitted_reader_have_a_class() {
     let mut site = site(2, &line(2), SAMPLES);
     let mut topic = Topic::new(&mut site, OFFER, &[1]);
     assert_eq!(copies(&mut site)[1], [0]);
@@ -304,7 +307,7 @@ fn group_at_the_port_of_discovery_refuses_the_pair() {
 }
 
 #[test]
-fn member_at_a_switch_with_a_full_table_takes_nothing_from_admitted_readers_when_it_joins() {
+fn member_at_a_switch_with_a_full_table_does_not_affect_admitted_readers_when_it_joins() {
     let mut site = site_with_a_branch(NETWORK);
     let join = igmp(&site.fabric, 2, 0x16, GROUP);
     site.fabric.send_from(2, join);
@@ -321,7 +324,7 @@ fn member_at_a_switch_with_a_full_table_takes_nothing_from_admitted_readers_when
     let [_, first, second, _] = copies(&mut site);
     assert!(is_classed(&first) && is_classed(&second), "{first:?}, {second:?}");
     assert!(dscps(&mut site, 4).is_empty(), "its switch has no entry");
-    // A link that changes lets the controller try again.
+    // The change of a link makes the controller try again.
     site.fabric.switch(2).room = usize::MAX;
     site.fabric.set_cable(port(2, 2), port(3, 1), false);
     site.fabric.set_cable(port(2, 2), port(3, 1), true);
@@ -331,7 +334,7 @@ fn member_at_a_switch_with_a_full_table_takes_nothing_from_admitted_readers_when
 }
 
 #[test]
-fn switch_that_is_not_connected_keeps_no_reader_behind_others_from_admission() {
+fn disconnected_switch_does_not_prevent_admission_of_readers_at_other_switches() {
     let mut site = site_with_a_branch(NETWORK);
     site.fabric.disconnect(2);
     let topic = Topic::new(&mut site, OFFER, &[1, 2]);
@@ -370,7 +373,7 @@ fn reader_without_a_contract_that_is_refused_for_a_shared_flow_does_not_match_by
 }
 
 #[test]
-fn reader_without_a_contract_is_refused_when_the_group_of_the_admitted_one_is_that_of_discovery() {
+fn reader_without_a_contract_is_refused_when_the_admitted_one_uses_the_discovery_group() {
     let mut site = site(2, &line(2), 7400);
     let mut topic = Topic::new(&mut site, OFFER, &[1]);
     topic.add(&mut site, 2, "");
@@ -380,7 +383,7 @@ fn reader_without_a_contract_is_refused_when_the_group_of_the_admitted_one_is_th
 }
 
 #[test]
-fn admitted_reader_is_refused_when_one_on_the_host_of_the_writer_brings_a_group_at_the_port_of_discovery() {
+fn admitted_reader_is_refused_when_a_local_reader_announces_a_group_at_the_discovery_port() {
     let mut site = site(2, &line(2), 7400);
     let mut topic = Topic::new(&mut site, OFFER, &[1]);
     assert!(site.is_admitted(topic.pairs[0]), "{:?}", site.fabric.events);
@@ -389,8 +392,9 @@ fn admitted_reader_is_refused_when_one_on_the_host_of_the_writer_brings_a_group_
     assert!(reason.contains("no longer served") && reason.contains("239.255.0.1:7400"), "{reason}");
 }
 
-/// How many datagrams with these octets of RTPS leave the meter of host 0, of those sent: a sample each 5 ms for so many seconds, and at
-/// these milliseconds of each 100 ms one of so many octets.
+/// Returns the number of sent datagrams with this length of RTPS octets and the number that pass
+/// the meter of host 0. A sample is sent every 5 ms for a number of seconds, and a datagram of the
+/// other length at these milliseconds of each 100 ms.
 fn metered(site: &mut Site, to: SocketAddr, (sample, other): (usize, usize), at: &[u64], seconds: u64) -> (u64, u64) {
     let [sample, other] = [sample, other].map(|len| site.datagram(0, to, &vec![0; len]));
     let (mut sent, mut passed) = (0, 0);
@@ -410,24 +414,24 @@ fn metered(site: &mut Site, to: SocketAddr, (sample, other): (usize, usize), at:
     (sent, passed)
 }
 
-/// RTPS header, INFO_DST, INFO_TS, and DATA with a sample of 1000 octets.
+/// Length in octets of RTPS header, INFO_DST, INFO_TS, and DATA with a sample of 1000 octets.
 const SAMPLE_LEN: usize = 20 + 16 + 12 + 24 + 1000;
 const HEARTBEAT_LEN: usize = 32;
 
 #[test]
-fn reliable_reader_that_joins_best_effort_ones_takes_nothing_from_their_samples_by_multicast() {
+fn reliable_reader_that_joins_best_effort_ones_does_not_displace_their_multicast_samples() {
     let mut site = site(2, &line(2), SAMPLES);
     let mut topic = Topic::best_effort(&mut site, &[1, 2]);
     topic.add(&mut site, 3, "");
     assert_eq!(topic.matched(&mut site), 3, "{:?}", site.fabric.events);
     let len = SAMPLE_LEN + HEARTBEAT_LEN;
-    // One HEARTBEAT of its own, and one question of the participant.
+    // One separate HEARTBEAT, and one probe of the participant.
     let (sent, passed) = metered(&mut site, (GROUP, SAMPLES).into(), (len, len), &[0, 50], 4);
     assert_eq!(passed, sent);
 }
 
 #[test]
-fn questions_before_a_writer_sends_by_multicast_take_nothing_from_samples_by_unicast() {
+fn probes_before_multicast_do_not_displace_unicast_samples() {
     let mut site = site(2, &line(2), SAMPLES);
     let topic = Topic::best_effort(&mut site, &[1]);
     assert!(site.is_admitted(topic.pairs[0]), "{:?}", site.fabric.events);
@@ -436,10 +440,10 @@ fn questions_before_a_writer_sends_by_multicast_take_nothing_from_samples_by_uni
     assert_eq!(passed, sent);
 }
 
-/// Fragments with a HEARTBEAT behind them, or samples of nearly a frame: before a writer of Takt sends such datagrams, it asks if they arrive, by two
-/// questions at once, one of which fills a frame.
+/// Fragments followed by a HEARTBEAT, or samples that nearly fill a frame. Before a writer of Takt
+/// sends such datagrams, it probes the path with two probes at once, one of which fills a frame.
 #[test]
-fn questions_about_a_path_take_nothing_from_samples_of_nearly_a_frame() {
+fn path_probes_do_not_displace_samples_that_nearly_fill_a_frame() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let writer = site.writer(0, "Camera", "rt.minsep=5ms;rt.maxsize=1344");
     let mut topic = Topic { writer, readers: Vec::new(), pairs: Vec::new() };
@@ -451,15 +455,15 @@ fn questions_about_a_path_take_nothing_from_samples_of_nearly_a_frame() {
     assert!(site.is_admitted(topic.pairs[0]), "{:?}", site.fabric.events);
     let to = SocketAddr::from((site.fabric.hosts[1].address, 7411));
     let sample = 20 + 16 + 12 + 24 + 1344;
-    // Both questions in the octets of one datagram with two headers: the model of the meter knows no FCS.
+    // Both probes in one datagram with two headers: the simulated meter does not count the FCS.
     let (sent, passed) = metered(&mut site, to, (sample, 1472), &[0, 50], 4);
     assert_eq!(passed, sent);
 }
 
-/// The reader is refused for one writer and withheld. It is shown to the participant when it matches with another writer: then the first one
-/// sends to it by multicast, too.
+/// The reader is refused for one writer and withheld. It is announced to the participant when it
+/// matches another writer: then the first one sends to it by multicast, too.
 #[test]
-fn writer_that_gets_to_know_a_reader_with_another_one_keeps_the_class_of_its_samples() {
+fn writer_that_discovers_a_reader_through_another_writer_keeps_the_class_of_its_samples() {
     let mut site = site(2, &line(2), SAMPLES);
     let mut large = Topic::new(&mut site, "rt.minsep=1700us;rt.maxsize=1300", &[1]);
     large.add(&mut site, 2, REQUEST);
@@ -475,7 +479,7 @@ fn writer_that_gets_to_know_a_reader_with_another_one_keeps_the_class_of_its_sam
     site.run(1_000);
     assert!(site.is_admitted(Pair { writer: of_writer, reader }), "{}", verdicts(&site));
     assert_eq!(large.matched(&mut site), 2, "the reader is shown to the participant");
-    // A sample of both writers, which send to the same group.
+    // A sample of each of both writers, which send to the same group.
     let to = SocketAddr::from((GROUP, SAMPLES));
     let frames: Vec<_> = [1400, 150].map(|len| site.datagram(0, to, &vec![0; len])).into();
     site.fabric.hosts[1].inbox.clear();

@@ -1,4 +1,4 @@
-//! A real network: bridges of Open vSwitch, hosts in network namespaces, the controller on a socket.
+//! Tests with bridges of Open vSwitch, hosts in network namespaces, and the controller on a socket.
 
 use std::net::{Ipv6Addr, UdpSocket};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use takt_testkit::{not_run, require};
 
 use crate::site::{self, Running, State, up};
 
-/// A ring of three switches, each with a host.
+/// Returns a ring of three switches, each with a host.
 fn ring() -> LabText {
     let text = LabText::controlled(&["s1", "s2", "s3"]).link("s1", "s2").link("s2", "s3").link("s3", "s1");
     let text = text.host("h1", "10.8.0.1/24 fd08::1/64", "s1").host("h2", "10.8.0.2/24 fd08::2/64", "s2");
@@ -25,7 +25,8 @@ fn socket(lab: &Lab, host: &str) -> UdpSocket {
     socket
 }
 
-/// Sends from one to the other until it arrives. Late copies of earlier datagrams are passed over.
+/// Sends from one host to the other until a datagram arrives. Late copies of earlier datagrams are
+/// ignored.
 fn reaches(from: &UdpSocket, to: &UdpSocket, address: &str, number: u32) {
     let mut buffer = [0; 64];
     until(&format!("{address} is reached"), || {
@@ -78,7 +79,7 @@ fn hosts_reach_each_other_over_a_ring_whose_links_fail() {
 }
 
 #[test]
-fn switch_that_already_is_as_wanted_is_not_changed_by_a_new_controller() {
+fn switch_with_the_wanted_tables_is_not_changed_by_a_new_controller() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -100,7 +101,7 @@ fn switch_that_already_is_as_wanted_is_not_changed_by_a_new_controller() {
 }
 
 #[test]
-fn controller_that_stood_still_keeps_switches_and_links() {
+fn suspended_controller_keeps_switches_and_links() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -108,7 +109,7 @@ fn controller_that_stood_still_keeps_switches_and_links() {
     let running = Running::start(&lab, Config::default());
     let all = State::settled(3, 2, 3);
     running.wait("three switches in a ring", all);
-    // Longer than a link may be silent.
+    // Longer than the silence after which a link is lost.
     running.stand_still(Duration::from_millis(4500));
     let sockets = ["h1", "h2"].map(|host| socket(&lab, host));
     reaches(&sockets[0], &sockets[1], "10.8.0.2:7000", 1);

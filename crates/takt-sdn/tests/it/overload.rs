@@ -1,4 +1,5 @@
-//! A pair with a contract and a flood of twice the link's rate, through two bridges of Open vSwitch.
+//! Tests of a pair with a contract and a flood of twice the link's rate, through two bridges of
+//! Open vSwitch.
 
 mod attack;
 mod control;
@@ -25,7 +26,7 @@ use takt_testkit::{not_run, overload, require};
 use self::station::Station;
 use crate::site::{Running, State, socket, up};
 
-/// The link between the switches is the bottleneck.
+/// Returns two switches whose link is the bottleneck.
 fn two_switches(classes: &str) -> LabText {
     let text = LabText::controlled(&["west", "east"]).switch_priority(30).classes(classes);
     let text = text.host("talker", "10.8.1.1/24", "west").host("flooder", "10.8.1.3/24", "west");
@@ -37,55 +38,57 @@ const RATE_BPS: u64 = 20_000_000;
 const SEPARATION: Duration = Duration::from_millis(5);
 const SAMPLES: u32 = 1000;
 const SAMPLE_LEN: usize = 1000;
-/// The writer keeps the separation, and its frames may still wait for a processor on their way to the meter.
+/// Contract of the writer, which keeps the separation; its frames may wait for a processor before
+/// the meter.
 const OFFER: &str = "rt.minsep=5ms;rt.jitter=50ms;rt.maxsize=1000";
 const REQUEST: &str = "rt.e2e=50ms";
 const TALKER: Ipv4Addr = Ipv4Addr::new(10, 8, 1, 1);
 const LISTENER: Ipv4Addr = Ipv4Addr::new(10, 8, 1, 2);
 const FLOODER: Ipv4Addr = Ipv4Addr::new(10, 8, 1, 3);
 const FLOOD_PORT: u16 = 9;
-/// More than the queues of the link hold.
+/// Number of flood frames that exceeds the capacity of the link's queues.
 const FLOODED: u64 = 600;
-/// How long samples may be on their way after the last was sent.
+/// Time after the last transmission within which samples must arrive.
 const SETTLING: Duration = Duration::from_secs(2);
 
-/// What the threads of a run have reached.
+/// Progress of the threads of a run.
 #[derive(Default)]
 struct Progress {
-    /// The reader is matched.
+    /// Whether the reader is matched.
     is_reader_matched: AtomicBool,
-    /// All samples are sent.
+    /// Whether all samples are sent.
     is_sent: AtomicBool,
-    /// When the first sample was sent.
+    /// Time of the first sample.
     began: OnceLock<Instant>,
 }
 
 impl Progress {
-    /// Ends the threads that wait for the last sample, also if a panic ends the run before.
+    /// Ends the threads that wait for the last sample when the result is dropped, even after a
+    /// panic.
     fn end_with_this(&self) -> OnDrop<impl FnMut()> {
         OnDrop(|| self.is_sent.store(true, Ordering::Relaxed))
     }
 }
 
-/// What came of a run.
+/// Result of a run.
 struct Outcome {
-    /// Which of [`SAMPLES`] did not arrive.
+    /// Samples that did not arrive, of [`SAMPLES`].
     lost: Vec<u32>,
-    /// From the first sample that was sent to the last one that arrived.
+    /// Time from sending the first sample to the last arrival.
     span: Duration,
     flood_sent: u64,
     flood_received: u64,
-    /// Of everything on the way, for the message of a failure.
+    /// Counters of all components on the path, for the message of a failure.
     counters: String,
 }
 
-/// What the controller knows of the network.
+/// Returns the description of the network for the controller.
 fn network() -> NetworkFile {
     NetworkFile::parse("network.toml", &network_text(RATE_BPS), SwitchModel::built_in)
         .unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// Meters and entries of admitted flows, queues and sockets.
+/// Returns the counters of meters, entries of admitted flows, queues and sockets.
 fn counters(lab: &Lab) -> String {
     let mut text = String::new();
     for switch in ["west", "east"] {
@@ -94,7 +97,7 @@ fn counters(lab: &Lab) -> String {
             let output = waiting::output(Command::new("ovs-ofctl").args(["-O", "OpenFlow13", what, &target]));
             let output = String::from_utf8_lossy(&output.stdout);
             let lines: Vec<&str> = output.lines().collect();
-            // Of a meter the line behind has what it dropped.
+            // The line after that of a meter has its drop count.
             let is_own = |at: &usize| lines[*at].contains(own) || *at > 0 && lines[*at - 1].contains("meter:4096 ");
             let found = (0..lines.len()).filter(is_own).map(|at| lines[at].trim());
             text.push_str(&format!("{switch} {what}: {}\n", found.collect::<Vec<_>>().join("; ")));
@@ -107,12 +110,13 @@ fn counters(lab: &Lab) -> String {
     text
 }
 
-/// Twice the rate of the link.
+/// Starts a flood of twice the link's rate.
 fn flood(from: UdpSocket, to: Ipv4Addr) -> Flood {
     Flood::start(from, (to, FLOOD_PORT).into(), 2 * RATE_BPS)
 }
 
-/// Waits for the match and, once `flood` has begun, for full queues. Then sends, never earlier than `separation` after the sample before.
+/// Waits for the match and, after the start of `flood`, for full queues. Then sends samples at
+/// least `separation` apart.
 fn talk(
     station: &mut Station,
     progress: &Progress,
@@ -134,7 +138,8 @@ fn talk(
     progress.is_sent.store(true, Ordering::Relaxed);
 }
 
-/// Takes samples until all have come, or none comes any more. Which are missing, and when the last one came.
+/// Receives samples until all have arrived or no more arrive. Returns the missing ones and the time
+/// of the last arrival.
 fn listen(station: &mut Station, progress: &Progress) -> (Vec<u32>, Instant) {
     let reader = station.reader("Steering", REQUEST);
     let (begin, mut sent_at, mut missing) = (Instant::now(), None, (0..SAMPLES).collect::<Vec<u32>>());
@@ -157,7 +162,7 @@ fn listen(station: &mut Station, progress: &Progress) -> (Vec<u32>, Instant) {
     (missing, last)
 }
 
-/// Joins domain 0 on a host with an address, as the participant of a number.
+/// Function that joins domain 0 on a host with an address, as the participant of a number.
 type Open = fn(&Lab, &str, Ipv4Addr, u8) -> Station;
 
 /// Sends samples during a flood in a network, with or without a description of it.
@@ -165,7 +170,7 @@ fn run(test: &str, text: &LabText, network: Option<NetworkFile>, separation: Dur
     run_with(test, text, network, separation, Station::open)
 }
 
-/// The same with participants that join in some way.
+/// Sends samples like [`run`], with participants that `open` creates.
 fn run_with(test: &str, text: &LabText, network: Option<NetworkFile>, separation: Duration, open: Open) -> Outcome {
     let _alone = overload::alone();
     let lab = up(test, text);
@@ -194,7 +199,7 @@ fn run_with(test: &str, text: &LabText, network: Option<NetworkFile>, separation
 }
 
 impl Outcome {
-    /// A run without overload shows nothing.
+    /// Asserts that there was an overload; otherwise the run is meaningless.
     fn assert_overload(&self) {
         let Self { flood_sent, flood_received, counters, .. } = self;
         assert!(flood_received * 4 < flood_sent * 3, "{flood_received} of {flood_sent} arrived\n{counters}");
@@ -221,7 +226,8 @@ fn pair_without_admission_loses_samples_under_the_same_flood() {
     assert!(!outcome.lost.is_empty(), "{}", outcome.counters);
 }
 
-/// The test above sees classes: without those of the model the pair shares the queue of the flood.
+/// Verifies that the test above depends on classes: without those of the model, the pair shares the
+/// queue of the flood.
 #[test]
 fn admitted_pair_loses_samples_where_a_switch_lacks_the_classes_of_its_model() {
     if let Err(why) = require::open_vswitch() {
@@ -234,16 +240,18 @@ fn admitted_pair_loses_samples_where_a_switch_lacks_the_classes_of_its_model() {
     assert!(!outcome.lost.is_empty(), "{}", outcome.counters);
 }
 
-/// And it sees meters: of four times the samples of the contract no more arrive than the meter's rate and burst allow for.
+/// Verifies that the test above depends on meters: of four times the contract's samples, no more
+/// arrive than the rate and burst of the meter allow.
 #[test]
-fn writer_that_breaks_its_contract_loses_samples_at_its_meter() {
+fn writer_that_violates_its_contract_loses_samples_at_its_meter() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
     let outcome = run("broken", &two_switches(CLASSES), Some(network()), SEPARATION / 4);
     outcome.assert_overload();
     assert!(!outcome.lost.is_empty(), "{}", outcome.counters);
-    // The rate, with a twentieth more for its rounding to whole kilobits and steps; the burst has the jitter of the contract.
+    // The rate includes a twentieth more for its rounding to whole kilobits and steps; the burst
+    // includes the jitter of the contract.
     let allowed = outcome.span.as_nanos() as usize * 21 / (SEPARATION.as_nanos() as usize * 20) + 20;
     let arrived = SAMPLES as usize - outcome.lost.len();
     assert!(arrived <= allowed, "{arrived} in {:?}\n{}", outcome.span, outcome.counters);

@@ -1,4 +1,4 @@
-//! The web page in a headless Chromium.
+//! Tests of the web page in a headless Chromium.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use crate::view::view;
 const ARROW_RIGHT: &str = "\u{e014}";
 const ENTER: &str = "\u{e007}";
 
-/// What the page is shown: a state, or nothing.
+/// Source of the page's state, which may be absent.
 #[derive(Debug)]
 struct Shown {
     view: Mutex<Option<Arc<View>>>,
@@ -77,12 +77,12 @@ fn page_shows_the_state_and_is_used_by_keyboard() {
     assert_eq!(browser.value("document.querySelectorAll('#map .node').length"), json!(2 + 1 + 4));
     let own = "performance.getEntriesByType('resource').every(entry => entry.name.startsWith(location.origin))";
     assert_eq!(browser.value(own), json!(true), "everything comes from the controller");
-    // A switch is chosen by Enter.
+    // Enter selects a switch.
     browser.value("document.querySelector('[data-key=\"0000000000000001\"]').focus()");
     browser.press(ENTER);
     browser.until_text("detail", "Switch 0000000000000001");
     browser.until_text("detail", "Queues of port 1");
-    // The next view is chosen by an arrow key; texts of the network are no HTML.
+    // An arrow key selects the next view; texts of the network are not interpreted as HTML.
     browser.value("document.getElementById('tab-topology').focus()");
     browser.press(ARROW_RIGHT);
     browser.until("!document.getElementById('flows').hidden && document.getElementById('topology').hidden");
@@ -143,7 +143,7 @@ fn page_shows_measured_use_registrations_and_a_broken_contract() {
 }
 
 #[test]
-fn page_says_that_nothing_is_there_and_that_the_controller_does_not_answer() {
+fn page_shows_an_empty_state_and_an_unreachable_controller() {
     if let Err(why) = can_browse() {
         return not_run(why);
     }

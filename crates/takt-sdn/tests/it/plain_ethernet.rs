@@ -1,4 +1,5 @@
-//! What is not DDS is forwarded as on plain Ethernet: each frame reaches who it is for, once.
+//! Tests of forwarding like plain Ethernet for all traffic except DDS: each frame reaches its
+//! destinations once.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use crate::fabric::{Fabric, line, port, ring};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A host at each of `count` switches.
+/// Adds a host to each of `count` switches.
 fn with_hosts(mut fabric: Fabric, count: u64) -> Fabric {
     for dpid in 1..=count {
         fabric.host(port(dpid, 5));
@@ -20,7 +21,8 @@ fn with_hosts(mut fabric: Fabric, count: u64) -> Fabric {
     fabric
 }
 
-/// Each host sends to everyone twice, first by the controller, then by rules; how often each frame was received must be as expected.
+/// Broadcasts twice from each host, first through the controller, then by rules, and checks that
+/// each other host received each frame once.
 fn broadcasts_reach_each_host_once(fabric: &mut Fabric) {
     for from in 0..fabric.hosts.len() {
         for round in 0..2 {
@@ -72,7 +74,7 @@ fn frames_reach_their_hosts_once_in_a_full_mesh_with_double_cables() {
 }
 
 #[test]
-fn second_frame_of_a_pair_does_not_go_by_the_controller() {
+fn second_frame_between_two_hosts_bypasses_the_controller() {
     let mut fabric = with_hosts(Fabric::new(3, &line(3)), 3);
     for (from, to) in [(0, 2), (2, 0), (0, 2)] {
         let frame = fabric.udp(from, to, 4000, b"first");
@@ -89,7 +91,7 @@ fn second_frame_of_a_pair_does_not_go_by_the_controller() {
 }
 
 #[test]
-fn ring_goes_on_after_each_of_its_links_fails_and_comes_back() {
+fn ring_delivers_after_each_of_its_links_fails_and_returns() {
     for cut in ring() {
         let mut fabric = with_hosts(Fabric::new(3, &ring()), 3);
         broadcasts_reach_each_host_once(&mut fabric);
@@ -108,7 +110,7 @@ fn ring_goes_on_after_each_of_its_links_fails_and_comes_back() {
 }
 
 #[test]
-fn ring_goes_on_after_a_link_falls_silent() {
+fn ring_delivers_after_a_link_falls_silent() {
     let mut fabric = with_hosts(Fabric::new(3, &ring()), 3);
     broadcasts_reach_each_host_once(&mut fabric);
     let (a, b) = ring()[0];
@@ -120,7 +122,7 @@ fn ring_goes_on_after_a_link_falls_silent() {
 }
 
 #[test]
-fn known_address_is_asked_for_at_its_host_alone() {
+fn arp_request_for_a_known_address_reaches_only_its_host() {
     let mut fabric = with_hosts(Fabric::new(3, &line(3)), 3);
     let request = fabric.arp(ArpOperation::Request, 0, 2);
     fabric.send_from(0, request.clone());
@@ -135,7 +137,7 @@ fn known_address_is_asked_for_at_its_host_alone() {
 }
 
 #[test]
-fn host_that_moves_with_its_port_down_is_reached_at_its_new_place() {
+fn host_that_moves_with_its_port_down_is_reached_at_its_new_port() {
     let mut fabric = with_hosts(Fabric::new(3, &ring()), 3);
     broadcasts_reach_each_host_once(&mut fabric);
     unicasts_reach_their_host_alone(&mut fabric);
@@ -175,7 +177,7 @@ fn rules_for_hosts_expire_and_come_back() {
     assert_eq!(fabric.switch(1).rules.len(), many);
 }
 
-/// A report or leave message of IGMPv2.
+/// Builds a report or leave message of IGMPv2.
 pub fn igmp(fabric: &Fabric, from: usize, kind: u8, group: Ipv4Addr) -> Vec<u8> {
     let host = &fabric.hosts[from];
     let [a, b, c, d] = group.octets();
@@ -196,7 +198,7 @@ pub fn igmp(fabric: &Fabric, from: usize, kind: u8, group: Ipv4Addr) -> Vec<u8> 
 }
 
 #[test]
-fn multicast_goes_to_those_who_said_that_they_receive_it() {
+fn multicast_reaches_only_edges_that_reported_membership() {
     let group = Ipv4Addr::new(239, 1, 2, 3);
     let mac = MacAddress([1, 0, 0x5e, 1, 2, 3]);
     let mut fabric = with_hosts(Fabric::new(3, &ring()), 3);
@@ -212,7 +214,7 @@ fn multicast_goes_to_those_who_said_that_they_receive_it() {
     fabric.send_from(2, report.clone());
     assert_eq!(fabric.received(&report), [0, 0, 0], "no host gets the report of another");
     assert_eq!(send(&mut fabric, 2), [0, 0, 1]);
-    // A new edge gets it until it has had the time to answer.
+    // A new edge gets the group until it has had the time to answer a query.
     fabric.set_port(port(1, 6), false);
     fabric.set_port(port(1, 6), true);
     fabric.host(port(1, 6));
@@ -220,7 +222,7 @@ fn multicast_goes_to_those_who_said_that_they_receive_it() {
     assert_eq!(send(&mut fabric, 3), [0, 0, 1, 1]);
     fabric.pass(5 * SECOND);
     assert_eq!(send(&mut fabric, 4), [0, 0, 1, 0]);
-    // The way follows the tree when a link fails.
+    // The path follows the tree when a link fails.
     let (a, b) = ring()[2];
     fabric.set_cable(a, b, false);
     assert_eq!(send(&mut fabric, 5), [0, 0, 1, 0]);
@@ -274,7 +276,8 @@ fn random_networks_deliver_each_frame_once_while_links_fail_and_return() {
     }
 }
 
-/// Which hosts reach which over the cables that are up; host `n` is at switch `n` + 1.
+/// Returns for each host the hosts that it reaches over the cables that are up; host `n` is at
+/// switch `n` + 1.
 fn reachable(
     cables: &[(takt_sdn::PortRef, takt_sdn::PortRef)],
     down: &std::collections::BTreeSet<(takt_sdn::PortRef, takt_sdn::PortRef)>,

@@ -1,4 +1,5 @@
-//! Protected pairs behind simulated switches: groups and entries, links that fail with and without a controller, links that come back.
+//! Tests of protected pairs with simulated switches: groups and entries, links that fail with and
+//! without a controller, links that return.
 
 use takt_openflow::action::Action;
 use takt_openflow::group::{BucketProperty, GroupMod, GroupType};
@@ -14,11 +15,12 @@ use takt_sdn::view::ProtectionState;
 use crate::admission::{CLASSES, NETWORK, Site};
 use crate::fabric::{line, port, ring};
 
-/// 2 of 20 Mbit/s.
+/// Contract that uses 2 of 20 Mbit/s.
 const OFFER: &str = "rt.minsep=5ms;rt.maxsize=1000;rt.protected=true";
 const REQUEST: &str = "rt.e2e=100ms";
 
-/// A protected pair from the first switch of a ring of three to the last, which are neighbours.
+/// Creates a protected pair from the first switch of a ring of three to the last, which are
+/// adjacent.
 fn protected(site: &mut Site) -> Pair {
     let (writer, reader) = (site.writer(0, "Brake", OFFER), site.reader(1, "Brake", REQUEST));
     let pair = Pair {
@@ -30,7 +32,7 @@ fn protected(site: &mut Site) -> Pair {
     pair
 }
 
-/// What was reported of a pair, in order.
+/// Returns the reported protection of a pair, in order.
 fn reported(site: &Site, pair: Pair) -> Vec<&Protection> {
     let of_pair = |event| match event {
         &Event::Protection { pair: own, ref protection } if own == pair => Some(protection),
@@ -43,7 +45,7 @@ const fn covered(links: usize) -> Protection {
     Protection::Covered(Covered { links, of: links })
 }
 
-/// Groups of flows in a switch, with the ports that they watch.
+/// Returns the groups of flows in a switch, with the ports that they watch.
 fn groups(site: &Site, dpid: u64) -> Vec<(GroupType, Vec<u32>)> {
     let groups = site.fabric.switches[&dpid].groups.range(GROUPS);
     let watched = |group: &GroupMod| {
@@ -57,7 +59,8 @@ fn groups(site: &Site, dpid: u64) -> Vec<(GroupType, Vec<u32>)> {
     groups.map(|(_, group)| (group.kind, watched(group))).collect()
 }
 
-/// A sample each 10 ms, and a frame in the other direction each 100 ms: each comes once, in a class.
+/// Sends a sample every 10 ms, and a frame in the opposite direction every 100 ms, and checks that
+/// each arrives once, in a class.
 fn exchange(site: &mut Site, count: usize, context: &str) {
     for number in 0..count {
         site.run(10);
@@ -69,7 +72,7 @@ fn exchange(site: &mut Site, count: usize, context: &str) {
     }
 }
 
-/// A site with a pair, and the links of its ring.
+/// Creates a site with a protected pair on a ring.
 fn site() -> (Site, Pair) {
     let mut site = Site::new(3, &ring(), Some(NETWORK));
     let pair = protected(&mut site);
@@ -77,10 +80,11 @@ fn site() -> (Site, Pair) {
 }
 
 #[test]
-fn switches_of_a_protected_pair_have_failover_groups_and_entries_of_the_second_way() {
+fn switches_of_a_protected_pair_have_failover_groups_and_backup_entries() {
     let (site, pair) = site();
     assert_eq!(reported(&site, pair), [&covered(1)]);
-    // Samples leave the first switch, ACKNACKs the last one. The first port of each group leads to the other.
+    // Samples leave the first switch, ACKNACKs the last one. The first port of each group leads to
+    // the other.
     assert_eq!(groups(&site, 1), [(GroupType::FastFailover, vec![2, 1])]);
     assert_eq!(groups(&site, 2), []);
     assert_eq!(groups(&site, 3), [(GroupType::FastFailover, vec![1, 2])]);
@@ -96,7 +100,7 @@ fn switches_of_a_protected_pair_have_failover_groups_and_entries_of_the_second_w
 }
 
 #[test]
-fn samples_go_on_when_a_link_fails_and_no_controller_is_there() {
+fn samples_continue_after_a_link_failure_without_a_controller() {
     let (mut site, _) = site();
     site.fabric.stalled.extend([1, 2, 3]);
     let before = [1, 2, 3].map(|dpid| site.entries(dpid));
@@ -109,7 +113,7 @@ fn samples_go_on_when_a_link_fails_and_no_controller_is_there() {
 }
 
 #[test]
-fn controller_keeps_the_second_way_without_a_gap_and_protects_again_when_the_link_is_back() {
+fn controller_keeps_the_backup_path_without_a_gap_and_protects_again_when_the_link_returns() {
     let (mut site, pair) = site();
     site.fabric.set_cable(port(1, 2), port(3, 1), false);
     exchange(&mut site, 100, "the link failed");
@@ -131,7 +135,7 @@ fn controller_keeps_the_second_way_without_a_gap_and_protects_again_when_the_lin
 }
 
 #[test]
-fn link_that_falls_silent_is_left_for_the_second_way_once_the_controller_knows() {
+fn silent_link_is_replaced_by_the_backup_path_once_the_controller_detects_it() {
     let (mut site, pair) = site();
     site.fabric.break_silently(port(1, 2), port(3, 1));
     site.run(100);
@@ -142,7 +146,7 @@ fn link_that_falls_silent_is_left_for_the_second_way_once_the_controller_knows()
 }
 
 #[test]
-fn pair_without_a_second_way_is_admitted_and_reported_as_unprotected() {
+fn pair_without_a_backup_path_is_admitted_and_reported_as_unprotected() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let pair = protected(&mut site);
     assert!(matches!(reported(&site, pair)[..], [Protection::Unprotected(_)]), "{:?}", reported(&site, pair));
@@ -181,7 +185,7 @@ fn protected_pair_keeps_its_entries_and_groups_through_a_restart() {
 }
 
 #[test]
-fn groups_go_with_their_pair() {
+fn groups_are_deleted_with_their_pair() {
     let (mut site, _) = site();
     site.nodes.remove(0);
     site.fabric.hosts[0].inbox.clear();

@@ -1,4 +1,5 @@
-//! Entries of admitted flows put frames into the queue that the model of the switch names, in the way that it names.
+//! Tests that entries of admitted flows select the queue of the switch model by the method of the
+//! model.
 
 use takt_openflow::action::Action;
 use takt_openflow::instruction::Instruction;
@@ -9,7 +10,7 @@ use takt_sdn::model::{NetworkFile, Reach, SwitchModel};
 use crate::admission::{NETWORK, Site};
 use crate::fabric::line;
 
-/// The marks of a model's queues.
+/// Method by which a model's queues are selected.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     SetQueue,
@@ -30,7 +31,8 @@ fn model(kind: Kind) -> SwitchModel {
     model
 }
 
-/// The queue and the DSCP of the frame at each output of an entry; a frame comes in with DSCP 63 and without a queue.
+/// Returns the queue and the DSCP of the frame at each output of an entry; a frame arrives with
+/// DSCP 63 and without a queue.
 fn marks(instructions: &[Instruction]) -> Vec<Reach> {
     let actions = instructions.iter().filter_map(|instruction| match instruction {
         Instruction::ApplyActions(actions) => Some(actions),
@@ -49,7 +51,7 @@ fn marks(instructions: &[Instruction]) -> Vec<Reach> {
 }
 
 #[test]
-fn entries_of_admitted_flows_use_the_marks_of_the_model_and_no_others() {
+fn entries_of_admitted_flows_use_only_the_queue_selection_of_the_model() {
     for kind in [Kind::SetQueue, Kind::Dscp, Kind::Both] {
         let of_model = model(kind);
         let text = NETWORK.replace("ovs-netdev", "the-model");
@@ -63,7 +65,7 @@ fn entries_of_admitted_flows_use_the_marks_of_the_model_and_no_others() {
             let entries = site.entries(dpid);
             assert!(!entries.is_empty(), "{kind:?}: switch {dpid} has the flow");
             for mark in entries.iter().flat_map(|entry| marks(&entry.instructions)) {
-                // A class without a DSCP has 0, so that a mark of the host's own is no admission.
+                // A class without a DSCP gets 0, so that a DSCP set by the host is no admission.
                 let is_of = |queue: &takt_sdn::model::Queue| {
                     (queue.reach.set_queue, queue.reach.dscp.unwrap_or(0)) == (mark.set_queue, mark.dscp.unwrap_or(63))
                 };

@@ -1,4 +1,5 @@
-//! Registered pairs over simulated switches: every decision, leases, restarts, and what a registration may not take.
+//! Tests of registered pairs with simulated switches: every decision, leases, restarts, and
+//! forbidden addresses and ports.
 
 use takt_core::{Config as ParticipantConfig, Instant, Interface, Participant};
 use takt_sdn::controller::{Config, Event};
@@ -17,13 +18,13 @@ use crate::admission::{CLASSES, NETWORK, Site};
 use crate::fabric::{line, port, ring};
 use crate::view::view;
 
-/// Where registered readers receive.
+/// Port at which registered readers receive.
 const PORT: u16 = 7421;
-/// Where participants of [`Site`] receive discovery and samples.
+/// Ports at which participants of [`Site`] receive discovery and samples.
 const METATRAFFIC: u16 = 7410;
 const USER: u16 = 7411;
 
-/// 12 of 20 Mbit/s from one host to another, each by its place.
+/// Returns a registration that uses 12 of 20 Mbit/s from one host to another, each by its index.
 pub fn registration(topic: &str, from: u8, to: u8) -> Registration {
     Registration {
         topic: topic.to_owned(),
@@ -72,7 +73,7 @@ impl Site {
         self.fabric.controller.registration_view(id).expect("it is registered")
     }
 
-    /// The DSCPs of datagrams that arrive at a port.
+    /// Returns the DSCPs of datagrams that arrive at a port.
     fn classes_at(&mut self, from: usize, to: usize, port: u16, count: usize) -> Vec<u8> {
         let frame = self.datagram(from, (self.fabric.hosts[to].address, port).into(), &[0; 1000]);
         self.fabric.hosts[to].inbox.clear();
@@ -141,7 +142,7 @@ fn refused_registration_names_hop_and_remedies_and_is_admitted_when_room_is_free
     assert!(shown.remedies.separation_ns.is_some_and(|ns| ns > 5_000_000), "{shown:?}");
     assert!(shown.reason.is_some());
     site.unregister(&owner("gateway"), first).expect("it is its own");
-    // Its share is free when its last frames have left the queues.
+    // The share is freed when its last frames have left the queues.
     site.run(1_000);
     assert_eq!((site.state(first), site.state(second)), (None, Some(State::Admitted)));
     assert_eq!(site.classes_at(0, 1, PORT, 1), [0], "the entries of the first have left");
@@ -175,7 +176,7 @@ fn failed_link_withdraws_a_registration_and_its_repair_admits_it_again() {
 }
 
 #[test]
-fn registration_takes_another_way_when_a_link_fails() {
+fn registration_is_rerouted_when_a_link_fails() {
     let mut site = Site::new(3, &ring(), Some(NETWORK));
     let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
     let direct = site.shown(id).hops;
@@ -228,7 +229,7 @@ fn registrations_of_one_owner_share_a_socket_and_those_of_others_do_not() {
 }
 
 #[test]
-fn registration_takes_neither_samples_nor_answers_of_a_discovered_pair() {
+fn registration_may_not_use_sockets_of_a_discovered_pair() {
     let mut site = site();
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
     site.run(1_000);
@@ -247,7 +248,7 @@ fn registration_takes_neither_samples_nor_answers_of_a_discovered_pair() {
 }
 
 #[test]
-fn registration_takes_no_port_of_discovery() {
+fn registration_may_not_use_a_discovery_port() {
     let mut site = site();
     for port in [7400, METATRAFFIC] {
         let taken = site.register(&Owner::Operator, Registration { port, ..registration("Camera", 1, 2) });
@@ -262,7 +263,7 @@ fn registration_takes_no_port_of_discovery() {
     assert!(site.entries(1).is_empty());
 }
 
-/// A participant of another prefix, or with discovery at another port.
+/// Creates a participant with another prefix, or with discovery at another port.
 fn participant(site: &Site, node: usize, prefix: [u8; 12], metatraffic: u16) -> Participant {
     let address = site.fabric.hosts[node].address;
     let mut config = ParticipantConfig::new(0, GuidPrefix(prefix));
@@ -276,7 +277,7 @@ fn participant(site: &Site, node: usize, prefix: [u8; 12], metatraffic: u16) -> 
 }
 
 #[test]
-fn registration_yields_to_a_participant_that_receives_discovery_at_its_port() {
+fn registration_is_withdrawn_when_a_participant_receives_discovery_at_its_port() {
     let mut site = site();
     let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
     assert_eq!(site.state(id), Some(State::Admitted));
@@ -289,7 +290,7 @@ fn registration_yields_to_a_participant_that_receives_discovery_at_its_port() {
 }
 
 #[test]
-fn participant_with_a_prefix_of_registrations_is_not_believed() {
+fn participant_with_a_reserved_prefix_is_rejected() {
     let mut site = site();
     let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
     let entries = site.entries(1);
@@ -387,7 +388,7 @@ fn registration_keeps_its_entries_through_a_restart_and_its_lease_begins_again()
 }
 
 #[test]
-fn damaged_record_of_a_registration_is_counted_and_left_out() {
+fn damaged_registration_record_is_counted_and_skipped() {
     let mut site = site();
     let id = site.register(&owner("gateway"), registration("Camera", 1, 2)).expect("it is taken");
     let mut records: Records = site.fabric.controller.records();
@@ -401,7 +402,7 @@ fn damaged_record_of_a_registration_is_counted_and_left_out() {
 }
 
 #[test]
-fn flood_of_one_owner_is_limited_and_leaves_others_their_changes() {
+fn flood_of_one_owner_is_limited_and_does_not_affect_other_owners() {
     let mut site = site();
     let kept = site.register(&owner("plant"), registration("Camera", 1, 2)).expect("it is taken");
     let mut limited = 0;
@@ -423,7 +424,7 @@ fn registrations_beyond_the_limit_are_refused() {
     let mut site = site();
     for number in 0..REGISTRATIONS_MAX as u64 {
         let by = owner(&format!("owner {}", number / CHANGES_AT_ONCE));
-        // Hosts that are not there: nothing is to be scheduled.
+        // The hosts do not exist, so nothing is scheduled.
         site.register(&by, registration(&format!("Topic {number}"), 101, 102)).expect("there is room");
     }
     let one_more = site.register(&Owner::Operator, registration("Camera", 1, 2));
@@ -431,7 +432,7 @@ fn registrations_beyond_the_limit_are_refused() {
 }
 
 #[test]
-fn controller_that_admits_nothing_and_a_standby_take_no_registration() {
+fn controller_without_a_network_and_standby_refuse_registrations() {
     let mut without = Site::new(1, &[], None);
     let taken = without.register(&Owner::Operator, registration("Camera", 1, 2));
     assert_eq!(taken, Err(RegistrationError::NoNetwork));

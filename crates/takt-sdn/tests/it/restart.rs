@@ -1,4 +1,5 @@
-//! A controller that starts again with what an earlier run kept: admitted pairs stay in force, and discovery goes on.
+//! Tests of a controller that restarts with the records of an earlier run: admitted pairs stay in
+//! force, and discovery continues.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -17,12 +18,12 @@ fn config() -> Config {
     Config { network: Some(network), ..Config::default() }
 }
 
-/// The entries of admitted flows in both switches.
+/// Returns the entries of admitted flows in both switches.
 fn entries(site: &Site) -> [Vec<FlowMod>; 2] {
     [1, 2].map(|dpid| site.entries(dpid))
 }
 
-/// Lets time pass, in which the switches keep these entries at every moment.
+/// Runs for a time and checks that the switches keep these entries at every moment.
 fn run_with(site: &mut Site, millis: u64, kept: &[Vec<FlowMod>; 2]) {
     for _ in 0..millis / 10 {
         site.run(10);
@@ -69,7 +70,7 @@ fn share_of_a_kept_pair_is_not_given_to_another() {
     assert!(site.is_admitted(first));
     let (kept, records) = (entries(&site), site.fabric.controller.records());
     site.fabric.restart_with(config(), &records);
-    // It asks before the switches are adopted.
+    // The pair asks for admission before the switches are adopted.
     site.run(500);
     let (second, writer, reader) = site.pair(2, "Lidar", 9);
     run_with(&mut site, 8_000, &kept);
@@ -83,7 +84,7 @@ fn share_of_a_kept_pair_is_not_given_to_another() {
 }
 
 #[test]
-fn refused_pair_is_admitted_after_the_restart_by_streams_that_go_on() {
+fn refused_pair_is_admitted_after_a_restart_by_continued_streams() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let (first, first_writer, _) = site.pair(0, "Camera", 0);
     site.run(1_000);
@@ -111,7 +112,7 @@ fn refused_pair_is_admitted_after_the_restart_by_streams_that_go_on() {
 }
 
 #[test]
-fn pair_whose_host_does_not_come_back_is_given_up() {
+fn pair_whose_host_does_not_return_is_dropped() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let (pair, ..) = site.pair(0, "Camera", 0);
     site.run(1_000);
@@ -127,7 +128,7 @@ fn pair_whose_host_does_not_come_back_is_given_up() {
 }
 
 #[test]
-fn records_that_are_not_readable_are_counted_and_change_nothing() {
+fn unreadable_records_are_counted_and_change_nothing() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     site.pair(0, "Camera", 0);
     site.run(1_000);
@@ -152,7 +153,7 @@ fn records_that_are_not_readable_are_counted_and_change_nothing() {
     assert!(site.fabric.events.iter().any(restored), "{:?}", site.fabric.events);
 }
 
-/// A path that is removed with this.
+/// A path that is removed when it is dropped.
 struct File(PathBuf);
 
 impl File {
@@ -189,7 +190,7 @@ fn store_has_what_was_saved_last_and_is_private() {
 }
 
 #[test]
-fn file_that_is_no_store_is_refused_and_kept() {
+fn invalid_store_file_is_refused_and_kept() {
     let file = File::new("other");
     let text = "this is no store\n".repeat(1000);
     std::fs::write(&file.0, &text).expect("written");

@@ -1,4 +1,4 @@
-//! The state of a switch is read and brought to what is wanted, whatever it was.
+//! Tests of resynchronisation: the state of a switch is read and corrected to the wanted one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn with_hosts(mut fabric: Fabric) -> Fabric {
     fabric
 }
 
-/// Everyone sends to everyone, and each frame arrives once.
+/// Sends from every host to every other, and checks that each frame arrives once.
 fn all_talk(fabric: &mut Fabric) {
     let count = fabric.hosts.len();
     for from in 0..count {
@@ -55,7 +55,7 @@ fn foreign_and_missing_entries_are_corrected_when_a_switch_connects_again() {
     fabric.disconnect(2);
     let switch = fabric.switch(2);
     let mut rules = std::mem::take(&mut switch.rules);
-    // Some are lost, one is changed, and one that lets everything pass is added.
+    // Some rules are lost, one is changed, and one that passes everything is added.
     rules.drain(..5);
     rules[0].flow.instructions.clear();
     let mut foreign = rules[0].clone();
@@ -75,7 +75,7 @@ fn foreign_and_missing_entries_are_corrected_when_a_switch_connects_again() {
 }
 
 #[test]
-fn switch_that_is_as_it_shall_be_is_not_changed() {
+fn switch_with_the_wanted_tables_is_not_changed() {
     let mut fabric = with_hosts(Fabric::new(3, &ring()));
     fabric.disconnect(3);
     fabric.events.clear();
@@ -84,7 +84,7 @@ fn switch_that_is_as_it_shall_be_is_not_changed() {
 }
 
 #[test]
-fn rule_that_somebody_else_deletes_comes_back() {
+fn externally_deleted_rule_is_restored() {
     let mut fabric = with_hosts(Fabric::new(2, &line(2)));
     let good = tables(&fabric, 1);
     fabric.switch(1).delete_notified(|flow| flow.priority == 20_000);
@@ -96,7 +96,7 @@ fn rule_that_somebody_else_deletes_comes_back() {
 fn restarted_controller_takes_over_without_a_lost_frame() {
     let mut fabric = with_hosts(Fabric::new(3, &ring()));
     fabric.restart_controller();
-    // Rules that were in use go on to forward before anything is learned again.
+    // Rules in use continue to forward before the controller has learned anything.
     for step in 0..80 {
         for (from, to) in [(0, 2), (2, 1), (1, 0)] {
             let frame = fabric.udp(from, to, 4000, &[step, 77]);
@@ -117,11 +117,11 @@ fn restarted_controller_takes_over_without_a_lost_frame() {
 }
 
 #[test]
-fn ring_has_no_loop_while_a_switch_without_its_controller_goes_on() {
+fn ring_has_no_loop_while_a_switch_forwards_without_its_controller() {
     for lost in 1..=3 {
         let mut fabric = with_hosts(Fabric::new(3, &ring()));
         fabric.disconnect(lost);
-        // With the controller gone from one switch, each of the other links fails and returns.
+        // While one switch has no controller, each of the other links fails and returns.
         for (a, b) in ring() {
             if [a.dpid, b.dpid].contains(&lost) {
                 continue;
@@ -144,7 +144,7 @@ fn ring_has_no_loop_while_a_switch_without_its_controller_goes_on() {
 }
 
 #[test]
-fn entry_that_a_switch_refuses_is_left_out_and_reported() {
+fn refused_entry_is_omitted_and_reported() {
     let mut fabric = Fabric::new(1, &[]);
     fabric.disconnect(1);
     let switch = fabric.switch(1);

@@ -1,4 +1,5 @@
-//! What tests with bridges of Open vSwitch share: a lab, and the controller of its switches on a socket.
+//! Support for tests with bridges of Open vSwitch: a lab, and the controller of its switches on a
+//! socket.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -14,30 +15,30 @@ use takt_sdn::runtime::Runtime;
 use takt_testkit::lab_text::LabText;
 use takt_testkit::waiting::{join, until, until_seen, until_some};
 
-/// A lab with the name of its test.
+/// Starts a lab with the name of its test.
 pub fn up(test: &str, network: &LabText) -> Lab {
     let file = network.text(&format!("sdn-{test}")).parse().expect("a network");
     Lab::up(&file).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// A socket of a host.
+/// Opens a socket on a host.
 pub fn socket(lab: &Lab, host: &str, address: SocketAddr) -> UdpSocket {
     let namespace = lab.namespace(host).expect("a host of the file");
     namespace.run(|| UdpSocket::bind(address)).expect("root").expect("the port is free")
 }
 
-/// A controller on a thread of its own, which ends with its value.
+/// A controller on a thread of its own, which ends when the value is dropped.
 pub struct Running {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Vec<Event>>>,
     state: Arc<std::sync::Mutex<State>>,
-    /// Asks the controller, as the API does.
+    /// Client of the controller, as used by the API.
     pub questions: Questions,
-    /// Packets to hosts with limits that meters dropped.
+    /// Number of packets to hosts with limits that meters dropped.
     host_excess: Arc<AtomicU64>,
 }
 
-/// What the thread shows.
+/// State that the thread exports.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct State {
     pub links: usize,
@@ -47,7 +48,8 @@ pub struct State {
 }
 
 impl State {
-    /// All flow entries stand for this many links, of which so many are in the tree, and hosts.
+    /// Returns the state in which all flow entries are installed, with these numbers of links,
+    /// links in the tree, and hosts.
     pub fn settled(links: usize, tree: usize, edges: usize) -> Self {
         Self { links, tree, edges, is_settled: true }
     }
@@ -59,7 +61,8 @@ impl Running {
         let listen = || {
             until_some("the port of the controller is free", || match Runtime::listen(address, None, config.clone()) {
                 Ok(runtime) => Some(runtime),
-                // A process that another test starts has the socket of the controller before until it runs its program.
+                // A process spawned by another test inherits the previous controller's socket until
+                // it executes its program.
                 Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => None,
                 Err(error) => panic!("{error}"),
             })
@@ -97,15 +100,15 @@ impl Running {
         });
     }
 
-    /// Waits until the controller has read from meters that hosts are overloaded.
+    /// Waits until the controller has read drops of host meters.
     pub fn wait_for_excess(&self) {
         until("meters dropped packets to hosts", || self.host_excess.load(Ordering::Relaxed) > 0);
     }
 
-    /// The controller does nothing for a while, as if its machine had stood still.
+    /// Suspends the controller for a while, as if its machine had been suspended.
     pub fn stand_still(&self, span: Duration) {
         let _shown = self.state.lock().expect("no panic");
-        // tidy-allow(sleep): the length of the standstill.
+        // tidy-allow(sleep): the duration of the suspension.
         std::thread::sleep(span);
     }
 

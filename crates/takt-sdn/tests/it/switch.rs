@@ -1,4 +1,4 @@
-//! A simulated switch: OpenFlow's channel, tables, groups and meters, executed on frames.
+//! Simulated OpenFlow switch: channel, tables, groups and meters, executed on frames.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +24,7 @@ use takt_openflow::{Message, Versions};
 use takt_sdn::PortRef;
 use takt_sdn::frame::{Frame, Network};
 
-/// A rule with the moment of its last use.
+/// A rule with the time of its last use.
 #[derive(Clone)]
 pub struct Rule {
     pub flow: FlowMod,
@@ -38,29 +38,30 @@ pub struct SimulatedSwitch {
     pub rules: Vec<Rule>,
     pub groups: BTreeMap<u32, GroupMod>,
     pub meters: BTreeMap<u32, MeterMod>,
-    /// Bits, or thousandths of packets, that meters let pass now, and when that was.
+    /// Fill levels of the meters in bits or thousandths of packets, with the time of the last
+    /// update.
     buckets: BTreeMap<u32, (Instant, u64)>,
-    /// Tables that it says it has.
+    /// Number of tables that it reports.
     pub tables: u8,
-    /// The most rules that it takes.
+    /// Maximum number of rules that it accepts.
     pub room: usize,
-    /// Whether it has groups that change over when a port goes down.
+    /// Whether it supports fast-failover groups.
     pub has_failover: bool,
-    /// Whether it has the match on fragments.
+    /// Whether it supports the match on fragments.
     pub has_fragments: bool,
-    /// Packets that it sent to the controller.
+    /// Number of packets that it sent to the controller.
     pub packet_ins: usize,
-    /// Of its masters.
+    /// Generation of its master.
     generation: Generation,
-    /// What ports counted.
+    /// Counters of the ports.
     counters: BTreeMap<u32, PortCounters>,
-    /// Frames and octets that came to meters, and frames that these dropped.
+    /// Frames and octets that arrived at meters, and frames that these dropped.
     metered: BTreeMap<u32, [u64; 3]>,
-    /// Frames and octets of queues; none if it has no counters of queues.
+    /// Frames and octets of queues; `None` if it has no queue counters.
     pub queues: Option<BTreeMap<(u32, u32), [u64; 2]>>,
-    /// Requests for counters of ports.
+    /// Number of requests for port counters.
     pub polls: usize,
-    /// It leaves requests for counters unanswered.
+    /// Whether it leaves requests for counters unanswered.
     pub is_silent: bool,
 }
 
@@ -126,7 +127,7 @@ impl SimulatedSwitch {
         }
     }
 
-    /// Deletes rules as another controller would.
+    /// Deletes rules like another controller would.
     pub fn delete_notified(&mut self, is_chosen: impl Fn(&FlowMod) -> bool) {
         let (gone, kept) = std::mem::take(&mut self.rules).into_iter().partition(|rule: &Rule| is_chosen(&rule.flow));
         self.rules = kept;
@@ -161,7 +162,8 @@ impl SimulatedSwitch {
         self.notify(&Message::PortStatus(status));
     }
 
-    /// Octets of the controller: how many were taken, and the frames that leave.
+    /// Handles octets of the controller. Returns the number of consumed ones, and the frames that
+    /// leave.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) -> (usize, Out) {
         let Some(channel) = &mut self.channel else { return (bytes.len(), Vec::new()) };
         let taken = channel.handle_bytes(now, bytes);
@@ -258,7 +260,7 @@ impl SimulatedSwitch {
                 ReplyBody::MeterConfig(self.meters.values().map(config).collect())
             }
             RequestBody::Flow(_) => {
-                // A switch gives the fields of a match in an order of its own.
+                // A switch reports the fields of a match in its own order.
                 let reversed = |matching: &Match| match matching {
                     Match::Oxm(fields) => Match::Oxm(fields.iter().rev().cloned().collect()),
                     standard => standard.clone(),
@@ -323,7 +325,7 @@ impl SimulatedSwitch {
         match message {
             Message::FlowMod(flow) => self.flow_mod(now, flow)?,
             Message::GroupMod(group) => match group.command {
-                // Rules that name it go with it (OpenFlow 1.3.5, 6.7).
+                // Rules that refer to the group are deleted with it (OpenFlow 1.3.5, 6.7).
                 GroupCommand::Delete => {
                     let names = |action: &Action| *action == Action::Group(group.group);
                     self.rules.retain(|rule| !applied(&rule.flow).any(names));
@@ -391,7 +393,7 @@ impl SimulatedSwitch {
         self.actions(in_port, &packet.actions, &mut packet.data.clone(), 0, PacketInReason::ACTION)
     }
 
-    /// A frame comes in.
+    /// Handles a frame that arrives at a port.
     pub fn receive(&mut self, now: Instant, in_port: u32, octets: &[u8]) -> Out {
         if !self.ports[&in_port] {
             return Vec::new();
@@ -427,20 +429,21 @@ impl SimulatedSwitch {
         }
     }
 
-    /// Whether the port that a bucket watches is up, if it watches one.
+    /// Reports whether the port that a bucket watches is up, or the bucket watches none.
     fn is_live(&self, bucket: &Bucket) -> bool {
         bucket.properties.iter().all(|property| match property {
             BucketProperty::WatchPort(port) => *port == PortNo::ANY || self.ports.get(&port.0) == Some(&true),
-            // Up to 1.4 a bucket has all properties.
+            // Up to 1.4, a bucket has all properties.
             _ => true,
         })
     }
 
-    /// A meter of packets per second or of kilobits per second: a bucket of its burst.
+    /// Reports whether a meter of packets or kilobits per second passes a frame; it is a token
+    /// bucket of its burst.
     fn passes(&mut self, now: Instant, meter: u32, len: usize) -> bool {
         let config = self.meters.get(&meter).expect("a rule names it");
         let [Band::Drop { rate, burst }] = config.bands.as_slice() else { panic!("a meter of one band") };
-        // Of bits in a kilobit, or of thousandths of a packet.
+        // Cost in bits, or in thousandths of a packet.
         let cost = if config.flags & meter_flags::KBPS != 0 { len as u64 * 8 } else { 1000 };
         let most = u64::from(*burst) * 1000;
         let (before, filled) = self.buckets.get(&meter).copied().unwrap_or((now, most));
@@ -499,7 +502,7 @@ impl SimulatedSwitch {
                     let most = if group.kind == GroupType::FastFailover { 1 } else { usize::MAX };
                     queue.extend(live.take(most).flat_map(|bucket| bucket.actions.clone()));
                 }
-                // Frames take no time: they are in no queue.
+                // Frames take no time, so they are in no queue.
                 other => panic!("the model does not execute {other:?}"),
             }
         }
@@ -514,7 +517,7 @@ fn applied(flow: &FlowMod) -> impl Iterator<Item = &Action> {
     })
 }
 
-/// Changes the DSCP of a packet of IPv4, behind one VLAN tag at most.
+/// Sets the DSCP of an IPv4 packet, after at most one VLAN tag.
 fn set_dscp(octets: &mut [u8], dscp: u8) {
     let begin = if octets[12..14] == [0x81, 0] { 18 } else { 14 };
     let header = &mut octets[begin..begin + 20];
@@ -551,7 +554,7 @@ fn masked(address: [u8; 6], field: &Masked<MacAddress>) -> bool {
     (0..6).all(|at| address[at] & mask[at] == field.value.0[at] & mask[at])
 }
 
-/// Whether a frame matches.
+/// Reports whether a frame matches.
 fn is_match(matching: &Match, in_port: u32, octets: &[u8]) -> bool {
     let frame = Frame::parse(octets).expect("hosts send frames");
     let packet = match frame.network() {

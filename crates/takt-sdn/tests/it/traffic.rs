@@ -1,4 +1,5 @@
-//! Counters of switches in the state of the controller, and the report of a writer that breaks its contract.
+//! Tests of traffic measurement: counters of switches in the state of the controller, and the
+//! report of a writer that violates its contract.
 
 use takt_sdn::controller::{Config, Event};
 use takt_sdn::model::{NetworkFile, SwitchModel};
@@ -9,7 +10,7 @@ use crate::admission::{NETWORK, Site};
 use crate::fabric::line;
 use crate::view::view;
 
-/// Longer than the cycle in which each switch is read.
+/// Longer than the polling cycle of the switches, in ms.
 const CYCLE: u64 = 2_100;
 
 fn port(site: &Site, switch: usize, number: u32) -> Port {
@@ -21,7 +22,8 @@ fn reports(site: &Site) -> Vec<&Event> {
     site.fabric.events.iter().filter(|event| matches!(event, Event::ContractBroken { .. })).collect()
 }
 
-/// An admitted pair of host 0 and host 1: samples of one datagram, 5 ms apart, of which four may come at once.
+/// Creates an admitted pair of host 0 and host 1: samples of one datagram, 5 ms apart, of which
+/// four may arrive at once.
 fn admitted() -> Site {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let writer = site.writer(0, "Joint", "rt.minsep=5ms;rt.maxsize=1000");
@@ -38,14 +40,14 @@ fn traffic(site: &Site) -> FlowTraffic {
 }
 
 #[test]
-fn ports_show_what_the_switch_counted_and_the_rate_of_the_last_interval() {
+fn ports_show_the_switch_counters_and_the_rate_of_the_last_interval() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let frame = site.fabric.udp(0, 1, 4000, &[0; 958]);
     assert_eq!(frame.len(), 1000);
     site.fabric.send_from(0, frame.clone());
     site.run(2 * CYCLE);
     let before = port(&site, 0, 1).traffic.expect("it was read").sent;
-    // Half of what the link takes in an interval.
+    // Half the capacity of the link in an interval.
     (0..2_500).for_each(|_| site.fabric.send_from(0, frame.clone()));
     site.run(CYCLE);
     let (link, edge) = (port(&site, 0, 1).traffic.expect("it was read"), port(&site, 1, 5).traffic.expect("too"));
@@ -66,12 +68,12 @@ fn ports_show_what_the_switch_counted_and_the_rate_of_the_last_interval() {
 }
 
 #[test]
-fn switch_that_does_not_answer_is_not_asked_again_and_goes_on_to_be_changed() {
+fn unresponsive_switch_gets_no_further_counter_requests_but_still_gets_changes() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     site.fabric.switch(1).is_silent = true;
     site.run(CYCLE);
     let asked = site.fabric.switch(1).polls;
-    // Requests end after 5 s.
+    // Requests time out after 5 s.
     site.run(2_000);
     assert!(site.fabric.switch(1).polls <= asked + 1, "no further request while one is outstanding");
     let (pair, ..) = site.pair(0, "Camera", 0);
@@ -84,7 +86,7 @@ fn switch_that_does_not_answer_is_not_asked_again_and_goes_on_to_be_changed() {
 }
 
 #[test]
-fn queues_show_what_the_switch_counted_and_one_without_counters_is_asked_once() {
+fn queues_show_the_switch_counters_and_a_switch_without_them_is_queried_once() {
     let text = NETWORK.replace("ovs-netdev", "generic-hardware");
     let network = NetworkFile::parse("network.toml", &text, SwitchModel::built_in).expect("it is well-formed");
     let mut site = Site::with(Config { network: Some(network), ..Config::default() }, 2, &line(2));
@@ -118,7 +120,7 @@ fn writer_within_its_contract_is_not_reported() {
 }
 
 #[test]
-fn writer_that_breaks_its_contract_is_reported_once_an_episode() {
+fn writer_that_violates_its_contract_is_reported_once_per_episode() {
     let mut site = admitted();
     for _ in 0..4 {
         let passed = site.classes(0, 1, 1_000).len();

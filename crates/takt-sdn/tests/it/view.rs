@@ -1,4 +1,4 @@
-//! The snapshot of a controller: what it says of switches, hosts and pairs.
+//! Tests of the snapshot of a controller: switches, hosts and pairs.
 
 use takt_sdn::view::{Decision, EndpointKind, Pair as PairView, Role, Sender, SwitchState, View};
 
@@ -35,7 +35,7 @@ fn view_has_switches_ports_links_and_hosts() {
 }
 
 #[test]
-fn view_has_decision_bound_and_way_of_an_admitted_pair() {
+fn view_has_decision_bound_and_path_of_an_admitted_pair() {
     let mut site = Site::new(2, &line(2), Some(NETWORK));
     let (pair, ..) = site.pair(0, "Camera", 3);
     site.run(1_000);

@@ -1,4 +1,5 @@
-//! Pairs with contracts whose hosts send in VLANs: admitted with a class behind the tag, apart from frames without the tag and of other VLANs.
+//! Tests of pairs with contracts in VLANs: admitted with a class after the tag, separate from
+//! untagged frames and frames of other VLANs.
 
 use std::net::Ipv4Addr;
 
@@ -15,7 +16,7 @@ const OTHER: VlanTag = VlanTag { pcp: 3, dei: false, vid: 6 };
 const USER: u16 = 7411;
 const SAMPLES: u16 = 7401;
 
-/// A host says in a VLAN which address it has.
+/// Makes a host announce its address in a VLAN.
 fn say_where(site: &mut Site, host: usize, tags: &[VlanTag]) {
     let (from, to) = (&site.fabric.hosts[host], &site.fabric.hosts[(host + 1) % 4]);
     let target = (MacAddress::default(), to.address);
@@ -24,10 +25,10 @@ fn say_where(site: &mut Site, host: usize, tags: &[VlanTag]) {
     site.fabric.send_from(host, frame);
 }
 
-/// Lets participants that have not been there before begin on nodes, all with the same tags.
+/// Starts new participants on the nodes, all with the same tags.
 fn begin(site: &mut Site, tags: &[VlanTag]) {
     let count = site.nodes.len();
-    // Those of before have gone without a farewell.
+    // The earlier participants end without a disposal.
     site.nodes.clear();
     site.tags = tags.to_vec();
     for node in 0..count {
@@ -44,7 +45,8 @@ fn site_in(tags: &[VlanTag]) -> Site {
     site
 }
 
-/// The tags and the DSCP of a datagram to the user port of node 1 that node 0 sends with these tags.
+/// Returns the tags and the DSCP of a datagram to the user port of node 1 that node 0 sends with
+/// these tags.
 fn class_of(site: &mut Site, tags: &[VlanTag]) -> Option<(Vec<VlanTag>, u8)> {
     site.tags = tags.to_vec();
     let frame = site.datagram(0, (site.fabric.hosts[1].address, USER).into(), &[0; 1000]);
@@ -56,7 +58,7 @@ fn class_of(site: &mut Site, tags: &[VlanTag]) -> Option<(Vec<VlanTag>, u8)> {
     datagrams.next().map(|frame| (frame.tags().to_vec(), frame.payload()[1] >> 2))
 }
 
-/// The rate of the meter of the only flow of samples, kbit/s.
+/// Returns the rate in kbit/s of the meter of the only flow of samples.
 fn rate_kbps(site: &Site) -> u32 {
     match site.fabric.switches[&1].meters[&0x1000].bands.as_slice() {
         [Band::Drop { rate, .. }] => *rate,
@@ -65,7 +67,7 @@ fn rate_kbps(site: &Site) -> u32 {
 }
 
 #[test]
-fn pair_in_a_vlan_has_a_class_behind_its_tag_and_frames_without_the_tag_have_none() {
+fn pair_in_a_vlan_has_a_class_and_untagged_frames_have_none() {
     let mut site = site_in(&[TAG]);
     let (pair, writer, reader) = site.pair(0, "Camera", 0);
     site.run(1_000);
@@ -82,7 +84,7 @@ fn pair_in_a_vlan_has_a_class_behind_its_tag_and_frames_without_the_tag_have_non
     let (pair, ..) = untagged.pair(0, "Camera", 0);
     untagged.run(1_000);
     assert!(untagged.is_admitted(pair));
-    // 4 octets more in each of 6 datagrams each 5 ms, of samples and of HEARTBEATs.
+    // 4 more octets in each of 6 datagrams per 5 ms, of samples and of HEARTBEATs.
     let more = rate_kbps(&site) - rate_kbps(&untagged);
     assert!((38..=43).contains(&more), "{more} kbit/s");
 }
@@ -102,7 +104,8 @@ fn pair_without_a_contract_matches_in_a_vlan_and_a_topic_that_shares_its_sockets
 #[test]
 fn writer_and_reader_in_different_vlans_are_refused_with_both_named() {
     let mut site = site_in(&[TAG]);
-    // The reader's participant begins again, in frames without a tag. No switch changes tags, as a router would.
+    // The reader's participant restarts with untagged frames. No switch changes tags, as a router
+    // would.
     let participant = site.participant_of_run(5, 1);
     site.nodes[1] = participant;
     site.untagged = Some(1);
@@ -158,12 +161,12 @@ fn claim_of_an_ip_address_in_another_vlan_moves_no_participant() {
     assert!(site.is_matched(0, writer, reader));
 }
 
-/// Hosts in VLANs are not asked for their groups: every edge gets a copy, as without admission.
+/// Hosts in VLANs get no membership queries: every edge gets a copy, as without admission.
 #[test]
-fn samples_by_multicast_in_a_vlan_have_their_class_at_admitted_readers_alone() {
+fn multicast_samples_in_a_vlan_have_their_class_only_at_admitted_readers() {
     let mut site = described(NETWORK, 2, &line(2), SAMPLES);
     begin(&mut site, &[TAG]);
-    // What a host reports without a tag says nothing of the VLAN.
+    // An untagged report of a host does not apply to the VLAN.
     site.fabric.send_from(0, igmp(&site.fabric, 0, 0x16, Ipv4Addr::new(239, 255, 0, 1)));
     let writer = site.writer(0, "Camera", "rt.minsep=5ms;rt.maxsize=1000");
     for node in [1, 3] {

@@ -1,9 +1,11 @@
-//! Second ways of admitted flows, each reserved and proved together with the first.
+//! Backup paths of admitted flows, each reserved and proved together with the primary path.
 //!
-//! A protected flow is in the analysis once for each way, with all its frames on each. What switches really send is less: each frame goes by one
-//! way. So bounds hold whichever links are down, while frames of before a failure are under way, and when a link is back. Ports that several
-//! ways share count the flow once for each. A port has one class for all ways: that of the first way where it has one, otherwise the lowest
-//! at which all flows keep their limits. A protected flow keeps its classes.
+//! The analysis contains a protected flow once per path, with all its frames on each. The real
+//! traffic is less, since each frame uses one path. The bounds therefore hold for any set of failed
+//! links, while frames from before a failure are under way, and when a link returns. Ports that
+//! several paths share count the flow once per path. A port has one class for all paths: that of
+//! the primary path if it uses the port, otherwise the lowest at which all flows keep their limits.
+//! A protected flow keeps its classes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,45 +20,48 @@ use crate::schedule::placement::{PlacedBundle, reason, route_of};
 use crate::schedule::rooms;
 use crate::schedule::route::Tree;
 
-/// Placements of second ways that a decision tries.
+/// Maximum number of placements of backup paths that a decision tries.
 pub const TRIALS_MAX: usize = 24;
 
-/// A whole way, and the index of the port of the first way whose link it avoids.
+/// A complete path, and the index of the port of the primary path whose link it avoids.
 pub(in crate::schedule) type Way = (usize, Tree);
 
-/// The second ways of a bundle.
+/// Backup paths of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::schedule) struct Seconds {
     pub(in crate::schedule) ways: Vec<Way>,
     pub(in crate::schedule) needs: BTreeMap<u64, Tables>,
-    /// No frame shall take them any more. They count until [`Scheduler::release_seconds`].
+    /// Whether no frame may take the paths any more. They are counted until
+    /// [`Scheduler::release_seconds`].
     is_retired: bool,
 }
 
-/// How much of a flow's way is protected.
+/// Extent of the protection of a flow's path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Covered {
-    /// Links between switches that have a detour.
+    /// Number of links between switches that have a detour.
     pub links: usize,
-    /// Links between switches.
+    /// Number of links between switches.
     pub of: usize,
 }
 
-/// A second way of a protected flow.
+/// A backup path of a protected flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecondWay {
-    /// Index of the hop of the first way whose link it avoids: it leaves the first way at that switch.
+    /// Index of the hop of the primary path whose link it avoids: it leaves the primary path at
+    /// that switch.
     pub at: usize,
-    /// All of its hops, from the source.
+    /// All its hops, from the source.
     pub route: Route,
 }
 
 impl Scheduler {
-    /// Gives a request, or several with one entry, second ways around as many links of their way as have a detour. All limits of admitted
-    /// flows hold with them. `Err` changes nothing.
+    /// Gives the requests of an entry backup paths around all links of their path that have a
+    /// detour. All limits of admitted flows hold with them. An error changes nothing.
     ///
     /// # Errors
-    /// What does not fit. Requests with several receivers, or with flows of their own for ACKNACKs, are refused ([`Reason::NoSecondWay`]).
+    /// The flow that does not fit. Requests with several receivers, or with separate flows for
+    /// ACKNACKs, are refused ([`Reason::NoSecondWay`]).
     pub fn protect(&mut self, snapshot: &Snapshot, id: RequestId) -> Result<Covered, Refused> {
         let bundle = self.single_bundle(id).filter(|bundle| bundle.seconds.ways.is_empty()).cloned();
         let name = bundle.as_ref().and_then(|bundle| bundle.streams.first()).map(|stream| stream.name.clone());
@@ -101,7 +106,8 @@ impl Scheduler {
         Ok(covered)
     }
 
-    /// Admits the streams of a bundle on second ways, in the lowest classes at which all flows keep their limits.
+    /// Admits the streams of a bundle on backup paths, in the lowest classes at which all flows
+    /// keep their limits.
     fn place_seconds(
         &mut self,
         snapshot: &Snapshot,
@@ -134,14 +140,15 @@ impl Scheduler {
         Err(Fault::TooFar)
     }
 
-    /// How much of the way of an entry is protected; `None` if it has no second way that frames may take.
+    /// Returns the extent of an entry's protection; `None` if it has no backup path that frames may
+    /// take.
     pub fn covered(&self, id: RequestId) -> Option<Covered> {
         let bundle = self.single_bundle(id).filter(|bundle| !bundle.seconds.is_retired)?;
         let links = bundle.seconds.ways.len();
         (links > 0).then(|| Covered { links, of: links_of(&bundle.tree) })
     }
 
-    /// The second ways of the first request of an entry, without those that retire.
+    /// Returns the backup paths of the first request of an entry, without retired ones.
     pub fn second_ways(&self, snapshot: &Snapshot, id: RequestId) -> Vec<SecondWay> {
         let Some(bundle) = self.single_bundle(id).filter(|bundle| !bundle.seconds.is_retired) else {
             return Vec::new();
@@ -155,8 +162,10 @@ impl Scheduler {
         bundle.seconds.ways.iter().zip(firsts).map(way).collect()
     }
 
-    /// A port of a protected entry is gone: the entry goes on by one of its ways that is whole, the shortest one that it may be on already.
-    /// All ways are counted until [`release_seconds`](Self::release_seconds). Whether there is such a way; if not, nothing has changed.
+    /// Continues a protected entry with a failed port on one of its intact paths: the shortest one
+    /// that it may already use. All paths are counted until
+    /// [`release_seconds`](Self::release_seconds). Reports whether there is such a path; if not,
+    /// nothing has changed.
     pub fn fall_back(&mut self, snapshot: &Snapshot, id: RequestId) -> bool {
         let is_whole = |tree: &Tree| !tree.ports.iter().any(|port| self.is_gone(snapshot, port));
         let Some(bundle) = self.single_bundle(id).filter(|bundle| self.has_seconds(bundle)) else { return false };
@@ -181,7 +190,8 @@ impl Scheduler {
         true
     }
 
-    /// Ways that no frame takes any more, and whose last frames have drained, count no longer.
+    /// Removes the paths of an entry that no frame takes any more and whose last frames have
+    /// drained.
     pub fn release_seconds(&mut self, snapshot: &Snapshot, id: RequestId) {
         let Self { network, entries, owners, rooms, full, .. } = self;
         let bundle = entries.get_mut(&id).and_then(|entry| entry.bundles.first_mut());
@@ -193,28 +203,28 @@ impl Scheduler {
         rooms.give(&bundle.needs);
         rooms.give(&bundle.seconds.needs);
         (bundle.seconds, bundle.needs) = (Seconds::default(), rooms::needs(&bundle.tree));
-        // It had as much before.
+        // The entry used at least as much capacity before.
         let _ = rooms.take(snapshot, &bundle.needs);
     }
 
-    /// Whether frames of a bundle may take a second way.
+    /// Reports whether frames of a bundle may take a backup path.
     pub(in crate::schedule) fn has_seconds(&self, bundle: &PlacedBundle) -> bool {
         !bundle.seconds.ways.is_empty() && !bundle.seconds.is_retired
     }
 
-    /// The ports that frames of a bundle may take.
+    /// Iterates over the ports that frames of a bundle may use.
     pub(super) fn ports_of<'a>(&self, bundle: &'a PlacedBundle) -> impl Iterator<Item = &'a Egress> {
         let seconds = bundle.seconds.ways.iter().filter(|_| !bundle.seconds.is_retired);
         bundle.tree.ports.iter().chain(seconds.flat_map(|(_, way)| &way.ports))
     }
 
-    /// The class of a bundle at each port of its first way.
+    /// Returns the class of a bundle at each port of its primary path.
     fn classes_of(&self, bundle: &PlacedBundle) -> BTreeMap<usize, usize> {
         let flow = bundle.ids.first().and_then(|flow| self.network.flow(*flow));
         flow.into_iter().flat_map(|flow| &flow.hops).map(|hop| (hop.port, hop.class)).collect()
     }
 
-    /// The bundle of an entry that has one, with one receiver.
+    /// Returns the bundle of an entry with exactly one bundle and one receiver.
     fn single_bundle(&self, id: RequestId) -> Option<&PlacedBundle> {
         match self.entries.get(&id)?.bundles.as_slice() {
             [bundle] => Some(bundle).filter(|bundle| bundle.tree.branches.is_empty()),
@@ -223,23 +233,24 @@ impl Scheduler {
     }
 }
 
-/// The streams of a bundle on a second way.
+/// Returns the streams of a bundle on a backup path.
 fn second_flows(snapshot: &Snapshot, bundle: &PlacedBundle, way: &Tree, hops: &[Hop]) -> Vec<Flow> {
     name_seconds(flows(snapshot, &bundle.streams, way, hops))
 }
 
-/// Flows of a second way are told from those of the first.
+/// Gives flows on a backup path names that differ from those on the primary path.
 pub(super) fn name_seconds(flows: Vec<Flow>) -> Vec<Flow> {
     flows.into_iter().map(|flow| Flow { name: format!("{}, second way", flow.name), ..flow }).collect()
 }
 
-/// Links between switches on a way.
+/// Returns the number of links between switches on a path.
 fn links_of(tree: &Tree) -> usize {
     let switches = tree.ports.iter().filter(|port| matches!(port, Egress::Switch(_))).count();
     switches.saturating_sub(1)
 }
 
-/// An entry for each port where frames of detours come in, and a group where they leave the first way.
+/// Returns the table entries for detours: an entry for each port where their frames arrive, and a
+/// group where they leave the primary path.
 fn needs_of_seconds(snapshot: &Snapshot, first: &Tree, ways: &[Way]) -> BTreeMap<u64, Tables> {
     let mut needs: BTreeMap<u64, Tables> = BTreeMap::new();
     let mut inputs = BTreeSet::new();

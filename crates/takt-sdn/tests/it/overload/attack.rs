@@ -1,4 +1,5 @@
-//! A pair with a contract, while another host floods the controller and speaks in the name of its writer.
+//! Test of a pair with a contract while another host floods the controller and impersonates the
+//! pair's writer.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +15,10 @@ use super::{FLOODER, LISTENER, Progress, SAMPLES, SEPARATION, TALKER, counters, 
 use crate::site::{Running, State, socket, up};
 
 const GROUP: (Ipv4Addr, u16) = (Ipv4Addr::new(239, 255, 0, 1), 7400);
-/// Five times what the meter of discovery passes.
+/// Five times the rate that the meter of discovery passes.
 const PER_MILLISECOND: usize = 10;
 
-/// Sends messages of discovery, more than the meter passes, until all samples are sent.
+/// Sends discovery messages at more than the meter's rate until all samples are sent.
 fn flood_discovery(socket: &UdpSocket, progress: &Progress, flooded: &AtomicU64) {
     let message = b"RTPS\x02\x05\x01\x7a\0\0\0\0\0\0\0\0\0\0\0\0";
     while !progress.is_sent.load(Ordering::Relaxed) {
@@ -25,12 +26,12 @@ fn flood_discovery(socket: &UdpSocket, progress: &Progress, flooded: &AtomicU64)
             socket.send_to(message, GROUP).expect("there is a route");
         }
         flooded.fetch_add(PER_MILLISECOND as u64, Ordering::Relaxed);
-        // tidy-allow(sleep): the pace of the flood.
+        // tidy-allow(sleep): the period of the flood.
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Speaks in the name of the talker until all samples are sent.
+/// Impersonates the talker until all samples are sent.
 fn impersonate(impostor: &mut Station, progress: &Progress) {
     impostor.writer("Steering", "rt.minsep=1ms;rt.maxsize=1000", 1000);
     while !progress.is_sent.load(Ordering::Relaxed) {
@@ -39,7 +40,7 @@ fn impersonate(impostor: &mut Station, progress: &Progress) {
 }
 
 #[test]
-fn admitted_pair_loses_no_sample_while_a_host_floods_discovery_and_speaks_for_its_writer() {
+fn admitted_pair_loses_no_sample_while_a_host_floods_discovery_and_impersonates_its_writer() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -50,7 +51,7 @@ fn admitted_pair_loses_no_sample_while_a_host_floods_discovery_and_speaks_for_it
     let flooding = socket(&lab, "flooder", (FLOODER, 0).into());
     let mut talker = Station::open(&lab, "talker", TALKER, 1);
     let mut listener = Station::open(&lab, "listener", LISTENER, 2);
-    // It has the GUID of the talker, and a writer of the same topic.
+    // The impostor has the GUID of the talker, and a writer of the same topic.
     let mut impostor = Station::open(&lab, "flooder", FLOODER, 1);
     let (progress, flooded) = (Progress::default(), AtomicU64::new(0));
     let lost = std::thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! What keeps links, leases and discovery alive during an overload of every link: a class of its own.
+//! Tests of the class of control traffic, which keeps links, leases and discovery alive during an
+//! overload of every link.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -28,8 +29,9 @@ const OVERLOAD: Duration = Duration::from_secs(20);
 
 const BACK_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 8, 1, 4);
 
-/// Both ways of the link between the switches are overloaded, by hosts whose own links are not the bottleneck. A frame that is not dropped
-/// waits in the full queue of the others for longer than a probe may be on its way.
+/// Returns a network in which both directions of the link between the switches are overloaded by
+/// hosts whose own links are not the bottleneck. A frame that is not dropped waits in the full
+/// queue for other traffic for longer than the maximum transit time of a probe.
 fn two_ways(control: &str) -> LabText {
     let (marked, others) = CLASSES.split_at(CLASSES.rfind("[[classes]]").expect("there are some"));
     let classes = format!("{marked}{control}{}", others.replace("frames = 256", "frames = 3000"));
@@ -62,7 +64,8 @@ impl Pairs {
     }
 }
 
-/// What the controller reported of two pairs: one is matched before the overload, the other in it.
+/// Runs two pairs, of which one matches before the overload and the other during it. Returns the
+/// events of the controller.
 fn run(test: &str, control: &str) -> (Vec<Event>, String) {
     let _alone = overload::alone();
     let lab = up(test, &two_ways(control));
@@ -78,7 +81,7 @@ fn run(test: &str, control: &str) -> (Vec<Event>, String) {
     pairs.run_while("the first pair matches", |pairs| {
         !pairs.talker.is_matched_writer(writer) || !pairs.listener.is_matched_reader(reader)
     });
-    // A link is lost when probes of neither direction come.
+    // A link is lost when probes of either direction do not arrive.
     let floods = [flood(flooding, LISTENER), flood(back, FLOODER)];
     pairs.run_while("the flood arrives", |_| sink.received() < FLOODED);
     pairs.run(Instant::now() + OVERLOAD);
@@ -103,7 +106,7 @@ fn lost_links(events: &[Event]) -> usize {
 }
 
 #[test]
-fn links_and_leases_last_through_an_overload_and_a_new_pair_is_admitted_in_it() {
+fn links_and_leases_survive_an_overload_during_which_a_new_pair_is_admitted() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -115,7 +118,8 @@ fn links_and_leases_last_through_an_overload_and_a_new_pair_is_admitted_in_it() 
     assert_eq!(admitted.count(), 2, "{events:?}\n{counters}");
 }
 
-/// The test above sees the class: where the switches have none, LLDP waits in the queue of the flood, and the link is lost.
+/// Verifies that the test above depends on the class: where the switches have none, LLDP waits in
+/// the queue of the flood, and the link is lost.
 #[test]
 fn link_is_lost_in_an_overload_where_a_switch_lacks_the_class_of_control_traffic() {
     if let Err(why) = require::open_vswitch() {

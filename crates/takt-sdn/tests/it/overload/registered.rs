@@ -1,5 +1,6 @@
-//! Senders of plain UDP in place of secured writers, whose discovery cannot be read. A registered one loses nothing under the overload; one that breaks
-//! its contract is reported.
+//! Tests of registered senders of plain UDP, which stand for secured writers with unreadable
+//! discovery. A registered sender loses nothing under the overload; one that violates its contract
+//! is reported.
 
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,10 +23,11 @@ use super::{
 use crate::site::{Running, State, socket, up};
 
 const PORT: u16 = 7421;
-/// The payload of datagrams that make the hosts known to the controller.
+/// Payload of datagrams that let the controller find the hosts.
 const GREETING: &[u8] = b"greeting";
 
-/// The contract of the senders: 1,000 octets each 5 ms, which may wait for a processor on their way to the meter.
+/// Returns the contract of the senders: 1,000 octets every 5 ms, which may wait for a processor
+/// before the meter.
 fn registration() -> Registration {
     Registration {
         topic: "Secured".to_owned(),
@@ -47,7 +49,7 @@ fn registration() -> Registration {
     }
 }
 
-/// Registers once the hosts are known, and waits for the admission.
+/// Registers the pair once the hosts are known, and waits for its admission.
 fn register(running: &Running) {
     until_some("the registration is admitted", || {
         let answer = running.questions.register(&Owner::Operator, registration()).expect("the controller answers");
@@ -57,18 +59,18 @@ fn register(running: &Running) {
     });
 }
 
-/// Sends numbered samples, never earlier than `separation` after the one before.
+/// Sends numbered samples at least `separation` apart.
 fn send(from: &UdpSocket, separation: Duration) {
     let mut sample = [0; SAMPLE_LEN];
     for number in 0..SAMPLES {
         sample[..4].copy_from_slice(&number.to_le_bytes());
         from.send_to(&sample, (LISTENER, PORT)).expect("there is a route");
-        // tidy-allow(sleep): the workload is one sample a separation.
+        // tidy-allow(sleep): the workload sends one sample per separation.
         std::thread::sleep(separation);
     }
 }
 
-/// Takes samples until none comes for a while after all were sent; how many came, without copies.
+/// Receives samples until all are sent and no more arrive. Returns the number of distinct ones.
 fn take(at: &UdpSocket, is_sent: &AtomicBool) -> usize {
     at.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
     let (mut numbers, mut sent_at) = (std::collections::BTreeSet::new(), None);
@@ -84,14 +86,14 @@ fn take(at: &UdpSocket, is_sent: &AtomicBool) -> usize {
     numbers.len()
 }
 
-/// What came of a run.
+/// Result of a run.
 struct Outcome {
     arrived: usize,
-    /// Datagrams of the flood that were sent and arrived.
+    /// Number of datagrams of the flood that were sent, and that arrived.
     flood: [u64; 2],
     view: std::sync::Arc<View>,
     events: Vec<Event>,
-    /// Of everything on the way, for the message of a failure.
+    /// Counters of all components on the path, for the message of a failure.
     counters: String,
 }
 
@@ -111,7 +113,7 @@ impl Outcome {
     }
 }
 
-/// The state once the counters of all switches have been read twice more.
+/// Returns the state after the counters of all switches have been read twice more.
 fn read_again(running: &Running) -> std::sync::Arc<View> {
     let polls = |view: &View| view.counters["polls"];
     let begin = polls(&running.questions.view().expect("the controller answers"));
@@ -124,7 +126,7 @@ fn read_again(running: &Running) -> std::sync::Arc<View> {
 fn greet(lab: &Lab) -> [UdpSocket; 2] {
     let talker = socket(lab, "talker", (TALKER, PORT).into());
     let listener = socket(lab, "listener", (LISTENER, PORT).into());
-    // Frames of both hosts, so that the controller knows where they are.
+    // Frames of both hosts let the controller find them.
     talker.send_to(GREETING, (LISTENER, PORT)).expect("there is a route");
     listener.send_to(GREETING, (TALKER, PORT)).expect("there is a route");
     [talker, listener]
@@ -167,13 +169,14 @@ fn registered_sender_loses_nothing_under_a_flood_of_twice_the_link() {
     outcome.assert_overload();
     assert_eq!(outcome.arrived, SAMPLES as usize, "{}", outcome.counters);
     let FlowTraffic { samples, breaks_contract, .. } = outcome.traffic();
-    // Greetings that came after the registration are among them.
+    // The counts include greetings that arrived after the registration.
     assert!(samples.frames.is_some_and(|frames| frames.abs_diff(SAMPLES.into()) <= 2), "{samples:?}");
     assert_eq!((samples.dropped, breaks_contract, outcome.reports()), (Some(0), false, 0), "{}", outcome.counters);
     assert_counted(&outcome);
 }
 
-/// The port to the listener has sent what arrived there, and no more than the hosts sent.
+/// Asserts that the port to the listener has sent at least the datagrams that arrived there, and at
+/// most those that the hosts sent.
 fn assert_counted(outcome: &Outcome) {
     let edge = outcome.view.hosts.iter().find(|host| host.addresses.contains(&LISTENER.to_string()));
     let at = &edge.expect("it sent").at;
@@ -183,7 +186,7 @@ fn assert_counted(outcome: &Outcome) {
     let [of_flood, arrived] = outcome.flood;
     let most = of_flood + u64::from(SAMPLES);
     let least = arrived + outcome.arrived as u64;
-    // LLDP, ARP and neighbour discovery count as well.
+    // LLDP, ARP and neighbor discovery are counted as well.
     assert!((least..most + 2_000).contains(&sent), "{sent}, from {least} to {most}\n{}", outcome.counters);
 }
 
@@ -199,7 +202,7 @@ fn sender_that_is_not_registered_loses_samples_under_the_same_flood() {
 }
 
 #[test]
-fn registered_sender_that_breaks_its_contract_is_reported_once() {
+fn registered_sender_that_violates_its_contract_is_reported_once() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }

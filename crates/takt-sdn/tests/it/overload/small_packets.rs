@@ -1,4 +1,4 @@
-//! A pair with a contract, while another host floods the reader's host with small packets.
+//! Tests of a pair with a contract while another host floods the reader's host with small packets.
 
 use std::time::{Duration, Instant};
 
@@ -16,30 +16,31 @@ use super::{
 };
 use crate::site::{Running, State, socket, up};
 
-/// Octets of a datagram of the flood, as in the experiment of Choi, King and Lee.
+/// Length in octets of a datagram of the flood, as in the experiment of Choi, King and Lee.
 const LEN: usize = 100;
-/// About 8 of the 20 Mbit/s of the link: no queue is full.
+/// Rate of the flood, about 8 of the 20 Mbit/s of the link: no queue is full.
 const FLOOD_PER_S: u64 = 6_000;
-/// The limit of the reader's host.
+/// Limit of the reader's host.
 const LIMIT_PER_S: u64 = 2_000;
 
 struct Outcome {
     lost: Vec<u32>,
     sent: u64,
     received: u64,
-    /// From before the first packet of the flood to after the last.
+    /// Time from before the first packet of the flood to after the last.
     span: Duration,
     events: Vec<Event>,
     counters: String,
 }
 
 impl Outcome {
-    /// What the limit allows for in the time of the run.
+    /// Returns the number of packets that the limit allows in the time of the run.
     fn allowed(&self) -> u64 {
         LIMIT_PER_S / 10 + LIMIT_PER_S * u64::try_from(self.span.as_millis()).expect("short") / 1000
     }
 
-    /// East is switch 1, and the host is at its second port.
+    /// Reports whether the overload was reported. East is switch 1, and the host is at its second
+    /// port.
     fn is_reported(&self) -> bool {
         self.events.iter().any(|event| matches!(event, Event::HostOverload { dpid: 1, port: Some(2), .. }))
     }
@@ -89,7 +90,7 @@ fn run(test: &str, limit: &str) -> Outcome {
 }
 
 #[test]
-fn flood_of_small_packets_to_the_host_of_a_reader_is_held_to_its_limit_and_takes_no_sample() {
+fn flood_of_small_packets_to_a_readers_host_is_limited_and_loses_no_sample() {
     if let Err(why) = require::open_vswitch() {
         return not_run(why);
     }
@@ -101,7 +102,7 @@ fn flood_of_small_packets_to_the_host_of_a_reader_is_held_to_its_limit_and_takes
     assert!(outcome.is_reported(), "{events:?}\n{counters}");
 }
 
-/// Without a limit the host gets more than the limit of the run above.
+/// Without a limit, the host gets more than the limit of the run above.
 #[test]
 fn flood_of_small_packets_reaches_a_host_without_a_limit() {
     if let Err(why) = require::open_vswitch() {

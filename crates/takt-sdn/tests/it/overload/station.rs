@@ -1,4 +1,5 @@
-//! A participant on a host of the lab, driven by the thread that uses it: on its sockets, or in a VLAN on its interface.
+//! Participant on a host of the lab, driven by the calling thread: on UDP sockets, or in a VLAN on
+//! the host's interface.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -23,16 +24,17 @@ pub(super) const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 pub(super) const MULTICAST: u16 = 7400;
 pub(super) const METATRAFFIC: u16 = 7410;
 pub(super) const USER: u16 = 7411;
-/// Octets that a capture of frames holds.
+/// Receive buffer size in octets of a frame capture.
 const BUFFER_LEN: i32 = 8 << 20;
-/// The encapsulation header of plain CDR, little-endian.
+/// Encapsulation header of plain CDR, little-endian.
 const ENCAPSULATION: [u8; 4] = [0, 1, 0, 0];
 
-/// How a participant sends and receives.
+/// Network access of a participant.
 enum Wire {
-    /// Of multicast discovery, discovery, and samples. All is sent by the second.
+    /// Sockets of multicast discovery, unicast discovery, and samples. The second one sends
+    /// everything.
     Sockets(Poll, [mio::net::UdpSocket; 3]),
-    /// Frames with a tag.
+    /// Frames with a VLAN tag.
     Tagged(Tagged),
 }
 
@@ -65,7 +67,7 @@ impl Station {
         Self::on(Wire::Sockets(poll, sockets), address, number)
     }
 
-    /// Joins domain 0 in a VLAN: the kernel of the host has no part in it.
+    /// Joins domain 0 in a VLAN, without the IP stack of the host.
     pub fn open_in_vlan(lab: &Lab, host: &str, address: Ipv4Addr, number: u8) -> Self {
         let namespace = lab.namespace(host).expect("a host of the file");
         let open = || FrameSocket::capture(interface_index("eth0")?, BUFFER_LEN);
@@ -90,7 +92,7 @@ impl Station {
         Instant(self.start.elapsed().as_nanos() as u64)
     }
 
-    /// Drives the participant.
+    /// Drives the participant until a time.
     pub fn run_until(&mut self, end: Clock) {
         let mut patience = Duration::ZERO;
         loop {
@@ -109,7 +111,7 @@ impl Station {
         }
     }
 
-    /// Drives the participant while a condition holds, for [`LIMIT`] at most.
+    /// Drives the participant while a condition holds, for at most [`LIMIT`].
     pub fn run_while(&mut self, awaited: &str, mut is_waiting: impl FnMut(&mut Self) -> bool) {
         let begin = Clock::now();
         while is_waiting(self) {
@@ -118,7 +120,7 @@ impl Station {
         }
     }
 
-    /// Takes what has come, and waits for it for a while at most.
+    /// Processes received datagrams, and waits for the first one for at most `patience`.
     fn receive(&mut self, patience: Duration) {
         let (start, participant) = (self.start, &mut self.participant);
         let mut handle = |source: SocketAddr, multicast, message: &[u8]| {
@@ -154,7 +156,7 @@ impl Station {
         }
     }
 
-    /// A best-effort writer with a contract.
+    /// Creates a best-effort writer with a contract.
     pub fn writer(&mut self, topic: &str, user_data: &str, sample_len: usize) -> WriterHandle {
         let qos = DataWriterQos { reliability: Reliability::BEST_EFFORT, ..DataWriterQos::default() };
         let spec = WriterSpec { max_serialized_len: Some(sample_len), ..writer_spec(topic, user_data, qos) };
@@ -162,7 +164,7 @@ impl Station {
         self.participant.create_writer(now, spec).expect("the writer is good")
     }
 
-    /// A best-effort reader with a contract that keeps all.
+    /// Creates a best-effort reader with a contract and KEEP_ALL history.
     pub fn reader(&mut self, topic: &str, user_data: &str) -> ReaderHandle {
         let (reliability, history) = (Reliability::BEST_EFFORT, History::KeepAll);
         let qos = DataReaderQos { reliability, history, ..DataReaderQos::default() };
@@ -192,13 +194,13 @@ impl Station {
         self.participant.write(now, writer, &change, fill).expect("there is room");
     }
 
-    /// The numbers of the samples that came.
+    /// Takes the available samples and returns their numbers.
     pub fn take(&mut self, reader: ReaderHandle) -> Vec<u32> {
         let (now, mut cursor, mut numbers) = (self.now(), ReadCursor::default(), Vec::new());
         while let Some(sample) =
             self.participant.read_next(now, reader, Selector::TAKE, &mut cursor).expect("the reader lives")
         {
-            // The end of an instance has no payload.
+            // The disposal of an instance has no payload.
             let number = sample.payload.get(4..8).and_then(|octets| octets.try_into().ok());
             numbers.extend(number.map(u32::from_le_bytes));
         }
@@ -207,7 +209,7 @@ impl Station {
     }
 }
 
-/// Takes all datagrams of the sockets.
+/// Receives all pending datagrams of the sockets.
 fn receive_all(sockets: &[mio::net::UdpSocket], handle: &mut impl FnMut(SocketAddr, bool, &[u8])) {
     let mut buffer = vec![0; 65_507];
     for (place, socket) in sockets.iter().enumerate() {
@@ -215,7 +217,7 @@ fn receive_all(sockets: &[mio::net::UdpSocket], handle: &mut impl FnMut(SocketAd
             match socket.recv_from(&mut buffer) {
                 Ok((len, from)) => handle(from, place == 0, &buffer[..len]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // An ICMP message about a datagram of before.
+                // An ICMP error for an earlier datagram.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
                 Err(error) => panic!("{error}"),
             }

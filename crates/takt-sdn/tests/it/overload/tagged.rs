@@ -1,4 +1,4 @@
-//! UDP in a VLAN by a packet socket, for kernels without VLAN interfaces.
+//! UDP in a VLAN over a packet socket, for kernels without VLAN interfaces.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -16,12 +16,12 @@ pub struct Tagged {
     socket: FrameSocket,
     mac: MacAddress,
     address: Ipv4Addr,
-    /// Hosts that have sent.
+    /// Known hosts, which have sent frames.
     neighbours: BTreeMap<IpAddr, MacAddress>,
 }
 
 impl Tagged {
-    /// Says in the VLAN where the address is.
+    /// Announces the address in the VLAN.
     pub fn new(socket: FrameSocket, address: Ipv4Addr) -> Self {
         let mac = MacAddress(socket.address().expect("it is bound"));
         let target = (MacAddress::default(), address);
@@ -32,7 +32,7 @@ impl Tagged {
 
     pub fn send(&self, to: SocketAddr, payload: &[u8]) {
         let known = self.neighbours.get(&to.ip()).copied();
-        // Until it has sent something, it has announced nothing that this would answer.
+        // A host that has sent nothing has announced nothing to answer.
         let Some(destination_mac) = MacAddress::of_group(to.ip()).or(known) else { return };
         let frame = UdpFrame {
             destination_mac,

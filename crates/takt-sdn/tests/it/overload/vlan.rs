@@ -1,4 +1,4 @@
-//! A pair with a contract in a VLAN, and a flood of twice the link's rate without a tag.
+//! Tests of a pair with a contract in a VLAN, with an untagged flood of twice the link's rate.
 
 use takt_testkit::lab_text::CLASSES;
 use takt_testkit::{not_run, require};
@@ -6,7 +6,8 @@ use takt_testkit::{not_run, require};
 use super::station::Station;
 use super::{Outcome, SAMPLES, SEPARATION, network, run_with, two_switches};
 
-/// The queue of the link that an Open vSwitch sends all samples into, by the DSCP behind their tag.
+/// Asserts that the Open vSwitch puts all samples into the queue of the link that their DSCP
+/// selects, after their tag.
 fn assert_classed(outcome: &Outcome) {
     let text = &outcome.counters;
     assert!(text.contains("dl_vlan=5"), "an entry matches the VLAN\n{text}");

@@ -1,8 +1,10 @@
-//! Changes of flows while frames flow, switch by switch: every state in between is looked at.
+//! Model-based tests of flow changes while frames flow, switch by switch, with a check of every
+//! intermediate state.
 //!
-//! The operations that admission wants are executed one by one, in random order between switches, and confirmed at random later. After each one
-//! the frames of every admitted flow are followed through the tables that the switches have then ([`world::World::check`]). Frames of before are in
-//! queues for as long as the certificates allow ([`queued`]).
+//! The operations that admission requests are executed one by one, in random order between
+//! switches, and confirmed at a random later time. After each one the frames of every admitted flow
+//! are traced through the present tables of the switches ([`world::World::check`]). Earlier frames
+//! stay in queues for as long as the certificates allow ([`queued`]).
 
 mod queued;
 mod tables;
@@ -12,10 +14,10 @@ use takt_testkit::Random;
 
 use self::world::{Load, Order, World};
 
-/// Networks in a usual run, and at full length.
+/// Number of networks in a usual run, and at full length.
 const NETWORKS: [u64; 2] = [100, 1500];
 
-/// Reconfigurations of a network.
+/// Number of reconfigurations per network.
 const CHANGES: usize = 14;
 
 fn networks() -> u64 {
@@ -27,7 +29,7 @@ fn no_state_between_two_configurations_breaks_an_admitted_flow() {
     let mut seen = world::Seen::default();
     for seed in 0..networks() {
         let mut random = Random(seed);
-        // Most of the loads are mixed.
+        // Most loads are mixed.
         let load = match seed % 4 {
             3 => Load::Strict,
             2 => Load::Protected,
@@ -41,11 +43,11 @@ fn no_state_between_two_configurations_breaks_an_admitted_flow() {
         }
         seen.add(&world.seen);
     }
-    // Otherwise the changes were not what they are to be.
+    // Otherwise the changes do not cover all kinds.
     assert!(seen.is_everything(), "{seen:?}");
 }
 
-/// What a controller breaks that carries out changes in this order.
+/// Returns the violations of a controller that executes changes in this order.
 fn broken_by(order: Order, load: Load) -> impl Iterator<Item = String> {
     (0..networks()).filter_map(move |seed| {
         let mut random = Random(seed);
@@ -58,7 +60,7 @@ fn broken_by(order: Order, load: Load) -> impl Iterator<Item = String> {
     })
 }
 
-/// Controllers that do not wait for switches are found out: this shows that the checks see what they are for.
+/// Controllers that do not wait for switches are detected: this verifies the checks.
 #[test]
 fn orders_that_do_not_wait_break_admitted_flows() {
     for order in [Order::FirstSwitchFirst, Order::NoBarrier, Order::OldRemovedEarly] {
@@ -66,7 +68,7 @@ fn orders_that_do_not_wait_break_admitted_flows() {
     }
 }
 
-/// The same of controllers that do not wait for frames in queues, or not for long enough.
+/// Controllers that do not wait for queued frames, or not for long enough, are detected as well.
 #[test]
 fn orders_that_do_not_wait_for_frames_in_queues_break_admitted_flows() {
     let kinds = [

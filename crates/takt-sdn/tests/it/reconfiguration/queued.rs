@@ -1,13 +1,14 @@
-//! Frames that are in queues when the entries change that put them there, as late as the certificates allow.
+//! Queued frames whose entries have changed, delayed as much as the certificates allow.
 //!
-//! A port has frames of a flow in a class for as long as entries put them there, and then until the last of them has left and what waited for it: budgets and
-//! delays up to the port, and the busy period there. These times are taken from certificates, with arithmetic of its own. That of
-//! before the change and the present one both hold; the shorter time counts.
+//! A port has frames of a flow in a class for as long as entries put them there, and then until the
+//! last of them, and the frames that waited for it, have left: budgets and delays up to the port,
+//! and the busy period there. These times are computed independently from certificates. Both the
+//! certificate before the change and the present one are valid; the shorter time counts.
 //!
-//! | what is checked | what it shows |
+//! | checked condition | detected error |
 //! |---|---|
-//! | frames that the scheduler does not count are at a port | a share was free too early |
-//! | they are there after a failure, and others are at ports where they were not before | ways were taken too early |
+//! | frames that the scheduler does not count are at a port | a share was freed too early |
+//! | such frames exist after a failure, and others are at new ports | paths were taken too early |
 //! | frames of a flow are in two classes at two ports, or there is a new flow meanwhile | a change began too early |
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,11 +24,11 @@ pub const FREE_TOO_EARLY: &str = "frames are under way, and counted no more";
 pub const TAKEN_TOO_EARLY: &str = "frames are on a broken way, and others where none were";
 pub const CHANGED_TOO_EARLY: &str = "frames are in a class of before";
 
-/// Frames that no entry puts to their port any more.
+/// Last frames at a port to which no entry sends them any more.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     at_ns: u64,
-    /// How long until they have drained.
+    /// Time until they have drained.
     drain_ns: u64,
 }
 
@@ -37,29 +38,30 @@ pub struct Queued {
     pub sent: BTreeSet<Datagram>,
     live: Places,
     last: BTreeMap<Place, Last>,
-    /// The proof before the change.
+    /// The certificate before the change.
     pub before: Option<NetworkCertificate>,
 }
 
-/// What the scheduler counts at ports, whatever the class.
+/// Datagrams that the scheduler counts at ports, in any class.
 pub type Counted = BTreeSet<(Datagram, PortRef)>;
 
-/// The name of a flow without that of its second way.
+/// Returns the name of a flow without the suffix of its backup path.
 pub fn first_name(name: &str) -> &str {
     name.strip_suffix(", second way").unwrap_or(name)
 }
 
-/// How long frames that were matched now are at a port, by name of their flow. `None` if the certificate has no such flow there.
+/// Returns the time for which frames matched now may be at a port, by name of their flow. `None` if
+/// the certificate has no such flow there.
 fn drain_ns(certificate: &NetworkCertificate, name: &str, port: PortRef) -> Option<u64> {
     let NetworkCertificate { ports, flows, .. } = certificate;
     let port = Egress::Switch(port).to_string();
     let own = flows.iter().filter(|flow| first_name(&flow.name) == name);
     let at = |flow: &Flow| flow.hops.iter().position(|hop| ports[hop.port].name == port);
-    // By one of the ways of a flow.
+    // Considers every path of the flow.
     own.filter_map(|flow| Some(drain_at_ns(certificate, flow, at(flow)?))).max()
 }
 
-/// The same for a hop of a flow.
+/// Returns the time for which frames matched now may be at a hop of a flow.
 fn drain_at_ns(certificate: &NetworkCertificate, flow: &Flow, at: usize) -> u64 {
     let NetworkCertificate { ports, queues, .. } = certificate;
     let mut comes_ns = 0;
@@ -76,7 +78,7 @@ fn drain_at_ns(certificate: &NetworkCertificate, flow: &Flow, at: usize) -> u64 
 }
 
 impl Queued {
-    /// Follows what entries do now. `names` are those of flows.
+    /// Updates the state to the present entries. `names` are the names of flows.
     pub fn follow(
         &mut self,
         now_ns: u64,
@@ -109,7 +111,8 @@ impl Queued {
         own.flat_map(|name| certificates().filter_map(move |certificate| drain_ns(certificate, name, *port))).min()
     }
 
-    /// Flows have gone: frames of the others leave as the proof without them says.
+    /// Shortens drain times after flows have left: other frames drain by the certificate without
+    /// these flows.
     pub fn shorten(&mut self, names: &BTreeMap<String, Datagram>, present: &NetworkCertificate) {
         let places: Vec<Place> = self.last.keys().copied().collect();
         for place in places {
@@ -125,7 +128,7 @@ impl Queued {
     }
 
     /// # Errors
-    /// Frames that no proof has.
+    /// Frames that no certificate covers.
     pub fn check(&self, counted: &Counted, before: &Places, is_failure: bool) -> Result<(), String> {
         let all = || self.live.iter().chain(self.last.keys());
         let ports = |places: &Places| places.iter().map(|(datagram, port, _)| (*datagram, *port)).collect::<Counted>();

@@ -1,4 +1,4 @@
-//! Tables of switches, and the way of a frame through them.
+//! Tables of switches, and the trace of a frame through them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,10 +13,10 @@ use takt_openflow::oxm::Oxm;
 use takt_openflow::value::PortNo;
 use takt_sdn::PortRef;
 
-/// What an entry matches: port, source, destination, UDP port.
+/// Match fields of an entry: port, source, destination, UDP port.
 pub type Key = (u32, IpAddr, IpAddr, u16);
 
-/// The datagrams of a flow.
+/// Header fields of the datagrams of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Datagram {
     pub source: IpAddr,
@@ -52,34 +52,34 @@ impl Tables {
         let flows: BTreeMap<Key, FlowMod> = flows.into_iter().map(|flow| (key(&flow), flow)).collect();
         let groups = groups.into_iter().map(|group| (group.group, group)).collect();
         let mut tables = Self { flows, groups, ..Self::default() };
-        // The first one counts, as in the controller.
+        // The first of several meters with one number counts, as in the controller.
         meters.into_iter().for_each(|meter| _ = tables.meters.entry(meter.meter).or_insert(meter));
         tables
     }
 }
 
-/// A copy that leaves a port with a mark, behind which of the others.
+/// A copy of a frame that leaves a port with a DSCP.
 #[derive(Clone, Copy, Debug)]
 pub struct Copy {
-    /// Where the frame came in.
+    /// Port at which the frame arrived.
     pub input: PortRef,
     pub out: PortRef,
     pub dscp: u8,
     pub after: Option<usize>,
 }
 
-/// What became of a frame.
+/// Result of tracing a frame.
 #[derive(Debug, Default)]
 pub struct Trace {
     pub copies: Vec<Copy>,
-    /// It was in a class when it came to a switch that has no entry for it.
+    /// Switch without an entry for the frame at which it arrived in a class.
     pub stranded: Option<u64>,
     pub has_loop: bool,
     pub lacks_meter: bool,
     pub lacks_group: bool,
 }
 
-/// The actions of an entry: those of the first bucket whose port is up, in place of a group.
+/// Returns the actions of an entry, where a group is replaced by its first bucket whose port is up.
 fn actions_of<'a>(
     tables: &'a Tables,
     cables: &BTreeMap<PortRef, PortRef>,
@@ -95,7 +95,7 @@ fn actions_of<'a>(
     Some(live.next().map_or(&[], |bucket| bucket.actions.as_slice()))
 }
 
-/// Follows a frame that comes in at an edge.
+/// Traces a frame that arrives at an edge.
 pub fn trace(
     switches: &BTreeMap<u64, Tables>,
     cables: &BTreeMap<PortRef, PortRef>,

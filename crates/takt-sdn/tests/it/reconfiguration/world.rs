@@ -1,4 +1,4 @@
-//! Switches whose tables follow admission operation by operation.
+//! Simulated switches whose tables follow admission operation by operation.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,42 +27,42 @@ const USER: u16 = 7411;
 const SAMPLES: u16 = 7401;
 const EDGE: u32 = 9;
 
-/// In which order switches execute what is wanted.
+/// Order in which switches execute operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// As the controller wants it, in any order between switches.
+    /// The order of the controller, random between switches.
     Confirmed,
-    /// Everything counts as confirmed when it is asked for.
+    /// Every operation counts as confirmed when it is requested.
     NoBarrier,
-    /// The same, the first switch of each flow before others.
+    /// Like `NoBarrier`, with the first switch of each flow before others.
     FirstSwitchFirst,
-    /// The same, deletions before anything else.
+    /// Like `NoBarrier`, with deletions before all other operations.
     OldRemovedEarly,
-    /// As the controller wants it, which waits for no frame that is under way.
+    /// The order of the controller, without waiting for frames under way.
     NoDrain,
-    /// The same, which waits for half as long as it has to.
+    /// The order of the controller, with half the necessary waits.
     ShortDrain,
 }
 
-/// What pairs ask for.
+/// Kind of the requested pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// Anything.
+    /// Any pairs.
     Mixed,
     /// Pairs to one host with strict limits, which change their classes for each other.
     Strict,
-    /// Pairs with second ways by unicast among others without.
+    /// Protected unicast pairs, among others without protection.
     Protected,
 }
 
 impl Order {
-    /// Whether the controller waits for what switches confirm.
+    /// Reports whether the controller waits for the confirmations of switches.
     fn is_confirmed(self) -> bool {
         matches!(self, Self::Confirmed | Self::NoDrain | Self::ShortDrain)
     }
 }
 
-/// What happened, so that a run says something.
+/// Counts of events, which show that a run covers all kinds.
 #[derive(Debug, Default)]
 pub struct Seen {
     operations: usize,
@@ -100,35 +100,35 @@ pub struct World {
     is_up: Vec<bool>,
     executed: BTreeMap<u64, Tables>,
     confirmed: BTreeMap<u64, Tables>,
-    /// How often each switch has executed or confirmed something.
+    /// Number of executions and confirmations per switch.
     versions: BTreeMap<u64, u64>,
-    /// Versions of switches that are never the same again.
+    /// Source of versions of switches that are never equal.
     looks: Cell<u64>,
     applications: BTreeMap<Pair, Application>,
     released: BTreeSet<Pair>,
-    /// With which the writer begins to send by multicast.
+    /// Pairs with which the writer begins to send by multicast.
     joined: BTreeSet<Pair>,
-    /// Hosts that a failed link cut off from datagrams, until all is carried out.
+    /// Hosts that a failed link cut off from datagrams, until the change is complete.
     cut: BTreeSet<(Datagram, HostId)>,
-    /// What had a class before the change, until all is carried out.
+    /// Datagrams and hosts with a class before the change, until it is complete.
     had: BTreeSet<(Datagram, HostId)>,
     members: BTreeSet<PortRef>,
     next: u8,
-    /// Where flows are by the proof before the change, and by that after it.
+    /// Places of flows by the certificate before the change, and by that after it.
     before: Places,
     after: Places,
     pub seen: Seen,
     now_ns: u64,
-    /// The clock of the controller.
+    /// Time as seen by the controller.
     told: Instant,
     queued: Queued,
-    /// All flows that were ever asked for.
+    /// All flows ever requested.
     names: BTreeMap<String, Datagram>,
-    /// What the scheduler counts since the controller went on last.
+    /// Datagrams that the scheduler has counted since the controller last advanced.
     counted: Counted,
     /// Whether a link fails.
     is_failure: bool,
-    /// The change that is carried out.
+    /// Description of the present change.
     change: String,
 }
 
@@ -154,7 +154,7 @@ fn guid(number: u8, entity: u8) -> Guid {
 }
 
 impl World {
-    /// A ring with a chord, a host at each switch, no flow.
+    /// Creates a ring with a chord, a host at each switch, and no flows.
     pub fn new(random: &mut Random, load: Load) -> Self {
         let file = NetworkFile::parse("network.toml", NETWORK, SwitchModel::built_in).expect("it is well-formed");
         let mut cables: Vec<_> = (1..=SWITCHES).map(|n| (port(n, 1), port(n % SWITCHES + 1, 2))).collect();
@@ -213,7 +213,8 @@ impl World {
         self.admission.set_members(links, |_| members.clone());
     }
 
-    /// Something changes: a flow more or less, another reader of a writer, a member of the group, a link.
+    /// Makes a random change: adds or removes a flow, a reader of a writer or a member of the
+    /// group, or toggles a link.
     pub fn reconfigure(&mut self, random: &mut Random) {
         (self.before, self.had) = (self.places(), self.served());
         (self.queued.before, self.is_failure) = (Some(self.admission.scheduler().certificate()), false);
@@ -245,7 +246,8 @@ impl World {
         self.cut_trees();
     }
 
-    /// The other receivers of a group with a broken way wait, too, if the new way does not fit with theirs.
+    /// Marks the other receivers of a group with a broken path as cut off: they wait, too, if the
+    /// new path does not fit together with theirs.
     fn cut_trees(&mut self) {
         let broken: BTreeSet<Datagram> = self.cut.iter().map(|(datagram, _)| *datagram).collect();
         for (datagram, host) in self.served() {
@@ -260,7 +262,7 @@ impl World {
         }
     }
 
-    /// The ports by which a host gets datagrams, and the marks there.
+    /// Returns the ports by which a host gets datagrams, with the DSCPs there.
     fn way(&self, datagram: &Datagram, host: HostId) -> Vec<(PortRef, u8)> {
         let copies = self.trace(datagram).copies;
         let mut way = Vec::new();
@@ -292,7 +294,7 @@ impl World {
         self.set_network();
     }
 
-    /// Whether a flow goes on when any link fails.
+    /// Reports whether a flow survives the failure of any link.
     fn is_protected(&self, datagram: &Datagram) -> bool {
         let scheduler = self.admission.scheduler();
         let own = |name: &str| self.names.get(name) == Some(datagram);
@@ -312,7 +314,7 @@ impl World {
         self.change = format!("{pair} leaves");
     }
 
-    /// Another reader of the writer of a pair, or a new writer and reader.
+    /// Adds a reader to the writer of a pair, or a new writer and reader.
     fn add_pair(&mut self, random: &mut Random, known: Option<Pair>) {
         self.next += 1;
         let known = known.and_then(|pair| self.applications.get(&pair)).cloned();
@@ -337,7 +339,8 @@ impl World {
             is_protected: sourced(self.load == Load::Protected && !random.one_in(3)),
         };
         let is_reliable = known.as_ref().map_or_else(|| !is_strict && random.one_in(3), |own| own.has_reliable_writer);
-        // A third of the pairs share the port USER, so that no flow rule matches the datagrams of one such pair alone.
+        // A third of the pairs share the port USER, so that no flow rule matches the datagrams of
+        // one such pair alone.
         let number = u16::from(if !is_strict && random.one_in(3) { 0 } else { self.next });
         let application = Application {
             pair,
@@ -369,10 +372,10 @@ impl World {
         self.applications.insert(pair, application);
     }
 
-    /// Executes and confirms what is wanted, until nothing is left.
+    /// Executes and confirms operations until none is left.
     ///
     /// # Errors
-    /// What a state in between breaks.
+    /// The violation in an intermediate state.
     pub fn carry_out(&mut self, random: &mut Random, order: Order) -> Result<(), String> {
         loop {
             self.advance(order);
@@ -407,7 +410,7 @@ impl World {
         Ok(())
     }
 
-    /// Nothing happens until the controller goes on by itself.
+    /// Advances the time to the next deadline of admission.
     fn wait(&mut self, order: Order) {
         let Some(Instant(until_ns)) = self.admission.deadline() else { return };
         self.seen.waits += 1;
@@ -418,7 +421,7 @@ impl World {
         }
     }
 
-    /// What the controller takes for the time.
+    /// Sets the time that the controller sees.
     fn tell(&mut self, order: Order) {
         self.told = match order {
             Order::NoDrain => Instant(self.told.0 + 1_000_000_000),
@@ -432,7 +435,7 @@ impl World {
         loop {
             self.tell(order);
             let Self { admission, executed, confirmed, versions, looks, told, .. } = self;
-            // Whatever is wanted counts as confirmed at once.
+            // In orders without confirmation, every operation counts as confirmed at once.
             let version = |dpid: u64| match order.is_confirmed() {
                 true => versions.get(&dpid).copied().unwrap_or_default(),
                 false => looks.replace(looks.get() + 1),
@@ -489,7 +492,8 @@ impl World {
         self.counted = self.places().iter().map(|(datagram, port, _)| (*datagram, *port)).collect();
     }
 
-    /// What switches are to do: a meter before flows, the flow of a key, or a meter that goes.
+    /// Returns the pending operations of switches: a meter before flows, the flow of a key, or the
+    /// deletion of a meter.
     fn operations(&self) -> Vec<(u64, Operation)> {
         let mut operations = Vec::new();
         for (dpid, has) in &self.executed {
@@ -557,7 +561,7 @@ impl World {
         trace(&self.executed, &self.both_ways(), edge(host), datagram)
     }
 
-    /// The datagrams of admitted pairs, with the hosts that get them.
+    /// Returns the datagrams of admitted pairs, with the hosts that get them.
     fn served(&self) -> BTreeSet<(Datagram, HostId)> {
         let pairs = self.released.iter().filter_map(|pair| self.applications.get(pair));
         let of = |own: &Application| {
@@ -573,10 +577,10 @@ impl World {
         pairs.flat_map(of).collect()
     }
 
-    /// Follows a frame of each admitted flow.
+    /// Traces a frame of each admitted flow.
     ///
     /// # Errors
-    /// What is not as it is proved.
+    /// A violation of the proof.
     fn check(&mut self) -> Result<(), String> {
         let served = self.served();
         let datagrams: BTreeSet<Datagram> = served.iter().map(|(datagram, _)| *datagram).collect();
@@ -602,7 +606,8 @@ impl World {
                 let is_reader = known.any(|own| own.reader.host == host) || self.had.contains(&(datagram, host));
                 match copies.as_slice() {
                     [dscp] if CLASSES.contains(dscp) && (is_served || is_reader) => {}
-                    // What others get, and how often, is not proved; but one of them has a class at most, for a reader that comes or goes.
+                    // Copies to other hosts are not proved; but at most one of them has a class,
+                    // for a reader that joins or leaves.
                     copies if !is_served || is_cut => {
                         let classed = copies.iter().filter(|dscp| **dscp != 0).count();
                         if classed > usize::from(is_reader) {
@@ -619,7 +624,7 @@ impl World {
         self.check_queues(&traced)
     }
 
-    /// Frames in queues are counted, whatever entries say of later ones.
+    /// Checks queued frames, which count independent of the entries for later frames.
     fn check_queues(&mut self, traced: &[(Datagram, Trace)]) -> Result<(), String> {
         let is_served = |datagram: &&Datagram| traced.iter().any(|(own, _)| own == *datagram);
         let leaving = self.queued.sent.iter().filter(|datagram| !is_served(datagram));
@@ -637,12 +642,13 @@ impl World {
         checked.map_err(|why| format!("{why} while {}", self.change))
     }
 
-    /// The ports and classes of flows are those of the proof of before, or those of the proof of after, but for classes that change one by one.
+    /// Checks that the ports and classes of flows are those of the certificate before or after the
+    /// change, except for classes that change one by one.
     fn prove(&self, traced: &[(Datagram, Trace)]) -> Result<(), String> {
         let mut now = Places::new();
         for (datagram, trace) in traced {
             for copy in &trace.copies {
-                // Copies in the lowest class are not proved.
+                // Copies in the lowest class are not part of the certificate.
                 if let Some(class) = CLASSES.iter().position(|dscp| *dscp == copy.dscp) {
                     now.insert((*datagram, copy.out, class));
                 }
@@ -664,7 +670,7 @@ impl World {
         Err(format!("{others:?} is in neither proof while {}", self.change))
     }
 
-    /// The ports and classes of flows on all their ways, also on second ways that retire.
+    /// Returns the ports and classes of flows on all their paths, including retiring backup paths.
     fn second_places(&self) -> Places {
         let certificate = self.admission.scheduler().certificate();
         let ports: BTreeMap<String, PortRef> = (1..=SWITCHES)
@@ -682,7 +688,7 @@ impl World {
         places
     }
 
-    /// The ports and classes of all flows that are admitted now.
+    /// Returns the ports and classes of all admitted flows.
     fn places(&self) -> Places {
         let snapshot = self.admission.snapshot();
         let scheduler = self.admission.scheduler();
@@ -701,11 +707,11 @@ impl World {
     }
 }
 
-/// Where datagrams leave a switch, and in which class.
+/// Output port of datagrams at a switch, with their class.
 pub type Place = (Datagram, PortRef, usize);
 pub type Places = BTreeSet<Place>;
 
-/// The flows of a pair, by name.
+/// Returns the flows of a pair, by name.
 fn named(own: &Application) -> Vec<(String, Datagram)> {
     let samples = Datagram { source: own.writer.address, destination: own.reader.address, port: own.data_port };
     let answers = own.answer_port.map(|port| {

@@ -1,4 +1,5 @@
-//! What is admitted, in which classes and by which ways; what is refused, and what would make it fit.
+//! Tests of admission by the scheduler: classes and paths of admitted requests, refusals and their
+//! remedies.
 
 use takt_calculus::network::{Depth, check};
 use takt_sdn::PortRef;
@@ -7,7 +8,7 @@ use takt_sdn::schedule::{Admitted, FormatError, Reason, Request, RequestId, Sche
 
 use super::networks::{MILLISECOND, model, network, next, reliable, request};
 
-/// The classes of samples at the ports of switches.
+/// Returns the classes of samples at switch ports.
 fn classes(admitted: &Admitted) -> Vec<usize> {
     let hops = admitted.routes[0].hops.iter();
     hops.filter(|hop| matches!(hop.port, Egress::Switch(_))).map(|hop| hop.class).collect()
@@ -23,7 +24,7 @@ fn flow_gets_the_lowest_class_at_which_it_keeps_its_limit() {
     let mut scheduler = Scheduler::default();
     let lax = scheduler.admit(&snapshot, request(0, &[2], 100 * MILLISECOND)).expect("it fits");
     assert_eq!(classes(&lax), [3, 3]);
-    // Eight of the lowest class do not fit within 1 ms, and a more urgent one does.
+    // Eight flows of the lowest class do not fit within 1 ms, but a more urgent class does.
     for _ in 0..8 {
         scheduler.admit(&snapshot, request(1, &[2], 100 * MILLISECOND)).expect("it fits");
     }
@@ -122,7 +123,7 @@ fn refusal_names_the_binding_hop_and_its_remedies_fit() {
 }
 
 #[test]
-fn limit_below_the_time_of_a_lone_flow_is_mended_by_a_longer_one() {
+fn limit_below_the_bound_of_a_lone_flow_has_a_longer_limit_as_remedy() {
     let snapshot = network(2, model(2, 1000)).snapshot();
     let mut scheduler = Scheduler::default();
     let mut asked = request(0, &[2], 300_000);
@@ -136,7 +137,7 @@ fn limit_below_the_time_of_a_lone_flow_is_mended_by_a_longer_one() {
 }
 
 #[test]
-fn full_port_takes_flows_again_when_one_leaves() {
+fn full_port_accepts_flows_again_when_one_leaves() {
     let mut model = model(2, 1000);
     model.queues.iter_mut().for_each(|queue| queue.depth.frames = 6);
     let snapshot = network(2, model).snapshot();
@@ -158,8 +159,8 @@ fn full_port_takes_flows_again_when_one_leaves() {
 }
 
 #[test]
-fn loaded_way_is_avoided() {
-    // In a ring of four, two ways of the same length lead to the switch opposite.
+fn loaded_path_is_avoided() {
+    // In a ring of four, two paths of the same length lead to the opposite switch.
     let snapshot = network(4, model(2, 1000)).snapshot();
     let mut scheduler = Scheduler::default();
     let first = scheduler.admit(&snapshot, request(0, &[4], 10 * MILLISECOND)).expect("it fits");
@@ -168,9 +169,10 @@ fn loaded_way_is_avoided() {
     assert_eq!(first.routes[0].hops.len(), second.routes[0].hops.len());
 }
 
-/// A strict flow in a queue of lax ones that were placed before: it gets a class above them. Then a flow with a limit between both.
+/// A strict flow in a queue of lax ones that were placed before gets a class above them. Then a
+/// flow with a limit between both follows.
 #[test]
-fn admitted_flow_moves_up_if_the_new_one_would_make_it_late() {
+fn admitted_flow_moves_up_a_class_when_a_new_flow_would_make_it_late() {
     let snapshot = network(2, model(3, 1000)).snapshot();
     let mut scheduler = Scheduler::default();
     let (mut moved, mut admitted) = (0, 0);
@@ -205,7 +207,7 @@ fn full_table_refuses_and_has_room_again_after_a_removal() {
 }
 
 #[test]
-fn request_that_makes_no_sense_is_refused() {
+fn invalid_request_is_refused() {
     let snapshot = network(2, model(2, 100)).snapshot();
     let mut scheduler = Scheduler::default();
     let good = request(0, &[2], MILLISECOND);
@@ -229,7 +231,7 @@ fn request_that_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn requests_that_join_share_entries_ways_and_classes() {
+fn joined_requests_share_entries_paths_and_classes() {
     let snapshot = network(4, model(3, 1)).snapshot();
     let mut scheduler = Scheduler::default();
     let named = |name: &str, limit_ns| Request { name: name.into(), ..request(0, &[4], limit_ns) };
@@ -262,7 +264,8 @@ fn requests_that_join_share_entries_ways_and_classes() {
     scheduler.admit(&snapshot, request(0, &[4], 10 * MILLISECOND)).expect("the tables are free");
 }
 
-/// What the meter of a shared flow passes is more than the sum of its streams, each at its own pace: one of them may use what others leave.
+/// The meter of a shared flow passes more than the sum of its streams, each at its own rate: a
+/// stream may use the share that others leave.
 #[test]
 fn requests_that_share_a_meter_have_its_burst_twice_and_one_event_more() {
     let snapshot = network(2, model(2, 10)).snapshot();
@@ -279,7 +282,7 @@ fn requests_that_share_a_meter_have_its_burst_twice_and_one_event_more() {
     assert_eq!(at_once(&scheduler), [1]);
 }
 
-/// The work of decisions depends on nothing but requests and network, so that it is counted instead of timed.
+/// The work of decisions depends only on requests and network, so it is counted instead of timed.
 #[test]
 fn work_of_a_decision_does_not_grow_with_flows_elsewhere() {
     let mut model = model(3, 10_000);

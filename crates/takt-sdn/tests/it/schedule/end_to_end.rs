@@ -1,4 +1,4 @@
-//! One bound from `write` to callback.
+//! Tests of the end-to-end bound from `write` to callback.
 
 use takt_calculus::composition::{HostFlow, Indivisible, Unproven, check};
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
@@ -7,7 +7,7 @@ use takt_sdn::schedule::{HostStages, Plan, Scheduler};
 
 use super::networks::{MILLISECOND, model, network, reliable, request};
 
-/// An executor with one stage of so many microseconds.
+/// Returns an executor with one stage of this duration in microseconds.
 fn host(piece_us: u64) -> HostFlow {
     let piece_ns = piece_us * 1_000;
     let stage = Stage { resource: 0, priority: 0, piece_ns, piece_ns_min: 0, pieces: 1, delay_ns: 0, delay_ns_min: 0 };
@@ -27,7 +27,7 @@ fn admitted_plan_has_a_proof_for_each_reader() {
     assert_eq!(plan.request.contract.jitter_ns, 100_000, "that of the source's stage");
     assert_eq!(plan.request.contract.limit_ns, limit_ns - 400_000, "what the slowest reader leaves");
 
-    // Others come before and behind it.
+    // Other requests are admitted before and after it.
     scheduler.admit(&snapshot, request(1, &[3], 100 * MILLISECOND)).expect("it fits");
     let admitted = scheduler.admit(&snapshot, plan.request.clone()).expect("it fits");
     scheduler.admit(&snapshot, request(3, &[0], 2 * MILLISECOND)).expect("it fits");

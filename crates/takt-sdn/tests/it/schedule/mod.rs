@@ -1,4 +1,5 @@
-//! The scheduler: ways, classes, refusals and what mends them, links that fail, and its bounds against simulated frames.
+//! Tests of the scheduler: paths, classes, refusals and remedies, failed links, and its bounds
+//! against simulated frames.
 
 mod admission;
 mod end_to_end;

@@ -10,7 +10,7 @@ use takt_sdn::schedule::{Contract, Reliability, Request, WireFormat};
 pub const MILLISECOND: u64 = 1_000_000;
 pub const RATE_BPS: u64 = 100_000_000;
 
-/// A switch without delay, with so many classes of unlimited depth.
+/// Returns a switch model without delay, with this number of classes of unlimited depth.
 pub fn model(classes: usize, flow_entries: u32) -> SwitchModel {
     let queue = |class| Queue { reach: Reach { set_queue: Some(7 - class), dscp: None }, depth: Depth::UNLIMITED };
     SwitchModel {
@@ -30,7 +30,8 @@ pub fn interface() -> HostInterface {
     HostInterface { queues: vec![Depth::UNLIMITED], foreign_frame_len: 1514 }
 }
 
-/// Switches in a row, or in a ring from three on, with two hosts at each: numbers 2 * dpid and 2 * dpid + 1. Port 1 leads to the next switch.
+/// Builds a line of switches, or a ring of three or more, with two hosts at each: numbers 2 * dpid
+/// and 2 * dpid + 1. Port 1 leads to the next switch.
 pub fn network(switches: u64, model: SwitchModel) -> Network {
     let model = Arc::new(model);
     let mut network = Network::default();
@@ -55,7 +56,7 @@ pub const fn next(dpid: u64) -> Egress {
     Egress::Switch(PortRef::new(dpid, 1))
 }
 
-/// 1,400 octets each 5 ms, best effort.
+/// Returns a request for 1,400 octets every 5 ms, best effort.
 pub fn request(source: u64, destinations: &[u64], limit_ns: u64) -> Request {
     Request {
         name: format!("from {source}"),

@@ -1,4 +1,4 @@
-//! Second ways: reserved, proved, taken when a link fails, and given back.
+//! Tests of backup paths: reserved, proved, used when a link fails, and freed.
 
 use takt_calculus::network::simulation::{Manner, run};
 use takt_calculus::network::{NetworkCertificate, check};
@@ -10,7 +10,7 @@ use takt_testkit::Random;
 
 use super::networks::{MILLISECOND, model, network, next, reliable, request};
 
-/// Networks in a usual run, and at full length.
+/// Number of networks in a usual run, and at full length.
 const NETWORKS: [u64; 2] = [60, 1500];
 
 fn switches(ports: impl Iterator<Item = Egress>) -> Vec<u64> {
@@ -28,7 +28,7 @@ fn seconds(scheduler: &Scheduler, network: &Network, id: RequestId) -> Vec<Vec<u
 }
 
 #[test]
-fn protected_request_goes_on_by_its_second_way_and_gets_another_when_the_link_is_back() {
+fn protected_request_uses_its_backup_path_and_gets_another_when_the_link_returns() {
     let mut network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
     let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("it fits").id;
@@ -59,7 +59,7 @@ fn protected_request_goes_on_by_its_second_way_and_gets_another_when_the_link_is
 }
 
 #[test]
-fn second_way_that_does_not_fit_changes_nothing() {
+fn backup_path_that_does_not_fit_changes_nothing() {
     let network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
     let id = scheduler.admit(&network.snapshot(), request(0, &[2], MILLISECOND)).expect("one link is near").id;
@@ -75,8 +75,8 @@ fn second_way_that_does_not_fit_changes_nothing() {
 }
 
 #[test]
-fn second_ways_take_room_in_tables_and_give_it_back() {
-    // The way takes an entry in two switches; the detour takes one in each of three.
+fn backup_paths_use_table_capacity_and_release_it() {
+    // The path needs an entry in two switches; the detour needs one in each of three.
     let network = network(4, model(2, 2));
     let mut scheduler = Scheduler::default();
     let id = scheduler.admit(&network.snapshot(), request(0, &[2], 50 * MILLISECOND)).expect("it fits").id;
@@ -93,7 +93,7 @@ fn second_ways_take_room_in_tables_and_give_it_back() {
 }
 
 #[test]
-fn request_that_joins_a_protected_one_is_on_all_ways_or_refused() {
+fn request_that_joins_a_protected_one_uses_all_its_paths_or_is_refused() {
     let network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
     let first = request(0, &[2], 50 * MILLISECOND);
@@ -116,7 +116,7 @@ fn request_that_joins_a_protected_one_is_on_all_ways_or_refused() {
     assert_eq!(check(&scheduler.certificate()), Ok(()));
 }
 
-/// Unicast requests in a random network, most of them protected.
+/// Creates unicast requests in a random network, most of them protected.
 fn scheduled(random: &mut Random) -> (Network, Vec<Egress>, Scheduler, Vec<RequestId>) {
     let RandomNetwork { network, hosts, links } = simulation::network(&mut |low, high| random.between(low, high));
     let (mut scheduler, mut protected) = (Scheduler::default(), Vec::new());
@@ -142,7 +142,8 @@ fn scheduled(random: &mut Random) -> (Network, Vec<Egress>, Scheduler, Vec<Reque
     (network, links, scheduler, protected)
 }
 
-/// Frames of all flows but `lost`, against the bounds of the certificate.
+/// Simulates frames of all flows except `lost`, and checks them against the bounds of the
+/// certificate.
 fn judge(certificate: &NetworkCertificate, lost: &[usize], random: &mut Random, context: &str) {
     let NetworkCertificate { ports, flows, bounds, .. } = certificate;
     let sent: Vec<usize> = (0..flows.len()).filter(|flow| !lost.contains(flow)).collect();
@@ -169,7 +170,7 @@ fn judge(certificate: &NetworkCertificate, lost: &[usize], random: &mut Random, 
     }
 }
 
-/// The flows of a certificate that pass a port.
+/// Returns the flows of a certificate that pass a port.
 fn flows_by(certificate: &NetworkCertificate, port: Egress) -> Vec<usize> {
     let name = port.to_string();
     let passes =
@@ -177,7 +178,7 @@ fn flows_by(certificate: &NetworkCertificate, port: Egress) -> Vec<usize> {
     (0..certificate.flows.len()).filter(passes).collect()
 }
 
-/// Frames are on all ways at once, then on those that do not lose them at the failed link.
+/// Frames are on all paths at once, then on those that avoid the failed link.
 #[test]
 fn no_flow_exceeds_its_bound_when_each_link_in_turn_fails() {
     let is_long = std::env::var_os("TAKT_TEST_LONG").is_some();

@@ -1,4 +1,4 @@
-//! Links that fail.
+//! Tests of rerouting after link failures.
 
 use takt_calculus::network::check;
 use takt_sdn::schedule::{Reason, RequestId, Scheduler};
@@ -6,7 +6,7 @@ use takt_sdn::schedule::{Reason, RequestId, Scheduler};
 use super::networks::{MILLISECOND, model, network, next, request};
 
 #[test]
-fn flows_of_a_failed_link_go_the_other_way_round() {
+fn flows_of_a_failed_link_take_the_other_direction_of_the_ring() {
     let mut network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
     let affected = scheduler.admit(&network.snapshot(), request(0, &[2], 10 * MILLISECOND)).expect("it fits");
@@ -29,7 +29,7 @@ fn flows_of_a_failed_link_go_the_other_way_round() {
 fn least_important_flows_are_dropped_if_not_all_fit() {
     let mut network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
-    // Each a third of a link: two fit the way that is left.
+    // Each uses a third of a link: two fit on the remaining path.
     let mut ids = Vec::new();
     for (n, importance) in [(0, 1), (1, 3), (0, 2)].into_iter().enumerate() {
         let (source, importance) = importance;
@@ -49,7 +49,7 @@ fn least_important_flows_are_dropped_if_not_all_fit() {
 }
 
 #[test]
-fn flow_without_another_way_is_dropped_and_fits_again_when_the_link_is_back() {
+fn flow_without_another_path_is_dropped_and_fits_again_when_the_link_returns() {
     let mut network = network(2, model(2, 1000));
     let mut scheduler = Scheduler::default();
     scheduler.admit(&network.snapshot(), request(0, &[2], 10 * MILLISECOND)).expect("it fits");
@@ -62,7 +62,7 @@ fn flow_without_another_way_is_dropped_and_fits_again_when_the_link_is_back() {
 }
 
 #[test]
-fn requests_that_share_a_flow_go_another_way_without_the_least_important_ones() {
+fn requests_that_share_a_flow_are_rerouted_without_the_least_important_ones() {
     let mut network = network(4, model(2, 1000));
     let mut scheduler = Scheduler::default();
     let mut asked = request(0, &[2], 50 * MILLISECOND);
@@ -73,7 +73,7 @@ fn requests_that_share_a_flow_go_another_way_without_the_least_important_ones() 
         let fits = scheduler.join(id, &network.snapshot(), asked.clone()).is_ok();
         assert_eq!(fits, importance != 2, "two take three quarters of a link");
     }
-    // The other way has room for one of them.
+    // The other path has room for one of them.
     let mut other = request(6, &[4], 50 * MILLISECOND);
     other.contract.min_separation_ns = 330_000;
     scheduler.admit(&network.snapshot(), other).expect("it fits");

@@ -1,4 +1,5 @@
-//! Requests in random networks, through the scheduler, against simulated frames: no flow above its bound, no queue above its depth.
+//! Soundness tests of the scheduler: requests in random networks against simulated frames; no flow
+//! exceeds its bound, no queue its depth.
 
 use takt_calculus::network::simulation::{Manner, run};
 use takt_calculus::network::{NetworkCertificate, check};
@@ -7,10 +8,11 @@ use takt_sdn::schedule::{Request, RequestId, Scheduler};
 use takt_sdn::simulation::{RandomNetwork, network, request};
 use takt_testkit::Random;
 
-/// Networks in a usual run, and at full length.
+/// Number of networks in a usual run, and at full length.
 const NETWORKS: [u64; 2] = [200, 5000];
 
-/// A network with what was admitted, some of it removed again, and a link that failed.
+/// Creates a network with admitted requests, of which some are removed again, and with a failed
+/// link.
 fn scheduled(random: &mut Random) -> (Scheduler, usize) {
     let mut draw = |low, high| random.between(low, high);
     let RandomNetwork { mut network, hosts, links } = network(&mut draw);
@@ -49,7 +51,7 @@ fn scheduled(random: &mut Random) -> (Scheduler, usize) {
     (scheduler, shared)
 }
 
-/// A request joins others, or one of them goes. Whether it joined.
+/// Makes a request join others, or removes one of them. Reports whether it joined.
 fn share(
     scheduler: &mut Scheduler,
     network: &Network,
@@ -79,7 +81,7 @@ fn share(
     joined
 }
 
-/// A receiver comes to a flow of several requests, or goes from it.
+/// Adds a receiver to a flow of several requests, or removes one.
 fn regroup(scheduler: &mut Scheduler, network: &Network, random: &mut Random, id: RequestId, hosts: u64) {
     let mut requests = scheduler.requests_of(id).expect("it is admitted").to_vec();
     let host = HostId(random.between(0, hosts - 1));
