@@ -1,9 +1,9 @@
-//! What the transport costs over raw sockets: round trips of 64 B over loopback.
+//! Benchmark of the transport overhead over raw sockets: round trips of 64 B over loopback.
 //!
-//! Rounds of both are interleaved, so that both meet the same machine, and the
-//! ratio is taken within each round. Two modes: both ends spinning, and both
-//! ends blocking in the kernel. `cargo bench -p takt-transport --bench udp_rtt`,
-//! with `-- ROUNDS SAMPLES` for other than 15 rounds of 20,000.
+//! Rounds of both are interleaved, so that both run under the same conditions, and the ratio is
+//! computed within each round. Two modes: both ends spinning, and both ends blocking in the kernel.
+//! `cargo bench -p takt-transport --bench udp_rtt`, with `-- ROUNDS SAMPLES` for other than 15
+//! rounds of 20,000.
 
 #![allow(missing_docs)]
 
@@ -21,7 +21,7 @@ const SIZE: usize = 64;
 trait End: Send {
     /// Waits for a datagram and returns its length.
     fn receive(&mut self) -> usize;
-    /// Sends one to the other end.
+    /// Sends a datagram of `len` bytes to the other end.
     fn send(&mut self, len: usize);
 }
 
@@ -100,7 +100,7 @@ fn takt_pair(spin: bool) -> [Takt; 2] {
     [end(a, at_b), end(b, at_a)]
 }
 
-/// Round trip times in ns, sorted.
+/// Measures round trip times in ns, sorted.
 fn ping_pong<E: End>(ends: &mut [E; 2], samples: usize) -> Vec<u64> {
     let [ping, pong] = ends;
     let mut times = Vec::with_capacity(samples);
@@ -118,7 +118,7 @@ fn ping_pong<E: End>(ends: &mut [E; 2], samples: usize) -> Vec<u64> {
             assert_eq!(ping.receive(), SIZE);
             times.push(start.elapsed().as_nanos() as u64);
         }
-        // Anything else ends it.
+        // Any other size ends the loop.
         ping.send(SIZE + 1);
     });
     times.sort_unstable();
@@ -126,8 +126,8 @@ fn ping_pong<E: End>(ends: &mut [E; 2], samples: usize) -> Vec<u64> {
 }
 
 fn pin(cpu: usize) {
-    // SAFETY: all-zero is an empty set, `cpu` is a small number, and the kernel
-    // reads the set during the call only. One core alone is no error here.
+    // SAFETY: all-zero is an empty set, `cpu` is a small number, and the kernel reads the set
+    // during the call only. A machine with one core is no error here.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);

@@ -1,42 +1,46 @@
-//! Received datagrams that were taken ahead of their turn, to find what is urgent among them: for transports whose interface hands out
-//! what arrives in its order.
+//! Queue of received datagrams ordered by urgency, for transports whose interface returns datagrams
+//! in arrival order.
 //!
-//! [`Waiting`] keeps them by urgency. [`Ahead`] has memory beside, for those whose frames cannot be kept: what waits is copied into one of
-//! [`Ahead::PLACES`]. What is as urgent as anything can be, and follows nothing that is as urgent, is handed out where it came.
+//! [`Waiting`] orders datagrams by urgency. [`Ahead`] adds memory for transports whose frames
+//! cannot be kept: each waiting datagram is copied into one of [`Ahead::PLACES`] places. A datagram
+//! of the highest possible urgency is returned without a copy, unless another of the same urgency
+//! waits.
 //!
-//! *Urgency* is 0 for what is not urgent, and at most 63 ([`urgency`]).
+//! The *urgency* of a datagram is 0 if it is not urgent, and at most 63 ([`urgency`]).
 
 use takt_exec::{Priority, PriorityQueue};
 
 use crate::{FlowId, FlowSpec, RxMeta};
 
-/// What everything is more urgent than.
+/// Threshold below every urgency.
 pub const ANY: i32 = -1;
 
-/// Which datagram a call asks for.
+/// Datagram that a call asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// The most urgent, if it is more so than this urgency; see [`Waiting::pop_above`].
+    /// Most urgent datagram, if its urgency exceeds this value; see [`Waiting::pop_above`].
     Above(i32),
-    /// The first that is not urgent.
+    /// First datagram that is not urgent.
     Common,
 }
 
-/// How urgent what arrives for a flow is: for one with a port of its own, its TRANSPORT_PRIORITY within 0 to 63.
+/// Returns the urgency of datagrams of a flow: TRANSPORT_PRIORITY, clamped to 0 to 63, if the flow
+/// has its own port, else 0.
 #[must_use]
 pub fn urgency(spec: &FlowSpec) -> i32 {
     if spec.own_port { spec.transport_priority.clamp(0, 63) } else { 0 }
 }
 
-/// Urgent datagrams that [`Transport::recv`](crate::Transport::recv) hands out one after the other; behind them comes one of the
-/// others, so that a flood of urgent datagrams does not keep them, and their places, for ever.
+/// Number of urgent datagrams that [`Transport::recv`](crate::Transport::recv) returns in a row.
+/// The next one is not urgent, so that a flood of urgent datagrams does not starve the others and
+/// occupy their places forever.
 pub(crate) const URGENT_IN_ROW_MAX: u32 = 8;
 
-/// What waits to be handed out: the most urgent first, and what is as urgent in its order.
+/// Waiting datagrams: most urgent first, FIFO within an urgency.
 #[derive(Debug)]
 pub struct Waiting<T> {
     queue: PriorityQueue<T>,
-    /// How many urgent ones were handed out since the last one of the others.
+    /// Urgent datagrams returned since the last one that was not urgent.
     urgent_in_row: u32,
 }
 
@@ -47,19 +51,20 @@ impl<T> Default for Waiting<T> {
 }
 
 impl<T> Waiting<T> {
-    /// Makes room for so many that are not urgent and so many of this urgency. Allocates.
+    /// Reserves space for `count` datagrams of urgency 0 and `count` of this urgency. Allocates.
     pub fn reserve(&mut self, urgency: i32, count: usize) {
         for urgency in [0, urgency] {
             self.queue.reserve(Priority::new(urgency), count);
         }
     }
 
-    /// Adds one behind all that is as urgent.
+    /// Appends a datagram to those of its urgency.
     pub fn push(&mut self, urgency: i32, item: T) {
         self.queue.push(Priority::new(urgency), item);
     }
 
-    /// The first of the most urgent, if it is more so than `above`; of [`ANY`] one that is not urgent, if it is their turn.
+    /// Returns the first of the most urgent datagrams, if its urgency exceeds `above`. With
+    /// [`ANY`], returns one that is not urgent if it is their turn.
     pub fn pop_above(&mut self, above: i32) -> Option<T> {
         let (priority, item) = match above < 0 && self.is_others_turn() {
             true => self.queue.remove(Priority::NORMAL, |_| true).map(|item| (Priority::NORMAL, item)),
@@ -73,13 +78,13 @@ impl<T> Waiting<T> {
         Some(item)
     }
 
-    /// The first that is not urgent.
+    /// Returns the first datagram that is not urgent.
     pub fn pop_common(&mut self) -> Option<T> {
         self.urgent_in_row = 0;
         self.queue.remove(Priority::NORMAL, |_| true)
     }
 
-    /// Whether one waits that is not urgent.
+    /// Reports whether a datagram waits that is not urgent.
     #[must_use]
     pub fn has_common(&self) -> bool {
         self.queue.has(Priority::NORMAL)
@@ -89,18 +94,19 @@ impl<T> Waiting<T> {
         self.urgent_in_row >= URGENT_IN_ROW_MAX
     }
 
-    /// One of this urgency is handed out.
+    /// Counts a returned datagram of this urgency.
     fn count(&mut self, urgency: i32) {
         self.urgent_in_row = if urgency > 0 { self.urgent_in_row.saturating_add(1) } else { 0 };
     }
 
-    /// How urgent the most urgent is; `None`: nothing waits.
+    /// Returns the highest urgency among the waiting datagrams, or `None` if none waits.
     #[must_use]
     pub fn first_urgency(&self) -> Option<i32> {
         self.queue.first_priority().map(Priority::get)
     }
 
-    /// Takes out all of a kind; the others keep their order. Allocates.
+    /// Removes and returns all items for which `is_gone` is true; the others keep their order.
+    /// Allocates.
     pub fn remove(&mut self, is_gone: impl Fn(&T) -> bool) -> Vec<T> {
         let all: Vec<_> = std::iter::from_fn(|| self.queue.pop()).collect();
         let (gone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, item)| is_gone(item));
@@ -109,32 +115,32 @@ impl<T> Waiting<T> {
     }
 }
 
-/// Where a datagram lies that waits or was handed out last.
+/// Location of a datagram that waits or was returned last.
 #[derive(Debug)]
 pub struct Place {
     at: usize,
     len: usize,
 }
 
-/// Datagrams that were copied to wait. See the [module](self).
+/// Copies of waiting datagrams. See the [module](self).
 #[derive(Debug, Default)]
 pub struct Ahead {
     waiting: Waiting<(Place, RxMeta)>,
-    /// How urgent what arrives can be.
+    /// Highest urgency that can arrive.
     most: i32,
     bytes: Vec<u8>,
     stride: usize,
     free: Vec<usize>,
-    /// Of what was handed out last.
+    /// Place of the datagram that was returned last.
     lent: Option<usize>,
 }
 
 impl Ahead {
-    /// Datagrams that can wait at once, and that one call takes.
+    /// Maximum number of waiting datagrams, and of datagrams that one call receives.
     pub const PLACES: usize = 256;
 
-    /// Datagrams of at most `len_max` octets wait from now on where others are more urgent, which can be of this urgency. Allocates
-    /// for the first that is above 0.
+    /// Enables waiting for datagrams of at most `len_max` octets, when the highest urgency is
+    /// `most`. Allocates on the first call with `most` above 0.
     pub fn await_urgency(&mut self, most: i32, len_max: usize) {
         self.most = most;
         if most > 0 {
@@ -147,19 +153,20 @@ impl Ahead {
         }
     }
 
-    /// Whether something urgent may arrive.
+    /// Reports whether an urgent datagram can arrive.
     #[must_use]
     pub fn awaits(&self) -> bool {
         self.most > 0
     }
 
-    /// Whether one more can be taken.
+    /// Reports whether one more datagram can be received.
     #[must_use]
     pub fn has_room(&self) -> bool {
         !self.free.is_empty() || (self.most == 0 && self.waiting.first_urgency().is_none())
     }
 
-    /// Whether a datagram that has just arrived comes before all that wait and all that may arrive: then it is handed out now.
+    /// Reports whether a datagram that has just arrived precedes all that wait and all that can
+    /// arrive. If so, the caller returns it at once.
     #[must_use]
     pub fn is_next(&mut self, urgency: i32) -> bool {
         let is_first = match self.waiting.first_urgency() {
@@ -173,7 +180,8 @@ impl Ahead {
         is_next
     }
 
-    /// Whether a datagram of this urgency that has just arrived is what is wanted: then it is handed out now.
+    /// Reports whether a datagram of this urgency that has just arrived satisfies `wanted`. If so,
+    /// the caller returns it at once.
     #[must_use]
     pub fn is_wanted(&mut self, urgency: i32, wanted: Wanted) -> bool {
         match wanted {
@@ -182,12 +190,14 @@ impl Ahead {
         }
     }
 
-    /// What was handed out is not used any more. To be called before the next one is looked for.
+    /// Frees the place of the datagram that was returned last. Must be called before the next
+    /// receive.
     pub fn give_back(&mut self) {
         self.free.extend(self.lent.take());
     }
 
-    /// Copies a datagram to where it waits. False: there is no [room](Self::has_room), or it is longer than was said.
+    /// Copies a datagram to a free place. Returns false if there is no [room](Self::has_room), or
+    /// if the datagram exceeds the announced maximum length.
     #[must_use]
     pub fn push(&mut self, urgency: i32, meta: RxMeta, datagram: &[u8]) -> bool {
         let len = datagram.len();
@@ -197,14 +207,16 @@ impl Ahead {
         true
     }
 
-    /// Hands out the most urgent that waits, if it is more so than `above`, until the next [`give_back`](Self::give_back).
+    /// Returns the most urgent waiting datagram, if its urgency exceeds `above`. Its place is valid
+    /// until the next [`give_back`](Self::give_back).
     pub fn pop_above(&mut self, above: i32) -> Option<(Place, RxMeta)> {
         let (place, meta) = self.waiting.pop_above(above)?;
         self.lent = Some(place.at);
         Some((place, meta))
     }
 
-    /// Hands out what is wanted of what waits, until the next [`give_back`](Self::give_back).
+    /// Returns the waiting datagram that satisfies `wanted`. Its place is valid until the next
+    /// [`give_back`](Self::give_back).
     pub fn pop(&mut self, wanted: Wanted) -> Option<(Place, RxMeta)> {
         match wanted {
             Wanted::Above(above) => self.pop_above(above),
@@ -216,13 +228,13 @@ impl Ahead {
         }
     }
 
-    /// What was handed out.
+    /// Returns the octets of a datagram.
     #[must_use]
     pub fn bytes(&self, place: &Place) -> &[u8] {
         &self.bytes[place.at * self.stride..][..place.len]
     }
 
-    /// Drops what waits for a flow that is closed. Allocates.
+    /// Drops the datagrams of a closed flow. Allocates.
     pub fn forget(&mut self, flow: FlowId) {
         let gone = self.waiting.remove(|(_, meta)| meta.flow == flow);
         self.free.extend(gone.into_iter().map(|(place, _)| place.at));
@@ -239,7 +251,7 @@ mod tests {
         RxMeta { source: Locator::INVALID, local: Locator::INVALID, flow: FlowId(flow), multicast: false }
     }
 
-    /// The first octet and flow of all that is handed out.
+    /// Drains `ahead` and returns the first octet and the flow of each datagram.
     fn all(ahead: &mut Ahead, above: i32) -> Vec<(u8, u16)> {
         let mut all = Vec::new();
         while let Some((place, meta)) = ahead.pop_above(above) {
@@ -250,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_urgent_comes_first_and_what_is_closed_never() {
+    fn most_urgent_comes_first_and_closed_flow_yields_nothing() {
         let mut ahead = Ahead::default();
         assert!(ahead.has_room() && ahead.is_next(0) && !ahead.awaits());
         ahead.await_urgency(46, 8);
@@ -269,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_not_urgent_passes_behind_eight_that_are() {
+    fn datagram_without_urgency_follows_eight_urgent_ones() {
         let mut waiting = Waiting::default();
         let fill = |waiting: &mut Waiting<u32>| {
             (0..2).for_each(|number| waiting.push(0, number));
@@ -284,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_for_common_ones_has_no_urgent_ones() {
+    fn call_for_common_datagrams_returns_no_urgent_ones() {
         let mut waiting = Waiting::default();
         for (urgency, number) in [(40, 1), (0, 2), (46, 3), (0, 4)] {
             waiting.push(urgency, number);
@@ -296,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_that_is_handed_out_as_it_comes_lets_others_pass_too() {
+    fn flood_returned_without_waiting_still_yields_to_others() {
         let mut ahead = Ahead::default();
         ahead.await_urgency(40, 8);
         assert!(ahead.push(0, meta(0), &[0; 8]));
@@ -307,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn places_end_and_are_free_again() {
+    fn places_run_out_and_become_free_again() {
         let mut ahead = Ahead::default();
         ahead.await_urgency(1, 4);
         let mut count = 0;

@@ -1,33 +1,33 @@
-//! What can go wrong with the machine: [`TransportError`] for what stops an
-//! operation, [`Warning`] for what merely makes it worse than asked.
+//! Errors and warnings of transports: [`TransportError`] stops an operation, [`Warning`] reports
+//! that it works worse than requested.
 
 use std::fmt;
 use std::io;
 
 use takt_wire::ports::PortMapping;
 
-/// An operation of the operating system failed, with its cause kept.
+/// Failed operation of the operating system, with its cause.
 ///
-/// Only what the caller must know about ends here. A datagram that could not
-/// be sent is *counted* (see [`SendErrors`](crate::SendErrors)), never an error:
-/// the network loses datagrams anyway.
+/// Only failures that the caller must handle are errors. A datagram that could not be sent is
+/// *counted* (see [`SendErrors`](crate::SendErrors)), never an error: the network loses datagrams
+/// anyway.
 #[derive(Debug)]
 pub struct TransportError {
-    /// What was tried, in words: `"bind"`, `"join multicast group"`.
+    /// Attempted operation, in words: `"bind"`, `"join multicast group"`.
     pub op: &'static str,
-    /// On what: an address, an interface, a file.
+    /// Object of the operation: an address, an interface, a file.
     pub target: String,
-    /// The reason the operating system gave.
+    /// Cause that the operating system reported.
     pub source: io::Error,
 }
 
 impl TransportError {
-    /// An error of operation `op` on `target`, caused by `source`.
+    /// Makes an error of operation `op` on `target`, caused by `source`.
     pub fn new(op: &'static str, target: impl fmt::Display, source: io::Error) -> Self {
         Self { op, target: target.to_string(), source }
     }
 
-    /// A domain whose ports do not exist.
+    /// Makes the error for a domain outside the port mapping.
     pub(crate) fn no_ports(domain_id: u32, ports: &PortMapping) -> Self {
         let why = match ports.domain_max() {
             Some(max) => format!("domain ids are 0 to {max}"),
@@ -49,12 +49,12 @@ impl std::error::Error for TransportError {
     }
 }
 
-/// Something that works, but worse than asked, and what the user can do about it.
+/// Deviation from what was requested, with a remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// What is worse than asked, with numbers.
+    /// Description of the deviation, with numbers.
     pub what: String,
-    /// What to change; a command where there is one.
+    /// Change that removes it; a command where there is one.
     pub remedy: String,
 }
 

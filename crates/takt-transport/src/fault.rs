@@ -1,12 +1,12 @@
-//! [`FaultInjector`]: a transport that loses, repeats and reorders datagrams,
-//! the same ones every time for the same seed.
+//! [`FaultInjector`]: a transport wrapper that loses, duplicates and reorders datagrams,
+//! reproducibly for a seed.
 //!
-//! Each direction has its own random sequence, and every datagram (outgoing:
-//! every destination of a frame) draws the same number of values from it. So
-//! its fate depends on the seed and on how many went before it, on nothing else.
+//! Each direction has its own random sequence, and every datagram (outgoing: every destination of a
+//! frame) draws the same number of values from it. The fate of a datagram therefore depends only on
+//! the seed and on the number of earlier datagrams.
 //!
-//! Copies every datagram: a tool for tests, not for the data path. Like every
-//! transport it does not allocate after opening.
+//! Copies every datagram: a tool for tests, not for the data path. Like every transport, it does
+//! not allocate after opening.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -17,18 +17,17 @@ use crate::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
 };
 
-/// How often which fault befalls a datagram of one direction.
+/// Fault probabilities of one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Faults {
-    /// Probability of being lost, 0.0..=1.0.
+    /// Probability of loss, 0.0..=1.0.
     pub loss: f64,
-    /// Probability of arriving twice, 0.0..=1.0.
+    /// Probability of duplication, 0.0..=1.0.
     pub duplication: f64,
-    /// Probability of being held back, 0.0..=1.0.
+    /// Probability of delay, 0.0..=1.0.
     pub reorder: f64,
-    /// How many later datagrams overtake one that is held back. Fewer when the
-    /// direction falls idle: when a receiver has nothing else to deliver, or a
-    /// sender has found nothing to receive 16 times.
+    /// Number of later datagrams that overtake a delayed one. Fewer when the direction is idle: a
+    /// receiver has no other datagram to return, or a sender has found nothing to receive 16 times.
     pub hold: u32,
 }
 
@@ -43,56 +42,58 @@ impl Default for Faults {
     }
 }
 
-/// What a [`FaultInjector`] does.
+/// Configuration of a [`FaultInjector`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct FaultConfig {
-    /// Where the random sequences begin.
+    /// Seed of the random sequences.
     pub seed: u64,
-    /// Faults of what is sent.
+    /// Faults of sent datagrams.
     pub tx: Faults,
-    /// Faults of what is received.
+    /// Faults of received datagrams.
     pub rx: Faults,
 }
 
-/// What a [`FaultInjector`] has done to one direction, in datagrams.
+/// Faults that a [`FaultInjector`] injected into one direction, in datagrams.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FaultCounts {
-    /// Came.
+    /// Datagrams that arrived at the injector.
     pub seen: u64,
-    /// Lost on purpose.
+    /// Datagrams that were dropped.
     pub lost: u64,
-    /// Passed on twice.
+    /// Datagrams that were passed on twice.
     pub duplicated: u64,
-    /// Held back while others passed.
+    /// Datagrams that were delayed while others passed.
     pub reordered: u64,
 }
 
-/// A transport that mistreats what passes, the same way for the same seed. It lends nothing; what others lend passes unharmed.
+/// Transport wrapper that injects faults, reproducibly for a seed. It offers no loans; received
+/// loans pass unchanged.
 #[derive(Debug)]
 pub struct FaultInjector<T> {
     inner: T,
     frame: Vec<u8>,
     loaned: bool,
     tx: Direction<(FlowId, Locator)>,
-    /// Of one commit: who is reached at once, and who (again) when.
+    /// Destinations of one commit that are served at once, and those that are served (again) later,
+    /// with the due count.
     pass: Vec<Locator>,
     later: Vec<(Locator, u64)>,
-    /// `recv` calls that found nothing since something was held back.
+    /// Number of empty `recv` calls since a datagram was delayed.
     futile: u32,
     rx: Direction<RxMeta>,
     received: Vec<u8>,
-    /// What came with what was received last.
+    /// Loan that arrived with the last received datagram.
     lent: Option<Lent>,
 }
 
-/// After how many futile `recv` calls held outgoing datagrams leave.
+/// Number of empty `recv` calls after which delayed outgoing datagrams are sent.
 const PATIENCE: u32 = 16;
 
-/// Room for the largest datagram there is.
+/// Room for a datagram of the maximum size.
 const ROOM: usize = 1 << 16;
 
 impl<T: Transport> FaultInjector<T> {
-    /// Mistreats what passes `inner`.
+    /// Wraps `inner`.
     pub fn new(inner: T, config: FaultConfig) -> Self {
         Self {
             frame: vec![0; inner.max_message_len()],
@@ -108,29 +109,29 @@ impl<T: Transport> FaultInjector<T> {
         }
     }
 
-    /// What was done to what was sent; one count per destination.
+    /// Returns the counts of sent datagrams, one per destination.
     pub fn tx_counts(&self) -> FaultCounts {
         self.tx.counts
     }
 
-    /// What was done to what was received.
+    /// Returns the counts of received datagrams.
     pub fn rx_counts(&self) -> FaultCounts {
         self.rx.counts
     }
 
-    /// The transport that it wraps.
+    /// Returns the wrapped transport.
     pub fn inner(&self) -> &T {
         &self.inner
     }
 
-    /// Sends what has been held back long enough; all of it if `idle`.
+    /// Sends the datagrams whose delay has ended; all of them if `idle`.
     fn release(&mut self, idle: bool) -> Result<(), TransportError> {
         while let Some(held) = self.tx.next_due(idle) {
             let (flow, to) = held.tag;
             let datagram = self.tx.bytes(&held);
             self.inner.loan()?[..datagram.len()].copy_from_slice(datagram);
             match self.inner.commit(datagram.len(), flow, &[to]) {
-                // Its flow was closed meanwhile: too late is lost.
+                // The flow was closed meanwhile, so the datagram is lost.
                 Err(e) if e.source.kind() == io::ErrorKind::NotFound => {}
                 result => result?,
             }
@@ -138,7 +139,7 @@ impl<T: Transport> FaultInjector<T> {
         Ok(())
     }
 
-    /// Draws what becomes of the datagram that was received. Whether it is handed out now.
+    /// Decides on the faults of the received datagram. Returns true if it is passed on now.
     fn lets_pass(&mut self, len: usize, meta: RxMeta) -> bool {
         let fate = self.rx.draw(0);
         if let Some(due) = fate.later {
@@ -148,7 +149,8 @@ impl<T: Transport> FaultInjector<T> {
     }
 }
 
-/// Copies what was received, and keeps what is lent with it. Its length and origin; `Some(None)` if it is too long.
+/// Copies a received datagram, and keeps the loan that came with it. Returns its length and origin;
+/// `Some(None)` if it is too long.
 fn take(taken: Option<RxFrame<'_>>, received: &mut [u8], lent: &mut Option<Lent>) -> Option<Option<(usize, RxMeta)>> {
     let frame = taken?;
     *lent = frame.lent().cloned();
@@ -160,7 +162,7 @@ fn take(taken: Option<RxFrame<'_>>, received: &mut [u8], lent: &mut Option<Lent>
 }
 
 impl<T: Transport> FaultInjector<T> {
-    /// The next datagram that passes, of those that `next` finds.
+    /// Returns the next datagram that passes, among those that `next` receives.
     fn recv_by(
         &mut self,
         next: impl Fn(&mut T) -> Result<Option<RxFrame<'_>>, TransportError>,
@@ -283,7 +285,7 @@ impl<T: Transport> Transport for FaultInjector<T> {
         self.recv_by(|inner| inner.recv_common(scan))
     }
 
-    /// What is held back, or comes late, is not urgent any more.
+    /// A delayed or duplicated datagram is no longer urgent.
     fn recv_urgent(&mut self, above: i32) -> Result<Option<RxFrame<'_>>, TransportError> {
         loop {
             self.lent = None;
@@ -318,32 +320,32 @@ impl<T: Transport> Transport for FaultInjector<T> {
     }
 }
 
-/// Most datagrams held back at a time in one direction; one more passes.
+/// Maximum number of delayed datagrams in one direction; a further one passes.
 const HELD_MAX: usize = 64;
 
-/// One direction: its faults, its random sequence, and what it holds back.
+/// State of one direction: faults, random sequence, delayed datagrams.
 struct Direction<M> {
     faults: Faults,
     random: SplitMix64,
     counts: FaultCounts,
-    /// In the order in which they were held back.
+    /// Delayed datagrams, oldest first.
     held: Vec<Held<M>>,
-    /// Slots of `buffer` that are free.
+    /// Free slots of `buffer`.
     free: Vec<usize>,
     buffer: Vec<u8>,
 }
 
-/// A datagram that is held back.
+/// Delayed datagram.
 #[derive(Debug, Clone, Copy)]
 struct Held<M> {
     tag: M,
     slot: usize,
     len: usize,
-    /// It goes on when that many datagrams were seen.
+    /// Number of seen datagrams at which it is passed on.
     due: u64,
 }
 
-/// What becomes of a datagram; both at once is a duplicate, neither a loss.
+/// Fate of a datagram: both fields set is a duplicate, neither a loss.
 struct Fate {
     now: bool,
     later: Option<u64>,
@@ -367,7 +369,7 @@ impl<M: Copy> Direction<M> {
         }
     }
 
-    /// Decides on the next datagram. `promised` places are already taken.
+    /// Decides on the next datagram. `promised` slots are already reserved.
     fn draw(&mut self, promised: usize) -> Fate {
         let lost = self.random.hit(self.faults.loss);
         let duplicated = self.random.hit(self.faults.duplication);
@@ -398,8 +400,8 @@ impl<M: Copy> Direction<M> {
         self.held.push(Held { tag, slot, len, due });
     }
 
-    /// Takes out one that has been held long enough; any, the oldest first, if
-    /// `idle`. Its bytes stay until the next one is held back.
+    /// Removes a datagram whose delay has ended; if `idle`, the oldest one. Its bytes stay until
+    /// the next datagram is delayed.
     fn next_due(&mut self, idle: bool) -> Option<Held<M>> {
         let seen = self.counts.seen;
         let at = self.held.iter().position(|h| idle || h.due <= seen)?;
@@ -413,7 +415,7 @@ impl<M: Copy> Direction<M> {
     }
 }
 
-/// Sebastiano Vigna's SplitMix64: small, and good enough for coin tosses.
+/// SplitMix64 by Sebastiano Vigna: small, and sufficient for fault probabilities.
 struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -425,7 +427,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// True with this probability.
+    /// Returns true with this probability.
     fn hit(&mut self, probability: f64) -> bool {
         let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         unit < probability
@@ -446,17 +448,17 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_decides() {
+    fn seed_determines_the_faults() {
         let faults = Faults { loss: 0.1, duplication: 0.1, reorder: 0.1, hold: 3 };
         assert_eq!(fates(faults, 1), fates(faults, 1));
         assert_ne!(fates(faults, 1).0, fates(faults, 2).0);
     }
 
     #[test]
-    fn probabilities_are_kept() {
+    fn fault_rates_match_the_probabilities() {
         let faults = Faults { loss: 0.3, duplication: 0.2, reorder: 0.1, hold: 2 };
         let (_, counts) = fates(faults, 7);
-        // Of 10,000 tosses: five standard deviations either way.
+        // Five standard deviations of 10,000 trials.
         let near = |count: u64, expected: f64| (count as f64 - expected).abs() < 230.0;
         assert_eq!(counts.seen, 10_000);
         assert!(near(counts.lost, 3000.0), "{counts:?}");
@@ -470,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_passes() {
+    fn datagram_beyond_the_delay_capacity_passes() {
         let faults = Faults { reorder: 1.0, hold: 1_000_000, ..Faults::NONE };
         let mut direction: Direction<u32> = Direction::new(faults, 0);
         for n in 0..100 {

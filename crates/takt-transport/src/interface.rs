@@ -1,27 +1,27 @@
-//! The network interfaces that a transport uses.
+//! Network interfaces that a transport uses.
 
 use std::net::IpAddr;
 
-/// One network interface with the addresses in use.
+/// Network interface with the addresses in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Name as the operating system shows it: `"eth0"`.
+    /// Name in the operating system: `"eth0"`.
     pub name: String,
-    /// Index (`ifindex`), the operating system's handle.
+    /// Index (`ifindex`) that the kernel assigned.
     pub index: u32,
-    /// Addresses with the length of their network prefix in bits.
+    /// Addresses, each with the length of its network prefix in bits.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// Largest IP packet that it carries, in bytes.
+    /// Maximum size of an IP packet, in bytes.
     pub mtu: usize,
-    /// It leads back to this machine.
+    /// The interface is the loopback interface.
     pub loopback: bool,
-    /// Multicast may leave and enter through it.
+    /// The interface sends and receives multicast.
     pub multicast: bool,
 }
 
-/// The one of the addresses from which a datagram to `ip`, or to which one from
-/// `ip`, probably travels: `ip` itself if it is loopback (which all addresses of
-/// a machine reach), else one of the same network, else one of the same family.
+/// Returns the address that a datagram to or from `ip` most likely uses: `ip` itself if it is
+/// loopback (which every address of a machine reaches), else an address of the same network, else
+/// one of the same family.
 pub(crate) fn nearest(addresses: &[(IpAddr, u8)], ip: IpAddr) -> Option<IpAddr> {
     if ip.is_loopback() {
         return Some(ip);
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_address() {
+    fn nearest_address_prefers_loopback_then_network_then_family() {
         let ip = |text: &str| -> IpAddr { text.parse().expect("an address") };
         let own = [(ip("192.0.2.2"), 24), (ip("198.51.100.2"), 24), (ip("fd00::2"), 64), (ip("fd01::2"), 64)];
         let near = |to| nearest(&own, ip(to));

@@ -1,26 +1,25 @@
-//! Transports: how datagrams of RTPS messages get out of and into a participant.
+//! Transports: sending and receiving the datagrams of RTPS messages.
 //!
-//! [`Transport`] is the one trait. A transport owns its buffers: the sender
-//! borrows a frame, writes the message into it and commits it with its
-//! destinations; the receiver borrows what arrived. Nothing is handed to
-//! another thread, nothing blocks, and after opening nothing allocates.
+//! [`Transport`] is the central trait. A transport owns its buffers: the sender borrows a frame,
+//! writes the message into it and commits it with its destinations; the receiver borrows the
+//! arrived datagram. No call hands data to another thread, blocks, or allocates after opening.
 //!
-//! What lives here:
+//! Contents:
 //!
 //! * the trait and its types ([`Transport`], [`FlowSpec`], [`RxFrame`], ...),
 //! * [`udp`]: UDPv4 and UDPv6, the platform specific model of RTPS 2.5 §9,
 //! * [`tcp`]: TCP, with or without TLS,
 //! * [`shm`]: shared memory between the processes of one user,
-//! * [`daemon`]: one process of a host that has the network, and the way to it,
-//! * [`ethernet`]: what moves Ethernet frames without IP,
-//! * [`choice`]: transports by name, for those who configure them,
-//! * [`ahead`]: datagrams that wait while what is urgent is looked for behind them,
-//! * transports that wrap transports: [`FaultInjector`], [`PcapTap`], [`Tracer`],
+//! * [`daemon`]: a process that owns the network for a host, and the transport that connects to it,
+//! * [`ethernet`]: RTPS on Ethernet frames without IP,
+//! * [`choice`]: selection of transports by name, for configurations,
+//! * [`ahead`]: queue of received datagrams by urgency,
+//! * transport wrappers: [`FaultInjector`], [`PcapTap`], [`Tracer`],
 //! * [`readiness`]: waiting for descriptors, and waking such a wait,
 //! * `conformance` (feature of that name): the suite that every backend passes.
 //!
-//! What does not: any knowledge of RTPS messages, but for their header, which frames them in a stream, and for the submessages
-//! by which a daemon routes them. Bytes are bytes elsewhere.
+//! Deliberately not here: interpretation of RTPS messages. Exceptions are the message header, which
+//! frames messages in a stream, and the submessages by which a daemon routes.
 
 #![deny(unsafe_code)]
 

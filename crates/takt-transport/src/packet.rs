@@ -1,7 +1,8 @@
-//! The headers in which a captured datagram stands: Ethernet if wanted, IPv4 or IPv6, UDP.
+//! Packet headers of captured datagrams: optionally Ethernet, then IPv4 or IPv6, then UDP.
 //!
-//! They are composed from what is known of a datagram, with correct lengths and checksums. Ethernet addresses follow
-//! from those of IP: groups as RFC 1112 §6.4 and RFC 2464 §7 have them, hosts get a locally administered one.
+//! The headers are composed from the metadata of a datagram, with correct lengths and checksums.
+//! Ethernet addresses are derived from IP addresses: groups by RFC 1112 §6.4 and RFC 2464 §7, hosts
+//! get a locally administered address.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -14,34 +15,34 @@ const UDP_HEADER: usize = 8;
 const TTL: u8 = 64;
 const UDP: u8 = 17;
 
-/// A datagram for a capture.
+/// Datagram to be captured.
 #[derive(Clone, Copy, Debug)]
 pub struct Captured<'a> {
-    /// When, since the epoch of the file's time stamps.
+    /// Time since the epoch of the file's time stamps.
     pub time: Duration,
-    /// Where it comes from; the unspecified address is shown if that is unknown.
+    /// Source; shown as the unspecified address if unknown.
     pub source: Option<Locator>,
-    /// Where it goes.
+    /// Destination.
     pub destination: Locator,
-    /// The octet of the IP header that holds the DSCP.
+    /// Octet of the IP header that holds the DSCP.
     pub traffic_class: u8,
-    /// Damaged on its way: its UDP checksum is shown as wrong.
+    /// The datagram was corrupted in transit: its UDP checksum is shown as wrong.
     pub damaged: bool,
-    /// Its bytes.
+    /// Octets of the datagram.
     pub datagram: &'a [u8],
 }
 
-/// How records of a capture begin.
+/// First header of the records in a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkType {
-    /// With an IP header.
+    /// Records begin with an IP header.
     Raw,
-    /// With an Ethernet header.
+    /// Records begin with an Ethernet header.
     Ethernet,
 }
 
 impl LinkType {
-    /// The number that capture files have for it.
+    /// Returns the link type number in capture files.
     pub(crate) fn number(self) -> u32 {
         match self {
             Self::Raw => 101,
@@ -57,7 +58,7 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    /// The headers of a datagram; `None` if it cannot be one of UDP.
+    /// Composes the headers of a datagram; `None` if it cannot be UDP.
     pub(crate) fn compose(link: LinkType, captured: &Captured<'_>) -> Option<Self> {
         let to = captured.destination.socket_addr()?;
         let unspecified = match to.ip() {
@@ -75,14 +76,14 @@ impl Headers {
         h[..2].copy_from_slice(&from.port().to_be_bytes());
         h[2..4].copy_from_slice(&to.port().to_be_bytes());
         h[4..6].copy_from_slice(&udp_len.to_be_bytes());
-        // The pseudo header: addresses, protocol, length.
+        // Pseudo header: addresses, protocol, length.
         let mut sum = addresses;
         sum.add(&[0, UDP]);
         sum.add(&udp_len.to_be_bytes());
         sum.add(h);
         sum.add(captured.datagram);
         let sum = match sum.finish() ^ if captured.damaged { 0x5555 } else { 0 } {
-            // A sum of zero is sent as its other representation: zero means "none".
+            // A checksum of zero is sent as 0xffff, because zero means "no checksum".
             0 => 0xffff,
             sum => sum,
         };
@@ -91,7 +92,7 @@ impl Headers {
         Some(headers)
     }
 
-    /// The octets before the datagram.
+    /// Returns the octets that precede the datagram.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
@@ -104,7 +105,7 @@ impl Headers {
         self.len = ETHERNET_HEADER;
     }
 
-    /// Adds the IP header; returns the sum of its addresses.
+    /// Writes the IP header; returns the checksum state over its addresses.
     fn ip(&mut self, from: IpAddr, to: IpAddr, udp_len: u16, traffic_class: u8) -> Option<Checksum> {
         let mut addresses = Checksum::default();
         match (from, to) {
@@ -155,12 +156,12 @@ fn hardware_address(ip: IpAddr) -> [u8; 6] {
     }
 }
 
-/// The one's complement sum of 16-bit words that IP and UDP use.
+/// One's complement sum of 16-bit words, as IP and UDP use it.
 #[derive(Default)]
 struct Checksum(u64);
 
 impl Checksum {
-    /// Adds bytes; an odd number of them only as the last.
+    /// Adds bytes; only the last call may add an odd number.
     fn add(&mut self, bytes: &[u8]) {
         for pair in bytes.chunks(2) {
             let low = pair.get(1).copied().unwrap_or(0);
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums_are_right() {
+    fn checksum_matches_the_example_of_rfc_1071() {
         // RFC 1071 §3 has this example; its sum is ddf2.
         let mut sum = Checksum::default();
         sum.add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_packet_sums_up_to_nothing() {
+    fn checksum_over_a_whole_packet_is_zero() {
         let v4 = |last| Locator::udp_v4(Ipv4Addr::new(192, 0, 2, last), 7400 + u16::from(last));
         let v6 = |last| Locator::udp_v6([0xfd00, 0, 0, 0, 0, 0, 0, last].into(), 7400 + last);
         for len in [0, 1, 2, 3, 1472, 65_507] {
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ethernet_header_says_who_and_what() {
+    fn ethernet_header_has_addresses_and_ether_type() {
         let v4 = |ip: [u8; 4]| Locator::udp_v4(ip.into(), 7400);
         let to_group = captured(Some(v4([10, 0, 0, 1])), v4([239, 255, 0, 1]), b"x");
         let h = Headers::compose(LinkType::Ethernet, &to_group).expect("a UDP datagram");
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_datagram_has_a_wrong_checksum_and_a_class_its_octet() {
+    fn damaged_datagram_has_a_wrong_checksum_and_its_traffic_class() {
         let v4 = |last| Locator::udp_v4(Ipv4Addr::new(192, 0, 2, last), 7400);
         let damaged = Captured { damaged: true, traffic_class: 0xa0, ..captured(Some(v4(1)), v4(2), b"odd") };
         let h = Headers::compose(LinkType::Raw, &damaged).expect("a UDP datagram");
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_udp_has_no_headers() {
+    fn locators_other_than_udp_have_no_headers() {
         let shm = Locator { kind: Locator::KIND_SHM, port: 1, address: [0; 16] };
         let v4 = Locator::udp_v4(Ipv4Addr::LOCALHOST, 7411);
         let v6 = Locator::udp_v6(std::net::Ipv6Addr::LOCALHOST, 7411);

@@ -1,9 +1,9 @@
-//! [`PcapTap`]: a transport that writes what passes to a capture file.
+//! [`PcapTap`]: a transport wrapper that writes all datagrams to a capture file.
 //!
-//! The file is a classic pcap with nanosecond time stamps. Every datagram
-//! stands in the headers of [`crate::packet`], so that any dissector reads it.
-//! What a [`PcapTap`] writes has link type RAW and shows what the participant
-//! committed and received (a TTL of 64, no DSCP), not what the wire carried.
+//! The file is a classic pcap with nanosecond time stamps. Every datagram is preceded by the
+//! headers of [`crate::packet`], so that any dissector reads it. A [`PcapTap`] uses the link type
+//! RAW and shows the datagrams that the participant committed and received (with a TTL of 64 and no
+//! DSCP), not those on the wire.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -15,14 +15,15 @@ use crate::packet::{Captured, Headers, LinkType};
 use crate::trace::{Observer, TraceEvent, Tracer};
 use crate::{Transport, TransportError};
 
-/// A transport that writes all datagrams that pass to a capture file.
+/// Transport wrapper that writes all datagrams to a capture file.
 pub type PcapTap<T> = Tracer<T, PcapFile>;
 
 impl<T: Transport> PcapTap<T> {
-    /// Captures what passes `inner` in a new file of at most `limit_bytes`.
+    /// Captures the datagrams of `inner` in a new file of at most `limit_bytes`.
     ///
-    /// Errors: the file cannot be written, or is not a regular one (a pipe
-    /// without a reader would stop the participant).
+    /// # Errors
+    /// The file cannot be written, or is not a regular one (a pipe without a reader would block the
+    /// participant).
     pub fn create(inner: T, path: &Path, limit_bytes: u64) -> Result<Self, TransportError> {
         Ok(Self::new(inner, PcapFile::create(path, LinkType::Raw, limit_bytes)?))
     }
@@ -30,14 +31,14 @@ impl<T: Transport> PcapTap<T> {
 
 const FILE_HEADER: usize = 24;
 const RECORD_HEADER: usize = 16;
-/// Magic number of captures with nanoseconds.
+/// Magic number of captures with nanosecond time stamps.
 const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const SNAP_LEN: u32 = 262_144;
 
-/// A capture file that is written as datagrams are observed.
+/// Capture file that is written as datagrams are observed.
 ///
-/// What does not fit any more, or fails to be written, is left out and counted;
-/// after a failure nothing more is written.
+/// Datagrams beyond the limit, or that cannot be written, are omitted and counted. After a write
+/// error, all further ones are omitted.
 #[derive(Debug)]
 pub struct PcapFile {
     file: BufWriter<File>,
@@ -50,12 +51,12 @@ pub struct PcapFile {
 }
 
 impl PcapFile {
-    /// A new file of at most `limit_bytes`; see [`PcapTap::create`].
+    /// Creates a file of at most `limit_bytes`; see [`PcapTap::create`].
     pub fn create(path: &Path, link: LinkType, limit_bytes: u64) -> Result<Self, TransportError> {
         let failed = |e| TransportError::new("create capture file", path.display(), e);
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
-        // Without it, opening a pipe waits for its reader.
+        // Without O_NONBLOCK, opening a pipe waits for its reader.
         let file = options.custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
         if !file.metadata().map_err(failed)?.is_file() {
             let why = "not a regular file";
@@ -74,24 +75,24 @@ impl PcapFile {
         Ok(pcap)
     }
 
-    /// Datagrams in the file.
+    /// Returns the number of datagrams in the file.
     pub fn recorded(&self) -> u64 {
         self.recorded
     }
 
-    /// Datagrams that are not in the file: no room left, an earlier failure,
-    /// or no way to be shown in an IP header.
+    /// Returns the number of omitted datagrams: file full, an earlier failure, or not representable
+    /// with an IP header.
     pub fn omitted(&self) -> u64 {
         self.omitted
     }
 
-    /// Why writing has ended early, if it has.
+    /// Returns the error that ended writing, if there was one.
     pub fn failure(&self) -> Option<&io::Error> {
         self.failure.as_ref()
     }
 
-    /// Writes out what is buffered. Also done whenever the transport is idle,
-    /// and when this is dropped.
+    /// Writes the buffered octets to the file. Also called whenever the transport is idle, and on
+    /// drop.
     pub fn flush(&mut self) {
         if std::mem::take(&mut self.pending)
             && self.failure.is_none()

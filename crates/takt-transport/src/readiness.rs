@@ -1,8 +1,8 @@
 //! Waiting for descriptors, and waking such a wait from another thread.
 //!
-//! A transport never waits. Who has nothing to do waits here for the
-//! transports' [`descriptors`](crate::Transport::descriptors) and, where other
-//! threads shall be able to end the wait, for a [`Waker`]'s.
+//! A transport never waits. An idle thread waits here for the transports'
+//! [`descriptors`](crate::Transport::descriptors) and, if other threads must be able to end the
+//! wait, for the descriptor of a [`Waker`].
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,16 +11,17 @@ use std::time::Duration;
 
 use crate::udp::syscall;
 
-/// Descriptors that can be named in one wait. More need a [`Standing`].
+/// Maximum number of descriptors of one [`wait`]. More need a [`Standing`].
 pub const NAMED_MAX: usize = syscall::BATCH;
 
-/// Waits until one of `descriptors` is readable, the time is over, or a signal
-/// arrives; whether one is readable. At most [`NAMED_MAX`] descriptors. Does not allocate.
+/// Waits until one of `descriptors` is readable, the timeout expires, or a signal arrives. Reports
+/// whether one is readable. At most [`NAMED_MAX`] descriptors. Does not allocate.
 pub fn wait(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<bool> {
     wait_each(descriptors, timeout).map(|ready| ready != 0)
 }
 
-/// As [`wait`]; says which are readable: a bit for each, the first one's is the lowest.
+/// Waits like [`wait`] and returns the readable descriptors as a bit set; the first descriptor has
+/// the lowest bit.
 pub fn wait_each(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<u64> {
     if descriptors.len() > NAMED_MAX {
         let why = "at most 64 descriptors can be waited for";
@@ -33,13 +34,15 @@ pub fn wait_each(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result
     }
 }
 
-/// Waits for the same descriptors again and again. The kernel keeps the list, so a wait costs less than one that names them.
+/// Repeated wait for the same descriptors by epoll. The kernel keeps the list, so a wait costs less
+/// than [`wait`].
 ///
-/// Several threads may wait for one descriptor, each by a list of its own. What arrives at a descriptor of
-/// [`exclusive`](Self::exclusive) wakes one of them alone: of those that wait at that moment, the one whose list is oldest. If none waits,
-/// each of them finds it with its next wait.
+/// Several threads can wait for one descriptor, each with its own list. An event at a descriptor of
+/// [`exclusive`](Self::exclusive) wakes only one of them: among the waiting threads, the one with
+/// the oldest list. If none waits, every list reports the event at its next wait.
 ///
-/// A descriptor that is closed is waited for no longer, also if another one gets its number: make a new list then.
+/// A closed descriptor leaves the list, even if a new descriptor gets its number: make a new list
+/// then.
 #[derive(Debug)]
 pub struct Standing {
     epoll: OwnedFd,
@@ -47,8 +50,8 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Of these descriptors, each of them once. Those from the 64th on share the last bit. An error where the kernel cannot do it
-    /// (before Linux 5.11, or in a sandbox).
+    /// Makes a list of distinct descriptors. Those from the 64th on share the last bit. An error
+    /// where the kernel lacks support (before Linux 5.11, or in a sandbox).
     pub fn new(descriptors: &[RawFd]) -> io::Result<Self> {
         let epoll = syscall::epoll()?;
         let mut exclusive = 0;
@@ -56,16 +59,16 @@ impl Standing {
             let token = token.min(63);
             match syscall::epoll_add_exclusive(epoll.as_fd(), *descriptor, token) {
                 Ok(()) => exclusive |= 1 << token,
-                // An epoll instance, whose events wake all that wait for it.
+                // An epoll instance cannot be exclusive: its events wake every waiting thread.
                 Err(_) => syscall::epoll_add_raw(epoll.as_fd(), *descriptor, token)?,
             }
         }
-        // Whether the kernel knows the call at all.
+        // Checks that the kernel supports the call.
         syscall::epoll_wait_bits(epoll.as_fd(), Some(Duration::ZERO))?;
         Ok(Self { epoll, exclusive })
     }
 
-    /// As [`wait_each`] for the descriptors of the list.
+    /// Waits like [`wait_each`] for the descriptors of the list.
     pub fn wait(&self, timeout: Option<Duration>) -> io::Result<u64> {
         match syscall::epoll_wait_bits(self.epoll.as_fd(), timeout) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok(0),
@@ -73,18 +76,19 @@ impl Standing {
         }
     }
 
-    /// The descriptors whose events wake one thread alone, a bit for each: sockets, but not epoll instances.
+    /// Returns the descriptors whose events wake only one thread, as a bit set: sockets, but not
+    /// epoll instances.
     pub fn exclusive(&self) -> u64 {
         self.exclusive
     }
 }
 
-/// Ends another thread's [`wait`] for its descriptor: an eventfd.
+/// Eventfd whose descriptor ends a [`wait`] of another thread.
 #[derive(Debug)]
 pub struct Waker(File);
 
 impl Waker {
-    /// A new one, not woken.
+    /// Makes a waker that is not set.
     pub fn new() -> io::Result<Self> {
         Ok(Self(File::from(syscall::eventfd()?)))
     }
@@ -92,13 +96,13 @@ impl Waker {
     /// Makes the descriptor readable until [`reset`](Self::reset). Does not block.
     pub fn wake(&self) -> io::Result<()> {
         match (&self.0).write(&1u64.to_ne_bytes()) {
-            // The counter is at its end: it is readable, that is all it takes.
+            // The counter is at its maximum, so the descriptor is readable already.
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
             result => result.map(|_| ()),
         }
     }
 
-    /// Makes the descriptor unreadable again; whether it was readable.
+    /// Makes the descriptor unreadable again; reports whether it was readable.
     pub fn reset(&self) -> io::Result<bool> {
         match (&self.0).read(&mut [0; 8]) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(false),
@@ -126,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_says_which_are_readable() {
+    fn wait_reports_readable_descriptors() {
         let [first, second, third] = std::array::from_fn(|_| Waker::new().expect("an eventfd"));
         let fds = [first.as_raw_fd(), second.as_raw_fd(), third.as_raw_fd()];
         first.wake().expect("woken");
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_wait_says_the_same_again_and_again() {
+    fn standing_wait_reports_readable_descriptors_repeatedly() {
         let [first, second, third] = std::array::from_fn(|_| Waker::new().expect("an eventfd"));
         let fds = [first.as_raw_fd(), second.as_raw_fd(), third.as_raw_fd()];
         let Ok(standing) = Standing::new(&fds) else {
@@ -164,7 +168,7 @@ mod tests {
         assert_eq!(standing.wait(None).expect("waiting works"), 1 << 63 | 1 << 1);
     }
 
-    /// Waits in a thread of its own until the kernel has it in the queue of the list.
+    /// Waits in a separate thread; returns when the kernel has queued that thread at the list.
     fn sleep_on<'scope>(
         scope: &'scope std::thread::Scope<'scope, '_>,
         standing: &'scope Standing,
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_wakes_the_oldest_list_that_is_waited_for_and_no_other() {
+    fn event_wakes_only_the_oldest_waiting_list() {
         let event = Waker::new().expect("an eventfd");
         let [Ok(older), Ok(younger)] = std::array::from_fn(|_| Standing::new(&[event.as_raw_fd()])) else { return };
         assert_eq!(older.exclusive(), 1);
@@ -200,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoll_instance_in_a_list_wakes_all_that_wait() {
+    fn event_of_a_nested_epoll_instance_wakes_all_waiting_lists() {
         let event = Waker::new().expect("an eventfd");
         let Ok(inner) = Standing::new(&[event.as_raw_fd()]) else { return };
         let inner = [inner.epoll.as_raw_fd()];
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_by_time() {
+    fn wait_ends_at_its_timeout() {
         let waker = Waker::new().expect("an eventfd");
         let fds = [waker.as_raw_fd()];
         assert!(!wait(&fds, Some(Duration::ZERO)).expect("poll works"));
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_by_waking() {
+    fn wait_ends_when_woken() {
         let waker = Waker::new().expect("an eventfd");
         std::thread::scope(|scope| {
             scope.spawn(|| waker.wake().expect("an eventfd can be written"));

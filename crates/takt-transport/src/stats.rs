@@ -1,57 +1,57 @@
-//! Counters of a transport. All are cumulative since it was opened and cover
-//! all of its sockets, the closed ones included.
+//! Counters of a transport. All are cumulative since it was opened and cover all of its sockets,
+//! including closed ones.
 
-/// What a transport has carried, and what it has lost and why.
+/// Datagrams that a transport carried, and those that it lost, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TransportStats {
-    /// Datagrams handed to the receiver.
+    /// Datagrams returned to the receiver.
     pub datagrams_in: u64,
-    /// Their bytes (payload only).
+    /// Bytes of these datagrams (payload only).
     pub bytes_in: u64,
-    /// Datagrams that the machine took for sending. One frame with three
-    /// destinations counts three times, as does one multicast datagram that
-    /// leaves by three interfaces.
+    /// Datagrams that the machine accepted for sending. One frame with three destinations counts
+    /// three times, as does one multicast datagram that leaves by three interfaces.
     pub datagrams_out: u64,
-    /// Their bytes (payload only).
+    /// Bytes of these datagrams (payload only).
     pub bytes_out: u64,
-    /// Of the datagrams sent, those that the kernel took in one piece with others (`UDP_SEGMENT`).
+    /// Sent datagrams that were segmented by the kernel (GSO, `UDP_SEGMENT`).
     pub segmented_out: u64,
-    /// Of the datagrams received, those that the kernel handed out in one piece with others (`UDP_GRO`).
+    /// Received datagrams that the kernel coalesced (GRO, `UDP_GRO`).
     pub joined_in: u64,
-    /// Of the datagrams sent, those that passed by the kernel's network stack.
+    /// Sent datagrams that bypassed the kernel's network stack.
     pub bypassed_out: u64,
-    /// Of the datagrams received, those that passed by the kernel's network stack.
+    /// Received datagrams that bypassed the kernel's network stack.
     pub bypassed_in: u64,
-    /// Datagrams that the kernel dropped since a receive buffer was full (`SO_MEMINFO`).
+    /// Datagrams that the kernel dropped because a receive buffer was full (`SO_MEMINFO`).
     pub kernel_drops: u64,
-    /// Received datagrams that did not fit and were dropped.
+    /// Received datagrams that were too long and dropped.
     pub truncated: u64,
-    /// Errors reported by a receive call: answers (ICMP) to what was sent earlier.
+    /// Errors of receive calls: ICMP replies to earlier datagrams.
     pub receive_errors: u64,
     /// Datagrams that could not be sent, by reason.
     pub send_errors: SendErrors,
-    /// What has become of connections; of transports that have any.
+    /// Counters of connections, for transports that have any.
     pub connections: ConnectionCounts,
 }
 
-/// What has become of connections.
+/// Counters of connections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// Begun or accepted.
+    /// Connections begun or accepted.
     pub opened: u64,
-    /// Attempts to connect that led to nothing.
+    /// Failed attempts to connect.
     pub failed: u64,
-    /// Ended after they had carried something.
+    /// Connections that ended after they had carried a message.
     pub lost: u64,
-    /// Let go, since another one leads to the same participant.
+    /// Connections closed because another one leads to the same participant.
     pub merged: u64,
-    /// Not accepted: there were too many.
+    /// Connections refused because there were too many.
     pub refused: u64,
-    /// Closed, since they did not get any further in time, or others came.
+    /// Connections closed because they made no progress in time, or to make room for others.
     pub expired: u64,
-    /// Closed, since what came was no stream of messages.
+    /// Connections closed because the received octets were no stream of messages.
     pub malformed: u64,
-    /// Connections closed and messages dropped, since they name a participant that has shown another certificate.
+    /// Connections closed and messages dropped because they name a participant that has shown
+    /// another certificate.
     pub wrong_certificate: u64,
 }
 
@@ -64,22 +64,22 @@ pub struct SendErrors {
     pub no_buffers: u64,
     /// `ENETUNREACH`, `ENETDOWN`, `EADDRNOTAVAIL`: no route.
     pub network_unreachable: u64,
-    /// `EHOSTUNREACH`, `EHOSTDOWN`: no such neighbour.
+    /// `EHOSTUNREACH`, `EHOSTDOWN`: the host does not answer.
     pub host_unreachable: u64,
-    /// `ECONNREFUSED`: nobody listens there.
+    /// `ECONNREFUSED`: the port is closed.
     pub refused: u64,
-    /// `EPERM`, `EACCES`: a packet filter or a policy refused.
+    /// `EPERM`, `EACCES`: refused by a packet filter or a policy.
     pub denied: u64,
-    /// `EMSGSIZE`: larger than the path or the protocol carries.
+    /// `EMSGSIZE`: larger than the path or the protocol supports.
     pub too_large: u64,
-    /// A destination that this transport does not serve.
+    /// Destinations that this transport does not serve.
     pub unserved: u64,
     /// Any other reason.
     pub other: u64,
 }
 
 impl SendErrors {
-    /// The sum over all reasons.
+    /// Returns the sum over all reasons.
     pub fn total(&self) -> u64 {
         self.would_block
             + self.no_buffers

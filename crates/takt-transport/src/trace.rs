@@ -1,4 +1,4 @@
-//! [`Tracer`]: a transport that shows all datagrams that pass to an observer.
+//! [`Tracer`]: a transport wrapper that reports all datagrams to an observer.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
@@ -11,38 +11,38 @@ use crate::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
 };
 
-/// Something that happened at a transport.
+/// Event at a transport.
 #[derive(Debug, Clone, Copy)]
 pub enum TraceEvent<'a> {
     /// A datagram was committed; once per destination, before it is sent.
     Sent {
-        /// Where it will come from, as far as it is known.
+        /// Source, as far as it is known.
         source: Option<Locator>,
-        /// Where it goes.
+        /// Destination.
         destination: Locator,
-        /// The flow that carries it.
+        /// Flow that carries it.
         flow: FlowId,
-        /// Its bytes.
+        /// Bytes of the datagram.
         datagram: &'a [u8],
     },
     /// A datagram was received.
     Received {
-        /// Where it came from and how.
+        /// Source and receiving port.
         meta: RxMeta,
-        /// Where it was sent to, guessed where `meta.local` leaves it open.
+        /// Destination, guessed where `meta.local` is unspecified.
         destination: Locator,
-        /// Its bytes.
+        /// Bytes of the datagram.
         datagram: &'a [u8],
     },
-    /// The receiver looked and found nothing: a moment for what can wait.
+    /// A receive call found no datagram: an occasion for deferred work.
     Idle,
 }
 
-/// Sees the events of a [`Tracer`], in the thread that uses the transport.
+/// Observer of the events of a [`Tracer`], in the thread that uses the transport.
 ///
-/// Every `FnMut(TraceEvent<'_>)` is one.
+/// Every `FnMut(TraceEvent<'_>)` is an observer.
 pub trait Observer: Send {
-    /// Something happened. Runs on the data path: be short, do not wait.
+    /// Observes an event. Runs on the data path, so it must be short and must not block.
     fn observe(&mut self, event: TraceEvent<'_>);
 }
 
@@ -52,30 +52,30 @@ impl<F: FnMut(TraceEvent<'_>) + Send> Observer for F {
     }
 }
 
-/// A transport that shows all datagrams that pass to an [`Observer`]. Copies
-/// nothing, changes nothing.
+/// Transport wrapper that reports all datagrams to an [`Observer`]. Copies nothing, changes
+/// nothing.
 #[derive(Debug)]
 pub struct Tracer<T, O> {
     inner: T,
     observer: O,
     loaned: bool,
-    /// This side's addresses, by which to guess where a datagram was sent to.
+    /// Own addresses, to guess the destination of a datagram.
     addresses: Vec<(IpAddr, u8)>,
 }
 
 impl<T: Transport, O: Observer> Tracer<T, O> {
-    /// Shows what passes `inner` to `observer`.
+    /// Reports the datagrams of `inner` to `observer`.
     pub fn new(mut inner: T, observer: O) -> Self {
         inner.name_sources();
         Self { addresses: addresses(&inner), inner, observer, loaned: false }
     }
 
-    /// The observer.
+    /// Returns the observer.
     pub fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// The transport and the observer.
+    /// Returns the transport and the observer.
     pub fn into_parts(self) -> (T, O) {
         (self.inner, self.observer)
     }
@@ -85,7 +85,7 @@ fn addresses(transport: &impl Transport) -> Vec<(IpAddr, u8)> {
     transport.interfaces().iter().flat_map(|interface| interface.addresses.clone()).collect()
 }
 
-/// What a call that looks for any datagram has found.
+/// Makes the event of a receive call.
 fn found<'a>(received: &'a Option<RxFrame<'_>>, addresses: &[(IpAddr, u8)]) -> TraceEvent<'a> {
     match received {
         Some(frame) => {
@@ -96,7 +96,7 @@ fn found<'a>(received: &'a Option<RxFrame<'_>>, addresses: &[(IpAddr, u8)]) -> T
     }
 }
 
-/// Where a received datagram was sent to, guessing the address if need be.
+/// Returns the destination of a received datagram; guesses an unspecified address.
 fn destination(meta: &RxMeta, addresses: &[(IpAddr, u8)]) -> Locator {
     let (Some(local), Some(source)) = (meta.local.ip(), meta.source.ip()) else {
         return meta.local;
@@ -108,14 +108,14 @@ fn destination(meta: &RxMeta, addresses: &[(IpAddr, u8)]) -> Locator {
 }
 
 impl<T: Transport, O: Observer> Tracer<T, O> {
-    /// Of a payload that is lent, only what travels in the datagram is seen.
+    /// Of a lent payload, the observer sees only the octets in the datagram.
     fn observe_sent(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
         if !self.loaned {
             return Ok(());
         }
         for destination in destinations {
             let source = self.inner.source_of(flow, destination);
-            // The same frame again, with what was written into it.
+            // The same frame again, with the written content.
             if let Some(datagram) = self.inner.loan()?.get(..len) {
                 self.observer.observe(TraceEvent::Sent { source, destination: *destination, flow, datagram });
             }

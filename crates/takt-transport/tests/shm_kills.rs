@@ -1,8 +1,11 @@
-//! Processes that share memory are killed (SIGKILL) at random. The survivor gets whole datagrams of each, in order and without
-//! a gap, the urgent ones among themselves as the others, hears of each that is gone, and is left with no memory, descriptor or socket of the dead. Of some datagrams the
-//! content is lent: what the survivor holds of the dead stays what it was, and what the dead held is free again.
+//! Stress test that kills processes with shared memory (SIGKILL) at random times.
 //!
-//! A hundred kills; ten thousand with `TAKT_TEST_LONG=1`. The processes are this test binary again.
+//! The survivor receives whole datagrams of each process, in order and without gaps, separately for
+//! urgent and common ones. It is notified of each ended process, and keeps no memory, descriptor or
+//! socket of it. Some datagrams carry loans: loans of a killed process that the survivor holds stay
+//! unchanged, and loans that a killed process held are free again.
+//!
+//! A hundred kills; ten thousand with `TAKT_TEST_LONG=1`. The processes run this test binary again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -13,14 +16,14 @@ use takt_transport::shm::{ShmConfig, ShmTransport};
 use takt_transport::{FlowId, FlowSpec, RxFrame, Scan, Transport, readiness};
 use takt_wire::{Lent, Locator};
 
-/// Says to a process of this binary that it is one of the victims, and where the survivor is: the address, and the port of what is
-/// urgent.
+/// Environment variable that makes a process of this binary a victim. It holds the address of the
+/// survivor, and the port of urgent datagrams.
 const ROLE: &str = "TAKT_TEST_VICTIM_OF";
-/// Payloads that a process can lend at once.
+/// Maximum number of concurrent loans of a process.
 const SLOTS: usize = 16;
-/// Payloads that the survivor holds at once.
+/// Maximum number of loans that the survivor holds.
 const HELD: usize = 12;
-/// Processes at a time.
+/// Number of concurrent processes.
 const VICTIMS: usize = 4;
 
 fn open() -> ShmTransport {
@@ -28,20 +31,21 @@ fn open() -> ShmTransport {
     ShmTransport::open(&config).expect("Linux 5.14")
 }
 
-/// The length and bytes of datagram `n`.
+/// Returns the bytes of datagram `n`; the length depends on `n`.
 fn content(n: u32) -> impl Iterator<Item = u8> {
     let len = 4 + n.wrapping_mul(2_654_435_761) as usize % 700;
     let body = (0_u32..).map(move |i| (n ^ i.wrapping_mul(31)) as u8);
     n.to_le_bytes().into_iter().chain(body).take(len)
 }
 
-/// Copies datagram `n` into memory. Says how long it is.
+/// Copies datagram `n` into memory, and returns its length.
 fn fill(n: u32, memory: &mut [u8]) -> usize {
     let filled = memory.iter_mut().zip(content(n)).map(|(to, byte)| *to = byte);
     filled.count()
 }
 
-/// Sends datagram `n`; whether there was room for it. Every third one is lent, if there is memory for it.
+/// Sends datagram `n`; reports whether there was room for it. Every third one is lent, if there is
+/// memory for it.
 fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
     let before = transport.stats().datagrams_out;
     let loan = if n.is_multiple_of(3) { transport.lend(content(n).count()) } else { None };
@@ -62,7 +66,7 @@ fn send(transport: &mut ShmTransport, n: u32, to: Locator) -> bool {
     transport.stats().datagrams_out > before
 }
 
-/// The number of a datagram, which must be whole, as must be what is lent with it.
+/// Returns the number of a datagram; panics unless the datagram and its loan are intact.
 fn number(datagram: &RxFrame<'_>) -> u32 {
     let number = datagram.first_chunk().map(|first| u32::from_le_bytes(*first)).expect("at least a number");
     match datagram.lent() {
@@ -102,12 +106,12 @@ impl Drop for Victim {
     }
 }
 
-/// What the survivor knows of a process that sends to it.
+/// State of a process that sends to the survivor.
 #[derive(Default)]
 struct Known {
-    /// Of what is not urgent, and of what is.
+    /// Next expected numbers of common and urgent datagrams.
     next: [u32; 2],
-    /// What was sent to it.
+    /// Number of replies sent to it.
     answered: u32,
 }
 
@@ -115,16 +119,16 @@ struct Survivor {
     transport: ShmTransport,
     known: BTreeMap<Locator, Known>,
     received: u64,
-    /// Of them.
+    /// Number of urgent datagrams received.
     urgent: u64,
     lost: usize,
-    /// What it holds, of the living and of the dead.
+    /// Loans that the survivor holds, of living and killed processes.
     held: VecDeque<(u32, Lent)>,
     lent: u64,
 }
 
 impl Survivor {
-    /// Takes a datagram, if there is one, and answers.
+    /// Receives a datagram, if there is one, and replies.
     fn take(&mut self) -> bool {
         let Some(frame) = self.transport.recv(Scan::All).expect("receiving works") else { return false };
         let (from, n) = (frame.meta.source, number(&frame));
@@ -154,7 +158,7 @@ impl Survivor {
         true
     }
 
-    /// Takes so many datagrams, or until somebody is there who sends none.
+    /// Receives `count` datagrams, and waits while none is pending.
     fn take_many(&mut self, count: u64) {
         let until = self.received + count;
         while self.received < until {
@@ -175,7 +179,7 @@ fn mapped(label: &str) -> usize {
 }
 
 #[test]
-fn survivors_are_unharmed() {
+fn survivor_is_unharmed_by_killed_processes() {
     let kills = if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 10_000 } else { 100 };
     let seed = RandomState::new().hash_one(std::process::id());
     println!("seed {seed}");
@@ -194,7 +198,7 @@ fn survivors_are_unharmed() {
     let descriptors = count("/proc/self/fd");
     let mut victims: Vec<Victim> = (0..VICTIMS).map(|_| Victim::start(&at)).collect();
     for _ in 0..kills {
-        // Sometimes at once: it may not have said a word.
+        // Sometimes immediately, possibly before its first datagram.
         if below(4) > 0 {
             survivor.take_many(below(3_000));
         }
@@ -227,7 +231,8 @@ fn survivors_are_unharmed() {
     println!("{kills} kills, {} heard, {received} datagrams, {urgent} urgent, {lent} lent", known.len());
 }
 
-/// Sends to the survivor as fast as it can, and reads what that answers, until it is killed, or the survivor is gone.
+/// Sends to the survivor as fast as possible, and reads its replies, until it is killed or the
+/// survivor is gone.
 #[test]
 #[ignore = "role: started by other tests"]
 fn the_life_of_a_victim() {

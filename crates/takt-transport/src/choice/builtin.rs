@@ -1,4 +1,4 @@
-//! The transports of this crate.
+//! Factories of the transports of this crate.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::shm::ShmTransport;
 use crate::tcp::{TcpConfig, TcpTransport};
 use crate::udp::UdpTransport;
 
-/// All of them.
+/// Returns the factories of all built-in transports.
 pub(super) fn all() -> Vec<Arc<dyn TransportFactory>> {
     vec![Arc::new(Udp), Arc::new(Tcp), Arc::new(Shm), Arc::new(Daemon), Arc::new(Packet)]
 }
@@ -99,7 +99,7 @@ impl TransportFactory for Shm {
     }
 }
 
-/// The daemon of the host.
+/// Factory of the transport that connects to the daemon of the host.
 struct Daemon;
 
 impl TransportFactory for Daemon {
@@ -126,8 +126,8 @@ impl TransportFactory for Daemon {
     }
 }
 
-/// RTPS on Ethernet. Options:
-/// - `vlan`: the VLAN, or 0 for a priority alone;
+/// Factory of RTPS on Ethernet without IP. Options:
+/// - `vlan`: the VLAN ID, or 0 for a priority tag;
 /// - `qdisc`: `bypass`.
 struct Packet;
 

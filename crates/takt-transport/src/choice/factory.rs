@@ -1,4 +1,4 @@
-//! Who opens transports, and where those who do are found.
+//! Transport factories and their process-wide registry.
 
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
@@ -11,24 +11,24 @@ use super::builtin;
 use super::probe::Finding;
 use super::spec::TransportSpec;
 
-/// What a transport is opened with.
+/// Arguments with which a transport is opened.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// What was asked for.
+    /// Requested transport.
     pub spec: &'a TransportSpec,
-    /// The domain, and how this participant uses UDP.
+    /// Domain, and UDP settings of the participant.
     pub udp: &'a UdpConfig,
-    /// How it uses TCP.
+    /// TCP settings of the participant.
     pub tcp: &'a TcpConfig,
-    /// How it uses shared memory.
+    /// Shared memory settings of the participant.
     pub shm: &'a ShmConfig,
 }
 
 impl Request<'_> {
-    /// The interface or device that was named.
+    /// Returns the requested interface or device.
     ///
     /// # Errors
-    /// None was.
+    /// The specification names none.
     pub fn target(&self) -> Result<&str, TransportError> {
         self.spec
             .target
@@ -36,10 +36,10 @@ impl Request<'_> {
             .ok_or_else(|| self.refused(&format!("an interface is missing: {}:eth0", self.spec.name)))
     }
 
-    /// The options; each of them one of `known`.
+    /// Returns the options, all of which must be in `known`.
     ///
     /// # Errors
-    /// The first that is not.
+    /// Names the first unknown option.
     pub fn options(&self, known: &[&str]) -> Result<&[(String, String)], TransportError> {
         match self.spec.options.iter().find(|(key, _)| !known.contains(&key.as_str())) {
             None => Ok(&self.spec.options),
@@ -48,7 +48,7 @@ impl Request<'_> {
         }
     }
 
-    /// How UDP is used, at the named interface alone if there is one.
+    /// Returns the UDP settings, restricted to the requested interface if there is one.
     pub fn udp_there(&self) -> UdpConfig {
         match &self.spec.target {
             None => self.udp.clone(),
@@ -56,58 +56,58 @@ impl Request<'_> {
         }
     }
 
-    /// An error about what was asked for.
+    /// Makes an error about the requested transport.
     pub fn refused(&self, why: &str) -> TransportError {
         let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, why);
         TransportError::new("open", self.spec, source)
     }
 }
 
-/// A transport that was opened.
+/// Result of opening a transport.
 pub struct Opened {
-    /// The transport.
+    /// Opened transport.
     pub transport: Box<dyn Transport>,
-    /// How: the mode, the queue, whatever a person wants to know; may be empty.
+    /// Human-readable description, such as mode and queue; may be empty.
     pub detail: String,
 }
 
 impl Opened {
-    /// Without anything to say about it.
+    /// Wraps a transport without a description.
     pub fn plain(transport: impl Transport + 'static) -> Self {
         Self { transport: Box::new(transport), detail: String::new() }
     }
 }
 
-/// Opens the transports of one name.
+/// Factory of the transports of one name.
 pub trait TransportFactory: Send + Sync {
-    /// The name, one of [`KNOWN_NAMES`](super::KNOWN_NAMES).
+    /// Returns the name, one of [`KNOWN_NAMES`](super::KNOWN_NAMES).
     fn name(&self) -> &'static str;
 
-    /// What it is, in a few words.
+    /// Returns a short description of the transport.
     fn summary(&self) -> &'static str;
 
-    /// What it takes of the machine: permissions, kernel, device.
+    /// Returns what the transport requires: permissions, kernel, device.
     fn needs(&self) -> &'static str;
 
-    /// How it is written in a configuration: `xdp:IFACE`.
+    /// Returns the form in a configuration, such as `xdp:IFACE`.
     fn form(&self) -> &'static str;
 
-    /// How it is written for an interface: `xdp:eth0`.
+    /// Returns the form for an interface, such as `xdp:eth0`.
     fn at(&self, interface: &str) -> String {
         format!("{}:{interface}", self.name())
     }
 
-    /// What this interface, kernel and process have for it, and what is missing. Changes nothing. Empty for one that has
-    /// nothing to do with interfaces.
+    /// Checks what this interface, kernel and process provide for the transport, and what is
+    /// missing. Changes nothing. Empty for transports that do not depend on an interface.
     fn probe(&self, interface: &str) -> Vec<Finding> {
         let _ = interface;
         Vec::new()
     }
 
-    /// Opens one.
+    /// Opens a transport.
     ///
     /// # Errors
-    /// Why it cannot be, with the cause.
+    /// States why the transport cannot be opened, with the cause.
     fn open(&self, request: &Request<'_>) -> Result<Opened, TransportError>;
 }
 
@@ -115,8 +115,8 @@ type Registry = RwLock<Vec<Arc<dyn TransportFactory>>>;
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| RwLock::new(builtin::all()));
 
-/// Makes a transport known to all participants of this process that are built from now on. One of the same name that is there
-/// already stays, so that it may be called by everybody who needs it.
+/// Registers a transport for all participants that are built in this process from now on. If a
+/// factory of the same name is registered already, it stays; repeated calls are harmless.
 pub fn register(factory: impl TransportFactory + 'static) {
     let mut known = REGISTRY.write().unwrap_or_else(PoisonError::into_inner);
     if !known.iter().any(|it| it.name() == factory.name()) {
@@ -124,7 +124,7 @@ pub fn register(factory: impl TransportFactory + 'static) {
     }
 }
 
-/// Those that are known, the ones of this crate first.
+/// Returns the registered factories, those of this crate first.
 pub fn factories() -> Vec<Arc<dyn TransportFactory>> {
     REGISTRY.read().unwrap_or_else(PoisonError::into_inner).clone()
 }

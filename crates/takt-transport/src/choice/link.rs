@@ -1,11 +1,12 @@
-//! What the kernel tells of a network interface, for those who judge what it is good for. Nothing is changed by asking.
+//! Properties of a network interface, read from the kernel by netlink. Changes nothing.
 
 use std::io;
 use std::net::Ipv4Addr;
 
 use takt_netlink::{GENERIC_LEN, Netlink, find, number, put, put_text, text};
 
-/// Requests about links and addresses, and attributes of the answers (`linux/rtnetlink.h`, `linux/if_link.h`).
+/// Requests for links and addresses, and attributes of the replies (`linux/rtnetlink.h`,
+/// `linux/if_link.h`).
 const GET_LINK: u16 = 18;
 const GET_ADDRESS: u16 = 22;
 const LINK_LEN: usize = 16;
@@ -18,12 +19,12 @@ const LINK_RX_QUEUES: u16 = 32;
 const LINK_XDP: u16 = 43;
 const XDP_ATTACHED: u16 = 2;
 const ADDRESS_LOCAL: u16 = 2;
-/// Of Ethernet (`linux/if_arp.h`).
+/// Ethernet link type (`linux/if_arp.h`).
 const TYPE_ETHERNET: u16 = 1;
 const FLAG_UP: u32 = 1;
 const FLAG_RUNNING: u32 = 1 << 6;
 
-/// The family `netdev` of generic netlink (`linux/netdev.h`).
+/// Commands and attributes of the family `netdev` of generic netlink (`linux/netdev.h`).
 const DEVICE_GET: u8 = 1;
 const DEVICE_INDEX: u16 = 1;
 const DEVICE_XDP_FEATURES: u16 = 3;
@@ -31,57 +32,58 @@ const DEVICE_ZERO_COPY_PARTS: u16 = 4;
 const QUEUE_GET: u8 = 10;
 const QUEUE_INDEX: u16 = 2;
 const QUEUE_TYPE: u16 = 3;
-/// Of what a driver can do with XDP.
+/// Flags of the XDP features of a driver.
 const XDP_BASIC: u64 = 1;
 const XDP_REDIRECT: u64 = 1 << 1;
 const XDP_ZERO_COPY: u64 = 1 << 3;
 const XDP_RX_PARTS: u64 = 1 << 5;
 
-/// What a driver can do with XDP.
+/// XDP features of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XdpFeatures {
-    /// It runs programs itself, and they can hand frames to sockets.
+    /// The driver runs XDP programs natively and can redirect frames to sockets.
     pub native: bool,
     /// Sockets can share their memory with the device.
     pub zero_copy: bool,
-    /// Frames of several parts, as of large MTUs.
+    /// Frames can have several parts, as with large MTUs.
     pub several_parts: bool,
-    /// Parts of a frame that is sent without a copy, at most.
+    /// Maximum number of parts of a frame that is sent without a copy.
     pub zero_copy_parts_max: u32,
 }
 
-/// An interface, as it is now.
+/// Snapshot of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// The operating system's handle.
+    /// Index that the kernel assigned to the interface.
     pub index: u32,
-    /// The driver: the device's, or for a virtual one its kind, such as `veth`; empty if neither is known.
+    /// Driver of the device, or the kind of a virtual device, such as `veth`; empty if neither is
+    /// known.
     pub driver: String,
-    /// Its frames have Ethernet headers.
+    /// Frames have Ethernet headers.
     pub is_ethernet: bool,
-    /// It is switched on.
+    /// The interface is administratively up.
     pub is_up: bool,
-    /// There is somebody at the other end.
+    /// The interface has a carrier.
     pub has_carrier: bool,
-    /// Octets of its packets, at most.
+    /// Maximum size of a packet, in octets.
     pub mtu: usize,
-    /// Its addresses of IPv4.
+    /// IPv4 addresses of the interface.
     pub ipv4: Vec<Ipv4Addr>,
-    /// Queues that frames arrive at.
+    /// Number of receive queues.
     pub rx_queues: u32,
-    /// An XDP program is on it.
+    /// An XDP program is attached.
     pub has_xdp_program: bool,
-    /// `None`: the kernel does not say (it does from Linux 6.3 on).
+    /// XDP features; `None` before Linux 6.3, where the kernel does not report them.
     pub xdp: Option<XdpFeatures>,
 }
 
 impl Link {
-    /// Asks for an interface of this thread's network namespace.
+    /// Looks up an interface of the network namespace of the calling thread.
     ///
     /// # Errors
-    /// There is none of this name; or the kernel does not answer.
+    /// There is no interface of this name, or the kernel does not reply.
     pub fn of(name: &str) -> io::Result<Self> {
         let mut route = Netlink::route()?;
         let mut body = vec![0; LINK_LEN];
@@ -105,7 +107,7 @@ impl Link {
             has_xdp_program: attached.is_some_and(|mode| mode != 0),
             xdp: None,
         };
-        // A kernel without this family has said all that it can say.
+        // Kernels without this family report no XDP features.
         if let Ok(mut generic) = Netlink::generic()
             && let Ok(family) = generic.family("netdev")
         {
@@ -116,7 +118,8 @@ impl Link {
     }
 }
 
-/// The driver of the device beneath, if there is one. What is mounted may be of another network namespace, and so of another interface.
+/// Returns the driver of the underlying device, if there is one. Compares the interface index,
+/// because the mounted sysfs may belong to another network namespace.
 fn driver_of(name: &str, index: u32) -> Option<String> {
     let directory = format!("/sys/class/net/{name}");
     // tidy-allow(dropped-cause): no device, no driver.
@@ -144,7 +147,7 @@ fn addresses(route: &mut Netlink, index: u32) -> io::Result<Vec<Ipv4Addr>> {
 fn features(generic: &mut Netlink, family: u16, index: u32) -> Option<XdpFeatures> {
     let mut body = vec![DEVICE_GET, 1, 0, 0];
     put(&mut body, DEVICE_INDEX, &index.to_ne_bytes());
-    // tidy-allow(dropped-cause): whatever the reason, the kernel does not say.
+    // tidy-allow(dropped-cause): every failure means that the kernel reports nothing.
     let answer = generic.get(family, &body).ok()?;
     let attributes = answer.get(GENERIC_LEN..)?;
     let octets = find(attributes, DEVICE_XDP_FEATURES)?.try_into().ok()?; // tidy-allow(dropped-cause): eight octets
@@ -157,11 +160,11 @@ fn features(generic: &mut Netlink, family: u16, index: u32) -> Option<XdpFeature
     })
 }
 
-/// The queues that are in use; the kernel tells from Linux 6.8 on.
+/// Counts the receive queues in use; the kernel reports them from Linux 6.8 on.
 fn queues(generic: &mut Netlink, family: u16, index: u32) -> Option<u32> {
     let mut body = vec![QUEUE_GET, 1, 0, 0];
     put(&mut body, QUEUE_INDEX, &index.to_ne_bytes());
-    // tidy-allow(dropped-cause): whatever the reason, the kernel does not say.
+    // tidy-allow(dropped-cause): every failure means that the kernel reports nothing.
     let answers = generic.dump(family, &body).ok()?;
     let receives = |body: &&Vec<u8>| {
         let kind = body.get(GENERIC_LEN..).and_then(|rest| find(rest, QUEUE_TYPE));

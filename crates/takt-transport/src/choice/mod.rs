@@ -1,17 +1,18 @@
-//! Transports by name: what a configuration can ask for, and who opens it.
+//! Selection of transports by name: the syntax, the factories and their registry.
 //!
 //! | form | meaning |
 //! |---|---|
 //! | `udp` | a transport |
-//! | `xdp:eth0` | one that uses this interface, or device |
-//! | `xdp:eth0/queue=1/mode=generic` | with options of its own |
-//! | `shm+xdp:eth0` | both of them at once |
+//! | `xdp:eth0` | a transport that uses this interface or device |
+//! | `xdp:eth0/queue=1/mode=generic` | a transport with options |
+//! | `shm+xdp:eth0` | two transports that are used together |
 //! | `xdp:eth0\|udp` | the first of these that opens |
 //!
-//! A [`TransportFactory`] knows how to open what has its name. Those of this crate are always there; who brings another one
-//! [registers](register) it, once for the process. Why something did not open is the factory's to say, and the caller's to show.
+//! A [`TransportFactory`] opens the transports of its name. Those of this crate are always
+//! registered; programs [register](register) others once per process. The factory reports why a
+//! transport did not open; the caller shows the error.
 //!
-//! What there is not: an order of preference of its own. The configuration says it, or there is none.
+//! There is no built-in order of preference: only the configuration states one.
 
 mod builtin;
 mod factory;
@@ -23,6 +24,7 @@ pub use factory::{Opened, Request, TransportFactory, factories, register};
 pub use link::{Link, XdpFeatures};
 pub use spec::{Malformed, TransportChoice, TransportSpec};
 
-/// The names that mean something, whether or not a program has the transport: a configuration may be for several.
+/// Reserved names, whether or not a program has the transport: one configuration may serve several
+/// programs.
 pub const KNOWN_NAMES: [&str; 9] =
     ["udp", "tcp", "shm", "daemon", "packet", "xdp", "xdp-ethernet", "dpdk", "dpdk-ethernet"];

@@ -1,20 +1,20 @@
-//! What a machine has for a transport, and what is missing.
+//! Findings about what a machine provides for a transport.
 
 use std::fmt;
 use std::io;
 
 use super::link::Link;
 
-/// How good something is.
+/// Grade of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
-    /// As good as can be.
+    /// Best case.
     Good,
-    /// It works, but less well than elsewhere.
+    /// The transport works, but less well than it could.
     Lesser,
-    /// Nobody knows before it is tried.
+    /// Unknown until the transport is opened.
     Unknown,
-    /// Without this the transport does not open.
+    /// The transport does not open without this.
     Missing,
 }
 
@@ -29,19 +29,19 @@ impl fmt::Display for Grade {
     }
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What: `capabilities`, `queues`.
+    /// Subject of the check: `capabilities`, `queues`.
     pub what: &'static str,
-    /// How good it is.
+    /// Grade of the result.
     pub grade: Grade,
-    /// What it is, and what would be better.
+    /// Observed state, and what would be better.
     pub detail: String,
 }
 
 impl Finding {
-    /// Something that was looked at.
+    /// Makes a finding.
     pub fn new(what: &'static str, grade: Grade, detail: impl Into<String>) -> Self {
         Self { what, grade, detail: detail.into() }
     }
@@ -51,7 +51,7 @@ impl Finding {
 const CAPABILITIES: [(&str, u32); 5] =
     [("CAP_NET_ADMIN", 12), ("CAP_NET_RAW", 13), ("CAP_IPC_LOCK", 14), ("CAP_SYS_ADMIN", 21), ("CAP_BPF", 39)];
 
-/// The capabilities that this thread has in effect, as a set of bits.
+/// Returns the effective capabilities of this thread as a bit set.
 fn capabilities() -> io::Result<u64> {
     let status = std::fs::read_to_string("/proc/thread-self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -59,13 +59,14 @@ fn capabilities() -> io::Result<u64> {
     u64::from_str_radix(line.trim(), 16).map_err(io::Error::other)
 }
 
-/// Whether this thread has a capability of this name in effect.
+/// Reports whether the named capability is effective in this thread.
 pub fn has_capability(name: &str) -> bool {
     let bit = CAPABILITIES.iter().find(|(known, _)| *known == name).map(|(_, bit)| *bit);
     bit.is_some_and(|bit| capabilities().is_ok_and(|effective| effective >> bit & 1 != 0))
 }
 
-/// Whether this thread has all of these capabilities, of each alternative one: `"CAP_BPF|CAP_SYS_ADMIN"`.
+/// Checks that this thread has all these capabilities; `|` separates alternatives, as in
+/// `"CAP_BPF|CAP_SYS_ADMIN"`.
 pub fn capabilities_finding(needed: &[&str]) -> Finding {
     let lacks = |names: &&&str| !names.split('|').any(has_capability);
     let missing: Vec<String> = needed.iter().filter(lacks).map(|names| names.replace('|', " or ")).collect();
@@ -80,7 +81,7 @@ pub fn capabilities_finding(needed: &[&str]) -> Finding {
     }
 }
 
-/// The kernel's release, and whether it is at least this one.
+/// Checks that the release of the kernel is at least `major.minor`.
 pub fn kernel_finding(major: u32, minor: u32, for_what: &str) -> Finding {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let release = release.trim();
@@ -92,16 +93,17 @@ pub fn kernel_finding(major: u32, minor: u32, for_what: &str) -> Finding {
     }
 }
 
-/// What an interface has to have.
+/// Requirements on an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
-    /// Frames with Ethernet headers.
+    /// Frames must have Ethernet headers.
     pub ethernet: bool,
-    /// An address.
+    /// The interface must have an IPv4 address.
     pub ipv4: bool,
 }
 
-/// The interface, for a transport that has these needs. `None` beside the finding if there is no such interface.
+/// Checks an interface against these requirements. The link is `None` if there is no such
+/// interface.
 pub fn interface_finding(name: &str, needs: Needs) -> (Finding, Option<Link>) {
     let link = match Link::of(name) {
         Ok(link) => link,

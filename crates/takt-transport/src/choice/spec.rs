@@ -1,32 +1,33 @@
-//! What is asked for, as text.
+//! Textual specification of transports.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A transport as it is asked for: `xdp:eth0/queue=1`.
+/// Requested transport, such as `xdp:eth0/queue=1`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransportSpec {
-    /// Which one.
+    /// Name of the transport.
     pub name: String,
-    /// The interface or device that it shall use.
+    /// Interface or device that the transport uses.
     pub target: Option<String>,
-    /// Its options, in the order in which they were given.
+    /// Options, in the given order.
     pub options: Vec<(String, String)>,
 }
 
-/// Transports in the order of preference: the first that opens is used. Each may be several that are used together.
+/// Alternatives in order of preference: the first that opens is used. An alternative can consist of
+/// several transports that are used together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TransportChoice {
-    /// Never an empty list within; empty itself if nothing was asked for.
+    /// Alternatives, each of which is a non-empty list; empty if nothing is requested.
     pub alternatives: Vec<Vec<TransportSpec>>,
 }
 
-/// A text that asks for nothing that could be understood.
+/// Parse error of a transport specification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
-    /// The text.
+    /// Rejected text.
     pub text: String,
-    /// What is wrong with it.
+    /// Reason of the rejection.
     pub what: String,
 }
 
@@ -39,7 +40,7 @@ impl fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 impl TransportSpec {
-    /// One without target and options.
+    /// Makes a specification without target and options.
     pub fn named(name: &str) -> Self {
         Self { name: name.to_owned(), target: None, options: Vec::new() }
     }
@@ -83,10 +84,10 @@ impl fmt::Display for TransportSpec {
 }
 
 impl TransportChoice {
-    /// Reads a list whose members may be alternatives themselves.
+    /// Parses a list of texts, each of which may contain alternatives.
     ///
     /// # Errors
-    /// The first member that cannot be understood.
+    /// Names the first text that cannot be parsed.
     pub fn of<S: AsRef<str>>(list: impl IntoIterator<Item = S>) -> Result<Self, Malformed> {
         let mut alternatives = Vec::new();
         for text in list {
@@ -97,7 +98,7 @@ impl TransportChoice {
         Ok(Self { alternatives })
     }
 
-    /// Whether nothing was asked for.
+    /// Reports whether nothing is requested.
     pub fn is_empty(&self) -> bool {
         self.alternatives.is_empty()
     }
@@ -118,7 +119,7 @@ impl fmt::Display for TransportChoice {
     }
 }
 
-/// Transports that are used together, as they are written.
+/// Formats transports that are used together.
 pub(crate) fn together(set: &[TransportSpec]) -> String {
     set.iter().map(ToString::to_string).collect::<Vec<_>>().join("+")
 }
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_what_is_read() {
+    fn specification_round_trips_through_text() {
         for text in ["udp", "xdp:eth0", "xdp:eth0/queue=1/mode=generic", "dpdk:0000:03:00.0", "shm+xdp:eth0|udp"] {
             let choice: TransportChoice = text.parse().expect(text);
             assert_eq!(choice.to_string(), text);
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_named_with_the_reason() {
+    fn malformed_specification_is_reported_with_its_reason() {
         for (text, part) in [
             ("", "there is no \"\", but udp, tcp"),
             ("pigeon", "there is no \"pigeon\""),

@@ -1,4 +1,4 @@
-//! Flows: ports of their own, priorities, closing.
+//! Conformance of flows: own ports, priorities, closing.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use crate::{FlowId, FlowSpec, Scan, Transport};
 
 const OWN_PORT: FlowSpec = FlowSpec { own_port: true, transport_priority: 0 };
 
-/// A flow with a port of its own sends from it and is reached at it.
+/// A flow with its own port sends from it and receives at it.
 pub fn a_flow_has_its_own_port<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     b.name_sources();
@@ -32,7 +32,7 @@ pub fn a_flow_has_its_own_port<T: Transport>(open: impl Fn() -> T) {
     }
 }
 
-/// Neither port nor priority: the default flow, as often as asked for.
+/// A flow without own port and priority is the default flow, however often it is opened.
 pub fn a_flow_without_demands_is_the_default_one<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     for transport_priority in [0, -1, i32::MIN] {
@@ -48,7 +48,7 @@ pub fn a_flow_without_demands_is_the_default_one<T: Transport>(open: impl Fn() -
     assert_eq!(receive(&mut b, &marked, Scan::All).0, 1);
 }
 
-/// Closing sends what is queued, and then the flow is unknown.
+/// Closing a flow sends what is queued; afterwards the flow is unknown.
 pub fn a_closed_flow_is_no_more<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
@@ -56,7 +56,7 @@ pub fn a_closed_flow_is_no_more<T: Transport>(open: impl Fn() -> T) {
     for n in 0..50 {
         let (flow, at) = a.open_flow(&OWN_PORT).expect("a port is free");
         commit(&mut a, &marked, n, 64, flow, &[to]);
-        // Sent there, but never received: it leaves with the flow.
+        // Sent to the flow but never received: the datagram is dropped with the flow.
         send(&mut b, &marked, 7000, first(&at));
         a.close_flow(flow).expect("it is open");
         assert_eq!(receive(&mut b, &marked, Scan::All).0, n);
@@ -69,8 +69,7 @@ pub fn a_closed_flow_is_no_more<T: Transport>(open: impl Fn() -> T) {
     assert_nothing_before(&mut a, &mut b, &marked, to);
 }
 
-/// A priority changes nothing about delivery, and opening it twice means
-/// closing it twice.
+/// A priority does not change delivery; a flow that was opened twice must be closed twice.
 pub fn urgent_flows_are_carried<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
@@ -90,8 +89,8 @@ pub fn urgent_flows_are_carried<T: Transport>(open: impl Fn() -> T) {
     what_is_urgent_comes_first(open);
 }
 
-/// A flood waits, and what is urgent comes last: it is handed out first, the most urgent before all, each flow in its order, and of
-/// the flood nothing is lost, nothing comes twice.
+/// Urgent datagrams that arrive behind a flood are returned first, by urgency and FIFO within a
+/// flow. No datagram of the flood is lost or duplicated.
 fn what_is_urgent_comes_first<T: Transport>(open: impl Fn() -> T) {
     const FLOOD: u32 = 100;
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
@@ -101,7 +100,7 @@ fn what_is_urgent_comes_first<T: Transport>(open: impl Fn() -> T) {
     };
     let [(log, to_log), (steering, to_steering), (brake, to_brake)] = [0, 30, 46].map(|p| open_flow(true, p));
     let user = first(&b.locators().default_unicast);
-    // What is done once, so that nothing is in the way of what follows.
+    // Completes one-time work, so that it does not disturb the rounds.
     send(&mut a, &marked, 9000, user);
     assert_eq!(receive(&mut b, &marked, Scan::All).0, 9000);
     for round in 0..3 {
@@ -111,7 +110,7 @@ fn what_is_urgent_comes_first<T: Transport>(open: impl Fn() -> T) {
         for (n, to) in (1000..).zip([to_steering, to_brake, to_steering, to_brake, to_brake]) {
             send(&mut a, &marked, n, to);
         }
-        // No other is taken by asking.
+        // The call takes no other datagram.
         for (n, flow) in [(1001, brake), (1003, brake), (1004, brake)] {
             let above = if n == 1003 { 45 } else { 30 };
             assert_eq!(receive_urgent(&mut b, &marked, above), (n, flow), "round {round}");
@@ -139,7 +138,7 @@ fn what_is_urgent_comes_first<T: Transport>(open: impl Fn() -> T) {
     assert_nothing_before(&mut a, &mut b, &marked, user);
 }
 
-/// The number and flow of the next datagram above this urgency, when it comes.
+/// Waits for the next datagram above this urgency and returns its number and flow.
 fn receive_urgent(transport: &mut impl Transport, marked: &Marked, above: i32) -> (u32, FlowId) {
     let since = Instant::now();
     loop {
@@ -152,7 +151,7 @@ fn receive_urgent(transport: &mut impl Transport, marked: &Marked, above: i32) -
     }
 }
 
-/// However many flows there are, each is heard, by either scan.
+/// Both scans receive the datagrams of many flows.
 pub fn many_flows_are_all_heard<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let flows: Vec<_> = (0..40).map(|_| b.open_flow(&OWN_PORT).expect("a port is free")).collect();

@@ -1,6 +1,6 @@
-//! What every transport must do: one suite, generic over how to open one.
+//! Conformance suite of transports, generic over how a transport is opened.
 //!
-//! A backend is done when it passes. The crate that has it writes, in a test:
+//! Every backend must pass it. The crate of the backend writes, in a test:
 //!
 //! ```
 //! # use takt_transport::udp::{InterfaceSelection, UdpConfig, UdpTransport};
@@ -15,9 +15,9 @@
 //! takt_transport::conformance_tests!(open);
 //! ```
 //!
-//! `open` is called several times with the same *realm*: those must reach each
-//! other. Each test has its own realm (below 20), which no other must reach.
-//! The transport under test must not lose what fits into its buffers.
+//! `open` is called several times with the same *realm*: those transports must reach each other.
+//! Each test has its own realm (below 20) and must not reach other realms. The transport under test
+//! must not lose datagrams that fit into its buffers.
 
 mod flows;
 mod receiving;
@@ -36,12 +36,13 @@ pub use receiving::*;
 pub use sending::*;
 pub use unicast::*;
 
-/// How long to wait for what must come, before the test is given up.
+/// Time limit for the arrival of a datagram, after which the test fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Calls a macro with the behaviours of the suite, each with a number of its own: `conformance_cases!(all [the_macro] [arguments])`
-/// makes `the_macro! { [arguments] 0 a_datagram_is_answered_to_its_sender, ... }`. With `streams` those only that need no flow of its
-/// own, which a stream does not have.
+/// Calls a macro with the behaviors of the suite, each numbered: `conformance_cases!(all
+/// [the_macro] [arguments])` makes `the_macro! { [arguments] 0
+/// a_datagram_is_answered_to_its_sender, ... }`. With `streams`, only those that need no flow with
+/// its own port, which a stream does not have.
 #[macro_export]
 macro_rules! conformance_cases {
     (@ all $then:tt $arguments:tt { $($every:tt)* } { $($flows:tt)* }) => {
@@ -83,8 +84,8 @@ macro_rules! conformance_cases {
     };
 }
 
-/// Makes a `#[test]` of every behaviour, for transports opened by `$open`, a
-/// `Fn(u32) -> impl Transport`. To be used once per module.
+/// Defines a `#[test]` for every behavior, for transports opened by `$open`, a `Fn(u32) -> impl
+/// Transport`. Use it once per module.
 #[macro_export]
 macro_rules! conformance_tests {
     ([$open:expr] $($realm:literal $name:ident,)*) => {
@@ -100,8 +101,7 @@ macro_rules! conformance_tests {
     };
 }
 
-/// Datagrams of one test, which nobody else sends: a random number, a sequence
-/// number, and bytes that follow from it.
+/// Datagrams of one test: a random mark, a sequence number, and bytes derived from it.
 pub(crate) struct Marked {
     mark: [u8; 8],
 }
@@ -126,7 +126,7 @@ impl Marked {
         header.chain(fill).take(len)
     }
 
-    /// The number of a datagram, if it is one of ours; panics if it is damaged.
+    /// Returns the number of a datagram with the mark of this test; panics if it is damaged.
     pub(crate) fn number(&self, datagram: &[u8]) -> Option<u32> {
         let (header, _) = datagram.split_at_checked(Self::HEADER)?;
         if header[..8] != self.mark {
@@ -162,7 +162,7 @@ pub(crate) fn send(transport: &mut impl Transport, marked: &Marked, n: u32, to: 
     transport.flush().expect("flushing works");
 }
 
-/// The next datagram of ours: its number, length and origin. Waits for it.
+/// Waits for the next datagram of this test and returns its number, length and origin.
 pub(crate) fn receive(transport: &mut impl Transport, marked: &Marked, scan: Scan) -> (u32, usize, RxMeta) {
     let since = Instant::now();
     loop {
@@ -181,8 +181,8 @@ pub(crate) fn receive(transport: &mut impl Transport, marked: &Marked, scan: Sca
     }
 }
 
-/// Nothing of ours is there, now that whatever was sent before has arrived:
-/// sends one more and sees that it is the first that arrives.
+/// Asserts that no datagram of this test is pending: sends one more and checks that it arrives
+/// first.
 pub(crate) fn assert_nothing_before(
     sender: &mut impl Transport,
     receiver: &mut impl Transport,
@@ -194,7 +194,7 @@ pub(crate) fn assert_nothing_before(
     assert_eq!(receive(receiver, marked, Scan::All).0, LAST);
 }
 
-/// The first locator, which there must be.
+/// Returns the first locator; panics if there is none.
 pub(crate) fn first(locators: &[Locator]) -> Locator {
     *locators.first().expect("a locator is announced")
 }

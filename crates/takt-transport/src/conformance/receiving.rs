@@ -1,11 +1,11 @@
-//! Readiness, scans, what is lent, what is counted.
+//! Conformance of receiving: readiness, scans, frame lifetime, counters.
 
 use std::time::{Duration, Instant};
 
 use super::{Marked, PATIENCE, commit, first, receive, send};
 use crate::{FlowId, FlowSpec, Scan, Transport, readiness};
 
-/// Datagrams and bytes are counted where they leave and where they arrive.
+/// The sender and the receiver count datagrams and bytes.
 pub fn what_is_carried_is_counted<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
@@ -24,8 +24,8 @@ pub fn what_is_carried_is_counted<T: Transport>(open: impl Fn() -> T) {
     assert_eq!((b.kernel_drops, b.truncated), (0, 0));
 }
 
-/// The descriptors, if there are any, are readable while something is queued,
-/// wherever it arrives, and not any more when a full scan found nothing.
+/// The descriptors, if there are any, are readable while a datagram is queued at any port, and no
+/// longer after a full scan found nothing.
 pub fn descriptors_tell_when_to_look<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let spec = FlowSpec { own_port: true, transport_priority: 0 };
@@ -44,7 +44,8 @@ pub fn descriptors_tell_when_to_look<T: Transport>(open: impl Fn() -> T) {
     }
 }
 
-/// A scan of what was taken already asks nobody; what it leaves makes a descriptor readable.
+/// A scan of datagrams already received makes no system call; datagrams that it leaves make a
+/// descriptor readable.
 pub fn what_is_not_taken_yet_makes_a_descriptor_readable<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
@@ -73,7 +74,7 @@ pub fn what_is_not_taken_yet_makes_a_descriptor_readable<T: Transport>(open: imp
     assert!(b.recv(Scan::Taken).expect("receiving works").is_none());
 }
 
-/// Two threads that sleep whenever nothing is there answer each other for as long as one likes.
+/// Two threads that sleep whenever no datagram is pending keep answering each other.
 pub fn whoever_sleeps_is_woken<T: Transport>(open: impl Fn() -> T) {
     const ROUNDS: u32 = 2_000;
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
@@ -108,7 +109,7 @@ pub fn whoever_sleeps_is_woken<T: Transport>(open: impl Fn() -> T) {
     });
 }
 
-/// Calls of a hot scan alone find what arrives anywhere.
+/// Hot scans alone find datagrams at every port.
 pub fn a_hot_scan_finds_everything_in_the_end<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let announced = b.locators().clone();
@@ -122,7 +123,7 @@ pub fn a_hot_scan_finds_everything_in_the_end<T: Transport>(open: impl Fn() -> T
         send(&mut a, &marked, n, to);
         assert_eq!(receive(&mut b, &marked, Scan::Hot).0, n, "{to}");
     }
-    // A busy user port does not keep the others from being heard.
+    // A busy user port does not starve the others.
     let (user, metatraffic) = (kinds[1][0], kinds[0][0]);
     send(&mut a, &marked, 1000, metatraffic);
     let heard = (0..10_000).any(|n| {
@@ -132,7 +133,7 @@ pub fn a_hot_scan_finds_everything_in_the_end<T: Transport>(open: impl Fn() -> T
     assert!(heard, "the metatraffic port is never looked at");
 }
 
-/// A received frame stays as it is until the next call.
+/// A received frame stays unchanged until the next call.
 pub fn a_received_frame_is_lent_until_the_next<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);

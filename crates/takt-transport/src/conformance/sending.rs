@@ -1,4 +1,4 @@
-//! Frames: loaned, committed, flushed.
+//! Conformance of sending: loan, commit, flush.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use takt_wire::Locator;
 use super::{Marked, assert_nothing_before, commit, first, receive, send};
 use crate::{FlowId, Scan, Transport};
 
-/// More datagrams than any batch holds leave by one flush, and all arrive.
+/// One flush sends more datagrams than any batch holds, and all arrive.
 pub fn more_than_a_batch_is_carried<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
@@ -23,7 +23,7 @@ pub fn more_than_a_batch_is_carried<T: Transport>(open: impl Fn() -> T) {
     assert_nothing_before(&mut a, &mut b, &marked, to);
 }
 
-/// A datagram of which a part lies elsewhere arrives whole and in its turn, wherever it goes.
+/// A datagram with a part in separate memory arrives whole and in order at every destination.
 pub(super) fn a_datagram_in_two_parts_is_carried_whole<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, mut c, marked) = (open(), open(), open(), Marked::new());
     let (to_b, to_c) = (first(&b.locators().default_unicast), first(&c.locators().default_unicast));
@@ -66,8 +66,8 @@ pub fn one_frame_goes_to_many<T: Transport>(open: impl Fn() -> T) {
     assert_eq!(a.stats().datagrams_out, 5 * 41);
 }
 
-/// Destinations that are not served, or that the machine refuses, are counted.
-/// Those beside and behind them are reached.
+/// Destinations that the transport does not serve, or that the machine refuses, are counted. The
+/// other destinations are reached.
 pub fn a_bad_destination_costs_the_others_nothing<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
@@ -92,7 +92,7 @@ pub fn a_bad_destination_costs_the_others_nothing<T: Transport>(open: impl Fn() 
     assert_eq!(a.stats().datagrams_out, 11);
 }
 
-/// A loaned frame keeps its content, through a second loan and a flush.
+/// A loaned frame keeps its content through a second loan and a flush.
 pub fn a_frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
@@ -110,13 +110,13 @@ pub fn a_frame_is_kept_until_it_is_committed<T: Transport>(open: impl Fn() -> T)
         }
         assert_eq!(receive(&mut b, &marked, Scan::All).0, before);
     }
-    // Committed to nobody: gone.
+    // Committing without destinations drops the frame.
     marked.write(50, &mut a.loan().expect("a frame is lent")[..64]);
     a.commit(64, FlowId::DEFAULT, &[]).expect("the frame is taken");
     assert_nothing_before(&mut a, &mut b, &marked, to);
 }
 
-/// What the caller does wrong is an error, and changes nothing.
+/// Misuse by the caller is an error and changes nothing.
 pub fn misuse_of_frames_is_an_error<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
@@ -124,7 +124,7 @@ pub fn misuse_of_frames_is_an_error<T: Transport>(open: impl Fn() -> T) {
     let room = a.loan().expect("a frame is lent").len();
     assert!(a.commit(room + 1, FlowId::DEFAULT, &[to]).is_err(), "too long");
     assert!(a.commit(64, FlowId(777), &[to]).is_err(), "no such flow");
-    // The frame is still there.
+    // The loaned frame is still available.
     marked.write(1, &mut a.loan().expect("a frame is lent")[..64]);
     a.commit(64, FlowId::DEFAULT, &[to]).expect("the frame is taken");
     a.flush().expect("flushing works");

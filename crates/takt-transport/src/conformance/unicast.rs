@@ -1,4 +1,4 @@
-//! Datagrams from one to another, and from one to all.
+//! Conformance of unicast and multicast delivery.
 
 use std::time::Instant;
 
@@ -8,8 +8,8 @@ use super::sending::a_datagram_in_two_parts_is_carried_whole;
 use super::{Marked, PATIENCE, assert_nothing_before, commit, first, receive, send};
 use crate::{FlowId, Scan, Transport};
 
-/// A datagram comes from an address of the sender, from whatever port, and what is sent
-/// to its announced locator comes back to it, by its default flow.
+/// The source of a datagram is an address of the sender, at any port. A datagram sent to the
+/// sender's announced locator arrives there by the default flow.
 pub fn a_datagram_is_answered_to_its_sender<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let (at_a, at_b) = (first(&a.locators().default_unicast), first(&b.locators().default_unicast));
@@ -28,7 +28,7 @@ pub fn a_datagram_is_answered_to_its_sender<T: Transport>(open: impl Fn() -> T) 
     assert_eq!(a.source_of(FlowId::DEFAULT, &at_b), Some(at_a));
 }
 
-/// What is announced can be reached, at the metatraffic and the user ports.
+/// Every announced locator is reachable, at the metatraffic and the user ports.
 pub fn every_announced_unicast_locator_is_reached<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let announced = b.locators().clone();
@@ -50,8 +50,8 @@ pub fn every_announced_unicast_locator_is_reached<T: Transport>(open: impl Fn() 
     assert_nothing_before(&mut a, &mut b, &marked, first(&announced.default_unicast));
 }
 
-/// A multicast datagram reaches all, the sender included, once each. Nothing to
-/// do for a transport that announces no group.
+/// A multicast datagram reaches all members, including the sender, exactly once. Passes for a
+/// transport that announces no group.
 pub fn multicast_reaches_all_members_and_oneself<T: Transport>(open: impl Fn() -> T) {
     let (mut members, marked) = ([open(), open(), open()], Marked::new());
     let announced = members[0].locators().clone();
@@ -70,7 +70,7 @@ pub fn multicast_reaches_all_members_and_oneself<T: Transport>(open: impl Fn() -
     assert_nothing_before(a, b, &marked, to);
 }
 
-/// From one byte to the most that the transport carries.
+/// Datagrams of one byte up to the maximum length arrive.
 pub fn every_size_is_carried<T: Transport>(open: impl Fn() -> T) {
     let (mut a, mut b, marked) = (open(), open(), Marked::new());
     let to = first(&b.locators().default_unicast);
@@ -84,7 +84,7 @@ pub fn every_size_is_carried<T: Transport>(open: impl Fn() -> T) {
         let (number, len, _) = receive(&mut b, &marked, Scan::All);
         assert_eq!((number, len), (n, size));
     }
-    // Too short to be marked: to the port that nobody else knows.
+    // Too short for a mark: sent to the port that only this test knows.
     for size in 1..12 {
         let frame = a.loan().expect("a frame is lent");
         frame[..size].fill(size as u8);

@@ -1,5 +1,5 @@
-//! Announcements (SPDP, RTPS 2.5 §8.5.3) that a daemon keeps: those of its applications, which
-//! leave together, and those of other hosts, which an application hears when it joins.
+//! SPDP announcements (RTPS 2.5 §8.5.3) that a daemon stores. It sends those of its applications
+//! together, and repeats those of other hosts to applications that join.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,35 +8,35 @@ use takt_wire::{GuidPrefix, Locator, SequenceNumber};
 
 use super::frame::Inbound;
 
-/// Announcements of other hosts that are kept; the oldest makes room.
+/// Maximum number of stored announcements of other hosts; the oldest is evicted.
 pub(super) const HEARD_MAX: usize = 1024;
-/// Octets of an announcement that is kept.
+/// Maximum size of a stored announcement, in octets.
 pub(super) const LEN_MAX: usize = 8192;
-/// How long an announcement of another host is repeated to applications that join.
+/// Time for which an announcement of another host is repeated to applications that join.
 const HEARD_TIME: Duration = Duration::from_secs(30);
 
-/// The last announcement of an application.
+/// Last announcement of an application.
 #[derive(Debug)]
 pub(super) struct Own {
     pub(super) message: Vec<u8>,
     pub(super) sn: SequenceNumber,
-    /// Where the application sends it: groups, and peers.
+    /// Destinations of the application: groups and peers.
     pub(super) destinations: Vec<Locator>,
-    /// When it came, and between that and the time before.
+    /// Arrival time of the last announcement, and its distance from the one before.
     arrived: Duration,
     period: Duration,
-    /// When it left for the network.
+    /// Time of the last transmission to the network.
     sent: Duration,
 }
 
 impl Own {
-    /// The first announcement, or one with new content, which leaves now.
+    /// Stores the first announcement, or one with new content, which is sent at once.
     pub(super) fn new(now: Duration, message: &[u8], sn: SequenceNumber, destinations: &[Locator]) -> Self {
         let (message, destinations) = (message.to_vec(), destinations.to_vec());
         Self { message, sn, destinations, arrived: now, period: Duration::ZERO, sent: now }
     }
 
-    /// The application repeats it. Says whether it is to leave for the network now: it has not left
+    /// Records a repetition. Reports whether to send it to the network now, because it was not sent
     /// with those of other applications for three quarters of its period.
     pub(super) fn repeat(&mut self, now: Duration) -> bool {
         self.period = now.saturating_sub(self.arrived);
@@ -48,7 +48,8 @@ impl Own {
         is_due
     }
 
-    /// Whether it leaves with that of another application: half of its period is over.
+    /// Reports whether to send it with the announcement of another application, because half of its
+    /// period has elapsed.
     pub(super) fn joins(&mut self, now: Duration) -> bool {
         let joins = !self.period.is_zero() && now.saturating_sub(self.sent) >= self.period / 2;
         if joins {
@@ -65,12 +66,12 @@ struct Heard {
     at: Duration,
 }
 
-/// The announcements of other hosts in one domain.
+/// Announcements of participants on other hosts in one domain.
 #[derive(Debug, Default)]
 pub(super) struct HeardAll(BTreeMap<GuidPrefix, Heard>);
 
 impl HeardAll {
-    /// A participant of another host announces itself by this message.
+    /// Stores the announcement of a participant on another host.
     pub(super) fn note(&mut self, now: Duration, prefix: GuidPrefix, header: Inbound, message: &[u8]) {
         if message.len() > LEN_MAX {
             return;
@@ -89,12 +90,12 @@ impl HeardAll {
         self.0.insert(prefix, Heard { header, message: message.to_vec(), at: now });
     }
 
-    /// It has left.
+    /// Removes the announcement of a participant that left.
     pub(super) fn forget(&mut self, prefix: &GuidPrefix) {
         self.0.remove(prefix);
     }
 
-    /// Those that are recent.
+    /// Returns the recent announcements.
     pub(super) fn recent(&self, now: Duration) -> impl Iterator<Item = (&Inbound, &[u8])> {
         let recent = self.0.values().filter(move |heard| now.saturating_sub(heard.at) < HEARD_TIME);
         recent.map(|heard| (&heard.header, &heard.message[..]))
@@ -108,14 +109,14 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn lone_application_announces_itself_at_its_own_times() {
+    fn lone_application_is_announced_at_its_own_period() {
         let mut own = Own::new(Duration::ZERO, b"", SequenceNumber::FIRST, &[]);
         let times = [100, 300, 700, 1500, 4500, 7500].map(Duration::from_millis);
         assert!(times.into_iter().all(|now| own.repeat(now)));
     }
 
     #[test]
-    fn announcement_that_left_with_another_is_not_repeated() {
+    fn announcement_sent_with_another_is_not_repeated() {
         let mut own = Own::new(Duration::ZERO, b"", SequenceNumber::FIRST, &[]);
         assert!(!own.joins(SECOND), "its period is not known");
         assert!(own.repeat(3 * SECOND));

@@ -1,53 +1,53 @@
-//! Bundles: messages of several applications to one destination in one datagram
-//! (RTPS 2.5 §8.3.8.9: INFO_SRC names the participant that the following submessages come from).
+//! Bundles: datagrams with messages of several applications to one destination (RTPS 2.5 §8.3.8.9).
+//! INFO_SRC names the participant that the following submessages come from.
 //!
-//! A bundle holds what waits at the moment of sending. No timer holds a message back.
+//! A bundle holds the messages that are pending when it is sent. No timer delays a message.
 
 use takt_wire::Locator;
 use takt_wire::message::HEADER_LEN;
 
 use super::message::{INFO_SRC_LEN, Kind, MARK_LEN, Mark, Summary, info_source};
 
-/// Destinations with an open bundle; one more sends the oldest.
+/// Maximum number of destinations with an open bundle; a further one sends the oldest bundle.
 const OPEN_MAX: usize = 256;
 
-/// Where a bundle goes.
+/// Destination of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) locator: Locator,
     pub(super) priority: i32,
-    /// A daemon listens there, which takes bundles apart.
+    /// The destination is a daemon, which splits bundles.
     pub(super) is_daemon: bool,
 }
 
 #[derive(Debug)]
 struct Open {
     target: Target,
-    /// Header, mark, and what follows.
+    /// Header, mark, and submessages.
     bytes: Vec<u8>,
     messages: u32,
     ends_directed: bool,
-    /// It has an announcement, and so the mark is to be seen.
+    /// The bundle contains an announcement, so the mark must be sent.
     announces: bool,
 }
 
-/// Sends one datagram of these pieces, which carries so many messages.
+/// Sends one datagram that consists of these pieces and carries this number of messages.
 pub(super) type Send<'a> = dyn FnMut(&Target, &[&[u8]], u32) + 'a;
 
-/// The open bundles of a domain.
+/// Open bundles of a domain.
 #[derive(Debug, Default)]
 pub(super) struct Bundler {
     open: Vec<Open>,
-    /// Buffers that are used again.
+    /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
 }
 
 impl Open {
-    /// Whether one more message may follow without another meaning.
+    /// Reports whether one more message can follow without a change of meaning.
     ///
-    /// INTEROP(Fast DDS 2.9.1): INFO_DST of an unknown prefix does not undo an earlier INFO_DST, so an
-    /// undirected message never follows a directed one. INFO_SRC does not undo INFO_TS; samples of Takt have
-    /// one each.
+    /// INTEROP(Fast DDS 2.9.1): INFO_DST of an unknown prefix does not undo an earlier INFO_DST, so
+    /// an undirected message never follows a directed one. INFO_SRC does not undo INFO_TS; samples
+    /// of Takt have one each.
     fn takes(&self, summary: &Summary, len: usize, limit: usize) -> bool {
         let has_room = self.bytes.len() + INFO_SRC_LEN + len - HEADER_LEN <= limit;
         has_room && (self.target.is_daemon || !self.ends_directed || !summary.begins_undirected)
@@ -55,7 +55,7 @@ impl Open {
 
     fn send(&self, send: &mut Send<'_>) {
         match self.messages {
-            // As the application wrote it.
+            // Sent unchanged, as the application wrote it.
             1 if !self.announces => {
                 send(&self.target, &[&self.bytes[..HEADER_LEN], &self.bytes[HEADER_LEN + MARK_LEN..]], 1)
             }
@@ -65,8 +65,8 @@ impl Open {
 }
 
 impl Bundler {
-    /// Adds a message to what goes to a target with the next [`flush`](Self::flush), or earlier.
-    /// `limit` is the length of the longest bundle.
+    /// Adds a message for a target, to be sent by the next [`flush`](Self::flush) or earlier.
+    /// `limit` is the maximum length of a bundle, in octets.
     pub(super) fn add(
         &mut self,
         target: Target,
@@ -109,7 +109,7 @@ impl Bundler {
         self.spare.push(open.bytes);
     }
 
-    /// Sends all that is open.
+    /// Sends all open bundles.
     pub(super) fn flush(&mut self, send: &mut Send<'_>) {
         for mut open in self.open.drain(..) {
             open.send(send);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_alone_leaves_as_it_was_written() {
+    fn single_message_is_sent_unchanged() {
         let only = message(1, None, 8);
         assert_eq!(sent(true, 1400, std::slice::from_ref(&only)), [(only, 1)]);
     }
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn bundle_ends_at_its_limit_and_long_message_keeps_its_turn() {
+    fn bundle_ends_at_its_limit_and_long_message_keeps_its_order() {
         let messages = [message(1, None, 400), message(2, None, 400), message(3, None, 1500), message(1, None, 8)];
         let all = sent(true, 500, &messages);
         assert_eq!(all.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1, 1, 1, 1]);

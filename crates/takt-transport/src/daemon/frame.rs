@@ -1,4 +1,4 @@
-//! What stands before a message on its way between an application and its daemon.
+//! Frame header of a message between an application and its daemon.
 //!
 //! From the application, [`OUT_LEN`] octets, integers little-endian:
 //!
@@ -23,25 +23,25 @@ use takt_wire::{Endianness, Locator};
 
 use crate::{FlowId, RxMeta};
 
-/// A message of RTPS follows.
+/// An RTPS message follows.
 pub(super) const MESSAGE: u8 = 1;
-/// What the daemon says has changed.
+/// An updated [`super::handshake::Welcome`] follows.
 pub(super) const NEWS: u8 = 2;
 
-/// Octets before a message from an application.
+/// Octets of the header from an application.
 pub(super) const OUT_LEN: usize = 8 + DESTINATIONS_MAX * LOCATOR_LEN;
-/// Octets before a message to an application.
+/// Octets of the header to an application.
 pub(super) const IN_LEN: usize = 28;
-/// Destinations of one frame; a message to more takes several frames.
+/// Maximum number of destinations of one frame; a message to more takes several frames.
 pub(super) const DESTINATIONS_MAX: usize = 8;
-/// Octets of the longest message from an application.
+/// Maximum length of a message from an application, in octets.
 pub(super) const MESSAGE_LEN_MAX: usize = 65_000;
 
 const LOCATOR_LEN: usize = 24;
 const IS_MULTICAST: u8 = 1;
 const IS_V6: u8 = 2;
 
-/// A locator as the wire has it, little-endian.
+/// Parses a locator in little-endian encoding.
 pub(super) fn locator(bytes: &[u8]) -> Locator {
     let word = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
     let mut address = [0; 16];
@@ -49,7 +49,7 @@ pub(super) fn locator(bytes: &[u8]) -> Locator {
     Locator { kind: i32::from_le_bytes(word(0)), port: u32::from_le_bytes(word(4)), address }
 }
 
-/// Where a message from an application goes.
+/// Header of a message from an application: its priority and destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Outbound {
     pub(super) priority: i32,
@@ -67,7 +67,7 @@ impl Outbound {
         }
     }
 
-    /// Reads a frame: the header and the message. `None` if it is no such frame.
+    /// Parses a frame into header and message. Returns `None` if it is malformed.
     pub(super) fn parse(frame: &[u8]) -> Option<(Self, &[u8])> {
         let (header, message) = frame.split_at_checked(OUT_LEN)?;
         let count = usize::from(header[1]);
@@ -87,7 +87,7 @@ impl Outbound {
     }
 }
 
-/// Where a message to an application came from, and where it was received.
+/// Header of a message to an application: its source, and where it was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Inbound {
     pub(super) source: Locator,
@@ -110,7 +110,7 @@ impl Inbound {
         bytes
     }
 
-    /// Reads a frame: its header as a transport tells it, and the message.
+    /// Parses a frame into transport metadata and message.
     pub(super) fn parse(frame: &[u8]) -> Option<(RxMeta, &[u8])> {
         let (header, message) = frame.split_at_checked(IN_LEN)?;
         if header[0] != MESSAGE {

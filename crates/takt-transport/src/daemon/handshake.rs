@@ -1,5 +1,5 @@
-//! How an application and its daemon meet: one request and one reply on a Unix socket in the
-//! abstract namespace, as lines of text.
+//! Handshake between an application and its daemon: one request and one reply, as lines of text, on
+//! a Unix socket in the abstract namespace.
 //!
 //! ```text
 //! takt-daemon 1 join                    takt-daemon 1 welcome
@@ -8,8 +8,8 @@
 //! prefix 011e0000...                    interface eth0 2 1500 0 1 192.0.2.1/24
 //! ```
 //!
-//! A request ends with an empty line; a reply with the end of the connection. The socket belongs to the
-//! network namespace, and both ends ask the kernel for the other's user (`SO_PEERCRED`).
+//! A request ends with an empty line; a reply ends with the connection. The socket belongs to the
+//! network namespace. Both ends ask the kernel for the user of the peer (`SO_PEERCRED`).
 
 use std::fmt::Write as _;
 use std::io;
@@ -20,14 +20,14 @@ use takt_wire::{Endianness, GuidPrefix, Locator};
 
 use crate::{Interface, Locators};
 
-/// First words of all that is said.
+/// First words of each request and reply.
 const VERSION: &str = "takt-daemon 1";
-/// Octets of the longest request or reply.
+/// Maximum length of a request or reply, in octets.
 pub(super) const TEXT_LEN_MAX: usize = 64 << 10;
-/// The name of a daemon that has none of its own.
+/// Name of a daemon without a configured name.
 const DEFAULT_NAME: &str = "default";
 
-/// Where the daemon of a name listens, of this user in this network namespace.
+/// Returns the socket address of a daemon of this user in this network namespace.
 pub(super) fn address(name: Option<&str>, user: u32) -> io::Result<SocketAddr> {
     let name = name.unwrap_or(DEFAULT_NAME);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -38,25 +38,25 @@ pub(super) fn address(name: Option<&str>, user: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("takt-daemon/{user}/{name}"))
 }
 
-/// What an application asks for.
+/// Request of an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// To be served.
+    /// Request to join a domain.
     Join {
         domain: u32,
-        /// Where it is reached.
+        /// Shared memory locator of the application.
         shm: Locator,
-        /// Of its participant, if that has had a daemon before.
+        /// GUID prefix of the participant, if it had a daemon before.
         prefix: Option<GuidPrefix>,
     },
-    /// What the daemon does.
+    /// Request for the status of the daemon.
     Status,
 }
 
-/// What a daemon tells an application that joins, and again when interfaces change.
+/// Reply of a daemon to an application that joins, sent again when interfaces change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Welcome {
-    /// Where the daemon takes frames.
+    /// Locator where the daemon receives frames.
     pub(super) inbox: Option<Locator>,
     pub(super) locators: Locators,
     pub(super) interfaces: Vec<Interface>,
@@ -76,7 +76,7 @@ impl Request {
         }
     }
 
-    /// An error says what is wrong with it, in words.
+    /// Parses a request. The error describes the defect in words.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut lines = text.lines();
         let what = lines.next().and_then(|line| line.strip_prefix(VERSION)).map(str::trim);
@@ -89,7 +89,7 @@ impl Request {
                         "domain" => domain = value.parse().ok(),
                         "shm" => shm = locator(value),
                         "prefix" => prefix = bytes(value).map(GuidPrefix),
-                        // Of a later version.
+                        // Key of a later version.
                         _ => {}
                     }
                 }
@@ -133,7 +133,8 @@ impl Welcome {
         ]
     }
 
-    /// An error is what the daemon refuses, or what is wrong with its reply, in words.
+    /// Parses a reply. The error is the daemon's reason for a refusal, or describes the defect in
+    /// words.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
         if let Some(why) = first.strip_prefix("refused ") {
@@ -168,7 +169,7 @@ impl Welcome {
     }
 }
 
-/// The reply that refuses a request.
+/// Makes the reply that refuses a request.
 pub(super) fn refusal(why: &str) -> String {
     format!("refused {}\n", why.replace('\n', " "))
 }
@@ -218,7 +219,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     #[test]
-    fn requests_round_trip_and_wrong_ones_say_why() {
+    fn requests_round_trip_and_malformed_ones_report_why() {
         let shm = Locator { kind: Locator::KIND_TAKT_SHM, port: 2, address: [0xa5; 16] };
         for prefix in [None, Some(GuidPrefix([7; 12]))] {
             let request = Request::Join { domain: 12, shm, prefix };
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_plain_words() {
+    fn daemon_names_are_restricted_to_plain_words() {
         assert!(address(None, 0).is_ok() && address(Some("robot-1"), 1000).is_ok());
         for wrong in ["", "a b", "a/b", &"x".repeat(65)] {
             assert!(address(Some(wrong), 0).is_err(), "{wrong:?}");

@@ -1,4 +1,4 @@
-//! An application's connection to its daemon: made, lost, and made again.
+//! Connection of an application to its daemon, with reconnection.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -10,14 +10,14 @@ use takt_wire::{GuidPrefix, Locator};
 use super::handshake::{Request, TEXT_LEN_MAX, Welcome, address};
 use crate::shm;
 
-/// How long a daemon may take to answer.
+/// Time limit for the reply of a daemon.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
-/// Between attempts to reach a daemon that has gone; doubles.
+/// First pause between attempts to reach a lost daemon; doubles each time.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
-/// The longest time between attempts.
+/// Longest pause between attempts.
 pub(super) const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Whom to ask, and what for.
+/// Parameters of a connection: the daemon and the request.
 #[derive(Debug)]
 pub(super) struct Question {
     pub(super) name: Option<String>,
@@ -33,15 +33,15 @@ impl Question {
 
 #[derive(Debug)]
 pub(super) enum Link {
-    /// The daemon takes frames here.
+    /// Connected; the daemon receives frames at this locator.
     Up { inbox: Locator },
-    /// The next attempt is due then, and the one after it so much later.
+    /// Disconnected; the next attempt is due at `due`, and the one after it `pause` later.
     Down { due: Instant, pause: Duration },
-    /// The daemon was asked.
+    /// Connecting; a request was sent, and the reply is due at `until`.
     Asked { stream: UnixStream, reply: Vec<u8>, until: Instant, pause: Duration },
 }
 
-/// Connects to the daemon of a name and asks it.
+/// Connects to the named daemon and sends a request.
 fn ask(name: Option<&str>, request: &Request) -> io::Result<UnixStream> {
     let user = shm::own_user();
     let mut stream = UnixStream::connect_addr(&address(name, user)?)?;
@@ -54,7 +54,7 @@ fn ask(name: Option<&str>, request: &Request) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Asks a daemon and waits for the reply, up to a second.
+/// Sends a request to a daemon and waits for the reply, up to one second.
 pub(super) fn converse(name: Option<&str>, request: &Request) -> io::Result<String> {
     let stream = ask(name, request)?;
     stream.set_read_timeout(Some(ANSWER_TIME))?;
@@ -67,7 +67,7 @@ pub(super) fn converse(name: Option<&str>, request: &Request) -> io::Result<Stri
     }
 }
 
-/// What a reply says.
+/// Parses a reply.
 fn understand(text: &str) -> io::Result<(Locator, Welcome)> {
     let refused = |why: String| io::Error::new(io::ErrorKind::ConnectionRefused, why);
     let welcome = Welcome::parse(text).map_err(refused)?;
@@ -76,7 +76,7 @@ fn understand(text: &str) -> io::Result<(Locator, Welcome)> {
 }
 
 impl Link {
-    /// Connects, and waits for the daemon's answer.
+    /// Connects, and waits for the reply of the daemon.
     pub(super) fn open(question: &Question) -> io::Result<(Self, Welcome)> {
         let name = question.name.as_deref();
         let text = converse(name, &question.request(None)).map_err(|error| match error.kind() {
@@ -93,7 +93,7 @@ impl Link {
         Ok((Self::Up { inbox }, welcome))
     }
 
-    /// The daemon has gone.
+    /// Marks the connection as lost.
     pub(super) fn lose(&mut self) {
         *self = Self::Down { due: Instant::now(), pause: PAUSE_MIN };
     }
@@ -102,7 +102,8 @@ impl Link {
         matches!(self, Self::Up { .. })
     }
 
-    /// Takes the next step to a daemon, if it is due. Never blocks. Says what a daemon that has answered tells.
+    /// Takes the next step of a reconnection, if one is due. Never blocks. Returns the reply of a
+    /// daemon that answered.
     pub(super) fn advance(&mut self, question: &Question, prefix: Option<GuidPrefix>) -> Option<Welcome> {
         let now = Instant::now();
         match self {

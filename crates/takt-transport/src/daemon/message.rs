@@ -1,5 +1,5 @@
-//! RTPS messages as a daemon routes them: sender, destinations, kind; and the daemon's own
-//! submessage (RTPS 2.5 §8.3.4, §8.3.8).
+//! Properties of an RTPS message that a daemon routes by: sender, destinations, kind; and the
+//! submessage of the daemon (RTPS 2.5 §8.3.4, §8.3.8).
 //!
 //! A daemon reads interpreter submessages and the header of SPDP data. It never reads user data.
 //! Invariant: a walk takes at most one step for four octets, and allocates nothing.
@@ -8,12 +8,13 @@ use takt_wire::inline_qos::InlineQos;
 use takt_wire::message::{HEADER_LEN, Header, MessageView, Submessage};
 use takt_wire::{EntityId, GuidPrefix, Malformed, ProtocolVersion, SequenceNumber, VendorId};
 
-/// Participants that one message may be directed to; a message to more goes to all applications.
+/// Maximum number of participants that a message is directed to; a message to more goes to all
+/// applications.
 const DIRECTED_MAX: usize = 8;
 
-/// `submessageId` of the daemon's submessage: one of those that a vendor may define.
+/// `submessageId` of the daemon's submessage, from the vendor-specific range.
 const MARK_ID: u8 = 0xd4;
-/// Numbers of interpreter submessages (RTPS 2.5 §9.4.5.1.1).
+/// Submessage ids of interpreter submessages (RTPS 2.5 §9.4.5.1.1).
 const INFO_TS_ID: u8 = 0x09;
 const INFO_SRC_ID: u8 = 0x0c;
 const INFO_DST_ID: u8 = 0x0e;
@@ -26,8 +27,8 @@ const MARK_VERSION: u8 = 1;
 /// Flag of the daemon's submessage: the message is a bundle of several messages.
 const IS_BUNDLE: u8 = 1;
 
-/// The submessage that a daemon puts behind the header: the message comes from a daemon with these
-/// unicast ports.
+/// Submessage that a daemon inserts behind the header. It states that the sender is a daemon with
+/// these unicast ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) is_bundle: bool,
@@ -50,7 +51,7 @@ impl Mark {
         Some(Self { is_bundle: flags & IS_BUNDLE != 0, metatraffic_port, user_port })
     }
 
-    /// The mark of a message, if a daemon of Takt sent it.
+    /// Returns the mark of a message, if a Takt daemon sent it.
     pub(super) fn of(message: &[u8], header: &Header) -> Option<Self> {
         if header.vendor != VendorId::TAKT {
             return None;
@@ -59,7 +60,7 @@ impl Mark {
     }
 }
 
-/// INFO_SRC for the sender of this header.
+/// Encodes INFO_SRC for the sender of this header.
 pub(super) fn info_source(header: &[u8; HEADER_LEN]) -> [u8; INFO_SRC_LEN] {
     let mut bytes = [0; INFO_SRC_LEN];
     (bytes[0], bytes[3]) = (INFO_SRC_ID, (INFO_SRC_LEN - 4) as u8);
@@ -67,12 +68,12 @@ pub(super) fn info_source(header: &[u8; HEADER_LEN]) -> [u8; INFO_SRC_LEN] {
     bytes
 }
 
-/// To whom the submessages of a message are directed.
+/// Destinations of the submessages of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Destinations {
     prefixes: [GuidPrefix; DIRECTED_MAX],
     count: usize,
-    /// Some submessage is for every participant.
+    /// At least one submessage is for every participant.
     pub(super) is_undirected: bool,
 }
 
@@ -88,38 +89,38 @@ impl Destinations {
         }
     }
 
-    /// The participants that are named.
+    /// Returns the participants that INFO_DST names.
     pub(super) fn prefixes(&self) -> &[GuidPrefix] {
         &self.prefixes[..self.count]
     }
 }
 
-/// What a message says of its participant.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It is an SPDP announcement and nothing else.
+    /// An SPDP announcement and nothing else.
     Announcement(SequenceNumber),
-    /// The participant leaves.
+    /// The participant leaves the domain.
     Farewell,
     Other,
 }
 
-/// What a daemon knows of a message.
+/// Routing properties of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Summary {
     pub(super) destinations: Destinations,
     pub(super) kind: Kind,
-    /// Other submessages may follow it in one message: its last one says its length, which is a
-    /// multiple of four, and it has no INFO_SRC of its own.
+    /// Other submessages can follow in the same message: the last one states its length, which is a
+    /// multiple of four, and there is no INFO_SRC.
     pub(super) can_be_bundled: bool,
-    /// Its first submessage is for every participant.
+    /// The first submessage is for every participant.
     pub(super) begins_undirected: bool,
-    /// Its last submessage is for one participant.
+    /// The last submessage is for one participant.
     pub(super) ends_directed: bool,
 }
 
 impl Summary {
-    /// Walks a message.
+    /// Walks the submessages of a message.
     pub(super) fn of(view: &MessageView<'_>, message: &[u8]) -> Result<Self, Malformed> {
         let mut destinations = Destinations::NONE;
         let (mut current, mut kind, mut contents) = (GuidPrefix::default(), Kind::Other, 0_usize);
@@ -165,7 +166,7 @@ impl Summary {
     }
 }
 
-/// The messages of a bundle, each as its header and its submessages.
+/// Iterator over the messages of a bundle, each as its header and its submessages.
 pub(super) struct Parts<'a> {
     bundle: &'a [u8],
     header: Option<[u8; HEADER_LEN]>,
@@ -173,7 +174,7 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Of a message that begins with a [`Mark`].
+    /// Splits a message that begins with a [`Mark`].
     pub(super) fn of(bundle: &'a [u8]) -> Self {
         let header = bundle.first_chunk().copied();
         Self { bundle, header, at: HEADER_LEN + MARK_LEN }
@@ -186,7 +187,7 @@ impl<'a> Iterator for Parts<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let header = self.header.take()?;
         let start = self.at;
-        // A view over what is left, behind a header.
+        // A view over the remaining octets; the octets of one header precede them.
         let rest = self.bundle.get(start - HEADER_LEN..)?;
         let mut at = HEADER_LEN;
         while let Some(head) = rest.get(at..at + 4) {
@@ -213,7 +214,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// The header of a message from a participant of this vendor.
+/// Makes the header of a message from a Takt participant.
 pub(super) fn header_of(prefix: GuidPrefix) -> Header {
     Header { version: ProtocolVersion::V2_5, vendor: VendorId::TAKT, prefix }
 }
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn destinations_are_those_of_info_dst() {
+    fn destinations_come_from_info_dst() {
         let both = summary(&message(1, &[7, 8, 7]));
         assert_eq!(both.destinations.prefixes(), [prefix(7), prefix(8)]);
         assert!(!both.destinations.is_undirected && both.ends_directed && both.can_be_bundled);
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn bundle_is_taken_apart_and_cut_bundle_fails() {
+    fn bundle_is_split_and_truncated_bundle_fails() {
         let (one, two) = (message(1, &[7]), message(2, &[8, 0]));
         let mut bundle = one[..HEADER_LEN].to_vec();
         bundle.extend(Mark { is_bundle: true, metatraffic_port: 1, user_port: 2 }.to_bytes());
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(parts, [one, two]);
         let cut = &bundle[..bundle.len() - 1];
         assert!(Parts::of(cut).any(|part| part.is_err()));
-        // Whatever the bytes, a walk ends.
+        // The walk ends for all bytes.
         for len in HEADER_LEN + MARK_LEN..bundle.len() {
             assert!(Parts::of(&bundle[..len]).count() <= bundle.len());
         }

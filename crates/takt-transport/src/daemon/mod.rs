@@ -1,24 +1,25 @@
-//! The federated architecture: one daemon of a host has the network and discovery, and
-//! applications reach it through shared memory. `docs/daemon.md` has the whole.
+//! Daemon of a host that owns network and discovery for its applications, which reach it through
+//! shared memory. See `docs/daemon.md`.
 //!
 //! A participant keeps the protocol engine. [`DaemonTransport`] is its transport: it announces the
-//! daemon's UDP locators, hands messages with their destinations to the daemon, and receives the messages
-//! that the daemon routes to it. [`Daemon`] is the other end.
+//! daemon's UDP locators, hands messages with their destinations to the daemon, and receives the
+//! messages that the daemon routes to it. [`Daemon`] is the other end.
 //!
-//! * [`handshake`]: how the two meet,
-//! * [`frame`]: what stands before a message between them,
-//! * [`link`]: the application's connection, and how it is made again,
+//! * [`handshake`]: the connection setup between application and daemon,
+//! * [`frame`]: the header of a message between them,
+//! * [`link`]: the connection of the application, and its reconnection,
 //! * [`message`], [`bundle`], [`announcements`], [`router`]: the daemon's decisions, sans-IO,
 //! * [`server`], [`outputs`]: the daemon's sockets and rings.
 //!
-//! Two [`ShmTransport`]s make the way from an application to the daemon and back, so rings, wake-ups and the
-//! notice of a process that ends are those of [`shm`](crate::shm).
+//! One [`ShmTransport`] carries messages to the daemon and another one back. Rings, wake-ups and
+//! the detection of ended processes are those of [`shm`](crate::shm).
 //!
 //! # When the daemon dies
-//! The kernel closes its connections. The transport then counts what it is to send as `network_unreachable`, and asks
-//! for a daemon of the same name again and again: at once, and then with pauses that double from 50 ms to 1 s.
+//! The kernel closes its connections. The transport then counts outgoing messages as
+//! `network_unreachable`, and tries to reach a daemon of the same name: at once, and then with
+//! pauses that double from 50 ms to 1 s.
 //!
-//! Deliberately not here: ports for flows of their own, and payloads by reference.
+//! Deliberately not here: flows with their own ports, and payloads by reference.
 
 mod announcements;
 mod bundle;
@@ -49,12 +50,12 @@ use link::{Link, Question};
 pub use router::{ApplicationCounters, Bundling, DomainCounters};
 pub use server::{Daemon, DaemonConfig, DaemonEvent};
 
-/// What a ring of a daemon holds, in each direction.
+/// Size of a ring of a daemon in each direction, in bytes.
 const LANE_BYTES: usize = 8 << 20;
-/// Rings of an application: to its daemon and from it, and those of daemons that have gone.
+/// Maximum number of rings of an application: to and from its daemon, and those of lost daemons.
 const APPLICATION_LANES: usize = 8;
 
-/// A message without submessages, in place of a frame that is for the transport alone.
+/// Message without submessages; replaces a frame that is for the transport alone.
 const EMPTY: [u8; HEADER_LEN] = {
     let mut header = [0; HEADER_LEN];
     let start = *b"RTPS\x02\x05";
@@ -66,13 +67,14 @@ const EMPTY: [u8; HEADER_LEN] = {
     header
 };
 
-/// Shared memory between an application and its daemon.
+/// Makes the settings of shared memory between an application and its daemon.
 fn shm_config(lanes_max: usize) -> ShmConfig {
     let (segment_bytes, segment_slots) = (*ShmConfig::SEGMENT_BYTES.start(), *ShmConfig::SEGMENT_SLOTS.start());
     ShmConfig { lane_bytes: LANE_BYTES, lanes_max, segment_bytes, segment_slots }
 }
 
-/// What a daemon says of itself, as lines of text: first the daemon, then its domains and applications.
+/// Returns the status of a daemon as lines of text: first the daemon, then its domains and
+/// applications.
 ///
 /// # Errors
 /// No daemon of this name runs, or it does not answer.
@@ -83,7 +85,7 @@ pub fn status(name: Option<&str>) -> Result<String, TransportError> {
     })
 }
 
-/// A participant's way to the daemon of its host. See the [module](self).
+/// Transport of a participant through the daemon of its host. See the [module](self).
 #[derive(Debug)]
 pub struct DaemonTransport {
     question: Question,
@@ -92,18 +94,19 @@ pub struct DaemonTransport {
     link: Link,
     locators: Locators,
     interfaces: Vec<Interface>,
-    /// Of the participant, once it has sent something.
+    /// GUID prefix of the participant, once it has sent a message.
     prefix: Option<GuidPrefix>,
-    /// Priorities of flows, and how often each was opened; the first is the default flow.
+    /// Priorities of flows, with the number of users of each; the first is the default flow.
     flows: Vec<(i32, usize)>,
     is_loaned: bool,
-    /// What the daemon has told and [`Transport::refresh`] has not followed.
+    /// Update of the daemon that [`Transport::refresh`] has not applied yet.
     news: Option<Welcome>,
     stats: TransportStats,
 }
 
 impl DaemonTransport {
-    /// Connects to the daemon of a name, or the default one, for a domain. Without `multicast` no group is announced or sent to.
+    /// Connects to the named daemon, or the default one, for a domain. Without `multicast`, no
+    /// group is announced or sent to.
     ///
     /// # Errors
     /// No such daemon runs, it does not answer within a second, or it refuses, with its reason.
@@ -137,7 +140,7 @@ impl DaemonTransport {
         Ok(transport)
     }
 
-    /// Whether the daemon is there.
+    /// Reports whether the daemon is connected.
     pub fn is_connected(&self) -> bool {
         self.link.is_up()
     }
@@ -171,7 +174,7 @@ impl DaemonTransport {
         }
     }
 
-    /// Hands the loaned message to the daemon, for up to [`DESTINATIONS_MAX`] destinations.
+    /// Sends the loaned message to the daemon, for up to [`DESTINATIONS_MAX`] destinations.
     fn hand_over(&mut self, len: usize, priority: i32, to: &[Locator]) -> Result<(), TransportError> {
         let count = to.len() as u64;
         let Link::Up { inbox } = self.link else {
@@ -179,7 +182,7 @@ impl DaemonTransport {
             return Ok(());
         };
         let before = self.shm.stats().datagrams_out;
-        // The frame keeps its content: it is the ring's one frame.
+        // The frame keeps its content: the ring always loans the same frame.
         Outbound::write(self.shm.loan()?, priority, to);
         self.shm.commit(OUT_LEN + len, FlowId::DEFAULT, &[inbox])?;
         if self.shm.stats().datagrams_out > before {
@@ -191,7 +194,7 @@ impl DaemonTransport {
         Ok(())
     }
 
-    /// What a frame of the daemon is to the participant.
+    /// Converts a frame of the daemon to a frame for the participant.
     fn open_frame<'a>(frame: &RxFrame<'a>, news: &mut Option<Welcome>, stats: &mut TransportStats) -> RxFrame<'a> {
         let bytes = frame.bytes();
         if let Some((meta, message)) = Inbound::parse(bytes) {
@@ -241,7 +244,7 @@ impl Transport for DaemonTransport {
         self.news.is_some() || !self.link.is_up()
     }
 
-    /// Beside what the trait says: takes the next step to a daemon that has gone.
+    /// Also takes the next step to reach a lost daemon.
     fn refresh(&mut self) -> Result<(), TransportError> {
         if let Some(news) = self.news.take() {
             self.adopt(news);
@@ -255,7 +258,7 @@ impl Transport for DaemonTransport {
         Ok(())
     }
 
-    /// A flow has the priority that is asked for, and no port of its own.
+    /// Opens a flow with the requested priority and without its own port.
     fn open_flow(&mut self, spec: &FlowSpec) -> Result<(FlowId, Vec<Locator>), TransportError> {
         let priority = spec.transport_priority.max(0);
         let at = self.flows.iter().position(|(known, users)| *known == priority && *users > 0);

@@ -1,4 +1,4 @@
-//! A daemon's ways out: rings to applications, and sockets of each domain.
+//! Outputs of a daemon: rings to applications, and sockets of each domain.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,14 +11,14 @@ use crate::shm::ShmTransport;
 use crate::udp::UdpTransport;
 use crate::{FlowId, FlowSpec, Transport, TransportError};
 
-/// Priorities above 0 that are told apart in a domain; others are sent as the default.
+/// Maximum number of distinct priorities above 0 in a domain; further ones are sent as the default.
 const PRIORITIES_MAX: usize = 16;
-/// A message of so many octets and more is sent from the ring, not copied.
+/// Minimum size in octets of a message that is sent from the ring without a copy.
 const GATHERED_MIN: usize = 16 << 10;
-/// Octets before what is not copied.
+/// Octets at the start of such a message that are copied.
 const GATHERED_HEAD: usize = 64;
 
-/// A domain's sockets.
+/// Sockets of a domain.
 #[derive(Debug)]
 pub(super) struct Sockets {
     pub(super) udp: UdpTransport,
@@ -42,7 +42,7 @@ impl Sockets {
             return FlowId::DEFAULT;
         }
         let spec = FlowSpec { own_port: false, transport_priority: priority };
-        // A machine that refuses another socket sends it as all else.
+        // If the machine refuses another socket, the default flow carries the priority.
         let flow = self.udp.open_flow(&spec).map_or(FlowId::DEFAULT, |(flow, _)| flow);
         self.flows.push((priority, flow));
         flow
@@ -62,7 +62,7 @@ impl Sockets {
     }
 }
 
-/// Writes pieces one behind the other. Says how long they are.
+/// Writes pieces one behind the other and returns their total length.
 pub(super) fn write(frame: &mut [u8], pieces: &[&[u8]]) -> usize {
     let mut at = 0;
     for piece in pieces {
@@ -74,17 +74,17 @@ pub(super) fn write(frame: &mut [u8], pieces: &[&[u8]]) -> usize {
     at
 }
 
-/// The rings to applications.
+/// Rings to applications.
 #[derive(Debug)]
 pub(super) struct Outbox {
     pub(super) shm: ShmTransport,
-    /// Of the frame that is written.
+    /// Length of the prepared frame.
     frame_len: usize,
 }
 
 impl Deliver for Outbox {
     fn prepare(&mut self, header: &Inbound, message: &[u8]) {
-        // A loan of shared memory always is the same frame, and keeps its content.
+        // Shared memory always loans the same frame, which keeps its content.
         if let Ok(frame) = self.shm.loan() {
             self.frame_len = write(frame, &[&header.to_bytes(), message]);
         }
@@ -98,13 +98,13 @@ impl Deliver for Outbox {
     }
 }
 
-/// The ways out of the daemon.
+/// Outputs of the daemon.
 #[derive(Debug)]
 pub(super) struct Outputs {
     pub(super) outbox: Outbox,
-    /// To the network, by domain.
+    /// Sockets by domain.
     pub(super) sockets: BTreeMap<u32, Sockets>,
-    /// Datagrams that the machine refused.
+    /// Number of datagrams that the machine refused to send.
     pub(super) send_failures: u64,
 }
 
@@ -113,7 +113,7 @@ impl Outputs {
         Self { outbox: Outbox { shm, frame_len: 0 }, sockets: BTreeMap::new(), send_failures: 0 }
     }
 
-    /// Sends what was queued.
+    /// Sends the queued messages.
     pub(super) fn flush(&mut self) -> Result<(), TransportError> {
         for sockets in self.sockets.values_mut() {
             sockets.udp.flush()?;

@@ -1,9 +1,9 @@
-//! A daemon's decisions, sans-IO: which application gets a message, what leaves for the network,
-//! and what shares a datagram.
+//! Message router of a daemon, sans-IO: selects the applications that receive a message, the
+//! messages that leave for the network, and those that share a datagram.
 //!
 //! A message is routed by its INFO_DST (RTPS 2.5 §8.3.8.7): to the applications whose participants
 //! it names, and to all applications of the domain if a submessage names none. An application is
-//! known by its shared memory locator, and speaks for the first GUID prefix that it sends with.
+//! identified by its shared memory locator. It owns the first GUID prefix that it sends with.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,37 +20,38 @@ use super::frame::Inbound;
 use super::message::{Kind, Mark, Parts, Summary, header_of};
 use crate::Locators;
 
-/// Addresses of other daemons that are known, in a domain; the oldest makes room.
+/// Maximum number of known addresses of other daemons in a domain; the oldest is evicted.
 const DAEMONS_MAX: usize = 256;
-/// How long an address is believed to be a daemon's.
+/// Time after which the address of another daemon expires.
 const DAEMON_TIME: Duration = Duration::from_secs(30);
-/// Octets of the longest bundle; what the network carries in one packet may be less.
+/// Maximum length of a bundle in octets; the MTU may be smaller.
 const BUNDLE_LEN_MAX: usize = 8192;
-/// Headers of IPv6 and UDP.
+/// Octets of the IPv6 and UDP headers.
 const HEADERS_LEN: usize = 48;
 
-/// Which messages of several applications share a datagram.
+/// Messages of several applications that share a datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bundling {
-    /// None.
+    /// No messages.
     Off,
-    /// Those to another daemon, and announcements.
+    /// Messages to another daemon, and announcements.
     #[default]
     Daemons,
-    /// Those to any address. A receiver has to follow INFO_SRC.
+    /// Messages to any address. The receiver has to process INFO_SRC.
     All,
 }
 
-/// What a daemon has done for an application.
+/// Counters of a daemon for an application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApplicationCounters {
-    /// Messages from it.
+    /// Messages from the application.
     pub messages_in: u64,
-    /// Messages to it.
+    /// Messages to the application.
     pub messages_out: u64,
-    /// Messages to it that were dropped: its ring was full.
+    /// Messages to the application that were dropped because its ring was full.
     pub dropped: u64,
-    /// Frames from it that were dropped: malformed, or of a participant that is another's.
+    /// Frames from the application that were dropped: malformed, or with the GUID prefix of another
+    /// application.
     pub refused: u64,
 }
 
@@ -61,42 +62,42 @@ impl ApplicationCounters {
     }
 }
 
-/// What a daemon has done for a domain.
+/// Counters of a daemon for a domain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DomainCounters {
-    /// Datagrams handed to the network.
+    /// Datagrams sent to the network.
     pub datagrams_out: u64,
-    /// Messages in them.
+    /// Messages in these datagrams.
     pub messages_out: u64,
     /// Datagrams with several messages.
     pub bundles_out: u64,
-    /// Datagrams from the network.
+    /// Datagrams received from the network.
     pub datagrams_in: u64,
-    /// Bundles among them.
+    /// Bundles among the received datagrams.
     pub bundles_in: u64,
-    /// Datagrams from the network that are no messages of RTPS.
+    /// Datagrams from the network that are no RTPS messages.
     pub malformed: u64,
-    /// Messages from the network for no application.
+    /// Messages from the network without a receiving application.
     pub unrouted: u64,
-    /// Repeated announcements that had left with another application's.
+    /// Repeated announcements that were already sent with those of another application.
     pub absorbed: u64,
 }
 
-/// Where messages to applications go: one frame at a time, to each of them.
+/// Delivery of messages to applications: one frame at a time, to each receiver.
 pub(super) trait Deliver {
-    /// The next frame.
+    /// Prepares the next frame.
     fn prepare(&mut self, header: &Inbound, message: &[u8]);
-    /// Hands the frame to an application; false if its ring is full.
+    /// Delivers the prepared frame to an application; returns false if its ring is full.
     fn deliver(&mut self, application: &Locator) -> bool;
 }
 
-/// Where datagrams to the network go.
+/// Transmission of datagrams to the network.
 pub(super) trait Network {
     /// Sends one datagram.
     fn send(&mut self, domain: u32, priority: i32, to: &Locator, pieces: &[&[u8]]);
 }
 
-/// An application.
+/// State of an application that joined.
 #[derive(Debug)]
 pub(super) struct Application {
     pub(super) domain: u32,
@@ -110,7 +111,7 @@ struct Domain {
     own: Locators,
     bundle_len: usize,
     applications: Vec<Locator>,
-    /// Of those applications that have sent something.
+    /// GUID prefixes of the applications that have sent a message.
     prefixes: BTreeMap<GuidPrefix, Locator>,
     heard: HeardAll,
     daemons: BTreeMap<Locator, Duration>,
@@ -129,7 +130,7 @@ impl Domain {
         self.own.metatraffic_unicast.contains(locator) || self.own.default_unicast.contains(locator)
     }
 
-    /// Whether it is a group that applications are members of.
+    /// Reports whether the locator is a group that applications are members of.
     fn hears(&self, locator: &Locator) -> bool {
         let mut groups = self.own.metatraffic_multicast.iter().chain(&self.own.default_multicast);
         groups.any(|group| is_same_group(group, locator))
@@ -139,7 +140,7 @@ impl Domain {
         self.daemons.get(locator).is_some_and(|at| now.saturating_sub(*at) < DAEMON_TIME)
     }
 
-    /// A daemon sends from this address.
+    /// Records that a daemon sends from this address.
     fn note_daemon(&mut self, now: Duration, source: &Locator, mark: &Mark) {
         for port in [mark.metatraffic_port, mark.user_port] {
             let locator = Locator { port: port.into(), ..*source };
@@ -153,7 +154,7 @@ impl Domain {
         }
     }
 
-    /// The applications that a message is for.
+    /// Collects the applications that receive a message.
     fn choose(&self, summary: &Summary, audience: &mut Vec<Locator>) {
         audience.clear();
         if summary.destinations.is_undirected {
@@ -169,25 +170,25 @@ impl Domain {
     }
 }
 
-/// A message of an application.
+/// Message of an application that passed the checks.
 struct Admitted {
     domain_id: u32,
     summary: Summary,
-    /// It leaves for the groups that it is sent to now.
+    /// The message is sent to its groups now.
     leaves: bool,
 }
 
-/// See the [module](self).
+/// Message router of a daemon. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Router {
     bundling: Bundling,
     applications: BTreeMap<Locator, Application>,
     domains: BTreeMap<u32, Domain>,
-    /// Frames of nobody that has joined.
+    /// Number of frames from senders that have not joined.
     pub(super) strays: u64,
-    /// Whom the next message goes to; kept for its memory.
+    /// Receivers of the next message; kept to reuse its memory.
     audience: Vec<Locator>,
-    /// A message of a bundle; kept for its memory.
+    /// Message of a bundle; kept to reuse its memory.
     scratch: Vec<u8>,
 }
 
@@ -197,7 +198,7 @@ impl Router {
         Self { bundling, applications, domains, strays: 0, audience: Vec::new(), scratch: Vec::new() }
     }
 
-    /// The daemon can be reached here in a domain, by interfaces of which the narrowest has this MTU.
+    /// Sets the locators of the daemon in a domain, and the smallest MTU of its interfaces.
     pub(super) fn set_own(&mut self, domain: u32, own: &Locators, mtu: usize) {
         let domain = self.domains.entry(domain).or_default();
         domain.own = own.clone();
@@ -212,8 +213,9 @@ impl Router {
         self.domains.iter().map(|(id, domain)| (*id, &domain.counters))
     }
 
-    /// An application joins a domain, after [`set_own`](Self::set_own) of that. It hears at once what other
-    /// participants have announced. A `prefix` is that of an application that has lost its daemon.
+    /// Adds an application to a domain, after [`set_own`](Self::set_own) for it. The application
+    /// receives the stored announcements of other participants at once. A `prefix` belongs to an
+    /// application that has lost its daemon.
     pub(super) fn join(
         &mut self,
         now: Duration,
@@ -240,8 +242,9 @@ impl Router {
         self.applications.insert(at, Application { domain: domain_id, prefix, announcement: None, counters });
     }
 
-    /// An application has gone. If it has not said farewell, its participant's farewell is sent for it: the kernel
-    /// has closed its connection, so its process has ended or its participant is closed.
+    /// Removes an application. If its participant did not announce that it leaves, the router sends
+    /// that message for it: the kernel has closed the connection, so the process has ended or the
+    /// participant is closed.
     pub(super) fn leave(&mut self, at: &Locator, out: &mut (impl Deliver + Network)) -> Option<Application> {
         let gone = self.applications.remove(at)?;
         let domain = self.domains.get_mut(&gone.domain)?;
@@ -267,7 +270,7 @@ impl Router {
         Some(gone)
     }
 
-    /// An application sends what is no frame.
+    /// Counts a malformed frame of an application.
     pub(super) fn refuse(&mut self, at: &Locator) {
         match self.applications.get_mut(at) {
             Some(application) => application.counters.refused += 1,
@@ -275,7 +278,7 @@ impl Router {
         }
     }
 
-    /// An application sends a message.
+    /// Routes a message of an application.
     pub(super) fn handle_message(
         &mut self,
         now: Duration,
@@ -306,7 +309,8 @@ impl Router {
         }
     }
 
-    /// Whether a message is one of RTPS and of the application's own participant; counts it, and keeps it if it is an announcement.
+    /// Checks that a message is RTPS and from the participant of the application; counts it, and
+    /// stores it if it is an announcement.
     fn admit(&mut self, now: Duration, at: &Locator, destinations: &[Locator], message: &[u8]) -> Option<Admitted> {
         let Some(sender) = self.applications.get_mut(at) else {
             self.strays += 1;
@@ -342,7 +346,7 @@ impl Router {
         Some(Admitted { domain_id: sender.domain, summary, leaves })
     }
 
-    /// Sends a message of an application to the network, or lets it wait for the end of the pass.
+    /// Sends a message of an application to the network, or bundles it until the end of the pass.
     fn send(
         &mut self,
         now: Duration,
@@ -375,7 +379,8 @@ impl Router {
         if !joins_others {
             return;
         }
-        // Those of other applications leave with it, and are not repeated for a while.
+        // The announcements of other applications are sent with it, and their next repetitions are
+        // suppressed.
         let others = self.applications.iter_mut().filter(|(it, other)| other.domain == domain_id && *it != at);
         let theirs = others.filter_map(|(_, other)| other.announcement.as_mut());
         for own in theirs.filter(|own| own.destinations.contains(&target.locator)) {
@@ -388,7 +393,7 @@ impl Router {
         }
     }
 
-    /// A datagram has come from the network.
+    /// Routes a datagram from the network.
     pub(super) fn handle_datagram(
         &mut self,
         now: Duration,
@@ -404,7 +409,7 @@ impl Router {
             return;
         };
         if header.is_multicast && domain.prefixes.contains_key(&view.header().prefix) {
-            // Sent by this daemon.
+            // A datagram that this daemon sent.
             return;
         }
         let Some(mark) = Mark::of(datagram, &view.header()) else {
@@ -435,7 +440,7 @@ impl Router {
         }
     }
 
-    /// Hands one message from the network to the applications that it is for.
+    /// Delivers one message from the network to its receivers.
     fn route(&mut self, now: Duration, domain_id: u32, header: &Inbound, message: &[u8], out: &mut impl Deliver) {
         let view = MessageView::parse(message);
         let Ok((view, summary)) = view.and_then(|view| Ok((view, Summary::of(&view, message)?))) else {
@@ -455,7 +460,7 @@ impl Router {
         distribute(&self.audience, &mut self.applications, header, message, out);
     }
 
-    /// Sends what waits.
+    /// Sends the open bundles.
     pub(super) fn flush(&mut self, out: &mut impl Network) {
         for (id, Domain { bundler, counters, .. }) in &mut self.domains {
             bundler.flush(&mut |target, pieces, messages| transmit(counters, out, *id, target, pieces, messages));
@@ -463,10 +468,11 @@ impl Router {
     }
 }
 
-/// Octets of a farewell.
+/// Maximum length of the message that a participant leaves, in octets.
 const FAREWELL_LEN_MAX: usize = 128;
 
-/// Writes the farewell of a participant whose last announcement has this number (RTPS 2.5 §8.5.3).
+/// Writes the message that a participant leaves, whose last announcement has this number
+/// (RTPS 2.5 §8.5.3).
 fn farewell(prefix: GuidPrefix, sn: SequenceNumber, frame: &mut [u8]) -> Option<usize> {
     let mut builder = MessageBuilder::new(frame, &header_of(prefix)).ok()?;
     let mut inline = InlineQosBuilder::<32>::new();
@@ -483,7 +489,7 @@ fn farewell(prefix: GuidPrefix, sn: SequenceNumber, frame: &mut [u8]) -> Option<
     Some(builder.len())
 }
 
-/// Hands a message to applications.
+/// Delivers a message to applications.
 fn distribute(
     audience: &[Locator],
     applications: &mut BTreeMap<Locator, Application>,
@@ -503,7 +509,7 @@ fn distribute(
     }
 }
 
-/// Sends one datagram with so many messages.
+/// Sends one datagram that carries this number of messages.
 fn transmit(
     counters: &mut DomainCounters,
     out: &mut impl Network,
@@ -518,7 +524,7 @@ fn transmit(
     out.send(domain, target.priority, &target.locator, pieces);
 }
 
-/// Whether two locators are one group, whichever interface they name.
+/// Reports whether two locators are the same group, regardless of the interfaces that they name.
 fn is_same_group(one: &Locator, other: &Locator) -> bool {
     one.kind == other.kind && one.port == other.port && one.ip() == other.ip()
 }

@@ -1,8 +1,8 @@
-//! The daemon: its sockets, its rings, and the order in which it looks at them.
+//! Event loop of the daemon over its sockets and rings.
 //!
-//! One thread does all. A pass takes at most [`PASS_MAX`] frames of applications and as many datagrams of
-//! each domain, sends what they cause, and never waits for an application: a full ring loses messages of that
-//! application alone, which are counted.
+//! The daemon has a single thread. A pass takes at most [`PASS_MAX`] frames of applications and as
+//! many datagrams of each domain, and sends the resulting messages. It never waits for an
+//! application: a full ring loses messages of that application alone, which are counted.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -22,37 +22,38 @@ use crate::shm::{self, ShmTransport};
 use crate::udp::{UdpConfig, UdpTransport};
 use crate::{FlowId, Scan, Transport, TransportError};
 
-/// Frames of applications, and datagrams of a domain, that one pass takes.
+/// Maximum number of frames of applications, and of datagrams of a domain, in one pass.
 const PASS_MAX: usize = 64;
-/// Passes that one call takes.
+/// Maximum number of passes in one call.
 const PASSES_PER_CALL: usize = 64;
-/// Connections that have not asked anything; one more closes the oldest.
+/// Maximum number of connections without a complete request; a further one closes the oldest.
 const SILENT_MAX: usize = 16;
-/// Connections that one look accepts.
+/// Maximum number of connections that one pass accepts.
 const ACCEPTED_MAX: usize = 64;
-/// Domains that a daemon serves.
+/// Maximum number of domains of a daemon.
 const DOMAINS_MAX: usize = 16;
-/// Interfaces are followed at most this often.
+/// Minimum time between two refreshes of the interfaces.
 const REFRESH_PERIOD: Duration = Duration::from_millis(50);
-/// Events that wait to be asked for; the oldest makes room.
+/// Maximum number of pending events; the oldest is evicted.
 const EVENTS_MAX: usize = 1024;
-/// The MTU of a machine that has no interface but loopback.
+/// MTU of a machine whose only interface is loopback.
 const MTU_DEFAULT: usize = 1500;
 
-/// What a daemon is asked to be.
+/// Configuration of a daemon.
 #[derive(Clone, Debug)]
 pub struct DaemonConfig {
-    /// Its name; applications of the same user find it by that.
+    /// Name by which applications of the same user find the daemon.
     pub name: Option<String>,
-    /// The domains that it serves; `None` for each that an application asks for, up to 16.
+    /// Domains that the daemon serves; `None` for every domain that an application requests, up to
+    /// 16.
     pub domains: Option<Vec<u32>>,
-    /// How it uses UDP. The domain is that of the application.
+    /// UDP settings. The domain is that of the application.
     pub udp: UdpConfig,
-    /// What shares a datagram.
+    /// Messages that share a datagram.
     pub bundling: Bundling,
-    /// How long it spins before it sleeps.
+    /// Time to spin before sleeping.
     pub spin: Duration,
-    /// Applications that it serves at most. Each takes four descriptors of the daemon.
+    /// Maximum number of applications. Each takes four descriptors of the daemon.
     pub applications_max: usize,
 }
 
@@ -69,39 +70,39 @@ impl Default for DaemonConfig {
     }
 }
 
-/// What has happened.
+/// Event that the daemon reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DaemonEvent {
-    /// The daemon takes part in a domain, and can be reached here.
+    /// The daemon joined a domain.
     Opened {
-        /// The domain.
+        /// Id of the domain.
         domain: u32,
-        /// Where user data arrive.
+        /// Locators of user data.
         locators: Vec<Locator>,
     },
-    /// An application has come.
+    /// An application joined.
     Joined(ApplicationStatus),
-    /// An application has gone.
+    /// An application left.
     Left(ApplicationStatus),
-    /// An application, or what pretended to be one, was turned away.
+    /// An application, or an invalid peer, was refused.
     Refused {
-        /// Why.
+        /// Reason of the refusal.
         why: String,
     },
 }
 
-/// An application as the daemon knows it.
+/// Status of an application.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ApplicationStatus {
-    /// Its process; 0 if that is not visible here.
+    /// Process id; 0 if the process is not visible here.
     pub process: u32,
-    /// What runs there, without spaces.
+    /// Command name of the process, without spaces.
     pub command: String,
-    /// Its domain.
+    /// Id of the domain.
     pub domain: u32,
-    /// Its participant, once that has sent something.
+    /// GUID prefix of the participant, once it has sent a message.
     pub prefix: Option<GuidPrefix>,
-    /// What was done for it.
+    /// Counters of the application.
     pub counters: ApplicationCounters,
 }
 
@@ -118,44 +119,45 @@ impl std::fmt::Display for ApplicationStatus {
     }
 }
 
-/// A connection that has not asked anything yet.
+/// Connection without a complete request.
 #[derive(Debug)]
 struct Caller {
     stream: UnixStream,
     request: Vec<u8>,
 }
 
-/// What a caller has said.
+/// Result of reading from a caller.
 enum Heard {
     Request,
     Nothing,
     End,
 }
 
-/// A daemon. See the [module](super).
+/// Daemon of a host. See the [module](super).
 #[derive(Debug)]
 pub struct Daemon {
     config: DaemonConfig,
     user: u32,
     listener: UnixListener,
     callers: VecDeque<Caller>,
-    /// From applications.
+    /// Rings from applications.
     inbox: ShmTransport,
     outputs: Outputs,
     router: Router,
-    /// Processes and commands of applications.
+    /// Status of the applications by locator.
     known: BTreeMap<Locator, ApplicationStatus>,
     started: Instant,
-    /// What is waited for; made again when that changes.
+    /// Descriptors that the daemon waits for; rebuilt when they change.
     standing: Option<Standing>,
     events: VecDeque<DaemonEvent>,
 }
 
 impl Daemon {
-    /// Takes the name. Sockets of a domain are opened for its first application.
+    /// Opens the socket of the daemon's name. The sockets of a domain are opened for its first
+    /// application.
     ///
     /// # Errors
-    /// Another daemon of this user has the name here, or the machine has no shared memory.
+    /// Another daemon of this user has the name, or the machine has no shared memory.
     pub fn open(config: DaemonConfig) -> Result<Self, TransportError> {
         let name = config.name.as_deref().unwrap_or("default");
         let failed = |source| TransportError::new("listen as", format_args!("the daemon {name:?}"), source);
@@ -185,17 +187,17 @@ impl Daemon {
         })
     }
 
-    /// What has happened since the last call.
+    /// Returns the oldest event that was not returned yet.
     pub fn poll_event(&mut self) -> Option<DaemonEvent> {
         self.events.pop_front()
     }
 
-    /// Applications that are served.
+    /// Returns the number of applications.
     pub fn applications(&self) -> usize {
         self.known.len()
     }
 
-    /// Does what there is to do, or waits up to `timeout` for something.
+    /// Processes pending work, or waits up to `timeout` for work.
     ///
     /// # Errors
     /// The machine refuses to wait.
@@ -210,7 +212,8 @@ impl Daemon {
         let ready = standing.wait(Some(timeout)).map_err(failed)?;
         self.standing = Some(standing);
         if ready & 1 != 0 {
-            // An application sends nothing to this end, so this is the end of one.
+            // An application sends nothing to this end, so readiness means that an application has
+            // ended.
             self.outputs.outbox.shm.recv(Scan::All)?;
         }
         self.note_departures()?;
@@ -222,7 +225,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// Takes frames and datagrams until there are none, or for [`PASSES_PER_CALL`] passes; says which. Spins as it is asked to.
+    /// Receives frames and datagrams until there are none, or for [`PASSES_PER_CALL`] passes;
+    /// returns true in the latter case. Spins for the configured time.
     fn work(&mut self) -> Result<bool, TransportError> {
         let mut spins_until = None;
         for _ in 0..PASSES_PER_CALL {
@@ -246,7 +250,7 @@ impl Daemon {
         Ok(true)
     }
 
-    /// What is waited for: the ends of applications, callers, frames, datagrams.
+    /// Returns the descriptors to wait for: ended applications, callers, frames, datagrams.
     fn descriptors(&self) -> Vec<RawFd> {
         let mut all = self.outputs.outbox.shm.descriptors().to_vec();
         all.push(self.listener.as_raw_fd());
@@ -260,7 +264,7 @@ impl Daemon {
         self.started.elapsed()
     }
 
-    /// Says whether anything came.
+    /// Runs one pass and reports whether anything arrived.
     fn pass(&mut self, scan: Scan) -> Result<bool, TransportError> {
         let now = self.now();
         let Self { inbox, outputs, router, .. } = self;
@@ -292,7 +296,7 @@ impl Daemon {
         Ok(is_busy)
     }
 
-    /// Notices applications that have gone, once all that they sent was handled.
+    /// Removes applications that have ended, after all their messages were handled.
     fn note_departures(&mut self) -> Result<(), TransportError> {
         while let Some(lost) = self.outputs.outbox.shm.poll_lost() {
             for _ in 0..PASSES_PER_CALL {
@@ -315,14 +319,14 @@ impl Daemon {
         self.events.push_back(event);
     }
 
-    /// Accepts connections, and answers those that have asked.
+    /// Accepts connections, and answers complete requests.
     fn meet_callers(&mut self) {
         for _ in 0..ACCEPTED_MAX {
             let Ok((stream, _)) = self.listener.accept() else { break };
             if stream.set_nonblocking(true).is_err() {
                 continue;
             }
-            // Most have asked already, and so are not among those that are silent.
+            // Most callers have sent their request already, and so do not count as silent.
             self.hear(Caller { stream, request: Vec::new() });
             if self.callers.len() > SILENT_MAX {
                 self.callers.pop_front();
@@ -336,14 +340,14 @@ impl Daemon {
         }
     }
 
-    /// Answers a caller that has asked; keeps one that has not.
+    /// Answers a caller whose request is complete; keeps the others.
     fn hear(&mut self, mut caller: Caller) {
         match caller.listen() {
             Heard::Nothing => return self.callers.push_back(caller),
             Heard::Request => {
                 let text = String::from_utf8_lossy(&caller.request).into_owned();
                 let reply = self.answer(&caller.stream, &text);
-                // A caller that has gone, or does not read, gets none.
+                // A caller that has disconnected or does not read gets no reply.
                 let _ = caller.stream.write(reply.as_bytes());
             }
             Heard::End => {}
@@ -393,7 +397,7 @@ impl Daemon {
         self.router.join(now, at, domain, prefix, &mut self.outputs);
         self.outputs.outbox.shm.flush().map_err(|error| error.to_string())?;
         let command = std::fs::read_to_string(format!("/proc/{}/comm", peer.process)).unwrap_or_default();
-        // One word, for lines of words.
+        // A single word, since status lines are split at spaces.
         let command = command.split_whitespace().collect::<Vec<_>>().join("_");
         let status = ApplicationStatus { process: peer.process, command, domain, prefix, ..Default::default() };
         self.known.insert(at, status.clone());
@@ -434,7 +438,7 @@ impl Daemon {
         self.router.set_own(domain, udp.locators(), mtus.min().unwrap_or(MTU_DEFAULT));
     }
 
-    /// Follows interfaces that have come, gone or changed, and tells applications.
+    /// Applies changes of the interfaces, and notifies the applications.
     fn follow_interfaces(&mut self) {
         let now = Instant::now();
         let mut moved = Vec::new();
@@ -442,7 +446,7 @@ impl Daemon {
             if sockets.udp.may_have_moved() && now >= sockets.refresh_due {
                 sockets.refresh_due = now + REFRESH_PERIOD;
                 let former = (sockets.udp.locators().clone(), sockets.udp.interfaces().to_vec());
-                // An interface that cannot be used is tried again with its next change.
+                // An interface that cannot be used is retried at its next change.
                 let _ = sockets.udp.refresh();
                 self.standing = None;
                 if former != (sockets.udp.locators().clone(), sockets.udp.interfaces().to_vec()) {
@@ -460,7 +464,8 @@ impl Daemon {
                 header[0] = NEWS;
                 if let Ok(frame) = outbox.loan() {
                     let len = write(frame, &[&header, text.as_bytes()]);
-                    // An application whose ring is full keeps the former addresses until the next change.
+                    // An application whose ring is full keeps the former addresses until the next
+                    // change.
                     let _ = outbox.commit(len, FlowId::DEFAULT, &[at]);
                     let _ = outbox.flush();
                 }
@@ -468,7 +473,7 @@ impl Daemon {
         }
     }
 
-    /// What [`status`](super::status) shows.
+    /// Returns the text that [`status`](super::status) shows.
     pub fn status(&self) -> String {
         let Self { outputs, router, .. } = self;
         let (process, uptime, count) = (std::process::id(), self.started.elapsed().as_secs(), self.known.len());
@@ -506,7 +511,7 @@ impl Daemon {
 }
 
 impl Caller {
-    /// Reads what has come.
+    /// Reads the available octets.
     fn listen(&mut self) -> Heard {
         let mut portion = [0; 1024];
         loop {

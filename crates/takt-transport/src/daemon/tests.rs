@@ -1,4 +1,4 @@
-//! The router: who gets what, and what shares a datagram.
+//! Tests of the router: receivers of messages, and sharing of datagrams.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::Locators;
 const DOMAIN: u32 = 0;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What left the router.
+/// Records the outputs of the router.
 #[derive(Default)]
 struct Recorder {
     prepared: Vec<u8>,
@@ -83,7 +83,7 @@ fn built(from: u8, build: impl FnOnce(&mut MessageBuilder<'_>)) -> Vec<u8> {
     frame[..len].to_vec()
 }
 
-/// A message that is not about discovery.
+/// Makes a message that is not about discovery.
 fn message(from: u8, to: Option<u8>) -> Vec<u8> {
     built(from, |builder| {
         to.map_or(Ok(()), |to| builder.info_destination(prefix(to))).expect("room");
@@ -99,7 +99,7 @@ fn announcement(from: u8) -> Vec<u8> {
     })
 }
 
-/// A router with applications 1 to `count`, each of which has announced itself.
+/// Makes a router with applications 1 to `count`, each of which has announced itself.
 fn router(bundling: Bundling, count: u8) -> (Router, Recorder) {
     let (mut router, mut out) = (Router::new(bundling), Recorder::default());
     router.set_own(DOMAIN, &own(1), 1500);
@@ -142,7 +142,7 @@ fn message_between_applications_of_the_host_does_not_leave() {
 }
 
 #[test]
-fn own_multicast_that_comes_back_is_dropped() {
+fn returning_own_multicast_is_dropped() {
     let (mut router, mut out) = router(Bundling::Daemons, 2);
     from_network(&mut router, &mut out, &message(1, None), true);
     assert_eq!(out.receivers(), []);
@@ -159,7 +159,7 @@ fn full_ring_loses_messages_of_its_application_alone() {
 }
 
 #[test]
-fn malformed_and_foreign_messages_are_refused_and_counted() {
+fn malformed_and_unknown_messages_are_refused_and_counted() {
     let (mut router, mut out) = router(Bundling::Daemons, 2);
     let mut long = message(1, None);
     long[22] = 0xff;
@@ -197,7 +197,7 @@ fn messages_to_a_daemon_share_a_datagram_and_others_do_not() {
 }
 
 #[test]
-fn bundle_of_a_daemon_is_taken_apart_by_the_other_one() {
+fn bundle_of_a_daemon_is_split_by_the_other_daemon() {
     let (mut here, mut out) = router(Bundling::All, 2);
     for (n, to) in [(1, 3), (2, 4), (1, 4)] {
         here.handle_message(SECOND, &application(n), 0, &[udp(2, 7411)], &message(n, Some(to)), &mut out);
@@ -215,7 +215,7 @@ fn bundle_of_a_daemon_is_taken_apart_by_the_other_one() {
 }
 
 #[test]
-fn application_that_joins_hears_what_was_announced() {
+fn joining_application_receives_earlier_announcements() {
     let (mut router, mut out) = router(Bundling::Daemons, 1);
     from_network(&mut router, &mut out, &announcement(9), true);
     assert_eq!(out.receivers(), [application(1)]);
@@ -227,7 +227,7 @@ fn application_that_joins_hears_what_was_announced() {
 }
 
 #[test]
-fn announcements_of_all_applications_leave_in_one_datagram_a_period() {
+fn announcements_of_all_applications_share_one_datagram_per_period() {
     let (mut router, mut out) = router(Bundling::Daemons, 3);
     for round in 1..=4 {
         for n in 1..=3 {
@@ -236,19 +236,19 @@ fn announcements_of_all_applications_leave_in_one_datagram_a_period() {
             router.flush(&mut out);
         }
     }
-    // Their periods are known after the first round.
+    // The periods are known after the first round.
     assert_eq!(out.sent.len(), 3 + 3);
     assert_eq!(out.delivered.len(), 4 * 3 * 3, "those of the host hear each");
 }
 
 #[test]
-fn application_that_dies_is_said_to_have_left() {
+fn application_that_dies_is_announced_as_left() {
     let (mut router, mut out) = router(Bundling::Daemons, 2);
     assert!(router.leave(&application(1), &mut out).is_some());
     assert_eq!((out.receivers(), out.sent.len()), (vec![application(2)], 1));
     assert_eq!(out.sent[0].0, group());
     assert!(router.leave(&application(1), &mut out).is_none());
-    // One that has said farewell itself, in its own words.
+    // An application that has announced that it leaves, in its own message.
     let farewell = out.sent.remove(0).1;
     let farewell = [&farewell[..8], &prefix(2).0, &farewell[20..]].concat();
     router.handle_message(SECOND, &application(2), 0, &[group()], &farewell, &mut out);
@@ -256,7 +256,7 @@ fn application_that_dies_is_said_to_have_left() {
     out.sent.clear();
     router.leave(&application(2), &mut out);
     assert_eq!(out.sent.len(), 0);
-    // Its prefix is free for whoever comes.
+    // Its prefix is free for another application.
     router.join(SECOND, application(5), DOMAIN, Some(prefix(1)), &mut out);
     assert_eq!(router.applications()[&application(5)].prefix, Some(prefix(1)));
 }

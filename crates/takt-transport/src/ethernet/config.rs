@@ -1,4 +1,4 @@
-//! What a layer-2 transport is asked to be, and what it has dropped.
+//! Configuration of the layer-2 transport, and its counters of dropped frames.
 
 use std::net::Ipv4Addr;
 
@@ -9,20 +9,22 @@ use crate::udp::{ParticipantIndex, UdpConfig};
 /// Configuration of an [`EthernetTransport`](super::EthernetTransport).
 #[derive(Debug, Clone, PartialEq)]
 pub struct EthernetConfig {
-    /// The DDS domain; decides on the well-known ports.
+    /// DDS domain; determines the well-known ports.
     pub domain_id: u32,
-    /// Which well-known unicast ports to take. "Of the kernel's choice" means any free one from 49,152 on.
+    /// Well-known unicast ports to use. Where UDP lets the kernel choose a port, this transport
+    /// takes a free one from 49,152 on.
     pub participant_index: ParticipantIndex,
-    /// Use multicast: join the group, announce it, and send to any group.
+    /// Whether to use multicast: join the group, announce it, and send to any group.
     pub multicast: bool,
-    /// The group of IPv4 whose hardware address discovery and user data use: 239.255.0.1 (RTPS 2.5 §9.6.2).
+    /// IPv4 group whose hardware address is used for discovery and user data: 239.255.0.1
+    /// (RTPS 2.5 §9.6.2).
     pub multicast_group: Ipv4Addr,
     /// Constants of the port mapping.
     pub ports: PortMapping,
 }
 
 impl EthernetConfig {
-    /// The defaults for a domain.
+    /// Returns the defaults for a domain.
     pub fn new(domain_id: u32) -> Self {
         Self {
             domain_id,
@@ -33,7 +35,7 @@ impl EthernetConfig {
         }
     }
 
-    /// What a participant is that would use UDP like this.
+    /// Derives the configuration from the UDP settings of the same participant.
     pub fn beside(udp: &UdpConfig) -> Self {
         Self {
             domain_id: udp.domain_id,
@@ -45,15 +47,17 @@ impl EthernetConfig {
     }
 }
 
-/// Frames that were received and dropped, by reason, since the transport was opened.
+/// Received frames that were dropped since the transport was opened, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EthernetCounters {
-    /// Cut off, of a version or with a flag that is not known, with lengths that contradict each other, or from nowhere.
+    /// Frames that are truncated, have an unknown version or flag, inconsistent lengths, or no
+    /// valid source.
     pub malformed: u64,
-    /// Of another EtherType, VLAN, group, or for another hardware address.
+    /// Frames of another EtherType, VLAN or group, or for another hardware address.
     pub foreign: u64,
-    /// For a port that is not open.
+    /// Frames for a port that is not open.
     pub closed: u64,
-    /// Attempts to send that the interface refused: it is down, or gone. [`FramePortStats`](super::FramePortStats) has the frames.
+    /// Failed attempts to send, because the interface is down or gone.
+    /// [`FramePortStats`](super::FramePortStats) counts the frames.
     pub refused_flushes: u64,
 }

@@ -1,4 +1,4 @@
-//! The flows of a layer-2 transport: source port and priority of what is sent, and the ports that are open.
+//! Flows of a layer-2 transport: source port and priority of sent datagrams, and the open ports.
 
 use std::io;
 
@@ -6,15 +6,16 @@ use super::ports::Taken;
 use crate::ahead::urgency;
 use crate::{FlowId, FlowSpec, TransportError};
 
-/// What a datagram leaves with.
+/// Header fields of an outgoing datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exit {
     pub(super) port: u16,
-    /// Priority code point, 0 to 7: the upper three of the six bits of TRANSPORT_PRIORITY, as of the UDP transport.
+    /// Priority code point, 0 to 7: the upper three of the six bits of TRANSPORT_PRIORITY, as in
+    /// the UDP transport.
     pub(super) pcp: u8,
 }
 
-/// As the UDP transport has it: 0 to 63.
+/// Clamps to 0 to 63, as the UDP transport does.
 fn clamped(transport_priority: i32) -> u8 {
     transport_priority.clamp(0, 63) as u8
 }
@@ -24,7 +25,7 @@ struct Flow {
     own: Option<Taken>,
     priority: u8,
     port: u16,
-    /// How often it was opened and not yet closed.
+    /// Number of users: opened and not yet closed.
     users: usize,
 }
 
@@ -34,23 +35,23 @@ impl Flow {
     }
 }
 
-/// All flows; the first one is [`FlowId::DEFAULT`].
+/// All flows; the first is [`FlowId::DEFAULT`].
 #[derive(Debug)]
 pub(super) struct Flows {
     flows: Vec<Option<Flow>>,
-    /// The own ports of flows, ascending.
+    /// Own ports of flows, ascending.
     open: Vec<(u16, FlowId)>,
     user_port: u16,
 }
 
 impl Flows {
-    /// With the flow that sends from this port.
+    /// Makes the set with the default flow, which sends from `user_port`.
     pub(super) fn new(user_port: u16) -> Self {
         let default = Flow { own: None, priority: 0, port: user_port, users: 1 };
         Self { flows: vec![Some(default)], open: Vec::new(), user_port }
     }
 
-    /// A flow without a port of its own: the one of this priority.
+    /// Opens the flow of this priority without its own port.
     pub(super) fn share(&mut self, transport_priority: i32) -> Result<FlowId, TransportError> {
         let priority = clamped(transport_priority);
         for (at, flow) in (0..).zip(&mut self.flows) {
@@ -62,7 +63,7 @@ impl Flows {
         self.add(Flow { own: None, priority, port: self.user_port, users: 1 })
     }
 
-    /// A flow that sends from its own port.
+    /// Opens a flow with its own port.
     pub(super) fn open(&mut self, transport_priority: i32, own: Taken) -> Result<FlowId, TransportError> {
         let port = own.number();
         let id = self.add(Flow { own: Some(own), priority: clamped(transport_priority), port, users: 1 })?;
@@ -83,7 +84,7 @@ impl Flows {
         Ok(FlowId(id))
     }
 
-    /// One user less. The port that the flow had of its own, if that was the last one.
+    /// Removes one user. Returns the flow's own port, if that was the last user.
     pub(super) fn close(&mut self, id: FlowId) -> Result<Option<Taken>, TransportError> {
         if id == FlowId::DEFAULT {
             return Ok(None);
@@ -98,7 +99,7 @@ impl Flows {
         Ok(slot.take().and_then(|flow| flow.own))
     }
 
-    /// What datagrams of a flow leave with.
+    /// Returns the header fields for datagrams of a flow.
     pub(super) fn exit(&self, id: FlowId) -> Result<Exit, TransportError> {
         match self.flows.get(usize::from(id.0)) {
             Some(Some(flow)) => Ok(Exit { port: flow.port, pcp: flow.priority >> 3 }),
@@ -106,17 +107,17 @@ impl Flows {
         }
     }
 
-    /// How urgent what arrives for a flow is; see [`urgency`].
+    /// Returns the urgency of datagrams that arrive for a flow; see [`urgency`].
     pub(super) fn urgency(&self, id: FlowId) -> i32 {
         self.flows.get(usize::from(id.0)).and_then(Option::as_ref).map_or(0, Flow::urgency)
     }
 
-    /// How urgent what arrives can be.
+    /// Returns the highest urgency that can arrive.
     pub(super) fn most_urgent(&self) -> i32 {
         self.flows.iter().flatten().map(Flow::urgency).max().unwrap_or(0)
     }
 
-    /// The flow whose own port this is.
+    /// Returns the flow with this own port.
     pub(super) fn at(&self, port: u16) -> Option<FlowId> {
         let at = self.open.binary_search_by_key(&port, |(open, _)| *open).ok()?; // tidy-allow(dropped-cause): not open.
         Some(self.open[at].1)
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn priorities_are_code_points_as_of_udp() {
+    fn priorities_map_to_code_points_as_in_udp() {
         let mut flows = Flows::new(7411);
         let of = [i32::MIN, -1, 0, 7, 8, 46, 63, i32::MAX].map(|priority| {
             let flow = flows.share(priority).expect("a flow");
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_of_one_priority_are_one() {
+    fn flows_of_one_priority_are_shared() {
         let mut flows = Flows::new(7411);
         let spec = crate::FlowSpec::default();
         assert_eq!(flows.share(spec.transport_priority).expect("it is open"), FlowId::DEFAULT);

@@ -1,24 +1,27 @@
-//! RTPS directly on Ethernet: no IP, no UDP, no neighbours to resolve. The layer-2 form that all backends share.
+//! RTPS directly on Ethernet, without IP, UDP and address resolution; the layer-2 transport that
+//! all backends share.
 //!
-//! [`EthernetTransport`] makes datagrams of frames; a [`FramePort`] moves the frames of one interface. [`PacketPort`] is the one
-//! of AF_PACKET; other crates have those of AF_XDP and DPDK. All of them talk to each other.
+//! [`EthernetTransport`] encodes and decodes frames; a [`FramePort`] sends and receives the frames
+//! of one interface. [`PacketPort`] is the port over AF_PACKET; other crates provide ports over
+//! AF_XDP and DPDK. All of them interoperate.
 //!
 //! ```text
 //! | destination 6 | source 6 | [802.1Q tag 4] | 0x88b5 | version, flags, length, ports: 8 | RTPS message | padding |
 //! ```
 //!
-//! [`takt_packet::TaktHeader`] is the header of eight octets. A locator is of [`Locator::KIND_TAKT_ETHERNET`]: a hardware
-//! address and a port of 16 bits. Ports are those that UDP would have (RTPS 2.5 §9.6.2.3), groups have the hardware address
-//! that IPv4 gives them (RFC 1112 §6.4). A port belongs to one participant of an interface at a time ([`ports`]).
+//! [`takt_packet::TaktHeader`] is the header of eight octets. A locator has the kind
+//! [`Locator::KIND_TAKT_ETHERNET`]: a hardware address and a port of 16 bits. Ports are those of
+//! UDP (RTPS 2.5 §9.6.2.3). Groups have the hardware address that IPv4 assigns (RFC 1112 §6.4). A
+//! port belongs to one participant of an interface at a time ([`ports`]).
 //!
-//! Costs: the message is written where it is sent from; all destinations of it but the last take a copy. `commit` and `recv` are
-//! no system calls, `flush` is one.
+//! Cost: the message is written directly into the frame that is sent; every destination but the
+//! last takes a copy. `commit` and `recv` make no system calls, `flush` makes one.
 //!
-//! What comes is believed as far as the wire can be: everything is checked for its length, and whatever is not for an open
-//! port at our address is counted and dropped ([`EthernetCounters`]).
+//! Every received frame is validated. A frame that is not for an open port at this address is
+//! counted and dropped ([`EthernetCounters`]).
 //!
-//! Deliberately not here: fragments (RTPS has them), routers, several interfaces in one transport, and checksums, which the
-//! frame has.
+//! Deliberately not here: fragments (RTPS has them), routers, several interfaces in one transport,
+//! and checksums, which the frame has.
 
 mod config;
 mod flows;
@@ -44,29 +47,29 @@ use crate::{
     FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats, Warning,
 };
 
-/// Frames that one call looks at.
+/// Maximum number of frames that one call examines.
 const LOOKS: usize = Ahead::PLACES;
 
-/// The least MTU: RTPS messages of 512 octets fit.
+/// Minimum MTU: RTPS messages of 512 octets fit.
 const MTU_MIN: usize = 576;
 
-/// The largest message: what the length field can say.
+/// Maximum length of a message, limited by the length field.
 const MESSAGE_MAX: usize = 65_535;
 
-/// A participant's presence on an Ethernet interface. See the [module](self).
+/// Transport of a participant on an Ethernet interface. See the [module](self).
 #[derive(Debug)]
 pub struct EthernetTransport<P: FramePort> {
     port: P,
     config: EthernetConfig,
     index: Option<u16>,
-    /// The group of discovery and user data.
+    /// Group of discovery and user data.
     group: MacAddress,
-    /// Whose ports are open.
+    /// Flows and their open ports.
     flows: Flows,
     names: PortNames,
-    /// The ports of this participant: of metatraffic and of user data.
+    /// Unicast ports of this participant: metatraffic and user data.
     own: [Taken; 2],
-    /// The ports of the domain's groups: of metatraffic and of user data; without multicast none.
+    /// Ports of the domain's groups: metatraffic and user data; `None` without multicast.
     group_ports: Option<[u16; 2]>,
     interfaces: Vec<Interface>,
     locators: Locators,
@@ -78,11 +81,12 @@ pub struct EthernetTransport<P: FramePort> {
 }
 
 impl<P: FramePort> EthernetTransport<P> {
-    /// Takes the ports of a participant on this interface. Allocates; everything later but flows does not.
+    /// Takes the ports of a participant on this interface. Allocates; later, only opening and
+    /// closing flows allocates.
     ///
     /// # Errors
-    /// A taken [`Fixed`](crate::udp::ParticipantIndex::Fixed) index, a domain without a multicast port, an interface with an MTU below
-    /// 576, or whatever the machine refuses.
+    /// The [`Fixed`](crate::udp::ParticipantIndex::Fixed) index is taken, the domain has no
+    /// multicast port, the interface has an MTU below 576, or the machine refuses.
     pub fn open(port: P, config: &EthernetConfig) -> Result<Self, TransportError> {
         let interface = port.interface().clone();
         if port.mtu() < MTU_MIN {
@@ -118,17 +122,17 @@ impl<P: FramePort> EthernetTransport<P> {
         Ok(transport)
     }
 
-    /// The participant index whose well-known ports these are; `None` if they are others.
+    /// Returns the participant index of the well-known ports in use; `None` for other ports.
     pub fn participant_index(&self) -> Option<u16> {
         self.index
     }
 
-    /// What moves the frames.
+    /// Returns the frame port.
     pub fn port(&self) -> &P {
         &self.port
     }
 
-    /// What was dropped, and why. See [`FramePort::stats`] for what did not get as far.
+    /// Returns the counters of dropped frames. See [`FramePort::stats`] for those dropped before.
     pub fn counters(&self) -> EthernetCounters {
         self.counters
     }
@@ -154,7 +158,7 @@ impl<P: FramePort> EthernetTransport<P> {
         Ok(())
     }
 
-    /// Brings the locators up to date.
+    /// Updates the locators.
     fn announce(&mut self) {
         let [metatraffic, user] =
             [0, 1].map(|at| vec![Locator::takt_ethernet(self.port.mac().0, self.own[at].number())]);
@@ -170,7 +174,8 @@ impl<P: FramePort> EthernetTransport<P> {
         };
     }
 
-    /// Writes the headers around the `len` octets of the loaned frame's message, and queues it, or a copy of it.
+    /// Writes the headers around the message of `len` octets in the loaned frame, and queues the
+    /// frame or a copy.
     fn send(&mut self, (to, port): ([u8; 6], u16), len: usize, exit: Exit, is_copy: bool) {
         let vlan = self.port.vlan();
         let header = EthernetHeader {
@@ -195,7 +200,7 @@ impl<P: FramePort> EthernetTransport<P> {
         }
     }
 
-    /// What the frame at hand is, if it is for us.
+    /// Parses the current frame, if it is for this participant.
     fn look(&mut self) -> Option<RxMeta> {
         let Ok(frame) = EthernetFrame::parse(self.port.received()) else {
             self.counters.malformed += 1;
@@ -237,7 +242,8 @@ impl<P: FramePort> EthernetTransport<P> {
         })
     }
 
-    /// The next datagram that is wanted, of what waits and has come: in the frame at hand, or copied.
+    /// Returns the next wanted datagram among the waiting and the arriving ones: in the current
+    /// frame, or copied.
     fn find(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<(Option<Place>, RxMeta)>, TransportError> {
         self.ahead.give_back();
         for _ in 0..LOOKS {
@@ -259,7 +265,7 @@ impl<P: FramePort> EthernetTransport<P> {
         Ok(self.ahead.pop(wanted).map(|(place, meta)| (Some(place), meta)))
     }
 
-    /// Counts what was found and lends it.
+    /// Counts the datagram and returns its frame.
     fn lend(&mut self, (place, meta): (Option<Place>, RxMeta)) -> RxFrame<'_> {
         let frame = match &place {
             Some(place) => RxFrame::new(self.ahead.bytes(place), meta),
@@ -270,14 +276,14 @@ impl<P: FramePort> EthernetTransport<P> {
         frame
     }
 
-    /// Octets of headers before a message.
+    /// Returns the number of header octets before a message.
     fn headroom(&self) -> usize {
         let tag = if self.port.vlan().is_some() { EthernetHeader::TAG_LEN } else { 0 };
         EthernetHeader::LEN + tag + TaktHeader::LEN
     }
 }
 
-/// The message in a frame that was looked at.
+/// Returns the message in a frame that was parsed before.
 fn message(frame: &[u8]) -> &[u8] {
     let frame = EthernetFrame::parse(frame);
     frame.ok().and_then(|frame| Some(TaktDatagram::parse(frame.payload()).ok()?.payload())).unwrap_or_default()
@@ -364,7 +370,7 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
             return Err(misuse("it is longer than the frame"));
         }
         self.is_loaned = false;
-        // The last one gets the frame itself, once all others have what they need of it.
+        // The last destination gets the frame itself, after the copies for the others.
         let mut last = None;
         for to in destinations {
             match to.mac_and_port() {
@@ -383,7 +389,7 @@ impl<P: FramePort> Transport for EthernetTransport<P> {
     }
 
     fn flush(&mut self) -> Result<(), TransportError> {
-        // The port has counted what it lost.
+        // The port has counted the lost frames.
         if self.port.flush().is_err() {
             self.counters.refused_flushes += 1;
         }

@@ -1,9 +1,11 @@
-//! Ports are exclusive: each has one owner among all participants at an interface, in all processes.
+//! Exclusive ports: each port of an interface has one owner among all participants, across
+//! processes.
 //!
-//! No kernel keeps ports for frames without IP, so whoever takes one binds a Unix socket to a name of it in the abstract
-//! namespace, which belongs to the network namespace as the interface does. The name is gone with the process, whichever way that ends.
-//! It keeps honest participants apart, and nothing else: any process of the namespace can take names, and then others have
-//! another index.
+//! The kernel does not manage ports for frames without IP. The owner of a port therefore binds a
+//! Unix socket to its name in the abstract namespace, which belongs to the network namespace like
+//! the interface. The kernel removes the name when the process ends, for any reason. This
+//! prevents accidental collisions only: any process of the namespace can take names, and
+//! participants then use another index.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -14,16 +16,16 @@ use super::EthernetConfig;
 use crate::TransportError;
 use crate::udp::ParticipantIndex;
 
-/// The last participant index whose ports do not collide with the next domain's.
+/// Last participant index whose ports do not collide with those of the next domain.
 const LAST_INDEX: u16 = 119;
 
-/// Ports that nobody expects anything at begin here.
+/// First port outside the well-known ranges.
 const FIRST_FREE: u16 = 49_152;
 
-/// Attempts to find a port that is free.
+/// Maximum number of attempts to find a free port.
 const PORTS_TRIED: usize = 4096;
 
-/// A port that is ours as long as this lives.
+/// Ownership of a port; released on drop.
 #[derive(Debug)]
 pub(super) struct Taken {
     number: u16,
@@ -36,11 +38,11 @@ impl Taken {
     }
 }
 
-/// The ports of one interface.
+/// Ports of one interface.
 #[derive(Debug)]
 pub(super) struct PortNames {
     interface: String,
-    /// Where the next search begins: what was sent to a closed port is soon nobody's.
+    /// Start of the next search. It advances, so that a closed port is not reused soon.
     next: u16,
 }
 
@@ -50,7 +52,7 @@ impl PortNames {
         Self { interface: interface.to_owned(), next: FIRST_FREE | random as u16 }
     }
 
-    /// The ports of metatraffic and of user data, and the index whose they are.
+    /// Takes the ports of metatraffic and of user data, and returns them with their index.
     pub(super) fn take_participant(
         &mut self,
         config: &EthernetConfig,
@@ -79,7 +81,7 @@ impl PortNames {
         Ok((None, [self.take_any()?, self.take_any()?]))
     }
 
-    /// Both ports of this index, or `None` if one of them is taken or does not exist.
+    /// Takes both ports of this index, or returns `None` if one of them is taken or does not exist.
     fn take_index(&self, config: &EthernetConfig, index: u16) -> Result<Option<[Taken; 2]>, TransportError> {
         let (domain, participant) = (config.domain_id, u32::from(index));
         let metatraffic = config.ports.discovery_unicast(domain, participant);
@@ -89,7 +91,7 @@ impl PortNames {
         Ok(self.take(user)?.map(|user| [metatraffic, user]))
     }
 
-    /// A port that nobody has.
+    /// Takes any free port.
     pub(super) fn take_any(&mut self) -> Result<Taken, TransportError> {
         for _ in 0..PORTS_TRIED {
             let port = self.next;
@@ -101,7 +103,7 @@ impl PortNames {
         Err(taken("find a free port of", &self.interface))
     }
 
-    /// This port, or `None` if somebody has it.
+    /// Takes this port, or returns `None` if it is taken.
     fn take(&self, port: u16) -> Result<Option<Taken>, TransportError> {
         let name = format!("takt-eth/{}/{port}", self.interface);
         let failed = |e| TransportError::new("take", &name, e);
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_has_one_owner_until_it_is_dropped() {
+    fn participant_index_has_one_owner_until_dropped() {
         let interface = format!("test-{}", std::process::id());
         let (mut one, mut two) = (PortNames::new(&interface), PortNames::new(&interface));
         let auto = config(ParticipantIndex::Auto);
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_beyond_the_indices_are_high_and_differ() {
+    fn ports_beyond_the_indices_are_high_and_distinct() {
         let mut names = PortNames::new(&format!("high-{}", std::process::id()));
         let (index, own) = names.take_participant(&config(ParticipantIndex::Ephemeral)).expect("some are free");
         assert!(index.is_none() && own[0].number() != own[1].number());

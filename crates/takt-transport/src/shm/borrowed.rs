@@ -1,12 +1,15 @@
-//! What another participant lends: its segment, mapped to be read, and the holds in the lane that it came by.
+//! Loans of another participant: its segment, mapped read-only, and the hold counters in its ring
+//! memory.
 //!
-//! Nothing here trusts the lender. A piece is checked against the segment's bounds and generation before it is used
-//! ([`Lender::borrow`]); bytes are copied out, word by word, by atomic loads; and a payload that the lender overwrote
-//! meanwhile is told from one that it did not by its generation, if the lender keeps that right. If not, it spoils what it
-//! lends, which it could have done before it lent it.
+//! The lender is not trusted. A piece is checked against the bounds and generation of the segment
+//! before use ([`Lender::borrow`]). Bytes are copied out word by word with atomic loads. The
+//! generation reveals a payload that the lender overwrote meanwhile, if the lender maintains it
+//! correctly. A lender that does not only corrupts its own payloads, which it could have done
+//! before the loan.
 //!
-//! The memory stays mapped for as long as anything of it is held, also when its lender is gone. When the borrowing transport
-//! goes first, the connection stays too ([`Lender::keep`]): until the last hold is gone the lender has a lane with holds.
+//! The memory stays mapped while any of it is held, even after the lender is gone. If the borrowing
+//! transport is dropped first, the connection stays open too ([`Lender::keep`]), so that the lender
+//! keeps the hold counters until the last hold is released.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -16,29 +19,31 @@ use takt_wire::{LENT_PREFIX_LEN, Lent, LentMemory, Piece};
 
 use super::mapping::Mapping;
 
-/// A participant that writes to us, as far as what it lends goes.
+/// Memory of a participant that writes to this one: its rings and its segment.
 #[derive(Debug)]
 pub(super) struct Lender {
-    /// The lane that the participant writes.
+    /// Rings that the participant writes.
     pub(super) lane: Mapping,
     segment: Mapping,
-    /// The connection, once nobody else has it.
+    /// Connection, once the borrowing transport is dropped.
     socket: OnceLock<OwnedFd>,
 }
 
 impl Lender {
-    /// A segment of as many slots as the lane has holds.
+    /// Makes a lender whose segment has as many slots as the rings have hold counters.
     pub(super) fn new(lane: Mapping, segment: Mapping) -> Self {
         Self { lane, segment, socket: OnceLock::new() }
     }
 
-    /// Keeps the connection open until the last hold is gone: the other end takes its end for the end of all holds.
+    /// Keeps the connection open until the last hold is released: the lender takes its end for the
+    /// end of all holds.
     pub(super) fn keep(&self, socket: OwnedFd) {
-        // There is one connection to a lane.
+        // There is one connection per lender.
         drop(self.socket.set(socket));
     }
 
-    /// Takes over the hold on a piece that came with a datagram. `None` if there is none, or the piece is none of the segment.
+    /// Takes over the hold on a piece that arrived with a datagram. Returns `None` if there is no
+    /// such hold, or if the piece is outside the segment.
     pub(super) fn borrow(self: &Arc<Self>, piece: Piece) -> Option<Lent> {
         let hold = self.lane.holds().get(piece.slot as usize)?;
         let start = (piece.grain as usize).checked_mul(Piece::GRAIN)?;
@@ -48,7 +53,7 @@ impl Lender {
         (is_sound && hold.load(Ordering::Relaxed) != 0).then(|| Lent::new(Arc::clone(self) as _, piece))
     }
 
-    /// Of the segment, which the lane has holds on.
+    /// Returns the number of slots of the segment.
     fn slots(&self) -> usize {
         self.lane.holds().len()
     }
@@ -95,7 +100,8 @@ impl LentMemory for Lender {
         self.hold(piece).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was copied before is copied before the lender sees that it may write again.
+    /// Orders earlier copies before the release, so that the lender cannot overwrite the payload
+    /// too early.
     fn release(&self, piece: &Piece) {
         self.hold(piece).fetch_sub(1, Ordering::Release);
     }

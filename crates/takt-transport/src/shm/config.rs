@@ -1,4 +1,4 @@
-//! What a shared memory transport is asked to be.
+//! Configuration of the shared memory transport.
 
 use std::ops::RangeInclusive;
 
@@ -7,19 +7,22 @@ use super::segment::{SLOTS_MAX, SLOTS_STEP};
 /// Configuration of a [`ShmTransport`](super::ShmTransport).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShmConfig {
-    /// What a lane to another participant holds, in bytes: within [`LANE_BYTES`](Self::LANE_BYTES), rounded up to a power of two.
-    /// Address space; pages become real when a reader is that far behind. A sample that is copied and larger than that loses
-    /// fragments on its way, which are repaired slowly. Beside that, what goes to a flow with a priority above 0 has room of its own, an eighth as
-    /// much and at least 256 KiB.
+    /// Size of the ring to another participant in bytes: within [`LANE_BYTES`](Self::LANE_BYTES),
+    /// rounded up to a power of two. Address space; pages become resident when a reader is that far
+    /// behind. A sample that is copied and larger than the ring loses fragments, which are repaired
+    /// slowly. Flows with a priority above 0 have a separate ring, an eighth of this size and at
+    /// least 256 KiB.
     pub lane_bytes: usize,
-    /// Lanes to others, and from others, at most; within [`LANES_MAX`](Self::LANES_MAX). Each costs a descriptor. Whoever is
-    /// beyond is reached otherwise.
+    /// Maximum number of rings to other participants, and from them; within
+    /// [`LANES_MAX`](Self::LANES_MAX). Each costs a descriptor. Further participants are reached by
+    /// other transports.
     pub lanes_max: usize,
-    /// What payloads that others are lent may take together, in bytes: within [`SEGMENT_BYTES`](Self::SEGMENT_BYTES). Address
-    /// space; pages become real when they are lent. What finds no room is copied.
+    /// Total size of the payloads that are on loan at once, in bytes: within
+    /// [`SEGMENT_BYTES`](Self::SEGMENT_BYTES). Address space; pages become resident when they are
+    /// used. Payloads that do not fit are copied.
     pub segment_bytes: usize,
-    /// How many payloads others can be lent at once: within [`SEGMENT_SLOTS`](Self::SEGMENT_SLOTS), rounded up to a multiple of
-    /// 512. Each costs eight bytes here and in each lane.
+    /// Maximum number of payloads on loan at once: within [`SEGMENT_SLOTS`](Self::SEGMENT_SLOTS),
+    /// rounded up to a multiple of 512. Each costs eight bytes in the segment and in each ring.
     pub segment_slots: usize,
 }
 
@@ -30,19 +33,19 @@ impl Default for ShmConfig {
 }
 
 impl ShmConfig {
-    /// 256 KiB to 64 MiB.
+    /// Bounds of `lane_bytes`: 256 KiB to 64 MiB.
     pub const LANE_BYTES: RangeInclusive<usize> = 256 << 10..=64 << 20;
-    /// 0 to 65,536.
+    /// Bounds of `lanes_max`: 0 to 65,536.
     pub const LANES_MAX: RangeInclusive<usize> = 0..=1 << 16;
-    /// 64 KiB to 15 GiB.
+    /// Bounds of `segment_bytes`: 64 KiB to 15 GiB.
     pub const SEGMENT_BYTES: RangeInclusive<usize> = 64 << 10..=15 << 30;
-    /// 1 to 65,536.
+    /// Bounds of `segment_slots`: 1 to 65,536.
     pub const SEGMENT_SLOTS: RangeInclusive<usize> = 1..=SLOTS_MAX;
 
-    /// Whether all is within its bounds.
+    /// Checks all values against their bounds.
     ///
     /// # Errors
-    /// What is not, and what it may be, in words.
+    /// Describes the value that is out of bounds, and its bounds, in words.
     pub fn check(&self) -> Result<(), String> {
         let bounds = [
             ("lane_bytes", self.lane_bytes, Self::LANE_BYTES),
@@ -60,14 +63,15 @@ impl ShmConfig {
         self.segment_slots.next_multiple_of(SLOTS_STEP)
     }
 
-    /// Bytes that a segment of one's own, another participant's of the same size, and a lane to and from it take.
+    /// Returns the bytes of address space of the own segment, one segment of another participant of
+    /// the same size, and the rings to and from it.
     pub(super) fn address_space(&self) -> usize {
         let lane: usize = self.lane_words().iter().sum();
         2 * (self.segment_bytes + 8 * (lane + 2 * self.segment_slots()))
     }
 
-    /// Words of a lane's records, by [bands](super::ports::Band): what is urgent has an eighth of what the rest has, and room for some
-    /// of the longest datagrams.
+    /// Returns the words of the records in both rings, by [bands](super::ports::Band): the urgent
+    /// ring has an eighth of the common one, and room for some datagrams of the maximum length.
     pub(super) fn lane_words(&self) -> [usize; 2] {
         let common = self.lane_bytes.next_power_of_two() / 8;
         [common, (common / 8).max(*Self::LANE_BYTES.start() / 8)]
@@ -79,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_out_of_bounds_is_told() {
+    fn value_out_of_bounds_is_reported() {
         let sound = ShmConfig::default();
         assert_eq!(sound.check(), Ok(()));
         let largest =

@@ -1,19 +1,21 @@
-//! How many lanes a process may have: each end is a descriptor, and an application needs some for itself.
+//! Limit on the shared memory connections of a process: each takes a descriptor, and the
+//! application needs some for itself.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::syscall;
 
-/// Ends of lanes of this process, of all its participants.
+/// Connections of this process, over all its participants.
 static ENDS: AtomicUsize = AtomicUsize::new(0);
 
-/// The right to one end of a lane.
+/// Reservation of the descriptor of one connection.
 #[derive(Debug)]
 pub(super) struct Descriptor(());
 
 impl Descriptor {
-    /// An error if a quarter of the descriptors that the process may have now (`RLIMIT_NOFILE`) are ends of lanes.
+    /// Reserves a descriptor. An error if a quarter of the descriptors that the process may have
+    /// now (`RLIMIT_NOFILE`) are in use for connections.
     pub(super) fn reserve() -> io::Result<Self> {
         let most = syscall::descriptors_max()? / 4;
         let one_more = |ends: usize| (ends < most).then_some(ends + 1);

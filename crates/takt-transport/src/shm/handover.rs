@@ -1,44 +1,46 @@
-//! Objects on their way from one participant to another of the same process, where no bytes need be made of them.
+//! Transfer of objects between participants of the same process, without serialization.
 //!
-//! Each lane within a process has a [`HandOver`] beside each of its rings: a record in the ring says which object belongs to its
-//! datagram. Both ends find it by the names of the two when the lane is made ([`offer`], [`accept`]), having asked the
-//! kernel that the other end of their connection is this process. It goes with the lane, and with it what is still in it.
+//! Each ring within a process has a [`HandOver`]: a record in the ring states which object belongs
+//! to its datagram. Writer and reader find it by their two names when the connection is made
+//! ([`offer`], [`accept`]), after the kernel has confirmed that the peer is this process. Objects
+//! that were not taken are dropped with it.
 //!
-//! A lock guards the queue for as long as one object goes in or out.
+//! A lock protects the queue while one object is added or removed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use takt_wire::{Lent, Piece};
 
-/// The slot of a piece that is an object: none of a segment.
+/// Slot number that marks a piece as an object; no segment has this slot.
 pub(super) const OBJECT: u32 = u32::MAX;
 
-/// Objects for which there is room from the start.
+/// Initial capacity of a queue, in objects.
 const ROOM_AT_FIRST: usize = 64;
 
-/// From whom to whom a lane leads.
+/// Names of the writer and the reader.
 type Names = (u64, u64);
 
-/// Of lanes whose reader has not come for it yet.
+/// Queues that the reader has not accepted yet.
 static OFFERED: Mutex<BTreeMap<Names, HandOvers>> = Mutex::new(BTreeMap::new());
 
-/// Of a lane, by the [bands](super::ports::Band) of its rings.
+/// Queues of a connection, by the [bands](super::ports::Band) of its rings.
 pub(super) type HandOvers = Arc<[HandOver; 2]>;
 
-/// The objects of a ring, in the order in which their datagrams were written.
+/// Objects of a ring, in the order in which their datagrams were written.
 #[derive(Debug)]
 pub(super) struct HandOver(Mutex<Queue>);
 
 #[derive(Debug)]
 struct Queue {
-    /// The first one is there.
+    /// Objects; the first is always present.
     objects: VecDeque<Option<Lent>>,
-    /// How many there were before them.
+    /// Number of objects that preceded the first.
     gone: u64,
 }
 
-/// Nobody panics while holding one of these locks, and what they guard is whole at any time.
+/// Locks a mutex. No code panics while it holds one of these locks, and the protected state is
+/// always consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -48,7 +50,8 @@ impl HandOver {
         Self(Mutex::new(Queue { objects: VecDeque::with_capacity(ROOM_AT_FIRST), gone: 0 }))
     }
 
-    /// Adds an object. Its piece says which one it is. Allocates when more are under way than ever before.
+    /// Adds an object and returns the piece that identifies it. Allocates when more objects are
+    /// queued than ever before.
     pub(super) fn put(&self, object: &Lent) -> Piece {
         let mut queue = lock(&self.0);
         let number = queue.gone + queue.objects.len() as u64;
@@ -56,14 +59,14 @@ impl HandOver {
         Piece { slot: OBJECT, generation: (number >> 32) as u32, grain: number as u32, len: object.piece().len }
     }
 
-    /// Takes back the object that was put last, whose datagram is not under way.
+    /// Removes the object that was added last, whose datagram was not sent.
     pub(super) fn take_back(&self) {
-        // Dropped behind the lock.
+        // Dropped outside the lock.
         let object = lock(&self.0).objects.pop_back();
         drop(object);
     }
 
-    /// The object of a piece, once. Those before it may be asked for later.
+    /// Takes the object of a piece, once. Earlier objects can be taken later.
     pub(super) fn take(&self, piece: &Piece) -> Option<Lent> {
         let number = u64::from(piece.generation) << 32 | u64::from(piece.grain);
         let mut queue = lock(&self.0);
@@ -76,19 +79,19 @@ impl HandOver {
     }
 }
 
-/// The writer of a lane to this process has them for its reader.
+/// Offers queues to the reader, for a connection from a writer of this process.
 pub(super) fn offer(from: u64, to: u64) -> HandOvers {
     let handovers = Arc::new([HandOver::new(), HandOver::new()]);
     lock(&OFFERED).insert((from, to), Arc::clone(&handovers));
     handovers
 }
 
-/// The reader of a lane from this process comes for them.
+/// Takes the queues that the writer in this process offered.
 pub(super) fn accept(from: u64, to: u64) -> Option<HandOvers> {
     lock(&OFFERED).remove(&(from, to))
 }
 
-/// The writer of a lane is gone; its reader may never have come.
+/// Withdraws an offer, because the writer is gone before the reader accepted it.
 pub(super) fn withdraw(from: u64, to: u64) {
     drop(accept(from, to));
 }
@@ -135,7 +138,7 @@ mod tests {
         let handover = HandOver::new();
         let pieces: Vec<Piece> = (0..5).map(|number| handover.put(&lent(number))).collect();
         assert_eq!(handover.take(&pieces[0]).as_ref().map(value), Some(0));
-        // What is urgent comes first.
+        // Urgent datagrams are taken first.
         for number in [3, 1, 2] {
             assert_eq!(handover.take(&pieces[number]).as_ref().map(value), Some(number as u64));
         }
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_way_goes_with_the_lane() {
+    fn queued_objects_are_dropped_with_the_connection() {
         let object = Arc::new(7_u64);
         let shared = Lent::new(Arc::new(Object(object.clone())), Piece { slot: 0, generation: 1, grain: 0, len: 8 });
         let (from, to) = (u64::MAX, u64::MAX - 1);

@@ -1,36 +1,37 @@
-//! What comes with a lane: the first message of a connection.
+//! Hello message: the first message of a shared memory connection.
 //!
 //! | bytes | |
 //! |---|---|
 //! | 0 .. 8 | `TaktShm4` |
-//! | 8 .. 16 | the host's tag, as in locators |
-//! | 16 .. 24 | the sender's name, as in locators |
-//! | 24 .. 32 | words of the lane's ring, little-endian |
-//! | 32 .. 40 | words of the lane's ring for what is urgent, little-endian |
+//! | 8 .. 16 | tag of the host, as in locators |
+//! | 16 .. 24 | name of the sender, as in locators |
+//! | 24 .. 32 | words of the common ring, little-endian |
+//! | 32 .. 40 | words of the urgent ring, little-endian |
 //! | 40 .. 48 | words of the sender's segment, little-endian |
 //! | 48 .. 56 | slots of the segment, little-endian |
 //!
-//! The descriptors of the memory of the lane and of the segment go with it, in this order. All further messages are of one byte:
-//! bells, and the other way a farewell. A connection that ends without one ends because its process did.
+//! The message carries the descriptors of the ring memory and of the segment, in this order. All
+//! further messages have one byte: wake-ups, and in the other direction the farewell. A connection
+//! that ends without a farewell has ended because its process did.
 
 const MAGIC: [u8; 8] = *b"TaktShm4";
 
 pub(super) const HELLO_LEN: usize = 56;
 
-/// A bell.
+/// Wake-up of the reader.
 pub(super) const BELL: [u8; 1] = [1];
 
-/// Who reads a lane will read it no more, though its process goes on.
+/// The reader closes the connection, though its process continues.
 pub(super) const FAREWELL: [u8; 1] = [2];
 
-/// Who opens a lane.
+/// Contents of a hello message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) tag: [u8; 8],
     pub(super) name: u64,
-    /// Of the lane's rings.
+    /// Words of the rings.
     pub(super) words: [u64; 2],
-    /// Of the segment.
+    /// Words of the segment.
     pub(super) segment: u64,
     pub(super) slots: u64,
 }
@@ -47,7 +48,7 @@ impl Hello {
         bytes
     }
 
-    /// `None` if it is anything else.
+    /// Parses a hello message; `None` if the bytes are anything else.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let (parts, []) = bytes.as_chunks::<8>() else { return None };
         let [MAGIC, tag, name, common, urgent, segment, slots] = *parts else { return None };
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hello_is_understood_and_nothing_else_is() {
+    fn hello_round_trips_and_other_bytes_are_rejected() {
         let hello = Hello { tag: [3; 8], name: 0x0102_0304_0506_0708, words: [1 << 40, 5], segment: 7, slots: 8 };
         let bytes = hello.to_bytes();
         assert_eq!(Hello::parse(&bytes), Some(hello));

@@ -1,4 +1,5 @@
-//! Who can be reached through shared memory: the same boot of the same host, network namespace and user.
+//! Identity of the host for shared memory: the same boot, network namespace and user can share
+//! memory.
 
 use std::fs;
 use std::io;
@@ -8,10 +9,11 @@ use takt_wire::Locator;
 
 use super::syscall;
 
-/// Whom the kernel names in place of a user that the asker's namespace does not know. Two of those need not be the same.
+/// User id that the kernel reports for users unknown in the namespace of the caller. Two such users
+/// need not be the same.
 const OVERFLOW_USER: u32 = 65_534;
 
-/// What every participant has in common with those that it can share memory with.
+/// Identity that all participants share that can share memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Host {
     tag: [u8; 8],
@@ -19,7 +21,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// This process's. An error where the kernel does not tell.
+    /// Determines the identity of this process. An error where the kernel does not report it.
     pub(super) fn of(socket: impl AsFd) -> io::Result<Self> {
         let user = syscall::own_user();
         if user == OVERFLOW_USER {
@@ -41,7 +43,7 @@ impl Host {
         self.tag
     }
 
-    /// The locator of a port of the participant of this name on this host.
+    /// Returns the locator of a port of the named participant on this host.
     pub(super) fn locator(&self, name: u64, port: u32) -> Locator {
         let mut address = [0; 16];
         address[..8].copy_from_slice(&self.tag);
@@ -49,7 +51,7 @@ impl Host {
         Locator { kind: Locator::KIND_TAKT_SHM, port, address }
     }
 
-    /// The name in a locator, if it is one of this host.
+    /// Returns the name in a locator, if the locator belongs to this host.
     pub(super) fn name(&self, locator: &Locator) -> Option<u64> {
         let (tag, name) = locator.address.split_first_chunk::<8>()?;
         let is_here = locator.kind == Locator::KIND_TAKT_SHM && *tag == self.tag && locator.port != 0;
@@ -57,7 +59,8 @@ impl Host {
     }
 }
 
-/// FNV-1a: equal for equal input in every build. Who is taken for a neighbour by mistake refuses the connection.
+/// FNV-1a hash: equal for equal input in every build. A participant that collides by chance refuses
+/// the connection.
 fn digest<'a>(bytes: impl Iterator<Item = &'a u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
@@ -67,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_locator_names_host_and_participant() {
+    fn locator_holds_host_and_participant_name() {
         let here = Host { tag: [1; 8], user: 5 };
         let there = Host { tag: [2; 8], ..here };
         let locator = here.locator(0x1122_3344_5566_7788, 2);
@@ -79,13 +82,13 @@ mod tests {
     }
 
     #[test]
-    fn the_digest_is_the_published_one() {
+    fn digest_matches_the_published_value() {
         assert_eq!(digest(b"".iter()), 0xcbf2_9ce4_8422_2325);
         assert_eq!(digest(b"foobar".iter()), 0x8594_4171_f739_67e8);
     }
 
     #[test]
-    fn all_sockets_here_are_on_one_host() {
+    fn all_sockets_of_this_process_are_on_one_host() {
         let socket = || syscall::listen_at(syscall::random().expect("randomness")).expect("the name is free");
         assert_eq!(Host::of(socket()).expect("Linux"), Host::of(socket()).expect("Linux"));
     }

@@ -1,4 +1,5 @@
-//! Lanes from others: accepted, checked, read in turn, and closed when their writer is gone and they are drained.
+//! Rings from other participants: accepted, validated, read in turn, and closed when the writer is
+//! gone and they are drained.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,35 +20,36 @@ use super::ring::{self, Broken, Head, Ports, RECORD_LEN_MAX, Word};
 use super::syscall;
 use crate::udp::syscall::epoll_add;
 
-/// The epoll token of the socket that others connect to. Those of connections come after [`TOKENS`].
+/// Epoll token of the listening socket. Tokens of connections are at least [`TOKENS`].
 pub(super) const LISTENER: u64 = 0;
 
-/// Below are tokens of what is no connection.
+/// Tokens below this are not those of connections.
 pub(super) const TOKENS: u64 = 16;
 
-/// Connections that one look accepts, and messages that it takes, at most.
+/// Maximum number of connections that one poll accepts, and of messages that it receives.
 const ACCEPTED_PER_LOOK: usize = 64;
 
-/// Connections that have not handed over a lane, at most; a further one takes the place of the oldest.
+/// Maximum number of connections without a hello message; a further one replaces the oldest.
 pub(super) const SILENT_MAX: usize = 16;
 
-/// How long a connection may take to hand over its lane.
+/// Time limit for the hello message of a connection.
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 
-/// Who writes to us, and where.
+/// Rings of one writer.
 #[derive(Debug)]
 struct Lane {
-    /// The writer's name, as it says.
+    /// Name of the writer, as it stated.
     from: u64,
     lender: Arc<Lender>,
-    /// Of a writer in this process, for its objects.
+    /// Queues for objects, if the writer is in this process.
     handovers: Option<HandOvers>,
-    /// By bands.
+    /// Read positions, by band.
     heads: [Head; 2],
 }
 
 impl Lane {
-    /// What a record is: a datagram, or one with a piece behind it, that goes with it. `None` if there is no such piece.
+    /// Parses a record: a datagram, or one followed by the piece of a loan. Returns `None` if there
+    /// is no such loan.
     #[inline]
     fn arrival(&self, band: Band, mut ports: Ports, record: &[u8]) -> Option<Arrival> {
         let (mut datagram, mut lent) = (record, None);
@@ -75,37 +77,37 @@ impl Lane {
         self.heads[Band::Common as usize].pop(self.lender.lane.ring(Band::Common), bytes)
     }
 
-    /// How urgent the most urgent datagram of the urgent ring is.
+    /// Returns the highest urgency in the urgent ring.
     fn choose(&mut self, rank: impl FnMut(Ports) -> i32) -> Result<Option<i32>, Broken> {
         self.heads[Band::Urgent as usize].choose(self.lender.lane.ring(Band::Urgent), rank)
     }
 
-    /// Copies it.
+    /// Copies the datagram that [`choose`](Self::choose) found.
     fn take(&mut self, bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
         self.heads[Band::Urgent as usize].take(self.lender.lane.ring(Band::Urgent), bytes)
     }
 }
 
-/// A connection from another participant.
+/// Connection from another participant.
 #[derive(Debug)]
 struct Connection {
     token: u64,
-    /// `None` once the other end is gone.
+    /// Socket; `None` once the peer is gone.
     socket: Option<OwnedFd>,
     _descriptor: Descriptor,
-    /// `None` until it has come.
+    /// Rings; `None` until the hello message arrives.
     lane: Option<Lane>,
     accepted: Instant,
 }
 
 impl Connection {
-    /// Whether it is open and has not handed over a lane.
+    /// Reports whether the connection is open without a hello message.
     fn is_silent(&self) -> bool {
         self.socket.is_some() && self.lane.is_none()
     }
 }
 
-/// A received datagram: the first bytes of the buffer, and a payload that goes with them.
+/// Received datagram: the first bytes of the buffer, and the loan that came with it.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub(super) from: u64,
@@ -114,7 +116,7 @@ pub(super) struct Arrival {
     pub(super) lent: Option<Lent>,
 }
 
-/// All lanes from others.
+/// Rings from all other participants.
 #[derive(Debug)]
 pub(super) struct Incoming {
     host: Host,
@@ -122,18 +124,19 @@ pub(super) struct Incoming {
     pub(super) listener: OwnedFd,
     lanes_max: usize,
     connections: Vec<Connection>,
-    /// The lane whose turn it is.
+    /// Index of the connection that is polled next.
     next: usize,
-    /// All lanes say that we sleep.
+    /// All rings are marked as those of a sleeping reader.
     is_asleep: bool,
     next_token: u64,
-    /// Some connection has ended that is still there.
+    /// A connection has ended and was not removed yet.
     has_ended: bool,
-    /// Connections that are silent.
+    /// Number of silent connections.
     silent: usize,
-    /// Lanes that were closed since what they held made no sense, and connections that were no lanes.
+    /// Rings that were closed because of invalid contents, and connections without a valid hello
+    /// message.
     pub(super) refused: u64,
-    /// Datagrams that were dropped since what they were to bring along was nowhere.
+    /// Datagrams that were dropped because their loan does not exist.
     pub(super) unfounded: u64,
     buffer: Vec<u8>,
 }
@@ -161,8 +164,8 @@ impl Incoming {
         &self.buffer
     }
 
-    /// Copies the next datagram of any lane into the buffer that is not urgent; each lane has its turn. Bounded by one record for
-    /// each lane.
+    /// Copies the next datagram that is not urgent into the buffer, round-robin over the rings.
+    /// Examines at most one record of each ring.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<Arrival> {
         for turn in 0..self.connections.len() {
@@ -181,13 +184,13 @@ impl Incoming {
         None
     }
 
-    /// Whether something is in a ring for what is urgent. A look at one word of each lane.
+    /// Reports whether an urgent ring has a record. Reads one word of each ring.
     pub(super) fn has_urgent(&self) -> bool {
         self.lanes().any(|lane| !lane.heads[Band::Urgent as usize].is_drained(lane.ring(Band::Urgent)))
     }
 
-    /// Copies into the buffer what is most urgent and more so than `above`; an error if that was dropped. Looks at each record once,
-    /// at [`ring::LOOKS`] of each lane at most.
+    /// Copies the most urgent datagram above `above` into the buffer; an error if it was dropped.
+    /// Examines each record once, and at most [`ring::LOOKS`] records of each ring.
     pub(super) fn pop_urgent(&mut self, above: i32, ports: &ports::Ports) -> Option<Result<Arrival, Broken>> {
         let mut most: Option<(usize, i32)> = None;
         for turn in 0..self.connections.len() {
@@ -205,13 +208,13 @@ impl Incoming {
         Some(taken.and_then(|taken| self.arrive(at, Band::Urgent, taken).ok_or(Broken)))
     }
 
-    /// The lane that comes so many turns later.
+    /// Returns the index of the connection that is `turn` places after the next one.
     fn in_turn(&self, turn: usize) -> usize {
         let (at, count) = (self.next + turn, self.connections.len());
         if at < count { at } else { at - count }
     }
 
-    /// What a record in the buffer is, from this lane. A record that is to bring along what is nowhere is dropped.
+    /// Parses the record in the buffer. A record with a loan that does not exist is dropped.
     #[inline]
     fn arrive(&mut self, at: usize, band: Band, (ports, len): (Ports, usize)) -> Option<Arrival> {
         let arrival = self.connections[at].lane.as_ref()?.arrival(band, ports, &self.buffer[..len]);
@@ -224,7 +227,7 @@ impl Incoming {
         arrival
     }
 
-    /// Reads a lane no more: it holds what makes no sense.
+    /// Stops reading rings with invalid contents.
     #[cold]
     fn refuse(&mut self, at: usize) {
         self.refused += 1;
@@ -233,7 +236,7 @@ impl Incoming {
         self.connections[at].socket.take().inspect(say_farewell);
     }
 
-    /// Whether all that a participant wrote to us before its end has been read.
+    /// Reports whether all datagrams that a participant wrote before its end have been read.
     pub(super) fn is_read(&self, name: u64) -> bool {
         self.lanes().filter(|lane| lane.from == name).all(Lane::is_drained)
     }
@@ -258,7 +261,8 @@ impl Incoming {
         }
     }
 
-    /// Has bells rung for what comes from now on. False if something has come meanwhile.
+    /// Marks the reader as sleeping, so that writers wake it. Returns false if a datagram has
+    /// arrived meanwhile.
     pub(super) fn fall_asleep(&mut self) -> bool {
         self.is_asleep = true;
         self.lanes().for_each(|lane| ring::fall_asleep(lane.ring(Band::Common)));
@@ -266,7 +270,7 @@ impl Incoming {
         self.lanes().all(Lane::is_drained)
     }
 
-    /// Something is to be read: connections, lanes, bells, ends.
+    /// Handles readiness: new connections, hello messages, wake-ups, ends.
     pub(super) fn handle_ready(&mut self, token: u64, epoll: BorrowedFd<'_>) {
         if token == LISTENER {
             self.accept(epoll);
@@ -275,7 +279,8 @@ impl Incoming {
         }
     }
 
-    /// Closes the connections that have been silent for too long, and removes those that have ended and have nothing left to read.
+    /// Closes connections that have been silent for too long, and removes ended ones whose rings
+    /// are drained.
     pub(super) fn sweep(&mut self) {
         if self.silent > 0 {
             let now = Instant::now();
@@ -330,14 +335,14 @@ impl Incoming {
         }
     }
 
-    /// Takes one message of a connection: its lane, a bell, or its end.
+    /// Receives one message of a connection: its hello, a wake-up, or its end.
     fn read(&mut self, at: usize) {
         let connection = &mut self.connections[at];
         let Some(socket) = &connection.socket else { return };
         let mut message = [0; HELLO_LEN];
         let received = match syscall::receive(socket.as_fd(), &mut message) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            // An error is an end too.
+            // An error ends the connection too.
             Err(_) => syscall::Received { len: 0, truncated: false, descriptors: [None, None] },
             Ok(received) => received,
         };
@@ -365,14 +370,15 @@ impl Incoming {
                 connection.socket.take().inspect(say_farewell);
             }
             connection.lane = lane;
-            // Unless it says so too.
+            // The new rings are not marked as those of a sleeping reader yet.
             self.is_asleep = false;
         }
     }
 }
 
 impl Drop for Incoming {
-    /// What somebody still holds stays lent. All hear that this is no process that dies.
+    /// Loans that are still held stay valid. All writers are notified that this is not the end of
+    /// the process.
     fn drop(&mut self) {
         let refuses = syscall::refuse_others(self.listener.as_fd());
         debug_assert!(refuses.is_ok(), "a socket that listens can be shut down");
@@ -390,8 +396,8 @@ impl Drop for Incoming {
     }
 }
 
-/// Tells the writer of a lane that nobody will read it, though nobody has died. There is room for it: nothing else is sent this
-/// way. If not, the writer has gone.
+/// Notifies the writer that its rings are no longer read, though the process continues. The socket
+/// has room, since nothing else is sent in this direction. If it has none, the writer is gone.
 fn say_farewell(socket: &OwnedFd) {
     drop(syscall::send(socket.as_fd(), &FAREWELL, &[]));
 }

@@ -1,10 +1,12 @@
-//! Memory that processes share: anonymous files (`memfd`), mapped by whoever is handed the descriptor.
+//! Memory shared between processes: anonymous files (`memfd`), mapped by every process that
+//! receives the descriptor.
 //!
-//! A *lane* is written by the two processes that it joins; a *segment* by the one that made it, and every other one can only
-//! map it to read (`F_SEAL_FUTURE_WRITE`). Neither has a name, so nobody can take it and nothing is left of it when the last
-//! process is gone, however it went. Both are sealed against shrinking before anybody else maps them, so no access to them
-//! can fail. `unsafe` is here, in [`super::segment`] and in [`super::syscall`] alone; what is built on it sees a slice of
-//! atomic words.
+//! The file of a *lane* holds the rings of a connection and is written by both processes. A
+//! *segment* is written by its creator alone; others can only map it read-only
+//! (`F_SEAL_FUTURE_WRITE`). Neither has a name, so no other process can open it. The kernel frees
+//! it after the last process has ended. Both are sealed against shrinking before another process
+//! maps them, so no access can fault. Only this module, [`super::segment`] and [`super::syscall`]
+//! contain `unsafe`; code above sees a slice of atomic words.
 
 #![allow(unsafe_code)]
 
@@ -21,38 +23,41 @@ use super::ring;
 use super::segment;
 use super::syscall;
 
-/// Neither the size nor the seals themselves may change.
+/// Prevents changes of the size and of the seals.
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// Most words of a ring of another process: 64 MiB and its first words.
+/// Maximum number of words in a ring of another process: 64 MiB and its first words.
 const ADOPTED_WORDS_MAX: usize = (64 << 20) / 8 + ring::RECORDS;
 
-/// Besides, nobody maps it from now on to write, nor writes to the file.
+/// Also prevents new writable mappings and writes to the file.
 const SEGMENT_SEALS: libc::c_int = SEALS | libc::F_SEAL_FUTURE_WRITE;
 
 /// Mapped words.
 pub(super) struct Mapping {
     words: NonNull<AtomicU64>,
     len: usize,
-    /// So many at the end are a lane's holds, and so many before them its ring for what is urgent.
+    /// Number of hold counters at the end of a lane, and of words of the urgent ring before them.
     holds: usize,
     urgent: usize,
 }
 
-// SAFETY: the memory is reached through atomics alone, and stays mapped until this is dropped, by whatever thread.
+// SAFETY: the memory is accessed through atomics alone, and stays mapped until this is dropped, by
+// any thread.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// A new lane with rings of so many words, by [bands](Band), and holds on so many slots, all 0, and the file to pass on.
+    /// Creates a lane with rings of these word counts, by [bands](Band), and hold counters for so
+    /// many slots, all 0. Also returns the file to pass on.
     pub(super) fn create(rings: [usize; 2], slots: usize) -> io::Result<(Self, OwnedFd)> {
         let file = anonymous_file(c"takt-shm", lane_words(rings, slots))?;
         seal(file.as_fd(), SEALS)?;
         Ok((Self::map_lane(file.as_fd(), rings, slots)?, file))
     }
 
-    /// A new segment of so many words, all 0, and the file to pass on. Nobody else can write to it.
+    /// Creates a segment of so many words, all 0, and returns it with the file to pass on. No other
+    /// process can write to it.
     pub(super) fn create_segment(words: usize) -> io::Result<(Self, OwnedFd)> {
         let file = anonymous_file(c"takt-segment", words)?;
         let memory = Self::map(file.as_fd(), words, READ_WRITE)?;
@@ -60,12 +65,12 @@ impl Mapping {
         Ok((memory, file))
     }
 
-    /// Whether the machine has such files, as of now.
+    /// Checks that the machine supports such files now.
     pub(super) fn probe() -> io::Result<()> {
         seal(anonymous_file(c"takt-probe", 1)?.as_fd(), SEGMENT_SEALS)
     }
 
-    /// Whether so many bytes of address space are free, as of now.
+    /// Checks that so many bytes of address space are free now.
     pub(super) fn probe_address_space(bytes: usize) -> io::Result<()> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
@@ -74,12 +79,13 @@ impl Mapping {
             let why = io::Error::last_os_error();
             return Err(io::Error::new(why.kind(), format!("{bytes} B of address space (ulimit -v): {why}")));
         }
-        // SAFETY: mapped above with this length; nobody has a reference to it.
+        // SAFETY: mapped above with this length; there is no reference to it.
         check(unsafe { libc::munmap(at, bytes) }).map(drop)
     }
 
-    /// The memory that another process has created for a lane with such rings and holds. Refused if it is anything that could
-    /// fail us later: it must be of that size, of ordinary pages, and sealed.
+    /// Maps the memory that another process created for a lane with such rings and hold counters.
+    /// Refuses memory that could fault later: it must have this size, ordinary pages, and the
+    /// seals.
     pub(super) fn adopt(file: BorrowedFd<'_>, rings: [usize; 2], slots: usize) -> io::Result<Self> {
         let are_rings = rings.iter().all(|words| ring::is_ring(*words) && *words <= ADOPTED_WORDS_MAX);
         if !are_rings || !segment::are_slots(slots) {
@@ -89,7 +95,8 @@ impl Mapping {
         Self::map_lane(file, rings, slots)
     }
 
-    /// The segment of so many words and slots of another process, to be read. Refused as a lane is.
+    /// Maps the segment of another process with so many words and slots, read-only. Refuses it
+    /// under the same conditions as a lane.
     pub(super) fn adopt_segment(file: BorrowedFd<'_>, words: usize, slots: usize) -> io::Result<Self> {
         if !segment::is_segment(words, slots) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "no size of a segment"));
@@ -114,7 +121,7 @@ impl Mapping {
         Ok(lane)
     }
 
-    /// The words of a lane's ring.
+    /// Returns the words of a ring.
     pub(super) fn ring(&self, band: Band) -> &[AtomicU64] {
         let end = self.len - self.holds;
         match band {
@@ -123,18 +130,20 @@ impl Mapping {
         }
     }
 
-    /// Behind a lane's rings: for each slot of the writer's segment how often the reader holds what lies there. The writer adds
-    /// before it lends, and the reader takes away when it lets go.
+    /// Returns the hold counters behind the rings. Each counts how often the reader holds a slot of
+    /// the writer's segment. The writer increments it before it lends, and the reader decrements it
+    /// on release.
     pub(super) fn holds(&self) -> &[AtomicU64] {
         self.words(self.len - self.holds..self.len)
     }
 
-    /// Words of a segment that others write, or that nobody but its atomics touches.
+    /// Returns words of a segment that others write, or that are accessed through atomics alone.
     pub(super) fn words(&self, range: Range<usize>) -> &[AtomicU64] {
         assert!(range.start <= range.end && range.end <= self.len, "within the mapping");
-        // SAFETY: `len` words are mapped there, page-aligned, until `self` is dropped; the file is sealed at that size, so
-        // each access finds a page. Any bits are a valid word. Nobody has a reference to them but as atomics: whoever takes
-        // slices of a segment's other words ([`super::segment`]) does not ask for them here.
+        // SAFETY: `len` words are mapped there, page-aligned, until `self` is dropped; the file is
+        // sealed at that size, so each access finds a page. Any bits are a valid word. All
+        // references to them are atomics: the code that makes slices of other words of a segment
+        // ([`super::segment`]) does not request those words here.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr().add(range.start), range.len()) }
     }
 
@@ -142,14 +151,14 @@ impl Mapping {
         self.len
     }
 
-    /// Where an octet lies.
+    /// Returns the address of an octet.
     pub(super) fn octet(&self, at: usize) -> *mut u8 {
         assert!(at < self.len * 8, "within the mapping");
         self.words.as_ptr().cast::<u8>().wrapping_add(at)
     }
 }
 
-/// Words of a lane.
+/// Returns the number of words of a lane.
 fn lane_words(rings: [usize; 2], slots: usize) -> usize {
     rings[0] + rings[1] + slots
 }
@@ -161,7 +170,7 @@ fn seal(file: BorrowedFd<'_>, seals: libc::c_int) -> io::Result<()> {
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) }).map(drop)
 }
 
-/// Whether a file that another process made is of so many words and of ordinary pages, and sealed.
+/// Checks that a file of another process has so many words, ordinary pages, and the seals.
 fn examine(file: BorrowedFd<'_>, words: usize, sealed: libc::c_int) -> io::Result<()> {
     let refused = |why| Err(io::Error::new(io::ErrorKind::InvalidData, why));
     // SAFETY: no pointers.
@@ -176,7 +185,7 @@ fn examine(file: BorrowedFd<'_>, words: usize, sealed: libc::c_int) -> io::Resul
     if usize::try_from(status.st_size) != Ok(words * 8) {
         return refused("not of the size that was said");
     }
-    // Huge pages may not be there when they are touched.
+    // Huge pages may be unavailable when they are touched.
     // SAFETY: no pointers.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     if i128::from(status.st_blksize) != i128::from(page) {
@@ -199,10 +208,11 @@ impl fmt::Debug for Mapping {
     }
 }
 
-/// A new file of so many words without a name that others could find, to be sealed.
+/// Creates a file of so many words without a name, to be sealed.
 fn anonymous_file(label: &CStr, words: usize) -> io::Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // Kernels since 6.3 want to be told that nobody will execute it; those before refuse what they do not know.
+    // Since 6.3, kernels expect this flag for files that are not executed; earlier ones refuse
+    // unknown flags.
     // SAFETY: the label is a C string.
     let mut fd = unsafe { libc::memfd_create(label.as_ptr(), flags | libc::MFD_NOEXEC_SEAL) };
     if fd < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) {
@@ -210,7 +220,7 @@ fn anonymous_file(label: &CStr, words: usize) -> io::Result<OwnedFd> {
         fd = unsafe { libc::memfd_create(label.as_ptr(), flags) };
     }
     check(fd)?;
-    // SAFETY: a new descriptor that nobody else owns.
+    // SAFETY: a new descriptor without another owner.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
     let bytes = libc::off_t::try_from(words * 8).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     if words * 8 > syscall::file_size_max()? {
@@ -243,7 +253,7 @@ mod tests {
     const SLOTS: usize = 1024;
 
     #[test]
-    fn two_mappings_are_one_memory() {
+    fn two_mappings_share_one_memory() {
         let (ours, file) = Mapping::create(RINGS, SLOTS).expect("memory");
         let theirs = Mapping::adopt(file.as_fd(), RINGS, SLOTS).expect("a lane");
         drop(file);
@@ -263,14 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_cannot_be_made_smaller() {
+    fn lane_cannot_be_shrunk() {
         let (_ours, file) = Mapping::create(RINGS, SLOTS).expect("memory");
         let file = File::from(file);
         assert!(file.set_len(0).is_err() && file.set_len(1 << 20).is_err());
     }
 
     #[test]
-    fn what_could_fail_later_is_refused() {
+    fn file_that_could_fault_later_is_refused() {
         let (_ours, sound) = Mapping::create(RINGS, SLOTS).expect("memory");
         for words in [WORDS - 1, WORDS + 1, ring::RECORDS + 2048, ring::RECORDS + 512, 0] {
             assert!(Mapping::adopt(sound.as_fd(), [words, RINGS[1]], SLOTS).is_err(), "{words}");
@@ -289,7 +299,7 @@ mod tests {
     const SEGMENT: usize = SLOTS + 512;
 
     #[test]
-    fn a_segment_is_written_by_its_maker_alone() {
+    fn segment_is_writable_by_its_creator_alone() {
         let (ours, file) = Mapping::create_segment(SEGMENT).expect("memory");
         let theirs = Mapping::adopt_segment(file.as_fd(), SEGMENT, SLOTS).expect("a segment");
         assert!(Mapping::map(file.as_fd(), SEGMENT, READ_WRITE).is_err(), "nobody else maps it to write");
@@ -301,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_could_change_its_rules_is_refused() {
+    fn segment_without_the_seals_is_refused() {
         let (_ours, sound) = Mapping::create_segment(SEGMENT).expect("memory");
         for words in [0, SLOTS, SEGMENT - 1, SEGMENT + 512, usize::MAX] {
             assert!(Mapping::adopt_segment(sound.as_fd(), words, SLOTS).is_err(), "{words}");

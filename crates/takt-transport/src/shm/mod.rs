@@ -1,54 +1,62 @@
-//! Shared memory between the processes of one user on one host.
+//! Shared memory transport between the processes of one user on one host.
 //!
-//! # How
-//! Each participant listens at a Unix socket with a random name (64 bits) in the abstract namespace, and announces
-//! the name in its locators. Who sends to it for the first time makes a *lane*: an anonymous file of memory with a ring of
-//! records ([`ring`]), which one process writes and one reads. Its descriptor is handed over with the first message
-//! of a connection ([`hello`]). From then on a datagram is written into the ring and read out of it without the kernel. A
-//! reader that is about to sleep says so in the lane; only then the next writer rings: a message of one byte on the
-//! connection, which makes the reader's descriptor readable. A reader that spins is never rung for.
+//! # Connections
+//! Each participant listens at a Unix socket with a random name (64 bits) in the abstract
+//! namespace, and announces the name in its locators. A sender that first sends to a participant
+//! makes a *lane*: an anonymous file of memory with two rings of records ([`ring`]), which one
+//! process writes and one reads. The first message of a connection carries its descriptor
+//! ([`hello`]). From then on, a datagram is written into a ring and read out of it without the
+//! kernel. A reader that is about to sleep marks the lane. Only then does the next writer wake it:
+//! with a message of one byte on the connection, which makes the reader's descriptor readable. A
+//! spinning reader receives no wake-ups.
 //!
-//! A lane has two rings: one for what goes to flows with a port of their own and a priority above 0, which are told by their ports
-//! ([`ports::Band`]), and one for the rest. The first is read before the second, and the most urgent of its next records before
-//! others. So nothing that is less urgent stands before what is urgent, nor takes its room.
+//! The urgent ring of a lane is for flows with their own port and a priority above 0, which their
+//! ports identify ([`ports::Band`]); the common ring is for the others. The urgent ring is read
+//! first, and the most urgent of its next records is read before the rest. Datagrams that are less
+//! urgent therefore neither precede urgent ones nor take their room.
 //!
-//! A lane has one writer and one reader, so there are as many lanes as pairs that talk, and no process can be in the way of
-//! any other two. There is no daemon, no lock and no file.
+//! A lane has one writer and one reader, so there are as many lanes as communicating pairs, and no
+//! process interferes with another pair. There is no daemon, no lock and no file in a file system.
 //!
-//! # Who dies
-//! A process that is killed at any instruction leaves lanes with whole records ([`ring`]). The kernel closes its
-//! connections; the other ends notice, read what is left, and unmap. Who merely closes a lane that it reads says farewell on the
-//! connection first ([`hello`]); so an end without one is the end of a process, and [`Transport::poll_lost`] tells which it was.
-//! Nobody else can feign it: the connection was made to the name that the participant itself announces and holds, and whose
-//! user the kernel has told. Socket names and memory are gone with the last process
-//! that has them (a child that it forked without `exec` counts). Nothing is to be cleaned up, so nothing can leak.
+//! # Process failure
+//! A process that is killed at any instruction leaves only whole records in its rings ([`ring`]).
+//! The kernel closes its connections; the peers detect this, read the remaining records, and unmap.
+//! A reader that merely closes a lane first sends a farewell on the connection ([`hello`]). An end
+//! without a farewell is therefore the end of the process, and [`Transport::poll_lost`] reports
+//! which it was. No other process can forge it: the connection was made to the name that the
+//! participant itself announces and owns, and the kernel has confirmed its user. The kernel frees
+//! socket names and memory after the last process that has them (including a child forked without
+//! `exec`). There is nothing to clean up, so nothing can leak.
 //!
-//! # Who lies
-//! Other users are kept out by the kernel: both ends ask for the other's user (`SO_PEERCRED`) before anything is shared. A
-//! process of the same user could do us any harm anyway; still, by what it writes into a lane or on a connection it can
-//! neither crash us nor make us read out of bounds. Memory is sealed against shrinking before it is mapped, so no access
-//! faults ([`mapping`]); words are atomic, positions and lengths are checked at each use, and datagrams are *copied* out
-//! before anybody parses them. No call waits for the other side.
+//! # Malicious peers
+//! The kernel keeps other users out: both ends verify the user of the peer (`SO_PEERCRED`) before
+//! they share memory. A process of the same user can harm this one anyway. Still, its writes to a
+//! lane or a connection can neither crash this process nor make it read out of bounds. Memory is
+//! sealed against shrinking before it is mapped, so no access faults ([`mapping`]). Words are
+//! atomic, positions and lengths are checked at each use, and datagrams are *copied* out before
+//! they are parsed. No call waits for the peer.
 //!
-//! # Who cannot be reached
-//! A locator carries a tag of host, boot, network namespace and user ([`host`]); [`Transport::serves`] is false for any
-//! other tag, and for whoever turned out to be gone. Containers with a network namespace of their own, other users
-//! and other hosts are thus told apart before a datagram is sent to them. A full lane loses datagrams as a full socket buffer
-//! does, counted as `would_block`.
+//! # Unreachable peers
+//! A locator contains a tag of host, boot, network namespace and user ([`host`]).
+//! [`Transport::serves`] returns false for any other tag, and for participants that are known to be
+//! gone. Containers with their own network namespace, other users and other hosts are thus excluded
+//! before a datagram is sent. A full ring loses datagrams as a full socket buffer does, counted as
+//! `would_block`.
 //!
 //! # Costs
-//! `commit` copies the datagram into each destination's lane, `recv` copies it out; neither calls the kernel, nor does `flush`
-//! unless somebody sleeps. `recv` with [`Scan::All`] and nothing to find is one system call. A participant without neighbours
-//! has three descriptors and no memory that others could map. A lane is 36 MiB of address space on both sides, of which a reader
-//! that keeps up makes 32 KiB real for each of its rings that is used, and one descriptor on each; all lanes of a process have a quarter of its descriptors at
-//! most. Needs Linux 5.14.
+//! `commit` copies the datagram into a ring of each destination, and `recv` copies it out. Neither
+//! makes a system call, nor does `flush`, unless a reader sleeps. `recv` with [`Scan::All`] and no
+//! datagram makes one system call. A participant without peers on its host has three descriptors
+//! and no memory that others can map. A lane takes 36 MiB of address space and a descriptor on both
+//! sides. If the reader keeps up, 32 KiB of each used ring become resident. All lanes of a process
+//! use at most a quarter of its descriptors. Needs Linux 5.14.
 //!
-//! Payloads may stay where their sender wrote them, in its [`segment`], and be lent to whoever it has lanes to ([`borrowed`]).
-//! Between participants of one process samples need not become payloads at all ([`handover`]).
-//! A segment is 256 MiB of address space, of which what is lent at once becomes real, and a descriptor. It is made with the
-//! first lane.
+//! Payloads can stay where their sender wrote them, in its [`segment`], and be lent to its readers
+//! ([`borrowed`]). Between participants of one process, samples need not be serialized at all
+//! ([`handover`]). A segment takes 256 MiB of address space, of which concurrent loans become
+//! resident, and a descriptor. It is made with the first lane.
 //!
-//! Deliberately not here: multicast (a datagram goes to each reader's lane).
+//! Deliberately not here: multicast (a datagram goes to the lane of each reader).
 
 mod borrowed;
 mod config;
@@ -88,22 +96,23 @@ use crate::{
     FlowId, FlowSpec, Interface, Locators, Lost, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats,
 };
 
-/// Futile hot scans between two looks at the connections, which are a system call.
+/// Number of empty hot scans between two polls of the connections, which are system calls.
 const SCANS_PER_LOOK: u32 = 1024;
 
-/// Attempts to find a name that is free.
+/// Maximum number of attempts to find a free name.
 const NAMES_TRIED: usize = 8;
 
-/// Datagrams to ports that are closed that one call passes over.
+/// Maximum number of datagrams to closed ports that one call skips.
 const STRAYS_PER_CALL: usize = 64;
 
-/// How often one call tries to leave nothing behind while others keep sending to ports that are closed.
+/// Maximum number of attempts of one call to drain the rings before sleep, while others keep
+/// sending to closed ports.
 const ATTEMPTS_TO_SLEEP: usize = 16;
 
-/// The epoll token of [`ShmTransport::again`].
+/// Epoll token of [`ShmTransport::again`].
 const AGAIN: u64 = TOKENS - 1;
 
-/// A participant's presence in shared memory. See the [module](self).
+/// Shared memory transport of a participant. See the [module](self).
 #[derive(Debug)]
 pub struct ShmTransport {
     host: Host,
@@ -116,23 +125,24 @@ pub struct ShmTransport {
     ports: Ports,
     frame: Vec<u8>,
     is_loaned: bool,
-    /// What came with the last datagram.
+    /// Loan that arrived with the last datagram.
     lent: Option<Lent>,
-    /// Makes the descriptor readable when a call had to leave something.
+    /// Makes the descriptor readable when a call leaves datagrams in the rings.
     again: Waker,
-    /// Hot scans since the last look at the connections.
+    /// Hot scans since the last poll of the connections.
     scans: u32,
-    /// Datagrams that [`recv`](Transport::recv) has handed out since the last one that was not urgent.
+    /// Datagrams that [`recv`](Transport::recv) returned since the last one that was not urgent.
     urgent_in_row: u32,
     stats: TransportStats,
 }
 
 impl ShmTransport {
-    /// Listens for others. Allocates; later only for lanes, for the first of them or the first loan, and for the first of a size.
+    /// Opens the listening socket. Allocates; later only for lanes, for the first lane or loan, and
+    /// for the first loan of a size.
     ///
     /// # Errors
-    /// What the machine refuses: a kernel that is too old, or a sandbox. Others are then reached otherwise. What is wrong with
-    /// the configuration ([`ShmConfig::check`]).
+    /// The configuration is invalid ([`ShmConfig::check`]), the kernel is too old, or a sandbox
+    /// refuses; peers must then be reached by other transports.
     pub fn open(config: &ShmConfig) -> Result<Self, TransportError> {
         let failed = |op: &'static str| move |source| TransportError::new(op, "shared memory", source);
         let checked = config.check().map_err(|what| io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -169,7 +179,7 @@ impl ShmTransport {
         })
     }
 
-    /// Looks at all connections that have news. Bounded by [`BATCH`] of them.
+    /// Handles the connections that are ready. Bounded by [`BATCH`] of them.
     fn look(&mut self) -> Result<(), TransportError> {
         let (mut tokens, mut count) = ([0; BATCH], 0);
         let result = epoll_ready(self.epoll.as_fd(), |token| {
@@ -191,7 +201,7 @@ impl ShmTransport {
         Ok(())
     }
 
-    /// The most urgent datagram for a port that is open, more so than `above`.
+    /// Takes the most urgent datagram for an open port, if its urgency exceeds `above`.
     fn pop_urgent(&mut self, above: i32) -> Option<(Arrival, FlowId)> {
         for _ in 0..STRAYS_PER_CALL {
             let Ok(arrival) = self.incoming.pop_urgent(above, &self.ports)? else { continue };
@@ -202,8 +212,8 @@ impl ShmTransport {
         None
     }
 
-    /// The next datagram for a port that is open. Behind [`URGENT_IN_ROW_MAX`] urgent ones in a row comes one of the others, if there is
-    /// one.
+    /// Takes the next datagram for an open port. After [`URGENT_IN_ROW_MAX`] urgent ones in a row,
+    /// takes one that is not urgent, if there is one.
     fn pop(&mut self) -> Option<(Arrival, FlowId)> {
         let has_urgent = self.incoming.has_urgent();
         if has_urgent
@@ -218,7 +228,7 @@ impl ShmTransport {
         if has_urgent { common.or_else(|| self.pop_urgent(i32::MIN)) } else { common }
     }
 
-    /// The next datagram that is not urgent.
+    /// Takes the next datagram that is not urgent.
     fn pop_common(&mut self) -> Option<(Arrival, FlowId)> {
         for _ in 0..STRAYS_PER_CALL {
             let arrival = self.incoming.pop()?;
@@ -229,7 +239,8 @@ impl ShmTransport {
         None
     }
 
-    /// The next datagram, by [`pop`](Self::pop) or [`pop_common`](Self::pop_common); without one, others ring from now on. See [`Scan`].
+    /// Takes the next datagram by [`pop`](Self::pop) or [`pop_common`](Self::pop_common). If there
+    /// is none, writers send wake-ups from now on. See [`Scan`].
     fn find(
         &mut self,
         scan: Scan,
@@ -265,7 +276,7 @@ impl ShmTransport {
 }
 
 impl ShmTransport {
-    /// Lends what was found.
+    /// Makes the frame of a datagram that was taken.
     fn lend_out(&mut self, (arrival, flow): (Arrival, FlowId)) -> RxFrame<'_> {
         self.stats.datagrams_in += 1;
         self.stats.bytes_in += arrival.len as u64;
@@ -279,7 +290,7 @@ impl ShmTransport {
         RxFrame::new(&self.incoming.buffer()[..arrival.len], meta).with_lent(self.lent.as_ref())
     }
 
-    /// Sends the first bytes of the frame, and what is lent with them, whose piece has its place behind.
+    /// Sends the first bytes of the frame, and a loan whose piece follows them.
     fn send(
         &mut self,
         len: usize,
@@ -316,7 +327,7 @@ impl ShmTransport {
     }
 }
 
-/// A socket at a random name, and that name.
+/// Opens a socket with a random name, and returns the name with it.
 fn listen() -> io::Result<(u64, OwnedFd)> {
     let mut taken = io::ErrorKind::AddrInUse.into();
     for _ in 0..NAMES_TRIED {

@@ -1,4 +1,4 @@
-//! Lanes to others: opened at the first datagram, closed when the other end is gone.
+//! Lanes to other participants: opened for the first datagram, closed when the peer is gone.
 
 use std::collections::VecDeque;
 use std::io;
@@ -20,21 +20,21 @@ use super::syscall;
 use crate::TransportStats;
 use crate::udp::syscall::epoll_add;
 
-/// Participants that are remembered as gone or unreachable; the oldest makes room.
+/// Maximum number of participants remembered as gone or unreachable; the oldest is evicted.
 const GONE_MAX: usize = 1024;
 
-/// Epoll tokens of connections to others; those from others have this bit clear.
+/// Epoll token bit of outgoing connections; tokens of incoming ones have it clear.
 pub(super) const OUTGOING: u64 = 1 << 63;
 
-/// A participant whose lane was closed.
+/// Participant whose lane was closed.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     name: u64,
-    /// Its process is gone: the connection ended without a farewell.
+    /// The process has ended: the connection ended without a farewell.
     has_ended: bool,
 }
 
-/// The lane to one participant.
+/// Lane to one participant.
 #[derive(Debug)]
 struct Lane {
     name: u64,
@@ -42,38 +42,38 @@ struct Lane {
     socket: OwnedFd,
     _descriptor: Descriptor,
     memory: Mapping,
-    /// For objects, if the participant is one of this process.
+    /// Queues for objects, if the participant is in this process.
     handovers: Option<HandOvers>,
-    /// By bands.
+    /// Write positions, by band.
     tails: [Tail; 2],
-    /// Something was written since the last bell.
+    /// A datagram was written since the last wake-up.
     is_fresh: bool,
-    /// The other end has said farewell: nobody reads any more, though something may still be held.
+    /// The peer has sent a farewell: it no longer reads, but may still hold loans.
     is_left: bool,
 }
 
-/// All lanes to others.
+/// Lanes to all participants.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     host: Host,
     own_name: u64,
     config: ShmConfig,
-    /// What is lent to all of them; made with the first lane, or loan.
+    /// Segment of the own loans; made with the first lane or loan.
     pub(super) segment: Option<Segment>,
-    /// By name.
+    /// Lanes, sorted by name.
     lanes: Vec<Lane>,
-    /// Where the last datagram went.
+    /// Index of the lane of the last datagram.
     last: usize,
-    /// How many lanes are fresh.
+    /// Number of fresh lanes.
     fresh: usize,
     gone: VecDeque<u64>,
-    /// Whose lane was closed, until somebody asks.
+    /// Participants whose lane was closed and not reported yet.
     lost: Vec<Lost>,
     next_token: u64,
 }
 
 impl Outgoing {
-    /// Allocates all that it will ever need but the lanes and the segment.
+    /// Allocates all memory except for lanes and the segment.
     pub(super) fn new(host: Host, own_name: u64, config: &ShmConfig) -> Self {
         Self {
             host,
@@ -89,7 +89,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether a participant is not known to be gone.
+    /// Reports whether the participant is not known to be gone.
     pub(super) fn may_reach(&self, name: u64) -> bool {
         self.find(name).map_or_else(|_| !self.gone.contains(&name), |at| !self.lanes[at].is_left)
     }
@@ -101,7 +101,7 @@ impl Outgoing {
         }
     }
 
-    /// Opens the lane to a participant, if there is none. Says whether there is one now.
+    /// Opens the lane to a participant, if there is none. Reports whether there is one now.
     pub(super) fn open(&mut self, name: u64, epoll: BorrowedFd<'_>) -> bool {
         match self.find(name) {
             Ok(at) => !self.lanes[at].is_left,
@@ -109,7 +109,7 @@ impl Outgoing {
         }
     }
 
-    /// Memory for a payload that is to be lent; `None` if there is none.
+    /// Returns memory for a payload to be lent; `None` if there is none.
     pub(super) fn loan(&mut self, len: usize) -> Option<Loan> {
         self.segment().ok()?;
         let Self { lanes, segment, .. } = self;
@@ -117,7 +117,7 @@ impl Outgoing {
         segment.as_mut()?.loan(len, is_held)
     }
 
-    /// Whether a payload lies in the segment.
+    /// Reports whether a payload lies in the segment.
     pub(super) fn owns(&self, lent: &Lent) -> bool {
         self.segment.as_ref().is_some_and(|segment| segment.owns(lent))
     }
@@ -130,12 +130,12 @@ impl Outgoing {
         Ok(self.segment.insert(made))
     }
 
-    /// Whether the lane to a participant leads to this process.
+    /// Reports whether the lane to a participant stays in this process.
     pub(super) fn stays_here(&self, name: u64) -> bool {
         self.find(name).is_ok_and(|at| self.lanes[at].handovers.is_some())
     }
 
-    /// A copy of an object's bytes, to be lent in its place where the object cannot go.
+    /// Copies the bytes of an object into a loan, for destinations in other processes.
     pub(super) fn copy(&mut self, object: &Lent) -> Option<Lent> {
         let bytes = object.bytes()?;
         let mut loan = self.loan(bytes.len())?;
@@ -143,8 +143,9 @@ impl Outgoing {
         Some(loan.finish(bytes.len()))
     }
 
-    /// Writes a datagram for a participant, who hears of it at the latest with [`ring_bells`](Self::ring_bells). What is `lent`
-    /// goes with it; its piece takes the frame's last bytes, and the participant holds it from now on.
+    /// Writes a datagram for a participant, which [`ring_bells`](Self::ring_bells) notifies at the
+    /// latest. The `lent` payload goes with it: its piece takes the last bytes of the frame, and
+    /// the participant holds the payload from now on.
     pub(super) fn send(
         &mut self,
         name: u64,
@@ -195,7 +196,7 @@ impl Outgoing {
         }
     }
 
-    /// Opens the lane to `name`, at its place among the others.
+    /// Opens the lane to `name` and inserts it at this index.
     #[cold]
     fn connect(&mut self, at: usize, name: u64, epoll: BorrowedFd<'_>) -> io::Result<()> {
         if self.gone.contains(&name) {
@@ -207,7 +208,8 @@ impl Outgoing {
         let lane = match self.greet(name, epoll) {
             Ok(lane) => lane,
             Err(error) => {
-                // Lack of room there, or of descriptors here, may pass; a name that nobody answers to will not come back.
+                // Lack of room at the peer, or of descriptors here, may be temporary; a name
+                // without a listener does not return.
                 if matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::PermissionDenied) {
                     self.forget(name);
                 }
@@ -247,7 +249,7 @@ impl Outgoing {
         self.gone.push_back(name);
     }
 
-    /// Closes a lane. Its participant was lost by then, if it has said farewell.
+    /// Closes a lane. If its participant has sent a farewell, it was reported as lost then.
     fn close(&mut self, at: usize, has_ended: bool) {
         let lane = self.lanes.remove(at);
         self.fresh -= usize::from(lane.is_fresh);
@@ -259,27 +261,29 @@ impl Outgoing {
 
     fn lose(&mut self, name: u64, has_ended: bool) {
         self.forget(name);
-        // Nobody asks, if nobody wanted to know.
+        // Bounded, because the caller may never poll.
         if self.lost.len() < self.config.lanes_max {
             self.lost.push(Lost { name, has_ended });
         }
     }
 
-    /// A participant whose lane was closed, and whether its process is gone. Not told before all that it wrote was read.
+    /// Returns a participant whose lane was closed, and whether its process has ended. An ended
+    /// process is reported only after all its datagrams were read.
     pub(super) fn poll_lost(&mut self, is_read: impl Fn(u64) -> bool) -> Option<(u64, bool)> {
         let at = self.lost.iter().position(|lost| !lost.has_ended || is_read(lost.name))?;
         let Lost { name, has_ended } = self.lost.swap_remove(at);
         Some((name, has_ended))
     }
 
-    /// Something is to be read on a connection, where nothing but a farewell and its end is expected.
+    /// Handles a readable connection, on which only a farewell and the end are expected.
     pub(super) fn handle_ready(&mut self, token: u64) {
         let Some(at) = self.lanes.iter().position(|lane| lane.token == token) else { return };
         let lane = &mut self.lanes[at];
         let (name, mut message) = (lane.name, [0; 8]);
         let mut receive = || syscall::receive(lane.socket.as_fd(), &mut message).map(|received| received.len);
         let mut received = receive();
-        // Once, before what is left to be read: the other end was closed with something unread.
+        // Retried once: a peer that closed with unread data causes a reset before the remaining
+        // messages.
         if received.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionReset) {
             received = receive();
         }
@@ -293,7 +297,7 @@ impl Outgoing {
         }
     }
 
-    /// Wakes those who sleep and for whom something was written.
+    /// Wakes sleeping readers for which datagrams were written.
     pub(super) fn ring_bells(&mut self) {
         if self.fresh == 0 {
             return;
@@ -312,12 +316,12 @@ impl Outgoing {
 }
 
 impl Lane {
-    /// How often the other end holds what lies in a slot of the segment.
+    /// Returns the hold counter of the peer for a slot of the segment.
     fn holds(&self, slot: u32) -> &AtomicU64 {
         &self.memory.holds()[slot as usize]
     }
 
-    /// The other end holds what is lent from now on. Says where that is.
+    /// Adds a hold of the peer on a loan, and returns its piece.
     fn hold(&self, lent: &Lent, band: Band) -> Piece {
         match self.handover(lent, band) {
             Some(handover) => handover.put(lent),
@@ -329,7 +333,7 @@ impl Lane {
         }
     }
 
-    /// What was held last did not get there.
+    /// Removes the last hold, because its datagram was not written.
     fn let_go(&self, lent: &Lent, band: Band) {
         match self.handover(lent, band) {
             Some(handover) => handover.take_back(),
@@ -337,13 +341,13 @@ impl Lane {
         }
     }
 
-    /// Where it goes, if it is an object.
+    /// Returns the queue for objects, if the loan is an object.
     fn handover(&self, lent: &Lent, band: Band) -> Option<&HandOver> {
         let handovers = self.handovers.as_ref().filter(|_| lent.object().is_some())?;
         Some(&handovers[band as usize])
     }
 
-    /// The lane is no more.
+    /// Withdraws the offered queues of a closed lane.
     fn withdraw(&self, own_name: u64) {
         if self.handovers.is_some() {
             handover::withdraw(own_name, self.name);
@@ -353,7 +357,8 @@ impl Lane {
     fn ring_bell(&mut self) {
         self.is_fresh = false;
         if ring::needs_bell(self.memory.ring(Band::Common)) {
-            // If it fails, its socket is full of bells, or it is gone, which is noticed elsewhere.
+            // A failure means that the socket is full of wake-ups, or that the peer is gone, which
+            // is detected elsewhere.
             drop(syscall::send(self.socket.as_fd(), &BELL, &[]));
         }
     }
@@ -365,7 +370,7 @@ impl Drop for Outgoing {
     }
 }
 
-/// Counts a datagram to a participant to whom there is no lane.
+/// Counts a datagram to a participant without a lane.
 fn count(error: &io::Error, stats: &mut TransportStats) {
     let errors = &mut stats.send_errors;
     match error.kind() {

@@ -1,21 +1,21 @@
-//! Flows and ports of a participant. A port is a number in a record; the kernel knows nothing of them.
+//! Flows and ports of a participant. A port is a number in a record; the kernel does not know it.
 
 use std::io;
 
 use crate::{FlowId, FlowSpec, TransportError};
 
-/// Where discovery traffic arrives.
+/// Port of discovery traffic.
 pub(super) const METATRAFFIC: u32 = 1;
-/// Where user data arrives that is not for a flow of its own.
+/// Port of user data for flows without their own port.
 pub(super) const USER: u32 = 2;
-/// In the port that a record goes to: a piece lies behind the datagram, which brings along what that says.
+/// Flag in the destination port of a record: the piece of a loan follows the datagram.
 pub(super) const LENDS: u32 = 1 << 31;
-/// In a port: what goes there is urgent, and passes others on its way.
+/// Flag in a port: datagrams to it are urgent and overtake others.
 const URGENT: u32 = 1 << 30;
-/// The first port of a flow.
+/// First port of a flow.
 const FIRST_OWN: u32 = 16;
 
-/// Which ring of a lane a datagram takes.
+/// Ring of a lane that carries a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Band {
     Common,
@@ -23,7 +23,7 @@ pub(super) enum Band {
 }
 
 impl Band {
-    /// That of what goes to a port.
+    /// Returns the band of datagrams to a port.
     pub(super) fn of(port: u32) -> Self {
         if port & URGENT == 0 { Self::Common } else { Self::Urgent }
     }
@@ -32,7 +32,7 @@ impl Band {
 #[derive(Debug)]
 struct Flow {
     port: Option<u32>,
-    /// How often it was opened and not yet closed.
+    /// Number of users: opened and not yet closed.
     users: usize,
 }
 
@@ -43,13 +43,13 @@ struct Open {
     urgency: i32,
 }
 
-/// All flows but [`FlowId::DEFAULT`], which is always open.
+/// All flows except [`FlowId::DEFAULT`], which is always open.
 #[derive(Debug)]
 pub(super) struct Ports {
     flows: Vec<Option<Flow>>,
-    /// Open ports of flows, ascending, and how urgent what comes there is.
+    /// Open ports of flows, ascending, with the urgency of their datagrams.
     open: Vec<Open>,
-    /// No port is used twice, so that what was sent to a closed one is nobody's.
+    /// Next port. Ports are not reused, so that datagrams to a closed port are dropped.
     next_port: u32,
 }
 
@@ -61,8 +61,9 @@ impl Default for Ports {
 }
 
 impl Ports {
-    /// Opens a flow; also says its port, if it has one of its own. All flows without one and without urgency are the default
-    /// flow. Urgency changes nothing for those that send: the memory is as fast for all.
+    /// Opens a flow, and returns its port if it has its own. All flows without a port and without
+    /// urgency are the default flow. Urgency does not change sending, since memory is equally fast
+    /// for all.
     pub(super) fn open(&mut self, spec: &FlowSpec) -> Result<(FlowId, Option<u32>), TransportError> {
         if !spec.own_port {
             if spec.transport_priority <= 0 {
@@ -112,7 +113,7 @@ impl Ports {
         Ok(())
     }
 
-    /// The port that a flow sends from.
+    /// Returns the source port of a flow.
     pub(super) fn source(&self, id: FlowId) -> Result<u32, TransportError> {
         match self.flows.get(usize::from(id.0)) {
             Some(Some(flow)) => Ok(flow.port.unwrap_or(USER)),
@@ -120,7 +121,7 @@ impl Ports {
         }
     }
 
-    /// The flow that a datagram to this port is for; `None` if the port is not open.
+    /// Returns the flow of datagrams to this port; `None` if the port is not open.
     pub(super) fn flow(&self, port: u32) -> Option<FlowId> {
         if port == USER || port == METATRAFFIC {
             return Some(FlowId::DEFAULT);
@@ -128,7 +129,8 @@ impl Ports {
         self.find(port).map(|open| open.flow)
     }
 
-    /// How urgent what comes to this port is; what is for nobody need not wait either.
+    /// Returns the urgency of datagrams to this port. Datagrams to a closed port are the most
+    /// urgent, so that they are dropped at once.
     pub(super) fn urgency(&self, port: u32) -> i32 {
         self.find(port).map_or(i32::MAX, |open| open.urgency)
     }

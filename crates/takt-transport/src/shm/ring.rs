@@ -1,72 +1,75 @@
-//! A ring of a lane: records from one writer to one reader, in words that both processes map. A lane has two, of which the
-//! second is for what is urgent ([`Band`](super::ports::Band)).
+//! Single-producer, single-consumer ring of records, in words that two processes map. A lane has
+//! two rings; the second is for urgent datagrams ([`Band`](super::ports::Band)).
 //!
 //! | words | written by | |
 //! |---|---|---|
-//! | 0 ..= 15 | nobody | |
+//! | 0 ..= 15 | none | |
 //! | 16 | reader | head: the position up to which it has copied |
-//! | 32 | both | asleep: 1 while the reader waits for a bell; of both rings in the first |
+//! | 32 | both | asleep: 1 while the reader waits for a wake-up; the first ring has that of both |
 //! | 64 .. | writer | records; a power of two of words |
 //!
-//! A *position* counts words since the beginning and never goes back; its place in the ring is what is left of it modulo the
-//! ring's size. A record takes whole lines of 8 words:
+//! A *position* counts words since the beginning and never decreases; its place in the ring is the
+//! position modulo the ring's size. A record takes whole lines of 8 words:
 //!
 //! | word | |
 //! |---|---|
-//! | 0 | header: low half of (position / 8), then 1 + length in bytes, or [`GAP`]; 0 while nothing is there |
-//! | 1 | ports: destination, source; of a gap, how many words there are to the next record |
-//! | 2 .. | the bytes, the last word filled up with zeros |
+//! | 0 | header: low half of (position / 8), then 1 + length in bytes, or [`GAP`]; 0 while there is no record |
+//! | 1 | ports: destination, source; in a gap, the number of words to the next record |
+//! | 2 .. | the bytes, the last word padded with zeros |
 //!
-//! The writer writes all of a record and a 0 where the next header will be, and only then the header. So a record is there
-//! whole or not at all, whenever its writer is killed, and what lay there a lap ago is never taken for a header. The reader
-//! copies a record before it gives its place back, so a reader that is killed merely leaves the ring full.
+//! The writer writes the whole record and a 0 at the place of the next header, and only then the
+//! header. A record is therefore complete or absent whenever its writer is killed, and data of the
+//! previous lap is never taken for a header. The reader copies a record before it frees its place,
+//! so a reader that is killed merely leaves the ring full.
 //!
-//! A reader may take a record before those that were written earlier, out of the next [`LOOKS`]. It looks at each record once and keeps
-//! the order in memory of its own; places are given back in their turn.
+//! A reader can take one of the next [`LOOKS`] records before earlier ones. It examines each record
+//! once and keeps the order in private memory; places are freed in order.
 //!
-//! A record that does not fit before the end of the ring goes to its beginning, and a gap says so. A writer that finds the
-//! ring drained does that after [`RESTART`] words already, so that a lane that is never behind occupies a few pages, and
-//! those stay in the cache. Until the reader has seen that gap, its line is a [`Hole`] in what may be written, with another
-//! gap around it; so the ring holds as much as ever.
+//! A record that does not fit before the end of the ring goes to its beginning, and a gap marks
+//! this. A writer that finds the ring drained does so after [`RESTART`] words already. A ring that
+//! never fills thus occupies a few pages, which stay in the cache. Until the reader has passed that
+//! gap, its line is a [`Hole`] in the writable range, with another gap around it; so the capacity
+//! does not shrink.
 //!
-//! Nothing here trusts the other side: every header and every head is checked, and what does not fit is [`Broken`]. Words
-//! are atomic even where they carry bytes, so a side that writes at the wrong time makes wrong bytes, which the parser
-//! of the messages expects anyway, and nothing worse. There is no `unsafe` here.
+//! The other side is not trusted: every header and every head is checked, and an invalid one is
+//! [`Broken`]. Words are atomic even where they carry bytes. A side that writes at the wrong time
+//! therefore only produces wrong bytes, which the message parser expects anyway. There is no
+//! `unsafe` here.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Most bytes of one record.
+/// Maximum length of a record in bytes.
 pub(super) const RECORD_LEN_MAX: usize = 65_536;
 
-/// Words of a lane before its records.
+/// Number of words before the records.
 pub(super) const RECORDS: usize = 64;
 
 const HEAD: usize = 16;
 const ASLEEP: usize = 32;
 
-/// Words of a cache line.
+/// Number of words in a cache line.
 const LINE: u64 = 8;
 
-/// Words before the bytes of a record.
+/// Number of words before the bytes of a record.
 const PREFIX: usize = 2;
 
-/// In place of the length: the next record is elsewhere.
+/// Replaces the length: the next record is elsewhere.
 const GAP: u32 = u32::MAX;
 
-/// Records that a reader chooses from.
+/// Maximum number of records that a reader chooses from.
 pub(super) const LOOKS: usize = 1024;
 
-/// Words after which a writer looks whether the ring is drained: 32 KiB.
+/// Number of words after which a writer checks whether the ring is drained: 32 KiB.
 const RESTART: u64 = 4096;
 
-/// One word of a lane; the ones that ship are [`AtomicU64`], tests have others.
+/// Word of a ring: [`AtomicU64`] in production, other types in tests.
 pub(super) trait Word {
     fn load(&self, order: Ordering) -> u64;
     fn store(&self, value: u64, order: Ordering);
     fn swap(&self, value: u64, order: Ordering) -> u64;
-    /// Orders all that this thread did before with all that it does after, among those who do the same.
+    /// Sequentially consistent fence between threads that both call it.
     fn fence();
 }
 
@@ -88,18 +91,18 @@ impl Word for AtomicU64 {
     }
 }
 
-/// The two ports of a record.
+/// Destination and source port of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ports {
     pub(super) to: u32,
     pub(super) from: u32,
 }
 
-/// The other side has written what no sound one writes. The lane is of no more use.
+/// The other side wrote invalid data. The lane is not usable any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// Why a record was not written.
+/// Reason why a record was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The reader is too far behind.
@@ -107,7 +110,7 @@ pub(super) enum Refusal {
     Broken,
 }
 
-/// Words of a record of so many bytes: whole lines.
+/// Returns the words of a record with `len` bytes, in whole lines.
 fn record_words(len: usize) -> u64 {
     ((PREFIX + len.div_ceil(8)) as u64).next_multiple_of(LINE)
 }
@@ -116,41 +119,43 @@ fn header(position: u64, low: u32) -> u64 {
     (position / LINE) << 32 | u64::from(low)
 }
 
-/// The words of records, of which there is a power of two.
+/// Returns the words of the records, a power of two.
 fn records<W>(lane: &[W]) -> &[W] {
     &lane[RECORDS..]
 }
 
-/// The place of a position.
+/// Returns the place of a position.
 fn place<W>(records: &[W], position: u64) -> usize {
     (position & (records.len() as u64 - 1)) as usize
 }
 
-/// Whether so many words are a ring: a power of two after the first [`RECORDS`], with room for two lines.
+/// Reports whether a ring can have this size: a power of two after the first [`RECORDS`], with room
+/// for two lines.
 pub(super) fn is_ring(words: usize) -> bool {
     words.checked_sub(RECORDS).is_some_and(|records| records.is_power_of_two() && records >= 2 * LINE as usize)
 }
 
-/// A gap that the reader may not have seen, in a ring that was drained when it was written.
+/// Gap that the reader may not have passed, in a ring that was drained when the gap was written.
 #[derive(Clone, Copy, Debug)]
 struct Hole {
-    /// Where it is.
+    /// Position of the gap.
     at: u64,
-    /// Where the next record is: the beginning of the ring.
+    /// Position of the next record, at the beginning of the ring.
     next: u64,
 }
 
-/// The writer's side of a ring.
+/// Writer's side of a ring.
 #[derive(Debug, Default)]
 pub(super) struct Tail {
     position: u64,
-    /// What was last seen of the reader's.
+    /// Last known position of the reader.
     head: u64,
     hole: Option<Hole>,
 }
 
 impl Tail {
-    /// Writes one record of at most [`RECORD_LEN_MAX`] bytes. The bell is up to the caller: [`needs_bell`].
+    /// Writes one record of at most [`RECORD_LEN_MAX`] bytes. The caller sends the wake-up:
+    /// [`needs_bell`].
     pub(super) fn push<W: Word>(&mut self, lane: &[W], ports: Ports, bytes: &[u8]) -> Result<(), Refusal> {
         let words = record_words(bytes.len());
         let start = self.start(lane, words)?;
@@ -167,7 +172,8 @@ impl Tail {
         Ok(())
     }
 
-    /// Where a record of so many words may be written: here, behind the hole, or at the beginning of the ring.
+    /// Returns the position for a record of this size: the current one, behind the hole, or at the
+    /// beginning of the ring.
     fn start<W: Word>(&mut self, lane: &[W], words: u64) -> Result<u64, Refusal> {
         let size = records(lane).len() as u64;
         let offset = self.position & (size - 1);
@@ -191,7 +197,8 @@ impl Tail {
         Ok(start)
     }
 
-    /// The next place of so many words that neither the hole nor the end of the ring interrupts.
+    /// Returns the next position where neither the hole nor the end of the ring interrupts a record
+    /// of this size.
     fn beside_hole(&self, words: u64, size: u64) -> u64 {
         let mut start = self.position;
         if let Some(Hole { at, .. }) = self.hole
@@ -204,13 +211,13 @@ impl Tail {
         if offset + words <= size { start } else { start - offset + size }
     }
 
-    /// Whether a record may end here, with a line after it for the next header.
+    /// Reports whether a record can end here, with a line after it for the next header.
     fn has_room(&self, end: u64, size: u64) -> bool {
         let oldest = self.hole.map_or(self.head, |hole| hole.next);
         end + LINE - oldest <= size
     }
 
-    /// Reads the reader's position anew.
+    /// Reads the current position of the reader.
     fn look<W: Word>(&mut self, lane: &[W]) -> Result<(), Refusal> {
         let head = lane[HEAD].load(Ordering::Acquire);
         if head < self.head || head > self.position || !head.is_multiple_of(LINE) {
@@ -226,7 +233,8 @@ impl Tail {
         Ok(())
     }
 
-    /// Writes a record where there is room for it: its header last, its first line just before.
+    /// Writes a record at the current position: its header last, the rest of its first line just
+    /// before.
     fn write<W: Word>(&self, records: &[W], words: u64, ports: Ports, bytes: &[u8]) {
         let at = place(records, self.position);
         let (first, rest) = records[at..at + words as usize].split_at(LINE as usize);
@@ -267,17 +275,18 @@ fn copy_out<W: Word>(words: &[W], bytes: &mut [u8]) {
     }
 }
 
-/// A record that is there.
+/// Record that is present in the ring.
 #[derive(Clone, Copy, Debug)]
 struct Record {
-    /// Its position, and that of what comes next.
+    /// Position of the record, and that of the next one.
     start: u64,
     end: u64,
     len: usize,
 }
 
 impl Record {
-    /// What is at a position or, behind a gap, where that leads to: the position, and the record, if it is there already.
+    /// Finds the record at a position, or behind the gap there. Returns its position, and the
+    /// record if it is present.
     #[inline]
     fn find<W: Word>(records: &[W], position: u64) -> Result<(u64, Option<Self>), Broken> {
         let (mut start, mut low) = (position, look(records, position)?);
@@ -289,7 +298,7 @@ impl Record {
             start += words;
             low = look(records, start)?;
         }
-        // A writer that was killed just there leaves a gap without a record.
+        // A writer that was killed here leaves a gap without a record.
         let Some(low) = low else { return Ok((start, None)) };
         let len = low as usize - 1;
         let end = start + record_words(len);
@@ -304,7 +313,7 @@ impl Record {
         Ports { to: (ports >> 32) as u32, from: ports as u32 }
     }
 
-    /// Copies what it carries. Says its ports and length.
+    /// Copies the bytes. Returns the ports and the length.
     #[inline]
     fn copy<W: Word>(&self, records: &[W], bytes: &mut [u8]) -> Result<(Ports, usize), Broken> {
         let bytes = bytes.get_mut(..self.len).ok_or(Broken)?;
@@ -314,7 +323,7 @@ impl Record {
     }
 }
 
-/// The low half of the header at a position, if it is there.
+/// Returns the low half of the header at a position, if it is present.
 #[inline]
 fn look<W: Word>(records: &[W], position: u64) -> Result<Option<u32>, Broken> {
     let word = records[place(records, position)].load(Ordering::Acquire);
@@ -326,7 +335,8 @@ fn look<W: Word>(records: &[W], position: u64) -> Result<Option<u32>, Broken> {
     }
 }
 
-/// A record that was looked at and not taken. The one of the highest rank is the greatest, of one rank the first.
+/// Record that was examined and not taken. The order is by rank, then FIFO: the first record of the
+/// highest rank is the greatest.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     rank: i32,
@@ -334,33 +344,33 @@ struct Waiting {
     position: u64,
 }
 
-/// A record that was looked at, from the head on.
+/// Record that was examined, from the head on.
 #[derive(Debug)]
 struct Seen {
     end: u64,
     is_taken: bool,
 }
 
-/// The reader's side of a ring: that of a ring that is only [popped](Self::pop) from is the default one.
+/// Reader's side of a ring. The default one only supports [`pop`](Self::pop).
 #[derive(Debug, Default)]
 pub(super) struct Head {
     position: u64,
     waiting: BinaryHeap<Waiting>,
-    /// All that were looked at and whose places were not given back: the first of them was not taken.
+    /// Records that were examined and whose places are not free; the first of them was not taken.
     seen: VecDeque<Seen>,
-    /// The number of the first of them.
+    /// Number of the first of these records.
     first: u64,
 }
 
 impl Head {
-    /// One that [chooses](Self::choose). Only this allocates.
+    /// Makes a reader that can [`choose`](Self::choose). Allocates, unlike all other calls.
     pub(super) fn choosing() -> Self {
         let (waiting, seen) = (BinaryHeap::with_capacity(LOOKS), VecDeque::with_capacity(LOOKS));
         Self { waiting, seen, ..Self::default() }
     }
 
-    /// Copies the next record into `bytes`, which has room for [`RECORD_LEN_MAX`], and gives its place back. Says its ports
-    /// and length.
+    /// Copies the next record into `bytes`, which has room for [`RECORD_LEN_MAX`], and frees its
+    /// place. Returns its ports and length.
     #[inline]
     pub(super) fn pop<W: Word>(&mut self, lane: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
         let Some(record) = self.first(lane)? else { return Ok(None) };
@@ -369,7 +379,8 @@ impl Head {
         Ok(Some(popped))
     }
 
-    /// The highest rank among the next [`LOOKS`] records. `rank` is asked once for each record.
+    /// Returns the highest rank among the next [`LOOKS`] records. Calls `rank` once for each
+    /// record.
     pub(super) fn choose<W: Word>(
         &mut self,
         lane: &[W],
@@ -388,7 +399,8 @@ impl Head {
         Ok(self.waiting.peek().map(|waiting| waiting.rank))
     }
 
-    /// As [`pop`](Self::pop), of the first record of the rank that [`choose`](Self::choose) said last.
+    /// Takes like [`pop`](Self::pop) the first record of the rank that [`choose`](Self::choose)
+    /// returned last.
     pub(super) fn take<W: Word>(&mut self, lane: &[W], bytes: &mut [u8]) -> Result<Option<(Ports, usize)>, Broken> {
         let Some(Waiting { number: Reverse(number), position, .. }) = self.waiting.pop() else { return Ok(None) };
         let (_, record) = Record::find(records(lane), position)?;
@@ -407,7 +419,7 @@ impl Head {
         Ok(Some(taken))
     }
 
-    /// The record at the head. A gap before it is given back.
+    /// Returns the record at the head. Frees a gap before it.
     #[inline]
     fn first<W: Word>(&mut self, lane: &[W]) -> Result<Option<Record>, Broken> {
         let (start, record) = Record::find(records(lane), self.position)?;
@@ -422,24 +434,26 @@ impl Head {
         lane[HEAD].store(position, Ordering::Release);
     }
 
-    /// Whether nothing is there at this moment. Anything that is no record counts as something.
+    /// Reports whether there is no record now. Invalid data counts as a record.
     pub(super) fn is_drained<W: Word>(&self, lane: &[W]) -> bool {
         let records = records(lane);
         records[place(records, self.position)].load(Ordering::Acquire) == 0
     }
 }
 
-/// The reader is about to wait. It then calls [`Word::fence`] and looks once more.
+/// Marks the reader as sleeping. The caller then calls [`Word::fence`] and checks the ring once
+/// more.
 pub(super) fn fall_asleep<W: Word>(lane: &[W]) {
     lane[ASLEEP].store(1, Ordering::Relaxed);
 }
 
-/// The reader waits no more.
+/// Clears the mark of a sleeping reader.
 pub(super) fn wake_up<W: Word>(lane: &[W]) {
     lane[ASLEEP].store(0, Ordering::Relaxed);
 }
 
-/// Whether the reader waits for a bell that nobody else rings. The writer calls [`Word::fence`] first, after its records.
+/// Reports whether the caller must wake the reader, and clears the mark. The writer calls
+/// [`Word::fence`] first, after its records.
 pub(super) fn needs_bell<W: Word>(lane: &[W]) -> bool {
     lane[ASLEEP].load(Ordering::Relaxed) != 0 && lane[ASLEEP].swap(0, Ordering::Relaxed) != 0
 }

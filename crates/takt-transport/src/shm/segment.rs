@@ -1,20 +1,22 @@
-//! The segment of a participant: memory in which it lends payloads to all that it has lanes to.
+//! Segment of a participant: memory from which it lends payloads to all its readers.
 //!
 //! | words | |
 //! |---|---|
-//! | 0 .. *slots* | of each slot, how often it has been given out |
+//! | 0 .. *slots* | generation of each slot: how often it was lent |
 //! | *slots* .. | payloads |
 //!
-//! A *slot* is a piece of the segment, from 4 KiB on, in four sizes for each power of two. It goes round: given out as a
-//! [`Loan`], to be written by one; finished as a [`Lent`], to be read by all; and free again when nobody here has that any
-//! more, nor any lane a hold on it ([`Mapping::holds`]). Pages become real when they are written, and slots that were
-//! freed last are used first, so a segment costs what was lent at once. There are at most [`SLOTS_MAX`] slots, a multiple of 512, so that
-//! payloads begin with a page; when all are free and the sizes no longer fit, the segment is cut up anew.
+//! A *slot* is a piece of the segment of at least 4 KiB, in four sizes for each power of two. A
+//! slot is first a [`Loan`], which one owner writes. It then becomes a [`Lent`], which all read. It
+//! is free again when neither this process has it any more nor a lane has a hold on it
+//! ([`Mapping::holds`]). Pages become resident when they are written, and the slots freed last are
+//! used first, so the cost of a segment is that of its concurrent loans. There are at most
+//! [`SLOTS_MAX`] slots, a multiple of 512, so that payloads begin at a page. When all slots are
+//! free and the sizes no longer fit, the segment is divided again.
 //!
-//! What is lent cannot be written by anybody: here not, since a [`Loan`] is gone when it is finished and another one is
-//! made only when all holds are; elsewhere not, since the kernel lets nobody else map the segment to write. So the
-//! participant itself reads its payloads as slices. Others do not know that this side keeps the rules, and copy
-//! ([`super::borrowed`]).
+//! A lent payload is immutable. In this process, finishing consumes the [`Loan`], and another one
+//! is made only when all holds are released. In other processes, the kernel refuses a writable
+//! mapping of the segment. The participant therefore reads its own payloads as slices. Other
+//! processes cannot verify this, and copy ([`super::borrowed`]).
 
 #![allow(unsafe_code)]
 
@@ -30,33 +32,34 @@ use takt_wire::{Lent, LentMemory, Piece};
 
 use super::mapping::Mapping;
 
-/// Slots of a segment, at most.
+/// Maximum number of slots of a segment.
 pub(super) const SLOTS_MAX: usize = 65_536;
 
-/// What the number of slots is a multiple of.
+/// The number of slots is a multiple of this.
 pub(super) const SLOTS_STEP: usize = SLOT_LEN_MIN / 8;
 
-/// The least slot, and what all are multiples of, in bytes.
+/// Minimum size of a slot in bytes; every size is a multiple of it.
 const SLOT_LEN_MIN: usize = 4096;
 
-/// Most words of a segment of another process: 16 GiB.
+/// Maximum number of words in a segment of another process: 16 GiB.
 const SEGMENT_WORDS_MAX: usize = (16 << 30) / 8;
 
-/// Slots that one call looks at to see whether they are free again.
+/// Maximum number of slots that one call checks for release.
 const LOOKS_PER_LOAN: usize = 4;
 
-/// Whether a segment has so many slots.
+/// Reports whether a segment can have this number of slots.
 pub(super) fn are_slots(slots: usize) -> bool {
     (1..=SLOTS_MAX).contains(&slots) && slots.is_multiple_of(SLOTS_STEP)
 }
 
-/// Whether so many words are a segment of so many slots: a word for each, and whole pages.
+/// Reports whether a segment of so many slots can have this number of words: one word for each
+/// slot, and whole pages.
 pub(super) fn is_segment(words: usize, slots: usize) -> bool {
     let payloads = words.checked_sub(slots).filter(|_| words <= SEGMENT_WORDS_MAX && are_slots(slots));
     payloads.is_some_and(|payloads| payloads > 0 && (payloads * 8).is_multiple_of(SLOT_LEN_MIN))
 }
 
-/// The size of the slots for payloads of `len` bytes, which is at most that of a segment.
+/// Returns the size of the slots for payloads of `len` bytes, which is at most that of a segment.
 fn slot_len(len: usize) -> usize {
     if len <= SLOT_LEN_MIN {
         return SLOT_LEN_MIN;
@@ -65,10 +68,10 @@ fn slot_len(len: usize) -> usize {
     len.next_multiple_of(quarter).next_multiple_of(SLOT_LEN_MIN)
 }
 
-/// A slot, for those who lend it.
+/// Slot of a segment, as the memory of a loan.
 struct Slot {
     memory: Arc<Mapping>,
-    /// Its first byte, and how many there are.
+    /// Offset of the first byte, and the number of bytes.
     start: usize,
     len: usize,
 }
@@ -80,18 +83,20 @@ impl fmt::Debug for Slot {
 }
 
 impl Slot {
-    /// The first bytes of the slot.
+    /// Returns the first bytes of the slot.
     ///
     /// # Safety
-    /// No [`Loan`] of the slot is there: nobody writes.
+    /// There must be no [`Loan`] of the slot, so that the slot is not written.
     unsafe fn bytes(&self, len: usize) -> &[u8] {
-        // SAFETY: `len` bytes of a slot lie within the mapping, which lives as long as `self`; any are valid. Nobody writes, here
-        // as the caller promises, elsewhere since nobody else can.
+        // SAFETY: `len` bytes of a slot lie within the mapping, which lives as long as `self`; any
+        // are valid. There is no writer: in this process as the caller promises, in others because
+        // the kernel prevents it.
         unsafe { slice::from_raw_parts(self.memory.octet(self.start), len.min(self.len)) }
     }
 }
 
-/// Others have a slot as this only once its loan was finished, and no loan of it is made until they are gone.
+/// A slot becomes visible in this form only after its loan was finished, and no loan of it is made
+/// until all users are gone.
 impl LentMemory for Slot {
     fn bytes(&self, piece: &Piece) -> Option<&[u8]> {
         // SAFETY: see above.
@@ -110,13 +115,13 @@ impl LentMemory for Slot {
         true
     }
 
-    // Whoever is in this process holds the slot itself.
+    // Users in this process hold the slot itself.
     fn retain(&self, _: &Piece) {}
 
     fn release(&self, _: &Piece) {}
 }
 
-/// Memory for one payload, until it is [finished](Self::finish). Dropped instead, it is free again.
+/// Memory for one payload, until it is [finished](Self::finish). Dropping it frees the slot.
 #[derive(Debug)]
 pub struct Loan {
     slot: Arc<Slot>,
@@ -124,21 +129,23 @@ pub struct Loan {
 }
 
 impl Loan {
-    /// The memory, of the length that was asked for. Holds what was last written there by this participant, or zeros.
+    /// Returns the memory, of the requested length. Contains what this participant last wrote
+    /// there, or zeros.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `piece.len` bytes of the slot lie within the mapping, which lives as long as the slot; any are valid. There is
-        // one loan of a slot at a time and no hold on it meanwhile ([`Segment::loan`]), and nobody else maps it to write.
+        // SAFETY: `piece.len` bytes of the slot lie within the mapping, which lives as long as the
+        // slot; any are valid. There is one loan of a slot at a time and no hold on it meanwhile
+        // ([`Segment::loan`]), and no other process maps it writable.
         unsafe { slice::from_raw_parts_mut(self.slot.memory.octet(self.slot.start), self.piece.len as usize) }
     }
 
-    /// As [`bytes_mut`](Self::bytes_mut), to look at.
+    /// Returns the memory of [`bytes_mut`](Self::bytes_mut) for reading.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: a loan is written by means of `&mut` alone.
         unsafe { self.slot.bytes(self.piece.len as usize) }
     }
 
-    /// Its first `len` bytes are the payload.
+    /// Completes the payload, which is the first `len` bytes.
     #[must_use]
     pub fn finish(self, len: usize) -> Lent {
         let len = self.piece.len.min(u32::try_from(len).unwrap_or(u32::MAX));
@@ -146,34 +153,35 @@ impl Loan {
     }
 }
 
-/// The slots of one size.
+/// Slots of one size.
 #[derive(Debug)]
 struct Class {
     len: usize,
-    /// Free; the last one is used next.
+    /// Free slots; the last one is used next.
     free: Vec<u32>,
-    /// Given out, or not found free again yet; the oldest is looked at next.
+    /// Lent slots, or not yet found to be free; the oldest is checked next.
     out: VecDeque<u32>,
 }
 
-/// A participant's own segment.
+/// Segment that this participant owns.
 #[derive(Debug)]
 pub(super) struct Segment {
     memory: Arc<Mapping>,
     file: OwnedFd,
     slots_max: usize,
-    /// All that there can be, once there was one.
+    /// All slots; allocated with the first loan.
     slots: Vec<Arc<Slot>>,
-    /// So many of them are cut.
+    /// Number of slots that have memory.
     cut: usize,
-    /// Ascending by size.
+    /// Classes, ascending by size.
     classes: Vec<Class>,
-    /// The first byte that no slot has.
+    /// First byte that belongs to no slot.
     fresh: usize,
 }
 
 impl Segment {
-    /// A segment for payloads of so many bytes together, rounded up, in so many slots ([`are_slots`]).
+    /// Creates a segment with the given total size of payloads, rounded up, and number of slots
+    /// ([`are_slots`]).
     pub(super) fn create(bytes: usize, slots_max: usize) -> io::Result<Self> {
         let words = slots_max + bytes.next_multiple_of(SLOT_LEN_MIN) / 8;
         let (memory, file) = Mapping::create_segment(words)?;
@@ -193,13 +201,14 @@ impl Segment {
         self.slots_max
     }
 
-    /// Whether a payload lies in a slot of this segment.
+    /// Reports whether a payload lies in a slot of this segment.
     pub(super) fn owns(&self, lent: &Lent) -> bool {
         self.slots.get(lent.piece().slot as usize).is_some_and(|slot| lent.lies_in(slot))
     }
 
-    /// Memory for a payload of `len` bytes; `None` if none is free. `is_held` says whether a lane has a hold on a slot. Allocates
-    /// for the first of all, and for the first of a size.
+    /// Returns memory for a payload of `len` bytes; `None` if none is free. `is_held` reports
+    /// whether a lane has a hold on a slot. Allocates for the first loan of all, and for the first
+    /// of a size.
     pub(super) fn loan(&mut self, len: usize, is_held: impl Fn(u32) -> bool) -> Option<Loan> {
         if len == 0 || len > (self.memory.len() - self.slots_max) * 8 {
             return None;
@@ -209,16 +218,18 @@ impl Segment {
             self.find(size, &is_held).or_else(|| self.cut_anew(&is_held).then(|| self.find(size, &is_held))?)?;
         let slot = Arc::clone(&self.slots[found as usize]);
         let word = &self.memory.words(0..self.slots_max)[found as usize];
-        // Never 0, not even after 2^32 loans.
+        // Never 0, even after 2^32 loans.
         let generation = (word.load(Ordering::Relaxed) as u32).wrapping_add(1).max(1);
         word.store(u64::from(generation), Ordering::Relaxed);
-        // Who still copies what lay here finds that it has changed before it finds the change.
+        // A reader that still copies the former payload sees the new generation before any new
+        // byte.
         fence(Ordering::Release);
         let grain = (slot.start / Piece::GRAIN) as u32;
         Some(Loan { slot, piece: Piece { slot: found, generation, grain, len: len as u32 } })
     }
 
-    /// A slot of at least `size` bytes that nobody holds: free, new, or a larger one.
+    /// Returns a slot of at least `size` bytes without holds: a free one, a new one, or a larger
+    /// one.
     fn find(&mut self, size: usize, is_held: &impl Fn(u32) -> bool) -> Option<u32> {
         let first = self.classes.partition_point(|class| class.len < size);
         let fits = self.classes.get(first).is_some_and(|class| class.len == size);
@@ -231,7 +242,7 @@ impl Segment {
         (first + usize::from(fits)..self.classes.len()).find_map(|larger| self.take_from(larger, is_held))
     }
 
-    /// A new slot of a class that is there, or is to be there.
+    /// Makes a new slot of an existing or a new class.
     #[cold]
     fn cut_one(&mut self, class: usize, size: usize) -> u32 {
         if self.slots.is_empty() {
@@ -251,7 +262,7 @@ impl Segment {
         self.cut as u32 - 1
     }
 
-    /// A free slot of a class. Looks at [`LOOKS_PER_LOAN`] of those that were given out.
+    /// Returns a free slot of a class. Checks [`LOOKS_PER_LOAN`] of the lent ones for release.
     fn take_from(&mut self, class: usize, is_held: &impl Fn(u32) -> bool) -> Option<u32> {
         let Self { classes, slots, .. } = self;
         let class = &mut classes[class];
@@ -268,7 +279,7 @@ impl Segment {
         Some(slot)
     }
 
-    /// If all slots are free, there are none. Says whether that is so.
+    /// Removes all slots if all are free. Reports whether it did.
     #[cold]
     fn cut_anew(&mut self, is_held: &impl Fn(u32) -> bool) -> bool {
         let mut cut = (0..).zip(&mut self.slots[..self.cut]);
@@ -302,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn loans_do_not_overlap_and_are_what_was_written() {
+    fn loans_do_not_overlap_and_keep_their_content() {
         let mut segment = segment();
         let mut loans: Vec<_> = std::iter::from_fn(|| segment.loan(100_000, NOBODY)).collect();
         assert_eq!(loans.len(), (1 << 20) / slot_len(100_000));
@@ -320,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_free_when_nobody_has_it_and_no_lane_holds_it() {
+    fn slot_is_free_when_neither_process_nor_lane_holds_it() {
         let mut segment = segment();
         let lent = segment.loan(1 << 20, NOBODY).expect("all of it").finish(5);
         let first = lent.piece();
@@ -336,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_freed_last_is_used_first() {
+    fn slot_freed_last_is_used_first() {
         let mut segment = segment();
         let mut seen = std::collections::BTreeSet::new();
         let mut last = None;
@@ -350,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_is_free_is_cut_anew() {
+    fn segment_without_loans_is_divided_again() {
         let mut segment = segment();
         let small: Vec<_> = std::iter::from_fn(|| segment.loan(4000, NOBODY)).collect();
         assert_eq!(small.len(), (1 << 20) / SLOT_LEN_MIN);

@@ -1,8 +1,8 @@
-//! Unix sockets: where lanes are handed over, and the bells.
+//! System calls of the Unix sockets that carry lanes and wake-ups.
 //!
-//! All are of the kind SEQPACKET with names in the abstract namespace, which belongs to the network namespace: such a name
-//! is no file, so it needs no directory that both sides see, and it is gone with its owner, however that ends. Nothing here
-//! blocks.
+//! All sockets are of the type SEQPACKET, with names in the abstract namespace, which belongs to
+//! the network namespace. Such a name is no file: it needs no common directory, and the kernel
+//! removes it when its owner ends, for any reason. No call blocks.
 
 #![allow(unsafe_code)]
 
@@ -11,16 +11,16 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: libc::c_int = 1024;
 
-/// Descriptors in one message.
+/// Maximum number of descriptors in one message.
 pub(super) const DESCRIPTORS: usize = 2;
 
-/// Room for them in a control message, aligned as its header.
+/// Words of a control message for these descriptors, aligned as its header.
 const CONTROL_WORDS: usize = 4;
 
-/// Octets of so many descriptors.
+/// Returns the octets of so many descriptors.
 const fn descriptors_len(count: usize) -> u32 {
     (count * size_of::<libc::c_int>()) as u32
 }
@@ -38,14 +38,14 @@ fn check_len(result: libc::ssize_t) -> io::Result<usize> {
 
 fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    // SAFETY: no pointers. A result >= 0 is a new descriptor without another owner.
     let fd = check(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
     // SAFETY: as above.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The abstract address of a participant's name: `takt-shm-3/` and 16 hexadecimal digits. The 3 is the version of all that
-/// two sides must agree on.
+/// Returns the abstract address of a participant's name: `takt-shm-3/` and 16 hexadecimal digits.
+/// The 3 is the version of everything on which two sides must agree.
 fn address(name: u64) -> (libc::sockaddr_un, libc::socklen_t) {
     const PREFIX: &[u8] = b"\0takt-shm-3/";
     // SAFETY: all-zero is a valid value of this C structure.
@@ -60,47 +60,49 @@ fn address(name: u64) -> (libc::sockaddr_un, libc::socklen_t) {
     (address, len as libc::socklen_t)
 }
 
-/// A socket that others reach by this name. An error if somebody has it.
+/// Opens a listening socket of this name. An error if the name is taken.
 pub(super) fn listen_at(name: u64) -> io::Result<OwnedFd> {
     let fd = socket()?;
     let (address, len) = address(name);
-    // SAFETY: `address` holds `len` initialised bytes of a socket address.
+    // SAFETY: `address` holds `len` initialized bytes of a socket address.
     check(unsafe { libc::bind(fd.as_raw_fd(), ptr::from_ref(&address).cast(), len) })?;
     // SAFETY: no pointers.
     check(unsafe { libc::listen(fd.as_raw_fd(), BACKLOG) })?;
     Ok(fd)
 }
 
-/// A connection to whoever listens at this name. `WouldBlock` if too many others wait there.
+/// Connects to the listener of this name. `WouldBlock` if its backlog is full.
 pub(super) fn connect_to(name: u64) -> io::Result<OwnedFd> {
     let fd = socket()?;
     let (address, len) = address(name);
-    // SAFETY: `address` holds `len` initialised bytes of a socket address.
+    // SAFETY: `address` holds `len` initialized bytes of a socket address.
     check(unsafe { libc::connect(fd.as_raw_fd(), ptr::from_ref(&address).cast(), len) })?;
     Ok(fd)
 }
 
-/// Nobody can connect any more, whoever else has the descriptor: a child has it too, between `fork` and `exec`.
+/// Refuses all further connections, even if another process has the descriptor: a child has it
+/// between `fork` and `exec`.
 pub(super) fn refuse_others(listener: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: no pointers.
     check(unsafe { libc::shutdown(listener.as_raw_fd(), libc::SHUT_RDWR) })?;
     Ok(())
 }
 
-/// The next connection that somebody has made.
+/// Accepts the next connection.
 pub(super) fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the address is not asked for. A result >= 0 is a new descriptor that nobody else owns.
+    // SAFETY: the address is not requested. A result >= 0 is a new descriptor without another
+    // owner.
     let fd = check(unsafe { libc::accept4(listener.as_raw_fd(), ptr::null_mut(), ptr::null_mut(), flags) })?;
     // SAFETY: as above.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Who connected, or listened.
+/// Credentials of the process that connected or listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     pub(crate) user: u32,
-    /// Its process; 0 if that is not visible here.
+    /// Process id; 0 if the process is not visible here.
     pub(crate) process: u32,
 }
 
@@ -110,7 +112,7 @@ impl Peer {
     }
 }
 
-/// Who is at the other end, as the kernel knows it.
+/// Returns the credentials of the peer, as the kernel reports them.
 pub(crate) fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
@@ -120,13 +122,14 @@ pub(crate) fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     Ok(Peer { user: peer.uid, process: u32::try_from(peer.pid).unwrap_or(0) })
 }
 
-/// The user that this process acts as.
+/// Returns the effective user of this process.
 pub(crate) fn own_user() -> u32 {
     // SAFETY: no pointers; it cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// What the kernel calls the socket's network namespace; never the same again until the next boot. Since Linux 5.14.
+/// Returns the kernel's cookie of the network namespace of a socket; unique until the next boot.
+/// Since Linux 5.14.
 pub(super) fn network_namespace(fd: BorrowedFd<'_>) -> io::Result<u64> {
     /// `SO_NETNS_COOKIE` of the kernel's `asm-generic/socket.h`.
     const SO_NETNS_COOKIE: libc::c_int = 71;
@@ -138,7 +141,7 @@ pub(super) fn network_namespace(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(cookie)
 }
 
-/// How many descriptors this process may have now.
+/// Returns the current limit of descriptors of this process.
 pub(super) fn descriptors_max() -> io::Result<usize> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is alive and written by the call.
@@ -146,7 +149,7 @@ pub(super) fn descriptors_max() -> io::Result<usize> {
     Ok(usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX))
 }
 
-/// Bytes that a file of this process may have.
+/// Returns the maximum size of a file of this process, in bytes.
 pub(super) fn file_size_max() -> io::Result<usize> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is alive and written by the call.
@@ -154,14 +157,15 @@ pub(super) fn file_size_max() -> io::Result<usize> {
     Ok(usize::try_from(limit.rlim_cur).unwrap_or(usize::MAX))
 }
 
-/// Lets the calling thread alone act as another user; false without the privilege to.
+/// Changes the effective user of the calling thread alone; false without the privilege.
 #[cfg(test)]
 pub(super) fn act_as(user: u32) -> bool {
-    // SAFETY: no pointers. The C library's function would change all threads; the system call changes this one.
+    // SAFETY: no pointers. The C library's function would change all threads; the system call
+    // changes this one.
     unsafe { libc::syscall(libc::SYS_setresuid, -1, user, -1) == 0 }
 }
 
-/// Random bits.
+/// Returns random bits.
 pub(super) fn random() -> io::Result<u64> {
     let mut bits = [0; 8];
     // SAFETY: `bits` has room for its own length; any bytes are valid in it.
@@ -169,7 +173,7 @@ pub(super) fn random() -> io::Result<u64> {
     if count == bits.len() { Ok(u64::from_ne_bytes(bits)) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Sends a message, and with it up to [`DESCRIPTORS`] descriptors.
+/// Sends a message with up to [`DESCRIPTORS`] descriptors.
 pub(super) fn send(fd: BorrowedFd<'_>, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     if descriptors.len() > DESCRIPTORS {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -185,8 +189,8 @@ pub(super) fn send(fd: BorrowedFd<'_>, message: &[u8], descriptors: &[BorrowedFd
         header.msg_control = control.as_mut_ptr().cast();
         // SAFETY: arithmetic.
         header.msg_controllen = unsafe { libc::CMSG_SPACE(len) } as _;
-        // SAFETY: `control` has room for a header with `DESCRIPTORS` descriptors, and is aligned for it; so the first header is
-        // there and its data too.
+        // SAFETY: `control` has room for a header with `DESCRIPTORS` descriptors, and is aligned
+        // for it; so the first header is there and its data too.
         unsafe {
             let first = libc::CMSG_FIRSTHDR(&header);
             (*first).cmsg_level = libc::SOL_SOCKET;
@@ -198,12 +202,13 @@ pub(super) fn send(fd: BorrowedFd<'_>, message: &[u8], descriptors: &[BorrowedFd
             }
         }
     }
-    // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive; sending only reads.
+    // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive; sending
+    // only reads.
     check_len(unsafe { libc::sendmsg(fd.as_raw_fd(), &header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) })?;
     Ok(())
 }
 
-/// A received message: its length, whether it was cut off, and the descriptors that came with it.
+/// Received message: its length, whether it was truncated, and the descriptors that came with it.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) len: usize,
@@ -211,7 +216,7 @@ pub(super) struct Received {
     pub(super) descriptors: [Option<OwnedFd>; DESCRIPTORS],
 }
 
-/// Receives a message. A length of 0 says that the other end is gone.
+/// Receives a message. A length of 0 means that the peer is gone.
 pub(super) fn receive(fd: BorrowedFd<'_>, message: &mut [u8]) -> io::Result<Received> {
     let mut vector = libc::iovec { iov_base: message.as_mut_ptr().cast(), iov_len: message.len() };
     let mut control = [0_u64; CONTROL_WORDS];
@@ -220,20 +225,22 @@ pub(super) fn receive(fd: BorrowedFd<'_>, message: &mut [u8]) -> io::Result<Rece
     header.msg_iov = &mut vector;
     header.msg_iovlen = 1;
     header.msg_control = control.as_mut_ptr().cast();
-    // The kernel closes what more a stranger sends.
+    // The kernel closes further descriptors that a peer sends.
     // SAFETY: arithmetic.
     header.msg_controllen = unsafe { libc::CMSG_SPACE(descriptors_len(DESCRIPTORS)) } as _;
-    // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive, with their true lengths.
+    // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive, with
+    // their true lengths.
     let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) };
     let len = check_len(len)?;
     let truncated = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
     Ok(Received { len, truncated, descriptors: descriptors(&header) })
 }
 
-/// Takes the descriptors out of a control message.
+/// Extracts the descriptors from a control message.
 fn descriptors(header: &libc::msghdr) -> [Option<OwnedFd>; DESCRIPTORS] {
     let mut found = [const { None }; DESCRIPTORS];
-    // SAFETY: the kernel has filled in the control messages and their length, within the buffer that is alive.
+    // SAFETY: the kernel has filled in the control messages and their length, within the buffer
+    // that is alive.
     unsafe {
         let Some(first) = libc::CMSG_FIRSTHDR(header).as_ref() else { return found };
         if first.cmsg_level != libc::SOL_SOCKET || first.cmsg_type != libc::SCM_RIGHTS {
@@ -243,9 +250,9 @@ fn descriptors(header: &libc::msghdr) -> [Option<OwnedFd>; DESCRIPTORS] {
         let bytes = first.cmsg_len as usize - libc::CMSG_LEN(0) as usize;
         let data = libc::CMSG_DATA(first).cast::<libc::c_int>();
         for at in 0..bytes / size_of::<libc::c_int>() {
-            // Each is a new descriptor that nobody else owns.
+            // Each is a new descriptor without another owner.
             let descriptor = OwnedFd::from_raw_fd(data.add(at).read_unaligned());
-            // What has no place is closed.
+            // Surplus descriptors are closed.
             if let Some(place) = found.get_mut(at) {
                 *place = Some(descriptor);
             }
@@ -271,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_taken_once_and_gone_with_its_owner() {
+    fn name_is_exclusive_and_free_after_its_owner() {
         let name = random().expect("randomness");
         let refused = |result: io::Result<OwnedFd>| result.map(drop).expect_err("nobody is there").kind();
         assert_eq!(refused(connect_to(name)), io::ErrorKind::ConnectionRefused);
@@ -283,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_know_each_others_user() {
+    fn both_ends_know_the_user_of_the_peer() {
         let (_listener, caller, answerer) = pair();
         let us = Peer { user: own_user(), process: std::process::id() };
         assert_eq!(peer(caller.as_fd()).expect("connected"), us);
@@ -308,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_noticed() {
+    fn end_of_a_connection_is_detected() {
         let (_listener, caller, answerer) = pair();
         let error = receive(answerer.as_fd(), &mut [0; 4]).expect_err("nothing was sent");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
@@ -319,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_namespace_has_a_name() {
+    fn network_namespace_has_a_cookie() {
         let (listener, caller, _) = pair();
         let cookie = network_namespace(listener.as_fd()).expect("Linux 5.14");
         assert_eq!(network_namespace(caller.as_fd()).expect("Linux 5.14"), cookie);

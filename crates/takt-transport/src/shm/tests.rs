@@ -1,4 +1,5 @@
-//! Ends and strangers: who goes is noticed, and who talks nonsense harms nobody.
+//! Tests of ended and malicious peers: ends are detected, and invalid data harms no other
+//! participant.
 
 mod lending;
 mod urgent;
@@ -28,7 +29,7 @@ fn receive(transport: &mut ShmTransport) -> Option<Vec<u8>> {
     transport.recv(Scan::All).expect("receiving works").map(|frame| frame.to_vec())
 }
 
-/// A participant that has opened a lane to `other` and does with it what it likes.
+/// Test participant that has a lane to `other` and can write anything to it.
 struct Stranger {
     socket: OwnedFd,
     memory: Mapping,
@@ -67,9 +68,9 @@ impl Stranger {
     }
 }
 
-/// A child that is about to become another program still has all descriptors.
+/// A forked child has all descriptors until `exec`.
 #[test]
-fn nobody_reaches_a_closed_participant_through_a_copy_of_its_descriptor() {
+fn closed_participant_is_not_reachable_through_a_copied_descriptor() {
     let (mut a, b) = (open(), open());
     let (to, name) = (at(&b), b.name);
     let _copy = b.incoming.listener.try_clone().expect("a descriptor");
@@ -81,7 +82,7 @@ fn nobody_reaches_a_closed_participant_through_a_copy_of_its_descriptor() {
 }
 
 #[test]
-fn what_a_writer_left_is_read_after_its_end() {
+fn datagrams_of_an_ended_writer_are_still_read() {
     let (mut a, mut b) = (open(), open());
     for n in 0..5 {
         send(&mut a, &[n], at(&b));
@@ -97,7 +98,7 @@ fn what_a_writer_left_is_read_after_its_end() {
 }
 
 #[test]
-fn a_reader_that_has_gone_is_told_and_not_served() {
+fn closed_reader_is_reported_and_not_served() {
     let (mut a, b) = (open(), open());
     let to = at(&b);
     assert!(a.reach(&to) && a.serves(&to));
@@ -110,16 +111,17 @@ fn a_reader_that_has_gone_is_told_and_not_served() {
     assert_eq!((a.stats().send_errors.refused, a.stats().datagrams_out), (1, 0));
 }
 
-/// As the kernel closes what a process had that was killed: told when all that it wrote has been read.
+/// Closes sockets as the kernel does for a killed process: reported after all its datagrams were
+/// read.
 #[test]
-fn an_end_without_a_farewell_is_that_of_a_process() {
+fn end_without_farewell_is_reported_as_end_of_the_process() {
     for is_accepted in [true, false] {
         let mut a = open();
         let (name, listener) = listen().expect("a name is free");
         let to = a.host.locator(name, USER);
         assert!(a.reach(&to));
         let connection = is_accepted.then(|| syscall::accept(listener.as_fd()).expect("it was called"));
-        // It has a lane to us under its name.
+        // The peer has a lane to `a` under its name.
         let mut b = Stranger::of(&a);
         b.say(&Hello { name, ..b.hello(&a) }.to_bytes(), true);
         let mut tail = ring::Tail::default();
@@ -129,7 +131,7 @@ fn an_end_without_a_farewell_is_that_of_a_process() {
         assert_eq!(receive(&mut a), Some(vec![1]));
         b.socket = syscall::connect_to(a.name).expect("it listens");
         drop((connection, listener));
-        // A look at the connections, which a flood of data does not keep from.
+        // Polls the connections, as happens regularly during a flood of data.
         a.look().expect("looking works");
         assert_eq!(a.poll_lost(), None, "something is left to be read");
         assert_eq!(receive(&mut a), Some(vec![2]));
@@ -138,9 +140,10 @@ fn an_end_without_a_farewell_is_that_of_a_process() {
     }
 }
 
-/// Calls that were not answered before a transport was closed are told from those that died with it.
+/// Connections that were not accepted when a transport closes are distinguished from those of an
+/// ended process.
 #[test]
-fn a_transport_that_closes_says_farewell_to_all() {
+fn closing_transport_sends_a_farewell_to_all() {
     let (mut a, b, mut c) = (open(), open(), open());
     assert!(a.reach(&at(&b)) && c.reach(&at(&b)));
     let to = at(&b);
@@ -152,7 +155,7 @@ fn a_transport_that_closes_says_farewell_to_all() {
 }
 
 #[test]
-fn a_participant_alone_has_no_segment() {
+fn participant_without_peers_has_no_segment() {
     let (mut a, mut b) = (open(), open());
     assert!(a.outgoing.segment.is_none() && b.outgoing.segment.is_none());
     send(&mut a, &[1], at(&b));
@@ -161,7 +164,7 @@ fn a_participant_alone_has_no_segment() {
 }
 
 #[test]
-fn nobody_is_reached_where_nobody_ever_was() {
+fn unused_name_is_not_reached() {
     let mut a = open();
     let to = a.host.locator(1, USER);
     assert!(a.serves(&to), "nothing is known against it");
@@ -179,7 +182,7 @@ fn other_hosts_are_not_served() {
     assert_eq!(a.stats().send_errors.unserved, 1);
 }
 
-/// What does not fit is counted, and what fits is not lost.
+/// Datagrams that do not fit are counted, and those that fit are not lost.
 #[test]
 fn a_full_lane_is_counted() {
     let config = ShmConfig { lane_bytes: 256 << 10, ..ShmConfig::default() };
@@ -198,13 +201,13 @@ fn a_full_lane_is_counted() {
 }
 
 #[test]
-fn no_more_lanes_than_allowed() {
+fn number_of_lanes_is_bounded() {
     let config = ShmConfig { lanes_max: 2, ..ShmConfig::default() };
     let open_few = || ShmTransport::open(&config).expect("Linux 5.14");
     let (mut a, others) = (open_few(), [open(), open(), open()]);
     let reached = others.each_ref().map(|other| a.reach(&at(other)));
     assert_eq!(reached, [true, true, false]);
-    // From others, too; who is refused hears of it.
+    // The limit holds for incoming lanes too; refused writers are notified.
     let (mut few, mut writers) = (open_few(), [open(), open(), open()]);
     for writer in &mut writers {
         send(writer, &[1], at(&few));
@@ -213,7 +216,7 @@ fn no_more_lanes_than_allowed() {
     assert_eq!(few.stats().receive_errors, 1);
     assert_eq!(receive(&mut writers[2]), None);
     assert_eq!(writers[2].poll_lost(), Some(Lost { locator: at(&few), has_ended: false }));
-    // Room again when one has gone.
+    // A closed lane makes room for another.
     let [first, _, mut third] = writers;
     drop(first);
     assert_eq!(receive(&mut few), None);
@@ -223,9 +226,9 @@ fn no_more_lanes_than_allowed() {
     assert!(!third.reach(&at(&few)), "it does not try again");
 }
 
-/// First messages that are none: refused and counted, and what comes from others is not touched.
+/// Invalid first messages are refused and counted, without effect on other participants.
 #[test]
-fn strangers_that_cannot_greet_are_refused() {
+fn peers_with_an_invalid_hello_are_refused() {
     let (mut honest, mut b) = (open(), open());
     send(&mut honest, &[1], at(&b));
     type Greeting = fn(&Stranger, Hello);
@@ -262,7 +265,7 @@ fn strangers_that_cannot_greet_are_refused() {
     assert_eq!(receive(&mut b), Some(vec![2]));
 }
 
-/// Another user who knows names and tag is refused by both sides. Needs the privilege to be another user.
+/// Both sides refuse another user that knows names and tag. Needs the privilege to change the user.
 #[test]
 fn another_user_is_refused() {
     let (mut a, mut b) = (open(), open());
@@ -281,9 +284,9 @@ fn another_user_is_refused() {
     assert_eq!(a.reach(&a.host.locator(name, USER)), !is_other);
 }
 
-/// One that says nothing, or goes before it says anything, takes a place and no more.
+/// A peer that sends nothing, or disconnects before it sends, takes only a place.
 #[test]
-fn silent_strangers_do_no_harm() {
+fn silent_peers_do_no_harm() {
     let (mut honest, mut b) = (open(), open());
     let silent = Stranger::of(&b);
     drop(Stranger::of(&b));
@@ -299,9 +302,9 @@ fn silent_strangers_do_no_harm() {
     assert_eq!(b.stats().receive_errors, 0);
 }
 
-/// A lane that is written full of nonsense is closed; the others are read on.
+/// A lane with invalid contents is closed; the others are still read.
 #[test]
-fn a_lane_of_nonsense_is_closed() {
+fn lane_with_invalid_contents_is_closed() {
     let words = [u64::MAX, 1 << 32, 1 << 63, u64::from(u32::MAX), 70_000, 9_000];
     for (word, band) in words.into_iter().flat_map(|word| [(word, Band::Common), (word, Band::Urgent)]) {
         let (mut honest, mut b) = (open(), open());
@@ -317,9 +320,9 @@ fn a_lane_of_nonsense_is_closed() {
     }
 }
 
-/// A reader that writes nonsense about how far it is loses the lane, and what is sent to it is counted.
+/// A reader that writes invalid positions loses its lane, and datagrams to it are counted.
 #[test]
-fn a_reader_of_nonsense_is_left() {
+fn reader_with_an_invalid_head_loses_its_lane() {
     let (mut a, b) = (open(), open());
     let (name, listener) = listen().expect("a name is free");
     let to = a.host.locator(name, USER);
@@ -342,9 +345,9 @@ fn a_reader_of_nonsense_is_left() {
     assert_eq!(a.stats().datagrams_out, sent + 1, "others are reached");
 }
 
-/// A flood for a port that is closed does not keep a call busy, nor is anything left behind in silence.
+/// A flood to a closed port neither keeps a call busy nor leaves datagrams without a wake-up.
 #[test]
-fn a_flood_of_strays_ends() {
+fn flood_to_a_closed_port_does_not_keep_a_call_busy() {
     let (mut a, mut b) = (open(), open());
     let closed = Locator { port: 4_000, ..at(&b) };
     let count = 20_000;
@@ -365,9 +368,9 @@ fn a_flood_of_strays_ends() {
     assert!(calls > count / (STRAYS_PER_CALL * ATTEMPTS_TO_SLEEP + STRAYS_PER_CALL + 1), "{calls}");
 }
 
-/// Lanes come and go without a trace in either table.
+/// Both tables are empty after lanes have come and gone.
 #[test]
-fn nothing_is_left_of_lanes() {
+fn closed_lanes_leave_no_entries() {
     let mut b = open();
     for n in 0..200_u8 {
         let mut a = open();
@@ -382,7 +385,7 @@ fn nothing_is_left_of_lanes() {
     }
 }
 
-/// No test waits longer than this for a condition.
+/// Time limit of a test for any condition.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 #[test]
@@ -405,16 +408,16 @@ fn silent_connections_are_bounded_and_end_after_a_second() {
     drop(silent);
 }
 
-/// What `ulimit` is told, and what the error says.
+/// Arguments of `ulimit`, and the expected error text.
 const LIMITS: [(&str, &str); 2] = [("-f 0", "RLIMIT_FSIZE"), ("-v 300000", "B of address space (ulimit -v)")];
 
-/// Opens shared memory in a process with a limit.
+/// Opens shared memory in a process with a resource limit.
 fn open_below(limit: &str) {
     let line = format!("ulimit {limit} && exec \"$0\" \"$@\"");
     let mut limited = std::process::Command::new("sh");
     limited.arg("-c").arg(line).arg(std::env::current_exe().expect("this program")).env("TAKT_TEST_LIMIT", limit);
     limited.args(["--ignored", "--exact", "shm::tests::process_with_a_limit", "--nocapture"]);
-    // Its output goes to a pipe: a file would be limited too.
+    // Its output goes to a pipe, since the limit applies to files.
     let output = limited.output().expect("it can be run");
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("1 passed"), "{limit}: {} {said}", output.status);

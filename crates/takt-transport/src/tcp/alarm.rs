@@ -1,4 +1,4 @@
-//! When to look again though nothing has arrived: a descriptor that becomes readable at a given time.
+//! Timer descriptor that becomes readable at a given time.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::udp::syscall;
 
-/// A timer of the kernel.
+/// Timer of the kernel.
 #[derive(Debug)]
 pub(super) struct Alarm {
     timer: File,
@@ -19,7 +19,7 @@ impl Alarm {
         Ok(Self { timer: File::from(syscall::timer()?), due: None })
     }
 
-    /// Goes off at this time, or earlier if it was to go off earlier.
+    /// Sets the timer to this time, unless it expires earlier.
     pub(super) fn set_by(&mut self, due: Instant, now: Instant) {
         if self.due.is_some_and(|known| known <= due) {
             return;
@@ -30,10 +30,10 @@ impl Alarm {
         }
     }
 
-    /// It has gone off, or is looked at anyway: it is silent from now on.
+    /// Disarms the timer and clears its expiration.
     pub(super) fn reset(&mut self) {
         self.due = None;
-        // Nothing to read: it has not gone off.
+        // Nothing to read: it has not expired.
         let _ = self.timer.read(&mut [0; 8]);
     }
 }

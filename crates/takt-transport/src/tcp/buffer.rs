@@ -1,6 +1,6 @@
-//! Bytes on their way into or out of a stream: a fixed piece of memory, filled at one end and emptied at the other.
+//! Byte buffer of a stream: fixed memory, filled at one end and emptied at the other.
 
-/// A queue of bytes that stand together. Its memory is address space until it is used.
+/// Contiguous queue of bytes. Its memory is address space until it is used.
 #[derive(Debug)]
 pub(super) struct Buffer {
     bytes: Box<[u8]>,
@@ -13,7 +13,7 @@ impl Buffer {
         Self { bytes: vec![0; capacity].into(), start: 0, end: 0 }
     }
 
-    /// What is in it.
+    /// Returns the contents.
     pub(super) fn data(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
@@ -22,12 +22,12 @@ impl Buffer {
         self.start == self.end
     }
 
-    /// Bytes that it has room for.
+    /// Returns the free space in bytes.
     pub(super) fn free(&self) -> usize {
         self.bytes.len() - (self.end - self.start)
     }
 
-    /// Adds all or nothing.
+    /// Appends all bytes, or none if they do not fit.
     pub(super) fn push(&mut self, bytes: &[u8]) -> bool {
         if self.free() < bytes.len() {
             return false;
@@ -40,25 +40,25 @@ impl Buffer {
         true
     }
 
-    /// All the room there is, to be [`filled`](Self::filled).
+    /// Returns the free space for writing; [`filled`](Self::filled) completes the write.
     pub(super) fn space(&mut self) -> &mut [u8] {
         self.compact();
         &mut self.bytes[self.end..]
     }
 
-    /// So many bytes of the room were written.
+    /// Appends the first `len` bytes of the free space.
     pub(super) fn filled(&mut self, len: usize) {
         self.end = (self.end + len).min(self.bytes.len());
     }
 
-    /// Takes out so many, and says where they stand until the next change.
+    /// Removes `len` bytes, and returns their range, which is valid until the next change.
     pub(super) fn consume(&mut self, len: usize) -> std::ops::Range<usize> {
         let taken = self.start..(self.start + len).min(self.end);
         self.start = taken.end;
         taken
     }
 
-    /// Bytes that [`consume`](Self::consume) has named.
+    /// Returns the bytes of a range from [`consume`](Self::consume).
     pub(super) fn taken(&mut self, range: std::ops::Range<usize>) -> &mut [u8] {
         &mut self.bytes[range]
     }

@@ -1,4 +1,4 @@
-//! What a TCP transport is asked to be.
+//! Configuration of the TCP transport.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -7,30 +7,37 @@ use std::time::Duration;
 
 use crate::udp::InterfaceSelection;
 
-/// Configuration of a [`TcpTransport`](super::TcpTransport). The default one connects to others and listens nowhere.
+/// Configuration of a [`TcpTransport`](super::TcpTransport). The default connects to others and
+/// does not listen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TcpConfig {
-    /// Where to accept connections; port 0 takes a free one. Empty: nowhere, others are connected to.
+    /// Addresses to listen at; port 0 takes a free one. If empty, the transport only connects to
+    /// others.
     pub listen: Vec<SocketAddr>,
-    /// Addresses to announce instead of those listened at: the outside of a port that a router forwards.
+    /// Addresses to announce instead of the listening ones: the public side of a port that a router
+    /// forwards.
     pub announce: Vec<SocketAddr>,
-    /// Whose addresses are announced when listening at all of them.
+    /// Interfaces whose addresses are announced when listening at the unspecified address.
     pub interfaces: InterfaceSelection,
-    /// Connections at a time, those that are still being opened included; at least 2.
+    /// Maximum number of connections, including those being opened; at least 2.
     pub connections_max: usize,
-    /// Connections with one address at a time, so that one host cannot take all.
+    /// Maximum number of connections with one address, so that one host cannot take all.
     pub connections_per_address_max: usize,
-    /// Accepted connections by which nothing came yet; the oldest gives way to a new one.
+    /// Maximum number of accepted connections without a message; a new one replaces the oldest.
     pub unproven_max: usize,
-    /// Bytes that wait for one connection, at most; what does not fit is lost and counted. At least 128 KiB.
+    /// Maximum number of queued bytes of one connection; messages that do not fit are lost and
+    /// counted. At least 128 KiB.
     pub send_queue_bytes: usize,
-    /// How long an accepted connection has until its first message is there, and one's own until it is open.
+    /// Time limit for the first message of an accepted connection, and for the opening of an own
+    /// one.
     pub patience: Duration,
-    /// How long sent bytes may stay unacknowledged, or a connection without any answer, until it counts as dead.
+    /// Time after which a connection counts as dead, if sent bytes are not acknowledged or
+    /// keepalive probes are not answered.
     pub silence_max: Duration,
-    /// Encryption and authentication. None: plain TCP.
+    /// Encryption and authentication; `None` is plain TCP.
     pub tls: Option<TlsConfig>,
-    /// The names of hosts that are connected to, which their certificates must show; others' show their address.
+    /// Host names of addresses that are connected to, which the certificate of the host must
+    /// contain. Other certificates must contain the address.
     pub names: BTreeMap<SocketAddr, String>,
 }
 
@@ -52,21 +59,22 @@ impl Default for TcpConfig {
     }
 }
 
-/// Files of certificates and keys, in PEM. Both ends show a certificate, and each checks the other's.
+/// Certificate and key files, in PEM. Both ends show a certificate, and each verifies that of the
+/// peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// The certificates of those who are trusted to sign others.
+    /// Certificates of the trusted authorities.
     pub ca: PathBuf,
-    /// The own certificate, followed by those that lead to the signer.
+    /// Own certificate, followed by the chain to its authority.
     pub certificate: PathBuf,
-    /// The key of the own certificate.
+    /// Private key of the own certificate.
     pub key: PathBuf,
 }
 
-/// Least room for outgoing bytes: two of the largest messages.
+/// Minimum size of a send queue: two messages of the maximum length.
 pub(super) const SEND_QUEUE_MIN: usize = 128 << 10;
 
-/// Addresses to announce for a socket bound to `bound`.
+/// Returns the addresses to announce for a socket bound to `bound`.
 pub(super) fn announced(bound: SocketAddr, own: impl Iterator<Item = IpAddr>) -> Vec<SocketAddr> {
     if !bound.ip().is_unspecified() {
         return vec![bound];

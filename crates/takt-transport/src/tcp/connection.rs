@@ -1,4 +1,4 @@
-//! One connection: its stream, and what waits to go out and what has come in.
+//! TCP connection: its stream and its queues in both directions.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,22 +12,23 @@ use super::framing::{self, FRAME_MAX, Malformed, Prefix};
 use super::stream::{self, Progress, Stream};
 use crate::udp::syscall::epoll_change;
 
-/// Room for a message that is not complete and for as much again.
+/// Room for an incomplete message and for as much again.
 const RECEIVE_BUFFER: usize = 2 * FRAME_MAX;
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Begun by us; the other side has not answered yet.
+    /// Begun by this side; the peer has not answered yet.
     Opening,
     Open,
-    /// What waits is sent and what comes is taken, but nothing new is sent: another connection leads to the same participant.
+    /// Queued and received messages are still processed, but new ones are sent by another
+    /// connection to the same participant.
     Leaving,
-    /// Nothing more comes. It is closed when what has come was taken.
+    /// The peer sends nothing more. Closed when the received messages are processed.
     Ended,
 }
 
-/// Who is at the other end, as the first message says.
+/// Participant at the other end, as its first message states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Participant {
     pub(super) vendor: [u8; 2],
@@ -37,21 +38,21 @@ pub(super) struct Participant {
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: Stream,
-    /// Larger than those of earlier ones.
+    /// Token of the connection, larger than those of earlier connections.
     pub(super) token: u64,
     pub(super) state: State,
-    /// The other end's address.
+    /// Address of the peer.
     pub(super) peer: SocketAddr,
-    /// Where it was received.
+    /// Locator where its messages are received.
     pub(super) local: Locator,
-    /// Whether it was begun by us.
+    /// Whether this side began it.
     pub(super) is_ours: bool,
-    /// The way that it is part of; none before the first message of a connection that we accepted.
+    /// Index of its link; `None` before the first message of an accepted connection.
     pub(super) link: Option<usize>,
     pub(super) participant: Option<Participant>,
-    /// Until when it must get further, if it must.
+    /// Time by which it must make progress, if any.
     pub(super) deadline: Option<Instant>,
-    /// It is in the list of those with something to send.
+    /// Whether it is in the list of connections with queued messages.
     pub(super) is_dirty: bool,
     watches_output: bool,
     has_finished: bool,
@@ -79,17 +80,17 @@ impl Connection {
         }
     }
 
-    /// Whether something may be sent by it, now or once it is open.
+    /// Reports whether messages can be queued, to be sent now or once it is open.
     pub(super) fn carries(&self) -> bool {
         matches!(self.state, State::Opening | State::Open)
     }
 
-    /// Whether both ends know that it is open.
+    /// Reports whether both ends know that it is open.
     pub(super) fn is_established(&self) -> bool {
         self.state == State::Open && !self.stream.is_handshaking()
     }
 
-    /// Queues a frame, as a whole or not at all.
+    /// Queues a whole frame, or nothing. Reports whether it was queued.
     pub(super) fn queue(&mut self, frame: &[u8], epoll: BorrowedFd<'_>) -> io::Result<bool> {
         if self.outgoing.free() < frame.len() {
             self.send(epoll)?;
@@ -97,7 +98,7 @@ impl Connection {
         Ok(self.outgoing.push(frame))
     }
 
-    /// Goes on with opening, and sends what waits.
+    /// Continues to open the connection, and sends queued bytes.
     pub(super) fn send(&mut self, epoll: BorrowedFd<'_>) -> io::Result<()> {
         if self.state == State::Opening {
             if !stream::is_open(self.stream.socket(), self.peer)? {
@@ -127,29 +128,29 @@ impl Connection {
         Ok(())
     }
 
-    /// The length of the frame that has come, if one has.
+    /// Returns the length of the next received frame, if it is complete.
     pub(super) fn next_frame(&self) -> Result<Option<usize>, Malformed> {
         framing::next(self.incoming.data())
     }
 
-    /// The certificate of the other side, in DER; none without TLS.
+    /// Returns the certificate of the peer, in DER; none without TLS.
     pub(super) fn certificate(&self) -> Option<&[u8]> {
         self.stream.certificate()
     }
 
-    /// What has come, the next frame first.
+    /// Returns the received bytes, the next frame first.
     pub(super) fn pending(&self) -> &[u8] {
         self.incoming.data()
     }
 
-    /// Takes out a frame of this length, and says where its message stands.
+    /// Removes a frame of this length, and returns the range of its message.
     pub(super) fn take(&mut self, len: usize) -> std::ops::Range<usize> {
         let frame = self.incoming.consume(len);
         framing::unwrap(self.incoming.taken(frame.clone()));
         frame.start + framing::LENGTH..frame.end
     }
 
-    /// A message that was taken.
+    /// Returns a message that was removed.
     pub(super) fn message(&mut self, range: std::ops::Range<usize>) -> &[u8] {
         self.incoming.taken(range)
     }

@@ -1,14 +1,14 @@
-//! The connections that are open, by token.
+//! Table of open connections, by token.
 
 use std::net::IpAddr;
 
 use super::connection::Connection;
 
-/// A connection's place and a number that no other connection has had: what comes late for one that is gone
-/// is not taken for another's.
+/// Bits of a token that hold the place of a connection. The other bits hold a number that no other
+/// connection has had, so that a late event is not taken for that of another connection.
 const PLACE_BITS: u32 = 16;
 
-/// Connections, at most as many as there are places.
+/// Connections; their number is limited by the places.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     places: Vec<Option<Connection>>,
@@ -16,14 +16,14 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// The least token; those below are for others.
+    /// Smallest token of a connection.
     pub(super) const FIRST: u64 = 1 << PLACE_BITS;
 
     pub(super) fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Adds the connection that is made of a token.
+    /// Adds a connection, made from its token.
     pub(super) fn insert(&mut self, make: impl FnOnce(u64) -> Connection) -> u64 {
         let free = self.places.iter().position(Option::is_none);
         let place = free.unwrap_or_else(|| {
@@ -53,7 +53,7 @@ impl Connections {
         self.places.iter().flatten()
     }
 
-    /// How many lead to an address.
+    /// Returns the number of connections with an address.
     pub(super) fn with_address(&self, ip: IpAddr) -> usize {
         self.iter().filter(|connection| connection.peer.ip() == ip).count()
     }

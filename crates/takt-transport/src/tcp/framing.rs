@@ -1,41 +1,41 @@
-//! Where messages begin and end in a stream.
+//! Framing of RTPS messages in a stream.
 //!
-//! Each message has, directly after the header of RTPS (RTPS 2.5 §9.4.4), a submessage of kind 0x81 whose content is the
-//! message's length in octets, header and this submessage included. Kinds from 0x80 are a vendor's own
-//! (RTPS 2.5 §8.3.3.2); whoever does not know this one passes over it.
+//! Directly after its RTPS header (RTPS 2.5 §9.4.4), each message has a submessage of kind 0x81.
+//! Its content is the length of the message in octets, including the header and this submessage.
+//! Kinds from 0x80 are vendor-specific (RTPS 2.5 §8.3.3.2); receivers skip unknown ones.
 //!
-//! INTEROP(CycloneDDS 0.10): this is its form, so that both can talk.
+//! INTEROP(CycloneDDS 0.10): CycloneDDS uses this form, so both interoperate.
 
-/// The header of RTPS.
+/// Length of the RTPS header.
 pub(super) const HEADER: usize = 20;
-/// The submessage that tells the length: kind, flags, length of its content, content.
+/// Length of the submessage with the message length: kind, flags, length of its content, content.
 pub(super) const LENGTH: usize = 8;
-/// A message without content, which only says who sends it.
+/// Length of a message without further content, which only identifies its sender.
 pub(super) const LEAST: usize = HEADER + LENGTH;
-/// The largest message in its frame that is taken.
+/// Maximum length of a received message in its frame.
 pub(super) const FRAME_MAX: usize = 65_536;
-/// The largest message that is sent, without the submessage that tells its length.
+/// Maximum length of a sent message, without the submessage with its length.
 pub(super) const MESSAGE_MAX: usize = 65_500;
 
 const KIND: u8 = 0x81;
 const LITTLE_ENDIAN: u8 = 1;
 
-/// What came is no stream of messages.
+/// The received octets are no stream of messages.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
-/// Identifies a participant: twelve octets of the header.
+/// GUID prefix of a participant: twelve octets of the header.
 pub(super) type Prefix = [u8; 12];
 
-/// Who sends a message: the vendor and the prefix in its header. `None` for what is no message of RTPS.
+/// Returns the vendor and the prefix in the header of a message; `None` if it is no RTPS message.
 pub(super) fn sender(message: &[u8]) -> Option<([u8; 2], Prefix)> {
     let header: &[u8; HEADER] = message.first_chunk()?;
     let [b'R', b'T', b'P', b'S', _, _, v0, v1, prefix @ ..] = *header else { return None };
     Some(([v0, v1], prefix))
 }
 
-/// Makes a frame of the message that stands in `buffer` behind [`LENGTH`] octets of room: moves its header to the front. It
-/// is a message of RTPS.
+/// Makes a frame of the RTPS message that stands in `buffer` behind [`LENGTH`] octets: moves its
+/// header to the front.
 pub(super) fn wrap(buffer: &mut [u8]) {
     buffer.copy_within(LENGTH..LENGTH + HEADER, 0);
     let len = u32::try_from(buffer.len()).expect("a frame is short");
@@ -43,7 +43,7 @@ pub(super) fn wrap(buffer: &mut [u8]) {
     buffer[HEADER + 4..LEAST].copy_from_slice(&len.to_le_bytes());
 }
 
-/// A frame that only says who sends it.
+/// Makes a frame that only identifies its sender.
 pub(super) fn greeting(vendor: [u8; 2], prefix: Prefix) -> [u8; LEAST] {
     let mut frame = [0; LEAST];
     frame[LENGTH..LENGTH + 6].copy_from_slice(b"RTPS\x02\x05");
@@ -53,13 +53,13 @@ pub(super) fn greeting(vendor: [u8; 2], prefix: Prefix) -> [u8; LEAST] {
     frame
 }
 
-/// The reverse: afterwards the message stands in `frame` behind [`LENGTH`] octets.
+/// Reverses [`wrap`]: afterwards the message stands in `frame` behind [`LENGTH`] octets.
 pub(super) fn unwrap(frame: &mut [u8]) {
     frame.copy_within(..HEADER, LENGTH);
 }
 
-/// The length of the frame that `bytes` begin with, if it is there as a whole. What cannot become one is found at the first
-/// octet that is wrong.
+/// Returns the length of the frame at the start of `bytes`, if it is complete. An invalid frame is
+/// an error from its first wrong octet on.
 pub(super) fn next(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
     let begun = bytes.len().min(4);
     if bytes[..begun] != b"RTPS"[..begun] {
@@ -96,18 +96,18 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_as_cyclonedds_has_it() {
+    fn frame_has_the_form_of_cyclonedds() {
         let frame = framed(&message(24));
         assert_eq!(frame[..HEADER], message(20));
         assert_eq!(frame[HEADER..], [0x81, 1, 4, 0, 32, 0, 0, 0, 20, 21, 22, 23]);
-        // The same of a big-endian machine.
+        // The same frame of a big-endian machine.
         let mut big = frame;
         big[HEADER..28].copy_from_slice(&[0x81, 0, 0, 4, 0, 0, 0, 32]);
         assert_eq!(next(&big), Ok(Some(32)));
     }
 
     #[test]
-    fn what_was_wrapped_is_unwrapped() {
+    fn unwrap_reverses_wrap() {
         for len in [20, 21, 27, 28, 29, 100, MESSAGE_MAX] {
             let message = message(len);
             let mut frame = framed(&message);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_malformed_at_once() {
+    fn invalid_octets_are_malformed_at_once() {
         assert_eq!(next(b"G"), Err(Malformed));
         assert_eq!(next(b"RTPX"), Err(Malformed));
         let good = framed(&message(40));
@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_says_who_sends_it() {
+    fn greeting_identifies_its_sender() {
         let greeting = greeting([1, 2], *b"abcdefghijkl");
         assert_eq!((next(&greeting), sender(&greeting)), (Ok(Some(LEAST)), Some(([1, 2], *b"abcdefghijkl"))));
     }
 
     #[test]
-    fn the_sender_is_in_the_header() {
+    fn sender_is_read_from_the_header() {
         assert_eq!(sender(&message(20)), Some(([1, 2], *b"abcdefghijkl")));
         assert_eq!(sender(&message(20)[..19]), None);
         assert_eq!(sender(b"RTPX\x02\x05\x01\x02abcdefghijkl"), None);

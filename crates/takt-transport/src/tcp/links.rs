@@ -1,9 +1,10 @@
-//! Ways to others, by the locator that they are known by. A way outlives its connections.
+//! Links to participants, by locator. A link outlives its connections.
 //!
-//! A way to where somebody listens has that locator; when its connection is lost we connect anew. A way by which somebody
-//! came to us is named by that host's address and a port beyond 65,535, which nothing else has; when its connection is lost,
-//! it waits until the same participant comes again from the same address. So whoever sends by a locator need not know
-//! of connections that come and go.
+//! A link to a listener has the locator of the listener; when its connection is lost, this side
+//! connects again. A link of an accepted connection is named by the address of the peer and a
+//! unique port beyond 65,535. When its connection is lost, it waits until the same participant
+//! connects again from the same address. Senders therefore use a locator without knowing the
+//! connections.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -15,48 +16,49 @@ use takt_wire::Locator;
 use super::connection::Connection;
 use super::framing::Prefix;
 
-/// The first attempt to connect anew follows after this; each further one after twice as long.
+/// Delay of the first attempt to reconnect; doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(50);
-/// But never later than this.
+/// Maximum delay between attempts.
 const LONGEST_DELAY: Duration = Duration::from_secs(5);
-/// A lost connection is made anew for so long unasked; later only if there is something to send.
+/// Time for which a lost connection is opened again without pending messages; later only to send
+/// one.
 const UNASKED: Duration = Duration::from_secs(60);
-/// The first port of a way by which somebody came.
+/// First port in the names of links of accepted connections.
 pub(super) const FIRST_NAME: u32 = 65_536;
 
-/// A way to somebody.
+/// Link to a participant.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) name: Locator,
-    /// Where to connect to. None for somebody who came.
+    /// Address to connect to; `None` for accepted connections.
     pub(super) target: Option<SocketAddr>,
-    /// Who is there.
+    /// Participant at the other end.
     pub(super) who: Option<(Prefix, IpAddr)>,
-    /// The certificate that this participant has shown, in DER; none without TLS.
+    /// Certificate that this participant has shown, in DER; none without TLS.
     pub(super) certificate: Option<Arc<[u8]>>,
-    /// The connection that is sent by.
+    /// Connection that messages are sent by.
     pub(super) connection: Option<u64>,
-    /// When the next attempt to connect may be.
+    /// Earliest time of the next attempt to connect.
     retry: Option<Instant>,
     delay: Duration,
-    /// When its last connection was lost that had carried something.
+    /// Time when the last connection that carried a message was lost.
     lost: Option<Instant>,
     used: u64,
 }
 
 impl Link {
-    /// Whether it is time to connect.
+    /// Reports whether a connection may be attempted now.
     pub(super) fn may_connect(&self, now: Instant) -> bool {
         self.target.is_some() && self.retry.is_none_or(|retry| retry <= now)
     }
 
-    /// When to connect though nobody asks.
+    /// Returns the time of the next attempt without pending messages.
     pub(super) fn unasked(&self, now: Instant) -> Option<Instant> {
         let is_wanted = self.lost.is_some_and(|lost| now.saturating_duration_since(lost) < UNASKED);
         (is_wanted && self.target.is_some() && self.connection.is_none()).then_some(self.retry.unwrap_or(now))
     }
 
-    /// The connection has carried a message, or failed.
+    /// Resets the delay, because the connection carried a message.
     pub(super) fn succeeded(&mut self) {
         (self.retry, self.delay, self.lost) = (None, FIRST_DELAY, None);
     }
@@ -100,7 +102,8 @@ impl Links {
         self.links.iter().enumerate()
     }
 
-    /// The way of this name; a new one if it is to where somebody may listen. `None` if there is none, or no room.
+    /// Returns the link of this name; makes one if it is the locator of a possible listener. `None`
+    /// if there is none, or no room.
     pub(super) fn find(&mut self, name: &Locator) -> Option<usize> {
         self.uses += 1;
         let index = match self.by_name.get(name) {
@@ -115,7 +118,8 @@ impl Links {
         Some(index)
     }
 
-    /// The way by which a participant came from an address; a new one if it is the first time. `None` if there is no room.
+    /// Returns the link of a participant that connected from an address; makes one at its first
+    /// connection. `None` if there is no room.
     pub(super) fn of_guest(&mut self, who: (Prefix, IpAddr), kind: i32) -> Option<usize> {
         let known = self.links.iter().position(|link| link.target.is_none() && link.who == Some(who));
         known.or_else(|| {
@@ -143,7 +147,8 @@ impl Links {
         Some(index)
     }
 
-    /// Whether a participant has shown another certificate than this one. Looks at all links.
+    /// Reports whether a participant has shown another certificate than this one. Searches all
+    /// links.
     pub(super) fn has_another_certificate(&self, prefix: Prefix, certificate: Option<&[u8]>) -> bool {
         let is_of = |link: &&Link| link.who.is_some_and(|(who, _)| who == prefix);
         self.links
@@ -152,14 +157,14 @@ impl Links {
             .any(|link| link.certificate.is_some() && link.certificate.as_deref() != certificate)
     }
 
-    /// A connection carries nothing more: whoever was sent to by it is from now on by `instead`.
+    /// Sends the messages of a connection by `instead` from now on.
     pub(super) fn redirect(&mut self, from: u64, instead: Option<u64>) {
         for link in self.links.iter_mut().filter(|link| link.connection == Some(from)) {
             link.connection = instead;
         }
     }
 
-    /// Whether a connection leads to where this way does, as far as one can know.
+    /// Reports whether a connection leads to the participant of this link, as far as known.
     pub(super) fn leads_to(link: &Link, connection: &Connection) -> bool {
         let at = connection.participant.map(|participant| (participant.prefix, connection.peer.ip()));
         link.who.is_some() && link.who == at
@@ -176,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_keeps_its_way_and_no_other_gets_it() {
+    fn accepted_participant_keeps_its_exclusive_link() {
         let mut links = Links::new(8);
         let who = |n: u8| ([n; 12], IpAddr::from(Ipv4Addr::LOCALHOST));
         let first = links.of_guest(who(1), Locator::KIND_TCP_V4).expect("room");
@@ -189,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_that_was_not_used_for_longest_gives_way() {
+    fn least_recently_used_link_is_evicted() {
         let mut links = Links::new(2);
         let (a, b) = (links.find(&listener(1)).expect("room"), links.find(&listener(2)).expect("room"));
         links.find(&listener(1));
@@ -201,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_become_rarer_and_end_unless_they_are_asked_for() {
+    fn reconnects_become_rarer_and_end_without_pending_messages() {
         let mut links = Links::new(2);
         let index = links.find(&listener(1)).expect("room");
         let link = links.get_mut(index);

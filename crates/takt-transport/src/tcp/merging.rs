@@ -1,4 +1,5 @@
-//! Who is at the other end of a connection, and one connection where two lead to the same participant.
+//! Identification of the peer of a connection, and merging of two connections to the same
+//! participant.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use super::connection::{Connection, Participant, State};
 use super::framing;
 use super::kind_of;
 
-/// How long a connection that is not needed any more may take to end.
+/// Time limit for the end of a connection that is not needed any more.
 const PARTING: Duration = Duration::from_secs(2);
 
 impl TcpTransport {
-    /// The first message of a connection has come: it says who is there. False if there is no room for one more, or if the
-    /// participant has shown another certificate before.
+    /// Identifies the participant by the first message of a connection. Returns false if there is
+    /// no room for another link, or if the participant has shown another certificate before.
     pub(super) fn meet(&mut self, token: u64, now: Instant) -> bool {
         let Some(connection) = self.connections.get_mut(token) else { return false };
         let Some((vendor, prefix)) = framing::sender(connection.pending()) else { return false };
@@ -41,7 +42,7 @@ impl TcpTransport {
         (link.who, link.certificate) = (Some((prefix, ip)), certificate);
         link.succeeded();
         if is_sent_by {
-            // The newest: an older one may be dead without knowing.
+            // The newest connection, because an older one may be dead without notice.
             link.connection = Some(token);
         }
         self.greet(token, vendor);
@@ -49,29 +50,32 @@ impl TcpTransport {
         true
     }
 
-    /// Whether the sender that a message names may be at the other end of the connection: with TLS, none that has shown another
-    /// certificate.
+    /// Reports whether the sender that a message names may be at the other end of the connection.
+    /// With TLS, it must not have shown another certificate.
     pub(super) fn may_be_from(&self, connection: &Connection) -> bool {
         let Some((_, prefix)) = framing::sender(connection.pending()) else { return true };
         let is_own = connection.participant.is_some_and(|participant| participant.prefix == prefix);
         is_own || !self.links.has_another_certificate(prefix, connection.certificate())
     }
 
-    /// Tells another Takt who is at this end. It may hear nothing else by this connection, and has to know that it is one of two.
+    /// Identifies this participant to another Takt. The peer may receive no other message on this
+    /// connection, and has to know that it is one of two.
     fn greet(&mut self, token: u64, vendor: [u8; 2]) {
         let (Some(own), Some(connection)) = (self.own, self.connections.get_mut(token)) else { return };
         if vendor == VendorId::TAKT.0 && connection.carries() {
             let greeting = framing::greeting(vendor, own);
             let epoll = self.epoll.as_fd();
-            // tidy-allow(dropped-cause): a connection that breaks here is noticed, with its cause, when it is read.
+            // tidy-allow(dropped-cause): a broken connection is detected, with its cause, when it
+            // is read.
             let _ = connection.queue(&greeting, epoll).and_then(|_| connection.send(epoll));
         }
     }
 
-    /// Keeps one of the connections that both sides have made to each other, or that we have made twice: of those made by the
-    /// participant with the lower prefix the oldest. Who has made a connection lets it go.
+    /// Keeps one of several connections to the same participant: the oldest one that the
+    /// participant with the lower prefix opened. Each side closes only connections that it opened.
     ///
-    /// INTEROP(CycloneDDS 0.10): forgets the participants behind a connection that ends, so only Takt's are let go.
+    /// INTEROP(CycloneDDS 0.10): forgets the participants behind a connection that ends, so only
+    /// connections to Takt are closed.
     fn merge(&mut self, token: u64, now: Instant) {
         let Some(new) = self.connections.get(token) else { return };
         let (Some(who), ip, Some(own)) = (new.participant, new.peer.ip(), self.own) else { return };
@@ -88,7 +92,7 @@ impl TcpTransport {
         }
     }
 
-    /// Sends by another connection from now on, and lets this one end.
+    /// Redirects messages to another connection, and lets this one end.
     fn leave(&mut self, token: u64, instead: u64, now: Instant) {
         self.links.redirect(token, Some(instead));
         self.stats.connections.merged += 1;

@@ -1,36 +1,44 @@
-//! RTPS over TCP, plain or with TLS: for networks where datagrams do not get through, such as behind address translation.
+//! RTPS over TCP, plain or with TLS, for networks that block UDP, such as behind network address
+//! translation.
 //!
-//! # How
-//! A stream carries messages one after another, each with its length ([`framing`]). Who listens announces where (locator
-//! kinds 4 and 8, RTPS 2.5 §9.3.2); who does not only connects to others, and is answered by the connections that it has
-//! made: everything that comes by a connection has as its source a locator that leads back there, for as long as the
-//! participant exists and however often the connection is lost and made anew ([`links`]).
+//! # Streams and links
+//! A stream carries messages one after another, each with its length ([`framing`]). A participant
+//! that listens announces its addresses (locator kinds 4 and 8, RTPS 2.5 §9.3.2). A participant
+//! that does not listen only connects to others, which reply on the connections that it opened.
+//! Every message received on a connection has as its source a locator that leads back to the
+//! sender. The locator is valid as long as the participant exists, even if the connection is lost
+//! and opened again ([`links`]).
 //!
-//! Two participants that have connected to each other notice by the prefixes in what they send, if only a message without
-//! content ([`framing::greeting`]), and keep one connection: that of the one with the lower prefix. The other side lets its own go after all that was sent by it.
+//! Two participants that have connected to each other recognize this by the prefixes in their
+//! messages, if only in one without content ([`framing::greeting`]). They keep one connection: that
+//! of the participant with the lower prefix. The other side closes its own after all messages
+//! queued on it.
 //!
-//! # What is lost
-//! Each connection has a queue of bounded length. What does not fit is lost, counted as `would_block`, and so is what waits
-//! in it when a connection breaks; what is sent while there is none is counted as `host_unreachable`. RTPS repairs that
-//! for reliable endpoints, for they do not know of connections.
+//! # Losses
+//! Each connection has a queue of bounded length. Messages that do not fit are lost, counted as
+//! `would_block`. Messages in the queue of a broken connection are lost too. Messages without a
+//! connection are counted as `host_unreachable`. RTPS repairs these losses for reliable endpoints,
+//! which do not know of connections.
 //!
-//! # Who connects
-//! `commit` begins a connection to where there is none, and never waits for it. An attempt that fails is repeated after 50 ms,
-//! and then after twice as long each time, up to 5 s; a lost connection is made anew unasked for a minute.
+//! # Connecting
+//! `commit` begins a missing connection, and never waits for it. A failed attempt is repeated after
+//! 50 ms, and then with doubled delays up to 5 s. A lost connection is opened again for one minute,
+//! even without pending messages.
 //!
-//! # Who lies
-//! A connection has to begin with a whole message within the configured patience, and there are only so many of them: in
-//! all, from one address, and of those by which nothing came yet. Memory is bounded per connection: 128 KiB for what comes
-//! and the queue for what goes. What is no stream of messages closes its connection at the first wrong octet. With TLS a
-//! participant is bound to the certificate that it has shown first: a connection, or a message, that names it and has another one
-//! is refused.
+//! # Malicious peers
+//! A connection has to begin with a whole message within the configured time. The number of
+//! connections is limited: in total, per address, and of those without a message. Memory is bounded
+//! per connection: 128 KiB for received octets and the send queue. Invalid octets close the
+//! connection at the first wrong one. With TLS, a participant is bound to the first certificate
+//! that it shows: a connection or message that names it and has another certificate is refused.
 //!
 //! # Costs
-//! `commit` copies the message into the connection's queue, `flush` is one system call for each connection. `recv` is one
-//! system call for as many messages as have arrived, and one to find out where. A connection that comes or goes allocates,
-//! and TLS does.
+//! `commit` copies the message into the connection's queue, `flush` makes one system call for each
+//! connection. `recv` makes one system call for all messages that have arrived, and one to find
+//! ready connections. Opening and closing connections allocates, and so does TLS.
 //!
-//! Deliberately not here: multicast, flows with ports of their own, priorities, and the control protocol of Fast DDS.
+//! Deliberately not here: multicast, flows with their own ports, priorities, and the control
+//! protocol of Fast DDS.
 
 mod alarm;
 mod buffer;
@@ -66,13 +74,14 @@ use links::Links;
 use crate::udp::syscall::{BATCH, epoll, epoll_add, epoll_ready, epoll_remove};
 use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, RxMeta, Scan, Transport, TransportError, TransportStats};
 
-/// The epoll token of the alarm; the listeners have those from 1, connections those from [`Connections::FIRST`].
+/// Epoll token of the alarm; listeners have tokens from 1 on, connections from
+/// [`Connections::FIRST`].
 const ALARM: u64 = 0;
 
-/// Ways that are remembered for each connection that there may be.
+/// Number of remembered links for each possible connection.
 const LINKS_PER_CONNECTION: usize = 4;
 
-/// A participant's connections. See the [module](self).
+/// TCP transport of a participant. See the [module](self).
 #[derive(Debug)]
 pub struct TcpTransport {
     config: TcpConfig,
@@ -83,28 +92,28 @@ pub struct TcpTransport {
     epoll: OwnedFd,
     descriptors: [RawFd; 1],
     listeners: Vec<TcpListener>,
-    /// Not while there are no descriptors left.
+    /// False while no descriptors are left.
     is_listening: bool,
     alarm: Alarm,
     connections: Connections,
     links: Links,
-    /// Connections from which a message, or nothing more, has come.
+    /// Connections with a received message, or that have ended.
     ready: VecDeque<u64>,
-    /// Connections with something to send.
+    /// Connections with queued messages.
     dirty: Vec<u64>,
-    /// Room for a length, and the message that is lent.
+    /// Room for a length, and the loaned message.
     frame: Vec<u8>,
     is_loaned: bool,
-    /// Who we are, as our messages say.
+    /// Own GUID prefix, as the own messages state it.
     own: Option<Prefix>,
     stats: TransportStats,
 }
 
 impl TcpTransport {
-    /// Listens where it is told to. Later only connections allocate.
+    /// Opens the listeners. Later, connections allocate.
     ///
     /// # Errors
-    /// Addresses that cannot be listened at, and files of certificates and keys that cannot be used.
+    /// An address cannot be listened at, or a certificate or key file is not usable.
     pub fn open(config: &TcpConfig) -> Result<Self, TransportError> {
         let mut config = config.clone();
         config.connections_max = config.connections_max.clamp(2, usize::from(u16::MAX));
@@ -143,7 +152,7 @@ impl TcpTransport {
         Ok(transport)
     }
 
-    /// The connection that leads to `destination`, which may be one that is being opened now.
+    /// Returns the connection to `destination`, which may still be opening.
     fn route(&mut self, destination: &Locator) -> Option<u64> {
         let index = self.links.find(destination)?;
         match self.links.get(index).connection {
@@ -180,7 +189,7 @@ impl TcpTransport {
         }
     }
 
-    /// Looks at all that has news. Bounded by [`BATCH`] connections.
+    /// Handles ready descriptors. Bounded by [`BATCH`] connections.
     fn look(&mut self) -> Result<(), TransportError> {
         let (mut tokens, mut count) = ([0; BATCH], 0);
         let result = epoll_ready(self.epoll.as_fd(), |token| {
@@ -201,11 +210,11 @@ impl TcpTransport {
     fn handle_ready(&mut self, token: u64) {
         let Some(connection) = self.connections.get_mut(token) else { return };
         let epoll = self.epoll.as_fd();
-        // What was read may make something to be written: a handshake.
+        // Reading may produce output, during a handshake.
         let opened = if connection.state == State::Opening { connection.send(epoll) } else { Ok(()) };
         let moved = opened.and_then(|()| connection.receive()).and_then(|()| connection.send(epoll));
         if moved.is_err() {
-            // What came before it broke is whole.
+            // Messages received before the failure are complete.
             connection.state = State::Ended;
         }
         let has_ended = connection.state == State::Ended;
@@ -217,7 +226,7 @@ impl TcpTransport {
         }
     }
 
-    /// The next message that has come: of which connection, and where it stands.
+    /// Takes the next received message: its connection, and its range there.
     fn pop(&mut self) -> Option<(u64, Range<usize>)> {
         while let Some(token) = self.ready.pop_front() {
             let Some(connection) = self.connections.get(token) else { continue };
@@ -252,13 +261,13 @@ impl TcpTransport {
     }
 }
 
-/// A TCP locator without a port.
+/// Makes a TCP locator without a port.
 fn locator(kind: i32, ip: IpAddr) -> Locator {
     let udp = Locator::from(std::net::SocketAddr::new(ip, 0));
     Locator { kind, ..udp }
 }
 
-/// The kind of TCP locators of a family.
+/// Returns the kind of TCP locators of a family.
 fn kind_of(ip: IpAddr) -> i32 {
     if ip.is_ipv4() { Locator::KIND_TCP_V4 } else { Locator::KIND_TCP_V6 }
 }
@@ -304,7 +313,7 @@ impl Transport for TcpTransport {
         Ok(&mut self.frame[LENGTH..])
     }
 
-    /// Beside what the trait says: what is committed is a message of RTPS, else it is an error.
+    /// Also returns an error if the committed bytes are no RTPS message.
     fn commit(&mut self, len: usize, flow: FlowId, destinations: &[Locator]) -> Result<(), TransportError> {
         known(flow)?;
         let wrong = |why: &'static str| {

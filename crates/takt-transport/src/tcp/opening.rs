@@ -1,4 +1,4 @@
-//! How connections come and go: listening, connecting, limits, and what time does to them.
+//! Opening and closing of connections: listening, connecting, limits, timeouts.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,9 +17,9 @@ use crate::udp::syscall::{begin_connection, epoll_add, epoll_remove};
 use crate::udp::{UdpConfig, interfaces};
 use crate::{Locators, TransportError};
 
-/// Connections that one look accepts.
+/// Maximum number of connections that one poll accepts.
 const ACCEPTED_PER_LOOK: usize = 16;
-/// How long not to accept when the machine has no descriptors left.
+/// Time without accepting after the machine has run out of descriptors.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl TcpTransport {
@@ -34,7 +34,7 @@ impl TcpTransport {
         Ok(())
     }
 
-    /// The addresses of this host, and with them the locators to announce.
+    /// Determines the addresses of this host, and from them the locators to announce.
     pub(super) fn find_addresses(&mut self) -> Result<(), TransportError> {
         let has_v6 = self.config.listen.iter().any(SocketAddr::is_ipv6);
         let of_interfaces = UdpConfig { interfaces: self.config.interfaces.clone(), ipv6: has_v6, ..UdpConfig::new(0) };
@@ -52,7 +52,8 @@ impl TcpTransport {
         Ok(())
     }
 
-    /// The connection for a way that has none: another one that leads there, else a new one if it is time for that.
+    /// Returns a connection for a link without one: another connection to the same participant,
+    /// else a new one if its time has come.
     pub(super) fn connect(&mut self, index: usize, now: Instant) -> Option<u64> {
         let link = self.links.get(index);
         let leads_there = |connection: &&Connection| connection.carries() && Links::leads_to(link, connection);
@@ -75,7 +76,7 @@ impl TcpTransport {
         self.links.get_mut(index).connection = Some(token);
         let connection = self.connections.get_mut(token)?;
         connection.link = Some(index);
-        // On this host it may be open already, or refused.
+        // On this host, the connection may be open or refused already.
         if connection.send(self.epoll.as_fd()).is_err() {
             self.close(token, now);
             return None;
@@ -96,7 +97,7 @@ impl TcpTransport {
         Ok(Stream::Plain(socket))
     }
 
-    /// Keeps a connection and watches it.
+    /// Adds a connection and watches it.
     fn add(&mut self, stream: Stream, peer: SocketAddr, is_ours: bool, now: Instant) -> Option<u64> {
         let own = stream.socket().local_addr().ok().map(at);
         let listener = self.locators.default_unicast.iter().find(|listener| listener.kind == kind_of(peer.ip()));
@@ -116,7 +117,7 @@ impl TcpTransport {
         Some(token)
     }
 
-    /// Takes the connections that have come to a listener.
+    /// Accepts the pending connections of a listener.
     pub(super) fn accept(&mut self, listener: u64, now: Instant) {
         for _ in 0..ACCEPTED_PER_LOOK {
             let Some(socket) = self.listeners.get(listener as usize - 1) else { return };
@@ -156,7 +157,8 @@ impl TcpTransport {
         self.add(Stream::Plain(socket), peer, false, now)
     }
 
-    /// There are no descriptors left: looking at the listeners would be all that we do.
+    /// Stops listening while no descriptors are left; otherwise the listeners would stay ready and
+    /// keep the thread busy.
     fn pause(&mut self, now: Instant) {
         let epoll = self.epoll.as_fd();
         self.is_listening = !self.listeners.iter().all(|listener| epoll_remove(epoll, listener.as_fd()).is_ok());
@@ -165,12 +167,12 @@ impl TcpTransport {
 
     fn listen_again(&mut self) {
         for (token, listener) in (1..).zip(&self.listeners) {
-            // One that cannot be watched now is silent until the next time.
+            // A listener that cannot be watched now is retried later.
             self.is_listening = epoll_add(self.epoll.as_fd(), listener.as_fd(), token).is_ok();
         }
     }
 
-    /// Ends a connection. The way that it was part of may get another one.
+    /// Closes a connection. Its link may get another one.
     pub(super) fn close(&mut self, token: u64, now: Instant) {
         let Some(connection) = self.connections.remove(token) else { return };
         let had_carried = connection.participant.is_some();
@@ -190,7 +192,7 @@ impl TcpTransport {
         }
     }
 
-    /// Time has passed: connections that get no further are closed, lost ones made anew.
+    /// Handles timeouts: closes connections without progress, and opens lost ones again.
     pub(super) fn handle_alarm(&mut self, now: Instant) {
         self.alarm.reset();
         if !self.is_listening {
@@ -221,12 +223,13 @@ impl TcpTransport {
     }
 }
 
-/// The locator of a socket's address.
+/// Returns the locator of a socket address.
 fn at(address: SocketAddr) -> Locator {
     Locator { port: address.port().into(), ..locator(kind_of(address.ip()), address.ip().to_canonical()) }
 }
 
-/// Whether an error of `accept` is about the connection that came (accept(2)), and not about the listener.
+/// Reports whether an error of `accept` concerns the accepted connection (accept(2)), and not the
+/// listener.
 fn is_about_one(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted, TimedOut};
     matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted | TimedOut)

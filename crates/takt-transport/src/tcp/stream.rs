@@ -1,4 +1,4 @@
-//! The byte stream of one connection: plain TCP, or TLS on it. Nothing here blocks.
+//! Byte stream of a connection: plain TCP, or TLS over it. No call blocks.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -8,18 +8,18 @@ use std::time::Duration;
 use super::buffer::Buffer;
 use crate::udp::syscall::set_option;
 
-/// What a call has found.
+/// Result of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// All that there was is done.
+    /// All available work is done.
     Done,
-    /// The other side, or the network, is slower.
+    /// The peer or the network is slower.
     Blocked,
-    /// The other side sends nothing more.
+    /// The peer sends nothing more.
     Ended,
 }
 
-/// A socket, and what encrypts on it.
+/// Socket, with optional encryption.
 #[derive(Debug)]
 pub(super) enum Stream {
     Plain(TcpStream),
@@ -36,7 +36,7 @@ impl Stream {
         }
     }
 
-    /// Reads once; may leave something in the kernel, never anywhere else.
+    /// Reads once. Octets may remain in the kernel, but in no other buffer.
     pub(super) fn read_into(&mut self, buffer: &mut Buffer) -> io::Result<Progress> {
         match self {
             Self::Plain(socket) => match retried(|| socket.read(buffer.space())) {
@@ -52,7 +52,7 @@ impl Stream {
         }
     }
 
-    /// Writes what is in the buffer, as far as it goes.
+    /// Writes the contents of the buffer, as far as possible.
     pub(super) fn write_from(&mut self, buffer: &mut Buffer) -> io::Result<Progress> {
         match self {
             Self::Plain(socket) => {
@@ -69,7 +69,7 @@ impl Stream {
         }
     }
 
-    /// Whether the two ends are still to agree on keys.
+    /// Reports whether the TLS handshake is incomplete.
     pub(super) fn is_handshaking(&self) -> bool {
         match self {
             Self::Plain(_) => false,
@@ -78,7 +78,8 @@ impl Stream {
         }
     }
 
-    /// The certificate of the other side, in DER; none without TLS, and before the end of the handshake.
+    /// Returns the certificate of the peer, in DER; none without TLS, and before the end of the
+    /// handshake.
     pub(super) fn certificate(&self) -> Option<&[u8]> {
         match self {
             Self::Plain(_) => None,
@@ -87,13 +88,13 @@ impl Stream {
         }
     }
 
-    /// Tells the other side that nothing more comes, after all that was written.
+    /// Ends the sending direction, after all written octets.
     pub(super) fn finish(&mut self) {
         #[cfg(feature = "tls")]
         if let Self::Tls(tls) = self {
             tls.say_goodbye();
         }
-        // A socket that is not connected any more needs no goodbye.
+        // A socket that is not connected any more needs no shutdown.
         let _ = self.socket().shutdown(Shutdown::Write);
     }
 }
@@ -104,7 +105,7 @@ impl AsFd for Stream {
     }
 }
 
-/// Calls again after a signal.
+/// Repeats a call that a signal interrupted.
 pub(super) fn retried(mut call: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
     loop {
         match call() {
@@ -118,12 +119,13 @@ pub(super) fn blocked(error: io::Error) -> io::Result<Progress> {
     if error.kind() == io::ErrorKind::WouldBlock { Ok(Progress::Blocked) } else { Err(error) }
 }
 
-/// What every socket is set to: no waiting for more to send, and death after so long a silence.
+/// Sets the options of every socket: no delay (Nagle's algorithm off), and a timeout for silent
+/// peers.
 pub(super) fn prepare(socket: &TcpStream, silence_max: Duration) -> io::Result<()> {
     let number = |value: u64| libc::c_int::try_from(value).unwrap_or(libc::c_int::MAX);
     let fd = socket.as_fd();
     let set = |level, name, value: libc::c_int| set_option(fd, level, name, &value);
-    // Three questions in the last part of the silence.
+    // Three keepalive probes in the last part of the timeout.
     let seconds = silence_max.as_secs().max(4);
     socket.set_nonblocking(true)?;
     socket.set_nodelay(true)?;
@@ -135,7 +137,8 @@ pub(super) fn prepare(socket: &TcpStream, silence_max: Duration) -> io::Result<(
     set(libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, number(millis))
 }
 
-/// Whether a connection that was begun is open. One with itself is none: that may happen where nobody listens.
+/// Reports whether a begun connection is open. A connection to itself counts as an error; it can
+/// occur at a port without a listener.
 pub(super) fn is_open(socket: &TcpStream, peer: SocketAddr) -> io::Result<bool> {
     if let Some(error) = socket.take_error()? {
         return Err(error);

@@ -1,4 +1,4 @@
-//! Connections that come, go, break and lie.
+//! Tests of TCP connections: opening, loss, merging, malicious peers.
 
 #[cfg(feature = "tls")]
 mod encrypted;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::*;
 use crate::{ConnectionCounts, readiness};
 
-/// How long to wait for what must come.
+/// Time limit for expected events.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn nobody() -> TcpConfig {
@@ -34,7 +34,7 @@ fn address(locator: Locator) -> SocketAddr {
     SocketAddr::new(locator.ip().expect("an address"), port)
 }
 
-/// A message of this participant.
+/// Makes a message of this participant.
 fn message(participant: u8, text: &[u8]) -> Vec<u8> {
     let mut message = b"RTPS\x02\x05".to_vec();
     message.extend_from_slice(&takt_wire::VendorId::TAKT.0);
@@ -57,13 +57,13 @@ fn send(transport: &mut TcpTransport, participant: u8, text: &[u8], to: Locator)
     transport.flush().expect("flushing works");
 }
 
-/// What has come, without its header, and from where.
+/// Receives a message, and returns it without its header, with its source.
 fn taken(transport: &mut TcpTransport) -> Option<(Vec<u8>, Locator)> {
     let frame = transport.recv(Scan::All).expect("receiving works")?;
     Some((frame[framing::HEADER..].to_vec(), frame.meta.source))
 }
 
-/// Drives all until something is so.
+/// Drives all transports until the condition holds.
 fn until<T>(transports: &mut [&mut TcpTransport], mut find: impl FnMut(&mut [&mut TcpTransport]) -> Option<T>) -> T {
     let since = Instant::now();
     loop {
@@ -76,7 +76,7 @@ fn until<T>(transports: &mut [&mut TcpTransport], mut find: impl FnMut(&mut [&mu
     }
 }
 
-/// The next message of the last one, while all are driven. Others take nothing.
+/// Drives all transports until the last one receives a message; the others must receive none.
 fn receive(transports: &mut [&mut TcpTransport]) -> (Vec<u8>, Locator) {
     until(transports, |transports| {
         let (last, others) = transports.split_last_mut().expect("somebody");
@@ -85,7 +85,7 @@ fn receive(transports: &mut [&mut TcpTransport]) -> (Vec<u8>, Locator) {
     })
 }
 
-/// Drives one until its counts are such.
+/// Drives one transport until its counters satisfy the condition.
 fn until_counted(transport: &mut TcpTransport, is_so: impl Fn(&ConnectionCounts) -> bool) {
     until(&mut [transport], |all| {
         assert_eq!(taken(all[0]), None);
@@ -94,7 +94,7 @@ fn until_counted(transport: &mut TcpTransport, is_so: impl Fn(&ConnectionCounts)
 }
 
 #[test]
-fn who_does_not_listen_is_answered_by_its_connection() {
+fn participant_without_listener_is_answered_by_its_connection() {
     let (mut a, mut b) = (open(&nobody()), open(&listener()));
     assert_eq!(a.locators(), &Locators::default());
     let at_b = at_of(&b);
@@ -108,7 +108,7 @@ fn who_does_not_listen_is_answered_by_its_connection() {
 }
 
 #[test]
-fn a_lost_connection_is_made_anew_and_leads_to_the_same() {
+fn lost_connection_is_reopened_and_keeps_its_locator() {
     let (mut a, mut b) = (open(&nobody()), open(&listener()));
     let at_b = at_of(&b);
     send(&mut a, 1, b"first", at_b);
@@ -120,7 +120,8 @@ fn a_lost_connection_is_made_anew_and_leads_to_the_same() {
         b.close(token, Instant::now());
         send(&mut b, 2, b"lost", at_a);
         assert_eq!(b.stats().send_errors.host_unreachable, round + 1, "there is no connection");
-        // Nothing is sent: A connects anew by itself, and B knows it again by the first that it says.
+        // No message is sent: A reconnects without being asked, and B recognizes it by its first
+        // message.
         until_counted(&mut a, |counts| counts.opened == round + 2 && counts.lost == round + 1);
         send(&mut a, 1, b"again", at_b);
         assert_eq!(receive(&mut [&mut a, &mut b]), (b"again".to_vec(), at_a));
@@ -130,7 +131,7 @@ fn a_lost_connection_is_made_anew_and_leads_to_the_same() {
 }
 
 #[test]
-fn where_nobody_listens_attempts_become_rarer() {
+fn attempts_become_rarer_at_a_closed_port() {
     let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let to = Locator { kind: Locator::KIND_TCP_V4, ..gone.local_addr().expect("it is bound").into() };
     drop(gone);
@@ -144,7 +145,7 @@ fn where_nobody_listens_attempts_become_rarer() {
 }
 
 #[test]
-fn two_connections_become_one() {
+fn two_connections_are_merged() {
     for lower_first in [true, false] {
         let (mut a, mut b) = (open(&listener()), open(&listener()));
         let (at_a, at_b) = (at_of(&a), at_of(&b));
@@ -159,14 +160,14 @@ fn two_connections_become_one() {
                 guests.0.zip(guests.1)
             }
         });
-        // Nothing more is said, and yet both notice.
+        // No further message is sent, and yet both detect it.
         until(&mut [&mut a, &mut b], |all| {
             all.iter_mut().for_each(|one| assert_eq!(taken(one), None));
             all.iter().all(|one| one.connections.len() == 1).then_some(())
         });
         let merged = (a.stats().connections.merged, b.stats().connections.merged);
         assert_eq!(merged, if lower_first { (0, 1) } else { (1, 0) }, "the higher lets its own go");
-        // Every way leads there still.
+        // Both links still work.
         for to in [at_b, guest_b] {
             send(&mut a, a_is, b"still", to);
             assert_eq!(receive(&mut [&mut a, &mut b]).0, b"still");
@@ -180,7 +181,7 @@ fn two_connections_become_one() {
 }
 
 #[test]
-fn what_is_no_stream_of_messages_closes_its_connection() {
+fn invalid_stream_closes_its_connection() {
     let mut b = open(&listener());
     let good = framed(&message(7, b"good"));
     let mut late = good.clone();
@@ -207,17 +208,17 @@ fn what_is_no_stream_of_messages_closes_its_connection() {
 }
 
 #[test]
-fn who_says_nothing_is_not_waited_for() {
+fn connection_without_a_message_expires() {
     let mut b = open(&TcpConfig { patience: Duration::from_millis(50), ..listener() });
     let mut silent = TcpStream::connect(address(at_of(&b))).expect("it listens");
-    // An octet now and then is not enough.
+    // An incomplete message is not enough.
     silent.write_all(&framed(&message(7, b"late"))[..27]).expect("it takes some");
     until_counted(&mut b, |counts| counts.expired == 1);
     assert_eq!((b.connections.len(), b.stats().datagrams_in), (0, 0));
 }
 
 #[test]
-fn who_has_spoken_may_be_silent() {
+fn connection_with_a_message_may_be_silent() {
     let mut b = open(&TcpConfig { patience: Duration::from_millis(20), ..listener() });
     let mut quiet = TcpStream::connect(address(at_of(&b))).expect("it listens");
     quiet.write_all(&framed(&message(7, b"hello"))).expect("it takes it");
@@ -258,7 +259,7 @@ fn connections_are_bounded() {
 }
 
 #[test]
-fn a_queue_is_bounded_and_what_does_not_fit_is_counted() {
+fn queue_is_bounded_and_lost_messages_are_counted() {
     let never_reads = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let to = Locator { kind: Locator::KIND_TCP_V4, ..never_reads.local_addr().expect("it is bound").into() };
     let mut a = open(&TcpConfig { send_queue_bytes: 0, ..nobody() });
@@ -269,7 +270,7 @@ fn a_queue_is_bounded_and_what_does_not_fit_is_counted() {
         assert!(sent < 10_000, "the kernel's buffers have an end");
     }
     assert_eq!(a.stats().datagrams_out, sent - 10);
-    // What was taken arrives whole, as soon as there is somebody to take it.
+    // Queued messages arrive whole, as soon as there is a receiver.
     let (mut reader, _) = never_reads.accept().expect("it is there");
     let expected = a.stats().datagrams_out as usize * (LENGTH + framing::HEADER + 60_000);
     let drained = std::thread::spawn(move || {
@@ -289,16 +290,16 @@ fn a_queue_is_bounded_and_what_does_not_fit_is_counted() {
 }
 
 #[test]
-fn only_messages_of_rtps_are_carried() {
+fn only_rtps_messages_are_carried() {
     let (mut a, b) = (open(&nobody()), open(&listener()));
     a.loan().expect("a frame is lent")[..24].fill(b'x');
     let error = a.commit(24, FlowId::DEFAULT, &[at_of(&b)]).expect_err("no header").to_string();
     assert!(error.contains("header of RTPS"), "{error}");
-    // The frame is still lent.
+    // The frame is still loaned.
     send(&mut a, 1, b"", at_of(&b));
 }
 
-/// A connection by which nothing comes.
+/// Opens a connection that carries nothing.
 fn silent(to: Locator) -> TcpStream {
     TcpStream::connect(address(to)).expect("the kernel accepts")
 }
@@ -307,7 +308,7 @@ fn silent(to: Locator) -> TcpStream {
 fn flood_of_silent_connections_leaves_room_for_a_participant() {
     let mut b = open(&listener());
     let mut flood = Vec::new();
-    // Fewer at once than the kernel keeps for a listener.
+    // Fewer at once than the backlog of a listener.
     for round in 1..=10 {
         flood.extend((0..20).map(|_| silent(at_of(&b))));
         until_counted(&mut b, |counts| counts.opened + counts.refused == 20 * round);
@@ -334,7 +335,7 @@ fn zeros_and_giant_lengths_are_counted_and_cost_no_memory() {
     };
     for (count, bytes) in (1..).zip([vec![0; 100_000], giant(u32::MAX), giant(65_537), giant(0), giant(27)]) {
         let mut liar = silent(at_of(&b));
-        // It may be closed before it has said all.
+        // The connection may be closed before all is written.
         let _ = liar.write_all(&bytes);
         until_counted(&mut b, |counts| counts.malformed == count);
     }
@@ -359,7 +360,7 @@ fn slow_sender_delays_no_other() {
 }
 
 #[test]
-fn half_closed_connection_gives_what_it_sent_and_ends() {
+fn half_closed_connection_delivers_its_messages_and_ends() {
     let mut b = open(&listener());
     let mut half = silent(at_of(&b));
     half.write_all(&framed(&message(7, b"last words"))).expect("it takes it");

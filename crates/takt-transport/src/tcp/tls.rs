@@ -1,8 +1,9 @@
-//! TLS 1.3 on a connection (RFC 8446): both ends show a certificate and check the other's.
+//! TLS 1.3 on a connection (RFC 8446) with mutual authentication.
 //!
-//! Who connects also checks that the certificate is that of the host: its name, if it was given by name, else its address.
-//! Who accepts checks that it was signed by somebody who is trusted. What is sent before the handshake is over waits in
-//! the connection's queue. Encrypting allocates.
+//! The connecting side also verifies that the certificate belongs to the host: it must contain the
+//! configured name, else the address. The accepting side verifies that a trusted authority signed
+//! the certificate. Messages sent before the end of the handshake wait in the queue of the
+//! connection. Encryption allocates.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,12 +21,12 @@ use super::config::TlsConfig;
 use super::stream::{Progress, blocked, retried};
 use crate::TransportError;
 
-/// Room that a read needs: what one look at the socket may decrypt to.
+/// Minimum room for a read: the octets that one read of the socket can decrypt to.
 const READ_ROOM: usize = 32 << 10;
-/// Content of one record (RFC 8446 §5.1).
+/// Maximum content of one record (RFC 8446 §5.1).
 const RECORD: usize = 16 << 10;
 
-/// Who we are and whom we trust.
+/// Own certificate and trusted authorities.
 #[derive(Debug, Clone)]
 pub(super) struct Identity {
     client: Arc<ClientConfig>,
@@ -64,7 +65,8 @@ impl Identity {
         Ok(Self { client: Arc::new(client), server: Arc::new(server) })
     }
 
-    /// The side that connects, to `peer`, whose certificate must show `name` or else its address.
+    /// Makes the connecting side, to `peer`, whose certificate must contain `name` or else its
+    /// address.
     pub(super) fn connect(&self, socket: TcpStream, peer: SocketAddr, name: Option<&str>) -> io::Result<TlsStream> {
         let name = match name {
             Some(name) => ServerName::try_from(name.to_owned()).map_err(io::Error::other)?,
@@ -74,7 +76,7 @@ impl Identity {
         Ok(TlsStream { socket, tls: tls.into() })
     }
 
-    /// The side that was connected to.
+    /// Makes the accepting side.
     pub(super) fn accept(&self, socket: TcpStream) -> io::Result<TlsStream> {
         let tls = ServerConnection::new(Arc::clone(&self.server)).map_err(io::Error::other)?;
         Ok(TlsStream { socket, tls: tls.into() })
@@ -94,7 +96,7 @@ fn unusable(op: &'static str, file: &Path, why: impl Into<Box<dyn std::error::Er
     TransportError::new(op, file.display(), io::Error::new(io::ErrorKind::InvalidData, why))
 }
 
-/// An encrypted stream.
+/// Encrypted stream.
 #[derive(Debug)]
 pub(super) struct TlsStream {
     socket: TcpStream,
@@ -110,12 +112,12 @@ impl TlsStream {
         self.tls.is_handshaking()
     }
 
-    /// The certificate of the other side, in DER; none before the handshake is over.
+    /// Returns the certificate of the peer, in DER; none before the handshake is over.
     pub(super) fn certificate(&self) -> Option<&[u8]> {
         self.tls.peer_certificates()?.first().map(AsRef::as_ref)
     }
 
-    /// As [`Stream::read_into`](super::stream::Stream::read_into).
+    /// Reads as [`Stream::read_into`](super::stream::Stream::read_into) does.
     pub(super) fn read_into(&mut self, buffer: &mut Buffer) -> io::Result<Progress> {
         while buffer.free() >= READ_ROOM {
             match retried(|| self.tls.read_tls(&mut self.socket)) {
@@ -124,7 +126,7 @@ impl TlsStream {
                 Err(error) => return blocked(error),
             }
             if let Err(error) = self.tls.process_new_packets() {
-                // The other side is told why, if that can be done at once.
+                // The peer receives the alert, if that is possible at once.
                 let _ = self.tls.write_tls(&mut self.socket);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
@@ -140,8 +142,8 @@ impl TlsStream {
         Ok(Progress::Done)
     }
 
-    /// As [`Stream::write_from`](super::stream::Stream::write_from). Before the end of the handshake it is over with the
-    /// handshake's own bytes.
+    /// Writes as [`Stream::write_from`](super::stream::Stream::write_from) does. During the
+    /// handshake, it writes only the handshake messages.
     pub(super) fn write_from(&mut self, buffer: &mut Buffer) -> io::Result<Progress> {
         loop {
             while self.tls.wants_write() {
@@ -159,7 +161,7 @@ impl TlsStream {
         }
     }
 
-    /// Tells the other side that this was all, if that can be done at once.
+    /// Sends a close notification, if that is possible at once.
     pub(super) fn say_goodbye(&mut self) {
         self.tls.send_close_notify();
         let _ = self.tls.write_tls(&mut self.socket);

@@ -1,12 +1,12 @@
-//! Socket addresses and control messages in the kernel's layout, built and read
-//! as plain bytes: everything that `syscall` hands to the kernel by pointer is
-//! composed here, without `unsafe`.
+//! Socket addresses and control messages in the layout of the kernel, built and read as plain
+//! bytes. Everything that `syscall` passes to the kernel by pointer is composed here, without
+//! `unsafe`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use takt_wire::Locator;
 
-/// The two address families.
+/// Address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Family {
     V4,
@@ -14,7 +14,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// The family that serves locators of `kind`.
+    /// Returns the family of locators of `kind`.
     pub(crate) fn of_kind(kind: i32) -> Option<Self> {
         match kind {
             Locator::KIND_UDP_V4 => Some(Self::V4),
@@ -43,7 +43,7 @@ pub(crate) struct SockAddr {
 }
 
 impl SockAddr {
-    /// Room for the kernel to write an address into.
+    /// Room for an address that the kernel writes.
     pub(crate) const EMPTY: Self = Self { bytes: [0; V6_LEN], len: V6_LEN as u32 };
 
     pub(crate) fn v4(address: [u8; 4], port: u16) -> Self {
@@ -63,8 +63,8 @@ impl SockAddr {
         Self { bytes, len: V6_LEN as u32 }
     }
 
-    /// The address of a UDP locator, or `None` if nothing can be sent to it:
-    /// its port is none, or its address the unspecified one.
+    /// Returns the address of a UDP locator, or `None` if its port is invalid or its address is
+    /// unspecified.
     pub(crate) fn of_locator(locator: &Locator, family: Family) -> Option<Self> {
         let port = u16::try_from(locator.port).ok().filter(|p| *p != 0)?;
         if locator.address == [0; 16] {
@@ -79,19 +79,19 @@ impl SockAddr {
         })
     }
 
-    /// The same address with another port.
+    /// Returns the same address with another port.
     pub(crate) fn with_port(mut self, port: u16) -> Self {
         self.bytes[2..4].copy_from_slice(&port.to_be_bytes());
         self
     }
 
-    /// The same address reached through an interface (IPv6 scope).
+    /// Returns the same address with the scope of an interface (IPv6).
     pub(crate) fn with_scope(mut self, ifindex: u32) -> Self {
         self.bytes[24..28].copy_from_slice(&ifindex.to_ne_bytes());
         self
     }
 
-    /// As a locator; invalid (kind −1) for what is neither IPv4 nor IPv6.
+    /// Converts to a locator; invalid (kind −1) for addresses other than IPv4 and IPv6.
     pub(crate) fn to_locator(self) -> Locator {
         let family = libc::c_int::from(u16::from_ne_bytes([self.bytes[0], self.bytes[1]]));
         let port = u16::from_be_bytes([self.bytes[2], self.bytes[3]]);
@@ -122,7 +122,7 @@ impl SockAddr {
     }
 }
 
-/// Bytes of control messages (`cmsghdr` and data), aligned as the kernel wants.
+/// Control messages (`cmsghdr` and data), aligned as the kernel requires.
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
 pub(crate) struct Control {
@@ -139,7 +139,7 @@ impl Control {
 
     pub(crate) const EMPTY: Self = Self { bytes: [0; Self::CAPACITY], len: 0 };
 
-    /// "Send through this interface, from this address" (`IP_PKTINFO`).
+    /// Requests sending through this interface, from this address (`IP_PKTINFO`).
     pub(crate) fn pktinfo_v4(ifindex: u32, source: Ipv4Addr) -> Self {
         let mut data = [0; 12]; // in_pktinfo: ifindex, spec_dst, addr
         data[..4].copy_from_slice(&ifindex.to_ne_bytes());
@@ -147,7 +147,7 @@ impl Control {
         Self::message(libc::IPPROTO_IP, libc::IP_PKTINFO, &data)
     }
 
-    /// "Send through this interface, from this address" (`IPV6_PKTINFO`).
+    /// Requests sending through this interface, from this address (`IPV6_PKTINFO`).
     pub(crate) fn pktinfo_v6(ifindex: u32, source: Ipv6Addr) -> Self {
         let mut data = [0; 20]; // in6_pktinfo: addr, ifindex
         data[..16].copy_from_slice(&source.octets());
@@ -155,7 +155,8 @@ impl Control {
         Self::message(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &data)
     }
 
-    /// "Cut into datagrams of this many octets" (`UDP_SEGMENT`), after what `way` says.
+    /// Requests segmentation into datagrams of this many octets (`UDP_SEGMENT`), in addition to the
+    /// messages of `way`.
     pub(crate) fn segment(len: u16, way: Option<&Self>) -> Self {
         let segment = Self::message(libc::IPPROTO_UDP, libc::UDP_SEGMENT, &len.to_ne_bytes());
         let Some(way) = way else { return segment };
@@ -165,13 +166,13 @@ impl Control {
         both
     }
 
-    /// As the kernel says of what length each datagram is.
+    /// Makes the message in which the kernel reports the segment length of coalesced datagrams.
     #[cfg(test)]
     pub(crate) fn joined(len: libc::c_int) -> Self {
         Self::message(libc::IPPROTO_UDP, libc::UDP_GRO, &len.to_ne_bytes())
     }
 
-    /// Of what length each datagram is, if several were received in one piece (`UDP_GRO`).
+    /// Returns the length of each datagram, if the kernel coalesced several (`UDP_GRO`).
     pub(crate) fn segment_len(&self) -> Option<usize> {
         let mut found = None;
         self.for_each(|level, kind, data| {
@@ -196,7 +197,7 @@ impl Control {
         control
     }
 
-    /// Calls `visit(level, type, data)` for each control message received.
+    /// Calls `visit(level, type, data)` for each received control message.
     fn for_each(&self, mut visit: impl FnMut(libc::c_int, libc::c_int, &[u8])) {
         let word = size_of::<usize>();
         let mut rest = &self.bytes[..self.len.min(Self::CAPACITY)];
@@ -217,8 +218,8 @@ impl Control {
         }
     }
 
-    /// The destination address of a received IPv6 datagram, and the index of the
-    /// interface that it arrived at (`IPV6_PKTINFO`).
+    /// Returns the destination address of a received IPv6 datagram, and the index of the interface
+    /// where it arrived (`IPV6_PKTINFO`).
     pub(crate) fn arrival_v6(&self) -> Option<(Ipv6Addr, u32)> {
         let mut found = None;
         self.for_each(|level, kind, data| {
@@ -240,7 +241,7 @@ impl Control {
         self.bytes.as_mut_ptr()
     }
 
-    /// Bytes in use.
+    /// Returns the bytes in use.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locators_survive_the_kernels_layout() {
+    fn locators_round_trip_through_the_kernel_layout() {
         let v4 = Locator::udp_v4(Ipv4Addr::new(192, 0, 2, 7), 7411);
         let v6 = Locator::udp_v6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 1, 2), 65535);
         let a4 = SockAddr::of_locator(&v4, Family::V4).expect("has a port");
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_must_be_one() {
+    fn port_must_be_valid() {
         let mut locator = Locator::udp_v4(Ipv4Addr::LOCALHOST, 0);
         assert!(SockAddr::of_locator(&locator, Family::V4).is_none());
         locator.port = 65536;
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn control_messages_are_read_back() {
+    fn control_messages_round_trip() {
         let mut control = Control::message(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &[1, 0, 0, 0]);
         assert_eq!(control.arrival_v6(), None);
         // A second message behind the first.
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_off_control_messages_are_ignored() {
+    fn truncated_control_messages_are_ignored() {
         let full = Control::pktinfo_v6(3, Ipv6Addr::LOCALHOST);
         for len in 0..full.len {
             let mut cut = full;

@@ -1,69 +1,70 @@
-//! What a UDP transport is asked to be.
+//! Configuration of the UDP transport.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use takt_wire::ports::PortMapping;
 
-/// Which of the well-known unicast ports a participant takes (RTPS 2.5 §9.6.2).
+/// Selection of the well-known unicast ports of a participant (RTPS 2.5 §9.6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ParticipantIndex {
-    /// The first free index of 0..=119, whose metatraffic and user port are both
-    /// free; beyond that, ports of the kernel's choice. So there is no limit
-    /// to the participants of a host.
+    /// The first index of 0..=119 whose metatraffic and user ports are both free. If there is none,
+    /// the kernel chooses the ports, so the number of participants of a host is unlimited.
     #[default]
     Auto,
-    /// This index or nothing.
+    /// Exactly this index.
     Fixed(u16),
-    /// Ports of the kernel's choice at once.
+    /// Ports that the kernel chooses.
     Ephemeral,
-    /// This port for metatraffic, where others look for it, and one of the kernel's choice for user data.
+    /// This port for metatraffic, where other participants expect it, and a port that the kernel
+    /// chooses for user data.
     Metatraffic(u16),
 }
 
-/// Which network interfaces to use.
+/// Selection of network interfaces.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum InterfaceSelection {
-    /// All that are up and not loopback; loopback when there is no other.
+    /// All interfaces that are up and not loopback; loopback if there is no other.
     #[default]
     All,
-    /// These, each given by name (`"eth0"`) or by one of its addresses
-    /// (`"192.0.2.2"`, which chooses that address alone).
+    /// Interfaces given by name (`"eth0"`) or by one of their addresses (`"192.0.2.2"`, which
+    /// selects that address alone).
     Named(Vec<String>),
 }
 
 /// Configuration of a [`UdpTransport`](super::UdpTransport).
 #[derive(Debug, Clone, PartialEq)]
 pub struct UdpConfig {
-    /// The DDS domain; decides on the well-known ports.
+    /// DDS domain; determines the well-known ports.
     pub domain_id: u32,
-    /// Which well-known unicast ports to take.
+    /// Well-known unicast ports to use.
     pub participant_index: ParticipantIndex,
-    /// Which network interfaces to use.
+    /// Network interfaces to use.
     pub interfaces: InterfaceSelection,
-    /// Use UDPv4.
+    /// Whether to use UDPv4.
     pub ipv4: bool,
-    /// Use UDPv6.
+    /// Whether to use UDPv6.
     pub ipv6: bool,
-    /// Use multicast: join the groups, announce them, and send to any group.
+    /// Whether to use multicast: join the groups, announce them, and send to any group.
     pub multicast: bool,
-    /// The UDPv4 group of discovery and user data: 239.255.0.1 (RTPS 2.5 §9.6.2).
+    /// UDPv4 group of discovery and user data: 239.255.0.1 (RTPS 2.5 §9.6.2).
     pub multicast_group_v4: Ipv4Addr,
-    /// The UDPv6 group of discovery and user data.
+    /// UDPv6 group of discovery and user data.
     pub multicast_group_v6: Ipv6Addr,
-    /// How many routers a multicast datagram may pass, plus one.
+    /// Time to live of multicast datagrams: the number of routers that they may pass, plus one.
     pub multicast_ttl: u8,
-    /// Receive buffer to ask the kernel for, in bytes, per socket.
+    /// Requested receive buffer size of each socket, in bytes.
     pub receive_buffer_bytes: usize,
-    /// Send buffer to ask the kernel for, in bytes, per socket.
+    /// Requested send buffer size of each socket, in bytes.
     pub send_buffer_bytes: usize,
-    /// Have the kernel cut and join datagrams of one size to one address, where it can (`UDP_SEGMENT`, `UDP_GRO`).
+    /// Whether the kernel segments and coalesces datagrams of one size and address, where supported
+    /// (`UDP_SEGMENT`, `UDP_GRO`).
     pub segmentation: bool,
     /// Constants of the port mapping.
     pub ports: PortMapping,
 }
 
 impl UdpConfig {
-    /// The defaults for a domain: UDPv4 with multicast on all interfaces.
+    /// Returns the defaults for a domain: UDPv4 with multicast on all interfaces.
     pub fn new(domain_id: u32) -> Self {
         Self {
             domain_id,

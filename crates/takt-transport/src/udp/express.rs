@@ -1,12 +1,13 @@
-//! Connected sockets for destinations that are sent to often.
+//! Connected sockets for frequent destinations.
 //!
-//! A `sendto` looks its route up each time, which costs the kernel some 0.5 us; a socket that is connected
-//! has done so. After [`SENDS_TO_OPEN`] datagrams to one address the default flow opens such a socket for it,
-//! at most [`LANES`] at a time. It has a port of its own, so the source port of these datagrams is not the
-//! announced one; RTPS answers to announced locators, never to source ports (RTPS 2.5 §8.3.4). Its address is
-//! that of the socket it stands in for. Flows with a port or priority of their own never use them.
+//! A `sendto` on an unconnected socket looks up the route each time, which costs the kernel some
+//! 0.5 us. A connected socket has done so once. After [`SENDS_TO_OPEN`] datagrams to one address,
+//! the default flow opens a connected socket for it, at most [`LANES`] at a time. The socket has
+//! its own port, so the source port of these datagrams is not the announced one; RTPS replies to
+//! announced locators, never to source ports (RTPS 2.5 §8.3.4). Its address is that of the socket
+//! that it replaces. Flows with their own port or priority never use connected sockets.
 //!
-//! Opening one costs six system calls, once for each such destination.
+//! Opening one takes six system calls, once for each such destination.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -15,31 +16,33 @@ use takt_wire::Locator;
 use super::address::{Family, SockAddr};
 use super::syscall;
 
-/// Connected sockets at most.
+/// Maximum number of connected sockets.
 const LANES: usize = 16;
 
-/// Datagrams to one address before it gets a socket: discovery traffic stays below.
+/// Number of datagrams to one address before it gets a socket: discovery traffic stays below.
 const SENDS_TO_OPEN: u32 = 64;
 
-/// Datagrams to others after which an address may lose its place; more than can be queued.
+/// Number of datagrams to other addresses after which a socket may be replaced; more than can be
+/// queued.
 const IDLE_SENDS: u64 = 4096;
 
 #[derive(Debug)]
 struct Lane {
     to: Locator,
     socket: Option<OwnedFd>,
-    /// A send through it failed. It is closed with the lane, as queued datagrams may still name it.
+    /// A send failed. The socket stays open with its entry, since queued datagrams may still refer
+    /// to it.
     failed: bool,
     sends: u32,
-    /// Count of all sends when this one was last used.
+    /// Total number of sends when this entry was last used.
     last: u64,
 }
 
-/// The connected sockets of a sender.
+/// Connected sockets of a sender.
 #[derive(Debug, Default)]
 pub(super) struct Express {
     lanes: Vec<Lane>,
-    /// Which lane was used last: it is looked at first.
+    /// Index of the entry that was used last, which is checked first.
     recent: usize,
     sends: u64,
 }
@@ -49,8 +52,8 @@ impl Express {
         Self { lanes: Vec::with_capacity(LANES), recent: 0, sends: 0 }
     }
 
-    /// The socket that is connected to a unicast address, if there is one. Counts a send.
-    /// `exit` is the socket that it stands in for.
+    /// Returns the socket that is connected to a unicast address, if there is one. Counts a send.
+    /// `exit` is the socket that it replaces.
     pub(super) fn socket_to(&mut self, to: &Locator, family: Family, exit: RawFd) -> Option<RawFd> {
         self.sends += 1;
         if self.lanes.get(self.recent).is_none_or(|lane| lane.to != *to) {
@@ -67,7 +70,7 @@ impl Express {
             if lane.sends == SENDS_TO_OPEN
                 && let Some(address) = SockAddr::of_locator(to, family)
             {
-                // tidy-allow(dropped-cause): if the kernel refuses, nothing is lost but time.
+                // tidy-allow(dropped-cause): if the kernel refuses, only the speedup is lost.
                 lane.socket = syscall::connected_twin(exit, family, &address).ok();
             }
         }
@@ -85,7 +88,8 @@ impl Express {
         }
     }
 
-    /// A send through this socket failed: its address is sent to as before, for good.
+    /// Stops using a connected socket after a failed send; its address is sent to without
+    /// connection from now on.
     pub(super) fn give_up(&mut self, fd: RawFd) {
         let through = |lane: &&mut Lane| lane.socket.as_ref().is_some_and(|socket| socket.as_raw_fd() == fd);
         if let Some(lane) = self.lanes.iter_mut().find(through) {
@@ -115,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_gets_a_socket_of_the_same_address_when_it_is_sent_to_often() {
+    fn frequent_destination_gets_a_connected_socket_of_the_same_address() {
         let (mut express, exit) = (Express::new(), exit());
         let sends = (1..).find(|_| express.socket_to(&to(9), Family::V4, exit.as_raw_fd()).is_some());
         assert_eq!(sends, Some(SENDS_TO_OPEN));
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_sockets_than_lanes_and_idle_ones_make_place() {
+    fn sockets_are_bounded_and_idle_ones_are_replaced() {
         let (mut express, exit) = (Express::new(), exit());
         for port in 1..=50 {
             for _ in 0..SENDS_TO_OPEN {

@@ -1,4 +1,4 @@
-//! The table of flows: which sockets each of them sends through.
+//! Table of flows and of the sockets that they send through.
 
 use std::io;
 use std::net::IpAddr;
@@ -13,12 +13,12 @@ use crate::{FlowId, FlowSpec, TransportError};
 struct Flow {
     own_port: bool,
     priority: Priority,
-    /// How often it was opened and not yet closed.
+    /// Number of users: opened and not yet closed.
     users: usize,
     exits: Exits,
     port_v4: u16,
     port_v6: u16,
-    /// Sockets that only send; the others belong to the receiver.
+    /// Send-only sockets; the others belong to the receiver.
     sockets: Vec<Socket>,
 }
 
@@ -28,7 +28,7 @@ impl Flow {
     }
 }
 
-/// All flows; the first one is [`FlowId::DEFAULT`].
+/// All flows; the first is [`FlowId::DEFAULT`].
 #[derive(Debug)]
 pub(super) struct Flows(Vec<Option<Flow>>);
 
@@ -41,8 +41,8 @@ impl Default for Flows {
 }
 
 impl Flows {
-    /// Another user of an open flow without a port of its own, if there is one
-    /// of the same priority. The default flow is one.
+    /// Adds a user to an open flow without its own port and of the same priority, such as the
+    /// default flow, if there is one.
     pub(super) fn share(&mut self, spec: &FlowSpec) -> Option<FlowId> {
         if spec.own_port {
             return None;
@@ -60,7 +60,7 @@ impl Flows {
         None
     }
 
-    /// A new flow without sockets.
+    /// Opens a flow without sockets.
     pub(super) fn open(&mut self, spec: &FlowSpec) -> Result<FlowId, TransportError> {
         let flow = Flow::new(spec.own_port, Priority::of(spec.transport_priority));
         let free = self.0.iter().position(Option::is_none);
@@ -76,7 +76,7 @@ impl Flows {
         Ok(FlowId(id))
     }
 
-    /// The flow sends through this socket too, for its address family.
+    /// Adds a socket that the flow sends through, for its address family.
     pub(super) fn add_exit(&mut self, flow: FlowId, socket: &Socket) {
         if let Some(Some(flow)) = self.0.get_mut(usize::from(flow.0)) {
             match socket.family {
@@ -92,12 +92,13 @@ impl Flows {
         }
     }
 
-    /// The priority of what a flow sends.
+    /// Returns the priority of the datagrams of a flow.
     pub(super) fn priority(&self, flow: FlowId) -> Priority {
         self.0.get(usize::from(flow.0)).and_then(Option::as_ref).map_or(Priority::of(0), |flow| flow.priority)
     }
 
-    /// Replaces the sockets of one address family that only send by what `open` makes for their priority.
+    /// Replaces the send-only sockets of one address family by those that `open` makes for their
+    /// priority.
     pub(super) fn bind_anew(
         &mut self,
         v4: bool,
@@ -118,14 +119,14 @@ impl Flows {
         Ok(())
     }
 
-    /// Keeps a socket that only sends open as long as the flow.
+    /// Keeps a send-only socket open as long as the flow.
     pub(super) fn keep(&mut self, flow: FlowId, socket: Socket) {
         if let Some(Some(flow)) = self.0.get_mut(usize::from(flow.0)) {
             flow.sockets.push(socket);
         }
     }
 
-    /// One user less. Whether it was the last one, so that the flow is no more.
+    /// Removes one user. Reports whether it was the last one, so that the flow is closed.
     pub(super) fn close(&mut self, id: FlowId) -> Result<bool, TransportError> {
         if id == FlowId::DEFAULT {
             return Ok(false);
@@ -144,7 +145,7 @@ impl Flows {
         Ok(last)
     }
 
-    /// The sockets that a flow sends through.
+    /// Returns the sockets that a flow sends through.
     pub(super) fn exits(&self, id: FlowId) -> Result<Exits, TransportError> {
         match self.0.get(usize::from(id.0)) {
             Some(Some(flow)) => Ok(flow.exits),
@@ -152,7 +153,7 @@ impl Flows {
         }
     }
 
-    /// The source port of what a flow sends to an address of that family.
+    /// Returns the source port of the datagrams that a flow sends to an address of that family.
     pub(super) fn port(&self, id: FlowId, to: IpAddr) -> Option<u16> {
         let flow = self.0.get(usize::from(id.0))?.as_ref()?;
         let port = match to {

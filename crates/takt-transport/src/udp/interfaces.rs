@@ -1,4 +1,4 @@
-//! Which interfaces and addresses a UDP transport uses.
+//! Selection of the interfaces and addresses that a UDP transport uses.
 
 use std::ffi::CString;
 use std::io;
@@ -10,7 +10,7 @@ use super::config::{InterfaceSelection, UdpConfig};
 use super::syscall::{self, InterfaceAddress};
 use crate::{Interface, TransportError, Warning};
 
-/// The chosen interfaces, each with its chosen addresses.
+/// Returns the selected interfaces, each with its selected addresses.
 pub(crate) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportError> {
     let present = present(config.ipv4, config.ipv6)
         .map_err(|e| TransportError::new("list network interfaces", "of this machine", e))?;
@@ -29,17 +29,18 @@ pub(crate) fn choose(config: &UdpConfig) -> Result<Vec<Interface>, TransportErro
     Ok(chosen)
 }
 
-/// The addresses of an interface that has none of IPv4.
+/// Addresses of an interface without IPv4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ipv6Alone {
-    /// At least one that routers forward.
+    /// At least one address that routers forward.
     Routable,
-    /// Link-local ones alone.
+    /// Link-local addresses alone.
     LinkLocal,
 }
 
-/// Of each interface but loopback, by its addresses: what it has where it has none of IPv4, in the same order. One with link-local
-/// addresses counts only if no interface has another address: ports of bridges and of containers have no more.
+/// Classifies the addresses of each interface except loopback: `Some` for interfaces without IPv4,
+/// in the same order. Link-local addresses count only if no interface has another address, because
+/// ports of bridges and containers have no more.
 #[must_use]
 pub fn ipv6_alone(addresses: &[Vec<IpAddr>]) -> Vec<Option<Ipv6Alone>> {
     let is_link_local = |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
@@ -53,7 +54,8 @@ pub fn ipv6_alone(addresses: &[Vec<IpAddr>]) -> Vec<Option<Ipv6Alone>> {
     addresses.iter().map(of).collect()
 }
 
-/// A warning if all interfaces but loopback have addresses of IPv6 alone, and IPv6 is off.
+/// Returns a warning if all interfaces except loopback have only IPv6 addresses while IPv6 is
+/// disabled.
 pub(super) fn ipv6_off(config: &UdpConfig, chosen: &[Interface]) -> Option<Warning> {
     let is_open = config.ipv4 && !config.ipv6 && config.interfaces == InterfaceSelection::All;
     if !is_open || chosen.iter().any(|interface| !interface.loopback) {
@@ -86,7 +88,7 @@ pub(super) fn ipv6_off(config: &UdpConfig, chosen: &[Interface]) -> Option<Warni
     }
 }
 
-/// The chosen interfaces as they are now: those among them that are there, which may be none.
+/// Returns the selected interfaces that exist now; there may be none.
 pub(super) fn present_now(config: &UdpConfig) -> io::Result<Vec<Interface>> {
     let present = present(config.ipv4, config.ipv6)?;
     Ok(match &config.interfaces {
@@ -99,7 +101,7 @@ pub(super) fn present_now(config: &UdpConfig) -> io::Result<Vec<Interface>> {
     })
 }
 
-/// All interfaces that are up, with their addresses of these families.
+/// Returns all interfaces that are up, with their addresses of these families.
 fn present(ipv4: bool, ipv6: bool) -> io::Result<Vec<Interface>> {
     let any = syscall::udp_socket(if ipv4 { Family::V4 } else { Family::V6 })?;
     let mut interfaces: Vec<Interface> = Vec::new();
@@ -132,14 +134,14 @@ fn describe(any: &impl AsFd, entry: InterfaceAddress) -> io::Result<Interface> {
         name: entry.name,
         addresses: vec![(entry.address, entry.prefix_len)],
         loopback,
-        // Loopback lacks the flag, and yet Linux delivers multicast through it
-        // to those who joined by its index.
+        // Loopback lacks the flag, and yet Linux delivers multicast through it to sockets that
+        // joined by its index.
         multicast: loopback || entry.flags & libc::IFF_MULTICAST as u32 != 0,
     })
 }
 
-/// A link-local IPv6 address means nothing without its interface, which a
-/// locator cannot name: used only where there is no other address.
+/// Removes link-local IPv6 addresses if there are others. They are meaningless without their
+/// interface, which a locator cannot state.
 fn drop_link_local(addresses: &mut Vec<(IpAddr, u8)>) {
     let link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
     if addresses.iter().any(|(ip, _)| ip.is_ipv6() && !link_local(ip)) {
@@ -189,9 +191,9 @@ fn find(present: &[Interface], name: &str) -> Option<Interface> {
     })
 }
 
-/// The addresses to bind unicast sockets to. When the user named interfaces and
-/// that leaves one single address of a family, it is that one, so that nothing
-/// arrives by any other way; otherwise it is the unspecified one.
+/// Addresses to bind unicast sockets to. If the configuration names interfaces, and these have
+/// exactly one address of a family, sockets are bound to it, so that no datagram arrives by another
+/// interface. Otherwise, they are bound to the unspecified address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BindAddresses {
     pub(super) v4: Ipv4Addr,
@@ -216,7 +218,7 @@ impl BindAddresses {
     }
 }
 
-/// All IPv4 addresses of the interfaces.
+/// Returns all IPv4 addresses of the interfaces.
 pub(super) fn addresses_v4(interfaces: &[Interface]) -> impl Iterator<Item = Ipv4Addr> {
     interfaces.iter().flat_map(|i| &i.addresses).filter_map(|a| match a.0 {
         IpAddr::V4(ip) => Some(ip),
@@ -224,7 +226,7 @@ pub(super) fn addresses_v4(interfaces: &[Interface]) -> impl Iterator<Item = Ipv
     })
 }
 
-/// All IPv6 addresses of the interfaces.
+/// Returns all IPv6 addresses of the interfaces.
 pub(super) fn addresses_v6(interfaces: &[Interface]) -> impl Iterator<Item = Ipv6Addr> {
     interfaces.iter().flat_map(|i| &i.addresses).filter_map(|a| match a.0 {
         IpAddr::V6(ip) => Some(ip),
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_by_name_and_by_address() {
+    fn loopback_is_selected_by_name_and_by_address() {
         for name in ["lo", "127.0.0.1"] {
             let chosen = choose(&config(&[name])).expect("lo is up");
             let [lo] = &chosen[..] else { panic!("{chosen:?}") };
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_chooses_itself_alone_and_once() {
+    fn address_selects_itself_alone_and_once() {
         let chosen = choose(&config(&["127.0.0.1", "127.0.0.1"])).expect("lo is up");
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].addresses, [(Ipv4Addr::LOCALHOST.into(), 8)]);
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_interface_is_an_error_that_says_what_there_is() {
+    fn unknown_interface_is_an_error_that_lists_the_existing_ones() {
         let error = choose(&config(&["nosuch0"])).expect_err("no such interface");
         let text = error.to_string();
         assert!(text.contains("nosuch0") && text.contains("lo"), "{text}");

@@ -1,6 +1,6 @@
-//! UDPv4 and UDPv6: the platform specific model of RTPS 2.5 §9.6.
+//! UDPv4 and UDPv6 transport: the platform specific model of RTPS 2.5 §9.6.
 //!
-//! One [`UdpTransport`] is one participant's presence in the network:
+//! A [`UdpTransport`] has these sockets for its participant:
 //!
 //! | socket | bound to | shared |
 //! |---|---|---|
@@ -8,21 +8,20 @@
 //! | user unicast | port of the participant index, or any | no |
 //! | metatraffic multicast | group, port of the domain | with every process |
 //! | user multicast | group, port of the domain | with every process |
-//! | of a flow with `own_port` | any port, announced for its endpoint | no |
-//! | of a flow with priority only | any port; sends, never receives | no |
+//! | flow with `own_port` | any port, announced for its endpoint | no |
+//! | flow with priority only | any port; sends, never receives | no |
 //!
-//! each once per address family in use. The default flow sends from the user
-//! unicast socket, and to destinations that are sent to often from connected ones
-//! ([`express`]).
+//! Each socket exists once per address family in use. The default flow sends from the user unicast
+//! socket, and to frequent destinations from connected sockets ([`express`]).
 //!
-//! Costs: `recv` is one system call when spinning, `commit` and `flush` of one
-//! datagram one, or of up to 32 of one size to one address ([`train`]). Buffers hold 32 datagrams each way (2 MiB of address space
-//! each, of which only touched pages are resident).
+//! Cost: `recv` makes one system call when spinning. `commit` and `flush` of one datagram, or of up
+//! to 32 of one size to one address ([`train`]), make one. Buffers hold 32 datagrams in each
+//! direction (2 MiB of address space each, of which only touched pages are resident).
 //!
-//! Interfaces that come and go are noticed ([`watch`]) and followed ([`refresh`]) when the owner asks for it.
+//! Changes of interfaces are detected ([`watch`]), and applied ([`refresh`]) when the owner
+//! requests it.
 //!
-//! Deliberately not here: path MTU discovery (the core fragments to the
-//! interfaces' MTU).
+//! Deliberately not here: path MTU discovery (the core fragments to the MTU of the interfaces).
 
 pub(crate) mod address;
 mod config;
@@ -57,12 +56,12 @@ use train::Trains;
 use crate::interface::nearest;
 use crate::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats, Warning};
 
-/// A participant's UDP sockets. See the [module](self).
+/// UDP transport of a participant. See the [module](self).
 #[derive(Debug)]
 pub struct UdpTransport {
     config: UdpConfig,
     interfaces: Vec<Interface>,
-    /// Where unicast sockets are bound, one address per family in use.
+    /// Addresses that unicast sockets are bound to, one per family in use.
     bind: Vec<IpAddr>,
     index: Option<u16>,
     locators: Locators,
@@ -74,22 +73,23 @@ pub struct UdpTransport {
     warnings: Warnings,
 }
 
-/// A multicast group that is to be received at every interface.
+/// Multicast group that is received at every interface.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     address: IpAddr,
     port: u16,
-    /// For discovery, or else for user data.
+    /// Whether the group is for discovery, as opposed to user data.
     is_metatraffic: bool,
 }
 
 impl UdpTransport {
-    /// Opens the sockets of a participant. Allocates; everything later but
-    /// flows does not.
+    /// Opens the sockets of a participant. Allocates; later, only opening and closing flows and
+    /// changes of the interfaces allocate.
     ///
-    /// Errors: no usable interface, an unknown one, a taken [`ParticipantIndex::Fixed`],
-    /// a multicast port that another process holds without sharing it, a domain
-    /// that has no multicast port, or whatever the machine refuses.
+    /// # Errors
+    /// There is no usable interface, a named one is unknown, the [`ParticipantIndex::Fixed`] is
+    /// taken, another process holds a multicast port without sharing it, the domain has no
+    /// multicast port, or the machine refuses.
     pub fn open(config: &UdpConfig) -> Result<Self, TransportError> {
         let interfaces = interfaces::choose(config)?;
         let bind = bind_addresses(config, &interfaces);
@@ -112,7 +112,7 @@ impl UdpTransport {
         if config.segmentation {
             udp.probe_trains(&unicast.user);
         }
-        // User data first: it is asked first.
+        // User data first, so that these sockets are polled first.
         for socket in unicast.user {
             udp.locators.default_unicast.extend(udp.reaching(&socket));
             udp.flows.add_exit(FlowId::DEFAULT, &socket);
@@ -135,8 +135,8 @@ impl UdpTransport {
         Ok(udp)
     }
 
-    /// The participant index whose well-known ports these are; `None` if the
-    /// kernel chose the ports.
+    /// Returns the participant index of the well-known ports in use; `None` if the kernel chose the
+    /// ports.
     pub fn participant_index(&self) -> Option<u16> {
         self.index
     }
@@ -165,9 +165,9 @@ impl UdpTransport {
         Ok(())
     }
 
-    /// Receives what is sent to `group` at `port` through any of the
-    /// interfaces. `None` if none of them could join: a warning. What was joined before is joined anew where `may_have_changed`
-    /// says so of the interface's index.
+    /// Receives datagrams to `group` at `port` through all interfaces. Returns `None` with a
+    /// warning if no interface could join. Existing memberships are renewed at interfaces for whose
+    /// index `may_have_changed` is true.
     fn join(
         &mut self,
         group: IpAddr,
@@ -212,7 +212,7 @@ impl UdpTransport {
         Ok(Some(SocketAddr::new(group, port).into()))
     }
 
-    /// Without the kernel's news everything works but for interfaces that come later.
+    /// Without the watch, everything works except interfaces that appear later.
     fn watch_interfaces(&mut self) {
         if let Err(e) = watch::Watch::new().and_then(|watch| self.receiver.watch(watch)) {
             self.warnings.add(Warning {
@@ -222,7 +222,7 @@ impl UdpTransport {
         }
     }
 
-    /// Sends trains of datagrams if the kernel knows them.
+    /// Enables segmentation offload if the kernel supports it.
     fn probe_trains(&mut self, sockets: &[Socket]) {
         match sockets.iter().try_for_each(|socket| syscall::knows_segments(socket.as_fd())) {
             Ok(()) => self.sender.set_trains(Trains::ANY.beyond_packets(&self.interfaces)),
@@ -243,7 +243,7 @@ impl UdpTransport {
         self.receiver.add(socket, role, urgency).map_err(|e| TransportError::new("watch socket", local, e))
     }
 
-    /// The unicast locators that reach a socket: its port at each chosen address.
+    /// Returns the unicast locators of a socket: its port at each selected address.
     fn reaching(&self, socket: &Socket) -> Vec<Locator> {
         let port = socket.port();
         match socket.family {
@@ -252,8 +252,8 @@ impl UdpTransport {
         }
     }
 
-    /// The address that a datagram to `destination` leaves from, as routing
-    /// probably decides: the bound one, or one of the same network.
+    /// Returns the probable source address of a datagram to `destination`: the bound one, or one of
+    /// the same network.
     fn source_address(&self, destination: IpAddr) -> Option<IpAddr> {
         let same_family = |ip: &&IpAddr| ip.is_ipv4() == destination.is_ipv4();
         let bound = self.bind.iter().find(same_family)?;

@@ -1,9 +1,8 @@
-//! The unicast ports of a participant (RTPS 2.5 §9.6.2.3).
+//! Unicast ports of a participant (RTPS 2.5 §9.6.2.3).
 //!
-//! A participant takes the ports of one participant index: metatraffic and
-//! user, for each address family, all of them or none. Past the last index
-//! the kernel chooses, and discovery announces what it chose: a peer needs
-//! well-known unicast ports only to find someone without multicast.
+//! A participant takes all ports of one participant index: metatraffic and user, for each address
+//! family. Beyond the last index, the kernel chooses ports, and discovery announces them: a peer
+//! needs well-known unicast ports only to find participants without multicast.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,13 +11,13 @@ use super::config::{ParticipantIndex, UdpConfig};
 use super::socket::{Socket, socket_error};
 use crate::{TransportError, Warning};
 
-/// The last participant index whose ports do not collide with the next domain's.
+/// Last participant index whose ports do not collide with those of the next domain.
 const LAST_INDEX: u16 = 119;
 
-/// The unicast sockets of one participant, one of each per address family.
+/// Unicast sockets of one participant, one of each kind per address family.
 #[derive(Debug)]
 pub(super) struct UnicastSockets {
-    /// Whose ports these are; `None` if the kernel chose them.
+    /// Participant index of the ports; `None` if the kernel chose them.
     pub(super) index: Option<u16>,
     pub(super) metatraffic: Vec<Socket>,
     pub(super) user: Vec<Socket>,
@@ -61,7 +60,7 @@ pub(super) fn take(config: &UdpConfig, addresses: &[IpAddr]) -> Result<UnicastSo
     })
 }
 
-/// The well-known ports of a domain are taken, so the kernel chose others.
+/// Makes the warning that all well-known ports of a domain are taken.
 pub(super) fn all_taken(domain_id: u32) -> Warning {
     Warning {
         what: format!(
@@ -73,7 +72,7 @@ pub(super) fn all_taken(domain_id: u32) -> Warning {
     }
 }
 
-/// All ports of this index, or `None` if one of them is taken or does not exist.
+/// Takes all ports of this index, or returns `None` if one of them is taken or does not exist.
 fn take_index(config: &UdpConfig, addresses: &[IpAddr], index: u16) -> Result<Option<UnicastSockets>, TransportError> {
     let (domain, participant) = (config.domain_id, u32::from(index));
     let metatraffic = config.ports.discovery_unicast(domain, participant);
@@ -90,7 +89,7 @@ fn take_index(config: &UdpConfig, addresses: &[IpAddr], index: u16) -> Result<Op
     Ok(Some(UnicastSockets { index: Some(index), metatraffic, user }))
 }
 
-/// This port at every address, or `None` if it is taken at one of them.
+/// Takes this port at every address, or returns `None` if it is taken at one of them.
 fn take_port(config: &UdpConfig, addresses: &[IpAddr], port: u16) -> Result<Option<Vec<Socket>>, TransportError> {
     let mut sockets = Vec::with_capacity(addresses.len());
     for address in addresses {

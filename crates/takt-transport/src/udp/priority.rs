@@ -1,4 +1,4 @@
-//! TRANSPORT_PRIORITY (DDS 1.4 §2.2.3.15) to network priorities.
+//! Mapping of TRANSPORT_PRIORITY (DDS 1.4 §2.2.3.15) to network priorities.
 //!
 //! | TRANSPORT_PRIORITY | DSCP (`IP_TOS`, `IPV6_TCLASS`) | `SO_PRIORITY` |
 //! |---|---|---|
@@ -6,12 +6,12 @@
 //! | 0..=63 | the value itself | value / 8 |
 //! | above 63 | 63 | 7 |
 //!
-//! So the value of the policy *is* the DSCP, and 46 means Expedited Forwarding
-//! as anywhere else in a network. `SO_PRIORITY` is its class selector, 0..=7, which
-//! is what a VLAN's egress map turns into the PCP of the tag and what queueing
-//! disciplines (prio, mqprio, taprio) choose the queue by. The kernel lets only `CAP_NET_ADMIN` set 7; without it 6 is set, with a warning.
+//! The value of the policy is thus the DSCP, and 46 means Expedited Forwarding as elsewhere in a
+//! network. `SO_PRIORITY` is the class selector, 0..=7. The egress map of a VLAN maps it to the PCP
+//! of the tag, and queueing disciplines (prio, mqprio, taprio) choose the queue by it. The kernel
+//! allows 7 only with `CAP_NET_ADMIN`; without it, 6 is set, with a warning.
 
-/// What a flow asks of the network.
+/// Network priority of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Priority {
     /// Differentiated services code point, 0..=63.
@@ -20,7 +20,7 @@ pub(super) struct Priority {
     pub(super) so_priority: u8,
 }
 
-/// The highest `SO_PRIORITY` that needs no privilege.
+/// Highest `SO_PRIORITY` without a privilege.
 pub(super) const UNPRIVILEGED_MAX: u8 = 6;
 
 impl Priority {
@@ -29,7 +29,7 @@ impl Priority {
         Self { dscp, so_priority: dscp >> 3 }
     }
 
-    /// The octet of the IP header: DSCP and two bits of ECN, which stay 0.
+    /// Returns the octet of the IP header: the DSCP and two bits of ECN, which stay 0.
     pub(super) fn tos(self) -> libc::c_int {
         libc::c_int::from(self.dscp << 2)
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn follows_the_table() {
+    fn priorities_follow_the_table() {
         let of = |value| {
             let p = Priority::of(value);
             (p.dscp, p.so_priority)

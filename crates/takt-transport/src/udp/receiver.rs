@@ -1,18 +1,19 @@
-//! Receiving: which socket to ask, and the batch of datagrams taken from it.
+//! Receiving half of the UDP transport: selection of sockets, and the batch of datagrams taken from
+//! one.
 //!
-//! Asking a socket costs a system call, so a spinning receiver asks only *hot*
-//! ones: those of user data, and those that were heard a moment ago. One epoll
-//! instance watches all but the default flow's and names, now and then, those
-//! that have something. The descriptors to wait for are the default flow's
-//! sockets and that epoll instance, so flows come and go without anyone who
-//! waits having to know, and user data takes no detour.
+//! Polling a socket costs a system call, so a spinning receiver polls only *hot* sockets: those of
+//! user data, and those that received a datagram recently. One epoll instance watches all others
+//! except the default flow's, and occasionally reports those that are ready. The descriptors to
+//! wait for are the sockets of the default flow and that epoll instance. Flows therefore come and
+//! go without notice to waiting threads, and user data takes no detour.
 //!
-//! Sockets of *urgent* flows, which have a port and a priority of their own, are asked before all others and one datagram at a
-//! time, so that a less urgent one does not stand before a more urgent one that had arrived. Behind [`URGENT_IN_ROW_MAX`] of them in
-//! a row comes one of the others, if there is one: nobody who floods an urgent port keeps discovery from being heard.
+//! Sockets of *urgent* flows, which have their own port and priority, are polled before all others
+//! and one datagram at a time, so that a less urgent datagram never precedes a more urgent one that
+//! had arrived. After [`URGENT_IN_ROW_MAX`] urgent datagrams in a row, one of the others follows,
+//! if there is one. A flood at an urgent port thus does not starve discovery.
 //!
-//! The batch grows with what is queued: one datagram per call while there is
-//! no more (the cheapest call, and one page of memory), up to [`BATCH`] under load.
+//! The batch grows with the queue: one datagram per call while there is no more (the cheapest call,
+//! and one page of memory), up to [`BATCH`] under load.
 
 use std::io;
 use std::net::IpAddr;
@@ -29,33 +30,33 @@ use super::watch::{News, Watch};
 use crate::ahead::URGENT_IN_ROW_MAX;
 use crate::{FlowId, Interface, RxMeta, Scan, TransportError, TransportStats};
 
-/// Most datagrams taken by one call.
+/// Maximum number of datagrams of one call.
 const BATCH: usize = 32;
 
-/// Distance of two datagrams in the buffer: room for the largest one, and one
-/// cache line more, so that their first lines do not compete for one cache set.
+/// Distance of two datagrams in the buffer: room for the largest one plus one cache line, so that
+/// their first lines do not compete for one cache set.
 const STRIDE: usize = 65_536 + 64;
 
-/// Every how many calls the sockets that are not hot are looked at.
+/// Interval, in calls, between two polls of the sockets that are not hot.
 const COLD_INTERVAL: u32 = 32;
 
-/// How many futile calls a socket stays hot after it was heard.
+/// Number of empty calls after which a socket stops being hot.
 const ATTENTION: u32 = 64;
 
-/// What the epoll instance calls the watch for interfaces.
+/// Epoll token of the watch for interfaces.
 const WATCH: u64 = u64::MAX;
 
-/// How many sockets are asked at every call in any case.
+/// Maximum number of sockets that are polled at every call.
 const PINNED_MAX: usize = 4;
 
-/// What a receiving socket is for.
+/// Role of a receiving socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Discovery by unicast.
     Metatraffic,
-    /// Discovery or user data by multicast, sent to this group.
+    /// Discovery or user data by multicast to this group.
     Group(IpAddr),
-    /// User data by unicast, of this flow.
+    /// User data by unicast to this flow.
     User(FlowId),
 }
 
@@ -63,62 +64,62 @@ pub(super) enum Role {
 struct Listener {
     socket: Socket,
     role: Role,
-    /// Above 0 it is asked before others, the larger the earlier.
+    /// Urgency; sockets above 0 are polled before others, in descending order.
     urgency: i32,
-    /// Asked at every call, whatever was heard.
+    /// Polled at every call, even without recent datagrams.
     pinned: bool,
-    /// Futile calls left until it is not hot any more; 0 is cold.
+    /// Remaining empty calls until the socket is not hot any more; 0 is cold.
     attention: u32,
-    /// How many datagrams to ask for.
+    /// Number of datagrams to request.
     appetite: usize,
-    /// The last call found something.
+    /// The last call received a datagram.
     busy: bool,
-    /// The kernel hands out trains of datagrams in one piece; `None`: it does not, and is not to.
+    /// Whether the kernel coalesces datagrams (GRO); `None`: not supported or not configured.
     trains: Option<bool>,
 }
 
-/// The receiving half of a UDP transport.
+/// Receiving half of a UDP transport.
 #[derive(Debug)]
 pub(super) struct Receiver {
     epoll: OwnedFd,
-    /// The default flow's sockets and `epoll`.
+    /// Sockets of the default flow, and `epoll`.
     descriptors: Vec<RawFd>,
     listeners: Vec<Option<Listener>>,
-    /// Indices into `listeners` of those to be asked at every call.
+    /// Indices in `listeners` of those to be polled at every call.
     hot: Vec<usize>,
-    /// Indices into `listeners` of the urgent ones, the most urgent first. They are never hot.
+    /// Indices in `listeners` of the urgent ones, most urgent first. They are never hot.
     urgent: Vec<usize>,
-    /// How many of theirs [`recv`](Self::recv) has handed out since the last one of the others.
+    /// Urgent datagrams that [`recv`](Self::recv) returned since the last one that was not urgent.
     urgent_in_row: u32,
-    /// Where in `hot` to begin, so that nobody starves behind a busy socket.
+    /// Start index in `hot`; it advances, so that a busy socket does not starve others.
     turn: usize,
     calls: u32,
-    /// Indices of the chosen interfaces.
+    /// Indices of the selected interfaces.
     interfaces: Vec<u32>,
-    /// Hears of interfaces that come and go.
+    /// Watch for changes of interfaces.
     watch: Option<Watch>,
-    /// A user socket is not pinned since there are too many.
+    /// A user socket is not pinned because there are too many.
     crowded: bool,
-    /// Whether the sources of user data are asked for.
+    /// Whether the sources of user data are requested.
     names: bool,
-    /// What the kernel dropped at sockets that are closed.
+    /// Datagrams that the kernel dropped at closed sockets.
     former_drops: u64,
-    /// Under load trains of datagrams are taken in one piece.
+    /// Whether GRO is enabled under load.
     trains: bool,
     batch: Batch,
-    /// Of urgent sockets; with room for one datagram, once there are any.
+    /// Batch of urgent sockets; has room for one datagram once there is such a socket.
     urgent_batch: Batch,
 }
 
-/// Datagrams taken from one socket and not yet handed out.
+/// Datagrams taken from one socket and not yet returned.
 struct Batch {
     buffer: Vec<u8>,
     incoming: [Incoming; BATCH],
     next: usize,
-    /// Where in that one to go on, if it is a train.
+    /// Offset of the next datagram in the current buffer, if the kernel coalesced several.
     part: usize,
     count: usize,
-    /// Which listener gave it.
+    /// Index of the listener of the batch.
     from: usize,
     role: Role,
     local: Locator,
@@ -153,40 +154,41 @@ impl Receiver {
         })
     }
 
-    /// Hears of interfaces that come and go from now on.
+    /// Starts to watch for changes of interfaces.
     pub(super) fn watch(&mut self, watch: Watch) -> io::Result<()> {
         syscall::epoll_add(self.epoll.as_fd(), watch.as_fd(), WATCH)?;
         self.watch = Some(watch);
         Ok(())
     }
 
-    /// Whether there are news of interfaces.
+    /// Reports whether interfaces may have changed.
     pub(super) fn has_news(&self) -> bool {
         self.watch.as_ref().is_some_and(Watch::has_news)
     }
 
-    /// The news of interfaces since the last call.
+    /// Returns the changes of interfaces since the last call.
     pub(super) fn take_news(&mut self) -> Option<News> {
         self.watch.as_mut().and_then(Watch::take)
     }
 
-    /// The chosen interfaces are these now.
+    /// Sets the selected interfaces.
     pub(super) fn set_interfaces(&mut self, interfaces: &[Interface]) {
         self.interfaces = interfaces.iter().map(|i| i.index).collect();
     }
 
-    /// All sockets, with what they are for.
+    /// Returns all sockets with their roles.
     pub(super) fn sockets(&self) -> impl Iterator<Item = (Role, &Socket)> {
         self.listeners.iter().flatten().map(|listener| (listener.role, &listener.socket))
     }
 
-    /// The socket of a group, if there is one.
+    /// Returns the socket of a group, if there is one.
     pub(super) fn group_socket(&self, group: IpAddr, port: u16) -> Option<&Socket> {
         self.sockets().find(|(role, socket)| *role == Role::Group(group) && socket.port() == port).map(|(_, s)| s)
     }
 
-    /// Replaces the unicast sockets of one address family by what `open` makes for their role and the former socket.
-    /// What the former ones had queued is lost. If `open` fails, the former socket stays.
+    /// Replaces the unicast sockets of one address family by those that `open` makes for their role
+    /// and the former socket. Datagrams queued at the former ones are lost. If `open` fails, the
+    /// former socket stays.
     pub(super) fn bind_anew(
         &mut self,
         v4: bool,
@@ -207,7 +209,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Asks for the sources of user data from now on.
+    /// Requests the sources of user data from now on.
     pub(super) fn name_sources(&mut self) {
         self.names = true;
     }
@@ -216,7 +218,7 @@ impl Receiver {
         &self.descriptors
     }
 
-    /// Receives from `socket` from now on; before others if it is `urgent`, which is above 0.
+    /// Adds a socket to receive from; it is polled before others if `urgency` is above 0.
     pub(super) fn add(&mut self, socket: Socket, role: Role, urgency: i32) -> io::Result<()> {
         let free = self.listeners.iter().position(Option::is_none);
         let at = free.unwrap_or(self.listeners.len());
@@ -243,13 +245,13 @@ impl Receiver {
             self.urgent.insert(place, at);
             self.urgent_batch.make_room(1);
         }
-        // Room for all at once, so that nothing allocates later.
+        // Capacity for all, so that no later call allocates.
         self.hot.reserve(self.listeners.len() - self.hot.len());
         self.count_crowd();
         Ok(())
     }
 
-    /// Closes the sockets of a flow. What they had queued is lost.
+    /// Closes the sockets of a flow. Their queued datagrams are lost.
     pub(super) fn remove(&mut self, flow: FlowId) {
         for batch in [&mut self.batch, &mut self.urgent_batch] {
             if batch.role == Role::User(flow) {
@@ -265,7 +267,7 @@ impl Receiver {
         self.count_crowd();
     }
 
-    /// A listener has gone.
+    /// Removes the index of a closed listener.
     fn forget(&mut self, at: usize) {
         self.hot.retain(|other| *other != at);
         self.urgent.retain(|other| *other != at);
@@ -281,13 +283,15 @@ impl Receiver {
         self.crowded = self.listeners.iter().flatten().any(unpinned);
     }
 
-    /// Datagrams that the kernel dropped since a receive buffer was full. A system call per socket.
+    /// Returns the number of datagrams that the kernel dropped because a receive buffer was full.
+    /// One system call per socket.
     pub(super) fn kernel_drops(&self) -> u64 {
         let open = self.listeners.iter().flatten();
         self.former_drops + open.map(|listener| u64::from(listener.socket.drops())).sum::<u64>()
     }
 
-    /// The next datagram: an urgent one, one of the batch, or else of the next one.
+    /// Returns the next datagram: an urgent one, else the next of the batch, else the first of a
+    /// new batch.
     pub(super) fn recv(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
         let asks_urgent = !self.urgent.is_empty() && scan != Scan::Taken;
         let is_others_turn = self.urgent_in_row >= URGENT_IN_ROW_MAX;
@@ -320,20 +324,20 @@ impl Receiver {
         }
     }
 
-    /// The next datagram of a flow that is not urgent.
+    /// Returns the next datagram of a flow that is not urgent.
     pub(super) fn recv_common(&mut self, scan: Scan, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
         let (range, meta) = self.next_other(scan, stats)?;
         Some((&self.batch.buffer[range], meta))
     }
 
-    /// The next datagram of the most urgent flow above `above` that has one.
+    /// Returns the next datagram of the most urgent flow above `above` that has one.
     pub(super) fn recv_urgent(&mut self, above: i32, stats: &mut TransportStats) -> Option<(&[u8], RxMeta)> {
         let (range, meta) = self.next_urgent(above, stats)?;
         Some((&self.urgent_batch.buffer[range], meta))
     }
 
-    /// Takes one datagram of the most urgent socket above `above` that has one. What it leaves in the batch is read by the caller
-    /// at once, so there is never one left over.
+    /// Takes one datagram of the most urgent socket above `above` that has one. The caller reads it
+    /// at once, so the batch never keeps one.
     fn next_urgent(&mut self, above: i32, stats: &mut TransportStats) -> Option<(Range<usize>, RxMeta)> {
         let Self { listeners, urgent, urgent_batch, interfaces, names, .. } = self;
         for at in urgent {
@@ -352,14 +356,15 @@ impl Receiver {
         None
     }
 
-    /// Nobody asks whether there is more: the lone datagram taken last was not the beginning of many.
+    /// Marks the last socket as not busy: the caller does not ask for more, so the last single
+    /// datagram was not the first of many.
     fn pause(&mut self) {
         if let Some(listener) = self.listeners.get_mut(self.batch.from).and_then(Option::as_mut) {
             listener.busy = false;
         }
     }
 
-    /// Fills the batch from one socket that has something. `false` if none has.
+    /// Fills the batch from one socket that is ready. Returns false if none is.
     fn refill(&mut self, scan: Scan, stats: &mut TransportStats) -> bool {
         self.calls = self.calls.wrapping_add(1);
         if self.crowded || self.calls.is_multiple_of(COLD_INTERVAL) {
@@ -371,7 +376,7 @@ impl Receiver {
         scan == Scan::All && self.heat_ready() && self.ask_hot(stats)
     }
 
-    /// Makes hot who is ready; `false` if nobody is.
+    /// Makes the ready sockets hot. Returns false if none is ready.
     fn heat_ready(&mut self) -> bool {
         let (listeners, hot) = (&mut self.listeners, &mut self.hot);
         let watch = &mut self.watch;
@@ -387,7 +392,7 @@ impl Receiver {
                 listener.attention = ATTENTION;
             }
         });
-        // It can only fail for a descriptor that is no epoll instance.
+        // Fails only if the descriptor is no epoll instance.
         ready.is_ok_and(|count| count > 0)
     }
 
@@ -418,7 +423,7 @@ impl Receiver {
 }
 
 impl Listener {
-    /// Fills the batch with what is queued here; `false` if nothing is.
+    /// Fills the batch with the queued datagrams of this socket; returns false if there are none.
     fn ask(&mut self, batch: &mut Batch, names: bool, stats: &mut TransportStats) -> bool {
         let named = names || !matches!(self.role, Role::User(_));
         let count = match self.receive(batch, named) {
@@ -429,8 +434,8 @@ impl Listener {
                 return false;
             }
             Err(_) => {
-                // The network's answer to something sent earlier. Reading it
-                // clears it, so what is queued behind comes with a second call.
+                // An ICMP reply to an earlier datagram. Reading the error clears it, so a second
+                // call receives the queued datagrams.
                 stats.receive_errors += 1;
                 match self.receive(batch, named) {
                     Ok(count) => count,
@@ -439,16 +444,17 @@ impl Listener {
             }
         };
         self.appetite = match count == self.appetite {
-            // What is left in the kernel can still be passed by.
+            // Datagrams that stay in the kernel can still be overtaken.
             _ if self.urgency > 0 => 1,
-            // A lone datagram is often followed by none: a second one at once is needed to ask for more.
+            // A single datagram is often the only one; more are requested only after a second one
+            // at once.
             true if self.busy => (count * 2).min(BATCH),
             true => count,
             false => count.max(1),
         };
         self.busy = true;
         if self.trains == Some(false) && train::is_load(&batch.incoming[..count]) {
-            // A kernel that does not know it hands out one datagram at a time, as before.
+            // A kernel without GRO returns single datagrams, as before.
             self.trains = syscall::join_segments(self.socket.as_fd()).is_ok().then_some(true);
         }
         batch.next = 0;
@@ -473,7 +479,7 @@ impl Listener {
 }
 
 impl Batch {
-    /// One with room for so many datagrams.
+    /// Makes a batch with room for this number of datagrams.
     fn new(room: usize) -> Self {
         let mut batch = Self {
             buffer: Vec::new(),
@@ -491,12 +497,13 @@ impl Batch {
 
     fn make_room(&mut self, datagrams: usize) {
         if self.buffer.len() < datagrams * STRIDE {
-            // Zeroed memory comes from the kernel page by page when touched.
+            // Zeroed memory becomes resident page by page when touched.
             self.buffer = vec![0; datagrams * STRIDE];
         }
     }
 
-    /// The next datagram that is whole and came by a chosen interface: where it stands in the buffer.
+    /// Returns the next datagram that is complete and arrived at a selected interface, as its range
+    /// in the buffer.
     #[inline]
     fn next(&mut self, interfaces: &[u32], stats: &mut TransportStats) -> Option<(Range<usize>, RxMeta)> {
         while self.next < self.count {
@@ -516,7 +523,7 @@ impl Batch {
         None
     }
 
-    /// Goes on to the next datagram: which buffer it is in, and where in that.
+    /// Advances to the next datagram, and returns its buffer and the range in it.
     fn step(&mut self) -> (usize, Range<usize>) {
         let (at, start) = (self.next, self.part);
         let incoming = &self.incoming[at];
@@ -527,9 +534,9 @@ impl Batch {
         (at, start..end)
     }
 
-    /// Where a datagram came from and how; `None` if it came by an interface
-    /// that is not chosen. (An IPv6 socket hears its groups from all interfaces,
-    /// wherever it joined them; the other sockets are spared by the kernel.)
+    /// Returns the metadata of a datagram; `None` if it arrived at an interface that is not
+    /// selected. (An IPv6 socket receives its groups from all interfaces, wherever it joined them;
+    /// for the other sockets the kernel filters.)
     fn meta(&self, at: usize, interfaces: &[u32]) -> Option<RxMeta> {
         let incoming = &self.incoming[at];
         let mut meta = RxMeta {
@@ -560,7 +567,7 @@ mod tests {
     use super::super::address::Control;
     use super::*;
 
-    /// What `step` makes of a datagram of `len` octets that consists of parts of `each`.
+    /// Returns the results of `step` for a buffer of `len` octets with datagrams of `each`.
     fn parts(len: u32, each: i32, truncated: bool) -> Vec<(usize, Range<usize>)> {
         let mut batch = Receiver::new(&[], true).expect("an epoll instance").batch;
         batch.incoming[1] = Incoming { len, truncated, control: Control::joined(each), ..Incoming::EMPTY };
@@ -573,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_taken_apart() {
+    fn coalesced_datagrams_are_split() {
         assert_eq!(parts(250, 100, false), [(1, 0..100), (1, 100..200), (1, 200..250)]);
         assert_eq!(parts(200, 100, false), [(1, 0..100), (1, 100..200)]);
         assert_eq!(parts(100, 100, false), [(1, 0..100)]);
@@ -582,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_cannot_have_said_does_no_harm() {
+    fn impossible_segment_lengths_do_no_harm() {
         for each in [0, -1, i32::MIN] {
             assert_eq!(parts(250, each, false), [(1, 0..250)]);
         }

@@ -1,11 +1,13 @@
-//! Interfaces that come and go: sockets and group memberships follow them.
+//! Adaptation of sockets and group memberships to changed interfaces.
 //!
-//! Unicast sockets stay open with their ports, and are bound anew only if they were bound to the one address of a chosen
-//! interface and that is another one now. The kernel forgets the memberships of an interface that loses its last
-//! address, so groups are joined anew at every interface that may have changed. Connected sockets are closed, for their
-//! source address is fixed.
+//! Unicast sockets stay open with their ports. They are only bound again if they were bound to the
+//! single address of a selected interface and that address changed. The kernel drops the
+//! memberships of an interface that loses its last address, so groups are joined again at every
+//! interface that may have changed. Connected sockets are closed, because their source address is
+//! fixed.
 //!
-//! Deliberately not here: an address family of which no chosen interface had an address when the transport was opened.
+//! Deliberately not here: an address family of which no chosen interface had an address when the
+//! transport was opened.
 
 use std::net::IpAddr;
 
@@ -20,7 +22,7 @@ use super::{Group, UdpTransport, no_multicast};
 use crate::{FlowId, TransportError};
 
 impl UdpTransport {
-    /// Looks at the interfaces again.
+    /// Reads the interfaces again, and adapts to their changes.
     pub(super) fn follow_interfaces(&mut self, news: &News) -> Result<(), TransportError> {
         let present = interfaces::present_now(&self.config)
             .map_err(|e| TransportError::new("list network interfaces", "of this machine", e))?;
@@ -40,7 +42,7 @@ impl UdpTransport {
         Ok(())
     }
 
-    /// Binds the unicast sockets to the address that is the only one now, if there is one.
+    /// Binds the unicast sockets to the single address, if there is one now.
     fn bind_anew(&mut self) -> Result<(), TransportError> {
         let wanted = BindAddresses::new(&self.config.interfaces, &self.interfaces);
         let (has_v4, has_v6) =
@@ -52,7 +54,7 @@ impl UdpTransport {
                 IpAddr::V4(_) => (wanted.v4.into(), has_v4),
                 IpAddr::V6(_) => (wanted.v6.into(), has_v6),
             };
-            // Without any address the former one may come back.
+            // Without any address, the former one may return.
             if !is_there || address == former {
                 continue;
             }
@@ -89,7 +91,7 @@ impl UdpTransport {
         flows.bind_anew(v4, |priority| open(None, priority, warnings))
     }
 
-    /// The locators that reach the sockets of a role.
+    /// Returns the locators of the sockets of a role.
     fn reaching_all(&self, wanted: impl Fn(Role) -> bool) -> Vec<Locator> {
         self.receiver
             .sockets()

@@ -1,10 +1,10 @@
-//! Sending: the loaned frames, and the queue of datagrams made of them.
+//! Sending half of the UDP transport: the loaned frames, and the queue of datagrams.
 //!
-//! A frame is written once, wherever it goes: every destination of it is one
-//! queued datagram that points to the same bytes, and a multicast destination
-//! is one per interface, unless it [names](Locator::by_interface) one. A lone datagram leaves by one `sendto`; several leave
-//! by one `sendmmsg` per run of the same socket, and those of one size to one
-//! address as one [train](super::train).
+//! A frame is written once for all destinations: every destination is one queued datagram that
+//! refers to the same bytes. A multicast destination is one datagram per interface, unless it
+//! [names](Locator::by_interface) one. A single datagram is sent by one `sendto`. Several are sent
+//! by one `sendmmsg` per run of the same socket, and those of one size to one address by
+//! segmentation offload ([`super::train`]).
 
 use std::io;
 use std::net::IpAddr;
@@ -18,25 +18,25 @@ use super::syscall::{self, Outgoing};
 use super::train::Trains;
 use crate::{Interface, SendErrors, TransportStats};
 
-/// Largest UDP payload of IPv4: 65,535 less the headers' 20 and 8. Kept for
-/// IPv6 too, which could carry 20 bytes more.
+/// Maximum UDP payload of IPv4: 65,535 less 20 and 8 for the headers. Used for IPv6 too, which
+/// could carry 20 bytes more.
 pub(super) const MAX_MESSAGE_LEN: usize = 65_507;
 
-/// Frames that can be queued.
+/// Maximum number of queued frames.
 const FRAMES: usize = 32;
 
-/// Datagrams that can be queued: what one `sendmmsg` takes.
+/// Maximum number of queued datagrams: those of one `sendmmsg`.
 const QUEUE: usize = syscall::BATCH;
 
 /// Distance of two frames in the buffer; see the receiver's.
 const STRIDE: usize = 65_536 + 64;
 
-/// The sockets that a flow sends through.
+/// Sockets that a flow sends through.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Exits {
     pub(super) v4: Option<RawFd>,
     pub(super) v6: Option<RawFd>,
-    /// Connected sockets may be used: nobody asked for a certain source port or priority.
+    /// Connected sockets may be used: the flow has neither its own source port nor a priority.
     pub(super) express: bool,
 }
 
@@ -49,30 +49,30 @@ impl Exits {
     }
 }
 
-/// The sending half of a UDP transport.
+/// Sending half of a UDP transport.
 pub(super) struct Sender {
     buffer: Vec<u8>,
-    /// The frame that is loaned or will be next.
+    /// Index of the loaned frame, or of the next one.
     frame: usize,
     loaned: bool,
     queue: Vec<Outgoing>,
-    /// Where multicast leaves: by these interfaces, from these addresses. Also
-    /// where link-local IPv6 is looked for.
+    /// Interfaces and source addresses of outgoing multicast; also used for link-local IPv6
+    /// destinations.
     multicast_v4: Vec<Way>,
     multicast_v6: Vec<Way>,
-    /// The control messages of those ways.
+    /// Control messages of those interfaces.
     controls: Vec<Control>,
     express: Express,
     trains: Trains,
 }
 
-/// An interface that multicast leaves by.
+/// Interface of outgoing multicast.
 #[derive(Clone, Copy)]
 struct Way {
     ifindex: u32,
-    /// The address that it leaves from.
+    /// Source address.
     address: IpAddr,
-    /// Index of the control message that says so.
+    /// Index of the control message that selects both.
     control: u16,
 }
 
@@ -86,7 +86,7 @@ impl Sender {
     pub(super) fn new() -> Self {
         Self {
             trains: Trains::NONE,
-            // Zeroed memory comes from the kernel page by page when touched.
+            // Zeroed memory becomes resident page by page when touched.
             buffer: vec![0; FRAMES * STRIDE],
             frame: 0,
             loaned: false,
@@ -98,17 +98,17 @@ impl Sender {
         }
     }
 
-    /// Sends trains of datagrams from now on, as far as `trains` says that the machine can.
+    /// Enables segmentation offload, within the limits of `trains`.
     pub(super) fn set_trains(&mut self, trains: Trains) {
         self.trains = trains;
     }
 
-    /// These are the interfaces now.
+    /// Sets the current interfaces, whose MTU limits segmentation offload.
     pub(super) fn know_packets(&mut self, interfaces: &[Interface]) {
         self.trains = self.trains.beyond_packets(interfaces);
     }
 
-    /// Multicast leaves by this interface too, from this address of it.
+    /// Adds an interface and source address of outgoing multicast.
     pub(super) fn add_multicast(&mut self, ifindex: u32, address: IpAddr) {
         let (ways, control) = match address {
             IpAddr::V4(v4) => (&mut self.multicast_v4, Control::pktinfo_v4(ifindex, v4)),
@@ -123,7 +123,7 @@ impl Sender {
         }
     }
 
-    /// Multicast leaves by no interface, and nothing is connected. Nothing may be queued.
+    /// Removes all multicast interfaces and connected sockets. The queue must be empty.
     pub(super) fn forget_interfaces(&mut self) {
         self.multicast_v4.clear();
         self.multicast_v6.clear();
@@ -131,7 +131,7 @@ impl Sender {
         self.express = Express::new();
     }
 
-    /// Whether multicast of that family leaves by any interface.
+    /// Reports whether multicast of that family can be sent by any interface.
     pub(super) fn has_multicast(&self, family: Family) -> bool {
         match family {
             Family::V4 => !self.multicast_v4.is_empty(),
@@ -174,7 +174,8 @@ impl Sender {
         Ok(())
     }
 
-    /// As `commit`, with the rest of the datagram elsewhere: sent from there, at once, if it goes one way. Else it is copied.
+    /// Commits a datagram whose rest is in separate memory. It is sent from there at once if it has
+    /// one destination, else it is copied.
     pub(super) fn commit_gathered(
         &mut self,
         len: usize,
@@ -204,7 +205,7 @@ impl Sender {
         self.commit(whole, exits, destinations, stats)
     }
 
-    /// Queues the frame for one destination; `false` if it is not served.
+    /// Queues the frame for one destination; returns false if that is not served.
     fn route(&mut self, len: usize, exits: Exits, to: &Locator, stats: &mut TransportStats) -> bool {
         let Some(family) = Family::of_kind(to.kind) else {
             return false;
@@ -267,14 +268,14 @@ impl Sender {
     pub(super) fn flush(&mut self, stats: &mut TransportStats) {
         self.send_queue(stats);
         if self.loaned && self.frame > 0 {
-            // The loaned frame's content is to be kept, so it must stay there.
+            // The content of the loaned frame must be kept, so it stays where it is.
             return;
         }
         self.frame = 0;
     }
 
-    /// Sends what is queued, each with `rest` behind it: the path of a lone answer, and of long fragments. There is mostly one;
-    /// link-local IPv6 leaves by each interface.
+    /// Sends the queued datagrams, each with `rest` behind it: the path of single replies and of
+    /// long fragments. There is usually one; link-local IPv6 has one per interface.
     fn send_alone(&mut self, rest: &[u8], stats: &mut TransportStats) {
         for one in &self.queue {
             let control = one.control.and_then(|at| self.controls.get(usize::from(at)));
@@ -320,7 +321,7 @@ impl Sender {
                     if train > 1 && self.trains.refused(first.len, &e) {
                         continue;
                     }
-                    // About the first ones; those behind are tried without them.
+                    // The error concerns the first datagrams; those behind are tried without them.
                     for _ in 0..train {
                         count_error(&mut stats.send_errors, &e);
                     }
@@ -336,8 +337,8 @@ impl Sender {
     }
 }
 
-/// `ECONNREFUSED` from a socket without a fixed peer is about something sent
-/// earlier; reading it clears it. The datagram at hand deserves a try.
+/// Retries after `ECONNREFUSED`. On a socket without a fixed peer, the error concerns an earlier
+/// datagram, and reading it clears it.
 fn retry_refused<T>(stats: &mut TransportStats, mut send: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     match send() {
         Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
@@ -348,8 +349,8 @@ fn retry_refused<T>(stats: &mut TransportStats, mut send: impl FnMut() -> io::Re
     }
 }
 
-/// Whether a connected socket will not do better next time. A peer that is gone may come back, and a queue
-/// that is full drains.
+/// Reports whether a connected socket will fail again. A closed port may open, and a full queue
+/// drains.
 fn is_about_the_socket(error: &io::Error) -> bool {
     let passing = [libc::ECONNREFUSED, libc::EAGAIN, libc::ENOBUFS, libc::ENOMEM];
     !error.raw_os_error().is_some_and(|code| passing.contains(&code))
@@ -378,7 +379,7 @@ fn is_multicast_v4(to: &Locator) -> bool {
     to.address[12] & 0xf0 == 0xe0
 }
 
-/// Multicast and link-local unicast: the address alone does not say where.
+/// Multicast and link-local unicast: the address alone does not determine the interface.
 fn needs_interface_v6(to: &Locator) -> bool {
     to.address[0] == 0xff || (to.address[0] == 0xfe && to.address[1] & 0xc0 == 0x80)
 }

@@ -1,4 +1,4 @@
-//! One UDP socket: opened, sized, bound, joined.
+//! UDP socket: creation, buffer sizes, binding, group membership.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -17,7 +17,7 @@ use crate::{Interface, TransportError, Warning};
 pub(super) struct Socket {
     fd: OwnedFd,
     pub(super) family: Family,
-    /// What it is bound to. The address may be unspecified.
+    /// Bound address, which may be unspecified, and port.
     pub(super) local: Locator,
 }
 
@@ -39,24 +39,26 @@ impl Socket {
         Ok(socket)
     }
 
-    /// How many datagrams the kernel has dropped since the receive buffer was full. It asks the kernel now
-    /// (`SO_MEMINFO`) instead of having it told with each datagram (`SO_RXQ_OVFL`), which costs every one of them.
+    /// Returns the number of datagrams that the kernel dropped because the receive buffer was full.
+    /// Queried on demand (`SO_MEMINFO`), because a report with each datagram (`SO_RXQ_OVFL`) costs
+    /// time for every one.
     pub(super) fn drops(&self) -> u32 {
-        // It can only fail on Linux before 4.12.
+        // Fails only on Linux before 4.12.
         syscall::drops(self.fd.as_fd()).unwrap_or(0)
     }
 
-    /// A socket bound to `address`, alone (nobody else can have that port);
-    /// port 0 lets the kernel choose.
+    /// Opens a socket bound to `address` with exclusive use of the port; port 0 lets the kernel
+    /// choose.
     pub(super) fn unicast(address: IpAddr, port: u16, config: &UdpConfig) -> io::Result<Self> {
         let mut socket = Self::new(family(address), config)?;
         socket.bind(address, port)?;
         Ok(socket)
     }
 
-    /// A socket bound to `address` with the port of `former`, which is still open; alone with that port once `former` is
-    /// closed. Closing `former` before would not do: a child process holds a copy of it between `fork` and `exec`, and
-    /// another process may take a port that is free for a moment.
+    /// Opens a socket bound to `address` with the port of `former`, which is still open; the port
+    /// is exclusive once `former` is closed. Closing `former` first would not work: a child process
+    /// holds a copy of it between `fork` and `exec`, and another process may take a port that is
+    /// free for a moment.
     pub(super) fn replacing(former: &Self, address: IpAddr, config: &UdpConfig) -> io::Result<Self> {
         let mut socket = Self::new(family(address), config)?;
         former.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -66,25 +68,26 @@ impl Socket {
         Ok(socket)
     }
 
-    /// A socket for `group`, shared with every process that wants it, member of
-    /// the group on no interface yet.
+    /// Opens a socket for `group` that shares its port with other processes. It is not yet a member
+    /// of the group on any interface.
     pub(super) fn multicast(group: IpAddr, port: u16, config: &UdpConfig) -> io::Result<Self> {
         let mut socket = Self::new(family(group), config)?;
-        // INTEROP(CycloneDDS 0.10.2): it sets SO_REUSEPORT and SO_REUSEADDR, and the
-        // latter on both sides is enough. We must not set both: seen on Linux 6.18,
-        // a multicast datagram for which one socket alone is a member at the
-        // interface is given to any one of the sockets that share by SO_REUSEPORT.
+        // INTEROP(CycloneDDS 0.10.2): it sets SO_REUSEPORT and SO_REUSEADDR, and the latter on both
+        // sides is enough. Takt must not set both: on Linux 6.18, if only one socket is a member at
+        // the interface, the kernel delivers a multicast datagram to any one of the sockets that
+        // share by SO_REUSEPORT.
         socket.set(libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
         match group {
             IpAddr::V4(_) => {
-                // Only what *this* socket joined, by the interface it joined at.
+                // Only datagrams to groups that *this* socket joined, at the interface where it
+                // joined.
                 socket.set(libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0)?;
-                // Bound to the group: what is sent to the port by unicast goes elsewhere.
+                // Bound to the group, so unicast to the port goes to other sockets.
                 socket.bind(group, port)?;
             }
             IpAddr::V6(_) => {
                 socket.set(libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL, 0)?;
-                // A link-local group cannot be bound to without fixing the interface.
+                // Binding to a link-local group would require a fixed interface.
                 socket.set(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, 1)?;
                 socket.bind(Ipv6Addr::UNSPECIFIED.into(), port)?;
             }
@@ -102,7 +105,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Becomes a member of `group` at the interface, or stays it.
+    /// Joins `group` at the interface; succeeds if it is a member already.
     pub(super) fn join(&self, group: IpAddr, interface: &Interface) -> io::Result<()> {
         let joined = match group {
             IpAddr::V4(group) => {
@@ -129,7 +132,7 @@ impl Socket {
         }
     }
 
-    /// Is a member of `group` no more at the interface of this index; of no consequence if it was none.
+    /// Leaves `group` at the interface of this index; without effect if it is no member.
     pub(super) fn leave(&self, group: IpAddr, ifindex: u32) {
         let result = match group {
             IpAddr::V4(group) => {
@@ -151,9 +154,9 @@ impl Socket {
         drop(result);
     }
 
-    /// Whether multicast to `group` can leave through the interface. Only in doubt
-    /// for IPv6 through loopback, which takes a route that is not there by itself.
-    /// Asks the routing table, sends nothing.
+    /// Checks that multicast to `group` can be sent through the interface. Only uncertain for IPv6
+    /// through loopback, which needs a route that does not exist by default. Queries the routing
+    /// table without sending.
     pub(super) fn probe_route(group: IpAddr, interface: &Interface, config: &UdpConfig) -> io::Result<()> {
         let (IpAddr::V6(group), true) = (group, interface.loopback) else {
             return Ok(());
@@ -163,13 +166,13 @@ impl Socket {
         syscall::connect(socket.as_fd(), &to)
     }
 
-    /// Gives all outgoing datagrams this priority.
+    /// Sets the priority of all outgoing datagrams.
     pub(super) fn set_priority(&self, priority: Priority, warnings: &mut Warnings) -> io::Result<()> {
         match self.family {
             Family::V4 => self.set(libc::IPPROTO_IP, libc::IP_TOS, priority.tos())?,
             Family::V6 => self.set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, priority.tos())?,
         }
-        // After IP_TOS, which sets this one too.
+        // After IP_TOS, which sets SO_PRIORITY too.
         let wanted = priority.so_priority;
         let set = |value: u8| self.set(libc::SOL_SOCKET, libc::SO_PRIORITY, value.into());
         match set(wanted) {
@@ -184,17 +187,17 @@ impl Socket {
         }
     }
 
-    /// Asks for buffers of these sizes; less is a warning, not an error.
+    /// Requests buffers of these sizes; smaller ones are a warning, not an error.
     pub(super) fn size_buffers(&self, config: &UdpConfig, warnings: &mut Warnings) {
         self.size_buffer(&RECEIVE, config.receive_buffer_bytes, warnings);
         self.size_buffer(&SEND, config.send_buffer_bytes, warnings);
     }
 
     fn size_buffer(&self, kind: &BufferKind, asked: usize, warnings: &mut Warnings) {
-        // The kernel doubles what it is asked for, to account for its overhead.
+        // The kernel doubles the requested size to account for its overhead.
         let value = libc::c_int::try_from(asked).unwrap_or(libc::c_int::MAX / 2);
         let granted = |option| {
-            // A refusal shows in what is granted, which is what counts.
+            // A refusal shows in the granted size, which is what counts.
             let _ = self.set(libc::SOL_SOCKET, option, value);
             let now = syscall::int_option(self.fd.as_fd(), libc::SOL_SOCKET, kind.option);
             now.map_or(0, |bytes| bytes.unsigned_abs() as usize / 2)
@@ -243,7 +246,7 @@ const RECEIVE: BufferKind =
 const SEND: BufferKind =
     BufferKind { name: "send", option: libc::SO_SNDBUF, force: libc::SO_SNDBUFFORCE, sysctl: "net.core.wmem_max" };
 
-/// Collected warnings, each said once.
+/// Collected warnings without duplicates.
 #[derive(Debug, Default)]
 pub(super) struct Warnings(Vec<Warning>);
 
@@ -259,7 +262,7 @@ impl Warnings {
     }
 }
 
-/// A [`TransportError`] about a socket.
+/// Makes a [`TransportError`] about a socket.
 pub(super) fn socket_error(op: &'static str, address: IpAddr, port: u16) -> impl Fn(io::Error) -> TransportError {
     move |source| TransportError::new(op, std::net::SocketAddr::new(address, port), source)
 }
@@ -290,7 +293,7 @@ mod tests {
                 socket.set_priority(priority, &mut warnings).expect("a socket option");
                 let level = libc::SOL_SOCKET;
                 let now = syscall::int_option(socket.as_fd(), level, libc::SO_PRIORITY);
-                // Without the privilege for 7 there is a warning and one less.
+                // Without the privilege for 7, there is a warning, and 6 is set.
                 let refused = libc::c_int::from(so_priority == 7 && !warnings.as_slice().is_empty());
                 assert_eq!(now.expect("a socket option"), so_priority - refused);
             }
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_said_once() {
+    fn equal_warnings_are_collected_once() {
         let warning = |what: &str| Warning { what: what.into(), remedy: "none".into() };
         let mut warnings = Warnings::default();
         for what in ["a", "b", "a"] {

@@ -1,10 +1,9 @@
-//! The system calls: the only `unsafe` code of this crate.
+//! System calls of UDP sockets, epoll, timers, netlink and interface queries.
 //!
-//! Every function here is safe to call. The argument is the same throughout:
-//! each pointer given to the kernel comes from a Rust reference that outlives
-//! the call, with the length of what it points to; the kernel keeps none of
-//! them after it returned. Headers with pointers in them (`msghdr`, `iovec`)
-//! are built on the stack for each call and never stored, so nothing here is
+//! Every function here is safe to call. The argument is the same throughout: each pointer given to
+//! the kernel comes from a Rust reference that outlives the call, with the length of its referent;
+//! the kernel keeps none of them after it returned. Headers with pointers in them (`msghdr`,
+//! `iovec`) are built on the stack for each call and never stored, so nothing here is
 //! self-referential and everything stored is plain data.
 
 #![allow(unsafe_code)]
@@ -19,7 +18,7 @@ use std::time::Duration;
 
 use super::address::{Control, Family, SockAddr};
 
-/// Most datagrams in one call.
+/// Maximum number of datagrams in one call.
 pub(crate) const BATCH: usize = 64;
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -29,19 +28,19 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     Ok(result)
 }
 
-/// A new non-blocking UDP socket, not inherited by child processes.
+/// Opens a non-blocking UDP socket that child processes do not inherit.
 pub(crate) fn udp_socket(family: Family) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    // SAFETY: no pointers. A result >= 0 is a new descriptor without another owner.
     let fd = check(unsafe { libc::socket(family.domain(), kind, libc::IPPROTO_UDP) })?;
     // SAFETY: as above.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A new non-blocking TCP socket that is being connected to `peer`.
+/// Opens a non-blocking TCP socket, and begins to connect it to `peer`.
 pub(crate) fn begin_connection(family: Family, peer: &SockAddr) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    // SAFETY: no pointers. A result >= 0 is a new descriptor without another owner.
     let fd = check(unsafe { libc::socket(family.domain(), kind, libc::IPPROTO_TCP) })?;
     // SAFETY: as above.
     let socket = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -58,28 +57,28 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, address: &SockAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Fixes the peer of a datagram socket, which sends nothing, or begins a connection.
+/// Sets the peer of a datagram socket, which sends nothing, or begins a TCP connection.
 pub(crate) fn connect(fd: BorrowedFd<'_>, peer: &SockAddr) -> io::Result<()> {
     // SAFETY: `peer` holds `len()` valid bytes of a socket address.
     check(unsafe { libc::connect(fd.as_raw_fd(), peer.as_ptr().cast(), peer.len()) })?;
     Ok(())
 }
 
-/// A new socket that sends from the address of `exit`, with as large a buffer, but to `peer` alone. The caller
-/// keeps `exit` open meanwhile.
+/// Opens a socket that sends from the address of `exit`, with the same buffer size, but to `peer`
+/// alone. The caller keeps `exit` open meanwhile.
 pub(crate) fn connected_twin(exit: RawFd, family: Family, peer: &SockAddr) -> io::Result<OwnedFd> {
     // SAFETY: the caller keeps the descriptor open.
     let exit = unsafe { BorrowedFd::borrow_raw(exit) };
     let twin = udp_socket(family)?;
     bind(twin.as_fd(), &local_address(exit)?.with_port(0))?;
-    // The kernel tells twice what it was asked for.
+    // The kernel reports twice the requested size.
     let send_buffer = int_option(exit, libc::SOL_SOCKET, libc::SO_SNDBUF)? / 2;
     set_option(twin.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, &send_buffer)?;
     connect(twin.as_fd(), peer)?;
     Ok(twin)
 }
 
-/// The address that a socket is bound to.
+/// Returns the address that a socket is bound to.
 pub(crate) fn local_address(fd: BorrowedFd<'_>) -> io::Result<SockAddr> {
     let mut address = SockAddr::EMPTY;
     let mut len = address.len();
@@ -103,7 +102,7 @@ pub(crate) fn set_option<T: OptionValue>(
 ) -> io::Result<()> {
     let len = size_of::<T>() as libc::socklen_t;
     let value = ptr::from_ref(value).cast();
-    // SAFETY: `value` points to `len` initialised bytes.
+    // SAFETY: `value` points to `len` initialized bytes.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value, len) })?;
     Ok(())
 }
@@ -118,7 +117,7 @@ pub(crate) fn int_option(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_i
     Ok(value)
 }
 
-/// The socket's count of datagrams that did not fit into its receive buffer.
+/// Returns the number of datagrams that did not fit into the receive buffer of the socket.
 pub(crate) fn drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     /// `SK_MEMINFO_VARS` of the kernel's `linux/sock_diag.h`.
     const COUNTERS: usize = libc::SK_MEMINFO_DROPS as usize + 1;
@@ -130,24 +129,24 @@ pub(crate) fn drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(counters[libc::SK_MEMINFO_DROPS as usize])
 }
 
-/// One datagram to be sent: plain data, no pointers.
+/// Datagram to be sent: plain data, no pointers.
 #[derive(Clone, Copy)]
 pub(crate) struct Outgoing {
-    /// The socket, which the caller keeps open while this is queued.
+    /// Socket, which the caller keeps open while this is queued.
     pub(crate) fd: RawFd,
-    /// The socket is connected to `address` already.
+    /// Whether the socket is connected to `address` already.
     pub(crate) connected: bool,
-    /// Where the payload begins in the send buffer.
+    /// Offset of the payload in the send buffer.
     pub(crate) offset: u32,
-    /// Its length in bytes.
+    /// Length of the payload in bytes.
     pub(crate) len: u32,
     pub(crate) address: SockAddr,
-    /// Which control message goes with it.
+    /// Index of the control message that goes with it.
     pub(crate) control: Option<u16>,
 }
 
 impl Outgoing {
-    /// The destination as the kernel wants it: none for a connected socket.
+    /// Returns the destination for the kernel: none for a connected socket.
     fn name(&self) -> (*const u8, u32) {
         if self.connected { (std::ptr::null(), 0) } else { (self.address.as_ptr(), self.address.len()) }
     }
@@ -174,7 +173,7 @@ pub(crate) fn send_one(message: &Outgoing, buffer: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends one datagram that begins in `buffer` and goes on with `rest`.
+/// Sends one datagram that begins in `buffer` and continues with `rest`.
 pub(crate) fn send_gathered(
     message: &Outgoing,
     control: Option<&Control>,
@@ -187,8 +186,8 @@ pub(crate) fn send_gathered(
     let (control, control_len) = control.map_or((ptr::null(), 0), |control| (control.as_ptr(), control.len()));
     let header =
         header(name.cast_mut(), name_len, vectors.as_mut_ptr(), vectors.len(), control.cast_mut(), control_len);
-    // SAFETY: the header's pointers lead to `message`, `control` and `vectors`, and those to `buffer` and `rest`, all alive and
-    // of the lengths given. Sending only reads.
+    // SAFETY: the header's pointers lead to `message`, `control` and `vectors`, and those to
+    // `buffer` and `rest`, all alive and of the lengths given. Sending only reads.
     let sent = unsafe { libc::sendmsg(message.fd, &header.msg_hdr, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
     if sent < 0 {
         return Err(io::Error::last_os_error());
@@ -196,9 +195,10 @@ pub(crate) fn send_gathered(
     Ok(())
 }
 
-/// Sends datagrams of `buffer` through the socket of the first one, in order; at most [`BATCH`]. `train` says how many of
-/// those that are left, from the first, are one train: at least 1, at most all. Returns how many were taken; an error is about
-/// the first train.
+/// Sends datagrams of `buffer` through the socket of the first one, in order; at most [`BATCH`].
+/// `train` returns how many of the remaining ones, from the first, are sent as one unit by
+/// segmentation offload: at least 1, at most all. Returns how many datagrams were accepted; an
+/// error concerns the first unit.
 pub(crate) fn send_batch(
     messages: &[Outgoing],
     controls: &[Control],
@@ -212,7 +212,7 @@ pub(crate) fn send_batch(
     let mut vectors = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
     let mut headers = [const { MaybeUninit::<libc::mmsghdr>::uninit() }; BATCH];
     let mut segments = [const { MaybeUninit::<Control>::uninit() }; BATCH];
-    // Where the datagrams of each header end.
+    // End of the datagrams of each header.
     let mut ends = [0; BATCH];
     for (vector, message) in vectors.iter_mut().zip(messages) {
         let payload = payload(message, buffer);
@@ -235,9 +235,10 @@ pub(crate) fn send_batch(
         count += 1;
     }
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: the first `count` headers were initialised above. Their pointers lead to `messages`, `controls`, `segments`,
-    // `buffer` and `vectors`, all alive. Header by header they name as many vectors as its train has datagrams, one behind the
-    // other, and all of those of `messages` were initialised. Sending only reads.
+    // SAFETY: the first `count` headers were initialized above. Their pointers lead to `messages`,
+    // `controls`, `segments`, `buffer` and `vectors`, all alive. Each header refers to as many
+    // consecutive vectors as its unit has datagrams, and all of those of `messages` were
+    // initialized. Sending only reads.
     let sent = unsafe { libc::sendmmsg(first.fd, headers.as_mut_ptr().cast(), count as libc::c_uint, flags) };
     Ok(match check(sent)? as usize {
         0 => 0,
@@ -245,14 +246,14 @@ pub(crate) fn send_batch(
     })
 }
 
-/// Whether the kernel knows trains of datagrams (`UDP_SEGMENT`); asks it to do nothing.
+/// Checks that the kernel supports segmentation offload (`UDP_SEGMENT`), without changing anything.
 pub(crate) fn knows_segments(fd: BorrowedFd<'_>) -> io::Result<()> {
     let none: libc::c_int = 0;
     set_option(fd, libc::IPPROTO_UDP, libc::UDP_SEGMENT, &none)
 }
 
-/// Has the kernel hand out trains of datagrams in one piece (`UDP_GRO`), from now on. From then on datagrams are to be
-/// received with room for control messages.
+/// Enables coalescing (`UDP_GRO`). From then on, datagrams must be received with room for control
+/// messages.
 pub(crate) fn join_segments(fd: BorrowedFd<'_>) -> io::Result<()> {
     let on: libc::c_int = 1;
     set_option(fd, libc::IPPROTO_UDP, libc::UDP_GRO, &on)
@@ -283,7 +284,7 @@ fn header(
     header
 }
 
-/// What the kernel says about one received datagram.
+/// Kernel metadata of one received datagram.
 #[derive(Clone, Copy)]
 pub(crate) struct Incoming {
     pub(crate) len: u32,
@@ -296,8 +297,8 @@ impl Incoming {
     pub(crate) const EMPTY: Self = Self { len: 0, truncated: false, address: SockAddr::EMPTY, control: Control::EMPTY };
 }
 
-/// Receives up to `incoming.len()` (at most [`BATCH`]) datagrams; the i-th into
-/// `buffer[i * stride..][..stride]`. Returns how many; none is `WouldBlock`.
+/// Receives up to `incoming.len()` (at most [`BATCH`]) datagrams; the i-th into `buffer[i *
+/// stride..][..stride]`. Returns how many; `WouldBlock` if there are none.
 pub(crate) fn receive(
     fd: BorrowedFd<'_>,
     incoming: &mut [Incoming],
@@ -320,9 +321,9 @@ pub(crate) fn receive(
         ));
         count += 1;
     }
-    // SAFETY: the first `count` headers were initialised above. Their pointers
-    // lead to disjoint elements of `incoming`, `buffer` and `vectors`, all alive,
-    // with their true lengths; the kernel may write any bytes there.
+    // SAFETY: the first `count` headers were initialized above. Their pointers lead to disjoint
+    // elements of `incoming`, `buffer` and `vectors`, all alive, with their true lengths; the
+    // kernel may write any bytes there.
     let received = unsafe {
         libc::recvmmsg(
             fd.as_raw_fd(),
@@ -334,15 +335,15 @@ pub(crate) fn receive(
     };
     let received = check(received)? as usize;
     for (one, header) in incoming.iter_mut().zip(&headers[..received.min(count)]) {
-        // SAFETY: `received <= count`, and those headers were initialised.
+        // SAFETY: `received <= count`, and those headers were initialized.
         let header = unsafe { header.assume_init_ref() };
         note(one, &header.msg_hdr, header.msg_len);
     }
     Ok(received)
 }
 
-/// Receives one datagram without control messages: the cheapest call there is, all the more without the sender's
-/// address (`named`), which is left empty then.
+/// Receives one datagram without control messages: the cheapest call, even more so without the
+/// sender's address (`named` is false), which is then left empty.
 pub(crate) fn receive_one(fd: BorrowedFd<'_>, one: &mut Incoming, slot: &mut [u8], named: bool) -> io::Result<()> {
     let mut name_len = SockAddr::EMPTY.len();
     let (name, name_len): (*mut u8, *mut libc::socklen_t) = match named {
@@ -352,8 +353,8 @@ pub(crate) fn receive_one(fd: BorrowedFd<'_>, one: &mut Incoming, slot: &mut [u8
             (ptr::null_mut(), ptr::null_mut())
         }
     };
-    // SAFETY: `slot` and the address, if one is asked for, are alive, with their
-    // true lengths; the kernel may write any bytes there.
+    // SAFETY: `slot` and the address, if requested, are alive, with their true lengths; the kernel
+    // may write any bytes there.
     let len = unsafe {
         libc::recvfrom(
             fd.as_raw_fd(),
@@ -364,7 +365,7 @@ pub(crate) fn receive_one(fd: BorrowedFd<'_>, one: &mut Incoming, slot: &mut [u8
             name_len,
         )
     };
-    // With MSG_TRUNC this is the datagram's own length, even if it did not fit.
+    // With MSG_TRUNC, this is the length of the datagram, even if it did not fit.
     let Ok(len) = usize::try_from(len) else {
         return Err(io::Error::last_os_error());
     };
@@ -381,16 +382,16 @@ fn note(one: &mut Incoming, header: &libc::msghdr, len: u32) {
     one.control.set_len(header.msg_controllen as usize);
 }
 
-/// A new epoll instance.
+/// Creates an epoll instance.
 pub(crate) fn epoll() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    // SAFETY: no pointers. A result >= 0 is a new descriptor without another owner.
     let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
     // SAFETY: as above.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Watches `fd` for input, level-triggered, reported as `token`. The kernel
-/// forgets it when it is closed.
+/// Watches `fd` for input, level-triggered, reported as `token`. The kernel removes it when it is
+/// closed.
 pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
     let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
     // SAFETY: `event` is alive during the call.
@@ -398,13 +399,14 @@ pub(crate) fn epoll_add(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64) -
     Ok(())
 }
 
-/// As [`epoll_add`]; what is no descriptor, or none that can be waited for, is an error.
+/// Watches like [`epoll_add`]; an error if `fd` is no open descriptor, or cannot be waited for.
 pub(crate) fn epoll_add_raw(epoll: BorrowedFd<'_>, fd: RawFd, token: u64) -> io::Result<()> {
     epoll_add_for(epoll, fd, token, libc::EPOLLIN)
 }
 
-/// As [`epoll_add_raw`], for one sleeper alone: of the epoll instances that are watched this way, what arrives wakes the first one, in
-/// the order of their calls, that a thread waits for at that moment. An error for another epoll instance.
+/// Watches like [`epoll_add_raw`], but an event wakes only one of the epoll instances that watch
+/// `fd` this way: the first one, in the order of these calls, with a waiting thread. An error for
+/// another epoll instance.
 pub(crate) fn epoll_add_exclusive(epoll: BorrowedFd<'_>, fd: RawFd, token: u64) -> io::Result<()> {
     epoll_add_for(epoll, fd, token, libc::EPOLLIN | libc::EPOLLEXCLUSIVE)
 }
@@ -416,14 +418,14 @@ fn epoll_add_for(epoll: BorrowedFd<'_>, fd: RawFd, token: u64, events: libc::c_i
     Ok(())
 }
 
-/// Waits until something that is watched is ready, or the time is over; which tokens, a bit for each, of up to [`BATCH`]. Tokens
-/// are below 64. Needs Linux 5.11.
+/// Waits until a watched descriptor is ready, or the timeout expires. Returns the ready tokens,
+/// which are below 64, as a bit set; at most [`BATCH`]. Needs Linux 5.11.
 pub(crate) fn epoll_wait_bits(epoll: BorrowedFd<'_>, timeout: Option<Duration>) -> io::Result<u64> {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
     let time = timeout.map(timespec);
     let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
-    // SAFETY: `events` has room for as many events as said; `time` is null or points to a live timespec; no signal mask
-    // is given.
+    // SAFETY: `events` has room for the stated number of events; `time` is null or points to a live
+    // timespec; no signal mask is given.
     let count = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,
@@ -441,7 +443,7 @@ pub(crate) fn epoll_wait_bits(epoll: BorrowedFd<'_>, timeout: Option<Duration>) 
     Ok(events[..count as usize].iter().fold(0, |bits, event| bits | 1 << (event.u64 & 63)))
 }
 
-/// A span as the kernel wants it.
+/// Converts a duration to a timespec.
 fn timespec(span: Duration) -> libc::timespec {
     libc::timespec {
         tv_sec: libc::time_t::try_from(span.as_secs()).unwrap_or(libc::time_t::MAX),
@@ -449,7 +451,7 @@ fn timespec(span: Duration) -> libc::timespec {
     }
 }
 
-/// Watches `fd`, which is watched already, for input and, if so said, for room to send.
+/// Changes the events of a watched `fd`: input and, if `output`, room to send.
 pub(crate) fn epoll_change(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64, output: bool) -> io::Result<()> {
     let events = if output { libc::EPOLLIN | libc::EPOLLOUT } else { libc::EPOLLIN };
     let mut event = libc::epoll_event { events: events as u32, u64: token };
@@ -458,22 +460,22 @@ pub(crate) fn epoll_change(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>, token: u64
     Ok(())
 }
 
-/// Watches `fd` no longer.
+/// Stops watching `fd`.
 pub(crate) fn epoll_remove(epoll: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the kernel ignores the event.
     check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd.as_raw_fd(), ptr::null_mut()) })?;
     Ok(())
 }
 
-/// A new non-blocking timer that does not run.
+/// Creates a non-blocking timer that is not armed.
 pub(crate) fn timer() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    // SAFETY: no pointers. A result >= 0 is a new descriptor without another owner.
     let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })?;
     // SAFETY: as above.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Makes a timer readable once, after `delay`, which is not zero.
+/// Arms a timer to expire once, after `delay`, which is not zero.
 pub(crate) fn set_timer(timer: BorrowedFd<'_>, delay: Duration) -> io::Result<()> {
     let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let once = libc::timespec {
@@ -481,16 +483,16 @@ pub(crate) fn set_timer(timer: BorrowedFd<'_>, delay: Duration) -> io::Result<()
         tv_nsec: delay.subsec_nanos().into(),
     };
     let spec = libc::itimerspec { it_interval: never, it_value: once };
-    // SAFETY: `spec` is alive during the call; the former value is not asked for.
+    // SAFETY: `spec` is alive during the call; the former value is not requested.
     check(unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &spec, ptr::null_mut()) })?;
     Ok(())
 }
 
-/// Calls `visit` with the token of each ready descriptor, at most [`BATCH`],
-/// without waiting. Returns how many.
+/// Calls `visit` with the token of each ready descriptor, at most [`BATCH`], without waiting.
+/// Returns how many.
 pub(crate) fn epoll_ready(epoll: BorrowedFd<'_>, mut visit: impl FnMut(u64)) -> io::Result<usize> {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; BATCH];
-    // SAFETY: `events` has room for as many events as said.
+    // SAFETY: `events` has room for the stated number of events.
     let count =
         check(unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), BATCH as libc::c_int, 0) })? as usize;
     for event in &events[..count] {
@@ -499,10 +501,10 @@ pub(crate) fn epoll_ready(epoll: BorrowedFd<'_>, mut visit: impl FnMut(u64)) -> 
     Ok(count)
 }
 
-/// A new non-blocking netlink socket that hears of interfaces and addresses that come and go.
+/// Opens a non-blocking netlink socket that receives changes of interfaces and addresses.
 pub(crate) fn interface_news() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    // SAFETY: no pointers. A result >= 0 is a new descriptor without another owner.
     let fd = check(unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
     // SAFETY: as above.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
@@ -511,19 +513,20 @@ pub(crate) fn interface_news() -> io::Result<OwnedFd> {
     address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
     address.nl_groups = (libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR) as u32;
     let len = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
-    // SAFETY: `address` holds `len` initialised bytes of a socket address.
+    // SAFETY: `address` holds `len` initialized bytes of a socket address.
     check(unsafe { libc::bind(fd.as_raw_fd(), ptr::from_ref(&address).cast(), len) })?;
     Ok(fd)
 }
 
-/// Reads a portion of what a netlink socket has heard; none is `WouldBlock`.
+/// Reads a portion of the messages of a netlink socket; `WouldBlock` if there are none.
 pub(crate) fn read_news(fd: BorrowedFd<'_>, portion: &mut [u8]) -> io::Result<usize> {
     // SAFETY: `portion` is alive, with its true length; any bytes are valid in it.
     let len = unsafe { libc::recv(fd.as_raw_fd(), portion.as_mut_ptr().cast(), portion.len(), libc::MSG_DONTWAIT) };
     usize::try_from(len).map_err(|_| io::Error::last_os_error())
 }
 
-/// Waits until one of the first [`BATCH`] of `fds` is readable; which ones, a bit for each.
+/// Waits until one of the first [`BATCH`] of `fds` is readable. Returns the readable ones as a bit
+/// set.
 pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Result<u64> {
     const { assert!(BATCH <= 64, "a bit for each descriptor") };
     let mut polls = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; BATCH];
@@ -541,15 +544,15 @@ pub(crate) fn poll_readable(fds: &[RawFd], timeout: Option<Duration>) -> io::Res
     Ok(polls[..count].iter().rev().fold(0, |bits, poll| bits << 1 | is_ready(poll)))
 }
 
-/// A new non-blocking eventfd.
+/// Creates a non-blocking eventfd.
 pub(crate) fn eventfd() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    // SAFETY: no pointers. A result >= 0 is a new descriptor without another owner.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
     // SAFETY: as above.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// One address of one interface, as `getifaddrs` lists them.
+/// Address of an interface, as `getifaddrs` lists them.
 pub(crate) struct InterfaceAddress {
     pub(crate) name: String,
     pub(crate) flags: libc::c_uint,
@@ -557,7 +560,7 @@ pub(crate) struct InterfaceAddress {
     pub(crate) prefix_len: u8,
 }
 
-/// All IP addresses of all interfaces of this network namespace.
+/// Returns all IP addresses of all interfaces of this network namespace.
 pub(crate) fn interface_addresses() -> io::Result<Vec<InterfaceAddress>> {
     let mut list: *mut libc::ifaddrs = ptr::null_mut();
     // SAFETY: `list` is written on success, and freed below, once.
@@ -595,16 +598,16 @@ fn ones(mask: IpAddr) -> u8 {
 /// # Safety
 /// `address` is null or leads to a socket address that is complete for its family.
 unsafe fn ip(address: *const libc::sockaddr) -> Option<IpAddr> {
-    // SAFETY: null or valid, says the caller; the family field comes first.
+    // SAFETY: null or valid, as the caller promises; the family field comes first.
     let family = unsafe { address.as_ref() }?.sa_family;
     match libc::c_int::from(family) {
         libc::AF_INET => {
-            // SAFETY: of this family, so complete for it, says the caller.
+            // SAFETY: of this family, so complete for it, as the caller promises.
             let v4 = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
             Some(Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr)).into())
         }
         libc::AF_INET6 => {
-            // SAFETY: of this family, so complete for it, says the caller.
+            // SAFETY: of this family, so complete for it, as the caller promises.
             let v6 = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
             Some(Ipv6Addr::from(v6.sin6_addr.s6_addr).into())
         }
@@ -612,7 +615,7 @@ unsafe fn ip(address: *const libc::sockaddr) -> Option<IpAddr> {
     }
 }
 
-/// The index of the interface of this name.
+/// Returns the index of the named interface.
 pub(crate) fn interface_index(name: &CStr) -> io::Result<u32> {
     // SAFETY: `name` is a C string.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
@@ -622,7 +625,7 @@ pub(crate) fn interface_index(name: &CStr) -> io::Result<u32> {
     Ok(index)
 }
 
-/// The MTU of the interface of this name, asked through any socket.
+/// Returns the MTU of the named interface, queried through any socket.
 pub(crate) fn interface_mtu(fd: BorrowedFd<'_>, name: &CStr) -> io::Result<usize> {
     // SAFETY: all-zero is a valid value of this C structure.
     let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };

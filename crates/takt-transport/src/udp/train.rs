@@ -1,37 +1,41 @@
-//! Trains: datagrams of one size to one address that the kernel takes, and hands out, in one piece.
+//! UDP segmentation offload: GSO on send, GRO on receive. A *train* is a run of datagrams of one
+//! size to one address that passes the network stack as one unit.
 //!
-//! Sending (`UDP_SEGMENT`, Linux 4.18): consecutive datagrams for one address, all of one length but the last, which may be
-//! shorter, go through the network stack once and are cut apart behind it. Receiving (`UDP_GRO`, Linux 5.0): such datagrams
-//! arrive in one buffer with the length of each. On the wire, and for whoever is above the transport, nothing is different.
+//! Sending (`UDP_SEGMENT`, Linux 4.18): consecutive datagrams to one address, all of one length
+//! except the last, which may be shorter, pass the network stack once and are segmented behind it.
+//! Receiving (`UDP_GRO`, Linux 5.0): such datagrams arrive in one buffer with the length of each.
+//! Neither the wire nor the users of the transport see a difference.
 //!
-//! What one packet could carry is no train: on the way it would look like a single datagram to whoever reads packets before the
-//! receiving machine's network stack does, as AF_XDP does in generic mode.
+//! Datagrams that fit into one packet together are not sent as a train. Otherwise, a program that
+//! reads packets before the network stack of the receiving machine, as AF_XDP does in generic mode,
+//! would see a single datagram.
 //!
-//! A kernel, device or path that cannot do it says so, by an error; then datagrams leave one by one, as before. A receiving
-//! socket takes trains from the moment when it had a good deal queued: the call that can tell them apart costs some 0.2 us
-//! more, which a lone datagram should not pay.
+//! A kernel, device or path without support reports an error; then datagrams are sent singly. A
+//! receiving socket enables GRO only after it had a long queue, because the call that reports
+//! segment lengths costs some 0.2 us more.
 
 use super::syscall::{Incoming, Outgoing};
 use crate::Interface;
 
-/// Octets of a train at most: what fits into one IP packet, with the headers of IPv6.
+/// Maximum octets of a train: those that fit into one IP packet, with the headers of IPv6.
 const LEN_MAX: u32 = 65_487;
 
-/// Datagrams of a train at most: `UDP_MAX_SEGMENTS` of the kernels before 6.9.
+/// Maximum number of datagrams of a train: `UDP_MAX_SEGMENTS` of the kernels before 6.9.
 const DATAGRAMS_MAX: usize = 64;
 
-/// Datagrams found at once, and their octets, from which on a socket is to take trains.
+/// Number of datagrams received at once, and their octets, from which on a socket enables GRO.
 const LOAD: (usize, usize) = (8, 8 << 10);
 
-/// Datagrams from this length on do not form trains worth the name.
+/// Length from which on datagrams gain too little from GRO.
 const LONG: u32 = 16 << 10;
 
-/// What is known of the machine's ability to send trains.
+/// Limits of segmentation offload on this machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trains {
-    /// Datagrams of this length at most; 0 is none.
+    /// Maximum length of the datagrams; 0 disables trains.
     longest: u32,
-    /// The largest packet of an interface that leads elsewhere: together they have more octets.
+    /// MTU of the largest packet of an interface other than loopback; the octets of a train must
+    /// exceed it.
     packet: u32,
 }
 
@@ -39,13 +43,13 @@ impl Trains {
     pub(super) const NONE: Self = Self { longest: 0, packet: 0 };
     pub(super) const ANY: Self = Self { longest: LEN_MAX, packet: 0 };
 
-    /// Those that no packet of these interfaces carries as a whole.
+    /// Excludes trains that one packet of these interfaces can carry.
     pub(super) fn beyond_packets(self, interfaces: &[Interface]) -> Self {
         let largest = interfaces.iter().filter(|interface| !interface.loopback).map(|interface| interface.mtu).max();
         Self { packet: largest.map_or(0, |mtu| u32::try_from(mtu).unwrap_or(u32::MAX)), ..self }
     }
 
-    /// How many of these form a train, from the first: 1 is none.
+    /// Returns the number of datagrams, from the first, that form a train; 1 if there is none.
     pub(super) fn first(self, queue: &[Outgoing]) -> usize {
         let Some(first) = queue.first().filter(|first| first.len > 0) else { return 1 };
         if first.len > self.longest {
@@ -68,7 +72,7 @@ impl Trains {
         if len > self.packet { count } else { 1 }
     }
 
-    /// How many of these, which have left, did so in trains.
+    /// Returns the number of sent datagrams that were in trains.
     pub(super) fn count(self, mut sent: &[Outgoing]) -> u64 {
         let mut count = 0;
         while !sent.is_empty() {
@@ -79,12 +83,13 @@ impl Trains {
         count
     }
 
-    /// A train of datagrams of this length was refused for this reason. Says whether they are to be tried one by one.
+    /// Handles the refusal of a train of datagrams of this length. Reports whether to send them
+    /// singly.
     pub(super) fn refused(&mut self, len: u32, error: &std::io::Error) -> bool {
         match error.raw_os_error() {
-            // The length may be too much for this path alone.
+            // The length may exceed the limit of this path alone.
             Some(libc::EINVAL | libc::EMSGSIZE) => self.longest = self.longest.min(len - 1),
-            // No such thing, or a device that does not compute checksums.
+            // Not supported, or a device that does not compute checksums.
             Some(libc::EIO | libc::EOPNOTSUPP | libc::ENOPROTOOPT) => *self = Self::NONE,
             _ => return false,
         }
@@ -92,7 +97,7 @@ impl Trains {
     }
 }
 
-/// Whether so much was found at once that trains are to be expected.
+/// Reports whether the received datagrams are enough load to enable GRO.
 pub(super) fn is_load(found: &[Incoming]) -> bool {
     let len: usize = found.iter().map(|one| one.len as usize).sum();
     found.len() >= LOAD.0 && len >= LOAD.1 && found.iter().all(|one| one.len < LONG)
@@ -114,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_is_of_one_size_but_for_the_last() {
+    fn train_has_one_size_except_the_last_datagram() {
         assert_eq!(first(&[]), 1);
         assert_eq!(first(&[100]), 1);
         assert_eq!(first(&[100, 100, 100]), 3);
@@ -126,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_fits_into_one_packet() {
+    fn train_fits_into_one_ip_packet() {
         assert_eq!(first(&[40_000, 30_000]), 1);
         assert_eq!(first(&[21_829, 21_829, 21_829]), 3);
         assert_eq!(first(&[21_830, 21_830, 21_830]), 2);
@@ -134,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_packet_carries_is_no_train() {
+    fn datagrams_that_fit_into_one_packet_form_no_train() {
         let interface = |mtu, loopback| Interface {
             name: String::new(),
             index: 1,
@@ -151,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_train_has_one_address_one_socket_and_one_way() {
+    fn train_has_one_address_one_socket_and_one_interface() {
         let plain = datagram(10, 9);
         let others = [
             Outgoing { fd: 4, ..plain },
@@ -170,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_remembered() {
+    fn refusal_lowers_the_limit_permanently() {
         let error = std::io::Error::from_raw_os_error;
         let queue = [datagram(9_000, 9); 2];
         let mut trains = Trains::ANY;

@@ -1,35 +1,35 @@
-//! Being told that interfaces and addresses come and go: a netlink socket (`rtnetlink(7)`), of which only the index of
-//! the interface concerned is read. What there is now is listed anew.
+//! Watch for changes of interfaces and addresses, by a netlink socket (`rtnetlink(7)`). Only the
+//! index of the affected interface is read from a message; the current state is queried again.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::syscall;
 
-/// Interfaces that are remembered as concerned; beyond that all are.
+/// Maximum number of affected interfaces that are remembered; beyond that, all count as affected.
 const CONCERNED_MAX: usize = 64;
 
-/// Messages are read in portions of this many bytes.
+/// Size of the portions in which messages are read, in bytes.
 const PORTION: usize = 8192;
 
-/// Portions that one call reads at most. The socket stays readable if there is more.
+/// Maximum number of portions that one call reads. The socket stays readable if there is more.
 const PORTIONS_MAX: usize = 16;
 
 /// `struct nlmsghdr`: length, type, flags, sequence number, port.
 const HEADER: usize = 16;
 
-/// Listens to the kernel's news of interfaces.
+/// Netlink socket that receives changes of interfaces.
 #[derive(Debug)]
 pub(crate) struct Watch {
     fd: OwnedFd,
     news: News,
 }
 
-/// Which interfaces may have changed.
+/// Interfaces that may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct News {
     concerned: Vec<u32>,
-    /// News were lost.
+    /// Messages were lost, so every interface may have changed.
     all: bool,
 }
 
@@ -42,7 +42,7 @@ impl News {
         self.all || !self.concerned.is_empty()
     }
 
-    /// Whether this interface may have changed.
+    /// Reports whether this interface may have changed.
     pub(crate) fn concern(&self, ifindex: u32) -> bool {
         self.all || self.concerned.contains(&ifindex)
     }
@@ -55,7 +55,7 @@ impl News {
         }
     }
 
-    /// Reads a portion of messages. What cannot be read may have been anything.
+    /// Parses a portion of messages. An unreadable message may concern any interface.
     fn read(&mut self, mut bytes: &[u8]) {
         while let Some((header, _)) = bytes.split_first_chunk::<HEADER>() {
             let len = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]) as usize;
@@ -81,14 +81,14 @@ impl Watch {
         Ok(Self { fd: syscall::interface_news()?, news: News::none() })
     }
 
-    /// Reads what the kernel has said. Does not allocate.
+    /// Reads the pending messages. Does not allocate.
     pub(crate) fn listen(&mut self) {
         let mut portion = [0; PORTION];
         for _ in 0..PORTIONS_MAX {
             match syscall::read_news(self.fd.as_fd(), &mut portion) {
                 Ok(len) => self.news.read(&portion[..len]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                // There was more than the socket's buffer holds.
+                // The socket's buffer overflowed.
                 Err(_) => self.news.all = true,
             }
         }
@@ -98,8 +98,8 @@ impl Watch {
         self.news.is_some()
     }
 
-    /// Whether what it has heard since the last call or [`take`](Self::take) concerns this interface, or any at all if there is none.
-    /// Does not allocate.
+    /// Reports whether the changes since the last call or [`take`](Self::take) concern this
+    /// interface, or whether there are any if `ifindex` is `None`. Does not allocate.
     pub(crate) fn concerned(&mut self, ifindex: Option<u32>) -> bool {
         let concerned = ifindex.map_or(self.news.is_some(), |ifindex| self.news.concern(ifindex));
         self.news.concerned.clear();
@@ -107,7 +107,7 @@ impl Watch {
         concerned
     }
 
-    /// What it has heard since the last call.
+    /// Returns the changes since the last call.
     pub(crate) fn take(&mut self) -> Option<News> {
         self.news.is_some().then(|| std::mem::replace(&mut self.news, News::none()))
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interfaces_concerned_are_named() {
+    fn affected_interfaces_are_reported() {
         let mut news = News::none();
         news.read(
             &[message(libc::RTM_NEWADDR, 3), message(libc::RTM_NEWROUTE, 4), message(libc::RTM_DELLINK, 5)].concat(),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn news_that_are_cut_off_or_too_many_concern_all() {
+    fn truncated_or_too_many_messages_affect_all_interfaces() {
         let full = message(libc::RTM_NEWLINK, 3);
         for len in HEADER..full.len() {
             let mut news = News::none();

@@ -1,5 +1,5 @@
-//! The transport to a daemon passes the conformance suite as far as it can: without ports of flows, and with
-//! messages of RTPS. Each transport has a daemon of its own, on loopback.
+//! Conformance of the daemon transport, as far as it applies: without own ports of flows, and with
+//! RTPS messages. Each transport has its own daemon, on loopback.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,16 +10,16 @@ use takt_transport::udp::{InterfaceSelection, ParticipantIndex, UdpConfig};
 
 use super::with_header::WithHeader;
 
-/// Daemons that were started.
+/// Number of started daemons.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// An application of a daemon of its own, which ends with it.
+/// Opens a transport with its own daemon, which ends with it.
 fn open(realm: u32, bundling: Bundling) -> WithHeader<DaemonTransport> {
     let (domain_id, number) = (160 + realm, COUNT.fetch_add(1, Ordering::Relaxed));
     domain::claim(domain_id);
     let name = format!("conforms-{}-{number}", std::process::id());
     let interfaces = InterfaceSelection::Named(vec!["lo".into()]);
-    // The well-known ports may have been those of a daemon that datagrams are under way to.
+    // Datagrams to well-known ports of an earlier daemon could still be in transit.
     let udp = UdpConfig { interfaces, participant_index: ParticipantIndex::Ephemeral, ..UdpConfig::new(0) };
     let config = DaemonConfig { name: Some(name.clone()), udp, bundling, ..DaemonConfig::default() };
     let mut daemon = Daemon::open(config).expect("the name is free");

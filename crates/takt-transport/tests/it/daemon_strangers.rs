@@ -1,4 +1,5 @@
-//! A process that joins a daemon and then sends what no application sends: it is counted, and others are served.
+//! Tests of a process that joins a daemon and sends invalid frames: they are counted, and other
+//! applications are served.
 
 use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -31,7 +32,7 @@ fn start(name: &str) {
     });
 }
 
-/// Joins by hand. Says where the daemon takes frames.
+/// Joins without the library. Returns the locator where the daemon receives frames.
 fn join(name: &str, domain: u32, shm: &ShmTransport) -> Locator {
     let user = std::fs::metadata("/proc/self").expect("proc is mounted").uid();
     let address = SocketAddr::from_abstract_name(format!("takt-daemon/{user}/{name}")).expect("a name");
@@ -54,7 +55,7 @@ fn join(name: &str, domain: u32, shm: &ShmTransport) -> Locator {
 }
 
 #[test]
-fn frames_that_make_no_sense_are_counted_and_others_are_served() {
+fn invalid_frames_are_counted_and_other_applications_are_served() {
     let (name, domain_id) = (format!("strangers-{}", std::process::id()), domain::domain());
     start(&name);
     let mut stranger = ShmTransport::open(&ShmConfig::default()).expect("Linux 5.14");
@@ -62,7 +63,7 @@ fn frames_that_make_no_sense_are_counted_and_others_are_served() {
     let mut one = WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("it is served"));
     let mut two = WithHeader::new(DaemonTransport::open(Some(&name), domain_id, true).expect("it is served"));
     let to_all = one.locators().default_unicast[0];
-    // The header of a frame to this destination, and what is no message behind it.
+    // The header of a frame to this destination, followed by octets that are no message.
     let mut framed = vec![0; 200 + 40];
     framed[..2].copy_from_slice(&[1, 1]);
     framed[8..32].copy_from_slice(&to_all.to_bytes(Endianness::Little));

@@ -1,4 +1,4 @@
-//! The fault injector does what it is asked to, the same every time.
+//! Tests of the fault injector: faults as configured, and reproducible.
 
 use takt_transport::{FaultConfig, FaultCounts, FaultInjector, Faults, FlowId, Transport};
 
@@ -8,7 +8,7 @@ use super::{drain, drain_until, loopback, open, user_locator};
 
 const COUNT: u32 = 2000;
 
-/// What arrives of [`COUNT`] numbers sent in bursts, and what was done to them.
+/// Sends [`COUNT`] numbers in bursts. Returns those that arrive, and the fault counts.
 fn run(domain: u32, config: FaultConfig) -> (Vec<u32>, FaultCounts, FaultCounts) {
     let mut a = FaultInjector::new(open(&loopback(domain)), FaultConfig { rx: Faults::NONE, ..config });
     let mut b = FaultInjector::new(open(&loopback(domain)), FaultConfig { tx: Faults::NONE, ..config });
@@ -22,7 +22,7 @@ fn run(domain: u32, config: FaultConfig) -> (Vec<u32>, FaultCounts, FaultCounts)
             arrived.extend(drain_until(a.stats().datagrams_out, &mut b));
         }
     }
-    // Held back ones leave when the sender is idle.
+    // Delayed datagrams are sent when the sender is idle.
     for _ in 0..16 {
         assert_eq!(drain(&mut a), []);
     }
@@ -40,9 +40,9 @@ fn both(seed: u64, faults: Faults) -> FaultConfig {
 }
 
 #[test]
-fn the_same_seed_has_the_same_effect() {
+fn same_seed_has_the_same_effect() {
     let faults = Faults { loss: 0.1, duplication: 0.1, reorder: 0.2, hold: 4 };
-    // What is lost and what comes twice; the order depends on the kernel's too.
+    // Losses and duplicates only; the order depends on the kernel too.
     let effect = |seed| {
         let (mut arrived, tx, rx) = run(70, both(seed, faults));
         arrived.sort_unstable();
@@ -54,7 +54,7 @@ fn the_same_seed_has_the_same_effect() {
 }
 
 #[test]
-fn nothing_is_lost_that_is_not_counted_as_lost() {
+fn every_loss_is_counted() {
     let faults = Faults { loss: 0.3, duplication: 0.1, reorder: 0.1, hold: 4 };
     let (arrived, tx, rx) = run(71, both(3, faults));
     assert_eq!(tx.seen, u64::from(COUNT));
@@ -87,9 +87,9 @@ fn duplicates_arrive_twice() {
     assert!(arrived.into_iter().eq((0..COUNT).flat_map(|n| [n, n])));
 }
 
-/// Each destination of a frame has its own luck.
+/// Each destination of a frame has independent faults.
 #[test]
-fn destinations_are_lost_one_by_one() {
+fn destinations_are_lost_independently() {
     let faults = Faults { loss: 0.5, ..Faults::NONE };
     let config = FaultConfig { seed: 6, tx: faults, rx: Faults::NONE };
     let mut a = FaultInjector::new(open(&loopback(74)), config);

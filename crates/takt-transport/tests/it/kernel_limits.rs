@@ -1,11 +1,11 @@
-//! What the kernel refuses or drops is told.
+//! Tests that datagrams that the kernel refuses or drops are reported.
 
 use takt_transport::udp::UdpConfig;
 use takt_transport::{FlowId, Transport};
 
 use super::{drain, loopback, open, receive, send, user_locator};
 
-/// More than a small receive buffer holds: what does not arrive is counted.
+/// More than a small receive buffer holds: lost datagrams are counted.
 #[test]
 fn an_overflowing_receive_buffer_is_counted() {
     let config = UdpConfig { receive_buffer_bytes: 20_000, ..loopback(60) };
@@ -22,7 +22,7 @@ fn an_overflowing_receive_buffer_is_counted() {
 
 #[test]
 fn a_buffer_smaller_than_asked_for_is_a_warning_with_a_remedy() {
-    // More than the kernel gives to anybody.
+    // More than the kernel grants.
     let most = usize::try_from(i32::MAX).expect("64 bits");
     let config = UdpConfig { receive_buffer_bytes: most, send_buffer_bytes: most, ..loopback(61) };
     let transport = open(&config);
@@ -34,10 +34,10 @@ fn a_buffer_smaller_than_asked_for_is_a_warning_with_a_remedy() {
     assert_eq!(content.warnings(), []);
 }
 
-/// Sending to a port where nobody listens is not noticed, but by the counters
-/// perhaps; those who do listen get everything.
+/// Sending to a closed port has no effect except perhaps on the counters; other receivers get
+/// everything.
 #[test]
-fn absent_receivers_do_no_harm() {
+fn closed_ports_do_no_harm() {
     let config = loopback(62);
     let (mut a, mut b, absent) = (open(&config), open(&config), open(&config));
     let (here, gone) = (user_locator(&b), user_locator(&absent));

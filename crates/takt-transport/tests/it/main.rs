@@ -1,5 +1,4 @@
-//! Tests of the transports, over loopback alone or in network namespaces of
-//! their own.
+//! Tests of the transports, over loopback alone or in separate network namespaces.
 
 mod daemon_conforms;
 mod daemon_strangers;
@@ -31,14 +30,14 @@ use takt_wire::Locator;
 #[global_allocator]
 static ALLOCATOR: takt_testkit::memory::Counting = takt_testkit::memory::Counting;
 
-/// UDPv4 over loopback alone, in this domain, which is the test's own until its thread ends.
+/// UDPv4 over loopback alone, in this domain, which belongs to the test until its thread ends.
 fn loopback(domain_id: u32) -> UdpConfig {
     domain::claim(domain_id);
     UdpConfig { interfaces: InterfaceSelection::Named(vec!["lo".into()]), ..UdpConfig::new(domain_id) }
 }
 
-/// A domain of the test's own. None of its ports is one that the kernel gives to a socket of somebody else, for whom
-/// datagrams may still be under way.
+/// UDPv4 over loopback alone, in a domain of this test. The kernel never assigns one of its ports
+/// to another socket, whose datagrams could still be in transit.
 fn own_loopback() -> UdpConfig {
     loopback(domain::domain())
 }
@@ -58,7 +57,7 @@ fn send(transport: &mut impl Transport, bytes: &[u8], flow: FlowId, to: &[Locato
     transport.flush().expect("flushing works");
 }
 
-/// Whatever is queued now.
+/// Receives all queued datagrams.
 fn drain(transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMeta)> {
     let mut all = Vec::new();
     while let Some(frame) = transport.recv(Scan::All).expect("receiving works") {
@@ -67,7 +66,7 @@ fn drain(transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMeta)> {
     all
 }
 
-/// All that comes until the transport has received `count` datagrams in all.
+/// Receives until the transport has received `count` datagrams in total.
 fn drain_until(count: u64, transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMeta)> {
     let mut all = drain(transport);
     until("all that was sent is received", || {
@@ -77,7 +76,7 @@ fn drain_until(count: u64, transport: &mut impl Transport) -> Vec<(Vec<u8>, RxMe
     all
 }
 
-/// The next datagram, when it comes.
+/// Waits for the next datagram.
 fn receive(transport: &mut impl Transport) -> (Vec<u8>, RxMeta) {
     until_some("a datagram arrives", || {
         transport.recv(Scan::All).expect("receiving works").map(|frame| (frame.to_vec(), frame.meta))

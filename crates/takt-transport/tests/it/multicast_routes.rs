@@ -1,4 +1,5 @@
-//! By which interfaces multicast goes and comes. In network namespaces of the tests' own, which takes root.
+//! Tests of the interfaces that send and receive multicast. Each test has its own network
+//! namespace, which requires root.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -13,7 +14,8 @@ use takt_wire::Locator;
 
 use super::{drain, drain_until, open, receive, send, user_locator};
 
-/// Moves this thread to a new network namespace, which disappears with it. `false` if the test cannot run, which is reported.
+/// Moves this thread to a new network namespace, which disappears with it. Returns false if the
+/// test cannot run, which is reported.
 fn enter_namespace() -> bool {
     if let Err(why) = require::network_namespaces() {
         not_run(why);
@@ -36,7 +38,7 @@ fn config(interfaces: &[&str], ipv6: bool) -> UdpConfig {
 }
 
 #[test]
-fn ipv6_multicast_through_loopback_takes_a_route() {
+fn ipv6_multicast_through_loopback_needs_a_route() {
     if !enter_namespace() {
         return;
     }
@@ -56,7 +58,7 @@ fn ipv6_multicast_through_loopback_takes_a_route() {
         let (bytes, meta) = receive(t);
         assert_eq!((&bytes[..], meta.local, meta.multicast), (&b"to all"[..], group, true));
     }
-    // The same port by unicast is no multicast.
+    // Unicast to the same port is no multicast.
     let unicast = Locator { port: group.port, ..user_locator(&b) };
     send(&mut a, b"to one", FlowId::DEFAULT, &[unicast]);
     let received = until_some("the datagram arrives", || {
@@ -68,7 +70,7 @@ fn ipv6_multicast_through_loopback_takes_a_route() {
 }
 
 #[test]
-fn no_route_is_counted_and_does_not_cost_the_others() {
+fn missing_route_is_counted_without_effect_on_other_destinations() {
     if !enter_namespace() {
         return;
     }
@@ -86,8 +88,8 @@ fn no_route_is_counted_and_does_not_cost_the_others() {
     assert_eq!((stats.send_errors.total(), stats.datagrams_out), (3, 2));
 }
 
-/// Two links between two hosts: what is sent to the group leaves by both, from
-/// the address of each; who has chosen one link hears that one.
+/// Two links between two hosts: a datagram to the group is sent by both, from the address of each;
+/// a participant with one selected link receives that one.
 #[test]
 fn multicast_leaves_and_enters_by_every_chosen_interface() {
     for ipv6 in [false, true] {
@@ -126,7 +128,7 @@ fn two_links(ipv6: bool) {
         go.send(()).expect("the far side waits");
         let mut near = open(&config(&["a1", "a2"], ipv6));
         let group = near.locators().metatraffic_multicast[0];
-        // The links take their time to come up.
+        // The links need time to come up.
         let mut sent = 0;
         while !far_side.is_finished() {
             send(&mut near, b"to all", FlowId::DEFAULT, &[group]);
@@ -142,7 +144,7 @@ fn two_links(ipv6: bool) {
     });
 }
 
-/// Who was heard by `both` and by `one`, once each was heard by all that it should be.
+/// Returns the sources received by `both` and by `one`, once each has received all expected ones.
 fn listen(mut both: UdpTransport, mut one: UdpTransport) -> (BTreeSet<String>, BTreeSet<String>) {
     let group = both.locators().metatraffic_multicast[0];
     let hear = |t: &mut UdpTransport, heard: &mut BTreeSet<String>| {

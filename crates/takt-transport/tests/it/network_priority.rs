@@ -1,4 +1,4 @@
-//! TRANSPORT_PRIORITY becomes the DSCP that the receiver sees.
+//! Tests that TRANSPORT_PRIORITY becomes the DSCP at the receiver.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -9,7 +9,7 @@ use takt_wire::Locator;
 
 use super::{loopback, open, send};
 
-/// A socket that is told the traffic class of what it receives.
+/// Socket that receives the traffic class of each datagram.
 struct Observer(UdpSocket);
 
 impl Observer {
@@ -31,7 +31,7 @@ impl Observer {
         self.0.local_addr().expect("it is bound").into()
     }
 
-    /// The traffic class of the next datagram: DSCP and ECN.
+    /// Returns the traffic class of the next datagram: DSCP and ECN.
     fn traffic_class(&self) -> u8 {
         let (mut payload, mut control) = ([0u8; 100], [0u64; 16]);
         let mut vector = libc::iovec { iov_base: payload.as_mut_ptr().cast(), iov_len: payload.len() };
@@ -44,8 +44,8 @@ impl Observer {
         // SAFETY: the header leads to live buffers with their true lengths.
         let len = unsafe { libc::recvmsg(self.0.as_raw_fd(), &mut header, 0) };
         assert!(len > 0);
-        // SAFETY: the kernel has just filled in the header, and its data are 1 or 4
-        // bytes whose first one, on a little-endian machine, is the value.
+        // SAFETY: the kernel has just filled in the header, and its data are 1 or 4 bytes whose
+        // first one, on a little-endian machine, is the value.
         unsafe {
             let message = libc::CMSG_FIRSTHDR(&header);
             assert!(!message.is_null(), "no traffic class");
@@ -55,7 +55,7 @@ impl Observer {
 }
 
 #[test]
-fn the_receiver_sees_the_dscp() {
+fn receiver_sees_the_dscp() {
     let mut transport = open(&UdpConfig { ipv6: true, ..loopback(65) });
     for at in [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), (Ipv6Addr::LOCALHOST, 0).into()] {
         let observer = Observer::new(at);

@@ -1,4 +1,4 @@
-//! Sending and receiving allocate nothing, from the first datagram on; by TCP, once connections are open.
+//! Tests that sending and receiving never allocate; with TCP, once connections are open.
 
 use takt_testkit::memory::allocations;
 use takt_transport::shm::{ShmConfig, ShmTransport};
@@ -8,7 +8,7 @@ use takt_wire::Locator;
 
 use super::{loopback, open};
 
-/// Bursts of all kinds, sent and received.
+/// Sends and receives bursts of all kinds.
 fn traffic(a: &mut impl Transport, b: &mut impl Transport, flow: FlowId, to: &[Locator]) -> usize {
     let mut received = 0;
     for round in 0..200 {
@@ -30,7 +30,7 @@ fn traffic(a: &mut impl Transport, b: &mut impl Transport, flow: FlowId, to: &[L
 }
 
 #[test]
-fn of_the_udp_transport() {
+fn udp_transport_does_not_allocate() {
     let config = UdpConfig { ipv6: true, ..loopback(100) };
     let (mut a, mut b) = (open(&config), open(&config));
     let spec = FlowSpec { own_port: true, transport_priority: 46 };
@@ -52,7 +52,7 @@ fn of_the_udp_transport() {
 }
 
 #[test]
-fn of_the_shared_memory_transport() {
+fn shared_memory_transport_does_not_allocate() {
     let open = || ShmTransport::open(&ShmConfig::default()).expect("Linux 5.14");
     let (mut a, mut b, gone) = (open(), open(), open());
     let spec = FlowSpec { own_port: true, transport_priority: 46 };
@@ -63,7 +63,7 @@ fn of_the_shared_memory_transport() {
     drop(gone);
     let to = [known.default_unicast, known.metatraffic_unicast, own, nowhere].concat();
     let mut received = 0;
-    // A lane is the kernel's memory, and a block of ours when it is taken over.
+    // A lane is kernel memory, and one allocation when it is accepted.
     a.loan().expect("a frame is lent");
     a.commit(1, FlowId::DEFAULT, &to[..1]).expect("the frame is taken");
     while b.recv(Scan::All).expect("receiving works").is_some() {}
@@ -86,7 +86,7 @@ fn of_the_shared_memory_transport() {
 
 /// On one host and between two.
 #[test]
-fn of_the_ethernet_transport() {
+fn ethernet_transport_does_not_allocate() {
     use super::packet_conforms::open_on;
     use takt_transport::ethernet::PacketConfig;
 
@@ -111,7 +111,7 @@ fn of_the_ethernet_transport() {
 
 /// Once its connections are open.
 #[test]
-fn of_the_tcp_transport() {
+fn tcp_transport_does_not_allocate() {
     let (mut a, mut b) = (super::tcp_conforms::open("127.0.0.1:0"), super::tcp_conforms::open("127.0.0.1:0"));
     let to = [super::user_locator(&b), Locator::INVALID];
     traffic(&mut a, &mut b, FlowId::DEFAULT, &to);
@@ -121,7 +121,7 @@ fn of_the_tcp_transport() {
 }
 
 #[test]
-fn of_the_fault_injector() {
+fn fault_injector_does_not_allocate() {
     let faults = Faults { loss: 0.1, duplication: 0.1, reorder: 0.1, hold: 5 };
     let config = FaultConfig { seed: 5, tx: faults, rx: faults };
     let open = || FaultInjector::new(open(&loopback(101)), config);
@@ -134,6 +134,6 @@ fn of_the_fault_injector() {
 }
 
 #[test]
-fn the_count_counts() {
+fn allocation_counter_counts() {
     assert_eq!(allocations(|| drop(std::hint::black_box(vec![1u8]))), 1);
 }

@@ -1,6 +1,7 @@
-//! RTPS on Ethernet by AF_PACKET passes the conformance suite: between hosts at a bridge, with a VLAN, and within one host.
+//! Conformance of RTPS on Ethernet over AF_PACKET: between hosts at a bridge, with a VLAN, and
+//! within one host.
 //!
-//! That takes root. All tests have the same hosts, each its own domain.
+//! Requires root. All tests share the hosts; each has its own domain.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ pub(super) fn open_on(host: &Host, config: &PacketConfig, domain_id: u32) -> Pac
     })
 }
 
-/// Four hosts. If they cannot be made, each test reports by itself that it cannot run.
+/// Returns four hosts. If they cannot be made, each test reports that it cannot run.
 fn hosts() -> Option<&'static [Host]> {
     static HOSTS: OnceLock<(Network, Vec<Host>)> = OnceLock::new();
     require::network_namespaces().map_err(not_run).ok()?;
@@ -32,7 +33,7 @@ fn hosts() -> Option<&'static [Host]> {
     Some(hosts)
 }
 
-/// Each on the next host, or all on one.
+/// Opens each transport on the next host, or all on one.
 fn among(domain_id: u32, vlan: Option<u16>, is_one_host: bool, test: impl FnOnce(&dyn Fn() -> Packet)) {
     let Some(hosts) = hosts() else { return };
     let config = PacketConfig { vlan, ..PacketConfig::new("eth0") };

@@ -1,4 +1,4 @@
-//! Frames by AF_PACKET as they are on the wire: what is refused, what is left alone, tags, sizes, and a ring that is full.
+//! Tests of frames over AF_PACKET: refused frames, other traffic, tags, sizes, and a full ring.
 
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ fn raw(host: &Host, vlan: Option<u16>) -> PacketPort {
     host.run(|| PacketPort::open(&PacketConfig { vlan, ..PacketConfig::new("eth0") })).expect("root may")
 }
 
-/// A frame to a port of `destination`.
+/// Makes a frame to a port of `destination`.
 fn frame(source: MacAddress, destination: MacAddress, port: u16) -> Vec<u8> {
     let mut bytes = vec![7; 100];
     let header = EthernetHeader { destination, source, tag: None, ether_type: EtherType::TAKT };
@@ -39,7 +39,7 @@ fn with(frame: &[u8], at: usize, octets: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn bad_frames_are_counted_and_good_ones_arrive() {
+fn invalid_frames_are_counted_and_valid_ones_arrive() {
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(true), network.host(true));
     let mut raw = raw(&here, None);
@@ -57,11 +57,13 @@ fn bad_frames_are_counted_and_good_ones_arrive() {
     for bad in &bad {
         throw(&mut raw, bad);
     }
-    // Cut off before the port's end the filter refuses them, afterwards the length.
+    // Truncated before the end of the port, frames are refused by the filter, later by their
+    // length.
     for len in 14..100 {
         throw(&mut raw, &good[..len]);
     }
-    // To another host, a group that was not joined, a port that is not open, and of another EtherType.
+    // To another host, a group that was not joined, a port that is not open, and of another
+    // EtherType.
     throw(&mut raw, &with(&good, 5, &[99]));
     throw(&mut raw, &with(&good, 0, &[1, 0, 0x5e, 1, 2, 3]));
     throw(&mut raw, &with(&good, 18, &[0, 9]));
@@ -75,7 +77,7 @@ fn bad_frames_are_counted_and_good_ones_arrive() {
 }
 
 #[test]
-fn whatever_else_uses_the_interface_is_left_alone() {
+fn other_traffic_of_the_interface_is_unaffected() {
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(false), network.host(false));
     let [udp, other] = [&here, &there].map(|host| host.run(|| UdpSocket::bind("0.0.0.0:7411")).expect("a port"));
@@ -94,7 +96,7 @@ fn whatever_else_uses_the_interface_is_left_alone() {
 }
 
 #[test]
-fn a_priority_is_in_the_tag_of_the_vlan() {
+fn vlan_tag_contains_the_priority() {
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(true), network.host(true));
     let config = PacketConfig { vlan: Some(42), ..PacketConfig::new("eth0") };
@@ -120,7 +122,7 @@ fn a_priority_is_in_the_tag_of_the_vlan() {
 }
 
 #[test]
-fn an_interface_of_large_packets_carries_large_messages() {
+fn large_mtu_allows_large_messages() {
     let Some(network) = Network::of_mtu(9000) else { return };
     let (here, there) = (network.host(true), network.host(true));
     let config = PacketConfig::new("eth0");
@@ -134,7 +136,7 @@ fn an_interface_of_large_packets_carries_large_messages() {
 }
 
 #[test]
-fn what_finds_the_ring_full_is_counted() {
+fn frames_dropped_at_a_full_ring_are_counted() {
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(true), network.host(true));
     let config = PacketConfig { rx_frames: 64, ..PacketConfig::new("eth0") };
@@ -157,7 +159,7 @@ fn what_finds_the_ring_full_is_counted() {
 }
 
 #[test]
-fn a_configuration_that_cannot_be_is_an_error() {
+fn invalid_configuration_is_an_error() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
     let why = |config: PacketConfig| host.run(|| PacketPort::open(&config)).expect_err("it cannot be").to_string();

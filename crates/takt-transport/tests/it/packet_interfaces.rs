@@ -1,4 +1,5 @@
-//! Interfaces that go down, come back, and are made anew under a participant by AF_PACKET; and processes that are killed.
+//! Tests of AF_PACKET with interfaces that go down, come back, and are deleted and created again;
+//! and with killed processes.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -14,7 +15,7 @@ use super::{send, user_locator};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Sends until something arrives: links come up when they like.
+/// Sends until a datagram arrives, because links need time to come up. Returns its source.
 fn reaches(a: &mut Packet, b: &mut Packet) -> Option<Locator> {
     let since = Instant::now();
     while since.elapsed() < PATIENCE {
@@ -27,7 +28,7 @@ fn reaches(a: &mut Packet, b: &mut Packet) -> Option<Locator> {
     None
 }
 
-/// Looks until the transport says that something has changed, and follows it.
+/// Polls until the transport reports a change, and refreshes it.
 fn follow(transport: &mut Packet) {
     let since = Instant::now();
     while !transport.may_have_moved() {
@@ -37,7 +38,7 @@ fn follow(transport: &mut Packet) {
     transport.refresh().expect("the interface can be looked at");
 }
 
-/// A host with two interfaces of its own, `x0` and `x1`, that are each other's wire.
+/// Creates a wire between two interfaces of a host, `x0` and `x1`.
 fn make_wire(host: &Host, last: u8) {
     host.run(|| {
         ip(&format!(
@@ -49,7 +50,7 @@ fn make_wire(host: &Host, last: u8) {
 }
 
 #[test]
-fn an_interface_that_was_down_goes_on() {
+fn interface_continues_after_it_was_down() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
     make_wire(&host, 1);
@@ -62,17 +63,17 @@ fn an_interface_that_was_down_goes_on() {
         send(&mut a, b"lost", FlowId::DEFAULT, &[user_locator(&b)]);
     }
     assert_eq!(a.stats().send_errors.network_unreachable - before.send_errors.network_unreachable, 10);
-    // Nobody is woken again and again.
+    // No descriptor stays readable.
     while a.recv(Scan::All).expect("receiving works").is_some() {}
     assert!(!readiness::wait(a.descriptors(), Some(Duration::ZERO)).expect("waiting works"));
     host.run(|| ip("link set x0 up"));
-    // What was refused does not come later.
+    // Refused datagrams do not arrive later.
     assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
     assert_eq!(reaches(&mut b, &mut a), Some(user_locator(&b)));
 }
 
 #[test]
-fn an_interface_that_was_made_anew_is_followed() {
+fn recreated_interface_is_followed() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
     make_wire(&host, 1);
@@ -94,23 +95,24 @@ fn an_interface_that_was_made_anew_is_followed() {
     assert_eq!(user_locator(&a).port, before[0].port, "ports stay what they were");
     assert_eq!(reaches(&mut a, &mut b), Some(user_locator(&a)));
     assert_eq!(reaches(&mut b, &mut a), Some(user_locator(&b)));
-    // Its members are members again.
+    // The group memberships are restored.
     let group = a.locators().metatraffic_multicast[0];
     assert!(host_says(&host, "x1").contains("01:00:5e:7f:00:01"), "{}", host_says(&host, "x1"));
     send(&mut a, b"all", FlowId::DEFAULT, &[group]);
     assert_eq!(super::receive(&mut a).0, b"all");
 }
 
-/// Which groups an interface of a host lets through.
+/// Returns the groups that an interface of a host accepts.
 fn host_says(host: &Host, interface: &str) -> String {
     let shown = host.run(|| Command::new("ip").args(["maddress", "show", "dev", interface]).output());
     String::from_utf8(shown.expect("iproute2 is installed").stdout).expect("text")
 }
 
-/// Says to the copy of this program that it is to be killed.
+/// Environment variable that marks a copy of this program as a victim to be killed.
 const VICTIM: &str = "TAKT_PACKET_VICTIM";
 
-/// What the copy does: open, say so, and wait for its end. For anyone else there is nothing to do.
+/// Role of the copy: it opens a transport, reports this, and waits to be killed. Does nothing
+/// without the variable.
 #[test]
 #[ignore = "role: started by other tests"]
 fn victim() {
@@ -143,7 +145,7 @@ fn victim_on(host: &Host) -> (Child, String) {
 }
 
 #[test]
-fn nothing_is_left_of_a_process_that_was_killed() {
+fn killed_process_leaves_nothing() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
     make_wire(&host, 1);

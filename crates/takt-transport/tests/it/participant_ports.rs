@@ -1,5 +1,4 @@
-//! Which ports participants take (RTPS 2.5 §9.6.2.3), and that there is no end
-//! to how many fit on a host.
+//! Tests of the ports of participants (RTPS 2.5 §9.6.2.3), whose number on a host is unlimited.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -15,22 +14,21 @@ fn ports(transport: &UdpTransport) -> (u32, u32) {
     (locators.metatraffic_unicast[0].port, locators.default_unicast[0].port)
 }
 
-/// A process that another test starts holds a copy of every socket of this one
-/// until it runs its program. So a port that was given back is free a little
-/// later. The kernel's list is read, because a socket that asks could be copied
-/// in the same way.
+/// Waits until a port is free. A child process of another test holds a copy of every socket of this
+/// process until `exec`, so a closed port is free a little later. The kernel's list is read,
+/// because a socket that probes could be copied in the same way.
 fn wait_until_free(port: u16) {
     let end = Instant::now() + Duration::from_secs(20);
     let bound = format!(":{port:04X} ");
     while std::fs::read_to_string("/proc/net/udp").expect("the kernel lists its sockets").contains(&bound) {
         assert!(Instant::now() < end, "port {port} was not given back");
-        // tidy-allow(sleep): between two looks at the condition that it waits for.
+        // tidy-allow(sleep): interval between two checks of the condition.
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
 #[test]
-fn the_first_free_index_is_taken() {
+fn first_free_index_is_taken() {
     let config = loopback(51);
     let base: u16 = 7400 + 250 * 51;
     let first = open(&config);
@@ -55,7 +53,7 @@ fn both_ports_of_an_index_are_taken_or_none() {
     let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, base + 11)).expect("a free port");
     let transport = open(&config);
     assert_eq!(transport.participant_index(), Some(1));
-    // The other port of index 0 was given back.
+    // The other port of index 0 was released.
     wait_until_free(base + 10);
     drop(taken);
 }
@@ -73,7 +71,7 @@ fn both_address_families_have_the_same_index() {
 }
 
 #[test]
-fn a_fixed_index_is_taken_or_refused() {
+fn fixed_index_is_taken_or_refused() {
     let config = UdpConfig { participant_index: ParticipantIndex::Fixed(7), ..loopback(54) };
     let transport = open(&config);
     assert_eq!(transport.participant_index(), Some(7));
@@ -94,14 +92,14 @@ fn ephemeral_ports_are_announced() {
 }
 
 #[test]
-fn more_participants_than_there_are_indices() {
+fn more_participants_than_indices_fit_on_a_host() {
     let config = loopback(56);
     let mut all: Vec<UdpTransport> = (0..130).map(|_| open(&config)).collect();
     let with_index = all.iter().filter_map(UdpTransport::participant_index);
     assert!(with_index.eq(0..120));
     let distinct: BTreeSet<u32> = all.iter().flat_map(|t| [ports(t).0, ports(t).1]).collect();
     assert_eq!(distinct.len(), 260);
-    // The last one is heard by everyone, and everyone can answer.
+    // All receive the last one's multicast, and all can reply.
     let mut last = all.pop().expect("there are 130");
     let group = last.locators().metatraffic_multicast[0];
     send(&mut last, b"here I am", FlowId::DEFAULT, &[group]);
@@ -118,7 +116,7 @@ fn more_participants_than_there_are_indices() {
 }
 
 #[test]
-fn a_domain_without_ports_is_refused_unless_it_needs_none() {
+fn domain_without_ports_is_refused_unless_it_needs_none() {
     let error = UdpTransport::open(&loopback(233)).expect_err("its ports are beyond 65535");
     assert!(error.to_string().contains("233"), "{error}");
     let config = UdpConfig { multicast: false, ..loopback(233) };
@@ -138,7 +136,7 @@ fn without_multicast_no_group_is_served() {
 }
 
 #[test]
-fn a_group_is_reached_by_the_interface_that_is_named() {
+fn group_with_an_interface_is_reached_through_it() {
     let mut transport = open(&loopback(59));
     let group = transport.locators().default_multicast[0];
     let elsewhere = group.by_interface(Ipv4Addr::new(192, 0, 2, 1));
@@ -150,7 +148,7 @@ fn a_group_is_reached_by_the_interface_that_is_named() {
 }
 
 #[test]
-fn an_unknown_interface_is_refused() {
+fn unknown_interface_is_refused() {
     let mut config = loopback(58);
     config.interfaces = takt_transport::udp::InterfaceSelection::Named(vec!["no-such".into()]);
     let error = UdpTransport::open(&config).expect_err("there is no such interface");

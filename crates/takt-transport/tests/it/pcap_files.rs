@@ -1,4 +1,4 @@
-//! Capture files hold what passed, in both directions, within their limit.
+//! Tests of capture files: datagrams of both directions, within the size limit.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Source port, destination port and payload of each record.
+/// Returns source port, destination port and payload of each record.
 fn records(file: &TemporaryFile) -> Vec<(u16, u16, Vec<u8>)> {
     let bytes = std::fs::read(&file.0).expect("it was written");
     let (header, mut rest) = bytes.split_at(24);
@@ -67,7 +67,7 @@ fn both_directions_are_recorded() {
 }
 
 #[test]
-fn an_idle_transport_has_written_everything() {
+fn idle_transport_has_written_everything() {
     let file = TemporaryFile::new("idle");
     let mut a = PcapTap::create(open(&loopback(81)), &file.0, 1 << 20).expect("a file");
     let to = user_locator(&a);
@@ -78,7 +78,7 @@ fn an_idle_transport_has_written_everything() {
 }
 
 #[test]
-fn the_limit_is_kept() {
+fn size_limit_is_kept() {
     let file = TemporaryFile::new("limit");
     let mut a = PcapTap::create(open(&loopback(82)), &file.0, 10_000).expect("a file");
     let mut b = open(&loopback(82));
@@ -95,7 +95,7 @@ fn the_limit_is_kept() {
 }
 
 #[test]
-fn only_regular_files_are_written() {
+fn only_regular_files_are_accepted() {
     let error = PcapTap::create(open(&loopback(83)), "/dev/null".as_ref(), 1000);
     assert!(error.expect_err("a device").to_string().contains("/dev/null"));
     let error = PcapTap::create(open(&loopback(83)), "/no/such/place".as_ref(), 1000);

@@ -1,4 +1,4 @@
-//! The shared memory transport passes the conformance suite, with lanes as configured by default and with the smallest.
+//! Conformance of the shared memory transport, with rings of the default and of the smallest size.
 
 use takt_transport::shm::{ShmConfig, ShmTransport};
 

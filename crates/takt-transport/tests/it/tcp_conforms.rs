@@ -1,5 +1,5 @@
-//! The TCP transport passes the conformance suite as far as a stream can: without ports and priorities of
-//! flows, and with datagrams that begin with a header of RTPS.
+//! Conformance of the TCP transport, as far as it applies to a stream: without ports and priorities
+//! of flows, and with datagrams that begin with an RTPS header.
 
 use std::net::Ipv4Addr;
 
@@ -27,7 +27,7 @@ mod v6 {
 }
 
 #[test]
-fn listening_everywhere_announces_where() {
+fn listening_at_the_unspecified_address_announces_all_addresses() {
     let config = TcpConfig { listen: vec![(Ipv4Addr::UNSPECIFIED, 0).into()], ..TcpConfig::default() };
     let transport = TcpTransport::open(&config).expect("all addresses can be listened at");
     let announced = &transport.locators().default_unicast;

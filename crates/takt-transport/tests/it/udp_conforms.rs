@@ -1,4 +1,4 @@
-//! UDPv4 and UDPv6 pass the conformance suite.
+//! Conformance of UDPv4 and UDPv6.
 
 use takt_transport::udp::UdpConfig;
 

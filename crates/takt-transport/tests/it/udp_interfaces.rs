@@ -1,4 +1,4 @@
-//! Addresses that come and go under UDP.
+//! Tests of UDP with addresses that are added and removed.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use super::{loopback, open, receive, send, user_locator};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Reads the news until the interface has `count` addresses.
+/// Refreshes until the interfaces have `count` addresses.
 fn follow(transport: &mut UdpTransport, count: usize) {
     let since = Instant::now();
     while transport.interfaces().iter().map(|interface| interface.addresses.len()).sum::<usize>() != count {
@@ -24,14 +24,14 @@ fn follow(transport: &mut UdpTransport, count: usize) {
 }
 
 #[test]
-fn a_second_address_leaves_the_ports_as_they_were_while_a_child_process_has_copies_of_the_sockets() {
+fn second_address_keeps_the_ports_while_a_child_process_has_copies_of_the_sockets() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
     host.run(|| {
         let interfaces = InterfaceSelection::Named(vec!["eth0".into()]);
         let mut transport = open(&UdpConfig { interfaces, ..UdpConfig::new(0) });
         let before = user_locator(&transport);
-        // Between `fork` and `exec` a child has a copy of each socket.
+        // Between `fork` and `exec`, a child has a copy of each socket.
         let copies: Vec<_> = transport
             .descriptors()
             .iter()

@@ -1,4 +1,4 @@
-//! Datagrams of one size to one address, which the kernel takes and hands out in one piece, are what they were.
+//! Tests of segmentation offload: datagrams of one size to one address arrive unchanged.
 
 use takt_transport::udp::{UdpConfig, UdpTransport};
 use takt_transport::{FlowId, Transport};
@@ -6,7 +6,8 @@ use takt_wire::Locator;
 
 use super::{drain_until, open, own_loopback, user_locator};
 
-/// Commits datagrams of these lengths, each with its number in its first octet and its length in the others.
+/// Commits datagrams of these lengths, each with its number in its first octet and its length in
+/// the others.
 fn commit(from: &mut UdpTransport, lens: &[usize], to: &[Locator]) {
     for (n, len) in lens.iter().enumerate() {
         let frame = from.loan().expect("a frame is lent");
@@ -16,7 +17,7 @@ fn commit(from: &mut UdpTransport, lens: &[usize], to: &[Locator]) {
     }
 }
 
-/// The number and length of all that has come when `count` datagrams have.
+/// Returns the number and length of all datagrams received until `count` have arrived.
 fn received(count: u64, by: &mut UdpTransport) -> Vec<(usize, usize)> {
     let whole = |bytes: &[u8]| bytes[1..].iter().all(|byte| *byte == bytes.len() as u8);
     let all = drain_until(count, by);
@@ -26,7 +27,7 @@ fn received(count: u64, by: &mut UdpTransport) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn datagrams_to_a_group_by_one_interface_leave_in_trains() {
+fn datagrams_to_a_group_by_one_interface_are_segmented() {
     let config = own_loopback();
     let [mut a, mut b, mut c] = [open(&config), open(&config), open(&config)];
     let group = a.locators().default_multicast[0].by_interface(std::net::Ipv4Addr::LOCALHOST);
@@ -42,7 +43,8 @@ fn datagrams_to_a_group_by_one_interface_leave_in_trains() {
     assert!(segmented == 90 || a.warnings().iter().any(|warning| warning.what.contains("segment")), "{segmented}");
 }
 
-/// Sends bursts of many kinds from one to two others. Says how many datagrams left, and came to the first, in trains.
+/// Sends bursts of many kinds to two receivers. Returns how many datagrams were sent with GSO, and
+/// how many the first receiver got with GRO.
 fn bursts(config: &UdpConfig) -> (u64, u64) {
     let [mut a, mut b, mut c] = [open(config), open(config), open(config)];
     let (to_b, to_c) = (user_locator(&b), user_locator(&c));
@@ -65,7 +67,7 @@ fn bursts(config: &UdpConfig) -> (u64, u64) {
             commit(&mut a, lens, &[to_b]);
             sent_b += lens.len() as u64;
             if round > 0 {
-                // In the same call as those for the other.
+                // In the same call as those for the other receiver.
                 commit(&mut a, lens, &[to_c, to_b]);
                 sent_b += lens.len() as u64;
                 sent_c += lens.len() as u64;
@@ -85,7 +87,7 @@ fn bursts(config: &UdpConfig) -> (u64, u64) {
 }
 
 #[test]
-fn trains_arrive_as_they_were_sent() {
+fn segmented_datagrams_arrive_as_they_were_sent() {
     for config in [own_loopback(), UdpConfig { ipv4: false, ipv6: true, ..own_loopback() }] {
         let (out, joined) = bursts(&config);
         assert!(out > 300 && joined > 200, "trains are used: {out} sent, {joined} received");
@@ -93,13 +95,13 @@ fn trains_arrive_as_they_were_sent() {
 }
 
 #[test]
-fn without_segmentation_nothing_else_is_different() {
+fn without_segmentation_the_behavior_is_the_same() {
     assert_eq!(bursts(&UdpConfig { segmentation: false, ..own_loopback() }), (0, 0));
 }
 
-/// Who takes no trains gets single datagrams from who sends them.
+/// A receiver without GRO gets single datagrams from a sender with GSO.
 #[test]
-fn a_receiver_that_takes_no_trains_gets_datagrams() {
+fn receiver_without_gro_gets_single_datagrams() {
     let config = own_loopback();
     let mut a = open(&config);
     let mut b = open(&UdpConfig { segmentation: false, ..config });

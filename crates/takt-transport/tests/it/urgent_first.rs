@@ -1,4 +1,4 @@
-//! What arrives for an urgent flow is handed out before what arrived earlier for others.
+//! Tests that datagrams of urgent flows are received before earlier ones of other flows.
 
 use takt_transport::{FlowId, FlowSpec, Scan, Transport};
 use takt_wire::Locator;
@@ -11,7 +11,7 @@ fn urgent(transport: &mut impl Transport, transport_priority: i32) -> (FlowId, L
     (flow, *reached_by.first().expect("a flow with a port is reached by it"))
 }
 
-/// The first octet of the next datagram, and its flow.
+/// Returns the first octet of the next datagram, and its flow.
 fn next(transport: &mut impl Transport, scan: Scan) -> Option<(u8, FlowId)> {
     let frame = transport.recv(scan).expect("receiving works")?;
     Some((frame[0], frame.meta.flow))
@@ -23,7 +23,7 @@ fn next_urgent(transport: &mut impl Transport, above: i32) -> Option<(u8, FlowId
 }
 
 #[test]
-fn the_most_urgent_comes_first() {
+fn most_urgent_datagram_comes_first() {
     let (mut from, mut to) = (open(&loopback(66)), open(&loopback(66)));
     let default = to.locators().default_unicast[0];
     let (brake, to_brake) = urgent(&mut to, 46);
@@ -37,12 +37,12 @@ fn the_most_urgent_comes_first() {
 }
 
 #[test]
-fn what_was_taken_from_the_kernel_already_is_passed_by() {
+fn urgent_datagram_overtakes_those_already_taken_from_the_kernel() {
     let (mut from, mut to) = (open(&loopback(67)), open(&loopback(67)));
     let default = to.locators().default_unicast[0];
     let (brake, to_brake) = urgent(&mut to, 46);
     (0..100).for_each(|number| send(&mut from, &[number], FlowId::DEFAULT, &[default]));
-    // In batches, by now.
+    // In batches by now.
     (0..10).for_each(|number| assert_eq!(next(&mut to, Scan::All), Some((number, FlowId::DEFAULT))));
     send(&mut from, &[200], FlowId::DEFAULT, &[to_brake]);
     assert_eq!(next_urgent(&mut to, 0), Some((200, brake)));
@@ -53,13 +53,13 @@ fn what_was_taken_from_the_kernel_already_is_passed_by() {
 }
 
 #[test]
-fn a_flood_of_what_is_urgent_lets_others_pass() {
+fn flood_of_urgent_datagrams_lets_others_pass() {
     let (mut from, mut to) = (open(&loopback(77)), open(&loopback(77)));
     let default = to.locators().default_unicast[0];
     let (brake, to_brake) = urgent(&mut to, 46);
     send(&mut from, &[1], FlowId::DEFAULT, &[default]);
     let mut urgent_before = 0;
-    // Each one that is taken is followed by the next, so that there is always one.
+    // Each received datagram is followed by another, so that an urgent one is always pending.
     send(&mut from, &[0], FlowId::DEFAULT, &[to_brake]);
     while next(&mut to, Scan::All).expect("there is always one").1 == brake {
         urgent_before += 1;
@@ -76,7 +76,7 @@ fn a_flood_of_what_is_urgent_lets_others_pass() {
 }
 
 #[test]
-fn a_call_for_common_datagrams_has_no_urgent_ones() {
+fn call_for_common_datagrams_returns_no_urgent_ones() {
     let config = own_loopback();
     let (mut from, mut to) = (open(&config), open(&config));
     let default = to.locators().default_unicast[0];
@@ -93,7 +93,7 @@ fn a_call_for_common_datagrams_has_no_urgent_ones() {
 }
 
 #[test]
-fn those_that_are_not_urgent_enough_stay() {
+fn datagrams_below_the_requested_urgency_stay_queued() {
     let (mut from, mut to) = (open(&loopback(68)), open(&loopback(68)));
     let default = to.locators().default_unicast[0];
     let (steering, to_steering) = urgent(&mut to, 30);
@@ -107,7 +107,7 @@ fn those_that_are_not_urgent_enough_stay() {
 }
 
 #[test]
-fn a_flow_of_a_port_without_priority_is_as_others() {
+fn own_port_without_priority_is_not_urgent() {
     let (mut from, mut to) = (open(&loopback(69)), open(&loopback(69)));
     let (flow, reached_by) = urgent(&mut to, 0);
     send(&mut from, &[1], FlowId::DEFAULT, &[reached_by]);
@@ -116,7 +116,7 @@ fn a_flow_of_a_port_without_priority_is_as_others() {
 }
 
 #[test]
-fn an_urgent_flow_that_was_closed_is_forgotten() {
+fn closed_urgent_flow_is_forgotten() {
     let (mut from, mut to) = (open(&loopback(70)), open(&loopback(70)));
     let (brake, to_brake) = urgent(&mut to, 46);
     let (steering, to_steering) = urgent(&mut to, 30);

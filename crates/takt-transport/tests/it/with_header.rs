@@ -1,4 +1,5 @@
-//! A transport that carries messages of RTPS, for suites that send any octets: they become a submessage.
+//! Wrapper for transports that carry only RTPS messages, for suites that send arbitrary octets:
+//! these become a submessage.
 
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::RawFd;
@@ -6,17 +7,18 @@ use std::os::fd::RawFd;
 use takt_transport::{FlowId, FlowSpec, Interface, Locators, RxFrame, Scan, Transport, TransportError, TransportStats};
 use takt_wire::Locator;
 
-/// The header of RTPS, and that of a submessage of a vendor that goes up to the end.
+/// Length of the RTPS header and the header of a vendor-specific submessage that extends to the
+/// end.
 const HEADER: usize = 24;
 
-/// Puts headers before each datagram.
+/// Transport that inserts headers before each datagram.
 pub(super) struct WithHeader<T> {
     transport: T,
     header: [u8; HEADER],
 }
 
 impl<T: Transport> WithHeader<T> {
-    /// With a GUID prefix of its own.
+    /// Wraps a transport, with a random GUID prefix.
     pub(super) fn new(transport: T) -> Self {
         let mut header = *b"RTPS\x02\x05\x00\x00............\x9a\x00\x00\x00";
         header[8..16].copy_from_slice(&RandomState::new().hash_one(1).to_ne_bytes());

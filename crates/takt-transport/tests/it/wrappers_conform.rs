@@ -1,4 +1,4 @@
-//! Transports that wrap transports are transports.
+//! Conformance of transport wrappers.
 
 use super::{loopback, open};
 
@@ -34,7 +34,7 @@ mod pcap_tap {
     takt_transport::conformance_tests!(|realm: u32| {
         let path = std::env::temp_dir().join(format!("takt-{}-{realm}.pcap", std::process::id()));
         let tap = PcapTap::create(open(&loopback(110 + realm)), &path, 1 << 20);
-        // Without a name it disappears with the last one who has it open.
+        // The unlinked file disappears with its last open descriptor.
         std::fs::remove_file(&path).expect("it was just made");
         tap.expect("a temporary file can be written")
     });

@@ -1,11 +1,11 @@
-//! The kernel's filter before a socket of AF_PACKET: classic BPF (`bpf(4)` of BSD, `SO_ATTACH_FILTER`).
+//! Kernel filter of an AF_PACKET socket: classic BPF (`bpf(4)` of BSD, `SO_ATTACH_FILTER`).
 //!
-//! It spares a participant what others are sent, and the ring the room for it. Nothing depends on it: what it lets through is
-//! checked all the same. A load beyond a frame's end refuses the frame.
+//! It keeps frames for others out of the ring. Correctness does not depend on it: accepted frames
+//! are validated again. A load beyond the end of a frame rejects the frame.
 
 use takt_packet::{EtherType, MacAddress};
 
-/// One instruction: code, where to go on if true and if false (instructions to pass over), operand. As `struct sock_filter`.
+/// Instruction as in `struct sock_filter`: code, jump offsets if true and if false, operand.
 pub(super) type Instruction = (u16, u8, u8, u32);
 
 const LOAD_WORD: u16 = 0x20;
@@ -19,29 +19,32 @@ const RETURN: u16 = 0x06;
 const REFUSE: Instruction = (RETURN, 0, 0, 0);
 const ACCEPT: Instruction = (RETURN, 0, 0, u32::MAX);
 
-/// Where what the kernel knows about a packet is loaded from (`SKF_AD_OFF` of `linux/filter.h`).
+/// Base offset for loads of packet metadata (`SKF_AD_OFF` of `linux/filter.h`).
 const KNOWN: u32 = -0x1000_i32 as u32;
 const PROTOCOL: u32 = KNOWN;
 const PACKET_TYPE: u32 = KNOWN + 4;
 const VLAN_TAG: u32 = KNOWN + 44;
 const HAS_VLAN_TAG: u32 = KNOWN + 48;
 
-/// `PACKET_OTHERHOST`: not for this host, or of a VLAN that it does not know.
+/// `PACKET_OTHERHOST`: for another host, or of a VLAN that this host does not have.
 const FOR_OTHERS: u32 = 3;
 
-/// Ports that a filter can tell apart: a program has at most 4,096 instructions. With more of them all ports are let through.
+/// Maximum number of ports in a filter: a program has at most 4,096 instructions. With more ports,
+/// all ports are accepted.
 pub(super) const PORTS_MAX: usize = 2000;
 
-/// Which way frames come that a filter is for.
+/// Direction of the frames that a filter examines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// From the interface. The kernel takes tags off.
+    /// From the interface. The kernel strips tags.
     Wire,
-    /// From this host, by the loopback interface, with the tags as the sender has disguised them.
+    /// From this host, through the loopback interface, with the tags under the EtherType that the
+    /// sender substituted.
     Local,
 }
 
-/// The program for frames to `own` or to groups, to one of the ports, of this VLAN (`None`: no VLAN).
+/// Builds the program that accepts frames to `own` or to groups, to one of the ports, of this VLAN
+/// (`None`: untagged).
 pub(super) fn program(way: Way, own: MacAddress, vlan: Option<u16>, ports: &[u16]) -> Vec<Instruction> {
     let mut all = Vec::with_capacity(32 + 2 * ports.len());
     let [a, b, c, d, e, f] = own.0;
@@ -69,9 +72,9 @@ pub(super) fn program(way: Way, own: MacAddress, vlan: Option<u16>, ports: &[u16
             18
         }
     };
-    // Source.
+    // Source address.
     match way {
-        // Our own frames that the network has brought back: we heard them when they left.
+        // Own frames that the network returned were received when they were sent.
         Way::Wire => all.extend([
             (LOAD_WORD, 0, 0, 6),
             (IF_EQUAL, 0, 3, high),
@@ -79,7 +82,7 @@ pub(super) fn program(way: Way, own: MacAddress, vlan: Option<u16>, ports: &[u16
             (IF_EQUAL, 0, 1, low),
             REFUSE,
         ]),
-        // Another interface's are for whoever is there.
+        // Frames of another interface are for the participants there.
         Way::Local => all.extend([
             (LOAD_WORD, 0, 0, 6),
             (IF_EQUAL, 1, 0, high),
@@ -89,7 +92,7 @@ pub(super) fn program(way: Way, own: MacAddress, vlan: Option<u16>, ports: &[u16
             REFUSE,
         ]),
     }
-    // Destination.
+    // Destination address.
     all.extend([
         (LOAD_BYTE, 0, 0, 0),
         (IF_ANY_BIT, 6, 0, 1),
@@ -121,7 +124,7 @@ mod tests {
     const GROUP: MacAddress = MacAddress([1, 0, 0x5e, 0x7f, 0, 1]);
     const PORTS: &[u16] = &[7400, 7410, 7411];
 
-    /// What the kernel knows about a packet besides its octets.
+    /// Packet metadata that the kernel keeps apart from the octets.
     #[derive(Clone, Copy)]
     struct Known {
         packet_type: u32,
@@ -131,7 +134,7 @@ mod tests {
 
     const TO_US: Known = Known { packet_type: 0, tag: None, protocol: 0x88b5 };
 
-    /// Runs a program as the kernel would: is the frame let through?
+    /// Interprets a program as the kernel does, and reports whether it accepts the frame.
     fn lets_through(program: &[Instruction], frame: &[u8], known: Known) -> bool {
         let (mut at, mut accumulator) = (0, 0_u32);
         loop {
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn from_the_wire_what_is_for_us_from_others_is_let_through() {
+    fn frames_of_others_to_us_are_accepted_from_the_wire() {
         let program = program(Way::Wire, OWN, None, PORTS);
         let lets = |frame: &[u8], known| lets_through(&program, frame, known);
         for port in PORTS {
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_vlan_nothing_else_is_let_through() {
+    fn vlan_filter_accepts_frames_of_its_vlan_alone() {
         let program = program(Way::Wire, OWN, Some(42), PORTS);
         let frame = frame(OTHER, OWN, None, 7411);
         let with = |tag| lets_through(&program, &frame, Known { packet_type: FOR_OTHERS, tag, ..TO_US });
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn from_this_host_what_left_by_this_interface_is_let_through() {
+    fn frames_sent_by_this_interface_are_accepted_from_this_host() {
         let plain = program(Way::Local, OWN, None, PORTS);
         let tagged = program(Way::Local, OWN, Some(42), PORTS);
         let tag = |vid| Some(VlanTag { pcp: 5, dei: false, vid });
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_ports_is_a_program_that_the_kernel_takes() {
+    fn program_for_any_number_of_ports_stays_within_the_kernel_limit() {
         let ports: Vec<u16> = (1..=PORTS_MAX as u16 + 1).collect();
         for count in [0, 1, PORTS_MAX, PORTS_MAX + 1] {
             let program = program(Way::Wire, OWN, Some(1), &ports[..count]);

@@ -1,25 +1,29 @@
-//! [`PacketPort`]: frames by AF_PACKET with mapped rings, on any Ethernet interface.
+//! [`PacketPort`]: frames over AF_PACKET with mapped rings, on any Ethernet interface.
 //!
-//! Two sockets. One at the interface receives its frames of [`EtherType::TAKT`] into a ring and sends from one. The other at `lo`
-//! carries what is for members of a group on this host and for the interface's own hardware address, which no interface
-//! brings back: it receives into a ring, and sends each frame by a system call of its own (what `lo` is lent, it gives back
-//! before it has copied it). What is for others is untouched: the sockets take copies of frames of one EtherType, which
-//! nobody else wants.
+//! The port has two sockets. The socket at the interface receives frames of [`EtherType::TAKT`]
+//! into a ring and sends from a ring. The socket at `lo` carries frames for group members on this
+//! host and for the interface's own hardware address, which no interface returns. It receives into
+//! a ring, but sends each frame by a system call: `lo` releases a slot of a transmit ring before it
+//! has copied the frame. Other traffic is unaffected, since both sockets receive copies of frames
+//! of one EtherType.
 //!
-//! A [filter](filter) in the kernel leaves out what is for other addresses, VLANs and ports.
+//! A [filter](filter) in the kernel rejects frames for other addresses, VLANs and ports.
 //!
 //! # Tags
-//! The kernel takes tags off before it looks for sockets of an EtherType. So with a VLAN the socket asks for all frames of the
-//! interface, and the filter chooses: it costs every packet of the interface a few instructions. At `lo` the tag is disguised by
-//! another EtherType ([`DISGUISE`]), so that it arrives.
+//! The kernel strips tags before it looks for sockets of an EtherType. With a VLAN, the socket
+//! therefore receives all frames of the interface, and the filter selects. This costs a few
+//! instructions for every packet of the interface. At `lo`, another EtherType replaces that of the
+//! tag ([`DISGUISE`]), so that the tag arrives.
 //!
-//! # What it takes
-//! CAP_NET_RAW to open, and nothing afterwards; not even to follow an interface that is deleted and made anew. The rings are
-//! memory of the kernel that is not counted as locked (`RLIMIT_MEMLOCK`).
+//! # Requirements
+//! CAP_NET_RAW to open the port; no privilege afterwards, not even to follow an interface that is
+//! deleted and created again. The rings are kernel memory that does not count as locked
+//! (`RLIMIT_MEMLOCK`).
 //!
-//! # Interfaces that go
-//! While an interface is down, what is sent to it is refused and counted; when it is up again all goes on. When it was
-//! deleted, one of the same name takes its place as soon as there is one ([`refresh`](FramePort::refresh)).
+//! # Loss of the interface
+//! While an interface is down, frames sent to it are refused and counted; when it is up again,
+//! traffic continues. When it was deleted, a new interface of the same name takes its place
+//! ([`refresh`](FramePort::refresh)).
 
 mod filter;
 mod slots;
@@ -42,34 +46,37 @@ use filter::Way;
 use slots::Slots;
 use socket::PacketSocket;
 
-/// Instead of [`EtherType::VLAN`] in frames at `lo`, so that the kernel leaves them as they are: the second EtherType that IEEE 802
-/// leaves to local experiments. Such frames never leave the host.
+/// Replaces [`EtherType::VLAN`] in frames at `lo`, so that the kernel leaves the tag in place: the
+/// second EtherType that IEEE 802 reserves for local experiments. Such frames never leave the host.
 const DISGUISE: EtherType = EtherType(0x88b6);
 
-/// Where the EtherType stands.
+/// Offset of the EtherType.
 const ETHER_TYPE_AT: usize = 12;
 
-/// Futile hot scans between two looks at the kernel's news, which are a system call.
+/// Number of empty hot scans between two reads of the netlink socket, which are system calls.
 const SCANS_PER_LOOK: u32 = 1024;
 
 /// Configuration of a [`PacketPort`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PacketConfig {
-    /// The interface.
+    /// Name of the interface.
     pub interface: String,
-    /// The VLAN, 1 to 4,094, whose tag frames have; 0 for a tag with a priority alone. `None`: no tags.
+    /// VLAN ID of the frames' tag, 1 to 4,094; 0 for a priority tag, `None` for untagged frames.
     pub vlan: Option<u16>,
-    /// Frames that can wait to be received, a power of two from 64 to 32,768. Each takes the least power of two that is at least
-    /// 2 KiB and the MTU and 128 octets; a quarter as many can wait that come from this host.
+    /// Receive slots, a power of two from 64 to 32,768. The size of a slot is the smallest power of
+    /// two that is at least 2 KiB and at least the MTU plus 128 octets. The ring for frames from
+    /// this host has a quarter as many slots.
     pub rx_frames: u32,
-    /// Frames that can be on their way out, a power of two from 64 to 32,768; of the same size.
+    /// Transmit slots of the same size, a power of two from 64 to 32,768.
     pub tx_frames: u32,
-    /// Hand frames to the interface without its queueing discipline: sooner, but past all shaping.
+    /// Whether frames bypass the queueing discipline of the interface: lower latency, but no
+    /// shaping.
     pub bypass_qdisc: bool,
 }
 
 impl PacketConfig {
-    /// The defaults for an interface: no VLAN, 2,048 frames in, 512 out, by its queueing discipline.
+    /// Returns the defaults for an interface: no VLAN, 2,048 receive slots, 512 transmit slots,
+    /// with its queueing discipline.
     pub fn new(interface: &str) -> Self {
         Self { interface: interface.to_owned(), vlan: None, rx_frames: 2048, tx_frames: 512, bypass_qdisc: false }
     }
@@ -86,13 +93,14 @@ impl PacketConfig {
         }
     }
 
-    /// The VLAN, but for a tag with a priority alone, which the kernel takes off and forgets.
+    /// Returns the VLAN ID, except that of a priority tag, which the kernel strips and does not
+    /// report.
     fn true_vlan(&self) -> Option<u16> {
         self.vlan.filter(|vid| *vid != 0)
     }
 }
 
-/// Moves frames by AF_PACKET. See the [module](self).
+/// Frame port over AF_PACKET. See the [module](self).
 #[derive(Debug)]
 pub struct PacketPort {
     config: PacketConfig,
@@ -100,32 +108,33 @@ pub struct PacketPort {
     mac: MacAddress,
     wire: PacketSocket,
     local: PacketSocket,
-    /// The index of `lo`.
+    /// Index of `lo`.
     loopback: u32,
-    /// What was found last came by this way.
+    /// Socket that received the current frame.
     found: Option<Way>,
-    /// That way is asked first.
+    /// Socket that is polled first.
     turn: Way,
     /// Open ports, ascending.
     ports: Vec<u16>,
     groups: Vec<MacAddress>,
     watch: Option<Watch>,
     has_changed: bool,
-    /// Hot scans since the last look at the news.
+    /// Hot scans since the last read of the netlink socket.
     scans: u32,
     descriptors: Vec<RawFd>,
-    /// Frames for this host that the kernel had no memory for.
+    /// Frames for this host that were lost for lack of kernel memory.
     refused: u64,
     dropped: Cell<u64>,
     warnings: Vec<Warning>,
 }
 
 impl PacketPort {
-    /// Opens both sockets. Takes CAP_NET_RAW. Allocates; later only for ports, groups, and changes of the interface.
+    /// Opens both sockets. Needs CAP_NET_RAW. Allocates; later only for ports, groups, and changes
+    /// of the interface.
     ///
     /// # Errors
-    /// No such interface, one that is not Ethernet, what is wrong with the configuration, no permission, or whatever else the
-    /// machine refuses.
+    /// There is no such interface, it is not Ethernet, the configuration is invalid, CAP_NET_RAW is
+    /// missing, or the machine refuses.
     pub fn open(config: &PacketConfig) -> Result<Self, TransportError> {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_PACKET on {}", config.interface), e);
         config.check().map_err(|why| failed("configure")(io::Error::new(io::ErrorKind::InvalidInput, why)))?;
@@ -156,7 +165,7 @@ impl PacketPort {
             turn: Way::Wire,
             ports: Vec::new(),
             groups: Vec::new(),
-            watch: watch.ok(), // tidy-allow(dropped-cause): it is in the warning.
+            watch: watch.ok(), // tidy-allow(dropped-cause): the warning contains the cause.
             has_changed: false,
             scans: 0,
             descriptors: Vec::new(),
@@ -171,7 +180,7 @@ impl PacketPort {
         Ok(port)
     }
 
-    /// Has both sockets receive, from the interface that is there now.
+    /// Binds both sockets, so that they receive from the current interface.
     fn attach(&mut self) -> io::Result<()> {
         self.renew_filters()?;
         let (of_wire, of_local) = match self.config.true_vlan() {
@@ -205,7 +214,7 @@ impl PacketPort {
         }
     }
 
-    /// Queues the loaned frame, or sends it, by the ways that its destination asks for.
+    /// Queues or sends the loaned frame, on the sockets that its destination requires.
     fn dispatch(&mut self, len: usize, keep: bool) -> bool {
         let Some(destination) = self.wire.loan()[..len].first_chunk().copied().map(MacAddress) else { return false };
         if destination == self.mac {
@@ -218,7 +227,8 @@ impl PacketPort {
         self.wire.queue(len, keep)
     }
 
-    /// The next frame of either socket. Whose turn it is is asked first, so that neither keeps the other from being heard.
+    /// Finds the next frame of either socket. The sockets take turns, so that neither starves the
+    /// other.
     fn next(&mut self) -> bool {
         self.wire.give_back();
         self.local.give_back();
@@ -244,21 +254,22 @@ impl PacketPort {
         self.found.is_some()
     }
 
-    /// Hears what the kernel says of interfaces. A system call.
+    /// Reads interface events from the kernel. A system call.
     fn look_around(&mut self) {
         let Some(watch) = &mut self.watch else { return };
         watch.listen();
-        // One that is gone has no index.
+        // A deleted interface has no index.
         let ifindex = Some(self.interface.index).filter(|index| *index != 0);
         if watch.concerned(ifindex) {
             self.has_changed = true;
-            // An interface that goes down makes a socket readable until somebody asks why.
+            // An interface that goes down keeps the socket readable until its error is read.
             drop((self.wire.take_error(), self.local.take_error()));
         }
     }
 }
 
-/// An Ethernet interface as it is now, in the network namespace of any socket. Addresses of IP are none of its concern.
+/// Looks up the current state of an Ethernet interface in the network namespace of any socket. IP
+/// addresses are not queried.
 fn look_up(any: BorrowedFd<'_>, name: &str) -> io::Result<(Interface, MacAddress)> {
     let label = CString::new(name)?;
     let interface = Interface {
@@ -286,7 +297,7 @@ impl FramePort for PacketPort {
     }
 
     fn mtu(&self) -> usize {
-        // What the slots were made for stays the most.
+        // The MTU can grow, but the slots cannot.
         self.interface.mtu.min(self.wire.room() - 18)
     }
 
@@ -326,7 +337,7 @@ impl FramePort for PacketPort {
             Scan::All => {}
         }
         self.look_around();
-        // What waits for memory of the kernel waits no longer than this; what is refused is counted.
+        // Retries frames that wait for kernel memory; refused frames are counted.
         drop(self.wire.flush());
         Ok(self.next())
     }
@@ -349,7 +360,7 @@ impl FramePort for PacketPort {
 
     fn close(&mut self, port: u16) {
         self.ports.retain(|open| *open != port);
-        // With the former filter more comes than is wanted, which does no harm.
+        // If this fails, the former filter accepts more than necessary, which is harmless.
         drop(self.renew_filters());
     }
 
@@ -362,7 +373,7 @@ impl FramePort for PacketPort {
     fn leave(&mut self, group: MacAddress) {
         if let Some(at) = self.groups.iter().position(|joined| *joined == group) {
             self.groups.swap_remove(at);
-            // It can only fail if the interface is gone, and the membership with it.
+            // Fails only if the interface, and with it the membership, is gone.
             drop(self.wire.set_membership(self.interface.index, group, false));
         }
     }
@@ -384,7 +395,7 @@ impl FramePort for PacketPort {
         let former = (self.interface.index, self.mac);
         match look_up(self.wire.as_fd(), &self.interface.name) {
             Ok((interface, mac)) => (self.interface, self.mac) = (interface, mac),
-            // It may come back.
+            // The interface may be created again.
             Err(e) if e.raw_os_error() == Some(libc::ENODEV) => self.interface.index = 0,
             Err(e) => return Err(e),
         }

@@ -1,8 +1,9 @@
-//! The memory that a socket of AF_PACKET shares with the kernel: slots of equal size, each headed by `struct tpacket2_hdr`
-//! (`packet(7)`, the kernel's `packet_mmap`). First those to receive, then those to send.
+//! Slots of the packet rings that an AF_PACKET socket shares with the kernel. All have equal size
+//! and begin with `struct tpacket2_hdr` (`packet(7)`, the kernel's `packet_mmap`). The receive
+//! slots precede the transmit slots.
 //!
-//! A slot is the kernel's or ours, and its status says whose; both sides give it away by writing that. The octets of a slot are
-//! shown only while it is ours.
+//! Either the kernel or the process owns a slot, as its status states; the owner passes it on by
+//! writing the status. The octets of a slot are accessible only while the process owns it.
 
 #![allow(unsafe_code)]
 
@@ -18,27 +19,28 @@ use takt_packet::EtherType;
 
 use crate::udp::syscall::set_option;
 
-/// Octets of the kernel's header, at the start of each slot.
+/// Size of the kernel's header at the start of each slot, in octets.
 const HEADER: usize = size_of::<Header>();
 
-/// Where an outgoing frame begins: its message begins 22 octets later, at a cache line.
+/// Offset of an outgoing frame: its message begins 22 octets later, at a cache line.
 pub(super) const FRAME_AT: usize = 42;
 
-/// The most that stands in a slot besides the MTU's octets: header, address, alignment, and the frame's own headers.
+/// Maximum overhead in a slot in addition to the MTU: header, address, alignment, and frame
+/// headers.
 const AROUND: usize = 128;
 
-/// How a received frame lies in its slot.
+/// Location of a received frame in its slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// Octets of the slot.
+    /// Octets of the slot that hold the frame.
     pub(super) range: Range<usize>,
-    /// There was more of it.
+    /// The frame was truncated.
     pub(super) is_cut_off: bool,
-    /// The tag that the kernel took off: protocol and contents.
+    /// Tag that the kernel stripped: protocol and contents.
     pub(super) tag: Option<(u16, u16)>,
 }
 
-/// See the [module](self).
+/// Mapped slots of a socket. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Slots {
     at: NonNull<u8>,
@@ -47,26 +49,26 @@ pub(super) struct Slots {
     sent: usize,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and nobody else has the pointer.
+// SAFETY: the mapping belongs to the process, not to a thread, and no one else has the pointer.
 unsafe impl Send for Slots {}
 
 impl Slots {
-    /// Octets of a slot for frames of this MTU.
+    /// Returns the size of a slot for frames of this MTU, in octets.
     pub(super) fn len_for(mtu: usize) -> usize {
         (mtu + AROUND).next_power_of_two().max(2048)
     }
 
-    /// Makes the rings of a socket that has none, and maps them. Powers of two; `sent` may be 0.
+    /// Creates and maps the rings of a socket. Both counts are powers of two; `sent` may be 0.
     pub(super) fn map(fd: BorrowedFd<'_>, slot_len: usize, received: usize, sent: usize) -> io::Result<Self> {
         debug_assert!(slot_len.is_power_of_two() && slot_len >= 2048);
         set_option(fd, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as libc::c_int))?;
-        // Once there is a ring the kernel ignores this, without a word.
+        // Must precede the rings: afterwards the kernel silently ignores it.
         set_option(fd, libc::SOL_PACKET, libc::PACKET_TX_HAS_OFF, &1)?;
         for (option, slots) in [(libc::PACKET_RX_RING, received), (libc::PACKET_TX_RING, sent)] {
             if slots == 0 {
                 continue;
             }
-            // A block is a run of whole pages that slots do not straddle.
+            // A block is a run of whole pages; no slot crosses its end.
             let block_len = slot_len.max(page_len());
             let request = libc::tpacket_req {
                 tp_block_size: block_len as u32,
@@ -86,12 +88,12 @@ impl Slots {
         Ok(Self { at, slot_len, received, sent })
     }
 
-    /// Slots to receive.
+    /// Returns the number of receive slots.
     pub(super) fn received(&self) -> usize {
         self.received
     }
 
-    /// Slots to send.
+    /// Returns the number of transmit slots.
     pub(super) fn sent(&self) -> usize {
         self.sent
     }
@@ -99,24 +101,26 @@ impl Slots {
     fn place(&self, slot: usize, range: &Range<usize>) -> *mut u8 {
         assert!(slot < self.received + self.sent, "a slot that there is");
         assert!(range.start <= range.end && range.end <= self.slot_len, "octets of one slot");
-        // SAFETY: so many slots of this length are mapped, and the range begins within one of them or ends it.
+        // SAFETY: so many slots of this length are mapped, and the range begins within one of them
+        // or ends it.
         unsafe { self.at.as_ptr().add(slot * self.slot_len + range.start) }
     }
 
     fn status(&self, slot: usize) -> &AtomicU32 {
         let at = offset_of!(Header, tp_status);
-        // SAFETY: four mapped octets, aligned as slots are to 2,048, which kernel and process access as one atomic word.
+        // SAFETY: four mapped octets, aligned as slots are to 2,048, which kernel and process
+        // access as one atomic word.
         unsafe { AtomicU32::from_ptr(self.place(slot, &(at..at + 4)).cast()) }
     }
 
-    /// A field of a slot's header.
+    /// Reads a field of a slot's header.
     fn word<const N: usize>(&self, slot: usize, at: usize) -> [u8; N] {
         let mut word = [0; N];
         word.copy_from_slice(self.octets(slot, at..at + N));
         word
     }
 
-    /// Is it ours?
+    /// Reports whether the process owns the slot.
     fn is_ours(&self, slot: usize) -> bool {
         let status = self.status(slot).load(Ordering::Acquire);
         match slot < self.received {
@@ -125,22 +129,24 @@ impl Slots {
         }
     }
 
-    /// Octets of a slot that is ours. Panics if it is not, or has none of them.
+    /// Returns octets of an owned slot. Panics if the process does not own it, or if the range
+    /// exceeds it.
     pub(super) fn octets(&self, slot: usize, range: Range<usize>) -> &[u8] {
         assert!(self.is_ours(slot), "the slot is with the kernel");
-        // SAFETY: `place` saw that the range is mapped. The kernel does not write to a slot that is ours, and we give it away
-        // and write to it with `&mut self` alone.
+        // SAFETY: `place` checks that the range is mapped. The kernel does not write to a slot that
+        // the process owns; the process passes it on and writes to it with `&mut self` alone.
         unsafe { std::slice::from_raw_parts(self.place(slot, &range), range.len()) }
     }
 
-    /// The same to be written to.
+    /// Returns the same octets for writing.
     pub(super) fn octets_mut(&mut self, slot: usize, range: Range<usize>) -> &mut [u8] {
         assert!(self.is_ours(slot), "the slot is with the kernel");
-        // SAFETY: as of `octets`; and `&mut self` says that there is no other reference to any slot.
+        // SAFETY: as for `octets`; and `&mut self` excludes other references to any slot.
         unsafe { std::slice::from_raw_parts_mut(self.place(slot, &range), range.len()) }
     }
 
-    /// What the kernel says of a slot in which it has put a frame; `None` if it has not. An error if that cannot be.
+    /// Returns the location of a frame that the kernel wrote into a slot; `None` if it wrote none.
+    /// An error if the header is inconsistent.
     pub(super) fn arrival(&self, slot: usize) -> Option<Result<Arrival, ()>> {
         let status = self.status(slot).load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
@@ -164,44 +170,45 @@ impl Slots {
         Some(Ok(Arrival { range, is_cut_off: whole > len, tag }))
     }
 
-    /// Lets the kernel put another frame into a slot.
+    /// Returns a receive slot to the kernel.
     pub(super) fn give_back(&mut self, slot: usize) {
         self.status(slot).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 
-    /// Octets that an outgoing frame has room for.
+    /// Returns the room for an outgoing frame, in octets.
     pub(super) fn room(&self) -> usize {
         self.slot_len - FRAME_AT
     }
 
-    /// Has the kernel nothing to do with a slot to send? The `n`-th of them.
+    /// Reports whether the `n`-th transmit slot is free.
     pub(super) fn is_free(&self, n: usize) -> bool {
         self.is_ours(self.received + n)
     }
 
-    /// Has the kernel not looked at it yet, or refused it?
+    /// Reports whether the kernel has not processed the slot yet, or has refused it.
     pub(super) fn is_unsent(&self, n: usize) -> bool {
         let status = self.status(self.received + n).load(Ordering::Acquire);
         status & (libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_WRONG_FORMAT) != 0
     }
 
-    /// The outgoing frame in a free slot.
+    /// Returns the outgoing frame in a free slot.
     pub(super) fn frame_mut(&mut self, n: usize) -> &mut [u8] {
         self.octets_mut(self.received + n, FRAME_AT..self.slot_len)
     }
 
-    /// Copies `len` octets of one free slot's frame to another's.
+    /// Copies `len` octets of a frame from one free slot to another.
     pub(super) fn copy_frame(&mut self, from: usize, to: usize, len: usize) {
         let range = FRAME_AT..FRAME_AT + len;
         let [source, target] = [from, to].map(|n| {
             assert!(self.is_free(n), "the slot is with the kernel");
             self.place(self.received + n, &range)
         });
-        // SAFETY: both are mapped and ours, see `octets_mut`; if they are one and the same, a copy may overlap.
+        // SAFETY: both are mapped and owned, see `octets_mut`; `ptr::copy` allows the same slot for
+        // both.
         unsafe { ptr::copy(source, target, len) };
     }
 
-    /// Asks the kernel to send `len` octets of the frame in a free slot, when it is kicked.
+    /// Requests the transmission of `len` octets of the frame in a free slot, at the next kick.
     pub(super) fn ask_to_send(&mut self, n: usize, len: usize) {
         assert!(len <= self.room(), "the frame is in the slot");
         let slot = self.received + n;
@@ -211,7 +218,8 @@ impl Slots {
         self.status(slot).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
     }
 
-    /// Takes a slot back that the kernel has not sent, which nobody kicks meanwhile.
+    /// Takes back a slot that the kernel has not sent. The caller must not kick the kernel
+    /// meanwhile.
     pub(super) fn take_back(&mut self, n: usize) {
         self.status(self.received + n).store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
     }
@@ -226,7 +234,8 @@ fn page_len() -> usize {
 impl Drop for Slots {
     fn drop(&mut self) {
         let len = (self.received + self.sent) * self.slot_len;
-        // SAFETY: exactly what was mapped, and no reference outlives `self`. It cannot fail then.
+        // SAFETY: exactly what was mapped, and no reference outlives `self`. The call cannot fail
+        // then.
         unsafe { libc::munmap(self.at.as_ptr().cast(), len) };
     }
 }
@@ -237,7 +246,7 @@ mod tests {
 
     const LEN: usize = 2048;
 
-    /// Two slots to receive and two to send, without a kernel.
+    /// Makes two receive and two transmit slots without a kernel.
     fn slots() -> Slots {
         let (kind, protection) = (libc::MAP_SHARED | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
         // SAFETY: as in `map`.
@@ -246,7 +255,7 @@ mod tests {
         Slots { at: NonNull::new(at.cast()).expect("mapped"), slot_len: LEN, received: 2, sent: 2 }
     }
 
-    /// Plays the kernel: puts a frame described like this into slot 0.
+    /// Simulates the kernel: puts a frame with this header into slot 0.
     fn describe(slots: &mut Slots, status: u32, whole: u32, len: u32, from: u16) {
         slots.status(0).store(libc::TP_STATUS_USER, Ordering::Relaxed);
         slots.octets_mut(0, 4..8).copy_from_slice(&whole.to_ne_bytes());
@@ -258,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_where_the_kernel_says_if_that_can_be() {
+    fn frame_location_comes_from_a_consistent_header() {
         let mut slots = slots();
         assert_eq!(slots.arrival(0), None);
         describe(&mut slots, libc::TP_STATUS_USER, 100, 60, 66);
@@ -275,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_that_was_taken_off_is_told() {
+    fn stripped_tag_is_reported() {
         let mut slots = slots();
         for (status, tag) in [
             (libc::TP_STATUS_VLAN_VALID, (0x8100, 0xa02a)),
@@ -287,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_to_send_is_the_kernels_until_it_is_sent() {
+    fn transmit_slot_is_owned_by_the_kernel_until_sent() {
         let mut slots = slots();
         assert!(slots.is_free(0) && !slots.is_unsent(0));
         slots.frame_mut(0)[..4].copy_from_slice(b"abcd");
@@ -305,7 +314,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the slot is with the kernel")]
-    fn what_is_with_the_kernel_is_not_looked_at() {
+    fn slot_owned_by_the_kernel_is_not_accessible() {
         let mut slots = slots();
         slots.ask_to_send(1, 60);
         slots.frame_mut(1);
@@ -313,7 +322,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "octets of one slot")]
-    fn a_range_beyond_the_slot_is_refused() {
+    fn range_beyond_the_slot_is_refused() {
         slots().octets_mut(2, 2040..2049);
     }
 }

@@ -1,4 +1,4 @@
-//! One socket of AF_PACKET with its mapped rings.
+//! AF_PACKET socket with its mapped rings.
 
 use std::io;
 use std::ops::Range;
@@ -10,21 +10,21 @@ use super::slots::Slots;
 use super::syscall;
 use crate::udp::syscall::{int_option, set_option};
 
-/// Octets of the two hardware addresses, behind which a tag stands.
+/// Octets of the two hardware addresses, which precede a tag.
 const ADDRESSES: usize = 12;
 
-/// See the [module](self).
+/// AF_PACKET socket with its rings. See the [module](self).
 #[derive(Debug)]
 pub(super) struct PacketSocket {
     fd: OwnedFd,
     slots: Slots,
-    /// The slot to look at next.
+    /// Receive slot to examine next.
     next: usize,
-    /// The slot whose frame is lent, and which octets of it that is.
+    /// Slot of the current frame, and its octets.
     lent: Option<(usize, Range<usize>)>,
-    /// The slot to send that is loaned.
+    /// Transmit slot of the loaned frame.
     loaned: usize,
-    /// Slots before it that have been queued and not been seen to be sent.
+    /// Number of slots before it that were queued and not yet seen as sent.
     queued: usize,
     pub(super) truncated: u64,
     pub(super) malformed: u64,
@@ -33,12 +33,12 @@ pub(super) struct PacketSocket {
 }
 
 impl PacketSocket {
-    /// A socket that receives nothing until it is [bound](Self::bind).
+    /// Opens a socket that receives nothing until it is [bound](Self::bind).
     pub(super) fn open(slot_len: usize, received: usize, sent: usize) -> io::Result<Self> {
         let fd = syscall::socket()?;
         let slots = Slots::map(fd.as_fd(), slot_len, received, sent)?;
         if sent > 0 {
-            // What the kernel counts for a frame that is on its way is more than its octets.
+            // The kernel accounts more than the octets of a frame in transmission.
             let wanted = libc::c_int::try_from(2 * sent * slot_len).unwrap_or(libc::c_int::MAX);
             set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, &wanted)?;
         }
@@ -56,17 +56,18 @@ impl PacketSocket {
         })
     }
 
-    /// Hands frames to the interface without its queueing discipline.
+    /// Bypasses the queueing discipline of the interface.
     pub(super) fn bypass_qdisc(&self) -> io::Result<()> {
         set_option(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)
     }
 
-    /// Receives from this interface from now on; see [`syscall::bind`].
+    /// Starts to receive from this interface; see [`syscall::bind`].
     pub(super) fn bind(&self, ifindex: u32, ether_type: Option<u16>) -> io::Result<()> {
         syscall::bind(self.fd.as_fd(), ifindex, ether_type)
     }
 
-    /// What the socket has been told of its interface, if that was something bad: it is not told again.
+    /// Reads and clears the pending error of the socket, such as that of an interface that went
+    /// down.
     pub(super) fn take_error(&self) -> io::Result<libc::c_int> {
         int_option(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)
     }
@@ -75,12 +76,13 @@ impl PacketSocket {
         syscall::set_membership(self.fd.as_fd(), ifindex, group, is_member)
     }
 
-    /// Octets that an outgoing frame has room for.
+    /// Returns the room for an outgoing frame, in octets.
     pub(super) fn room(&self) -> usize {
         self.slots.room()
     }
 
-    /// Finds the next frame; see [`received`](Self::received). No system call. At most as many attempts as there are slots.
+    /// Finds the next frame; see [`received`](Self::received). Makes no system call. Examines each
+    /// slot at most once.
     pub(super) fn recv(&mut self) -> bool {
         self.give_back();
         for _ in 0..self.slots.received() {
@@ -106,7 +108,7 @@ impl PacketSocket {
         false
     }
 
-    /// Puts a tag back where the kernel took it from: the addresses move to make room.
+    /// Inserts the tag that the kernel stripped: the addresses move to make room.
     fn put_tag(&mut self, slot: usize, range: Range<usize>, protocol: u16, contents: u16) -> Range<usize> {
         let grown = range.start - 4..range.end;
         let frame = self.slots.octets_mut(slot, grown.clone());
@@ -116,7 +118,7 @@ impl PacketSocket {
         grown
     }
 
-    /// The frame that was found.
+    /// Returns the current frame.
     pub(super) fn received(&self) -> &[u8] {
         match &self.lent {
             Some((slot, range)) => self.slots.octets(*slot, range.clone()),
@@ -124,7 +126,7 @@ impl PacketSocket {
         }
     }
 
-    /// The same to be changed.
+    /// Returns the current frame for modification.
     pub(super) fn received_mut(&mut self) -> &mut [u8] {
         match &self.lent {
             Some((slot, range)) => self.slots.octets_mut(*slot, range.clone()),
@@ -132,22 +134,23 @@ impl PacketSocket {
         }
     }
 
-    /// The frame that was found is not used any more.
+    /// Returns the slot of the current frame to the kernel.
     pub(super) fn give_back(&mut self) {
         if let Some((slot, _)) = self.lent.take() {
             self.slots.give_back(slot);
         }
     }
 
-    /// The outgoing frame.
+    /// Returns the outgoing frame.
     pub(super) fn loan(&mut self) -> &mut [u8] {
         self.slots.frame_mut(self.loaned)
     }
 
-    /// Queues the loaned frame; with `keep`, what is loaned next has its content. False: there is no room.
+    /// Queues the loaned frame; with `keep`, the next loaned frame has the same content. Returns
+    /// false if there is no room.
     pub(super) fn queue(&mut self, len: usize, keep: bool) -> bool {
         if !self.slots.is_free(self.after(self.loaned, 1)) {
-            // What it loses it counts.
+            // Lost frames are counted.
             drop(self.flush());
         }
         let (loaned, next) = (self.loaned, self.after(self.loaned, 1));
@@ -169,7 +172,8 @@ impl PacketSocket {
         (slot + count) & (self.slots.sent() - 1)
     }
 
-    /// Sends what is queued. What the kernel has no memory for now stays so; what the interface refuses is lost.
+    /// Sends the queued frames. Frames that the kernel has no memory for stay queued; frames that
+    /// the interface refuses are lost.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.queued == 0 {
             return Ok(());
@@ -192,7 +196,8 @@ impl PacketSocket {
         }
     }
 
-    /// Forgets what is queued: the kernel goes on where it refused, so that is where the loaned frame has to be.
+    /// Drops the queued frames. The kernel continues at the slot that it refused, so the loaned
+    /// frame moves there.
     fn take_back(&mut self) {
         if self.queued == 0 {
             return;
@@ -205,9 +210,9 @@ impl PacketSocket {
         (self.loaned, self.queued) = (first, 0);
     }
 
-    /// Frames that found the ring full since the last call.
+    /// Returns the number of frames dropped at a full ring since the last call.
     pub(super) fn take_drops(&self) -> u64 {
-        // A socket with a ring always answers this.
+        // A socket with a ring always answers this query.
         syscall::take_drops(self.fd.as_fd()).unwrap_or(0).into()
     }
 }

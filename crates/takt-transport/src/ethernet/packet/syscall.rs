@@ -1,7 +1,8 @@
-//! The system calls of sockets of AF_PACKET (`packet(7)`).
+//! System calls of AF_PACKET sockets (`packet(7)`).
 //!
-//! Every function is safe to call. The argument is the same throughout: each pointer given to the kernel comes from a
-//! Rust reference that outlives the call, with the length of what it points to, and the kernel keeps none of them.
+//! Every function is safe to call. The argument is the same throughout: each pointer given to the
+//! kernel comes from a Rust reference that outlives the call, with the length of its referent, and
+//! the kernel keeps none of them.
 
 #![allow(unsafe_code)]
 
@@ -29,17 +30,17 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     Ok(result)
 }
 
-/// A new socket that receives nothing until it is bound. Takes CAP_NET_RAW.
+/// Creates a socket that receives nothing until it is bound. Needs CAP_NET_RAW.
 pub(super) fn socket() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    // SAFETY: no pointers. A result >= 0 is a new descriptor without another owner.
     let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
     // SAFETY: as above.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Receives frames of an EtherType from an interface from now on, and sends to it. `None`: frames of any type, but not those
-/// that leave.
+/// Receives frames of an EtherType from an interface from now on, and sends to it. With `None`,
+/// receives frames of all types, except outgoing ones.
 pub(super) fn bind(fd: BorrowedFd<'_>, ifindex: u32, ether_type: Option<u16>) -> io::Result<()> {
     if ether_type.is_none() {
         set_option(fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
@@ -55,19 +56,20 @@ pub(super) fn bind(fd: BorrowedFd<'_>, ifindex: u32, ether_type: Option<u16>) ->
     Ok(())
 }
 
-/// Replaces the socket's filter.
+/// Replaces the filter of the socket.
 pub(super) fn attach_filter(fd: BorrowedFd<'_>, program: &[Instruction]) -> io::Result<()> {
     let mut code: Vec<libc::sock_filter> =
         program.iter().map(|(code, jt, jf, k)| libc::sock_filter { code: *code, jt: *jt, jf: *jf, k: *k }).collect();
     let len = u16::try_from(code.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog { len, filter: code.as_mut_ptr() };
     let (at, size) = (ptr::from_ref(&program).cast(), size_of_val(&program) as libc::socklen_t);
-    // SAFETY: `program` says where `code` is and how long, and the kernel copies it during the call.
+    // SAFETY: `program` holds the address and length of `code`, and the kernel copies it during the
+    // call.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, at, size) })?;
     Ok(())
 }
 
-/// Has the interface let frames to a group through, or not any more.
+/// Joins or leaves a hardware multicast group at the interface.
 pub(super) fn set_membership(fd: BorrowedFd<'_>, ifindex: u32, group: MacAddress, is_member: bool) -> io::Result<()> {
     let mut address = [0; 8];
     address[..6].copy_from_slice(&group.0);
@@ -81,7 +83,7 @@ pub(super) fn set_membership(fd: BorrowedFd<'_>, ifindex: u32, group: MacAddress
     set_option(fd, libc::SOL_PACKET, option, &request)
 }
 
-/// Frames that found the ring full since the last call.
+/// Returns the number of frames dropped at a full ring since the last call.
 pub(super) fn take_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut len = size_of_val(&statistics) as libc::socklen_t;
@@ -91,9 +93,9 @@ pub(super) fn take_drops(fd: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(statistics.tp_drops)
 }
 
-/// Sends what stands ready in the transmit ring.
+/// Sends the queued frames of the transmit ring.
 pub(super) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: nothing is pointed to.
+    // SAFETY: no memory is pointed to.
     let sent = unsafe { libc::sendto(fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
     if sent < 0 {
         return Err(io::Error::last_os_error());
@@ -101,7 +103,7 @@ pub(super) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a frame by a socket without a transmit ring.
+/// Sends a frame on a socket without a transmit ring.
 pub(super) fn send(fd: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
     // SAFETY: `frame` is valid for its length, for reads.
     let sent = unsafe { libc::send(fd.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT) };
@@ -111,7 +113,7 @@ pub(super) fn send(fd: BorrowedFd<'_>, frame: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// A request about the interface of this name.
+/// Makes an interface request for this name.
 fn request(name: &CStr) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero is a valid value of this C structure.
     let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -125,20 +127,23 @@ fn request(name: &CStr) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// The index of an interface. `any` is any socket of its network namespace.
+/// Returns the index of an interface. `any` is any socket of its network namespace.
 pub(super) fn interface_index(any: BorrowedFd<'_>, name: &CStr) -> io::Result<u32> {
     let mut request = request(name)?;
-    // SAFETY: the request reads the name, which ends in a zero, and writes the index to the structure.
+    // SAFETY: the request reads the name, which ends in a zero, and writes the index to the
+    // structure.
     check(unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCGIFINDEX as _, ptr::from_mut(&mut request)) })?;
     // SAFETY: the kernel has filled in this member of the union.
     let index = unsafe { request.ifr_ifru.ifru_ifindex };
     u32::try_from(index).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// The hardware address of an interface; an error if that is not Ethernet. `any` is any socket of its network namespace.
+/// Returns the hardware address of an interface; an error if it is not Ethernet. `any` is any
+/// socket of its network namespace.
 pub(super) fn hardware_address(any: BorrowedFd<'_>, name: &CStr) -> io::Result<MacAddress> {
     let mut request = request(name)?;
-    // SAFETY: the request reads the name, which ends in a zero, and writes the address to the structure.
+    // SAFETY: the request reads the name, which ends in a zero, and writes the address to the
+    // structure.
     check(unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCGIFHWADDR as _, ptr::from_mut(&mut request)) })?;
     // SAFETY: the kernel has filled in this member of the union.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr };

@@ -1,5 +1,6 @@
-//! The ring on atomics whose scheduler the tests hold in hand (shuttle): writer and reader in many orders of events, and
-//! small cases in all of them. Atomics are sequentially consistent here: orders of memory are for Miri to judge.
+//! Model checking of the ring with shuttle: random schedules of writer and reader, and all
+//! schedules of small cases. Atomics are sequentially consistent here; Miri checks the memory
+//! orders.
 
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::AtomicU64;
@@ -31,12 +32,12 @@ fn lane() -> Arc<Vec<Modelled>> {
     Arc::new((0..RECORDS + 32).map(|_| Modelled(AtomicU64::new(0))).collect())
 }
 
-/// Records of one line and of two by turns.
+/// Makes records of one line and of two lines alternately.
 fn record(n: u8) -> Vec<u8> {
     vec![n; if n.is_multiple_of(2) { 9 } else { 60 }]
 }
 
-/// A bell that stays rung until it is heard, as a socket with a byte in it does.
+/// Wake-up that stays pending until it is consumed, like a byte in a socket.
 #[derive(Default)]
 struct Bell {
     rung: Mutex<bool>,
@@ -58,7 +59,8 @@ impl Bell {
     }
 }
 
-/// A reader that sleeps whenever there is nothing hears of every record; otherwise this is a deadlock, which fails.
+/// Checks that a reader that sleeps whenever the ring is empty is woken for every record; a missed
+/// wake-up is a deadlock, which fails.
 fn every_record_wakes(count: u8) {
     let (lane, bell) = (lane(), Arc::new(Bell::default()));
     let writer = {
@@ -99,7 +101,7 @@ fn one_record_in_every_order() {
     shuttle::check_dfs(|| every_record_wakes(1), Some(50_000));
 }
 
-/// More than the ring holds: it is full, given back, and skipped at its end.
+/// More records than the ring holds: the ring becomes full, is freed, and wraps.
 #[test]
 fn many_records_in_many_orders() {
     shuttle::check_random(|| every_record_wakes(7), 2_000);

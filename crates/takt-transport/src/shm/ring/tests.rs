@@ -1,4 +1,4 @@
-//! The ring alone: what goes in comes out, whoever dies, and whatever the other side writes.
+//! Tests of the ring: FIFO order, death of either side, invalid data of either side.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ fn lane(records: usize) -> Vec<AtomicU64> {
     (0..RECORDS + records).map(|_| AtomicU64::new(0)).collect()
 }
 
-/// Numbers that follow from a seed (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 struct Random(u64);
 
 impl Random {
@@ -42,14 +42,15 @@ fn pop<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn what_is_a_ring() {
+fn ring_sizes_are_powers_of_two_behind_the_first_words() {
     assert!(is_ring(RECORDS + 16) && is_ring(RECORDS + 1024));
     for words in [0, RECORDS - 1, RECORDS, RECORDS + 1, RECORDS + 8, RECORDS + 24, RECORDS + 1025] {
         assert!(!is_ring(words), "{words}");
     }
 }
 
-/// Random lengths in and out at random, against a queue, for many laps of rings of several sizes.
+/// Random lengths and random timing, compared with a queue, for many laps of rings of several
+/// sizes.
 #[test]
 fn records_come_out_as_they_went_in() {
     for (size, longest) in [(16, 40), (64, 200), (1024, 3000), (32_768, 65_536)] {
@@ -81,7 +82,8 @@ fn records_come_out_as_they_went_in() {
     }
 }
 
-/// What a reader of urgent records does: of those it may choose from, the first one of the highest rank, which is their first byte.
+/// Takes a record as a reader of urgent records does: the first one of the highest rank among the
+/// next [`LOOKS`]. The rank is the source port.
 fn choose<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
     let mut buffer = vec![0xee; RECORD_LEN_MAX];
     let rank = head.choose(lane, |ports| ports.from as i32).expect("a sound lane")?;
@@ -91,7 +93,7 @@ fn choose<W: Word>(head: &mut Head, lane: &[W]) -> Option<Vec<u8>> {
     Some(buffer)
 }
 
-/// The same of a queue.
+/// Takes the expected record from a queue.
 fn choose_from(queue: &mut VecDeque<Option<(u32, Vec<u8>)>>) -> Option<Vec<u8>> {
     let ahead = queue.iter().take(LOOKS).enumerate();
     let known = ahead.filter_map(|(at, record)| Some((record.as_ref()?.0, at)));
@@ -101,9 +103,9 @@ fn choose_from(queue: &mut VecDeque<Option<(u32, Vec<u8>)>>) -> Option<Vec<u8>> 
     record
 }
 
-/// Random ranks and lengths, many in a ring at a time, against a queue.
+/// Random ranks and lengths, with many records in the ring, compared with a queue.
 #[test]
-fn the_first_of_the_highest_rank_is_taken() {
+fn first_record_of_the_highest_rank_is_taken() {
     for (size, longest) in [(64, 100), (1024, 200), (32_768, 3000)] {
         let (lane, mut tail, mut head) = (lane(size), Tail::default(), Head::default());
         let (mut random, mut queue) = (Random(size as u64), VecDeque::new());
@@ -130,7 +132,7 @@ fn the_first_of_the_highest_rank_is_taken() {
 }
 
 #[test]
-fn a_full_ring_takes_again_what_was_given_back() {
+fn full_ring_accepts_records_after_places_are_freed() {
     let (lane, mut tail, mut head) = (lane(64), Tail::default(), Head::default());
     let mut held = 0;
     while tail.push(&lane, PORTS, &[1; 48]).is_ok() {
@@ -144,7 +146,7 @@ fn a_full_ring_takes_again_what_was_given_back() {
     }
 }
 
-/// A lane whose reader keeps up uses its first 32 KiB and a record alone.
+/// A ring whose reader keeps up uses only its first 32 KiB and one record.
 #[test]
 fn a_drained_ring_starts_over() {
     let (lane, mut tail, mut head) = (lane(1 << 14), Tail::default(), Head::default());
@@ -156,7 +158,7 @@ fn a_drained_ring_starts_over() {
     assert!(touched.expect("records were written") < RESTART as usize + 256, "{touched:?}");
 }
 
-/// It holds as much after that as before, whether or not the reader has seen it.
+/// A ring that started over keeps its capacity, whether or not the reader has passed the gap.
 #[test]
 fn a_ring_that_started_over_holds_as_much() {
     let size = 1 << 14;
@@ -189,7 +191,7 @@ fn a_ring_that_started_over_holds_as_much() {
     }
 }
 
-/// What a dead writer leaves: words that take no more after so many stores.
+/// Words that accept no more stores after a number of them, like those of a killed process.
 struct Mortal<'a> {
     word: AtomicU64,
     life: &'a Cell<u32>,
@@ -216,7 +218,7 @@ impl Word for Mortal<'_> {
     fn fence() {}
 }
 
-/// A writer that is killed at any store leaves whole records, in order, and nothing else.
+/// A writer that is killed at any store leaves only whole records, in order.
 #[test]
 fn a_writer_killed_at_any_store_leaves_whole_records() {
     let lengths = [0, 1, 47, 48, 49, 100, 3, 170, 9, 120, 64];
@@ -230,7 +232,7 @@ fn a_writer_killed_at_any_store_leaves_whole_records() {
         for (n, len) in (0..).zip(lengths) {
             let pushed = tail.push(&lane, PORTS, &bytes(n, len));
             assert_eq!(pushed, Ok(()), "the reader keeps up");
-            // The reader lives on.
+            // The reader is still alive.
             let writer = left.replace(u32::MAX);
             if let Some(record) = pop(&mut head, &lane) {
                 assert_eq!(record, bytes(n, len), "killed at store {life}");
@@ -248,7 +250,7 @@ fn a_writer_killed_at_any_store_leaves_whole_records() {
     assert!((1..lengths.len()).all(|n| seen.contains(&n)), "killed after each of them: {seen:?}");
 }
 
-/// A reader that is killed at any store leaves a writer that is told "full", no more.
+/// A reader that is killed at any store makes the writer report a full ring, and nothing worse.
 #[test]
 fn a_reader_killed_at_any_store_leaves_a_full_ring() {
     for life in 0..12 {
@@ -273,7 +275,8 @@ fn a_reader_killed_at_any_store_leaves_a_full_ring() {
     }
 }
 
-/// Whatever a writer of evil intent leaves: an answer, and never more bytes than there is room for.
+/// Arbitrary words of a malicious writer never make the reader copy more bytes than the buffer has
+/// room for.
 #[test]
 fn a_reader_survives_any_words() {
     let mut buffer = vec![0; RECORD_LEN_MAX];
@@ -283,7 +286,7 @@ fn a_reader_survives_any_words() {
         let (lane, position) = (lane(64), 64 * random.below(3) as u64);
         let [mut head, mut choosing] = [Head { position, ..Head::default() }, Head { position, ..Head::choosing() }];
         for _ in 0..40 {
-            // Headers that are nearly right, and words that are nothing.
+            // Headers that are almost valid, and random words.
             let position = head.position;
             let low = [1, 2, 49, 480, 496, 497, 65_537, 65_538, GAP, GAP - 1][random.below(10)];
             let word = if random.below(9) == 0 { random.next() } else { header(position, low) };
@@ -299,7 +302,7 @@ fn a_reader_survives_any_words() {
                 Err(Broken) => verdicts[2] += 1,
             }
             if let Ok(Some(_)) = choosing.choose(&lane, |ports| ports.from as i32) {
-                // The writer goes on meanwhile.
+                // The writer continues meanwhile.
                 lane[random.below(RECORDS as u64 + 64)].store(random.next() >> random.below(64), Ordering::Relaxed);
                 match choosing.take(&lane, &mut buffer) {
                     Ok(taken) => assert!(taken.is_some_and(|(_, len)| len <= 64 * 8)),
@@ -314,13 +317,13 @@ fn a_reader_survives_any_words() {
 }
 
 #[test]
-fn a_buffer_that_is_too_small_is_never_overrun() {
+fn small_buffer_is_never_overrun() {
     let (lane, mut tail, mut head) = (lane(64), Tail::default(), Head::default());
     tail.push(&lane, PORTS, &[1; 100]).expect("there is room");
     assert_eq!(head.pop(&lane, &mut [0; 99]), Err(Broken));
 }
 
-/// Whatever a reader of evil intent says of how far it is.
+/// Arbitrary head positions of a malicious reader.
 #[test]
 fn a_writer_survives_any_head() {
     let mut broken = 0;
@@ -344,7 +347,7 @@ fn a_writer_survives_any_head() {
 }
 
 #[test]
-fn a_bell_is_rung_once_for_a_sleep() {
+fn wake_up_is_sent_once_per_sleep() {
     let lane = lane(16);
     assert!(!needs_bell(&lane));
     fall_asleep(&lane);
@@ -355,7 +358,7 @@ fn a_bell_is_rung_once_for_a_sleep() {
     assert!(!needs_bell(&lane));
 }
 
-/// Two threads, for Miri and ThreadSanitizer to watch.
+/// Two threads, for Miri and ThreadSanitizer.
 #[test]
 fn two_threads_agree() {
     let count = if cfg!(miri) { 60 } else { 100_000 };

@@ -1,8 +1,8 @@
-//! Payloads that are lent: they arrive, stay while somebody holds them, and nobody is harmed by those that are none.
+//! Tests of lent payloads: arrival, lifetime of holds, and invalid pieces.
 
 use super::*;
 
-/// What a payload of this number and length looks like.
+/// Makes the payload of this number and length.
 fn content(n: u8, len: usize) -> Vec<u8> {
     (0..len).map(|at| n ^ (at / 3) as u8).collect()
 }
@@ -19,7 +19,7 @@ fn send_lent(transport: &mut ShmTransport, lent: &Lent, to: &[Locator]) {
     transport.flush().expect("flushing works");
 }
 
-/// Receives a datagram, whose text is known, and what came with it.
+/// Receives a datagram with a known text, and returns the loan that came with it.
 fn borrow(transport: &mut ShmTransport) -> Lent {
     let frame = transport.recv(Scan::All).expect("receiving works").expect("it was sent");
     assert_eq!(frame.bytes(), b"hello");
@@ -32,7 +32,7 @@ fn copy(lent: &Lent) -> Vec<u8> {
     bytes
 }
 
-/// A transport whose segment has room for one slot of 60 KiB.
+/// Opens a transport whose segment has room for one slot of 60 KiB.
 fn open_small() -> ShmTransport {
     ShmTransport::open(&ShmConfig { segment_bytes: 64 << 10, ..ShmConfig::default() }).expect("Linux 5.14")
 }
@@ -40,7 +40,7 @@ fn open_small() -> ShmTransport {
 const LEN: usize = 60_000;
 
 #[test]
-fn a_payload_arrives_where_it_was_written() {
+fn payload_arrives_where_it_was_written() {
     let (mut a, mut b) = (open(), open());
     for (n, len) in (0..).zip([4, 5, 4096, 1_000_003]) {
         let lent = lend(&mut a, n, len).expect("there is room");
@@ -61,9 +61,9 @@ fn a_payload_arrives_where_it_was_written() {
     assert_eq!((b.stats().receive_errors, a.stats().send_errors.total()), (0, 0));
 }
 
-/// All readers share one slot, which is not written again while any of them, or the writer, has it.
+/// All readers share one slot, which is not written again while any reader or the writer has it.
 #[test]
-fn a_slot_is_kept_until_the_last_one_lets_go() {
+fn slot_is_kept_until_its_last_user_releases_it() {
     let (mut a, mut readers) = (open_small(), [open(), open(), open()]);
     let lent = lend(&mut a, 1, LEN).expect("there is room");
     let to = readers.each_ref().map(at);
@@ -82,9 +82,9 @@ fn a_slot_is_kept_until_the_last_one_lets_go() {
     assert!(lend(&mut a, 2, LEN).is_some());
 }
 
-/// What is under way, or was for nobody, holds its slot no longer than it takes to find that out.
+/// A loan in transit, or to a closed port, holds its slot only until it is received or dropped.
 #[test]
-fn what_nobody_takes_is_let_go() {
+fn undelivered_loan_is_released() {
     let (mut a, mut b) = (open_small(), open());
     let closed = Locator { port: 4_000, ..at(&b) };
     for to in [closed, at(&b)] {
@@ -101,9 +101,9 @@ fn what_nobody_takes_is_let_go() {
     assert!(lend(&mut a, 1, LEN).is_some(), "nobody is there");
 }
 
-/// A lane that is full holds nothing of what it did not take.
+/// A full ring holds no loan that it did not accept.
 #[test]
-fn what_finds_no_room_in_the_lane_is_not_held() {
+fn loan_without_room_in_the_ring_is_not_held() {
     let config = ShmConfig { lane_bytes: 256 << 10, segment_bytes: 64 << 10, ..ShmConfig::default() };
     let (mut a, b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
     let before = lend(&mut a, 1, LEN).expect("free");
@@ -120,7 +120,7 @@ fn what_finds_no_room_in_the_lane_is_not_held() {
 }
 
 #[test]
-fn a_reader_that_has_gone_holds_nothing() {
+fn closed_reader_holds_no_slots() {
     let (mut a, b) = (open_small(), open());
     let lent = lend(&mut a, 1, LEN).expect("free");
     send_lent(&mut a, &lent, &[at(&b)]);
@@ -131,9 +131,9 @@ fn a_reader_that_has_gone_holds_nothing() {
     assert!(lend(&mut a, 2, LEN).is_some());
 }
 
-/// The transport of a reader is closed, and the application still has what it borrowed.
+/// The transport of a reader is closed while the application still has a loan.
 #[test]
-fn what_outlives_its_transport_is_held() {
+fn loan_that_outlives_its_transport_is_held() {
     let (mut a, mut b) = (open_small(), open());
     let lent = lend(&mut a, 1, LEN).expect("free");
     send_lent(&mut a, &lent, &[at(&b)]);
@@ -149,7 +149,7 @@ fn what_outlives_its_transport_is_held() {
 }
 
 #[test]
-fn what_was_borrowed_outlives_its_lender() {
+fn loan_outlives_its_lender() {
     let (mut a, mut b) = (open(), open());
     let lent = lend(&mut a, 1, LEN).expect("free");
     send_lent(&mut a, &lent, &[at(&b)]);
@@ -160,9 +160,9 @@ fn what_was_borrowed_outlives_its_lender() {
     assert_eq!((copy(&borrowed), borrowed.is_intact()), (content(1, LEN), true));
 }
 
-/// A lender that writes again while it lends is found out by what it says itself.
+/// The generation reveals a lender that overwrites its own loan.
 #[test]
-fn what_was_overwritten_is_not_intact() {
+fn overwritten_loan_is_not_intact() {
     let (mut a, mut b) = (open_small(), open());
     let lent = lend(&mut a, 1, LEN).expect("free");
     send_lent(&mut a, &lent, &[at(&b)]);
@@ -174,7 +174,7 @@ fn what_was_overwritten_is_not_intact() {
 }
 
 #[test]
-fn what_another_transport_lends_is_refused() {
+fn loan_of_another_transport_is_refused() {
     let (mut a, mut b) = (open(), open());
     let foreign = lend(&mut b, 1, LEN).expect("free");
     a.loan().expect("a frame is lent");
@@ -184,9 +184,9 @@ fn what_another_transport_lends_is_refused() {
     assert_eq!(receive(&mut b), None);
 }
 
-/// Pieces that are none are dropped with their datagrams and counted; the lane goes on.
+/// Invalid pieces are dropped with their datagrams and counted; the lane continues.
 #[test]
-fn pieces_that_are_none_are_dropped() {
+fn invalid_pieces_are_dropped() {
     let (mut honest, mut b) = (open(), open());
     let mut stranger = Stranger::of(&b);
     let sound = stranger.segment.loan(5000, |_| false).expect("free").finish(5000).piece();
@@ -219,18 +219,18 @@ fn pieces_that_are_none_are_dropped() {
         refused += 1;
         assert_eq!((receive(&mut b), b.stats().receive_errors), (None, refused), "{piece:?}");
     }
-    // A record without room for a piece, and a piece that the lane does not hold.
+    // A record too short for a piece, and a piece without a hold in the lane.
     push(&[9; Piece::LEN - 1]);
     assert_eq!((receive(&mut b), b.stats().receive_errors), (None, refused + 1));
     hold(sound.slot, 0);
     push(&[b"hello", &sound.to_bytes()[..]].concat());
     assert_eq!((receive(&mut b), b.stats().receive_errors), (None, refused + 2));
-    // The same, held: it is taken, so the others were not refused for what they were told by.
+    // The same piece with a hold is accepted, so its description was not the reason of the refusal.
     hold(sound.slot, 1);
     push(&[b"hello", &sound.to_bytes()[..]].concat());
     let borrowed = borrow(&mut b);
     assert_eq!((borrowed.len(), borrowed.is_intact()), (5000, true));
-    // Overlapping pieces are nobody's harm but the lender's.
+    // Overlapping pieces harm only the lender.
     let inner = Piece { grain: sound.grain + 1, len: 100, ..sound };
     hold(sound.slot, 2);
     push(&[b"hello", &inner.to_bytes()[..]].concat());
@@ -241,9 +241,10 @@ fn pieces_that_are_none_are_dropped() {
     assert_eq!(receive(&mut b), Some(vec![2]));
 }
 
-/// A reader that never lets go, or writes nonsense, costs its lender the slots that it was lent, and no more.
+/// A reader that never releases, or writes invalid hold counters, costs its lender only the slots
+/// that it was lent.
 #[test]
-fn a_reader_that_never_lets_go_keeps_what_it_was_lent() {
+fn reader_that_never_releases_keeps_only_its_loans() {
     let config = ShmConfig { segment_bytes: 64 << 20, ..ShmConfig::default() };
     let (mut a, mut greedy, mut b) = (ShmTransport::open(&config).expect("Linux 5.14"), open(), open());
     let mut kept = Vec::new();

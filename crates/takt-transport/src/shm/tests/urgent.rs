@@ -1,4 +1,4 @@
-//! What is urgent passes others in a lane, and has room of its own there.
+//! Tests of urgent datagrams: they overtake others in a lane, and have their own ring.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ fn receive_urgent(transport: &mut ShmTransport, above: i32) -> Option<Vec<u8>> {
     transport.recv_urgent(above).expect("receiving works").map(|frame| frame.to_vec())
 }
 
-/// A lane that is full for others has room for what is urgent.
+/// A lane whose common ring is full has room for urgent datagrams.
 #[test]
-fn a_flood_takes_no_room_of_what_is_urgent() {
+fn flood_takes_no_room_of_urgent_datagrams() {
     let config = ShmConfig { lane_bytes: 256 << 10, ..ShmConfig::default() };
     let (mut a, mut b) = (ShmTransport::open(&config).expect("Linux 5.14"), open());
     let (brake, to_brake) = urgent(&mut b, 46);
@@ -38,9 +38,9 @@ fn a_flood_takes_no_room_of_what_is_urgent() {
     assert_eq!((receive_urgent(&mut b, 0), receive(&mut b)), (None, Some(vec![1; 10_000])));
 }
 
-/// Of several that write, in whatever lane it lies.
+/// The most urgent datagram of several writers is received first.
 #[test]
-fn the_most_urgent_of_all_lanes_comes_first() {
+fn most_urgent_of_all_lanes_comes_first() {
     let (mut writers, mut b) = ([open(), open(), open()], open());
     let flows = [urgent(&mut b, 1), urgent(&mut b, 30), urgent(&mut b, 46)];
     for (n, writer) in (0..).zip(&mut writers) {
@@ -62,10 +62,10 @@ fn the_most_urgent_of_all_lanes_comes_first() {
     assert!(b.incoming.is_empty(), "what was for a closed port keeps no lane");
 }
 
-/// Behind eight urgent datagrams comes one of the others, however many more urgent ones there are; and a call for a common one has it
-/// at once, and no other.
+/// After eight urgent datagrams, `recv` returns a common one, however many urgent ones wait.
+/// `recv_common` returns a common one at once, and never an urgent one.
 #[test]
-fn a_flood_of_urgent_datagrams_lets_common_ones_pass() {
+fn flood_of_urgent_datagrams_lets_common_ones_pass() {
     let (mut a, mut b) = (open(), open());
     let (brake, to_brake) = urgent(&mut b, 46);
     send(&mut a, &[1], at(&b));
@@ -85,9 +85,9 @@ fn a_flood_of_urgent_datagrams_lets_common_ones_pass() {
     assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), 3, "they are still there");
 }
 
-/// A burst of one urgent flow does not hide what is more urgent, as long as the reader may look so far ahead.
+/// A burst of one urgent flow does not hide a more urgent datagram within the reader's look-ahead.
 #[test]
-fn the_most_urgent_passes_a_burst_of_what_is_less_urgent() {
+fn most_urgent_overtakes_a_burst_of_less_urgent_ones() {
     let (mut a, mut b) = (open(), open());
     let ((_, to_camera), (_, to_brake)) = (urgent(&mut b, 10), urgent(&mut b, 46));
     send(&mut a, &[1], at(&b));
@@ -99,9 +99,9 @@ fn the_most_urgent_passes_a_burst_of_what_is_less_urgent() {
     assert_eq!(std::iter::from_fn(|| receive_urgent(&mut b, 0)).count(), ring::LOOKS - 1);
 }
 
-/// Whoever waits is woken by what is urgent as by all else.
+/// An urgent datagram wakes a sleeping reader, like any other.
 #[test]
-fn a_sleeper_is_woken_by_what_is_urgent() {
+fn urgent_datagram_wakes_a_sleeping_reader() {
     let (mut a, mut b) = (open(), open());
     let (_, to) = urgent(&mut b, 46);
     for n in 0..100 {
@@ -111,9 +111,9 @@ fn a_sleeper_is_woken_by_what_is_urgent() {
     }
 }
 
-/// Payloads that are lent, and objects of this process, stay with their datagrams, whichever comes first.
+/// Lent payloads and objects stay with their datagrams when an urgent one overtakes.
 #[test]
-fn what_is_lent_goes_with_its_datagram() {
+fn loan_stays_with_its_datagram() {
     let (mut a, mut b) = (open(), open());
     let (_, to_brake) = urgent(&mut b, 46);
     let (_, to_steering) = urgent(&mut b, 30);

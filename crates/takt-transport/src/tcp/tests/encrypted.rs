@@ -1,4 +1,4 @@
-//! TLS: who is let in, who is not, and that what is exchanged is exchanged.
+//! Tests of TLS: admission of certificates, and exchange of messages.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use super::*;
 
-/// Files in a directory of their own, which goes with it.
+/// Test certificate authority, with its files in a temporary directory.
 struct Authority {
     directory: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -29,7 +29,7 @@ impl Authority {
         self.directory.join(name)
     }
 
-    /// A certificate for these names, and whom its holder trusts.
+    /// Issues a certificate for this name, and the settings of its holder.
     fn certify(&self, name: &str) -> TlsConfig {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
@@ -53,7 +53,7 @@ fn with(config: TcpConfig, tls: TlsConfig) -> TcpTransport {
 }
 
 #[test]
-fn both_exchange_what_is_small_and_what_is_large() {
+fn small_and_large_messages_are_exchanged() {
     let ours = Authority::new("exchange");
     let (mut a, mut b) = (with(nobody(), ours.certify("a.test")), with(listener(), ours.certify("127.0.0.1")));
     let at_b = at_of(&b);
@@ -77,7 +77,7 @@ fn both_exchange_what_is_small_and_what_is_large() {
 }
 
 #[test]
-fn a_lost_connection_is_made_anew() {
+fn lost_connection_is_reopened() {
     let ours = Authority::new("anew");
     let (mut a, mut b) = (with(nobody(), ours.certify("a.test")), with(listener(), ours.certify("127.0.0.1")));
     let at_b = at_of(&b);
@@ -92,13 +92,13 @@ fn a_lost_connection_is_made_anew() {
     assert_eq!(receive(&mut [&mut a, &mut b]), (b"again".to_vec(), at_a));
 }
 
-/// Nothing gets through, and the one who connects does not give up.
+/// Asserts that no message passes, and that the connecting side keeps trying.
 fn assert_refused(a: &mut TcpTransport, b: &mut TcpTransport) {
     let at_b = at_of(b);
     until(&mut [a, b], |all| {
         send(all[0], 1, b"let me in", at_b);
         all.iter_mut().for_each(|one| assert_eq!(taken(one), None, "nothing gets through"));
-        // The attempts are refused, not missing.
+        // The attempts reach the listener and are refused.
         let is_asked = all[1].stats().connections.opened > 0;
         (is_asked && all[0].stats().connections.failed >= 3).then_some(())
     });
@@ -106,7 +106,7 @@ fn assert_refused(a: &mut TcpTransport, b: &mut TcpTransport) {
 }
 
 #[test]
-fn strangers_are_refused_on_both_sides() {
+fn unknown_authorities_are_refused_on_both_sides() {
     let (ours, theirs) = (Authority::new("ours"), Authority::new("theirs"));
     let mixed = |who: &str| TlsConfig { ca: theirs.file("ca.pem"), ..ours.certify(who) };
     // B trusts its own authority alone, which has not signed A.
@@ -114,7 +114,7 @@ fn strangers_are_refused_on_both_sides() {
     assert_refused(&mut with(nobody(), stranger), &mut with(listener(), ours.certify("127.0.0.1")));
     // A trusts another authority than the one that has signed B.
     assert_refused(&mut with(nobody(), mixed("a.test")), &mut with(listener(), ours.certify("127.0.0.1")));
-    // One without TLS, on either side.
+    // A peer without TLS, on either side.
     assert_refused(&mut open(&nobody()), &mut with(listener(), ours.certify("127.0.0.1")));
     let patience = Duration::from_millis(50);
     let a = TcpConfig { patience, ..nobody() };
@@ -122,10 +122,10 @@ fn strangers_are_refused_on_both_sides() {
 }
 
 #[test]
-fn a_certificate_must_be_of_the_host_that_is_connected_to() {
+fn certificate_must_name_the_host_connected_to() {
     let ours = Authority::new("names");
     let host = || ours.certify("b.test");
-    // Connected to by address, it shows a name.
+    // The certificate of the address that is connected to contains only a name.
     assert_refused(&mut with(nobody(), ours.certify("a.test")), &mut with(listener(), host()));
     for (name, is_right) in [("b.test", true), ("c.test", false)] {
         let mut b = with(listener(), host());
@@ -141,7 +141,7 @@ fn a_certificate_must_be_of_the_host_that_is_connected_to() {
 }
 
 #[test]
-fn files_that_are_of_no_use_are_named() {
+fn unusable_files_are_named_in_the_error() {
     let ours = Authority::new("files");
     let good = ours.certify("127.0.0.1");
     std::fs::write(ours.file("empty.pem"), "").expect("written");
@@ -184,7 +184,7 @@ fn connection_with_another_certificate_does_not_take_over_a_participant() {
     let mut a = with(nobody(), ours.certify("a.test"));
     send(&mut a, 1, b"it is me", at_b);
     let (_, at_a) = receive(&mut [&mut a, &mut b]);
-    // From the same address, signed by the same authority, in the name of A.
+    // From the same address, signed by the same authority, with the prefix of A.
     let mut impostor = with(nobody(), ours.certify("c.test"));
     send(&mut impostor, 1, b"it is me", at_b);
     until(&mut [&mut impostor, &mut b], |all| {
@@ -193,7 +193,7 @@ fn connection_with_another_certificate_does_not_take_over_a_participant() {
     });
     send(&mut b, 2, b"for a", at_a);
     assert_eq!(receive(&mut [&mut impostor, &mut b, &mut a]).0, b"for a");
-    // Nor can it speak in the name of A by a connection of its own.
+    // It cannot send with the prefix of A on its own connection either.
     let mut other = with(nobody(), ours.certify("d.test"));
     send(&mut other, 4, b"I am D", at_b);
     assert_eq!(receive(&mut [&mut other, &mut b]).0, b"I am D");
@@ -202,7 +202,7 @@ fn connection_with_another_certificate_does_not_take_over_a_participant() {
     send(&mut other, 4, b"D says", at_b);
     assert_eq!(receive(&mut [&mut other, &mut b]).0, b"D says");
     assert!(b.stats().connections.wrong_certificate > before);
-    // The participant itself may come again.
+    // The participant itself may connect again.
     let token = a.connections.iter().next().expect("one is open").token;
     a.close(token, Instant::now());
     until(&mut [&mut a, &mut b], |all| {
