@@ -1,4 +1,5 @@
-//! Writes or reads `Greeting` by AF_XDP: `xdp_hello IFACE read`, or `xdp_hello IFACE write COUNT`. Takes root.
+//! Writes or reads `Greeting` over AF_XDP: `xdp_hello IFACE read`, or `xdp_hello IFACE write
+//! COUNT`. Requires root.
 
 mod greeting;
 

@@ -1,14 +1,17 @@
-//! Instructions of BPF by name, and jumps forward: to labels, and to one that every filter has, "let it pass".
+//! Assembler for BPF: instructions by name, and forward jumps to labels, including one that every
+//! filter has: pass the frame to the kernel.
 //!
-//! The encoding is that of RFC 9669: an operation's octet is class, source and code; a register is four bits.
+//! The encoding is that of RFC 9669: the octet of an operation consists of class, source and code;
+//! a register has four bits.
 
 use crate::bpf::Instruction;
 
-/// A register: 0 is the result, 1 to 5 are arguments and lost by a call, 6 to 9 are kept, 10 is the stack's end.
+/// Register: 0 is the result, 1 to 5 are arguments that a call clobbers, 6 to 9 are preserved, 10
+/// is the end of the stack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Register(pub(crate) u8);
 
-/// The width of a load or store.
+/// Width of a load or store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Width {
     U8,
@@ -26,40 +29,40 @@ impl Width {
     }
 }
 
-/// A place further on in the program that jumps lead to.
+/// Target of forward jumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Label(usize);
 
-/// A program that is being written.
+/// Program under construction.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     instructions: Vec<Instruction>,
-    /// Which of them jump, and where to.
+    /// Indices of the jumps, with their labels.
     jumps: Vec<(usize, Label)>,
-    /// Labels given out.
+    /// Number of allocated labels.
     labels: usize,
 }
 
 impl Assembler {
-    /// "Let it pass", at the program's end.
+    /// Label of the end of the program, which passes the frame.
     const PASS: Label = Label(0);
 
-    /// An empty program.
+    /// Makes an empty program.
     pub(crate) fn new() -> Self {
         Self { instructions: Vec::new(), jumps: Vec::new(), labels: 1 }
     }
 
-    /// A label that is to be [placed](Self::place).
+    /// Allocates a label, which must be [placed](Self::place) later.
     pub(crate) fn label(&mut self) -> Label {
         self.labels += 1;
         Label(self.labels - 1)
     }
 
-    /// The label is here: the jumps to it are complete.
+    /// Places the label here, and completes the jumps to it.
     pub(crate) fn place(&mut self, label: Label) -> &mut Self {
         let here = self.instructions.len();
         for (jump, _) in self.jumps.extract_if(.., |(_, to)| *to == label) {
-            // A jump counts from the instruction behind it; a filter has less than a hundred.
+            // A jump counts from the next instruction; a filter has less than a hundred.
             self.instructions[jump].offset = (here - jump - 1) as i16;
         }
         self
@@ -105,7 +108,7 @@ impl Assembler {
         self.add(0x74, to, Register(0), 0, bits)
     }
 
-    /// The lower 16 bits of `to` are in network order: they become a number, the others zero.
+    /// Converts the lower 16 bits of `to` from network order to a number, and clears the others.
     pub(crate) fn number_of_network_16(&mut self, to: Register) -> &mut Self {
         self.add(0xdc, to, Register(0), 0, 16)
     }
@@ -120,19 +123,20 @@ impl Assembler {
         self.add(0x63, to, from, offset, 0)
     }
 
-    /// `to` is the map of this descriptor.
+    /// Loads the map of this descriptor into `to`.
     pub(crate) fn set_map(&mut self, to: Register, map: u32) -> &mut Self {
-        // A load of 64 bits, which takes two instructions; source 1 says that the value is a map's descriptor.
+        // A load of 64 bits, which takes two instructions; source 1 marks the value as the
+        // descriptor of a map.
         self.add(0x18, to, Register(1), 0, map.cast_signed());
         self.add(0, Register(0), Register(0), 0, 0)
     }
 
-    /// Calls the kernel's function of this number.
+    /// Calls the kernel function of this number.
     pub(crate) fn call(&mut self, function: i32) -> &mut Self {
         self.add(0x85, Register(0), Register(0), 0, function)
     }
 
-    /// Ends; register 0 is the decision.
+    /// Ends the program; register 0 is the decision.
     pub(crate) fn exit(&mut self) -> &mut Self {
         self.add(0x95, Register(0), Register(0), 0, 0)
     }
@@ -142,37 +146,37 @@ impl Assembler {
         self.add(code, a, b, 0, immediate)
     }
 
-    /// Go on at the label.
+    /// Jumps to the label.
     pub(crate) fn go(&mut self, to: Label) -> &mut Self {
         self.jump(0x05, Register(0), Register(0), 0, to)
     }
 
-    /// Go on at the label if the lower 32 bits of `a` are these.
+    /// Jumps to the label if the lower 32 bits of `a` equal `value`.
     pub(crate) fn go_if(&mut self, a: Register, value: u32, to: Label) -> &mut Self {
         self.jump(0x16, a, Register(0), value.cast_signed(), to)
     }
 
-    /// Go on at the label unless the lower 32 bits of `a` are these.
+    /// Jumps to the label unless the lower 32 bits of `a` equal `value`.
     pub(crate) fn go_unless(&mut self, a: Register, value: u32, to: Label) -> &mut Self {
         self.jump(0x56, a, Register(0), value.cast_signed(), to)
     }
 
-    /// Let it pass if `a > b`.
+    /// Passes the frame if `a > b`.
     pub(crate) fn pass_if_beyond(&mut self, a: Register, b: Register) -> &mut Self {
         self.jump(0x2d, a, b, 0, Self::PASS)
     }
 
-    /// Let it pass if the lower 32 bits of `a` are not these.
+    /// Passes the frame unless the lower 32 bits of `a` equal `value`.
     pub(crate) fn pass_unless(&mut self, a: Register, value: u32) -> &mut Self {
         self.go_unless(a, value, Self::PASS)
     }
 
-    /// Let it pass if `a` is zero.
+    /// Passes the frame if `a` is zero.
     pub(crate) fn pass_if_none(&mut self, a: Register) -> &mut Self {
         self.jump(0x15, a, Register(0), 0, Self::PASS)
     }
 
-    /// Ends the program: what passes is answered with this.
+    /// Ends the program with the result for passed frames.
     pub(crate) fn finish(mut self, pass: i32) -> Vec<Instruction> {
         self.place(Self::PASS).set(Register(0), pass).exit();
         assert!(self.jumps.is_empty(), "every label has its place");
@@ -198,7 +202,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "every label has its place")]
-    fn a_label_without_a_place_is_a_mistake() {
+    fn label_without_a_place_panics() {
         let mut program = Assembler::new();
         let nowhere = program.label();
         program.go(nowhere);
@@ -206,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_and_widths_are_encoded_as_the_rfc_says() {
+    fn registers_and_widths_are_encoded_by_the_rfc() {
         let mut program = Assembler::new();
         program.load(Width::U16, Register(5), Register(2), 12).load(Width::U8, Register(5), Register(2), 14);
         program.load(Width::U32, Register(5), Register(2), 30).store(Register(10), -8, Register(5));

@@ -1,31 +1,31 @@
-//! Frames that the kernel hands over in several parts, put together: each part lies in a chunk of its own, behind octets that are the
-//! kernel's.
+//! Reassembly of frames that the kernel delivers in several parts, each in its own chunk.
 //!
-//! Bounds: one copy of such a frame, to memory for the longest one that is made beforehand. What is longer is refused as a whole.
+//! Bounds: one copy of such a frame, to memory for the longest one that is allocated in advance. A
+//! longer frame is refused as a whole.
 
-/// Puts the parts of one frame after the other together.
+/// Reassembles one frame after another.
 #[derive(Debug)]
 pub(crate) struct Assembly {
     octets: Box<[u8]>,
-    /// Those of the parts that came so far, kept or not.
+    /// Octets of the parts received so far, stored or not.
     len: usize,
-    /// The last part that came was not a frame's last one.
+    /// The last received part was not the last one of its frame.
     is_open: bool,
 }
 
 impl Assembly {
-    /// For frames of so many octets at most.
+    /// Makes a buffer for frames of at most `longest` octets.
     pub(crate) fn new(longest: usize) -> Self {
         Self { octets: vec![0; longest].into(), len: 0, is_open: false }
     }
 
-    /// Is a frame not complete yet?
+    /// Reports whether a frame is incomplete.
     pub(crate) fn is_open(&self) -> bool {
         self.is_open
     }
 
-    /// Adds a part, behind which `more` come or none; the length of the frame when it is complete. `None` for a `part` that cannot be
-    /// read: it spoils the frame.
+    /// Adds a part, which `more` parts of the frame follow. Returns the length of the frame when it
+    /// is complete. A `part` of `None` is unreadable and spoils the frame.
     pub(crate) fn add(&mut self, part: Option<&[u8]>, more: bool) -> Result<Option<usize>, Spoilt> {
         if !self.is_open {
             self.len = 0;
@@ -43,13 +43,13 @@ impl Assembly {
         }
     }
 
-    /// The first octets of the last frame that was complete. Panics beyond the longest one.
+    /// Returns the first octets of the last complete frame. Panics beyond the longest frame.
     pub(crate) fn octets(&self, len: usize) -> &[u8] {
         &self.octets[..len]
     }
 }
 
-/// A part of the frame could not be read, or all were too long.
+/// A part of the frame was unreadable, or the frame was too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Spoilt;
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_become_one_frame_after_the_other() {
+    fn parts_are_joined_to_one_frame_after_another() {
         let mut assembly = Assembly::new(10);
         for _ in 0..2 {
             assert_eq!(assembly.add(Some(&[1, 2, 3, 4]), true), Ok(None));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spoilt_is_refused_as_a_whole() {
+    fn spoilt_frame_is_refused_as_a_whole() {
         let mut assembly = Assembly::new(10);
         for second in [Some(&[0; 7][..]), None] {
             assert_eq!(assembly.add(Some(&[1, 2, 3, 4]), true), Ok(None));

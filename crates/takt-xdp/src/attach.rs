@@ -1,6 +1,8 @@
-//! The filter on an interface: natively if the driver can and others do not pay for it, else generically.
+//! Attachment of the filter to an interface: natively if the driver supports it without cost for
+//! other traffic, else generically.
 //!
-//! It is attached by a link, which the kernel takes away with the last process that has it, whichever way that ends.
+//! The filter is attached by a BPF link, which the kernel removes with the last process that has
+//! it, for any reason.
 
 use std::io;
 
@@ -9,36 +11,37 @@ use crate::capabilities::lacking;
 use crate::config::Mode;
 use crate::filter::Switchboard;
 
-/// Flags of an attachment.
+/// Attachment flags (`linux/if_link.h`).
 const FLAG_GENERIC: u32 = 1 << 1;
 const FLAG_NATIVE: u32 = 1 << 2;
 
-/// How a filter is attached.
+/// Attached filter.
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub(crate) attachment: Attachment,
     pub(crate) mode: Mode,
-    /// Why it is not native, if that was tried.
+    /// Reason why it is not native, if that was tried.
     pub(crate) not_native: Option<String>,
 }
 
-/// The interface, and the mode that is asked for.
+/// Interface and requested mode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Target<'a> {
     pub(crate) ifindex: u32,
-    /// The name of its driver.
+    /// Name of the driver.
     pub(crate) driver: &'a str,
     pub(crate) mode: Option<Mode>,
 }
 
-/// Whether others at an interface of this driver pay for a program that runs natively. While any does at one end of a veth, the kernel
-/// cuts what the other end sends into packets before it leaves, TCP above all. Generically nothing is cut.
+/// Reports whether native mode slows other traffic at interfaces of this driver. While a native
+/// program runs at one end of a veth, the kernel segments what the other end sends, above all TCP,
+/// before it leaves. Generic mode does not cause this.
 pub(crate) fn costs_others(driver: &str) -> bool {
     driver == "veth"
 }
 
-/// Attaches the filter in the mode that is asked for, or the best one. "Busy" if another program is there; that may be one
-/// that just goes.
+/// Attaches the filter in the requested mode, or in the best one. Fails with "busy" if another
+/// program is attached, possibly one that is about to be detached.
 pub(crate) fn attach(switchboard: &Switchboard, to: Target<'_>) -> io::Result<Attached> {
     let in_mode = |mode| in_mode(switchboard, to.ifindex, mode);
     let done = |mode, not_native| move |attachment| Attached { attachment, mode, not_native };
@@ -46,7 +49,7 @@ pub(crate) fn attach(switchboard: &Switchboard, to: Target<'_>) -> io::Result<At
         Some(mode) => in_mode(mode).map(done(mode, None)),
         None => match in_mode(Mode::Native) {
             Ok(attachment) => Ok(done(Mode::Native, None)(attachment)),
-            // Neither would the other one work.
+            // The other mode would fail in the same way.
             Err(error) if matches!(error.kind(), io::ErrorKind::ResourceBusy | io::ErrorKind::PermissionDenied) => {
                 Err(error)
             }
@@ -58,15 +61,17 @@ pub(crate) fn attach(switchboard: &Switchboard, to: Target<'_>) -> io::Result<At
 fn in_mode(switchboard: &Switchboard, ifindex: u32, mode: Mode) -> io::Result<Attachment> {
     let (program, flags) = match mode {
         Mode::Native => (of_several_parts(switchboard), FLAG_NATIVE),
-        // The kernel gives this one each frame in one part. Others' trains of segments pay less for that than for being copied to
-        // pages, which is what it does otherwise.
+        // In generic mode, the kernel passes each frame in one part. For other traffic with
+        // segmentation offload, this costs less than copying to pages, which the kernel does
+        // otherwise.
         Mode::Generic => (switchboard.program(false), FLAG_GENERIC),
     };
     let program = program.map_err(lacking("CAP_BPF and CAP_NET_ADMIN"))?;
     program.attach(ifindex, flags).map_err(|error| clearer(lacking("CAP_NET_ADMIN")(error), mode))
 }
 
-/// The program for frames of several parts, as drivers have them at large MTUs; for frames of one part before Linux 5.18.
+/// Loads the program for frames of several parts, as drivers use them at large MTUs; before Linux
+/// 5.18, that for frames of one part.
 fn of_several_parts(switchboard: &Switchboard) -> io::Result<Program> {
     match switchboard.program(true) {
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => switchboard.program(false),

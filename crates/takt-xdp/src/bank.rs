@@ -1,8 +1,8 @@
-//! The sockets of one participant at an interface, one for each of its queues, over one memory of frames: what is written
-//! to a frame can leave by any of them.
+//! Sockets of one participant at an interface, one for each of its queues, over a common umem: a
+//! frame can be sent by any of them.
 //!
-//! Received is from all queues in turn, one frame from each. Of a queue come and leave at most as many frames as were asked for; the
-//! frames to be sent are common to all queues.
+//! Frames are received from all queues in turn, one from each. Received frames are limited per
+//! queue to the configured number; the frames for sending are common to all queues.
 
 use std::ffi::CStr;
 use std::io::{self, ErrorKind};
@@ -18,68 +18,72 @@ use crate::socket::{self, Binding, Socket, Wanted};
 use crate::syscall;
 use crate::umem::{Frame, Shape, Umem};
 
-/// Queues of one participant at most: each has a descriptor to be waited for.
+/// Maximum number of queues of one participant: each has a descriptor to wait for.
 pub(crate) const QUEUES_OF_ONE: usize = 32;
 
-/// Of so many received chunks one may be held by others at a time; what comes beyond cannot be held.
+/// Fraction of the received chunks that can be held at a time: one in this many.
 const HELD: usize = 4;
 
-/// Where a participant is to have queues.
+/// Interface and frame layout for the queues of a participant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) ifindex: u32,
     pub(crate) name: &'a CStr,
     pub(crate) queues: &'a Queues,
-    /// Its MTU.
+    /// MTU of the interface.
     pub(crate) mtu: usize,
-    /// Of the frames.
+    /// Layout of the frames.
     pub(crate) shape: Shape,
 }
 
-/// One of its queues.
+/// Queue of the participant.
 #[derive(Debug)]
 struct Queue {
     number: u32,
     socket: Socket,
 }
 
-/// A received frame, to be [given back](Bank::give_back) before the next one is received.
+/// Received frame, to be [given back](Bank::give_back) before the next one is received.
 #[derive(Debug)]
 pub(crate) struct Received {
     what: socket::Received,
-    /// The index of its queue.
+    /// Index of its queue.
     queue: usize,
 }
 
 impl Received {
-    /// It was not copied.
+    /// Reports whether the frame was not copied.
     pub(crate) fn is_in_place(&self) -> bool {
         matches!(self.what, socket::Received::InPlace(..))
     }
 }
 
-/// See the [module](self).
+/// Sockets of one participant. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Bank {
-    /// First: the sockets are closed before their memory goes.
+    /// Declared first, so that the sockets are closed before their memory is unmapped.
     queues: Vec<Queue>,
     umem: Umem,
-    /// Parts of a frame at most: one where the kernel knows no more.
+    /// Maximum number of parts of a frame: one if the kernel does not support more.
     parts: u32,
-    /// Which queue is looked at first.
+    /// Index of the queue that is polled first.
     turn: usize,
-    /// Received chunks that others hold, and the queues that they go back to; room for as many as may be held.
+    /// Received chunks that are held, with the queues that they return to; its capacity limits the
+    /// number.
     held: Vec<(Frame, usize)>,
-    /// What [`Umem::freed`] was when they were last looked at.
+    /// Value of [`Umem::freed`] at the last check of the held chunks.
     freed: u32,
-    /// How many were held so far.
+    /// Total number of held frames.
     held_ever: u64,
 }
 
 impl Bank {
-    /// Opens sockets and binds them to queues. `route` is any socket of the interface's network namespace.
+    /// Opens sockets and binds them to queues. `route` is any socket of the interface's network
+    /// namespace.
     ///
-    /// Errors: no queue that is free, or one of those that were asked for is not or is not there; no permission; no memory.
+    /// # Errors
+    /// No queue is free, a requested queue is in use or does not exist, a permission is missing, or
+    /// there is not enough memory.
     pub(crate) fn open(place: Place<'_>, wanted: &Wanted, route: BorrowedFd<'_>) -> io::Result<Self> {
         let there = syscall::receive_queues(route, place.name)?.min(QUEUES_MAX);
         let (candidates, count): (Vec<u32>, _) = match place.queues {
@@ -95,7 +99,7 @@ impl Bank {
         for nth in 0..count {
             let socket = Socket::open(wanted, &mut bank.umem, nth == 0)?;
             let number = match while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy)) {
-                // Before Linux 6.6, or of the driver.
+                // Not supported before Linux 6.6, or by the driver.
                 Err(e) if bank.parts > 1 && matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
                     bank.parts = 1;
                     while_busy(|| bank.bind(&socket, place.ifindex, &candidates, wanted.copy))?
@@ -107,7 +111,7 @@ impl Bank {
         Ok(bank)
     }
 
-    /// Binds the socket to the first queue that nobody has.
+    /// Binds the socket to the first free queue.
     fn bind(&self, socket: &Socket, ifindex: u32, candidates: &[u32], copy: bool) -> io::Result<u32> {
         let first = self.queues.first().map(|queue| &queue.socket);
         let own = |number: &&u32| self.queues.iter().all(|queue| queue.number != **number);
@@ -126,47 +130,47 @@ impl Bank {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     }
 
-    /// The numbers of the queues, in the order of their indices here.
+    /// Returns the queue numbers, in the order of their indices.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.queues.iter().map(|queue| queue.number)
     }
 
-    /// How many.
+    /// Returns the number of queues.
     pub(crate) fn count(&self) -> usize {
         self.queues.len()
     }
 
-    /// Their sockets.
+    /// Returns the sockets.
     pub(crate) fn sockets(&self) -> impl Iterator<Item = &Socket> {
         self.queues.iter().map(|queue| &queue.socket)
     }
 
-    /// The number and socket of each.
+    /// Returns the number and socket of each queue.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
         self.queues.iter().map(|queue| (queue.number, queue.socket.as_fd()))
     }
 
-    /// The frames' memory.
+    /// Returns the umem.
     pub(crate) fn umem(&self) -> &Umem {
         &self.umem
     }
 
-    /// The same to be written to.
+    /// Returns the umem for writing.
     pub(crate) fn umem_mut(&mut self) -> &mut Umem {
         &mut self.umem
     }
 
-    /// Octets of the longest frame that can be received and sent.
+    /// Returns the maximum length of received and sent frames, in octets.
     pub(crate) fn frame_len_max(&self) -> usize {
         self.umem.shape().received_max(self.parts)
     }
 
-    /// Parts of a frame at most.
+    /// Returns the maximum number of parts of a frame.
     pub(crate) fn parts(&self) -> u32 {
         self.parts
     }
 
-    /// The next received frame.
+    /// Receives the next frame.
     pub(crate) fn receive(&mut self) -> Option<Received> {
         if !self.held.is_empty() {
             self.take_back();
@@ -181,7 +185,7 @@ impl Bank {
         None
     }
 
-    /// Its octets.
+    /// Returns the octets of a received frame.
     pub(crate) fn bytes(&self, received: &Received) -> &[u8] {
         match &received.what {
             socket::Received::InPlace(frame, range) => self.umem.bytes(frame, range.clone()),
@@ -189,7 +193,7 @@ impl Bank {
         }
     }
 
-    /// It as it can be held; `None` if it cannot, or too many are held.
+    /// Returns the frame as a loan; `None` if it cannot be held, or too many are held.
     pub(crate) fn lent_frame(&self, received: &Received) -> Option<LentFrame<'_>> {
         match &received.what {
             socket::Received::InPlace(frame, range) if self.held.len() < self.held.capacity() => {
@@ -199,7 +203,7 @@ impl Bank {
         }
     }
 
-    /// It may be received into again, when nobody holds it any more.
+    /// Returns the frame to the kernel, once it is not held any more.
     pub(crate) fn give_back(&mut self, received: Received) {
         let socket::Received::InPlace(frame, _) = received.what else { return };
         if self.umem.is_held(&frame) {
@@ -210,7 +214,7 @@ impl Bank {
         }
     }
 
-    /// Lets the kernel have the chunks that were held.
+    /// Returns the released chunks to the kernel.
     fn take_back(&mut self) {
         let freed = self.umem.freed();
         if freed == std::mem::replace(&mut self.freed, freed) {
@@ -227,12 +231,12 @@ impl Bank {
         }
     }
 
-    /// How many received frames were held so far when the next one was received.
+    /// Returns the total number of held frames at the last receive.
     pub(crate) fn held_ever(&self) -> u64 {
         self.held_ever
     }
 
-    /// A frame to be sent, if one is free.
+    /// Takes a frame for sending, if one is free.
     pub(crate) fn take(&mut self) -> Option<Frame> {
         if let Some(frame) = self.umem.take() {
             return Some(frame);
@@ -241,13 +245,14 @@ impl Bank {
         self.umem.take()
     }
 
-    /// Queues octets of a frame to be sent by the queue with this index; they leave at [`flush`](Self::flush).
+    /// Queues octets of a frame on the queue with this index; they are sent at
+    /// [`flush`](Self::flush).
     pub(crate) fn send(&mut self, frame: Frame, range: Range<usize>, at: usize) {
         self.queues[at].socket.send(&mut self.umem, frame, range);
     }
 
-    /// Has the kernel send what is queued, and takes back what was sent. An error is about the interface; what is queued stays
-    /// so.
+    /// Makes the kernel send the queued frames, and takes back those already sent. An error
+    /// concerns the interface; the frames stay queued.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let Self { queues, umem, .. } = self;
         let mut refused = None;
@@ -257,13 +262,13 @@ impl Bank {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Has drivers that wait for frames to receive into look again.
+    /// Wakes drivers that wait for free frames.
     pub(crate) fn wake_receivers(&self) {
         self.sockets().filter(|socket| socket.receive_needs_wakeup()).for_each(Socket::wake_receiver);
     }
 }
 
-/// Can so many of these queues be had?
+/// Checks that this number of queues is available among the candidates.
 fn check(candidates: &[u32], count: usize, there: u32) -> io::Result<()> {
     let distinct = candidates.iter().enumerate().all(|(at, queue)| !candidates[..at].contains(queue));
     let why = match candidates.iter().find(|queue| **queue >= there) {

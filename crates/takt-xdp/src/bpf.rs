@@ -1,6 +1,7 @@
-//! The part of bpf(2) that a packet filter takes: maps, a program, its attachment.
+//! System calls of bpf(2) for a packet filter: maps, programs, attachment.
 //!
-//! The structures are those of `linux/bpf.h`; the kernel takes what is beyond a structure that it is given as zero.
+//! The structures are those of `linux/bpf.h`; the kernel treats fields beyond a passed structure as
+//! zero.
 
 #![allow(unsafe_code)]
 
@@ -17,16 +18,18 @@ pub(crate) struct Instruction {
     pub(crate) immediate: i32,
 }
 
-/// The structure of a command: integers alone, without gaps.
+/// Structure of a command: integers alone, without padding.
 ///
 /// # Safety
-/// Every address in it is of memory that the command may use as it does, with the length that stands beside it.
+/// Every address in it must refer to memory that the command may use in its way, with the length
+/// stated next to it.
 unsafe trait Attributes {}
 
-/// Runs a command; what it returns is a descriptor of our own for those that make one.
+/// Runs a command. The result is a new descriptor for commands that create one.
 fn bpf<A: Attributes>(command: libc::c_int, attributes: &mut A) -> io::Result<libc::c_int> {
     let len = size_of::<A>() as libc::c_uint;
-    // SAFETY: `attributes` is valid for `len` bytes; of addresses in it the trait says the same.
+    // SAFETY: `attributes` is valid for `len` bytes; the trait promises the same of addresses in
+    // it.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_mut(attributes), len) };
     match libc::c_int::try_from(result) {
         Ok(result) if result >= 0 => Ok(result),
@@ -36,7 +39,7 @@ fn bpf<A: Attributes>(command: libc::c_int, attributes: &mut A) -> io::Result<li
 
 fn bpf_descriptor<A: Attributes>(command: libc::c_int, attributes: &mut A) -> io::Result<OwnedFd> {
     let fd = bpf(command, attributes)?;
-    // SAFETY: the command makes a new descriptor that nobody else owns.
+    // SAFETY: the command creates a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -53,10 +56,10 @@ const MAP_TYPE_ARRAY_OF_MAPS: u32 = 12;
 const MAP_TYPE_XSKMAP: u32 = 17;
 const PROG_TYPE_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
-/// The program may be given frames of several parts.
+/// The program accepts frames of several parts.
 const PROG_HAS_FRAGS: u32 = 1 << 5;
 
-/// A map from keys of `KEY` octets to 32 bits.
+/// Map from keys of `KEY` octets to 32-bit values.
 #[derive(Debug)]
 pub(crate) struct Map<const KEY: usize>(OwnedFd);
 
@@ -85,7 +88,7 @@ struct MapElement {
 unsafe impl Attributes for MapElement {}
 
 impl<const KEY: usize> Map<KEY> {
-    /// A hash map of at most `max_entries`.
+    /// Creates a hash map of at most `max_entries`.
     pub(crate) fn hash(max_entries: u32) -> io::Result<Self> {
         Self::create(MapCreate { map_type: MAP_TYPE_HASH, max_entries, ..MapCreate::default() })
     }
@@ -95,7 +98,7 @@ impl<const KEY: usize> Map<KEY> {
         bpf_descriptor(MAP_CREATE, &mut attributes).map(Self)
     }
 
-    /// A map that somebody else made, with such keys.
+    /// Wraps a map that another process created, with keys of this size.
     pub(crate) fn of(fd: OwnedFd) -> Self {
         Self(fd)
     }
@@ -111,11 +114,11 @@ impl<const KEY: usize> Map<KEY> {
 
     /// Removes a key.
     pub(crate) fn remove(&self, key: &[u8; KEY]) -> io::Result<()> {
-        // The kernel refuses a value here, even if it is not used.
+        // The kernel refuses a value here, even an unused one.
         bpf(MAP_DELETE_ELEM, &mut MapElement { value: 0, ..self.element(key, &[0; 4]) }).map(drop)
     }
 
-    /// The descriptor's number, by which a program names the map.
+    /// Returns the number of the descriptor, by which a program refers to the map.
     pub(crate) fn number(&self) -> u32 {
         self.0.as_raw_fd() as u32
     }
@@ -128,12 +131,12 @@ impl<const KEY: usize> AsFd for Map<KEY> {
 }
 
 impl Map<4> {
-    /// A map from queues to AF_XDP sockets.
+    /// Creates a map from queues to AF_XDP sockets.
     pub(crate) fn sockets(queues: u32) -> io::Result<Self> {
         Self::create(MapCreate { map_type: MAP_TYPE_XSKMAP, max_entries: queues, ..MapCreate::default() })
     }
 
-    /// A map from queues to maps like this one.
+    /// Creates a map from queues to maps like this one.
     pub(crate) fn maps<const KEY: usize>(queues: u32, like: &Map<KEY>) -> io::Result<Self> {
         let (map_type, inner_map_fd) = (MAP_TYPE_ARRAY_OF_MAPS, like.number());
         Self::create(MapCreate { map_type, max_entries: queues, inner_map_fd, ..MapCreate::default() })
@@ -168,13 +171,13 @@ struct LinkCreate {
 // SAFETY: no addresses.
 unsafe impl Attributes for LinkCreate {}
 
-/// A loaded XDP program.
+/// Loaded XDP program.
 #[derive(Debug)]
 pub(crate) struct Program(OwnedFd);
 
 impl Program {
-    /// Has the kernel verify and take a program, which may be given frames of `several_parts`. A refusal carries the end of what
-    /// the verifier said.
+    /// Loads a program, which may accept frames of `several_parts`, after verification by the
+    /// kernel. An error contains the end of the verifier's log.
     pub(crate) fn load(instructions: &[Instruction], several_parts: bool) -> io::Result<Self> {
         let mut log = vec![0_u8; 64 << 10];
         let mut attributes = ProgramLoad {
@@ -195,13 +198,13 @@ impl Program {
             Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {}
             result => return result.map(Self),
         }
-        // Once more, for the reason.
+        // Repeated with a log for the reason.
         (attributes.log_level, attributes.log_size) = (1, log.len() as u32);
         attributes.log_buf = log.as_mut_ptr() as u64;
         bpf_descriptor(PROG_LOAD, &mut attributes).map(Self).map_err(|error| explained(&error, &log))
     }
 
-    /// Attaches the program to an interface until the result is dropped, or the process ends however it does.
+    /// Attaches the program to an interface, until the result is dropped or the process ends.
     pub(crate) fn attach(&self, ifindex: u32, flags: u32) -> io::Result<Attachment> {
         let prog_fd = self.0.as_raw_fd() as u32;
         let mut attributes = LinkCreate { prog_fd, target_ifindex: ifindex, attach_type: ATTACH_XDP, flags };
@@ -223,7 +226,7 @@ fn explained(error: &io::Error, log: &[u8]) -> io::Error {
     io::Error::new(error.kind(), format!("{error}; the verifier says: {}", last.join(" / ")))
 }
 
-/// A program on an interface; gone when this is dropped in all processes that have it.
+/// Program attached to an interface; detached when this is dropped in all processes that have it.
 #[derive(Debug)]
 pub(crate) struct Attachment(OwnedFd);
 
@@ -233,10 +236,11 @@ struct ObjectInfo {
     info_len: u32,
     info: u64,
 }
-// SAFETY: made by `Attachment::info` alone, from a reference to room of that length, which the kernel may fill with any bytes.
+// SAFETY: made by `Attachment::info` alone, from a reference to room of that length, which the
+// kernel may fill with any bytes.
 unsafe impl Attributes for ObjectInfo {}
 
-/// The beginning of `struct bpf_link_info`.
+/// First fields of `struct bpf_link_info`.
 #[repr(C)]
 #[derive(Default)]
 struct LinkInfo {
@@ -249,17 +253,17 @@ struct LinkInfo {
 }
 
 impl Attachment {
-    /// One that somebody else made.
+    /// Wraps an attachment that another process made.
     pub(crate) fn of(fd: OwnedFd) -> Self {
         Self(fd)
     }
 
-    /// The kernel's number of it, by which two descriptors can be seen to be of the same one.
+    /// Returns the kernel's id, by which two descriptors of the same attachment can be recognized.
     pub(crate) fn id(&self) -> io::Result<u32> {
         self.info().map(|info| info.id)
     }
 
-    /// Is the interface still there?
+    /// Reports whether the interface still exists.
     pub(crate) fn is_in_place(&self) -> bool {
         self.info().is_ok_and(|info| info.ifindex != 0)
     }
@@ -299,11 +303,11 @@ pub(crate) mod test_run {
         repeat: u32,
         duration: u32,
     }
-    // SAFETY: made below alone, from a slice; nothing is written out.
+    // SAFETY: made below alone, from a slice; the kernel writes no output.
     unsafe impl Attributes for TestRun {}
 
     impl Program {
-        /// What the program decides about a frame, of at least 14 octets.
+        /// Returns the program's decision on a frame of at least 14 octets.
         pub(crate) fn decide(&self, frame: &[u8]) -> io::Result<u32> {
             let mut attributes = TestRun {
                 prog_fd: self.0.as_raw_fd() as u32,

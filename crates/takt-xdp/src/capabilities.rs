@@ -1,13 +1,14 @@
-//! The capabilities that opening takes and running does not.
+//! Capabilities that opening a transport needs and running does not.
 //!
-//! | | attaching the filter | a table in it | an AF_XDP socket |
+//! | | attaching the filter | a table of ports | an AF_XDP socket |
 //! |---|---|---|---|
 //! | CAP_NET_ADMIN | yes | | |
-//! | CAP_BPF | yes | yes, but where the machine lets everyone make maps (`kernel.unprivileged_bpf_disabled` is 0) | |
+//! | CAP_BPF | yes | yes, unless the machine allows unprivileged maps (`kernel.unprivileged_bpf_disabled` is 0) | |
 //! | CAP_NET_RAW | | | yes |
 //!
-//! Who joins others needs none for attaching. What comes later, flows and addresses that change among it, is told to the filter
-//! through descriptors that are there already. Only an interface that was made anew takes all of it again.
+//! Participants that join an existing filter need none for attaching. Later changes, including
+//! flows and addresses, are written to the filter through open descriptors. Only an interface that
+//! was deleted and created again needs all of them again.
 
 use std::io;
 
@@ -16,14 +17,16 @@ use crate::syscall;
 /// CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF by their numbers in `linux/capability.h`.
 const DROPPED: [u32; 3] = [12, 13, 39];
 
-/// Drops CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF for good: from the effective, permitted and inheritable capabilities of the calling
-/// thread, and of threads and children that it starts from now on. Other threads keep theirs: call it in the one that has
-/// opened the transports, before it starts others (a participant with threads of its own, among them). Other capabilities stay.
+/// Drops CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF permanently: from the effective, permitted and
+/// inheritable capabilities of the calling thread, and of threads and children that it starts
+/// later. Other threads keep theirs, so call it in the thread that has opened the transports,
+/// before it starts others (such as those of a participant). Other capabilities are unchanged.
 ///
-/// To be called when all transports are open. What does not work without them any more: an interface that is deleted and made anew
-/// is left to the kernel's sockets from then on, with a warning; the highest socket priority is 6.
+/// Call it when all transports are open. Afterwards, an interface that is deleted and created again
+/// is served by the kernel's sockets alone, with a warning; the highest socket priority is 6.
 ///
-/// An error if they are there still, which no kernel has been seen to do.
+/// # Errors
+/// The capabilities are still present afterwards, which no kernel is known to cause.
 pub fn drop_capabilities() -> io::Result<()> {
     let mut sets = syscall::capabilities()?;
     for capability in DROPPED {
@@ -37,7 +40,7 @@ pub fn drop_capabilities() -> io::Result<()> {
     }
 }
 
-/// Names what is lacking, if that is what the error is about.
+/// Names the missing capabilities, if the error is about permission.
 pub(crate) fn lacking(names: &'static str) -> impl Fn(io::Error) -> io::Error {
     move |error| match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => {
@@ -52,8 +55,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dropped_is_gone_and_nothing_else() {
-        // Of this thread alone.
+    fn dropped_capabilities_are_gone_and_others_stay() {
+        // Concerns this thread alone.
         let before = syscall::capabilities().expect("they can be read");
         drop_capabilities().expect("fewer are always possible");
         let after = syscall::capabilities().expect("they can be read");
@@ -63,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn other_threads_keep_theirs() {
+    fn other_threads_keep_their_capabilities() {
         let before = syscall::capabilities().expect("they can be read");
         let of_child = std::thread::spawn(|| {
             drop_capabilities().expect("fewer are always possible");

@@ -1,13 +1,16 @@
-//! The AF_XDP half of the transport: datagrams to neighbours at one interface, and from there to our ports.
+//! AF_XDP half of the transport: datagrams to and from neighbors at one interface.
 //!
-//! A datagram is written where it is sent from: the loaned frame is one of the umem, with room for the headers before it. A second
-//! destination takes a copy. A received one is lent where the kernel put it, until the next call, and longer to who holds it.
+//! A datagram is written directly into a frame of the umem, with room for the headers before it.
+//! Each further destination takes a copy. A received datagram stays where the kernel put it; it is
+//! lent until the next call, or longer if it is held.
 //!
-//! A ring hands out frames as they came. While a flow with a port is urgent they are looked at as they come and wait sorted, so that
-//! an urgent one is handed out before others that came earlier ([`waiting`](crate::waiting)).
+//! A ring returns frames in arrival order. While a flow with its own port is urgent, received
+//! frames are sorted by urgency first, so that an urgent one is returned before earlier ones
+//! ([`waiting`](crate::waiting)).
 //!
-//! Of several queues a datagram leaves by the one for its priority: the 64 values are divided evenly among them, the lowest to
-//! the first. So datagrams of one flow never overtake each other.
+//! With several queues, a datagram is sent by the one for its priority: the 64 values are divided
+//! evenly among them, the lowest to the first. Datagrams of one flow therefore never overtake each
+//! other.
 
 use std::ffi::CString;
 use std::io;
@@ -29,31 +32,31 @@ use crate::umem::{Frame, Shape};
 use crate::waiting::{Arrival, Waiting};
 use crate::wire::{self, End, Label, PAYLOAD_AT, Refused};
 
-/// Datagrams that one call looks at for urgent ones among them.
+/// Maximum number of datagrams that one call examines for urgent ones.
 const LOOKED_AT_MAX: usize = 256;
 
-/// A port that the filter takes.
+/// Port that the filter accepts.
 #[derive(Debug, Clone, Copy)]
 struct Port {
     number: u16,
     flow: FlowId,
-    /// What comes to it is handed out before what comes to ports of less.
+    /// Urgency of its datagrams; higher ones are returned first.
     urgency: i32,
 }
 
-/// The longest datagram of UDP over IPv4.
+/// Maximum length of a UDP datagram over IPv4.
 const DATAGRAM_MAX: usize = 65_507;
 
-/// What gives outgoing datagrams their source port and priority.
+/// Source ports and priority of outgoing datagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exit {
     pub(crate) port_v4: Option<u16>,
     pub(crate) port_v6: Option<u16>,
-    /// 0 to 63.
+    /// Priority, 0 to 63.
     pub(crate) priority: u8,
 }
 
-/// A destination that can be sent to, and how.
+/// Reachable destination, with the addresses to send from and to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Way {
     to: End,
@@ -61,7 +64,7 @@ pub(crate) struct Way {
     priority: u8,
 }
 
-/// See the [module](self).
+/// AF_XDP half of the transport. See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Carrier {
     seat: Seat,
@@ -69,30 +72,31 @@ pub(crate) struct Carrier {
     config: XdpConfig,
     ifindex: u32,
     mac: MacAddress,
-    /// Ours at the interface, with the lengths of their prefixes. Empty when the interface is down or gone.
+    /// Own addresses at the interface, with the lengths of their prefixes. Empty when the interface
+    /// is down or gone.
     addresses: Vec<(IpAddr, u8)>,
-    /// The ports that the filter takes, sorted.
+    /// Ports that the filter accepts, sorted.
     ports: Vec<Port>,
-    /// Datagrams that were taken from a ring and not handed out yet; none unless a port is urgent.
+    /// Datagrams taken from a ring and not returned yet; empty unless a port is urgent.
     waiting: Waiting,
-    /// Where the next datagram is written.
+    /// Frame of the next datagram.
     loan: Frame,
-    /// What was handed out by the last call.
+    /// Frame that the last call returned.
     lent: Option<Received>,
     counters: XdpCounters,
     max_message_len: usize,
-    /// What the interface carries now, if that is less.
+    /// Maximum length at the current MTU, if that is smaller.
     carried_len: usize,
 }
 
-/// What there is at one interface, until it is made anew.
+/// Resources at one interface, until that is created again.
 struct Opened {
     seat: Seat,
     neighbours: Neighbours,
     carried_len: usize,
 }
 
-/// Takes a seat at the interface as it is now, with frames that have room for datagrams of at least this length.
+/// Binds queues of the interface, with frames that have room for datagrams of at least this length.
 fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened, TransportError> {
     let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
     let neighbours = Neighbours::new(interface.index).map_err(failed("read the neighbours of"))?;
@@ -116,7 +120,7 @@ fn open(config: &XdpConfig, interface: &Interface, room: usize) -> Result<Opened
 }
 
 impl Carrier {
-    /// Takes a seat at the interface.
+    /// Binds queues of the interface.
     pub(crate) fn open(config: &XdpConfig, interface: &Interface) -> Result<Self, TransportError> {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.interface), e);
         config.check().map_err(failed("open"))?;
@@ -145,13 +149,15 @@ impl Carrier {
         &self.seat
     }
 
-    /// The largest datagram: what fits one packet of the interface, and a frame, as they were at first.
+    /// Returns the maximum length of a datagram: it fits one packet of the interface and a frame,
+    /// as they were at first.
     pub(crate) fn max_message_len(&self) -> usize {
         self.max_message_len
     }
 
-    /// Takes over the interface as it is now. While it is not there or not up everything is left to the kernel. One that was made anew
-    /// is opened anew; whether that was done.
+    /// Applies the current state of the interface. While it is missing or down, the kernel's
+    /// sockets carry everything. If it was created again, opens it again; reports whether that was
+    /// done.
     pub(crate) fn follow(&mut self, interface: Option<&Interface>) -> Result<bool, TransportError> {
         let is_new = interface.is_some_and(|interface| interface.index != self.ifindex);
         if let Some(interface) = interface.filter(|_| is_new) {
@@ -163,14 +169,15 @@ impl Carrier {
         Ok(is_new)
     }
 
-    /// What was queued is lost with the old interface, and what was written to the loaned frame is kept.
+    /// Opens the resources again. Datagrams queued at the old interface are lost; the content of
+    /// the loaned frame is kept.
     fn reopen(&mut self, interface: &Interface) -> Result<(), TransportError> {
         let mut opened = open(&self.config, interface, self.max_message_len)?;
         let loan = opened.seat.bank_mut().take().expect("no frame is in use yet");
         let range = PAYLOAD_AT..PAYLOAD_AT + self.max_message_len;
         let written = self.seat.bank().umem().bytes(&self.loan, range.clone());
         opened.seat.bank_mut().umem_mut().bytes_mut(&loan, range).copy_from_slice(written);
-        // Those of the old sockets go with them.
+        // The counters of the old sockets are lost with them.
         self.counters = self.counters();
         (self.lent, self.waiting) = (None, Waiting::default());
         self.sort_if_urgent();
@@ -202,7 +209,8 @@ impl Carrier {
         Key::udp(address, port, self.config.vlan.unwrap_or(0))
     }
 
-    /// Receives what comes to this port, for this flow, from now on; before others if its `urgency` is above 0. May allocate.
+    /// Receives datagrams to this port, for this flow, from now on; before others if `urgency` is
+    /// above 0. May allocate.
     pub(crate) fn listen_at(&mut self, port: u16, flow: FlowId, urgency: i32) -> io::Result<()> {
         if let Err(at) = self.ports.binary_search_by_key(&port, |known| known.number) {
             self.ports.insert(at, Port { number: port, flow, urgency });
@@ -212,7 +220,7 @@ impl Carrier {
         opened.inspect_err(|_| self.close_port(port))
     }
 
-    /// Leaves what comes to the port of this flow to the kernel from now on.
+    /// Leaves datagrams to the ports of this flow to the kernel from now on.
     pub(crate) fn close_flow(&mut self, flow: FlowId) {
         let of_flow: Vec<u16> =
             self.ports.iter().filter(|known| known.flow == flow).map(|known| known.number).collect();
@@ -225,12 +233,12 @@ impl Carrier {
     fn close_port(&mut self, port: u16) {
         self.ports.retain(|known| known.number != port);
         for (address, _) in &self.addresses {
-            // It can only fail for a port that was not open.
+            // Fails only for a port that was not open.
             drop(self.seat.close(self.key(*address, port)));
         }
     }
 
-    /// How to send a datagram of this length to a destination; `None`: not by this way.
+    /// Returns how to send a datagram of this length to a destination; `None` if AF_XDP cannot.
     pub(crate) fn way(&mut self, to: &Locator, len: usize, exit: Exit) -> Option<Way> {
         if len > self.carried_len || self.addresses.is_empty() {
             return None;
@@ -241,13 +249,13 @@ impl Carrier {
         Some(Way { to: end, source_port, priority: exit.priority })
     }
 
-    /// Where the next datagram is written.
+    /// Returns the room for the next datagram.
     pub(crate) fn loan(&mut self) -> &mut [u8] {
         let range = PAYLOAD_AT..PAYLOAD_AT + self.max_message_len;
         self.seat.bank_mut().umem_mut().bytes_mut(&self.loan, range)
     }
 
-    /// A frame to be sent besides the loaned one, if one is free now.
+    /// Takes a frame for sending in addition to the loaned one, if one is free.
     pub(crate) fn spare(&mut self) -> Option<Frame> {
         let spare = self.seat.bank_mut().take();
         if spare.is_some() {
@@ -257,7 +265,8 @@ impl Carrier {
         self.seat.bank_mut().take()
     }
 
-    /// Queues the loaned datagram as it stands; `next` is loaned from now on. False: it cannot be enclosed.
+    /// Queues the loaned datagram without a copy, and loans `next`. Returns false if the headers
+    /// cannot be written.
     pub(crate) fn send_in_place(&mut self, next: Frame, len: usize, way: Way) -> bool {
         let frame = std::mem::replace(&mut self.loan, next);
         self.counters.in_place_out += 1;
@@ -289,7 +298,7 @@ impl Carrier {
         true
     }
 
-    /// Our address in the destination's network, or any of its family.
+    /// Returns the own address in the network of the destination, or any of its family.
     fn source(&self, to: IpAddr) -> Option<IpAddr> {
         let of_family = self.addresses.iter().filter(|(own, _)| own.is_ipv4() == to.is_ipv4());
         let shares = |&&(own, len): &&(IpAddr, u8)| match (own, to) {
@@ -301,34 +310,35 @@ impl Carrier {
         near.map(|(own, _)| *own)
     }
 
-    /// Sends what is queued. What the interface refuses now stays queued.
+    /// Sends the queued frames. Those that the interface refuses stay queued.
     pub(crate) fn flush(&mut self) {
         if self.seat.bank_mut().flush().is_err() {
             self.counters.refused_flushes += 1;
         }
     }
 
-    /// What was handed out is not used any more.
+    /// Returns the last received frame to the kernel.
     pub(crate) fn give_back(&mut self) {
         if let Some(lent) = self.lent.take() {
             self.seat.bank_mut().give_back(lent);
         }
     }
 
-    /// Hears the news of neighbours, and wakes drivers that wait. A system call.
+    /// Reads changes of neighbors, and wakes drivers that wait. A system call.
     pub(crate) fn look_around(&mut self) {
         self.neighbours.listen();
         self.seat.bank().wake_receivers();
     }
 
-    /// Datagrams are sorted from now on if a port is urgent.
+    /// Starts to sort datagrams if a port is urgent.
     fn sort_if_urgent(&mut self) {
         for port in self.ports.iter().filter(|port| port.urgency > 0) {
             self.waiting.sort_from_now(port.urgency, self.config.rx_frames as usize);
         }
     }
 
-    /// The datagram that is wanted, lent until [`give_back`](Self::give_back). No system call.
+    /// Receives the wanted datagram, lent until [`give_back`](Self::give_back). Makes no system
+    /// call.
     pub(crate) fn recv(&mut self, wanted: Wanted) -> Option<RxFrame<'_>> {
         let next = if self.waiting.sorts() {
             self.look_ahead();
@@ -344,7 +354,7 @@ impl Carrier {
         Some(self.lend(next))
     }
 
-    /// Takes what has come from the rings, as much as one call may.
+    /// Takes arrived frames from the rings, up to the limit of one call.
     fn look_ahead(&mut self) {
         for _ in 0..LOOKED_AT_MAX {
             if self.waiting.is_blocked() {
@@ -365,7 +375,7 @@ impl Carrier {
         RxFrame::new(&bank.bytes(lent)[range], meta).with_frame(bank.lent_frame(lent))
     }
 
-    /// A frame, and where in it the datagram is.
+    /// Takes the next frame with a valid datagram, and the range of the datagram in it.
     fn next(&mut self) -> Option<Arrival> {
         loop {
             let received = self.seat.bank_mut().receive()?;
@@ -392,7 +402,7 @@ impl Carrier {
 
     pub(crate) fn counters(&self) -> XdpCounters {
         let sockets = || self.seat.bank().sockets();
-        // A socket of AF_XDP always answers this.
+        // An AF_XDP socket always answers this query.
         let drops: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
         let strange: u64 = sockets().map(crate::socket::Socket::strange_entries).sum();
         XdpCounters {
@@ -403,12 +413,12 @@ impl Carrier {
         }
     }
 
-    /// To be counted by who leaves destinations to the kernel.
+    /// Returns the counters for the owner, which counts destinations left to the kernel.
     pub(crate) fn counters_mut(&mut self) -> &mut XdpCounters {
         &mut self.counters
     }
 
-    /// Readable when there is something to receive, or news of neighbours.
+    /// Returns descriptors that are readable when a datagram or a change of neighbors is pending.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let sockets = self.seat.bank().sockets().map(|socket| socket.as_fd().as_raw_fd());
         sockets.chain([self.neighbours.socket().as_raw_fd()])

@@ -1,11 +1,11 @@
-//! What an AF_XDP transport is asked to be, and what it has become.
+//! Configuration and report of an AF_XDP transport.
 
 use std::fmt;
 use std::io;
 
 use takt_transport::udp::{InterfaceSelection, UdpConfig};
 
-/// Where the kernel runs the filter.
+/// Place where the kernel runs the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// In the driver, before the kernel makes a packet of the frame.
@@ -23,47 +23,52 @@ impl fmt::Display for Mode {
     }
 }
 
-/// Which of an interface's queues a participant has. A queue is one participant's at a time, of all processes; the kernel's
-/// sockets carry what arrives by others.
+/// Queues of an interface for a participant. A queue belongs to one participant at a time, across
+/// processes. The kernel's sockets carry datagrams that arrive by other queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Queues {
-    /// So many of those that nobody has.
+    /// This number of free queues.
     Free(u32),
-    /// These.
+    /// Exactly these queues.
     These(Vec<u32>),
-    /// All that the interface has now.
+    /// All current queues of the interface.
     All,
 }
 
 /// Configuration of an [`XdpTransport`](crate::XdpTransport).
 #[derive(Debug, Clone, PartialEq)]
 pub struct XdpConfig {
-    /// The interface whose frames are sent and received by AF_XDP.
+    /// Interface whose frames are sent and received by AF_XDP.
     pub interface: String,
-    /// Its queues. Of several a datagram leaves by the one for its flow's priority (TRANSPORT_PRIORITY): the values 0 to 63 are
-    /// divided evenly among them, the lowest to the first. They are received from in turn.
+    /// Queues of the interface. With several, a datagram is sent by the one for the priority of its
+    /// flow (TRANSPORT_PRIORITY): the values 0 to 63 are divided evenly among them, the lowest to
+    /// the first. Frames are received from them in turn.
     pub queues: Queues,
-    /// Where the filter is to run; `None`: as it does for others at the interface, or natively if the driver can, else generically;
-    /// generically on a veth, where others would pay for the other one.
+    /// Mode of the filter. `None`: the mode of an existing filter; else native if the driver
+    /// supports it, else generic. On a veth, generic, because native mode would slow other traffic.
     pub mode: Option<Mode>,
-    /// The VLAN, 0 to 4094, of what goes by AF_XDP; 0 says that frames are tagged for their priority alone. The priority (PCP) is the
-    /// upper half of the DSCP. Addresses and neighbours are those of the interface itself. `None`: no tags. Frames of another VLAN are
-    /// left to the kernel; one without a VLAN may have a tag or not.
+    /// VLAN ID of frames by AF_XDP, 0 to 4094; 0 means a priority tag. The priority (PCP) is the
+    /// upper half of the DSCP. Addresses and neighbors are those of the interface itself. `None`:
+    /// frames are sent without a tag. Frames of other VLANs are left to the kernel; frames without
+    /// a VLAN may have a priority tag or none.
     pub vlan: Option<u16>,
-    /// Frames that can wait to be received by each queue, a power of two from 64 to 32,768. Each takes 2 KiB, or 4 KiB where the MTU is
-    /// above 1774. A packet that is longer than 3840 octets takes several.
+    /// Receive frames of each queue, a power of two from 64 to 32,768. Each takes 2 KiB, or 4 KiB
+    /// where the MTU is above 1774. A packet longer than 3840 octets takes several.
     pub rx_frames: u32,
-    /// Frames that can be on their way out, by all queues, a power of two from 64 to 32,768; of the same size. Where the MTU is above
-    /// 3822, a packet takes as many as the longest one does, of whatever length it is.
+    /// Transmit frames for all queues together, a power of two from 64 to 32,768; of the same size.
+    /// Where the MTU is above 3822, every packet takes as many frames as the longest one,
+    /// regardless of its length.
     pub tx_frames: u32,
-    /// Take only what begins with `RTPS`; the rest that comes to our ports arrives through the kernel's sockets.
+    /// Whether to accept only datagrams that begin with `RTPS`; others to the same ports arrive
+    /// through the kernel's sockets.
     pub rtps_only: bool,
-    /// The kernel's sockets: ports, groups, and every other interface.
+    /// Settings of the kernel's sockets: ports, groups, and every other interface.
     pub udp: UdpConfig,
 }
 
 impl XdpConfig {
-    /// The defaults for a domain: one queue, no tags, and kernel sockets at the same interface alone.
+    /// Returns the defaults for a domain: one queue, no tags, and kernel sockets at the same
+    /// interface alone.
     pub fn new(domain_id: u32, interface: &str) -> Self {
         Self {
             interface: interface.to_owned(),
@@ -80,7 +85,7 @@ impl XdpConfig {
         }
     }
 
-    /// Can it be at all?
+    /// Checks the values.
     pub(crate) fn check(&self) -> io::Result<()> {
         let odd = |frames: &u32| !frames.is_power_of_two() || !(64..=32_768).contains(frames);
         let why = if let Some(frames) = [self.rx_frames, self.tx_frames].into_iter().find(odd) {
@@ -94,26 +99,26 @@ impl XdpConfig {
     }
 }
 
-/// What an AF_XDP transport has become.
+/// Actual properties of an AF_XDP transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct XdpReport {
-    /// The interface.
+    /// Name of the interface.
     pub interface: String,
-    /// Its queues that this participant has.
+    /// Queues of this participant.
     pub queues: Vec<u32>,
-    /// Other participants, of this process or others, had the filter there already.
+    /// Whether the filter of other participants, of this process or others, was attached already.
     pub is_joined: bool,
-    /// Where the filter runs.
+    /// Mode of the filter.
     pub mode: Mode,
-    /// Why it does not run in the driver, if that was tried.
+    /// Reason why the filter does not run in the driver, if that was tried.
     pub not_native: Option<String>,
-    /// Does the driver read and write the frames themselves, instead of copies?
+    /// Whether the driver accesses the frames directly, without copies.
     pub zero_copy: bool,
-    /// Octets of a frame in the shared memory.
+    /// Size of a frame in the shared memory, in octets.
     pub frame_len: usize,
-    /// How many of these a packet may take, as where the MTU is above 3,822.
+    /// Maximum number of frames of one packet, above 1 where the MTU is above 3,822.
     pub parts: u32,
-    /// The largest datagram, in octets.
+    /// Maximum length of a datagram, in octets.
     pub max_message_len: usize,
 }
 
@@ -140,36 +145,37 @@ impl fmt::Display for XdpReport {
     }
 }
 
-/// What the AF_XDP half has carried and refused, since it was opened.
+/// Counters of the AF_XDP half since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct XdpCounters {
-    /// Datagrams received from the ring.
+    /// Datagrams received from the rings.
     pub datagrams_in: u64,
-    /// Their octets, without headers.
+    /// Octets of these datagrams, without headers.
     pub bytes_in: u64,
-    /// Of those datagrams the ones that were read where the kernel, or the driver, put them: all that came in one part.
+    /// Received datagrams that were not copied: all that arrived in one part.
     pub in_place_in: u64,
-    /// Frames that were held beyond the call that received them: samples are borrowed from them.
+    /// Frames that were held beyond the call that received them, because of borrowed samples.
     pub held_in: u64,
-    /// Datagrams put into the transmit ring.
+    /// Datagrams put into the transmit rings.
     pub datagrams_out: u64,
-    /// Their octets, without headers.
+    /// Octets of these datagrams, without headers.
     pub bytes_out: u64,
-    /// Of those, the ones that were written where they were sent from: not copied.
+    /// Sent datagrams that were not copied.
     pub in_place_out: u64,
-    /// Destinations that were left to the kernel's sockets: groups, other interfaces, this host, neighbours not known yet.
+    /// Destinations that were left to the kernel's sockets: groups, other interfaces, this host,
+    /// unknown neighbors.
     pub by_kernel_out: u64,
-    /// Destinations that were left to the kernel's sockets since no frame was free.
+    /// Destinations that were left to the kernel's sockets because no frame was free.
     pub no_frame_out: u64,
-    /// Received frames whose lengths contradict each other, or with a wrong checksum of the IP header.
+    /// Received frames with inconsistent lengths, or with a wrong checksum of the IP header.
     pub malformed: u64,
     /// Received datagrams with a wrong checksum.
     pub damaged: u64,
     /// Received datagrams for a port that was closed meanwhile.
     pub closed: u64,
-    /// Entries of a ring that the kernel cannot have meant. Never, unless the machine is ill.
+    /// Invalid entries of a ring, which a correct kernel never writes.
     pub strange_entries: u64,
-    /// Attempts to send that the interface refused: it is down, or gone. What was queued stays so.
+    /// Failed attempts to send, because the interface is down or gone. The frames stay queued.
     pub refused_flushes: u64,
     /// Frames that the kernel dropped: no free frame, or no room in the ring.
     pub kernel_drops: u64,

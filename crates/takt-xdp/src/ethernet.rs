@@ -1,11 +1,12 @@
-//! [`XdpPort`]: the layer-2 form of Takt by AF_XDP. Frames of Takt's own EtherType to and from one interface.
+//! [`XdpPort`]: RTPS on Ethernet over AF_XDP. Sends and receives frames of Takt's own EtherType at
+//! one interface.
 //!
 //! | | by AF_XDP | by AF_PACKET ([`PacketPort`]) |
 //! |---|---|---|
 //! | out | to other hardware addresses | to groups, and to this host |
-//! | in | what is for our address and ports, by our queues | groups, this host, other queues, versions that are not known, frames longer than ours, tags that the driver or a bridge has taken off |
+//! | in | frames to the own address and ports, by the own queues | groups, this host, other queues, unknown versions, longer frames, tags that the driver or a bridge has stripped |
 //!
-//! Both have the same ports, so that each frame arrives, whichever way it takes.
+//! Both have the same ports, so that each frame arrives by one of them.
 
 use std::ffi::CString;
 use std::io;
@@ -23,32 +24,35 @@ use crate::filter::{Key, PORTS_MAX};
 use crate::seat::{Asked, Seat};
 use crate::umem::{Frame, Shape};
 
-/// Where in a frame of the umem an outgoing one begins: its message begins 22 octets later, at a cache line.
+/// Offset of an outgoing frame in a frame of the umem: its message begins 22 octets later, at a
+/// cache line.
 const FRAME_AT: usize = 42;
 
-/// The shortest frame of Ethernet, without check sequence.
+/// Minimum length of an Ethernet frame, without check sequence.
 const FRAME_MIN: usize = 60;
 
-/// A header of Ethernet with a tag.
+/// Length of an Ethernet header with a tag.
 const HEADER_MAX: usize = EthernetHeader::LEN + EthernetHeader::TAG_LEN;
 
 /// Configuration of an [`XdpPort`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct XdpPortConfig {
-    /// The interface, its VLAN, and the sockets of AF_PACKET beside.
+    /// Interface, its VLAN, and the AF_PACKET sockets for the other frames.
     pub packet: PacketConfig,
-    /// Its queues. What arrives by others comes by AF_PACKET; what is sent leaves by the first.
+    /// Queues of the interface. Frames of other queues arrive by AF_PACKET; frames are sent by the
+    /// first queue.
     pub queues: Queues,
-    /// Where the filter is to run; `None`: see [`XdpConfig::mode`](crate::XdpConfig::mode).
+    /// Mode of the filter; `None`: see [`XdpConfig::mode`](crate::XdpConfig::mode).
     pub mode: Option<Mode>,
-    /// Frames that can wait to be received by AF_XDP, a power of two from 64 to 32,768, for each queue.
+    /// Receive frames of each queue, a power of two from 64 to 32,768.
     pub rx_frames: u32,
-    /// Frames that can be on their way out by AF_XDP, a power of two from 64 to 32,768.
+    /// Transmit frames of AF_XDP, a power of two from 64 to 32,768.
     pub tx_frames: u32,
 }
 
 impl XdpPortConfig {
-    /// The defaults for an interface: one queue that is free, 4,096 frames in, 1,024 out.
+    /// Returns the defaults for an interface: one free queue, 4,096 receive frames, 1,024 transmit
+    /// frames.
     pub fn new(interface: &str) -> Self {
         Self {
             packet: PacketConfig::new(interface),
@@ -60,23 +64,23 @@ impl XdpPortConfig {
     }
 }
 
-/// Moves frames by AF_XDP. See the [module](self).
+/// Frame port over AF_XDP. See the [module](self).
 #[derive(Debug)]
 pub struct XdpPort {
     seat: Seat,
     packet: PacketPort,
     config: XdpPortConfig,
-    /// The interface as it was when the seat was taken; with the MTU that frames of the umem have room for.
+    /// Interface when the queues were bound; its MTU is limited by the frames of the umem.
     interface: Interface,
-    /// The address in the filter's table.
+    /// Address in the table of the filter.
     mac: MacAddress,
     /// Any socket of the interface's network namespace.
     any: UnixDatagram,
     shape: Shape,
     loan: Frame,
-    /// A received frame that is lent.
+    /// Current received frame.
     lent: Option<Received>,
-    /// AF_PACKET is asked first.
+    /// AF_PACKET is polled first.
     is_packets_turn: bool,
     ports: Vec<u16>,
     descriptors: Vec<RawFd>,
@@ -106,11 +110,12 @@ fn take_seat(
 }
 
 impl XdpPort {
-    /// Opens the sockets and joins or attaches the filter. Takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF. Allocates; later only
-    /// for ports, groups, and changes of the interface.
+    /// Opens the sockets, and joins or attaches the filter. Needs CAP_NET_ADMIN, CAP_NET_RAW and
+    /// CAP_BPF. Allocates; later only for ports, groups, and changes of the interface.
     ///
     /// # Errors
-    /// Those of [`PacketPort::open`], no queue that is free, another program on the interface, or a kernel without AF_XDP.
+    /// Those of [`PacketPort::open`]; no queue is free, another program is attached to the
+    /// interface, or the kernel has no AF_XDP.
     pub fn open(config: &XdpPortConfig) -> Result<Self, TransportError> {
         let failed = |op| move |e| TransportError::new(op, format_args!("AF_XDP on {}", config.packet.interface), e);
         for frames in [config.rx_frames, config.tx_frames] {
@@ -148,17 +153,17 @@ impl XdpPort {
         Ok(port)
     }
 
-    /// Where the filter runs.
+    /// Returns the mode of the filter.
     pub fn mode(&self) -> Mode {
         self.seat.share().mode()
     }
 
-    /// Frames that came by AF_XDP.
+    /// Returns the number of frames received by AF_XDP.
     pub fn received_by_xdp(&self) -> u64 {
         self.received
     }
 
-    /// Brings what others are told up to date.
+    /// Updates the MTU and the descriptors.
     fn tell(&mut self) {
         self.interface.mtu = self.packet.mtu().min(self.seat.bank().frame_len_max() - HEADER_MAX);
         self.descriptors.clear();
@@ -172,7 +177,7 @@ impl XdpPort {
         Key::ethernet(self.mac, port, self.config.packet.vlan.unwrap_or(0))
     }
 
-    /// A frame to be sent besides the loaned one, if one is free now.
+    /// Takes a frame for sending in addition to the loaned one, if one is free.
     fn spare(&mut self) -> Option<Frame> {
         let spare = self.seat.bank_mut().take();
         if spare.is_some() {
@@ -182,7 +187,8 @@ impl XdpPort {
         self.seat.bank_mut().take()
     }
 
-    /// What the interface refuses stays queued, and is counted.
+    /// Sends the queued frames. Those that the interface refuses stay queued; the refusal is
+    /// counted.
     fn flush_queues(&mut self) {
         if self.seat.bank_mut().flush().is_err() {
             self.refused += 1;
@@ -206,14 +212,14 @@ impl XdpPort {
             self.in_place += 1;
             std::mem::replace(&mut self.loan, spare)
         };
-        // What once stood in the frame is nobody's business.
+        // Padding must not reveal earlier contents of the frame.
         let end = FRAME_AT + len.max(FRAME_MIN);
         bank.umem_mut().bytes_mut(&frame, FRAME_AT + len..end).fill(0);
         bank.send(frame, FRAME_AT..end, 0);
         true
     }
 
-    /// Has found something by AF_XDP.
+    /// Receives a frame by AF_XDP; reports whether there was one.
     fn receive(&mut self) -> bool {
         let received = self.seat.bank_mut().receive();
         self.lent = received;
@@ -221,7 +227,8 @@ impl XdpPort {
         self.lent.is_some()
     }
 
-    /// What was queued is lost with the old interface; what was written to the loaned frame is kept.
+    /// Opens the resources again. Frames queued at the old interface are lost; the content of the
+    /// loaned frame is kept.
     fn reopen(&mut self) -> Result<(), TransportError> {
         let mut seat = take_seat(&self.config, self.packet.interface(), self.shape, &self.any)?;
         let loan = seat.bank_mut().take().expect("no frame is in use yet");
@@ -292,7 +299,7 @@ impl FramePort for XdpPort {
         if let Some(lent) = self.lent.take() {
             self.seat.bank_mut().give_back(lent);
         }
-        // Each in turn, so that neither keeps the other from being heard; looking is memory for both.
+        // In turn, so that neither starves the other; polling only reads memory for both.
         self.is_packets_turn = !self.is_packets_turn;
         if self.is_packets_turn && self.packet.recv(Scan::Taken)? {
             return Ok(true);
@@ -330,7 +337,7 @@ impl FramePort for XdpPort {
     fn close(&mut self, port: u16) {
         self.packet.close(port);
         self.ports.retain(|open| *open != port);
-        // It can only fail for a port that was not open.
+        // Fails only for a port that was not open.
         drop(self.seat.close(self.key(port)));
     }
 
@@ -361,7 +368,7 @@ impl FramePort for XdpPort {
             self.reopen().map_err(|e| e.source)?;
         } else if mac != self.mac {
             for at in 0..self.ports.len() {
-                // It is in the table, or was never let in.
+                // The port is in the table, or was never accepted.
                 drop(self.seat.close(self.key(self.ports[at])));
             }
             self.mac = mac;
@@ -376,7 +383,7 @@ impl FramePort for XdpPort {
     fn stats(&self) -> FramePortStats {
         let packet = self.packet.stats();
         let sockets = || self.seat.bank().sockets();
-        // A socket of AF_XDP always answers this.
+        // An AF_XDP socket always answers this query.
         let dropped: u64 = sockets().map(|socket| socket.kernel_drops().unwrap_or(0)).sum();
         FramePortStats {
             dropped_in: packet.dropped_in + dropped,

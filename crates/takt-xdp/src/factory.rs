@@ -1,4 +1,4 @@
-//! The transports by their names, for those who configure them: `xdp:eth0` and `xdp-ethernet:eth0`.
+//! Transport factories for configurations: `xdp:eth0` and `xdp-ethernet:eth0`.
 
 use takt_transport::TransportError;
 use takt_transport::choice::probe::Finding;
@@ -10,16 +10,17 @@ use crate::ethernet::{XdpPort, XdpPortConfig};
 use crate::probe;
 use crate::transport::XdpTransport;
 
-/// Makes `xdp:IFACE` and `xdp-ethernet:IFACE` known to the participants of this process: a configuration can ask for them then.
+/// Registers `xdp:IFACE` and `xdp-ethernet:IFACE` for the participants of this process, so that
+/// configurations can request them.
 pub fn register() {
     takt_transport::choice::register(Xdp);
     takt_transport::choice::register(XdpEthernet);
 }
 
-/// What can be asked for:
-/// - `queues`: how many of those that are free, or `all`; `queue`: this one;
+/// Options of a request:
+/// - `queues`: a number of free queues, or `all`; `queue`: the number of one queue;
 /// - `mode`: `native` or `generic`;
-/// - `vlan`: the VLAN of what goes by AF_XDP.
+/// - `vlan`: the VLAN ID of frames by AF_XDP.
 #[derive(Default)]
 struct Options {
     queues: Option<Queues>,
@@ -49,7 +50,7 @@ impl Options {
     }
 }
 
-/// The UDP form.
+/// Factory of the UDP transport.
 struct Xdp;
 
 impl TransportFactory for Xdp {
@@ -85,7 +86,7 @@ impl TransportFactory for Xdp {
     }
 }
 
-/// The layer-2 form.
+/// Factory of the layer-2 transport.
 struct XdpEthernet;
 
 impl TransportFactory for XdpEthernet {
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_option_is_said() {
+    fn invalid_option_is_reported_with_its_reason() {
         assert_eq!(refusal("xdp"), "open xdp: an interface is missing: xdp:eth0");
         assert_eq!(refusal("xdp:x/queue=a"), "open xdp:x/queue=a: queue \"a\" is no number from 0 to 65,535");
         assert_eq!(refusal("xdp:x/mode=fast"), "open xdp:x/mode=fast: mode \"fast\" is neither native nor generic");

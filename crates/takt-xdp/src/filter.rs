@@ -1,19 +1,24 @@
-//! The packet filter: which frames of an interface come to which socket. All others go on to the kernel untouched.
+//! Packet filter of an interface: redirects frames to AF_XDP sockets, and passes all others to the
+//! kernel unchanged.
 //!
-//! One program serves all participants at an interface. Each queue that a participant has is given two things: its AF_XDP
-//! socket, and a [`Table`] of the addresses and ports that the participant listens at. Taken is a frame that is all of this:
+//! One program serves all participants at an interface. Each queue of a participant has its AF_XDP
+//! socket, and a [`Table`] of the addresses and ports that the participant listens at. The filter
+//! redirects a frame that meets all conditions:
 //!
-//! - by such a queue, and addressed to what stands in the queue's table: one of another participant goes on to the kernel, whose
-//!   sockets have the same ports, so that nothing is lost when frames come by queues that belong to others;
-//! - IPv4 without options, no fragment, or IPv6 without extension headers, and UDP; or of Takt's own EtherType;
-//! - without a tag of 802.1Q, with one that says priority only, or with the one VLAN that the table says;
-//! - no longer than the participant's frames, and beginning with `RTPS` if that is all that the participant wants.
+//! - it arrives at such a queue, and its destination is in the table of the queue. A frame to
+//!   another participant passes to the kernel, whose sockets have the same ports, so that no frame
+//!   is lost at the queue of another participant;
+//! - it is UDP over unfragmented IPv4 without options, or over IPv6 without extension headers; or
+//!   it has Takt's own EtherType;
+//! - it has no 802.1Q tag, a priority tag, or the VLAN ID of the table;
+//! - it is no longer than the participant's frames, and begins with `RTPS` if the participant
+//!   requires that.
 //!
-//! A table belongs to one participant, and a queue that changes hands gets the new one's table before its socket. So what
-//! a participant that was killed has left behind is without effect, and gone with the queue's next owner or the program, whichever
-//! comes first.
+//! A table belongs to one participant. A queue that changes its owner gets the table of the new one
+//! before the socket. The table of a killed participant is therefore without effect. It is freed
+//! with the next owner of the queue or with the program, whichever comes first.
 //!
-//! What the filter does not judge is left to the receiver: lengths and checksums.
+//! The receiver checks what the filter does not: lengths and checksums.
 
 use std::io;
 use std::net::IpAddr;
@@ -24,36 +29,36 @@ use takt_packet::{EtherType, MacAddress, TaktHeader, UDP};
 use crate::assembler::{Assembler, Register, Width};
 use crate::bpf::{Instruction, Map, Program};
 
-/// Let the kernel have it.
+/// Action that passes the frame to the kernel.
 const XDP_PASS: i32 = 2;
 
-/// The kernel's functions that the filter calls.
+/// Kernel functions that the filter calls.
 const MAP_LOOKUP_ELEM: i32 = 1;
 const REDIRECT_MAP: i32 = 51;
 const XDP_GET_BUFF_LEN: i32 = 188;
 
-/// Addresses and ports at most, as pairs, of one participant.
+/// Maximum number of pairs of address and port of one participant.
 pub(crate) const PORTS_MAX: u32 = 1024;
 
-/// Queues at most.
+/// Maximum number of queues.
 pub(crate) const QUEUES_MAX: u32 = 64;
 
-/// Octets of what names an address and a port.
+/// Length of a key, in octets.
 const KEY: usize = 20;
 
-/// How an address is to be understood: stands in the key above the twelve bits of the VLAN.
+/// Forms of an address, in the key above the twelve bits of the VLAN.
 const FORM_V4: u16 = 4 << 12;
 const FORM_V6: u16 = 6 << 12;
 const FORM_ETHERNET: u16 = 1 << 12;
 
-/// An address and a port, in a VLAN (0: in none), as the filter finds them in a frame: sixteen octets of the address, shorter ones
-/// of IP at the end and of Ethernet at the start, and a word of 32 bits, form and VLAN above, the port as it stands in the frame
-/// below.
+/// Address and port in a VLAN (0: none), as the filter finds them in a frame. Sixteen octets hold
+/// the address; shorter ones stand at the end for IP and at the start for Ethernet. A word of 32
+/// bits follows: form and VLAN in the upper half, the port in network order in the lower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key([u8; KEY]);
 
 impl Key {
-    /// A port of UDP.
+    /// Makes the key of a UDP port.
     pub(crate) fn udp(address: IpAddr, port: u16, vid: u16) -> Self {
         match address {
             IpAddr::V4(v4) => {
@@ -65,7 +70,7 @@ impl Key {
         }
     }
 
-    /// A port of the layer-2 form.
+    /// Makes the key of a port of the layer-2 transport.
     pub(crate) fn ethernet(address: MacAddress, port: u16, vid: u16) -> Self {
         let mut octets = [0; 16];
         octets[..6].copy_from_slice(&address.0);
@@ -81,89 +86,94 @@ impl Key {
     }
 }
 
-/// What a participant wants of what is addressed to it.
+/// Conditions of a participant on frames to its ports.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules {
-    /// Only what begins with `RTPS`.
+    /// Whether to accept only payloads that begin with `RTPS`.
     pub(crate) rtps_only: bool,
-    /// Longest frame, in octets.
+    /// Maximum length of a frame, in octets.
     pub(crate) frame_len_max: usize,
 }
 
-/// The addresses and ports of one participant.
+/// Addresses and ports of one participant.
 #[derive(Debug)]
 pub(crate) struct Table {
     map: Map<KEY>,
-    /// The value of every entry: the longest frame, and in the lowest bit whether it must be RTPS.
+    /// Value of every entry: the maximum frame length, and in the lowest bit whether the payload
+    /// must be RTPS.
     rule: u32,
 }
 
 impl Table {
-    /// An empty one. Takes CAP_BPF.
+    /// Creates an empty table. Needs CAP_BPF.
     pub(crate) fn new(rules: Rules) -> io::Result<Self> {
         let longest = u32::try_from(rules.frame_len_max).unwrap_or(u32::MAX >> 1);
         Ok(Self { map: Map::hash(PORTS_MAX)?, rule: longest << 1 | u32::from(rules.rtps_only) })
     }
 
-    /// Takes what comes to this port of this address from now on.
+    /// Accepts frames to this port and address from now on.
     pub(crate) fn open(&self, key: Key) -> io::Result<()> {
         self.map.set(&key.0, self.rule)
     }
 
-    /// Leaves it to the kernel from now on.
+    /// Leaves frames to this port and address to the kernel from now on.
     pub(crate) fn close(&self, key: Key) -> io::Result<()> {
         self.map.remove(&key.0)
     }
 }
 
-/// What the program looks into, shared by all participants at the interface.
+/// Maps of the program, shared by all participants at the interface.
 #[derive(Debug)]
 pub(crate) struct Switchboard {
-    /// Of each queue the table of the participant that has it.
+    /// Table of the owner of each queue.
     tables: Map<4>,
-    /// Of each queue the socket.
+    /// Socket of each queue.
     sockets: Map<4>,
 }
 
 impl Switchboard {
-    /// An empty one. Takes CAP_BPF.
+    /// Creates empty maps. Needs CAP_BPF.
     pub(crate) fn new() -> io::Result<Self> {
         let tables = Map::maps(QUEUES_MAX, &Map::<KEY>::hash(PORTS_MAX)?)?;
         Ok(Self { tables, sockets: Map::sockets(QUEUES_MAX)? })
     }
 
-    /// Those that another process made.
+    /// Wraps the maps that another process created.
     pub(crate) fn of([tables, sockets]: [OwnedFd; 2]) -> Self {
         Self { tables: Map::of(tables), sockets: Map::of(sockets) }
     }
 
-    /// The program that looks into it, which takes nothing until a queue is [connected](Self::connect). Frames may come to it in
-    /// `several_parts`, or in one. Takes CAP_BPF and CAP_NET_ADMIN.
+    /// Loads the program for these maps, which accepts nothing until a queue is
+    /// [connected](Self::connect). It accepts frames in `several_parts`, or only in one. Needs
+    /// CAP_BPF and CAP_NET_ADMIN.
     pub(crate) fn program(&self, several_parts: bool) -> io::Result<Program> {
         Program::load(&assemble(self.tables.number(), self.sockets.number()), several_parts)
     }
 
-    /// To be given to another process.
+    /// Returns the descriptors, to be sent to another process.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.tables.as_fd(), self.sockets.as_fd()]
     }
 
-    /// What is taken of a queue goes to this socket, which is bound to it, by the participant's own table.
+    /// Redirects frames of this queue that the table accepts to this socket, which is bound to the
+    /// queue.
     pub(crate) fn connect(&self, queue: u32, table: &Table, socket: BorrowedFd<'_>) -> io::Result<()> {
-        // In this order: never is a socket given what a table of another participant says.
+        // In this order, so that a socket never receives frames that the table of another
+        // participant accepts.
         self.tables.set(&queue.to_ne_bytes(), table.map.number())?;
         self.sockets.set(&queue.to_ne_bytes(), socket.as_raw_fd() as u32)
     }
 
-    /// Nothing is taken of this queue any more. Its socket must still be bound: afterwards the queue may be somebody else's.
+    /// Stops redirecting frames of this queue. Its socket must still be bound: afterwards, the
+    /// queue may belong to another participant.
     pub(crate) fn disconnect(&self, queue: u32) {
-        // They can only fail for what is not there.
+        // Fails only for missing entries.
         drop(self.sockets.remove(&queue.to_ne_bytes()));
         drop(self.tables.remove(&queue.to_ne_bytes()));
     }
 }
 
-/// Offsets in an Ethernet frame, in what follows its header, and on the stack.
+/// Offsets in an Ethernet frame, behind its header, and on the stack.
 mod offset {
     pub(super) const ETHER_TYPE: i16 = 12;
     pub(super) const TAG: i16 = 14;
@@ -179,38 +189,40 @@ mod offset {
     pub(super) const V6_PAYLOAD: i16 = 48;
     pub(super) const TAKT_PORT: i16 = 4;
     pub(super) const TAKT_PAYLOAD: i16 = 8;
-    /// The key's four words of address, its last word, and the queue.
+    /// The four address words of the key, its last word, and the queue.
     pub(super) const ADDRESS: [i16; 4] = [-20, -16, -12, -8];
     pub(super) const LAST: i16 = -4;
     pub(super) const QUEUE: i16 = -24;
 }
 
-/// What a call answers, and its arguments, which it does not keep.
+/// Result of a call, and its arguments, which it clobbers.
 const R0: Register = Register(0);
 const R1: Register = Register(1);
 const R2: Register = Register(2);
 const R3: Register = Register(3);
 const R4: Register = Register(4);
 const R5: Register = Register(5);
-/// Kept: what the kernel gave (`struct xdp_md`); form and VLAN, later the rule; what follows Ethernet's header; the payload.
+/// Preserved registers: the context (`struct xdp_md`); form and VLAN, later the rule; the octets
+/// behind the Ethernet header; the payload.
 const CONTEXT: Register = Register(6);
 const FORM: Register = Register(7);
 const INNER: Register = Register(8);
 const PAYLOAD: Register = Register(9);
-/// The stack's end.
+/// End of the stack.
 const STACK: Register = Register(10);
 
-/// A number as it is loaded from a frame, in network order.
+/// Converts a number to the value that a load from a frame in network order yields.
 const fn network(number: u16) -> u32 {
     u16::from_ne_bytes(number.to_be_bytes()) as u32
 }
 
-/// The program. What it loads from a frame is in network order, and so are the numbers that it compares with.
+/// Assembles the program. Values loaded from a frame are in network order, and so are those that it
+/// compares with.
 fn assemble(tables: u32, sockets: u32) -> Vec<Instruction> {
     let mut program = Assembler::new();
     let [untagged, v4, v6, look_up, take] = std::array::from_fn(|_| program.label());
     program.copy(CONTEXT, R1);
-    // struct xdp_md: data, data_end. Whatever is taken is longer than a header with a tag.
+    // struct xdp_md: data, data_end. Every accepted frame is longer than a header with a tag.
     program.load(Width::U32, R2, CONTEXT, 0).load(Width::U32, R3, CONTEXT, 4);
     program.copy(R4, R2).increase(R4, offset::TAGGED_ETHER_TYPE as i32 + 2).pass_if_beyond(R4, R3);
     program.load(Width::U16, R5, R2, offset::ETHER_TYPE).set(FORM, 0).copy(INNER, R2);
@@ -236,24 +248,26 @@ fn assemble(tables: u32, sockets: u32) -> Vec<Instruction> {
     program.call(MAP_LOOKUP_ELEM).pass_if_none(R0);
     let rule = FORM;
     program.load(Width::U32, rule, R0, 0);
-    // All parts of a frame that has several.
+    // Length over all parts of the frame.
     program.copy(R1, CONTEXT).call(XDP_GET_BUFF_LEN);
     program.copy(R1, rule).shift_down(R1, 1).pass_if_beyond(R0, R1);
     program.mask(rule, 1).go_if(rule, 0, take);
     program.load(Width::U32, R3, CONTEXT, 4).copy(R4, PAYLOAD).increase(R4, 4).pass_if_beyond(R4, R3);
     program.load(Width::U32, R5, PAYLOAD, 0).pass_unless(R5, u32::from_ne_bytes(*b"RTPS"));
-    // Without a socket there the function says what is in its third argument.
+    // Without a socket at the queue, the function returns its third argument.
     program.place(take).load(Width::U32, R2, CONTEXT, 16);
     program.set_map(R1, sockets).set(R3, XDP_PASS).call(REDIRECT_MAP).exit();
     program.finish(XDP_PASS)
 }
 
-/// Unless so many octets follow Ethernet's header, let it pass. [`PAYLOAD`] is behind them.
+/// Passes the frame unless this number of octets follows the Ethernet header. Sets [`PAYLOAD`]
+/// behind them.
 fn need(program: &mut Assembler, octets: i16) {
     program.copy(PAYLOAD, INNER).increase(PAYLOAD, octets.into()).pass_if_beyond(PAYLOAD, R3);
 }
 
-/// Of the layer-2 form: leaves the address on the stack, the port in R5 and the form in [`FORM`], or lets it pass.
+/// Parses a layer-2 frame: leaves the address on the stack, the port in R5 and the form in
+/// [`FORM`], or passes the frame.
 fn takt(program: &mut Assembler) {
     need(program, offset::TAKT_PAYLOAD);
     program.load(Width::U8, R5, INNER, 0).pass_unless(R5, TaktHeader::VERSION.into());
@@ -265,7 +279,7 @@ fn takt(program: &mut Assembler) {
     program.load(Width::U16, R5, INNER, offset::TAKT_PORT);
 }
 
-/// Of UDP over IPv4, likewise.
+/// Parses a UDP datagram over IPv4 likewise.
 fn udp_v4(program: &mut Assembler) {
     need(program, offset::V4_PAYLOAD);
     program.load(Width::U8, R5, INNER, 0).pass_unless(R5, 0x45);
@@ -278,7 +292,7 @@ fn udp_v4(program: &mut Assembler) {
     program.load(Width::U16, R5, INNER, offset::V4_PORT);
 }
 
-/// Of UDP over IPv6, likewise.
+/// Parses a UDP datagram over IPv6 likewise.
 fn udp_v6(program: &mut Assembler) {
     need(program, offset::V6_PAYLOAD);
     program.load(Width::U8, R5, INNER, 0).mask(R5, 0xf0).pass_unless(R5, 0x60);

@@ -1,4 +1,4 @@
-//! The filter decides about frames, run by the kernel without an interface. Takes root.
+//! Tests of the decisions of the filter, run by the kernel without an interface. Requires root.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
@@ -17,7 +17,8 @@ const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 const PORT: u16 = 7411;
 const RULES: Rules = Rules { rtps_only: true, frame_len_max: 1792 };
 
-/// A filter with one participant, which listens at one port of all forms and has the queue that test runs come by.
+/// Filter with one participant, which listens at one port of all forms and owns the queue of the
+/// test runs.
 struct Tried {
     switchboard: Switchboard,
     program: Program,
@@ -26,7 +27,7 @@ struct Tried {
 }
 
 impl Tried {
-    /// Without root, or without AF_XDP, the test is reported as one that cannot run, and this is `None`.
+    /// Returns `None` without root or AF_XDP; the test is then reported as not run.
     fn new(rules: Rules) -> Option<Self> {
         require::root().and_then(|()| require::af_xdp()).map_err(not_run).ok()?;
         let tried = Switchboard::new().and_then(|switchboard| {
@@ -54,7 +55,7 @@ fn in_vlan(vid: u16) -> Option<VlanTag> {
     Some(VlanTag { pcp: 5, dei: false, vid })
 }
 
-/// A frame that carries `payload` to a port of an address by UDP.
+/// Makes a frame that carries `payload` by UDP to a port of an address.
 fn frame(to: IpAddr, port: u16, tag: Option<VlanTag>, payload: &[u8]) -> Vec<u8> {
     let ether_type = if to.is_ipv4() { EtherType::IPV4 } else { EtherType::IPV6 };
     let ethernet = ethernet(tag, ether_type);
@@ -82,7 +83,7 @@ fn frame(to: IpAddr, port: u16, tag: Option<VlanTag>, payload: &[u8]) -> Vec<u8>
     bytes
 }
 
-/// A frame of the layer-2 form.
+/// Makes a frame of the layer-2 transport.
 fn frame_of_takt(to: MacAddress, port: u16, tag: Option<VlanTag>, payload: &[u8]) -> Vec<u8> {
     let header = EthernetHeader { destination: to, ..ethernet(tag, EtherType::TAKT) };
     let mut bytes = vec![0; header.header_len() + 8];
@@ -95,7 +96,7 @@ fn frame_of_takt(to: MacAddress, port: u16, tag: Option<VlanTag>, payload: &[u8]
 }
 
 #[test]
-fn rtps_to_our_ports_is_taken_and_nothing_else() {
+fn only_rtps_to_own_ports_is_redirected() {
     let Some(tried) = Tried::new(RULES) else { return };
     let decide = |frame: &[u8]| tried.decide(frame);
     let ours = frame(HERE, PORT, None, b"RTPS and so on");
@@ -126,7 +127,7 @@ fn rtps_to_our_ports_is_taken_and_nothing_else() {
 }
 
 #[test]
-fn version_6_is_taken_without_extension_headers() {
+fn ipv6_is_redirected_without_extension_headers() {
     let Some(tried) = Tried::new(RULES) else { return };
     let ours = frame(HERE_V6, PORT, None, b"RTPS and so on");
     assert_eq!(tried.decide(&ours), REDIRECT);
@@ -144,13 +145,13 @@ fn version_6_is_taken_without_extension_headers() {
         other[at] = value;
         assert_eq!(tried.decide(&other), PASS, "{what}");
     }
-    // The address of version 4 with twelve zeros before it.
+    // The IPv4 address with twelve zero octets before it.
     let mapped = Ipv4Addr::new(192, 0, 2, 2).to_bits();
     assert_eq!(tried.decide(&frame(Ipv6Addr::from_bits(mapped.into()).into(), PORT, None, b"RTPS")), PASS);
 }
 
 #[test]
-fn the_layer_2_form_is_taken_by_address_and_port() {
+fn layer_2_frame_is_redirected_by_address_and_port() {
     let Some(tried) = Tried::new(RULES) else { return };
     let ours = frame_of_takt(MAC, PORT, None, b"RTPS and so on");
     assert_eq!(tried.decide(&ours), REDIRECT);
@@ -169,7 +170,7 @@ fn the_layer_2_form_is_taken_by_address_and_port() {
 }
 
 #[test]
-fn a_tag_must_be_of_our_vlan() {
+fn tag_must_have_the_configured_vlan() {
     for own in [0, 0x0abc] {
         let Some(tried) = Tried::new(RULES) else { return };
         for key in [Key::udp(HERE, 1, own), Key::udp(HERE_V6, 1, own), Key::ethernet(MAC, 1, own)] {
@@ -189,7 +190,7 @@ fn a_tag_must_be_of_our_vlan() {
         assert_eq!(of_all_forms(in_vlan(0x0abd)).map(|frame| tried.decide(&frame)), [PASS; 3], "another VLAN");
         assert_eq!(of_all_forms(in_vlan(0x0bc)).map(|frame| tried.decide(&frame)), [PASS; 3], "another VLAN");
     }
-    // Two tags are one too many.
+    // Two tags are not accepted.
     let Some(tried) = Tried::new(RULES) else { return };
     let mut twice = frame(HERE, PORT, in_vlan(0), b"RTPS");
     assert_eq!(tried.decide(&twice), REDIRECT);
@@ -210,7 +211,7 @@ fn other_protocols_pass() {
 }
 
 #[test]
-fn every_cut_passes() {
+fn truncated_frame_passes() {
     for rtps_only in [true, false] {
         let Some(tried) = Tried::new(Rules { rtps_only, ..RULES }) else { return };
         let magic = if rtps_only { 4 } else { 0 };
@@ -231,7 +232,7 @@ fn every_cut_passes() {
 }
 
 #[test]
-fn anything_to_our_ports_is_taken_when_asked_for() {
+fn any_payload_to_own_ports_is_redirected_when_requested() {
     let Some(tried) = Tried::new(Rules { rtps_only: false, ..RULES }) else { return };
     assert_eq!(tried.decide(&frame(HERE, PORT, None, b"?")), REDIRECT);
     assert_eq!(tried.decide(&frame(HERE, PORT, None, b"")), REDIRECT);
@@ -239,7 +240,7 @@ fn anything_to_our_ports_is_taken_when_asked_for() {
 }
 
 #[test]
-fn what_a_frame_of_the_umem_cannot_hold_passes() {
+fn frame_too_long_for_the_umem_passes() {
     let Some(tried) = Tried::new(RULES) else { return };
     for (len, decision) in [(1792, REDIRECT), (1793, PASS), (3000, PASS)] {
         let mut payload = vec![0; len - 42];
@@ -267,13 +268,13 @@ fn ports_are_opened_and_closed() {
 }
 
 #[test]
-fn a_queue_that_changes_hands_takes_what_is_its_owners() {
+fn queue_that_changes_its_owner_follows_the_new_table() {
     let Some(tried) = Tried::new(RULES) else { return };
     let (theirs, ours) = (frame(HERE, PORT, None, b"RTPS"), frame(HERE, 1, None, b"RTPS"));
     let other = Table::new(Rules { rtps_only: false, ..RULES }).expect("there is memory");
     other.open(Key::udp(HERE, 1, 0)).expect("there is room");
     assert_eq!([&theirs, &ours].map(|frame| tried.decide(frame)), [REDIRECT, PASS]);
-    // As after the end of a process: its table is still there when the next one takes the queue.
+    // As after the end of a process: its table still exists when the next owner takes the queue.
     tried.switchboard.connect(0, &other, tried.socket.as_fd()).expect("there is room");
     assert_eq!([&theirs, &ours].map(|frame| tried.decide(frame)), [PASS, REDIRECT]);
     assert_eq!(tried.decide(&frame(HERE, 1, None, b"?")), REDIRECT, "by its owner's rules");
@@ -282,11 +283,11 @@ fn a_queue_that_changes_hands_takes_what_is_its_owners() {
 }
 
 #[test]
-fn without_a_socket_for_the_queue_everything_passes() {
+fn everything_passes_without_a_socket_at_the_queue() {
     let Some(tried) = Tried::new(RULES) else { return };
     let Tried { switchboard: _switchboard, program, table, socket } = tried;
     drop(socket);
-    // The table is there; a socket that is closed is forgotten by the kernel.
+    // The table still exists; the kernel removes a closed socket from the map.
     assert_eq!(program.decide(&frame(HERE, PORT, None, b"RTPS")).expect("it can be run"), PASS);
     drop(table);
 }

@@ -1,10 +1,11 @@
-//! Received chunks that somebody holds: samples that a reader borrows stay where the kernel has put them.
+//! Holds on received chunks: samples that a reader borrows stay where the kernel put them.
 //!
-//! A chunk that is held is not given to the kernel, so that nobody writes to it. Holds are counted, by whatever thread lets go of one; the
-//! one that receives is told by a counter and gives the chunk to the kernel then. The memory stays for as long as anything of it is held,
-//! also when the transport is gone.
+//! A held chunk is not returned to the kernel, so it is not overwritten. Any thread can release a
+//! hold; a counter notifies the receiving thread, which then returns the chunk to the kernel. The
+//! memory stays mapped while any of it is held, even after the transport is dropped.
 //!
-//! Nothing here relies on others' counting: what is held is read by atomic loads, of words that lie within its chunk.
+//! Safety does not depend on correct counting: held octets are read by atomic loads of words within
+//! their chunk.
 
 #![allow(unsafe_code)]
 
@@ -15,20 +16,20 @@ use takt_wire::{LentMemory, Piece};
 
 use crate::mapping::Mapping;
 
-/// The generation of all pieces: a chunk is not used again while it is held.
+/// Generation of all pieces: a chunk is not reused while it is held.
 pub(crate) const GENERATION: u32 = 1;
 
-/// The memory of all chunks, and the holds on those that are received into, which come first.
+/// Memory of all chunks, and hold counters of the receive chunks, which come first.
 pub(crate) struct Chunks {
     memory: Mapping,
     chunk_len: usize,
     holds: Box<[AtomicU32]>,
-    /// How often a chunk has lost its last hold.
+    /// Number of last holds that were released.
     freed: AtomicU32,
 }
 
 impl Chunks {
-    /// Of `received` chunks holds are counted. The length of a chunk is a multiple of eight.
+    /// Makes hold counters for `received` chunks. The length of a chunk is a multiple of eight.
     pub(crate) fn new(memory: Mapping, chunk_len: usize, received: u32) -> Self {
         let holds = (0..received).map(|_| AtomicU32::new(0)).collect();
         Self { memory, chunk_len, holds, freed: AtomicU32::new(0) }
@@ -38,22 +39,23 @@ impl Chunks {
         &self.memory
     }
 
-    /// Whether somebody holds a part of this chunk.
+    /// Reports whether any part of this chunk is held.
     pub(crate) fn is_held(&self, chunk: u32) -> bool {
-        // What was read before is read before the kernel writes.
+        // Acquire: earlier reads of the holders happen before writes of the kernel.
         self.holds.get(chunk as usize).is_some_and(|holds| holds.load(Ordering::Acquire) != 0)
     }
 
-    /// How often a chunk has lost its last hold, modulo 2^32.
+    /// Returns the number of last holds that were released, modulo 2^32.
     pub(crate) fn freed(&self) -> u32 {
         self.freed.load(Ordering::Acquire)
     }
 
-    /// The word of a chunk in which octet `at` of it lies. Panics beyond its end.
+    /// Returns the word of a chunk that contains octet `at`. Panics beyond its end.
     fn word(&self, chunk: usize, at: usize) -> &AtomicU64 {
         assert!(chunk < self.holds.len() && at < self.chunk_len, "an octet of a received chunk");
-        // SAFETY: the memory has at least as many chunks as there are counts, each a multiple of eight octets and aligned so, and is mapped
-        // and initialised until `self` is dropped. Whoever writes there is the kernel, or nobody: as atomic or no reference to it exists.
+        // SAFETY: the memory has at least as many chunks as there are counters, each a multiple of
+        // eight octets and aligned so, and is mapped and initialized until `self` is dropped. The
+        // only writer is the kernel: there are no references to it except as atomics.
         unsafe { AtomicU64::from_ptr(self.memory.as_ptr().add(chunk * self.chunk_len + at / 8 * 8).cast()) }
     }
 }
@@ -120,14 +122,14 @@ mod tests {
 
     fn chunks() -> Chunks {
         let memory = Mapping::anonymous(3 * 2048).expect("some memory");
-        // SAFETY: nobody else knows of the memory yet.
+        // SAFETY: there is no other reference to the memory yet.
         let octets = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), 3 * 2048) };
         octets.iter_mut().enumerate().for_each(|(at, octet)| *octet = (at * 7 + at / 2048) as u8);
         Chunks::new(memory, 2048, 2)
     }
 
     #[test]
-    fn whatever_lies_in_a_chunk_is_copied() {
+    fn any_octets_of_a_chunk_are_copied() {
         let chunks = chunks();
         for (first, len) in [(0, 8), (3, 2), (3, 5), (3, 6), (1, 100), (256, 1500), (2047, 1), (2040, 8), (5, 0)] {
             let piece = Piece { slot: 1, generation: GENERATION, grain: first, len };
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_no_received_chunk_is_left_alone() {
+    fn piece_outside_the_received_chunks_is_not_read() {
         let chunks = chunks();
         for (slot, grain, len) in [(2, 0, 8), (u32::MAX, 0, 8), (0, 2041, 8), (0, u32::MAX, 8), (1, 2048, 1)] {
             let piece = Piece { slot, generation: GENERATION, grain, len };
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_free_when_the_last_hold_is_gone() {
+    fn chunk_is_free_when_its_last_hold_is_released() {
         let chunks = chunks();
         let parts = [8, 600].map(|grain| Piece { slot: 1, generation: GENERATION, grain, len: 100 });
         parts.iter().for_each(|part| chunks.retain(part));

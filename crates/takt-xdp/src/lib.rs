@@ -1,29 +1,32 @@
-//! AF_XDP: frames between an interface and this process that pass by the kernel's network stack.
+//! AF_XDP transport: exchanges frames with an interface, bypassing the kernel's network stack.
 //!
-//! [`XdpTransport`] is a [`Transport`](takt_transport::Transport) whose datagrams are real UDP on the wire, so that
-//! whoever speaks RTPS over UDP is reached and heard. `docs/xdp.md` says what it takes and how to try it.
+//! [`XdpTransport`] is a [`Transport`](takt_transport::Transport) whose datagrams are ordinary UDP
+//! on the wire, so it interoperates with every participant over UDP. `docs/xdp.md` describes its
+//! requirements and how to try it.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `mapping`, `umem`, `ring` | memory that is shared with the kernel: frames, and the rings that hand them over |
-//! | `socket`, `bank` | an AF_XDP socket and its rings, bound to one queue; those of one participant |
+//! | `mapping`, `umem`, `ring` | memory shared with the kernel: frames, and the rings that exchange them |
+//! | `socket`, `bank` | an AF_XDP socket with its rings, bound to one queue; the sockets of one participant |
 //! | `assembly` | frames that are received in several parts |
 //! | `held` | received frames that samples are borrowed from |
-//! | `assembler`, `bpf`, `filter`, `attach` | the packet filter: written, loaded, given ports, attached |
+//! | `assembler`, `bpf`, `filter`, `attach` | the packet filter: assembling, loading, ports, attachment |
 //! | `share` | one filter for all participants at an interface |
-//! | `seat` | one participant's queues and its part in the filter |
-//! | `capabilities` | what opening takes and running does not |
-//! | `patience` | waiting for what was let go a moment ago |
-//! | `neighbours` | the hardware addresses of neighbours, as the kernel knows them |
-//! | `wire` | frames to datagrams and back |
-//! | `carrier` | one interface: datagrams to its neighbours and from them |
-//! | `transport` | all of it as a transport, with the kernel's sockets for what AF_XDP does not carry |
-//! | `factory`, `probe` | the transport by its name in a configuration, and what an interface has for it |
+//! | `seat` | the queues of one participant and its part in the filter |
+//! | `capabilities` | capabilities that opening needs and running does not |
+//! | `patience` | retries while a resource is still busy |
+//! | `neighbours` | hardware addresses of neighbors, from the kernel's table |
+//! | `wire` | conversion between frames and datagrams |
+//! | `carrier` | datagrams to and from the neighbors at one interface |
+//! | `transport` | the transport, with the kernel's sockets for traffic that AF_XDP does not carry |
+//! | `factory`, `probe` | the transport by its name in a configuration, and the requirements on an interface |
 //!
 //! Invariants:
-//! - nothing but `libc` is needed: no C library, no compiler of filters, no file on disk;
-//! - what is attached and bound is gone when the process is, whichever way it ends;
-//! - a frame's memory is ours or the kernel's, never both; no entry of a ring is believed unchecked;
+//! - apart from Takt's crates, the only dependency is `libc`: no C library, no filter compiler, no
+//!   file on disk;
+//! - attachments and bindings end with the process, for any reason;
+//! - a frame's memory belongs either to the process or to the kernel; every entry of a ring is
+//!   validated;
 //! - `loan`, `commit`, `flush` and `recv` do not allocate.
 
 #![deny(unsafe_code)]

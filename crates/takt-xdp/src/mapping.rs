@@ -1,6 +1,7 @@
-//! Memory that is shared with the kernel: mapped here, unmapped when it is dropped.
+//! Memory shared with the kernel: mapped here, unmapped on drop.
 //!
-//! A ring's mapping keeps its socket alive, so a socket is gone for good only when its rings are unmapped too.
+//! The mapping of a ring keeps its socket alive, so a socket is only released when its rings are
+//! unmapped too.
 
 #![allow(unsafe_code)]
 
@@ -8,27 +9,28 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
 
-/// Mapped memory: readable, writable, shared, aligned to a page. Nothing is said about who else writes to it.
+/// Mapped memory: readable, writable, shared, page-aligned. Other code may write to it.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     at: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread; what is done with the memory is up to who has the pointer.
+// SAFETY: a mapping belongs to the process, not to a thread; users of the pointer are responsible
+// for their accesses.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; `&Mapping` gives nothing but the pointer and the length.
+// SAFETY: as above; `&Mapping` provides only the pointer and the length.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// New memory, all zeros.
+    /// Maps new memory, all zeros.
     pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
-        // Miri knows memory of the process's own alone; it has no kernel to share it with.
+        // Miri supports only private memory; it has no kernel to share it with.
         let shared = if cfg!(miri) { libc::MAP_PRIVATE } else { libc::MAP_SHARED | libc::MAP_POPULATE };
         Self::map(len, shared | libc::MAP_ANONYMOUS, -1, 0)
     }
 
-    /// The memory that a descriptor offers at `offset`.
+    /// Maps the memory that a descriptor provides at `offset`.
     pub(crate) fn of(fd: BorrowedFd<'_>, offset: u64, len: usize) -> io::Result<Self> {
         let offset = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
         Self::map(len, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), offset)
@@ -47,12 +49,12 @@ impl Mapping {
         }
     }
 
-    /// Where it begins. Valid as long as this lives.
+    /// Returns the start of the memory. Valid while this lives.
     pub(crate) fn as_ptr(&self) -> *mut u8 {
         self.at.as_ptr()
     }
 
-    /// Octets.
+    /// Returns the length in octets.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -60,7 +62,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: exactly what was mapped, and nobody keeps the pointer longer than this lives. It cannot fail then.
+        // SAFETY: exactly what was mapped, and no pointer is used after this is dropped. The call
+        // cannot fail then.
         unsafe { libc::munmap(self.at.as_ptr().cast(), self.len) };
     }
 }

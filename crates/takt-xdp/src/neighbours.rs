@@ -1,14 +1,15 @@
-//! The hardware addresses of neighbours at one interface, as the kernel knows them.
+//! Table of the neighbors' hardware addresses at one interface, mirrored from the kernel.
 //!
-//! The kernel resolves addresses (ARP, and neighbour discovery of IPv6) and watches over them; this follows its table by netlink (rtnetlink(7)): once as a
-//! whole, then by its news. Nothing is learned from received frames, so that a neighbour is believed exactly as far as the kernel
-//! believes it.
+//! The kernel resolves addresses (ARP, and IPv6 neighbor discovery) and monitors them. This module
+//! follows its table by netlink (rtnetlink(7)): first a complete dump, then changes. It learns
+//! nothing from received frames, so it trusts exactly the neighbors that the kernel trusts.
 //!
-//! A neighbour that is not in the table is sent to through the kernel's sockets, which is what makes the kernel ask for it. One
-//! that the kernel has not heard of for a while (`NUD_STALE`) is sent to as before; since the kernel asks again only when it
-//! sends something itself, an empty datagram to the discard port (RFC 863) is sent through it, once for each time.
+//! Datagrams to a neighbor outside the table are sent through the kernel's sockets, which makes the
+//! kernel resolve it. A neighbor that the kernel has not heard of for a while (`NUD_STALE`) stays
+//! in use. Since the kernel only verifies it when it sends a packet itself, an empty datagram to
+//! the discard port (RFC 863) is sent through the kernel, once for each transition to that state.
 //!
-//! Lengths are in octets. Messages are from the kernel, and parsed as if they were not.
+//! Lengths are in octets. Messages come from the kernel, but are parsed as untrusted input.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
@@ -18,10 +19,10 @@ use takt_packet::MacAddress;
 
 use crate::syscall;
 
-/// Neighbours at most; further ones are sent to through the kernel's sockets.
+/// Maximum number of neighbors; further ones are reached through the kernel's sockets.
 pub(crate) const NEIGHBOURS_MAX: usize = 1024;
 
-/// Messages read in one look.
+/// Maximum number of messages read at once.
 const READS_MAX: usize = 64;
 
 const DISCARD_PORT: u16 = 9;
@@ -31,7 +32,7 @@ const MESSAGE_HEADER: usize = 16;
 const NEIGHBOUR_HEADER: usize = 12;
 const ATTRIBUTE_HEADER: usize = 4;
 
-/// States in which the address is known and may be used.
+/// States in which the address is known and usable.
 const USABLE: u16 =
     libc::NUD_REACHABLE | libc::NUD_STALE | libc::NUD_DELAY | libc::NUD_PROBE | libc::NUD_NOARP | libc::NUD_PERMANENT;
 
@@ -39,11 +40,11 @@ const USABLE: u16 =
 struct Neighbour {
     ip: IpAddr,
     mac: MacAddress,
-    /// The kernel would ask again if it had something to send.
+    /// The kernel would verify it if it had a packet to send.
     stale: bool,
 }
 
-/// The table, sorted by address.
+/// Table of neighbors, sorted by address.
 #[derive(Debug)]
 struct Table {
     ifindex: u32,
@@ -59,7 +60,7 @@ impl Table {
         self.known.binary_search_by_key(&ip, |neighbour| neighbour.ip)
     }
 
-    /// Learns from what one read gave: any number of messages.
+    /// Applies the messages of one read.
     fn learn(&mut self, mut bytes: &[u8]) {
         while let Some((header, _)) = bytes.split_first_chunk::<MESSAGE_HEADER>() {
             let [a, b, c, d, e, f, ..] = *header;
@@ -87,7 +88,8 @@ impl Table {
     }
 }
 
-/// What a message says of which address: a neighbour, or that there is none to be used. `None`: nothing of this interface.
+/// Parses the address of a message, and its usable neighbor if there is one. Returns `None` for
+/// other interfaces.
 fn neighbour(message: &[u8], ifindex: u32) -> Option<(IpAddr, Option<Neighbour>)> {
     // struct ndmsg: family, padding, interface, state, flags, type.
     let (header, mut attributes) = message.split_first_chunk::<NEIGHBOUR_HEADER>()?;
@@ -113,7 +115,7 @@ fn neighbour(message: &[u8], ifindex: u32) -> Option<(IpAddr, Option<Neighbour>)
     Some((ip, usable.map(|mac| Neighbour { ip, mac, stale: state == libc::NUD_STALE })))
 }
 
-/// An address of this family in these octets.
+/// Parses an address of this family.
 fn address(family: u8, octets: &[u8]) -> Option<IpAddr> {
     match i32::from(family) {
         libc::AF_INET => octets.first_chunk::<4>().map(|octets| IpAddr::from(*octets)),
@@ -122,23 +124,24 @@ fn address(family: u8, octets: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// The neighbours at one interface.
+/// Neighbors at one interface.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     table: Table,
     route: OwnedFd,
-    /// Send what makes the kernel ask again; none for IPv6 where the machine has none.
+    /// Sockets of the datagrams that make the kernel verify a neighbor; none for IPv6 where the
+    /// machine has none.
     discard: UdpSocket,
     discard_v6: Option<UdpSocket>,
     buffer: Vec<u8>,
 }
 
 impl Neighbours {
-    /// Reads the kernel's table of an interface, and hears its news from now on.
+    /// Reads the kernel's table of an interface, and subscribes to its changes.
     pub(crate) fn new(ifindex: u32) -> io::Result<Self> {
         let discard = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
         discard.set_nonblocking(true)?;
-        // tidy-allow(dropped-cause): without IPv6 nobody is asked for by it.
+        // tidy-allow(dropped-cause): without IPv6, there are no neighbors to verify by it.
         let discard_v6 = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).ok();
         if let Some(discard) = &discard_v6 {
             discard.set_nonblocking(true)?;
@@ -150,7 +153,7 @@ impl Neighbours {
         Ok(neighbours)
     }
 
-    /// Asks the kernel for the whole table; the answers are read like news.
+    /// Requests a complete dump; the replies are read like changes.
     fn ask_for_all(&mut self) -> io::Result<()> {
         let mut request = [0; MESSAGE_HEADER + NEIGHBOUR_HEADER];
         request[..4].copy_from_slice(&((MESSAGE_HEADER + NEIGHBOUR_HEADER) as u32).to_ne_bytes());
@@ -161,13 +164,14 @@ impl Neighbours {
         syscall::send(self.route.as_fd(), &request)
     }
 
-    /// Reads the news, if there are any. Whether there may be more. Does not allocate.
+    /// Reads pending changes. Reports whether there may be more. Does not allocate.
     pub(crate) fn listen(&mut self) -> bool {
         for _ in 0..READS_MAX {
             match syscall::receive(self.route.as_fd(), &mut self.buffer) {
                 Ok(len) => self.table.learn(&self.buffer[..len.min(self.buffer.len())]),
                 Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {
-                    // News were lost. If the kernel does not answer now, everything goes through its sockets.
+                    // Changes were lost. If the kernel does not reply now, its sockets carry all
+                    // datagrams.
                     drop(self.ask_for_all());
                 }
                 Err(_) => return false,
@@ -176,15 +180,15 @@ impl Neighbours {
         true
     }
 
-    /// The hardware address of a neighbour, if it is known.
+    /// Returns the hardware address of a neighbor, if it is known.
     pub(crate) fn find(&mut self, ip: IpAddr) -> Option<MacAddress> {
         let at = self.table.find(ip).ok()?;
         let neighbour = &mut self.table.known[at];
         if std::mem::take(&mut neighbour.stale) {
-            // If it cannot be sent, the neighbour is used as long as the kernel says nothing else.
+            // If it cannot be sent, the neighbor stays in use until the kernel reports otherwise.
             match (ip, &self.discard_v6) {
                 (IpAddr::V6(ip), Some(discard)) => {
-                    // The scope is looked at for link-local addresses alone.
+                    // The scope only matters for link-local addresses.
                     let to = SocketAddrV6::new(ip, DISCARD_PORT, 0, self.table.ifindex);
                     drop(discard.send_to(&[], to));
                 }
@@ -195,7 +199,8 @@ impl Neighbours {
         Some(neighbour.mac)
     }
 
-    /// Readable when there are news. A socket of the interface's network namespace.
+    /// Returns the netlink socket, which is readable when changes are pending. It belongs to the
+    /// interface's network namespace.
     pub(crate) fn socket(&self) -> BorrowedFd<'_> {
         self.route.as_fd()
     }
@@ -209,7 +214,7 @@ mod tests {
     const IP_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 7));
     const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 7]);
 
-    /// A message about a neighbour as the kernel lays it out.
+    /// Makes a neighbor message in the layout of the kernel.
     fn message(kind: u16, ifindex: u32, state: u16, ip: IpAddr, mac: Option<MacAddress>) -> Vec<u8> {
         let mut bytes = vec![0; MESSAGE_HEADER + NEIGHBOUR_HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
@@ -244,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_come_change_and_go() {
+    fn neighbours_are_added_changed_and_removed() {
         let mut table = Table::new(3);
         let before = IpAddr::from([10, 0, 0, 1]);
         table.learn(&[new(IP, libc::NUD_REACHABLE), new(before, libc::NUD_STALE)].concat());
@@ -258,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_usable_is_no_neighbour() {
+    fn unusable_state_is_no_neighbour() {
         let mut table = Table::new(3);
         table.learn(&message(libc::RTM_NEWNEIGH, 4, libc::NUD_REACHABLE, IP, Some(MAC)));
         table.learn(&message(libc::RTM_NEWNEIGH, 3, libc::NUD_INCOMPLETE, IP, None));
@@ -269,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_survived() {
+    fn truncated_messages_are_tolerated() {
         let whole = [new(IP, libc::NUD_REACHABLE), new(IP_V6, libc::NUD_REACHABLE)].concat();
         let of_the_first = new(IP, libc::NUD_REACHABLE).len();
         for len in 0..whole.len() {
@@ -277,7 +282,7 @@ mod tests {
             table.learn(&whole[..len]);
             assert_eq!(table.known.len(), usize::from(len >= of_the_first), "{len} octets");
         }
-        // Lengths that lead nowhere.
+        // Invalid lengths.
         for (at, value) in (0..whole.len()).flat_map(|at| [(at, 0), (at, 1), (at, 0xff)]) {
             let mut damaged = whole.clone();
             damaged[at] = value;
@@ -286,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many() {
+    fn number_of_neighbours_is_bounded() {
         let mut table = Table::new(3);
         for n in 0..=NEIGHBOURS_MAX as u32 {
             table.learn(&new(Ipv4Addr::from_bits(0x0a00_0000 + n).into(), libc::NUD_REACHABLE));
@@ -296,8 +301,8 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_its_table() {
-        // Loopback has no neighbours; that the whole conversation works is what shows.
+    fn kernel_dumps_its_table() {
+        // Loopback has no neighbors; the test only shows that the exchange works.
         let mut neighbours = Neighbours::new(1).expect("netlink is there");
         assert_eq!(neighbours.find(Ipv4Addr::LOCALHOST.into()), None);
         assert!(!neighbours.listen());

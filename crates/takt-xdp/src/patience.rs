@@ -1,19 +1,19 @@
-//! Waiting for what was let go a moment ago.
+//! Retries while a resource that was just released is still busy.
 //!
-//! The kernel frees a queue some 15 ms after its socket was closed, and later than 500 ms on a machine with ten tasks for two
-//! processors; and a child process that is just being started holds all of its parent's descriptors until it runs its own program.
-//! So "busy" is believed only after a while.
+//! The kernel frees a queue some 15 ms after its socket was closed, and after more than 500 ms on a
+//! machine with ten tasks for two processors. A child process that is being started holds all
+//! descriptors of its parent until `exec`. A "busy" error is therefore only reported after a while.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long something may stay taken after its end.
+/// Maximum time for which a released resource can stay busy.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long until it is tried again.
+/// Pause between attempts.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What `attempt` makes, tried again as long as it is busy and there is patience left.
+/// Returns the result of `attempt`, which is repeated while it is busy and time is left.
 pub(crate) fn while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let since = Instant::now();
     loop {
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_busy_is_tried_again_and_nothing_else() {
+    fn only_busy_attempts_are_repeated() {
         let busy = || io::Error::from(io::ErrorKind::ResourceBusy);
         let mut attempts = 0;
         let got = while_busy(|| {

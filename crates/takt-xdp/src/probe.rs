@@ -1,4 +1,5 @@
-//! What an interface, the kernel and the process have for AF_XDP. Nothing is attached, loaded or bound by looking.
+//! Checks of what an interface, the kernel and the process provide for AF_XDP. Nothing is attached,
+//! loaded or bound.
 
 use takt_transport::choice::probe::{
     Finding, Grade, Needs, capabilities_finding, has_capability, interface_finding, kernel_finding,
@@ -7,10 +8,10 @@ use takt_transport::choice::probe::{
 use crate::attach;
 use crate::syscall;
 
-/// What AF_XDP finds.
+/// Returns the findings about AF_XDP.
 pub(crate) fn findings(interface: &str) -> Vec<Finding> {
     let mut findings = vec![
-        // Links of XDP programs, by which nothing is left behind.
+        // Links of XDP programs, which the kernel removes with the process.
         kernel_finding(5, 9, "AF_XDP"),
         capabilities_finding(&["CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_BPF|CAP_SYS_ADMIN"]),
         sockets(),
@@ -57,7 +58,7 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
     findings
 }
 
-/// Why the filter does not run in a driver that could run it, and what to do if it is to.
+/// Explains why the filter does not run in a driver that supports it, and how to change that.
 fn kept_generic(interface: &str) -> String {
     format!(
         "the kernel's receive path runs the filter, for in the driver it would slow TCP of others towards {interface} to a third; if \
@@ -73,14 +74,15 @@ fn sockets() -> Finding {
             Some(libc::EAFNOSUPPORT) => {
                 Finding::new(what, Grade::Missing, "the kernel was built without CONFIG_XDP_SOCKETS")
             }
-            // Without CAP_NET_RAW there is no telling.
+            // Without CAP_NET_RAW, the answer is unknown.
             Some(libc::EPERM) => Finding::new(what, Grade::Unknown, "asking takes CAP_NET_RAW"),
             _ => Finding::new(what, Grade::Missing, error.to_string()),
         },
     }
 }
 
-/// Memory of the frames is locked. With the default numbers of frames at an MTU of 1500 that is 10 MiB.
+/// Checks the limit of locked memory, which holds the frames: 10 MiB with the default numbers at an
+/// MTU of 1500.
 fn memory() -> Finding {
     const NEEDED: u64 = 10 << 20;
     let what = "memory";

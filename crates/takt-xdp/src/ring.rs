@@ -1,10 +1,12 @@
-//! The four rings of an AF_XDP socket: one producer, one consumer, one of the two being the kernel.
+//! Rings of an AF_XDP socket: one producer, one consumer, one of them the kernel.
 //!
-//! Two counters that only grow, modulo 2^32, say what was produced and what consumed; entry `n` stands at `n` modulo the
-//! size, a power of two. Who produces writes entries first and then the counter (release); who consumes reads the counter
-//! (acquire), then entries, then gives them back by its own counter (release).
+//! Two counters that only grow, modulo 2^32, state how many entries were produced and consumed;
+//! entry `n` has the place `n` modulo the size, a power of two. The producer writes entries and
+//! then its counter (release). The consumer reads the counter (acquire), then entries, and frees
+//! them by its own counter (release).
 //!
-//! What the other side writes is checked: a counter that cannot be (more entries than the ring has) counts as no news.
+//! The counter of the other side is validated: an impossible value (more entries than the ring has)
+//! counts as unchanged.
 
 #![allow(unsafe_code)]
 
@@ -14,29 +16,30 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::mapping::Mapping;
 
-/// Plain data that a ring is made of.
+/// Plain data that a ring consists of.
 ///
 /// # Safety
-/// Any bytes are a value of the type, and its alignment is at most 8.
+/// Any bytes must be a value of the type, and its alignment must be at most 8.
 pub(crate) unsafe trait Entry: Copy {}
-// SAFETY: an integer. The entries of the fill and completion rings: addresses in the umem.
+// SAFETY: an integer, the entry of the fill and completion rings: an address in the umem.
 unsafe impl Entry for u64 {}
-// SAFETY: integers. The entries of the receive and transmit rings.
+// SAFETY: integers, the entry of the receive and transmit rings.
 unsafe impl Entry for libc::xdp_desc {}
 
-/// Where things stand in a ring's memory, in octets.
+/// Offsets in the memory of a ring, in octets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     pub(crate) producer: usize,
     pub(crate) consumer: usize,
     pub(crate) flags: usize,
     pub(crate) entries: usize,
-    /// Entries; a power of two.
+    /// Number of entries; a power of two.
     pub(crate) size: u32,
 }
 
 impl Layout {
-    /// As the kernel told it, for a ring of `size` entries. `None` if an offset does not fit this machine.
+    /// Converts the kernel's offsets for a ring of `size` entries. `None` if an offset does not fit
+    /// this machine.
     pub(crate) fn told(offsets: &libc::xdp_ring_offset, size: u32) -> Option<Self> {
         Some(Self {
             producer: usize::try_from(offsets.producer).ok()?,
@@ -47,7 +50,7 @@ impl Layout {
         })
     }
 
-    /// Octets of the memory that holds it all. `None` if that is too much for this machine.
+    /// Returns the length of the memory in octets; `None` if it does not fit this machine.
     pub(crate) fn memory_len<T: Entry>(&self) -> Option<usize> {
         let entries = (self.size as usize).checked_mul(size_of::<T>())?;
         let ends = [self.producer.checked_add(4)?, self.consumer.checked_add(4)?, self.flags.checked_add(4)?];
@@ -55,7 +58,7 @@ impl Layout {
     }
 }
 
-/// The memory of a ring: what both sides share.
+/// Memory of a ring, which both sides share.
 #[derive(Debug)]
 struct Shared<T> {
     memory: Arc<Mapping>,
@@ -64,7 +67,8 @@ struct Shared<T> {
 }
 
 impl<T: Entry> Shared<T> {
-    /// Panics unless the layout fits the memory and is aligned, which is the kernel's promise.
+    /// Wraps the memory. Panics unless the layout fits it and is aligned, which the kernel
+    /// guarantees.
     fn new(memory: Arc<Mapping>, layout: Layout) -> Self {
         assert!(layout.size.is_power_of_two(), "the size of a ring is a power of two");
         assert!(layout.memory_len::<T>().is_some_and(|len| len <= memory.len()), "a ring ends with its memory");
@@ -77,8 +81,9 @@ impl<T: Entry> Shared<T> {
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: `new` saw that four octets from `at` lie within the memory and are aligned; the memory is mapped as long as
-        // `self` lives, and both sides touch these words by atomic operations alone.
+        // SAFETY: `new` checked that four octets from `at` lie within the memory and are aligned;
+        // the memory is mapped as long as `self` lives, and both sides access these words by atomic
+        // operations alone.
         unsafe { AtomicU32::from_ptr(self.memory.as_ptr().add(at).cast()) }
     }
 
@@ -92,28 +97,29 @@ impl<T: Entry> Shared<T> {
 
     fn entry(&self, count: u32) -> *mut T {
         let at = (count & (self.layout.size - 1)) as usize;
-        // SAFETY: `at` is below the size, and `new` saw that as many entries lie within the memory.
+        // SAFETY: `at` is below the size, and `new` checked that this number of entries lies within
+        // the memory.
         unsafe { self.memory.as_ptr().add(self.layout.entries).cast::<T>().add(at) }
     }
 
-    /// Did the other side ask to be woken by a system call?
+    /// Reports whether the other side requests a wake-up by a system call.
     fn needs_wakeup(&self) -> bool {
         self.word(self.layout.flags).load(Ordering::Relaxed) & libc::XDP_RING_NEED_WAKEUP != 0
     }
 }
 
-/// The side that fills a ring: of the fill and the transmit ring.
+/// Producing side of a ring: of the fill and the transmit ring.
 #[derive(Debug)]
 pub(crate) struct Producer<T> {
     shared: Shared<T>,
-    /// Entries written, published or not.
+    /// Number of written entries, published or not.
     written: u32,
-    /// Entries that the other side had consumed when that was last looked at.
+    /// Number of consumed entries when that was last read.
     consumed: u32,
 }
 
 impl<T: Entry> Producer<T> {
-    /// The producing side of a ring that nothing was written to yet.
+    /// Makes the producing side of an empty ring.
     pub(crate) fn new(memory: Arc<Mapping>, layout: Layout) -> Self {
         let shared = Shared::new(memory, layout);
         let written = shared.producer().load(Ordering::Relaxed);
@@ -121,11 +127,13 @@ impl<T: Entry> Producer<T> {
         Self { shared, written, consumed }
     }
 
-    /// Writes an entry, which the other side sees after [`publish`](Self::publish). `false`: the ring is full.
+    /// Writes an entry, which becomes visible at [`publish`](Self::publish). Returns false if the
+    /// ring is full.
     pub(crate) fn push(&mut self, entry: T) -> bool {
         if !self.has_room() {
             let consumed = self.shared.consumer().load(Ordering::Acquire);
-            // Only from what was consumed before up to what was written can have been consumed since.
+            // Validates the counter: it lies between its last value and the number of written
+            // entries.
             if consumed.wrapping_sub(self.consumed) <= self.written.wrapping_sub(self.consumed) {
                 self.consumed = consumed;
             }
@@ -133,8 +141,8 @@ impl<T: Entry> Producer<T> {
                 return false;
             }
         }
-        // SAFETY: the place is valid, and the other side does not look at it: it has consumed what stood there, and this is
-        // not published.
+        // SAFETY: the place is valid, and the other side does not read it: it has consumed the
+        // previous entry, and this one is not published.
         unsafe { self.shared.entry(self.written).write(entry) };
         self.written = self.written.wrapping_add(1);
         true
@@ -144,41 +152,41 @@ impl<T: Entry> Producer<T> {
         self.written.wrapping_sub(self.consumed) < self.shared.layout.size
     }
 
-    /// Shows all that was written to the other side.
+    /// Makes all written entries visible to the other side.
     pub(crate) fn publish(&mut self) {
         self.shared.producer().store(self.written, Ordering::Release);
     }
 
-    /// Has the other side consumed all that was written?
+    /// Reports whether the other side has consumed all written entries.
     pub(crate) fn is_drained(&self) -> bool {
         self.shared.consumer().load(Ordering::Acquire) == self.written
     }
 
-    /// See [`Shared::needs_wakeup`].
+    /// Reports whether a wake-up is requested; see [`Shared::needs_wakeup`].
     pub(crate) fn needs_wakeup(&self) -> bool {
         self.shared.needs_wakeup()
     }
 }
 
-/// The side that empties a ring: of the receive and the completion ring.
+/// Consuming side of a ring: of the receive and the completion ring.
 #[derive(Debug)]
 pub(crate) struct Consumer<T> {
     shared: Shared<T>,
-    /// Entries read.
+    /// Number of entries read.
     read: u32,
-    /// Entries that the other side had produced when that was last looked at.
+    /// Number of produced entries when that was last read.
     produced: u32,
 }
 
 impl<T: Entry> Consumer<T> {
-    /// The consuming side of a ring that nothing was read from yet.
+    /// Makes the consuming side of a ring from which nothing was read.
     pub(crate) fn new(memory: Arc<Mapping>, layout: Layout) -> Self {
         let shared = Shared::new(memory, layout);
         let read = shared.consumer().load(Ordering::Relaxed);
         Self { shared, read, produced: read }
     }
 
-    /// Takes the next entry; its place is the other side's again after [`release`](Self::release).
+    /// Takes the next entry; its place is free for the other side after [`release`](Self::release).
     pub(crate) fn pop(&mut self) -> Option<T> {
         if self.read == self.produced {
             let produced = self.shared.producer().load(Ordering::Acquire);
@@ -190,14 +198,14 @@ impl<T: Entry> Consumer<T> {
                 return None;
             }
         }
-        // SAFETY: the place is valid; the other side has written it before it published its counter, and writes there again only
-        // after it was released.
+        // SAFETY: the place is valid; the other side wrote it before it published its counter, and
+        // writes there again only after the release.
         let entry = unsafe { self.shared.entry(self.read).read() };
         self.read = self.read.wrapping_add(1);
         Some(entry)
     }
 
-    /// Gives the places of all that was taken back to the other side.
+    /// Frees the places of all entries taken.
     pub(crate) fn release(&mut self) {
         self.shared.consumer().store(self.read, Ordering::Release);
     }
@@ -213,7 +221,7 @@ mod tests {
         Arc::new(Mapping::anonymous(4096).expect("a page of memory"))
     }
 
-    /// Both sides of one ring whose counters begin at `start`.
+    /// Makes both sides of a ring whose counters begin at `start`.
     fn ring(start: u32) -> (Producer<u64>, Consumer<u64>) {
         let memory = memory();
         let shared = Shared::<u64>::new(Arc::clone(&memory), LAYOUT);
@@ -223,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_come_out_as_they_went_in() {
+    fn entries_are_received_in_order() {
         for start in [0, 5, u32::MAX - 20] {
             let (mut producer, mut consumer) = ring(start);
             let mut expected = 0;
@@ -246,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_takes_nothing_until_something_is_released() {
+    fn full_ring_refuses_entries_until_a_release() {
         for start in [0, u32::MAX - 3] {
             let (mut producer, mut consumer) = ring(start);
             assert!((0..8).all(|n| producer.push(n)));
@@ -260,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_cannot_be_are_no_news() {
+    fn impossible_counters_are_ignored() {
         let (mut producer, mut consumer) = ring(0);
         producer.shared.producer().store(9, Ordering::Relaxed);
         assert_eq!(consumer.pop(), None, "nine of eight");
@@ -274,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_side_asks_to_be_woken() {
+    fn wakeup_flag_of_the_other_side_is_read() {
         let (producer, _) = ring(0);
         assert!(!producer.needs_wakeup());
         producer.shared.word(LAYOUT.flags).store(1, Ordering::Relaxed);
@@ -283,13 +291,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a ring ends with its memory")]
-    fn a_ring_beyond_its_memory_is_refused() {
+    fn ring_beyond_its_memory_is_refused() {
         let layout = Layout { size: 512, ..LAYOUT };
         Consumer::<u64>::new(memory(), layout);
     }
 
     #[test]
-    fn two_threads_lose_and_double_nothing() {
+    fn two_threads_lose_and_duplicate_nothing() {
         const COUNT: u64 = if cfg!(miri) { 200 } else { 50_000 };
         let (mut producer, mut consumer) = ring(u32::MAX - 100);
         std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! One participant's seat at an interface: its queues, and what the filter takes of them for it. Of the form of what is carried it
-//! knows nothing.
+//! Queues of one participant at an interface, and its part in the filter. Independent of the wire
+//! format.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -15,19 +15,20 @@ use crate::share::Share;
 use crate::socket::Wanted;
 use crate::syscall;
 
-/// What a seat is asked to be.
+/// Parameters of a seat.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) place: Place<'a>,
-    /// Where the filter is to run.
+    /// Requested mode of the filter.
     pub(crate) mode: Option<Mode>,
-    /// Only what begins with `RTPS`.
+    /// Whether to accept only payloads that begin with `RTPS`.
     pub(crate) rtps_only: bool,
     pub(crate) rx_frames: u32,
     pub(crate) tx_frames: u32,
 }
 
-/// See the [module](self). Dropped, its queues are free.
+/// Queues and filter table of one participant. See the [module](self). Dropping it frees the
+/// queues.
 #[derive(Debug)]
 pub(crate) struct Seat {
     bank: Bank,
@@ -36,7 +37,8 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Joins or attaches the filter, takes queues and connects them. `route` is any socket of the interface's network namespace.
+    /// Joins or attaches the filter, binds queues and connects them. `route` is any socket of the
+    /// interface's network namespace.
     pub(crate) fn take(asked: &Asked<'_>, route: BorrowedFd<'_>) -> Result<Self, (&'static str, io::Error)> {
         let failed = |op| move |e| (op, e);
         let driver = syscall::driver(route, asked.place.name).map_err(failed("ask for the driver of"))?;
@@ -45,7 +47,8 @@ impl Seat {
         let copy = share.mode() == Mode::Generic;
         let wanted = Wanted { rx_frames: asked.rx_frames, tx_frames: asked.tx_frames, copy };
         let bank = Bank::open(asked.place, &wanted, route).map_err(failed("bind"))?;
-        // What is longer than a packet is no frame, but a train of them from this machine, which its kernel takes apart.
+        // A longer frame is not from the wire: it is a segmented datagram of this machine, which
+        // its kernel will split.
         let packet = asked.place.mtu + EthernetHeader::LEN + EthernetHeader::TAG_LEN;
         let rules = Rules { rtps_only: asked.rtps_only, frame_len_max: packet.min(bank.frame_len_max()) };
         let table = Table::new(rules).map_err(lacking("CAP_BPF")).map_err(failed("make a table for the filter of"))?;
@@ -57,27 +60,27 @@ impl Seat {
         Ok(seat)
     }
 
-    /// What is addressed so is taken from now on.
+    /// Accepts frames with this key from now on.
     pub(crate) fn open(&self, key: Key) -> io::Result<()> {
         self.table.open(key)
     }
 
-    /// It is left to the kernel from now on.
+    /// Leaves frames with this key to the kernel from now on.
     pub(crate) fn close(&self, key: Key) -> io::Result<()> {
         self.table.close(key)
     }
 
-    /// Its queues.
+    /// Returns the queues.
     pub(crate) fn bank(&self) -> &Bank {
         &self.bank
     }
 
-    /// The same to send and receive.
+    /// Returns the queues for sending and receiving.
     pub(crate) fn bank_mut(&mut self) -> &mut Bank {
         &mut self.bank
     }
 
-    /// What it shares with others.
+    /// Returns the part shared with other participants.
     pub(crate) fn share(&self) -> &Share {
         &self.share
     }
@@ -85,7 +88,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // While the sockets are bound: afterwards the queues may be others'.
+        // While the sockets are bound: afterwards, the queues may belong to other participants.
         self.bank.numbers().for_each(|number| self.share.switchboard().disconnect(number));
     }
 }

@@ -1,18 +1,19 @@
-//! One program and its maps for all participants at an interface, in whatever processes of one user.
+//! Shared XDP program and maps for all participants at an interface, in all processes of one user.
 //!
-//! There is no daemon. Who comes first attaches the program and listens at a name in the abstract namespace of Unix sockets,
-//! which belongs to the network namespace; who comes later connects there and is given the descriptors. The program stays
-//! as long as anyone has them. When the one who listens ends, however it does, the connections tell the others, and one of them
-//! takes the name over.
+//! There is no daemon. The first participant attaches the program, and listens at a name in the
+//! abstract namespace of Unix sockets, which belongs to the network namespace. Later ones connect
+//! there and receive the descriptors. The program stays attached as long as any process has them.
+//! When the listening participant ends, for any reason, the connections notify the others, and
+//! one of them takes over the name.
 //!
-//! Nothing needs to be tidied up after a process: the kernel takes back its name, its queues and its part in the program. What of a
-//! queue belongs to whom says the [filter](crate::filter).
+//! Nothing needs to be cleaned up after a process: the kernel frees its name, its queues and its
+//! part in the program. The [filter](crate::filter) determines the owner of each queue.
 //!
-//! One thread for each participant does this, and sleeps but for others that come and go: the data path knows nothing of it. It has
-//! no capabilities and takes no signals.
+//! One thread per participant does this. It sleeps until other participants come or go, and does
+//! not affect the data path. It has no capabilities and blocks all signals.
 //!
-//! Trust: only processes of the same user are served or believed. Another user can take the name, and with it keep this one from
-//! AF_XDP, not more.
+//! Trust: only processes of the same user are served or trusted. Another user can take the name,
+//! which prevents this one from using AF_XDP, and no more.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -32,36 +33,40 @@ use crate::filter::Switchboard;
 use crate::patience::while_busy;
 use crate::syscall;
 
-/// Of the names, the greeting, the maps and the meaning of their entries: who differs in one of them differs in this.
+/// Version of the names, the greeting, the maps and the meaning of their entries. Any incompatible
+/// change increments it.
 const VERSION: u32 = 1;
 
-/// Participants besides the one that listens: as many as can be waited for.
+/// Maximum number of connected participants, the listening one not counted: as many as one wait
+/// supports.
 const GUESTS_MAX: usize = 62;
 
-/// How long who listens may take to answer. It has a thread for nothing else.
+/// Time limit for the reply of the listening participant, which has a dedicated thread.
 const ANSWER: Duration = Duration::from_secs(2);
 
-/// Pauses between attempts to take a name over, doubled each time.
+/// First and longest pause between attempts to take over the name; doubled each time.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(256)];
 
-/// Descriptors of a greeting: the attachment, and the switchboard's.
+/// Number of descriptors of a greeting: the attachment, and those of the switchboard.
 const DESCRIPTORS: usize = 3;
 
-/// Octets of a greeting: the attachment's number and the mode, and why that is not native.
+/// Maximum length of a greeting in octets: the attachment's id, the mode, and the reason why that
+/// is not native.
 const GREETING_MAX: usize = 5 + 512;
 
-/// What all have.
+/// Resources that all participants share.
 #[derive(Debug)]
 struct Commons {
     attached: Attached,
     switchboard: Switchboard,
 }
 
-/// One participant's part in it. Dropped, and in all others, the program is gone.
+/// Part of one participant in the shared program. The program is detached when all of them are
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     commons: Arc<Commons>,
-    /// Another participant had attached the program.
+    /// Whether another participant had attached the program.
     is_joined: bool,
     /// Closed to end the thread.
     stop: Option<UnixStream>,
@@ -69,10 +74,12 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Joins those who are at this interface already, which takes no capability, or attaches the filter.
+    /// Joins the participants at this interface, which needs no capability, or attaches the filter.
     ///
-    /// Errors: "busy" if a program that is none of Takt's, or of another version, is there; a mode other than the one in which the
-    /// filter runs already; another user's; one that does not answer.
+    /// # Errors
+    /// "Busy" if a foreign program, or one of another version of Takt, is attached; the requested
+    /// mode differs from that of the running filter; the filter belongs to another user; the
+    /// listening participant does not reply.
     pub(crate) fn open(at: Target<'_>) -> io::Result<Self> {
         let address = address(at.ifindex)?;
         while_busy(|| match UnixStream::connect_addr(&address) {
@@ -88,7 +95,8 @@ impl Share {
             io::ErrorKind::AddrInUse => busy("others open and close it all the time"),
             _ => e,
         })?;
-        // If that fails since others have the program and are about to take the name, it is theirs: the listener is dropped.
+        // If this fails because others have the program and are about to take over the name, the
+        // program is theirs: the listener is dropped.
         let commons = Commons { attached: attach::attach(&switchboard, at)?, switchboard };
         Self::start(commons, Role::Host(listener, Vec::new()), address, false)
     }
@@ -112,22 +120,22 @@ impl Share {
         Ok(Self { commons, is_joined, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where queues are connected.
+    /// Returns the switchboard where queues are connected.
     pub(crate) fn switchboard(&self) -> &Switchboard {
         &self.commons.switchboard
     }
 
-    /// Where the filter runs.
+    /// Returns the mode of the filter.
     pub(crate) fn mode(&self) -> Mode {
         self.commons.attached.mode
     }
 
-    /// Why it does not run natively, if that was tried.
+    /// Returns the reason why the filter is not native, if that was tried.
     pub(crate) fn not_native(&self) -> Option<&str> {
         self.commons.attached.not_native.as_deref()
     }
 
-    /// Another participant had attached it.
+    /// Reports whether another participant had attached the filter.
     pub(crate) fn is_joined(&self) -> bool {
         self.is_joined
     }
@@ -137,18 +145,18 @@ impl Drop for Share {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // It has closed its descriptors then. If it panicked, that was told.
+            // The thread has closed its descriptors then. A panic was reported already.
             drop(thread.join());
         }
     }
 }
 
-/// What one is to another.
+/// Role of a participant.
 #[derive(Debug)]
 enum Role {
-    /// Has the name, and connections of these.
+    /// Owns the name, and has these connections.
     Host(UnixListener, Vec<UnixStream>),
-    /// Is connected to who has it.
+    /// Is connected to the owner of the name.
     Guest(UnixStream),
 }
 
@@ -170,19 +178,19 @@ impl Role {
     }
 }
 
-/// What the thread does.
+/// State of the thread.
 #[derive(Debug)]
 struct Service {
     commons: Arc<Commons>,
     address: SocketAddr,
-    /// The other end is closed when it is time to go.
+    /// The other end is closed to end the thread.
     stopped: UnixStream,
 }
 
 impl Service {
     fn run(self, mut role: Role) {
         syscall::block_signals();
-        // Fewer are always possible; and if not, it uses none.
+        // Dropping is always possible; and if not, the thread uses none.
         drop(drop_capabilities());
         loop {
             let mut descriptors = role.descriptors();
@@ -193,7 +201,7 @@ impl Service {
             role = match role {
                 Role::Host(listener, mut guests) => {
                     guests.retain(|guest| !is_gone(guest));
-                    // Of an interface that is gone nobody is to have a share any more.
+                    // After the interface is deleted, no participant may join any more.
                     if !self.commons.attached.attachment.is_in_place() {
                         return;
                     }
@@ -209,25 +217,25 @@ impl Service {
         }
     }
 
-    /// Whether to end, after waiting for that.
+    /// Waits up to `patience` for the end of the thread, and reports whether it was requested.
     fn is_stopped(&self, patience: Duration) -> bool {
         readiness::wait(&[self.stopped.as_raw_fd()], Some(patience)).unwrap_or(true)
     }
 
-    /// Gives those who came what they came for.
+    /// Accepts the pending connections and sends each its greeting.
     fn admit(&self, listener: &UnixListener, guests: &mut Vec<UnixStream>) {
         loop {
             let guest = match listener.accept() {
                 Ok((guest, _)) => guest,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
-                // For want of descriptors, mostly: not to be asked at once again.
+                // Mostly for lack of descriptors: pause before the next attempt.
                 Err(_) => {
                     self.is_stopped(PAUSES[1]);
                     return;
                 }
             };
             let is_friend = syscall::peer_user(guest.as_fd()).is_ok_and(|user| user == syscall::own_user());
-            // Who is not greeted sees the connection's end.
+            // A refused peer sees the end of the connection.
             let is_greeted = guests.len() < GUESTS_MAX && is_friend && self.commons.greet(&guest).is_ok();
             if is_greeted && guest.set_nonblocking(true).is_ok() {
                 guests.push(guest);
@@ -235,7 +243,8 @@ impl Service {
         }
     }
 
-    /// Takes the name, or becomes the guest of who was faster. `None`: it is time to go.
+    /// Takes over the name, or connects to a faster participant. Returns `None` if the thread must
+    /// end.
     fn succeed(&self) -> Option<Role> {
         let [mut pause, longest] = PAUSES;
         loop {
@@ -253,7 +262,7 @@ impl Service {
         }
     }
 
-    /// A connection to who has the name, if it has the same program.
+    /// Connects to the owner of the name, if it has the same program.
     fn call(&self) -> Option<UnixStream> {
         let connection = UnixStream::connect_addr(&self.address).ok()?; // tidy-allow(dropped-cause): tried again.
         let own = self.commons.attached.attachment.id();
@@ -263,7 +272,7 @@ impl Service {
 }
 
 impl Commons {
-    /// Tells a guest of them.
+    /// Sends the shared resources to a guest.
     fn greet(&self, guest: &UnixStream) -> io::Result<()> {
         let mut greeting = self.attached.attachment.id()?.to_ne_bytes().to_vec();
         greeting.push(u8::from(self.attached.mode == Mode::Generic));
@@ -274,7 +283,7 @@ impl Commons {
     }
 }
 
-/// What the one at the other end has told: the attachment's number, and the commons.
+/// Receives a greeting: the attachment's id, and the shared resources.
 fn greeted(connection: &UnixStream) -> io::Result<(u32, Commons)> {
     if syscall::peer_user(connection.as_fd())? != syscall::own_user() {
         let why = "a process of another user has its filter: one user's participants can share an interface";
@@ -287,7 +296,7 @@ fn greeted(connection: &UnixStream) -> io::Result<(u32, Commons)> {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
             io::Error::new(io::ErrorKind::TimedOut, "the process that has its filter does not answer: is it stopped?")
         }
-        // It has gone, or could not do it.
+        // The owner has ended, or could not reply.
         _ => busy("the process that has its filter turns others away"),
     })?;
     let (Some((number, rest)), [Some(attachment), Some(tables), Some(sockets)]) =
@@ -310,7 +319,7 @@ fn address(ifindex: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("takt-xdp-{VERSION}/{ifindex}"))
 }
 
-/// Has the other end been closed? Nothing is ever sent this way.
+/// Reports whether the other end was closed. No data is ever sent in this direction.
 fn is_gone(mut connection: &UnixStream) -> bool {
     match connection.read(&mut [0; 64]) {
         Ok(len) => len == 0,

@@ -1,5 +1,5 @@
-//! An AF_XDP socket: four rings, bound to one queue of an interface. The frames are a [umem's](crate::umem), which several
-//! sockets of one participant share.
+//! AF_XDP socket: four rings, bound to one queue of an interface. The frames belong to a
+//! [umem](crate::umem), which the sockets of one participant share.
 
 use std::io;
 use std::ops::Range;
@@ -15,58 +15,60 @@ use crate::ring::{Consumer, Entry, Layout, Producer};
 use crate::syscall;
 use crate::umem::{Frame, Sent, Umem};
 
-/// Of `linux/if_xdp.h`: of binding, frames may have several parts (Linux 6.6); of an entry, the next one is of the same frame.
+/// Flags of `linux/if_xdp.h`: at binding, frames may have several parts (Linux 6.6); in an entry,
+/// the next one belongs to the same frame.
 const XDP_USE_SG: u16 = 1 << 4;
 const XDP_PKT_CONTD: u32 = 1;
 
-/// What a socket is asked to be.
+/// Parameters of a socket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted {
-    /// Powers of two.
+    /// Ring sizes, powers of two.
     pub(crate) rx_frames: u32,
     pub(crate) tx_frames: u32,
-    /// Frames are copied even if the driver could do without.
+    /// Frames are copied even if the driver supports zero copy.
     pub(crate) copy: bool,
 }
 
-/// What was received.
+/// Received frame.
 #[derive(Debug)]
 pub(crate) enum Received {
-    /// A frame of one part: its chunk, which is to be [given back](Socket::lend_to_receive), and where in it its octets are.
+    /// Frame of one part: its chunk, which must be [returned](Socket::lend_to_receive), and the
+    /// range of its octets.
     InPlace(Frame, Range<usize>),
-    /// One of several, which is [copied](Socket::assembled): its length.
+    /// Frame of several parts, which is [copied](Socket::assembled): its length.
     Assembled(usize),
 }
 
-/// How it is bound.
+/// Binding parameters of a socket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Binding {
-    /// See [`Wanted::copy`].
+    /// Whether to copy; see [`Wanted::copy`].
     pub(crate) copy: bool,
-    /// Frames may come and go in several parts.
+    /// Whether frames may have several parts.
     pub(crate) several_parts: bool,
 }
 
-/// A socket. Dropped, it lets go of the queue.
+/// AF_XDP socket. Dropping it frees the queue.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    /// First, so that it is closed before its memory goes.
+    /// Declared first, so that it is closed before its memory is unmapped.
     fd: OwnedFd,
     fill: Producer<u64>,
     completion: Consumer<u64>,
     rx: Consumer<xdp_desc>,
     tx: Producer<xdp_desc>,
-    /// Chunks in the transmit ring or on their way out.
+    /// Number of chunks in the transmit ring or in transmission.
     tx_pending: u32,
-    /// Of what comes in several parts.
+    /// Buffer for frames of several parts.
     assembly: Assembly,
-    /// Entries of rings that the kernel cannot have meant.
+    /// Number of invalid ring entries.
     strange: u64,
 }
 
 impl Socket {
-    /// Opens a socket, not bound yet, and gives the kernel its receive frames. The first one of the umem's sockets registers it.
-    /// Takes CAP_NET_RAW.
+    /// Opens a socket without binding it, and gives the kernel its receive frames. The first socket
+    /// of the umem registers it. Needs CAP_NET_RAW.
     pub(crate) fn open(wanted: &Wanted, umem: &mut Umem, registers: bool) -> io::Result<Self> {
         let fd = syscall::xdp_socket().map_err(lacking("CAP_NET_RAW"))?;
         if registers {
@@ -81,7 +83,7 @@ impl Socket {
             })?;
         }
         let (rx_frames, tx_frames, shape) = (wanted.rx_frames, wanted.tx_frames, umem.shape());
-        // The kernel shows a received frame before it shows that the frame's place in this ring is free, and may be some frames behind.
+        // The kernel may publish received frames before their places in this ring are free.
         let fill_places = 2 * rx_frames;
         for (name, size) in [
             (libc::XDP_UMEM_FILL_RING, fill_places),
@@ -113,8 +115,9 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Binds it to a queue, with the frames that itself or another socket has registered. "Busy" if another socket has the queue, or
-    /// had it some 15 ms ago; "invalid" if there is no such queue. It may be tried again.
+    /// Binds the socket to a queue, with the frames that it or another socket has registered.
+    /// "Busy" if another socket has the queue, or had it until some 15 ms ago; "invalid" if there
+    /// is no such queue. Can be repeated.
     pub(crate) fn bind(&self, ifindex: u32, queue: u32, how: Binding, frames_of: Option<&Self>) -> io::Result<()> {
         let copy = if how.copy { libc::XDP_COPY } else { 0 };
         let parts = if how.several_parts { XDP_USE_SG } else { 0 };
@@ -122,25 +125,26 @@ impl Socket {
         syscall::bind_xdp(self.as_fd(), ifindex, queue, flags, frames_of.map(AsFd::as_fd))
     }
 
-    /// Does the driver read and write the frames themselves?
+    /// Reports whether the driver accesses the frames directly.
     pub(crate) fn is_zero_copy(&self) -> io::Result<bool> {
         let options: libc::xdp_options = syscall::xdp_option(self.fd.as_fd(), libc::XDP_OPTIONS)?;
         Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
     }
 
-    /// Frames that the kernel dropped since none was free, the receive ring was full, or a descriptor was bad.
+    /// Returns the number of frames that the kernel dropped because none was free, the receive ring
+    /// was full, or a descriptor was invalid.
     pub(crate) fn kernel_drops(&self) -> io::Result<u64> {
         let counts: libc::xdp_statistics = syscall::xdp_option(self.fd.as_fd(), libc::XDP_STATISTICS)?;
-        // A fill ring that was found empty counts in `rx_dropped` as well.
+        // An empty fill ring is counted in `rx_dropped` too.
         Ok(counts.rx_dropped + counts.rx_ring_full + counts.rx_invalid_descs + counts.tx_invalid_descs)
     }
 
-    /// Entries of rings that the kernel cannot have meant.
+    /// Returns the number of invalid ring entries.
     pub(crate) fn strange_entries(&self) -> u64 {
         self.strange
     }
 
-    /// The next received frame.
+    /// Receives the next frame.
     pub(crate) fn receive(&mut self, umem: &mut Umem) -> Option<Received> {
         loop {
             let entry = self.rx.pop()?;
@@ -170,12 +174,12 @@ impl Socket {
         }
     }
 
-    /// What was received last, if that was of several parts, and had this length.
+    /// Returns the last received frame of several parts, which had this length.
     pub(crate) fn assembled(&self, len: usize) -> &[u8] {
         self.assembly.octets(len)
     }
 
-    /// The chunk, one that was received here, may be received into again.
+    /// Returns a chunk that was received here to the kernel, for receiving.
     pub(crate) fn lend_to_receive(&mut self, umem: &mut Umem, chunk: Frame) {
         let address = umem.lend(chunk);
         // The ring has twice as many places as there are receive frames.
@@ -184,12 +188,12 @@ impl Socket {
         self.fill.publish();
     }
 
-    /// Has the driver asked to be told of frames that may be received into?
+    /// Reports whether the driver requests a wake-up for new receive frames.
     pub(crate) fn receive_needs_wakeup(&self) -> bool {
         self.fill.needs_wakeup()
     }
 
-    /// Queues octets of a frame to be sent; they leave at [`flush`](Self::flush).
+    /// Queues octets of a frame; they are sent at [`flush`](Self::flush).
     pub(crate) fn send(&mut self, umem: &mut Umem, frame: Frame, range: Range<usize>) {
         let mut parts = umem.lend_to_send(frame, range).peekable();
         while let Some((addr, len)) = parts.next() {
@@ -201,8 +205,8 @@ impl Socket {
         }
     }
 
-    /// Has the kernel send what is queued, and takes back what was sent. An error is about the interface; what is
-    /// queued stays so.
+    /// Makes the kernel send the queued frames, and takes back those already sent. An error
+    /// concerns the interface; the frames stay queued.
     pub(crate) fn flush(&mut self, umem: &mut Umem) -> io::Result<()> {
         if self.tx_pending == 0 {
             return Ok(());
@@ -213,7 +217,7 @@ impl Socket {
         kicked
     }
 
-    /// One system call sends up to 32 frames where they are copied, and says `EAGAIN` if there are more.
+    /// In copy mode, one system call sends up to 32 frames, and returns `EAGAIN` if there are more.
     fn kick(&mut self, umem: &mut Umem) -> io::Result<()> {
         for _ in 0..=self.tx_pending / 16 + 1 {
             if !self.tx.needs_wakeup() {
@@ -227,16 +231,16 @@ impl Socket {
             if self.tx.is_drained() {
                 return Ok(());
             }
-            // Whatever was sent makes room for what is left.
+            // Every sent frame makes room for the remaining ones.
             self.reap(umem);
         }
         Ok(())
     }
 
-    /// Has a driver that waits for frames to receive into look again.
+    /// Wakes a driver that waits for free frames.
     pub(crate) fn wake_receiver(&self) {
         let mut nothing = [0; 0];
-        // What it says does not matter: the receive ring tells.
+        // The result does not matter: the receive ring shows what arrived.
         drop(syscall::receive(self.fd.as_fd(), &mut nothing));
     }
 
@@ -266,7 +270,7 @@ impl AsFd for Socket {
     }
 }
 
-/// The memory and layout of one ring.
+/// Maps the memory of one ring, and computes its layout.
 fn map<T: Entry>(
     fd: &OwnedFd,
     offset: u64,
@@ -285,10 +289,10 @@ mod tests {
     use super::*;
     use crate::umem::Shape;
 
-    /// The kernel submits what it received before it moves its end of the fill ring on. Whoever is fast in between gives frames
-    /// back whose places are not free yet: at worst all of them.
+    /// The kernel publishes received frames before it frees their places in the fill ring. A fast
+    /// receiver returns frames in between, in the worst case all of them.
     #[test]
-    fn frames_that_are_given_back_early_have_a_place() {
+    fn frames_returned_early_have_a_place() {
         if let Err(why) = require::root().and_then(|()| require::af_xdp()) {
             return not_run(why);
         }
@@ -296,7 +300,8 @@ mod tests {
         let wanted = Wanted { rx_frames: FRAMES, tx_frames: FRAMES, copy: true };
         let mut umem = Umem::new(Shape { chunk_len: 2048, parts: 1 }, FRAMES, FRAMES).expect("memory");
         let mut socket = Socket::open(&wanted, &mut umem, true).expect("root may");
-        // It is bound to nothing, so that nothing takes the frames that opening has put there.
+        // The socket is not bound, so the kernel does not consume the frames that opening has put
+        // there.
         for n in 0..FRAMES {
             assert!(socket.fill.push(u64::from(n) * 2048), "frame {n}");
         }

@@ -1,7 +1,8 @@
-//! The system calls of sockets.
+//! System calls of AF_XDP, netlink and Unix sockets, capabilities and interface queries.
 //!
-//! Every function is safe to call. The argument is the same throughout: each pointer given to the kernel comes from a
-//! Rust reference that outlives the call, with the length of what it points to, and the kernel keeps none of them.
+//! Every function is safe to call. The argument is the same throughout: each pointer given to the
+//! kernel comes from a Rust reference that outlives the call, with the length of its referent, and
+//! the kernel keeps none of them.
 
 #![allow(unsafe_code)]
 
@@ -20,20 +21,20 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     Ok(result)
 }
 
-/// A new socket, not inherited by child processes.
+/// Opens a socket that child processes do not inherit.
 fn socket(domain: libc::c_int, kind: libc::c_int, protocol: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: no pointers. A result >= 0 is a new descriptor that nobody else owns.
+    // SAFETY: no pointers. A result >= 0 is a new descriptor without another owner.
     let fd = check(unsafe { libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol) })?;
     // SAFETY: as above.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A new AF_XDP socket.
+/// Opens an AF_XDP socket.
 pub(crate) fn xdp_socket() -> io::Result<OwnedFd> {
     socket(libc::AF_XDP, libc::SOCK_RAW, 0)
 }
 
-/// A new socket that asks for and hears of the machine's network: of the groups in `groups`.
+/// Opens a routing netlink socket, subscribed to `groups`.
 pub(crate) fn route_socket(groups: u32) -> io::Result<OwnedFd> {
     let fd = socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_NONBLOCK, libc::NETLINK_ROUTE)?;
     // SAFETY: all-zero is a valid value of this C structure.
@@ -49,9 +50,9 @@ pub(crate) fn route_socket(groups: u32) -> io::Result<OwnedFd> {
 /// Plain data that the kernel reads or writes as a socket option.
 ///
 /// # Safety
-/// Any bytes are a value of the type.
+/// Any bytes must be a value of the type.
 pub(crate) unsafe trait OptionValue: Copy {}
-// SAFETY: integers, or structures of integers without a rule about them.
+// SAFETY: integers, or structures of integers without invalid values.
 unsafe impl OptionValue for libc::c_int {}
 // SAFETY: as above.
 unsafe impl OptionValue for libc::xdp_umem_reg {}
@@ -62,16 +63,17 @@ unsafe impl OptionValue for libc::xdp_statistics {}
 // SAFETY: as above.
 unsafe impl OptionValue for libc::xdp_options {}
 
-/// Sets an option of an AF_XDP socket. One with addresses in it (`XDP_UMEM_REG`) is the caller's to keep valid as long as the
-/// socket lives; the kernel pins the pages, so it never writes anywhere else.
+/// Sets an option of an AF_XDP socket. For an option with addresses in it (`XDP_UMEM_REG`), the
+/// caller keeps the memory valid as long as the socket lives; the kernel pins the pages, so it
+/// never writes anywhere else.
 pub(crate) fn set_xdp_option<T: OptionValue>(fd: BorrowedFd<'_>, name: libc::c_int, value: &T) -> io::Result<()> {
     let len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` points to `len` initialised bytes.
+    // SAFETY: `value` points to `len` initialized bytes.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_XDP, name, ptr::from_ref(value).cast(), len) })?;
     Ok(())
 }
 
-/// Reads an option of an AF_XDP socket. What an older kernel does not know of it is zero.
+/// Reads an option of an AF_XDP socket. Fields that an older kernel does not know are zero.
 pub(crate) fn xdp_option<T: OptionValue>(fd: BorrowedFd<'_>, name: libc::c_int) -> io::Result<T> {
     // SAFETY: any bytes are a value of `T`.
     let mut value: T = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -82,7 +84,8 @@ pub(crate) fn xdp_option<T: OptionValue>(fd: BorrowedFd<'_>, name: libc::c_int) 
     Ok(value)
 }
 
-/// Binds an AF_XDP socket to a queue of an interface. With the frames of another socket its flags are that one's.
+/// Binds an AF_XDP socket to a queue of an interface. With the frames of another socket, it takes
+/// over the flags of that socket.
 pub(crate) fn bind_xdp(
     fd: BorrowedFd<'_>,
     ifindex: u32,
@@ -103,9 +106,9 @@ pub(crate) fn bind_xdp(
     Ok(())
 }
 
-/// Has the kernel look at the transmit ring.
+/// Makes the kernel process the transmit ring.
 pub(crate) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: nothing is pointed to.
+    // SAFETY: no memory is pointed to.
     let sent = unsafe { libc::sendto(fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
     if sent < 0 {
         return Err(io::Error::last_os_error());
@@ -113,7 +116,7 @@ pub(crate) fn kick(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends bytes through a connected or netlink socket.
+/// Sends bytes on a connected or netlink socket.
 pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     // SAFETY: `bytes` is valid for its length, for reads.
     let sent = unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT) };
@@ -123,7 +126,7 @@ pub(crate) fn send(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Receives one message; its own length, even if it did not fit.
+/// Receives one message; returns its length, even if it was truncated.
 pub(crate) fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
     // SAFETY: `into` is valid for its length; the kernel may write any bytes there.
@@ -131,18 +134,18 @@ pub(crate) fn receive(fd: BorrowedFd<'_>, into: &mut [u8]) -> io::Result<usize> 
     usize::try_from(len).map_err(|_| io::Error::last_os_error())
 }
 
-/// Descriptors in one message.
+/// Maximum number of descriptors in one message.
 const DESCRIPTORS_MAX: usize = 4;
 
-/// Room for them in a control message, aligned as its header.
+/// Words of a control message for these descriptors, aligned as its header.
 const CONTROL_WORDS: usize = 8;
 
-/// Octets of so many descriptors.
+/// Returns the octets of so many descriptors.
 const fn descriptors_len(count: usize) -> u32 {
     (count * size_of::<libc::c_int>()) as u32
 }
 
-/// Sends a message through a connected Unix socket, and with it descriptors.
+/// Sends a message with descriptors on a connected Unix socket.
 pub(crate) fn send_with(fd: BorrowedFd<'_>, message: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     assert!((1..=DESCRIPTORS_MAX).contains(&descriptors.len()), "there is room for them");
     let mut vector = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
@@ -155,8 +158,8 @@ pub(crate) fn send_with(fd: BorrowedFd<'_>, message: &[u8], descriptors: &[Borro
     let len = descriptors_len(descriptors.len());
     // SAFETY: arithmetic.
     header.msg_controllen = unsafe { libc::CMSG_SPACE(len) } as _;
-    // SAFETY: `control` has room for a header with `DESCRIPTORS_MAX` descriptors, and is aligned for it; so the first header is
-    // there and its data too.
+    // SAFETY: `control` has room for a header with `DESCRIPTORS_MAX` descriptors, and is aligned
+    // for it; so the first header is there and its data too.
     unsafe {
         let first = libc::CMSG_FIRSTHDR(&header);
         (*first).cmsg_level = libc::SOL_SOCKET;
@@ -167,7 +170,8 @@ pub(crate) fn send_with(fd: BorrowedFd<'_>, message: &[u8], descriptors: &[Borro
             data.add(at).write_unaligned(descriptor.as_raw_fd());
         }
     }
-    // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive; sending only reads.
+    // SAFETY: the header's pointers lead to `message`, `vector` and `control`, all alive; sending
+    // only reads.
     let sent = unsafe { libc::sendmsg(fd.as_raw_fd(), &header, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
     match usize::try_from(sent) {
         Ok(len) if len == message.len() => Ok(()),
@@ -176,8 +180,8 @@ pub(crate) fn send_with(fd: BorrowedFd<'_>, message: &[u8], descriptors: &[Borro
     }
 }
 
-/// Receives a message of at most so many octets, and exactly `N` descriptors or fewer, in which case the others are `None`. A
-/// length of 0 says that the other end is gone.
+/// Receives a message of at most `into.len()` octets with up to `N` descriptors; missing ones are
+/// `None`. A length of 0 means that the peer is gone.
 pub(crate) fn receive_with<const N: usize>(
     fd: BorrowedFd<'_>,
     into: &mut [u8],
@@ -190,14 +194,16 @@ pub(crate) fn receive_with<const N: usize>(
     header.msg_iov = &mut vector;
     header.msg_iovlen = 1;
     header.msg_control = control.as_mut_ptr().cast();
-    // SAFETY: arithmetic. What the other end sends beyond that the kernel closes.
+    // SAFETY: arithmetic. The kernel closes further descriptors that the peer sends.
     header.msg_controllen = unsafe { libc::CMSG_SPACE(descriptors_len(N)) } as _;
-    // SAFETY: the header's pointers lead to `into`, `vector` and `control`, all alive, with room for what they say.
+    // SAFETY: the header's pointers lead to `into`, `vector` and `control`, all alive, with room as
+    // stated.
     let len = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header, libc::MSG_CMSG_CLOEXEC) };
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
     let mut descriptors = [const { None }; N];
-    // SAFETY: the kernel has filled in the header and the control messages that it says are there; only their own lengths are
-    // read. Each descriptor is new and nobody else owns it. Room is aligned to 8 octets, so there may be one more than `N`.
+    // SAFETY: the kernel has filled in the header and the control messages that it announces; only
+    // their stated lengths are read. Each descriptor is new and has no other owner. The room is
+    // aligned to 8 octets, so there may be one more than `N`.
     unsafe {
         let first = libc::CMSG_FIRSTHDR(&header);
         if !first.is_null() && (*first).cmsg_level == libc::SOL_SOCKET && (*first).cmsg_type == libc::SCM_RIGHTS {
@@ -214,7 +220,7 @@ pub(crate) fn receive_with<const N: usize>(
     Ok((len, descriptors))
 }
 
-/// The user at the other end of a connected Unix socket, as the kernel knows it.
+/// Returns the user at the other end of a connected Unix socket, as the kernel reports it.
 pub(crate) fn peer_user(fd: BorrowedFd<'_>) -> io::Result<u32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
@@ -224,7 +230,7 @@ pub(crate) fn peer_user(fd: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(peer.uid)
 }
 
-/// The user that this process acts as.
+/// Returns the effective user of this process.
 pub(crate) fn own_user() -> u32 {
     // SAFETY: no pointers; it cannot fail.
     unsafe { libc::geteuid() }
@@ -237,13 +243,14 @@ struct CapabilityHeader {
     pid: libc::c_int,
 }
 
-/// Version 3: two structures of three sets of 32 bits each. Of the calling thread.
+/// Version 3, for the calling thread: two structures of three sets of 32 bits each.
 const CAPABILITIES: CapabilityHeader = CapabilityHeader { version: 0x2008_0522, pid: 0 };
 
-/// The calling thread's capabilities: effective, permitted, inheritable; a bit for each.
+/// Returns the capabilities of the calling thread as bit sets: effective, permitted, inheritable.
 pub(crate) fn capabilities() -> io::Result<[u64; 3]> {
     let (mut header, mut low_and_high) = (CAPABILITIES, [[0_u32; 3]; 2]);
-    // SAFETY: the call reads and writes the header, and writes two structures of three numbers each.
+    // SAFETY: the call reads and writes the header, and writes two structures of three numbers
+    // each.
     let result =
         unsafe { libc::syscall(libc::SYS_capget, ptr::from_mut(&mut header), ptr::from_mut(&mut low_and_high)) };
     check(result as libc::c_int)?;
@@ -251,7 +258,7 @@ pub(crate) fn capabilities() -> io::Result<[u64; 3]> {
     Ok(std::array::from_fn(|set| u64::from(high[set]) << 32 | u64::from(low[set])))
 }
 
-/// Sets them; only fewer are always possible.
+/// Sets the capabilities; removing some is always possible.
 pub(crate) fn set_capabilities(sets: [u64; 3]) -> io::Result<()> {
     let (mut header, low_and_high) = (CAPABILITIES, [sets.map(|set| set as u32), sets.map(|set| (set >> 32) as u32)]);
     // SAFETY: the call reads and writes the header, and reads two structures of three numbers each.
@@ -259,9 +266,10 @@ pub(crate) fn set_capabilities(sets: [u64; 3]) -> io::Result<()> {
     check(result as libc::c_int).map(drop)
 }
 
-/// The calling thread takes no signals from now on: they are for the others.
+/// Blocks all signals in the calling thread, so that other threads handle them.
 pub(crate) fn block_signals() {
-    // SAFETY: all-zero is a valid value of this C structure; both calls get a pointer to it, and nothing else is written to.
+    // SAFETY: all-zero is a valid value of this C structure; both calls get a pointer to it, and
+    // nothing else is written to.
     unsafe {
         let mut all: libc::sigset_t = MaybeUninit::zeroed().assume_init();
         libc::sigfillset(&mut all);
@@ -269,7 +277,7 @@ pub(crate) fn block_signals() {
     }
 }
 
-/// An empty request about an interface.
+/// Makes an interface request for this name.
 fn request(name: &CStr) -> io::Result<libc::ifreq> {
     // SAFETY: all-zero is a valid value of this C structure.
     let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -283,11 +291,11 @@ fn request(name: &CStr) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// Queues by which an interface receives now; 1 for a driver that says nothing of queues. `any` is any socket of its network
-/// namespace.
+/// Returns the current number of receive queues of an interface; 1 for a driver that reports no
+/// queues. `any` is any socket of its network namespace.
 pub(crate) fn receive_queues(any: BorrowedFd<'_>, name: &CStr) -> io::Result<u32> {
-    /// `ETHTOOL_GCHANNELS` and `struct ethtool_channels` of `linux/ethtool.h`: command; the most of each kind: receive, transmit,
-    /// other, combined; how many there are of them now.
+    /// `ETHTOOL_GCHANNELS` and `struct ethtool_channels` of `linux/ethtool.h`: command; maximum
+    /// numbers of receive, transmit, other and combined channels; their current numbers.
     const GET_CHANNELS: u32 = 0x3c;
     const RX: usize = 5;
     const COMBINED: usize = 8;
@@ -295,7 +303,8 @@ pub(crate) fn receive_queues(any: BorrowedFd<'_>, name: &CStr) -> io::Result<u32
     channels[0] = GET_CHANNELS;
     let mut request = request(name)?;
     request.ifr_ifru.ifru_data = channels.as_mut_ptr().cast();
-    // SAFETY: the request reads the name, which ends in a zero, and reads and writes `channels`, which has that structure's size.
+    // SAFETY: the request reads the name, which ends in a zero, and reads and writes `channels`,
+    // which has the size of that structure.
     match check(unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCETHTOOL as _, ptr::from_mut(&mut request)) }) {
         Ok(_) => Ok((channels[RX] + channels[COMBINED]).max(1)),
         Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => Ok(1),
@@ -303,16 +312,19 @@ pub(crate) fn receive_queues(any: BorrowedFd<'_>, name: &CStr) -> io::Result<u32
     }
 }
 
-/// The name of an interface's driver; empty for a driver that does not tell. `any` is any socket of its network namespace.
+/// Returns the name of an interface's driver; empty for a driver that does not report it. `any` is
+/// any socket of its network namespace.
 pub(crate) fn driver(any: BorrowedFd<'_>, name: &CStr) -> io::Result<String> {
-    /// `ETHTOOL_GDRVINFO` and `struct ethtool_drvinfo` of `linux/ethtool.h`: the command, the driver's name of 32 octets, and more.
+    /// `ETHTOOL_GDRVINFO` and `struct ethtool_drvinfo` of `linux/ethtool.h`: the command, the name
+    /// of the driver in 32 octets, and more.
     const GET_DRIVER: u32 = 0x3;
     const WORDS: usize = 196 / 4;
     let mut info = [0_u32; WORDS];
     info[0] = GET_DRIVER;
     let mut request = request(name)?;
     request.ifr_ifru.ifru_data = info.as_mut_ptr().cast();
-    // SAFETY: the request reads the name, which ends in a zero, and reads and writes `info`, which has that structure's size.
+    // SAFETY: the request reads the name, which ends in a zero, and reads and writes `info`, which
+    // has the size of that structure.
     match check(unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCETHTOOL as _, ptr::from_mut(&mut request)) }) {
         Ok(_) => {
             let octets = info[1..9].iter().flat_map(|word| word.to_ne_bytes()).take_while(|octet| *octet != 0);
@@ -323,10 +335,12 @@ pub(crate) fn driver(any: BorrowedFd<'_>, name: &CStr) -> io::Result<String> {
     }
 }
 
-/// The hardware address of an interface; an error if that is not Ethernet. `any` is any socket of its network namespace.
+/// Returns the hardware address of an interface; an error if it is not Ethernet. `any` is any
+/// socket of its network namespace.
 pub(crate) fn hardware_address(any: BorrowedFd<'_>, name: &CStr) -> io::Result<MacAddress> {
     let mut request = request(name)?;
-    // SAFETY: the request reads the name, which ends in a zero, and writes the address to the structure.
+    // SAFETY: the request reads the name, which ends in a zero, and writes the address to the
+    // structure.
     check(unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCGIFHWADDR as _, ptr::from_mut(&mut request)) })?;
     // SAFETY: the kernel has filled in this member of the union.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr };

@@ -1,20 +1,22 @@
-//! [`XdpTransport`]: the kernel's UDP sockets, and AF_XDP for what it can carry.
+//! [`XdpTransport`]: the kernel's UDP sockets, and AF_XDP for the traffic that it supports.
 //!
-//! The sockets own ports, groups and locators, so that a peer cannot tell the difference. What goes which way:
+//! The sockets own ports, groups and locators, so that peers see no difference. Outgoing datagrams:
 //!
-//! | to | by |
+//! | destination | sent by |
 //! |---|---|
-//! | a neighbour at the interface whose hardware address the kernel knows | AF_XDP |
-//! | one that the kernel does not know yet: sending to it makes the kernel ask | the sockets |
+//! | a neighbor at the interface whose hardware address the kernel knows | AF_XDP |
+//! | a neighbor that the kernel does not know yet: sending makes the kernel resolve it | the sockets |
 //! | this host, another interface or network, a multicast group | the sockets |
 //!
-//! What comes in to our unicast ports by the interface and our queues of it is taken by the filter; fragments, options, other
-//! VLANs, other queues, multicast and what comes from this host arrive at the sockets. Multicast is left to the kernel both
-//! ways, since other participants of the host want it too.
+//! The filter redirects datagrams that arrive for the own unicast ports at the interface and at the
+//! own queues. Fragments, IP options, other VLANs, other queues, multicast, and datagrams from this
+//! host arrive at the sockets. The kernel handles multicast in both directions, since other
+//! participants of the host receive it too.
 //!
-//! Bounds: a datagram has at most what one packet of the interface carries, whatever way it goes. `commit` does one
-//! look-up and one checksum for each destination, and a copy for each but one; `recv` looks at the ring, which is memory,
-//! and every [`KERNEL_INTERVAL`] calls at the sockets first.
+//! Bounds: a datagram must fit into one packet of the interface, by AF_XDP and by the sockets.
+//! `commit` does one lookup and one checksum for each destination, and a copy for each but one.
+//! `recv` polls the ring, which is memory, and in every [`KERNEL_INTERVAL`]-th call the sockets
+//! first.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -31,43 +33,47 @@ use crate::carrier::{Carrier, Exit};
 use crate::config::{Mode, XdpConfig, XdpCounters, XdpReport};
 use crate::socket::Socket;
 
-/// Every how many calls of `recv` the kernel's sockets come first. A look at the ring takes some 10 ns, one at the sockets
-/// a microsecond.
+/// Interval, in calls of `recv`, in which the kernel's sockets are polled first. Polling the ring
+/// takes some 10 ns, polling the sockets a microsecond.
 const KERNEL_INTERVAL: u32 = 128;
 
-/// Destinations that are left to the kernel by one call at most.
+/// Maximum number of destinations that one call leaves to the kernel.
 const BY_KERNEL: usize = 64;
 
-/// A participant's UDP sockets, with AF_XDP at one interface. See the [crate](crate).
+/// UDP transport with AF_XDP at one interface. See the [crate](crate).
 #[derive(Debug)]
 pub struct XdpTransport {
-    /// First: what goes is not taken by the filter any more when its port is free for others.
+    /// Declared first, so that the filter stops accepting datagrams before the ports are free for
+    /// others.
     carrier: Carrier,
     udp: UdpTransport,
     report: XdpReport,
-    /// Of each flow.
+    /// Source ports and priority of each flow.
     exits: Vec<Option<Exit>>,
     loaned: bool,
-    /// Destinations of the datagram at hand that are left to the kernel.
+    /// Destinations of the current datagram that are left to the kernel.
     by_kernel: Vec<Locator>,
     calls: u32,
-    /// The last call that asked for what is not urgent was to look everywhere, so that the caller may sleep after it.
+    /// The last call for common datagrams was a full scan, so the caller may sleep after it.
     looks_everywhere: bool,
-    /// The kernel had an urgent datagram when it was asked last.
+    /// The kernel had an urgent datagram at the last poll.
     kernel_has_urgent: bool,
     descriptors: Vec<RawFd>,
     own_warnings: Vec<Warning>,
-    /// Why an interface that has changed is left to the kernel.
+    /// Reason why a changed interface is left to the kernel.
     not_followed: Option<Warning>,
     warnings: Vec<Warning>,
 }
 
 impl XdpTransport {
-    /// Opens the sockets, attaches the filter or joins those who have, and binds to queues. Takes CAP_NET_ADMIN, CAP_NET_RAW and
-    /// CAP_BPF, to join others but the last two. Allocates; everything later but flows and changes of interfaces does not.
+    /// Opens the sockets, attaches or joins the filter, and binds to queues. Needs CAP_NET_ADMIN,
+    /// CAP_NET_RAW and CAP_BPF; to join, only the last two. Allocates; later, only flows and
+    /// changes of interfaces do.
     ///
-    /// Errors: those of [`UdpTransport::open`]; an interface that is not there, not Ethernet, or without an address; another
-    /// program on it, or another user's participants; no queue that is free; a kernel without AF_XDP; no permission.
+    /// # Errors
+    /// Those of [`UdpTransport::open`]; the interface does not exist, is not Ethernet, or has no
+    /// address; a foreign program or a filter of another user is attached to it; no queue is free;
+    /// the kernel has no AF_XDP; a permission is missing.
     pub fn open(config: &XdpConfig) -> Result<Self, TransportError> {
         let udp = UdpTransport::open(&config.udp)?;
         let chosen = udp.interfaces().iter().find(|interface| interface.name == config.interface);
@@ -101,30 +107,30 @@ impl XdpTransport {
         Ok(xdp)
     }
 
-    /// What was chosen.
+    /// Returns the actual properties of the transport.
     pub fn report(&self) -> &XdpReport {
         &self.report
     }
 
-    /// What AF_XDP has carried and refused. A system call.
+    /// Returns the counters of the AF_XDP half. A system call.
     pub fn counters(&self) -> XdpCounters {
         self.carrier.counters()
     }
 
-    /// Remembers where datagrams of a flow come from. Allocates.
+    /// Records the source ports and priority of a flow. Allocates.
     fn learn_exit(&mut self, flow: FlowId, transport_priority: i32) {
         let at = usize::from(flow.0);
         if self.exits.len() <= at {
             self.exits.resize(at + 1, None);
         }
         let [port_v4, port_v6] = self.ports_of(flow);
-        // The value is the DSCP, as of the UDP transport.
+        // The value is the DSCP, as in the UDP transport.
         let priority = transport_priority.clamp(0, 63) as u8;
         let is_open = port_v4.is_some() || port_v6.is_some();
         self.exits[at] = is_open.then_some(Exit { port_v4, port_v6, priority });
     }
 
-    /// The source ports of a flow that is open.
+    /// Returns the source ports of an open flow.
     fn ports_of(&self, flow: FlowId) -> [Option<u16>; 2] {
         let anywhere = [Locator::udp_v4(Ipv4Addr::BROADCAST, 1), Locator::udp_v6(Ipv6Addr::LOCALHOST, 1)];
         // tidy-allow(dropped-cause): ports have 16 bits.
@@ -143,7 +149,7 @@ impl XdpTransport {
         }
     }
 
-    /// Brings what others are told up to date.
+    /// Updates the descriptors and warnings.
     fn tell(&mut self) {
         self.descriptors.clear();
         self.descriptors.extend(self.carrier.descriptors());
@@ -162,7 +168,7 @@ impl XdpTransport {
         Ok(())
     }
 
-    /// Commits the loaned datagram to the kernel's sockets for all destinations that were left to them.
+    /// Commits the loaned datagram to the kernel's sockets for all destinations left to them.
     fn pass_on(&mut self, len: usize, flow: FlowId) -> Result<(), TransportError> {
         if self.by_kernel.is_empty() {
             return Ok(());
@@ -182,7 +188,7 @@ impl XdpTransport {
         exit: Option<Exit>,
         destinations: &[Locator],
     ) -> Result<(), TransportError> {
-        // The last one that can be sent to gets the frame itself, once all others have what they need of it.
+        // The last destination by AF_XDP gets the frame itself, after the copies for the others.
         let mut last = None;
         for (at, to) in destinations.iter().enumerate() {
             let Some(way) = exit.and_then(|exit| self.carrier.way(to, len, exit)) else {
@@ -253,7 +259,7 @@ fn misuse(why: &'static str) -> TransportError {
     TransportError::new("commit", "a datagram", io::Error::new(io::ErrorKind::InvalidInput, why))
 }
 
-/// The datagram that is wanted, from the kernel's sockets.
+/// Receives the wanted datagram from the kernel's sockets.
 fn by_kernel(udp: &mut UdpTransport, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
     match wanted {
         Wanted::Above(_) => udp.recv(scan),
@@ -261,7 +267,7 @@ fn by_kernel(udp: &mut UdpTransport, scan: Scan, wanted: Wanted) -> Result<Optio
     }
 }
 
-/// An urgent datagram from the kernel's sockets; notes whether there was one.
+/// Receives an urgent datagram from the kernel's sockets, and records whether there was one.
 fn urgent_by_kernel<'a>(
     udp: &'a mut UdpTransport,
     above: i32,
@@ -273,7 +279,7 @@ fn urgent_by_kernel<'a>(
 }
 
 impl XdpTransport {
-    /// The datagram that is wanted, from the rings or the kernel's sockets.
+    /// Receives the wanted datagram from the rings or the kernel's sockets.
     fn recv_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
         let Self { udp, carrier, calls, looks_everywhere, .. } = self;
         carrier.give_back();
@@ -331,7 +337,7 @@ impl Transport for XdpTransport {
         match followed {
             Ok(None) => {}
             Ok(Some(report)) => self.report = report,
-            // It works on, by the kernel.
+            // The transport continues with the kernel's sockets.
             Err(why) => self.not_followed = Some(not_followed(&self.report.interface, &why)),
         }
         self.tell();
@@ -352,7 +358,8 @@ impl Transport for XdpTransport {
 
     fn close_flow(&mut self, flow: FlowId) -> Result<(), TransportError> {
         self.carrier.flush();
-        // First: afterwards its port may be somebody else's. Only a flow that is not shared has one that is listened at.
+        // First, because the port may belong to another process afterwards. Only a flow with its
+        // own port is in the filter.
         if flow != FlowId::DEFAULT {
             self.carrier.close_flow(flow);
         }
@@ -384,7 +391,7 @@ impl Transport for XdpTransport {
         if len > self.report.max_message_len {
             return Err(misuse("longer than the frame"));
         }
-        // Of a flow that is not open the sockets know nothing either, and say so.
+        // The sockets do not know a closed flow either, and report the error.
         let exit = self.exits.get(usize::from(flow.0)).copied().flatten();
         self.distribute(len, flow, exit, destinations)?;
         self.loaned = false;
@@ -400,7 +407,8 @@ impl Transport for XdpTransport {
         let Self { udp, carrier, calls, looks_everywhere, kernel_has_urgent, .. } = self;
         carrier.give_back();
         *calls = calls.wrapping_add(1);
-        // What is urgent may come by the kernel, too, and asking it is a system call. Before a sleep it has to be asked.
+        // Urgent datagrams may arrive by the kernel too, but polling it is a system call. It must
+        // be polled before a sleep.
         if calls.is_multiple_of(KERNEL_INTERVAL) {
             if let Some(frame) = urgent_by_kernel(udp, above, kernel_has_urgent)? {
                 return Ok(Some(frame));

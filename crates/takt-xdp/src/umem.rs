@@ -1,13 +1,16 @@
-//! The memory that frames lie in, shared with the kernel chunk by chunk.
+//! Umem: memory of the frames, shared with the kernel by chunks.
 //!
-//! The kernel knows chunks of 2 or 4 KiB. Into each chunk of the first part of the memory is received by itself; in the rest so many
-//! in a row as the longest frame takes are one frame to be sent, which is written without regard to their bounds.
+//! The kernel uses chunks of 2 or 4 KiB. The first part of the memory holds receive chunks. The
+//! rest holds transmit frames. Each consists of as many consecutive chunks as the longest frame
+//! takes, and is written regardless of their bounds.
 //!
-//! At any moment a chunk is either ours or with the kernel: in the fill or transmit ring, or taken from there and not yet
-//! given back. A [`Frame`] stands for one whose chunks are ours. The umem remembers which ones are with the kernel and makes no
-//! reference to their bytes, whatever a ring says: an address that the kernel cannot have been given is refused.
+//! At any moment, a chunk belongs either to the process or to the kernel; the kernel owns it while
+//! it is in the fill or transmit ring, or until it is returned. A [`Frame`] stands for chunks that
+//! the process owns. The umem records the chunks that the kernel owns, and makes no reference to
+//! their bytes, regardless of the rings: an address that the kernel does not own is refused.
 //!
-//! A received chunk may be held by others besides ([`held`](crate::held)): it is ours then, and is not given to the kernel.
+//! A received chunk may also be held ([`held`](crate::held)): the process owns it then, and does
+//! not return it to the kernel.
 
 #![allow(unsafe_code)]
 
@@ -21,24 +24,25 @@ use takt_wire::{LentFrame, LentMemory, Piece};
 use crate::held::{Chunks, GENERATION};
 use crate::mapping::Mapping;
 
-/// A frame that is ours, by its first chunk. Not to be copied: who hands it over has it no more.
+/// Frame that the process owns, identified by its first chunk. Not `Copy`: handing it over ends the
+/// ownership.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Frame(u32);
 
-/// Of how many chunks of which length frames are.
+/// Size and number of the chunks of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Octets, 2048 or 4096.
+    /// Size of a chunk in octets, 2048 or 4096.
     pub(crate) chunk_len: usize,
-    /// Chunks of one frame at most.
+    /// Maximum number of chunks of a frame.
     pub(crate) parts: u32,
 }
 
 impl Shape {
-    /// Chunks of one frame at most: what the kernel's own frames are made of, less one.
+    /// Maximum number of chunks of a frame: that of the kernel's own frames, less one.
     pub(crate) const PARTS_MAX: u32 = 16;
 
-    /// For received frames of this length, and outgoing ones of that one, as far as there are such.
+    /// Returns the layout for received and sent frames of these lengths, within the limits.
     pub(crate) fn for_frames(received: usize, sent: usize) -> Self {
         if received <= 2048 - Umem::RX_RESERVE && sent <= 2048 {
             return Self { chunk_len: 2048, parts: 1 };
@@ -48,42 +52,42 @@ impl Shape {
         Self { chunk_len, parts: (parts.max(1) as u32).min(Self::PARTS_MAX) }
     }
 
-    /// Octets of the longest frame that can be received in so many parts.
+    /// Returns the maximum length of a frame received in `parts` parts, in octets.
     pub(crate) fn received_max(&self, parts: u32) -> usize {
         parts as usize * (self.chunk_len - Umem::RX_RESERVE)
     }
 }
 
-/// All frames of a participant's sockets.
+/// Frames of a participant's sockets.
 pub(crate) struct Umem {
     chunks: Arc<Chunks>,
-    /// The same, as others hold parts of it.
+    /// The same memory, as loans refer to it.
     memory: Arc<dyn LentMemory>,
     shape: Shape,
-    /// Of each chunk, whether it is with the kernel.
+    /// Whether the kernel owns each chunk.
     lent: Vec<bool>,
-    /// Chunks below this one are received into.
+    /// Number of receive chunks, which come first.
     received: u32,
-    /// Of those the next one that was never taken.
+    /// Next receive chunk that was never taken.
     unused: u32,
-    /// Frames to be sent that are ours and not in use; room for all.
+    /// Free transmit frames; has capacity for all.
     free: Vec<Frame>,
 }
 
-/// A chunk that the kernel has sent.
+/// Chunk that the kernel has sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// The whole frame is ours again.
+    /// The process owns the whole frame again.
     Frame(Frame),
-    /// Other chunks of its frame are on their way.
+    /// Other chunks of the frame are still in transmission.
     Part,
 }
 
 impl Umem {
-    /// Octets at the start of a received chunk that the kernel keeps for itself.
+    /// Octets at the start of a received chunk that the kernel reserves.
     pub(crate) const RX_RESERVE: usize = 256;
 
-    /// Memory for `received` chunks to be received into, and so many frames to be sent.
+    /// Allocates memory for `received` receive chunks and `sent` transmit frames.
     pub(crate) fn new(shape: Shape, received: u32, sent: u32) -> io::Result<Self> {
         assert!(matches!(shape.chunk_len, 2048 | 4096), "the kernel knows chunks of these sizes alone");
         let count = (received + sent * shape.parts) as usize;
@@ -94,7 +98,7 @@ impl Umem {
         Ok(Self { chunks, memory, shape, lent: vec![false; count], received, unused: 0, free })
     }
 
-    /// What the kernel is to be told of it. Valid as long as this lives.
+    /// Returns the registration for the kernel. Valid as long as this lives.
     pub(crate) fn registration(&self) -> libc::xdp_umem_reg {
         libc::xdp_umem_reg {
             addr: self.chunks.memory().as_ptr() as u64,
@@ -110,30 +114,30 @@ impl Umem {
         self.shape
     }
 
-    /// Octets of a frame to be sent.
+    /// Returns the size of a transmit frame in octets.
     pub(crate) fn frame_len(&self) -> usize {
         self.shape.chunk_len * self.shape.parts as usize
     }
 
-    /// A frame to be sent that is not in use, if there is one.
+    /// Takes a free transmit frame, if there is one.
     pub(crate) fn take(&mut self) -> Option<Frame> {
         self.free.pop()
     }
 
-    /// The frame is not in use any more.
+    /// Returns a frame to the free ones.
     pub(crate) fn put(&mut self, frame: Frame) {
         debug_assert!(self.free.len() < self.free.capacity(), "no frame is put back twice");
         self.free.push(frame);
     }
 
-    /// A chunk to be received into that was not in use yet, if there is one.
+    /// Takes a receive chunk that was not in use yet, if there is one.
     pub(crate) fn take_unused(&mut self) -> Option<Frame> {
         let next = (self.unused < self.received).then_some(Frame(self.unused))?;
         self.unused += 1;
         Some(next)
     }
 
-    /// Gives the kernel a chunk to receive into; the address by which a ring names it.
+    /// Gives the kernel a chunk for receiving, and returns its address in the ring.
     pub(crate) fn lend(&mut self, frame: Frame) -> u64 {
         assert!(frame.0 < self.received, "a chunk to be received into");
         assert!(!self.chunks.is_held(frame.0), "nobody holds it");
@@ -141,8 +145,8 @@ impl Umem {
         u64::from(frame.0) * self.shape.chunk_len as u64
     }
 
-    /// Gives the kernel the chunks of a frame that these octets lie in; the address and length of each part, in order. Panics if
-    /// they are not within it, or none.
+    /// Gives the kernel the chunks of a frame that contain these octets, and returns the address
+    /// and length of each part, in order. Panics if the range exceeds the frame or is empty.
     pub(crate) fn lend_to_send(
         &mut self,
         frame: Frame,
@@ -163,14 +167,15 @@ impl Umem {
         })
     }
 
-    /// Takes a received chunk back that a ring names by an address within it; also which octet of it the address is. `None` for an
-    /// address that is not with the kernel to be received into: it is not to be believed.
+    /// Takes back a received chunk by an address within it, and returns the chunk and the offset of
+    /// the address. `None` if the kernel does not own that chunk for receiving: the address is
+    /// invalid.
     pub(crate) fn regain(&mut self, address: u64) -> Option<(Frame, usize)> {
         let index = self.end_loan(address, 0..self.received as usize)?;
         Some((Frame(index as u32), (address % self.shape.chunk_len as u64) as usize))
     }
 
-    /// Takes a chunk back that was sent; `None` as of [`regain`](Self::regain).
+    /// Takes back a sent chunk; `None` as in [`regain`](Self::regain).
     pub(crate) fn regain_sent(&mut self, address: u64) -> Option<Sent> {
         let (begin, parts) = (self.received as usize, self.shape.parts as usize);
         let index = self.end_loan(address, begin..self.lent.len())?;
@@ -179,9 +184,10 @@ impl Umem {
         Some(if is_whole { Sent::Frame(Frame(first as u32)) } else { Sent::Part })
     }
 
-    /// Which chunk of these it is, which is ours from now on.
+    /// Returns the index of the chunk at this address, if it is among these, and ends the kernel's
+    /// ownership.
     fn end_loan(&mut self, address: u64, among: Range<usize>) -> Option<usize> {
-        // tidy-allow(dropped-cause): no chunk is so far away.
+        // tidy-allow(dropped-cause): no chunk has such an address.
         let index = usize::try_from(address / self.shape.chunk_len as u64).ok()?;
         if !among.contains(&index) {
             return None;
@@ -191,42 +197,44 @@ impl Umem {
         Some(index)
     }
 
-    /// Octets of a frame that is ours. Panics if they are not within it.
+    /// Returns octets of an owned frame. Panics if the range exceeds it.
     pub(crate) fn bytes(&self, frame: &Frame, range: Range<usize>) -> &[u8] {
         let at = self.place(frame, &range);
-        // SAFETY: `place` saw that the range lies within the mapped memory, all of which is initialised, and that none of its chunks is
-        // with the kernel, which therefore does not write there. `bytes_mut` needs `&mut self`.
+        // SAFETY: `place` checked that the range lies within the mapped memory, all of which is
+        // initialized, and that the kernel owns none of its chunks and so does not write there.
+        // `bytes_mut` needs `&mut self`.
         unsafe { std::slice::from_raw_parts(at, range.len()) }
     }
 
-    /// The same to be written to.
+    /// Returns the same octets for writing.
     pub(crate) fn bytes_mut(&mut self, frame: &Frame, range: Range<usize>) -> &mut [u8] {
         let at = self.place(frame, &range);
-        // SAFETY: as of `bytes`; and `&mut self` says that there is no other reference to any frame.
+        // SAFETY: as for `bytes`; and `&mut self` excludes other references to any frame.
         unsafe { std::slice::from_raw_parts_mut(at, range.len()) }
     }
 
-    /// Octets of a received chunk, as they can be held.
+    /// Returns octets of a received chunk as a loan.
     pub(crate) fn lent_frame(&self, chunk: &Frame, range: Range<usize>) -> LentFrame<'_> {
         let (grain, len) = (range.start as u32, range.len() as u32);
         let piece = Piece { slot: chunk.0, generation: GENERATION, grain, len };
         LentFrame::new(&self.memory, piece, self.bytes(chunk, range))
     }
 
-    /// Whether anybody holds octets of a received chunk.
+    /// Reports whether octets of a received chunk are held.
     pub(crate) fn is_held(&self, chunk: &Frame) -> bool {
         self.chunks.is_held(chunk.0)
     }
 
-    /// Differs from what it was whenever a chunk has lost its last hold.
+    /// Returns a counter that changes whenever the last hold on a chunk is released.
     pub(crate) fn freed(&self) -> u32 {
         self.chunks.freed()
     }
 
-    /// Copies octets of one frame to the same place of another.
+    /// Copies octets of one frame to the same place in another.
     pub(crate) fn copy(&mut self, from: &Frame, to: &Frame, range: Range<usize>) {
         let (source, target) = (self.place(from, &range), self.place(to, &range));
-        // SAFETY: both ranges are valid and not with the kernel, see `bytes`; if they are one and the same, a copy may overlap.
+        // SAFETY: both ranges are valid and not owned by the kernel, see `bytes`; `copy` allows the
+        // same range for both.
         unsafe { std::ptr::copy(source, target, range.len()) };
     }
 
@@ -235,7 +243,8 @@ impl Umem {
         let parts = if frame.0 < self.received { 1 } else { self.shape.parts as usize };
         assert!(range.start <= range.end && range.end <= parts * chunk_len, "octets of one frame");
         assert!(!self.lent[first..first + parts].contains(&true), "the frame is with the kernel");
-        // SAFETY: there are as many chunks as `lent` has entries, `parts` of them from this one on, and the range begins within those.
+        // SAFETY: there are as many chunks as `lent` has entries, `parts` of them from this one on,
+        // and the range begins within those.
         unsafe { self.chunks.memory().as_ptr().add(first * chunk_len + range.start) }
     }
 }
@@ -277,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_have_room_for_what_they_are_made_for() {
+    fn frames_have_room_for_the_requested_lengths() {
         assert_eq!(Shape::for_frames(1518, 1646), SMALL);
         assert_eq!(Shape::for_frames(1793, 100), Shape { chunk_len: 4096, parts: 1 });
         assert_eq!(Shape::for_frames(100, 2049), Shape { chunk_len: 4096, parts: 1 });
@@ -298,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_lent_is_regained_and_once() {
+    fn only_lent_chunks_are_regained_and_only_once() {
         let mut umem = Umem::new(Shape { chunk_len: 4096, parts: 1 }, 3, 1).expect("some memory");
         let (first, second) = (umem.take_unused().expect("one of three"), umem.take_unused().expect("one of three"));
         assert_eq!(umem.lend(first), 0);
@@ -314,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_sent_is_ours_again_when_all_its_parts_are() {
+    fn sent_frame_is_free_when_all_its_parts_are_sent() {
         let mut umem = Umem::new(LARGE, 1, 2).expect("some memory");
         let (_, frame) = (umem.take(), umem.take().expect("one of two"));
         let first = 4 * 4096;
@@ -323,7 +332,7 @@ mod tests {
         assert_eq!(umem.regain_sent(first + 4096), Some(Sent::Part));
         assert_eq!(umem.regain_sent(first + 100), Some(Sent::Part));
         let Some(Sent::Frame(frame)) = umem.regain_sent(first + 8192) else { panic!("it was the last one") };
-        // One that is short, and one that ends with a chunk.
+        // A frame of one part, and one that ends with a chunk.
         assert_eq!(umem.lend_to_send(frame, 62..200).collect::<Vec<_>>(), [(first + 62, 138)]);
         let Some(Sent::Frame(frame)) = umem.regain_sent(first + 62) else { panic!("it had one part") };
         assert_eq!(umem.lend_to_send(frame, 96..4096).collect::<Vec<_>>(), [(first + 96, 4000)]);
@@ -332,7 +341,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the frame is with the kernel")]
-    fn what_is_with_the_kernel_is_not_looked_at() {
+    fn frame_owned_by_the_kernel_is_not_accessible() {
         let mut umem = Umem::new(SMALL, 1, 0).expect("some memory");
         let frame = umem.take_unused().expect("there is one");
         let copy = Frame(frame.0);
@@ -342,7 +351,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "octets of one frame")]
-    fn a_range_beyond_the_frame_is_refused() {
+    fn range_beyond_the_frame_is_refused() {
         let mut umem = Umem::new(SMALL, 0, 2).expect("some memory");
         let frame = umem.take().expect("one of two");
         umem.bytes(&frame, 2040..2049);

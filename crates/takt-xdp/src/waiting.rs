@@ -1,4 +1,4 @@
-//! Datagrams that were taken from a ring and wait to be handed out: the most urgent first.
+//! Queue of datagrams taken from a ring, most urgent first.
 
 use std::ops::Range;
 
@@ -6,31 +6,32 @@ use takt_transport::{FlowId, RxMeta, ahead};
 
 use crate::bank::Received;
 
-/// A datagram as it came.
+/// Received datagram.
 #[derive(Debug)]
 pub(crate) struct Arrival {
-    /// The frame.
+    /// Frame of the datagram.
     pub(crate) received: Received,
-    /// Where in it the datagram is.
+    /// Range of the datagram in the frame.
     pub(crate) range: Range<usize>,
     pub(crate) meta: RxMeta,
 }
 
-/// See the [module](self).
+/// Queue of received datagrams. See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     queue: Option<ahead::Waiting<Arrival>>,
-    /// One of them was copied to where the next one of its kind would be: until it is handed out nothing more is received.
+    /// A waiting datagram occupies the single buffer for frames of several parts, so nothing more
+    /// is received until it is returned.
     is_blocked: bool,
 }
 
 impl Waiting {
-    /// Datagrams wait from now on, at most as many as there are frames, those of this urgency before others. Allocates.
+    /// Enables sorting, with capacity for all frames and this urgency. Allocates.
     pub(crate) fn sort_from_now(&mut self, urgency: i32, frames: usize) {
         self.queue.get_or_insert_default().reserve(urgency, frames);
     }
 
-    /// Whether datagrams wait at all, and are not handed out as they come.
+    /// Reports whether datagrams are sorted, instead of returned in arrival order.
     pub(crate) fn sorts(&self) -> bool {
         self.queue.is_some()
     }
@@ -46,21 +47,21 @@ impl Waiting {
         }
     }
 
-    /// The first of the most urgent, if it is more so than `above`.
+    /// Takes the first of the most urgent datagrams, if its urgency exceeds `above`.
     pub(crate) fn pop_above(&mut self, above: i32) -> Option<Arrival> {
         let arrival = self.queue.as_mut()?.pop_above(above)?;
         self.is_blocked &= arrival.received.is_in_place();
         Some(arrival)
     }
 
-    /// The first that is not urgent.
+    /// Takes the first datagram that is not urgent.
     pub(crate) fn pop_common(&mut self) -> Option<Arrival> {
         let arrival = self.queue.as_mut()?.pop_common()?;
         self.is_blocked &= arrival.received.is_in_place();
         Some(arrival)
     }
 
-    /// Takes out what waits for a flow that is closed. Allocates.
+    /// Removes the datagrams of a closed flow. Allocates.
     pub(crate) fn forget(&mut self, flow: FlowId) -> Vec<Arrival> {
         let Some(queue) = &mut self.queue else { return Vec::new() };
         let gone = queue.remove(|arrival| arrival.meta.flow == flow);

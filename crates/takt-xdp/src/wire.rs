@@ -1,4 +1,5 @@
-//! Frames to datagrams and back: Ethernet with or without a tag, IPv4 or IPv6, and UDP around what RTPS makes.
+//! Conversion between frames and datagrams: Ethernet with or without a tag, IPv4 or IPv6, and UDP
+//! around the RTPS message.
 
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
@@ -8,20 +9,21 @@ use takt_packet::{
     UdpChecksum, UdpDatagram, UdpHeader, VlanTag,
 };
 
-/// Where in a frame of the umem an outgoing datagram begins: room for the longest headers, and a multiple of a cache line.
+/// Offset of an outgoing datagram in a frame of the umem: room for the longest headers, and a
+/// multiple of a cache line.
 pub(crate) const PAYLOAD_AT: usize = 128;
 
-/// Octets between the header of Ethernet and the payload.
+/// Octets between the Ethernet header and the payload.
 pub(crate) const V4_HEADERS: usize = Ipv4Header::LEN + UdpHeader::LEN;
 pub(crate) const V6_HEADERS: usize = Ipv6Header::LEN + UdpHeader::LEN;
 
-/// The shortest frame of Ethernet, without check sequence.
+/// Minimum length of an Ethernet frame, without check sequence.
 const FRAME_MIN: usize = 60;
 
-/// As many routers as the kernel's own datagrams may pass.
+/// Time to live, as the kernel sets it by default.
 const TTL: u8 = 64;
 
-/// One end of a datagram's way.
+/// Source or destination of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) mac: MacAddress,
@@ -29,24 +31,25 @@ pub(crate) struct End {
     pub(crate) port: u16,
 }
 
-/// How urgent a datagram is, and where it belongs.
+/// Priority and VLAN of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Label {
-    /// 0 to 63: the DSCP; the PCP is its upper half.
+    /// DSCP, 0 to 63; the PCP is its upper half.
     pub(crate) priority: u8,
-    /// The VLAN, if the frame is to be tagged.
+    /// VLAN ID, if the frame is tagged.
     pub(crate) vid: Option<u16>,
 }
 
-/// Writes headers before the `len` octets of payload at [`PAYLOAD_AT`] of `bytes`, which begin a frame of the umem; which octets are to
-/// be sent. `None` if `bytes` is too short, the datagram too long for UDP, or the ends are of different families.
+/// Writes headers before the `len` octets of payload at [`PAYLOAD_AT`] of `bytes`, which begin a
+/// frame of the umem. Returns the range to be sent. `None` if `bytes` is too short, the datagram
+/// too long for UDP, or the addresses are of different families.
 pub(crate) fn enclose(bytes: &mut [u8], len: usize, from: End, to: End, label: Label) -> Option<Range<usize>> {
     let end = PAYLOAD_AT.checked_add(len)?;
     let payload_len = u16::try_from(UdpHeader::LEN + len).ok()?;
     let udp_at = PAYLOAD_AT - UdpHeader::LEN;
     let udp = UdpHeader { source_port: from.port, destination_port: to.port };
     let traffic_class = label.priority << 2;
-    // What is emitted has its own length as room, so that it cannot fail.
+    // Each header is emitted into room of its own length, so it cannot fail.
     let (ip_at, ether_type) = match (from.ip, to.ip) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let at = udp_at - Ipv4Header::LEN;
@@ -72,30 +75,31 @@ pub(crate) fn enclose(bytes: &mut [u8], len: usize, from: End, to: End, label: L
     let start = ip_at - header.header_len();
     header.emit(&mut bytes[start..ip_at]).ok()?; // tidy-allow(dropped-cause): see above.
     let frame_end = end.max(start + FRAME_MIN);
-    // What once stood in the frame is nobody's business.
+    // Padding must not reveal earlier contents of the frame.
     bytes.get_mut(end..frame_end)?.fill(0);
     Some(start..frame_end)
 }
 
-/// A received datagram.
+/// Received datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Enclosed {
     pub(crate) from: SocketAddr,
     pub(crate) to: SocketAddr,
-    /// Which octets of the frame it is.
+    /// Range of the payload in the frame.
     pub(crate) payload: Range<usize>,
 }
 
-/// Why a frame is refused that the filter took.
+/// Reason why a frame that the filter accepted is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It is no datagram.
+    /// The frame is no valid datagram.
     Malformed,
-    /// The datagram's checksum is wrong.
+    /// The checksum of the datagram is wrong.
     Damaged,
 }
 
-/// The datagram in a frame. Every frame may be given, but the filter takes only what this understands.
+/// Returns the datagram in a frame. Accepts any frame; the filter redirects only frames that this
+/// function supports.
 pub(crate) fn open(frame: &[u8]) -> Result<Enclosed, Refused> {
     let ethernet = EthernetFrame::parse(frame).map_err(malformed)?;
     let before = ethernet.header().header_len();
@@ -116,7 +120,7 @@ fn open_v4(packet: &[u8], before: usize) -> Result<Enclosed, Refused> {
         return Err(Refused::Malformed);
     }
     let udp = UdpDatagram::parse(ip.payload()).map_err(malformed)?;
-    // Of the datagram's own length: what an IP packet has behind it is ignored.
+    // The length of the datagram: further octets of the IP packet are ignored.
     let len = UdpHeader::LEN + udp.payload().len();
     let pseudo = Sum::pseudo_v4(ip.source(), ip.destination(), UDP, len as u16);
     if !udp.checksum(pseudo).is_acceptable() {
@@ -153,7 +157,7 @@ fn enclosed((source, destination): (IpAddr, IpAddr), udp: &UdpDatagram<'_>, udp_
 mod tests {
     use super::*;
 
-    /// Ends of both families.
+    /// Makes a source and a destination of one family.
     fn ends(v6: bool) -> [End; 2] {
         [1, 2].map(|n| {
             let ip = if v6 { IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, n]) } else { IpAddr::from([192, 0, 2, n as u8]) };
@@ -178,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_enclosed_is_opened() {
+    fn enclosed_datagram_is_opened() {
         for (len, v6, label) in [0, 1, 17, 18, 19, 64, 1472]
             .into_iter()
             .flat_map(|len| [false, true].into_iter().flat_map(move |v6| LABELS.map(|label| (len, v6, label))))
@@ -205,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn datagram_without_room_is_refused() {
         let mut bytes = vec![0; 2048];
         let ([from, to], [_, other]) = (ends(false), ends(true));
         let most = 2048 - PAYLOAD_AT;
@@ -216,13 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn cuts_and_damage_are_refused() {
+    fn truncated_and_damaged_frames_are_refused() {
         let (bytes, range) = enclosed(100, false, LABELS[0]);
         let frame = &bytes[range];
         for len in 0..frame.len() {
             assert_eq!(open(&frame[..len]), Err(Refused::Malformed), "{len} octets");
         }
-        // The addresses of Ethernet are in no checksum; octet 38 says that the datagram is longer than the packet.
+        // No checksum covers the Ethernet addresses; octet 38 makes the datagram longer than the
+        // packet.
         for at in 12..frame.len() {
             let mut damaged = frame.to_vec();
             damaged[at] ^= 0x04;
@@ -232,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_and_damage_of_version_6_are_refused() {
+    fn truncated_and_damaged_frames_of_ipv6_are_refused() {
         let (bytes, range) = enclosed(100, true, LABELS[2]);
         let frame = &bytes[range];
         for len in 0..frame.len() {
@@ -253,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checksum_of_the_pseudo_header_alone_will_do() {
+    fn partial_checksum_is_accepted() {
         for v6 in [false, true] {
             let (bytes, range) = enclosed(100, v6, LABELS[0]);
             let mut frame = bytes[range].to_vec();

@@ -1,4 +1,4 @@
-//! What the examples do with a participant: write or read `Greeting`.
+//! Shared code of the examples: writes or reads samples of `Greeting`.
 
 use std::error::Error;
 
@@ -11,7 +11,7 @@ struct Greeting {
     text: String,
 }
 
-/// As the command line says: `read`, or `write` and a number.
+/// Runs the role of the command line: `read`, or `write` with a number.
 pub fn play(participant: &DomainParticipant, role: &str, rest: &[String]) -> Result<(), Box<dyn Error>> {
     match rest.first() {
         Some(count) if role == "write" => write(participant, count.parse()?),

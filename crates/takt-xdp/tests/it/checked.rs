@@ -1,4 +1,4 @@
-//! AF_XDP on a host of the test's network, with a check of its counters at the end.
+//! AF_XDP transport on a host of the test network that checks its counters at the end.
 
 use std::sync::mpsc::Sender;
 
@@ -7,7 +7,8 @@ use takt_xdp::{XdpCounters, XdpTransport};
 use super::network::Host;
 use super::resident::Resident;
 
-/// A transport that has counted nothing strange at its end, and sends its counters to `tell` then.
+/// Wraps a transport. When it is dropped, asserts that there were no invalid entries, and sends its
+/// counters to `tell`.
 pub fn checked(xdp: XdpTransport, host: Host, tell: Option<Sender<XdpCounters>>) -> Resident<XdpTransport> {
     Resident::with_end(xdp, host, move |xdp| {
         let counters = xdp.counters();

@@ -1,4 +1,4 @@
-//! Transports that are chosen by name: what falls back, and what goes by which, between two hosts.
+//! Tests of transports selected by name: fallback, and routing of topics, between two hosts.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ struct Blob {
     octets: Vec<u8>,
 }
 
-/// A participant of a host, which drives itself.
+/// Builds a participant on a host, driven by the shared runtime.
 fn participant(
     host: &Host,
     choose: impl FnOnce(DomainParticipantBuilder) -> DomainParticipantBuilder + Send,
@@ -58,7 +58,7 @@ fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Both know each other.
+/// Waits until writer and reader match.
 fn matched(writer: &DataWriter<Blob>, reader: &DataReader<Blob>) {
     wait("match", || {
         let matched = (writer.publication_matched_status(), reader.subscription_matched_status());
@@ -66,7 +66,7 @@ fn matched(writer: &DataWriter<Blob>, reader: &DataReader<Blob>) {
     });
 }
 
-/// Writes some samples, one of them large, has them arrive and acknowledged.
+/// Writes some samples, one of them large, and waits until they are received and acknowledged.
 fn exchange(writer: &DataWriter<Blob>, reader: &DataReader<Blob>) {
     let blob = |number: u32| Blob { number, octets: vec![number as u8; if number == 50 { 100_000 } else { 100 }] };
     for number in 0..SAMPLES {
@@ -84,18 +84,18 @@ fn exchange(writer: &DataWriter<Blob>, reader: &DataReader<Blob>) {
 }
 
 const SAMPLES: u32 = 100;
-/// Some 70 of the large one besides.
+/// Minimum number of datagrams for these samples; the large one takes some 70 more.
 const DATAGRAMS_MIN: u64 = 100;
-/// Announcements and heartbeats of discovery meanwhile, once both know each other.
+/// Maximum number of discovery announcements and heartbeats during the exchange, after matching.
 const BESIDE_MAX: u64 = 40;
 
-/// Datagrams that each transport has sent and received.
+/// Returns the datagrams that each transport has sent and received.
 fn carried(participant: &DomainParticipant) -> Vec<(&'static str, u64, u64)> {
     let stats = participant.transport_stats().expect("open");
     stats.iter().map(|(name, stats)| (*name, stats.datagrams_out, stats.datagrams_in)).collect()
 }
 
-/// What was carried by the transport at a place since then, both ways.
+/// Returns the datagrams carried by the named transport since `before`, in both directions.
 fn since(before: &[(&'static str, u64, u64)], participant: &DomainParticipant, name: &str) -> u64 {
     let now = carried(participant);
     let place = now.iter().position(|(known, ..)| *known == name).expect("it is open");
@@ -103,7 +103,7 @@ fn since(before: &[(&'static str, u64, u64)], participant: &DomainParticipant, n
 }
 
 #[test]
-fn topics_go_by_the_transports_of_their_rule_and_discovery_by_another() {
+fn topics_use_the_transports_of_their_rule_and_discovery_another() {
     let Some([here, there]) = &wire(1) else { return };
     let rules = |builder: DomainParticipantBuilder| {
         builder
@@ -117,7 +117,8 @@ fn topics_go_by_the_transports_of_their_rule_and_discovery_by_another() {
         let (writer, reader) = (writer(here, &one, topic, None), reader(there, &other, topic, None));
         matched(&writer, &reader);
         let before = [carried(&one), carried(&other)];
-        // UDP opens sockets for those whom it sends much, on the host of whoever sends.
+        // UDP opens connected sockets for frequent destinations, in the namespace of the sending
+        // thread.
         here.run(|| exchange(&writer, &reader));
         for (participant, before) in [&one, &other].into_iter().zip(&before) {
             for name in ["udp", "xdp", "packet"] {
@@ -136,7 +137,7 @@ fn topics_go_by_the_transports_of_their_rule_and_discovery_by_another() {
 }
 
 #[test]
-fn a_property_of_an_endpoint_comes_before_the_rules() {
+fn endpoint_property_overrides_the_rules() {
     let Some([here, there]) = &wire(1) else { return };
     let extra = |builder: DomainParticipantBuilder| {
         builder
@@ -157,7 +158,7 @@ fn a_property_of_an_endpoint_comes_before_the_rules() {
 }
 
 #[test]
-fn all_user_data_on_ethernet_while_discovery_is_on_udp() {
+fn user_data_uses_ethernet_while_discovery_uses_udp() {
     let Some([here, there]) = &wire(1) else { return };
     let choose = |builder: DomainParticipantBuilder| builder.user_data_transports(["packet:eth0"]);
     let [one, other] = [participant(here, choose), participant(there, choose)];
@@ -170,7 +171,7 @@ fn all_user_data_on_ethernet_while_discovery_is_on_udp() {
 }
 
 #[test]
-fn discovery_and_user_data_on_ethernet_without_any_udp() {
+fn discovery_and_user_data_use_ethernet_without_udp() {
     let Some([here, there]) = &wire(1) else { return };
     let choose = |builder: DomainParticipantBuilder| {
         builder.user_data_transports(["packet:eth0"]).discovery_transports(["packet:eth0"])
@@ -183,7 +184,7 @@ fn discovery_and_user_data_on_ethernet_without_any_udp() {
 }
 
 #[test]
-fn who_may_not_use_af_xdp_falls_back_and_says_which_capability_is_missing() {
+fn fallback_from_af_xdp_names_the_missing_capability() {
     let Some([here, _there]) = &wire(1) else { return };
     takt_xdp::register();
     let participant = here.run(|| {

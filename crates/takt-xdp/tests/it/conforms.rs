@@ -1,8 +1,8 @@
-//! AF_XDP passes the conformance suite, in both modes: every transport on a host of its own, all at one bridge.
+//! Conformance of AF_XDP in both modes: every transport on its own host, all at one bridge.
 //!
-//! The hosts know each other's hardware addresses from the start, so that every unicast datagram goes by AF_XDP and order is
-//! kept; that addresses are resolved is another test. What is carried is no RTPS, so the filter takes whatever comes to
-//! the ports.
+//! The hosts know each other's hardware addresses from the start, so that AF_XDP carries every
+//! unicast datagram and order is kept; another test covers address resolution. The datagrams are no
+//! RTPS, so the filter accepts all datagrams to the ports.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

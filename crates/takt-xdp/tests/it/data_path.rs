@@ -1,5 +1,5 @@
-//! What one datagram takes between the transport's caller and the kernel, each way: copies, system calls, allocations. It is the
-//! table of `docs/data-path.md`.
+//! Tests of the cost of one datagram between the caller of the transport and the kernel, in each
+//! direction: copies, system calls, allocations. The results are the table of `docs/data-path.md`.
 
 use takt_testkit::memory::allocations;
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort, PacketConfig};
@@ -13,13 +13,14 @@ use super::network::Network;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
-/// Datagrams that are sent and received one by one.
+/// Number of datagrams that are sent and received one by one.
 const COUNT: usize = 100;
 
-/// Calls of `recv` between two looks at the kernel's sockets.
+/// Number of `recv` calls between two polls of the kernel's sockets.
 const INTERVAL: usize = 128;
 
-/// Sends datagrams one by one, and then as many by one `flush` as the kernel takes at once. What that took.
+/// Sends datagrams one by one, and then as many by one `flush` as the kernel accepts at once.
+/// Checks the system calls and allocations.
 fn send_all(calls: &Calls, transport: &mut impl Transport, to: Locator, len: usize) {
     let (bytes, mut count) = (message(1, len), 0);
     let made = calls.of(|| {
@@ -39,7 +40,8 @@ fn send_all(calls: &Calls, transport: &mut impl Transport, to: Locator, len: usi
     assert_eq!(made, [libc::SYS_sendto], "one call for all");
 }
 
-/// Receives what `send_all` sent. The system calls that as many calls of `recv` made.
+/// Receives the datagrams of `send_all`. Returns the system calls that as many calls of `recv`
+/// made.
 fn receive_all(calls: &Calls, transport: &mut impl Transport, len: usize) -> Vec<i64> {
     let (mut received, mut count) = (0, 0);
     let made = calls.of(|| {
@@ -57,14 +59,14 @@ fn receive_all(calls: &Calls, transport: &mut impl Transport, len: usize) -> Vec
 }
 
 #[test]
-fn a_datagram_of_udp_is_not_copied_and_takes_one_system_call_out_and_none_in() {
+fn udp_datagram_is_not_copied_and_takes_one_system_call_out_and_none_in() {
     for mode in MODES {
         for (mtu, len, is_copied_in) in [(1500, 1000, false), (9000, 8000, true)] {
             let Some(network) = Network::of_mtu(mtu) else { return };
             let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
             let [mut a, mut b] = pair_of(&network, || XdpTransport::open(&config));
             let to = user(&b);
-            // What is done once.
+            // One-time work.
             send(&mut a, &message(0, 10), to);
             receive(&mut b);
             let made = watched(|calls| {
@@ -72,7 +74,7 @@ fn a_datagram_of_udp_is_not_copied_and_takes_one_system_call_out_and_none_in() {
                 receive_all(calls, &mut b, len)
             });
             let Some(made) = made else { return };
-            // One look at the kernel's sockets, and at the news of neighbours and interfaces.
+            // One poll of the kernel's sockets, and of the changes of neighbors and interfaces.
             assert!(made.len() <= 6, "{made:?}");
             let (sent, received) = (a.counters(), b.counters());
             let all = COUNT as u64 + 11;
@@ -83,7 +85,7 @@ fn a_datagram_of_udp_is_not_copied_and_takes_one_system_call_out_and_none_in() {
 }
 
 #[test]
-fn a_frame_of_the_layer_2_form_is_not_copied_and_takes_one_system_call_out_and_none_in() {
+fn layer_2_frame_is_not_copied_and_takes_one_system_call_out_and_none_in() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
         let config =

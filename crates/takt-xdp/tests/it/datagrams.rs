@@ -1,4 +1,4 @@
-//! Datagrams that tests send and receive.
+//! Helpers that send and receive datagrams.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use takt_wire::Locator;
 
 use super::network::Network;
 
-/// How long to wait for what must come, before a test is given up.
+/// Time limit for expected events.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Two of a kind, on hosts that know each other's hardware addresses.
+/// Opens two transports, on hosts that know each other's hardware addresses.
 pub fn pair_of<T: Send>(network: &Network, open: impl Fn() -> Result<T, TransportError> + Sync) -> [T; 2] {
     [(); 2].map(|()| network.host(true).run(&open).expect("AF_XDP opens"))
 }
@@ -19,7 +19,7 @@ pub fn user(transport: &impl Transport) -> Locator {
     transport.locators().default_unicast[0]
 }
 
-/// A message of this length that begins as RTPS does and differs by `n`.
+/// Makes a message of this length that begins like RTPS and varies with `n`.
 pub fn message(n: usize, len: usize) -> Vec<u8> {
     (0..len).map(|at| if at < 4 { b"RTPS"[at] } else { (at * 7 + n) as u8 }).collect()
 }
@@ -34,7 +34,7 @@ pub fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
     transport.flush().expect("flushing works");
 }
 
-/// The next datagram, when it comes.
+/// Waits for the next datagram.
 pub fn receive(transport: &mut impl Transport) -> Vec<u8> {
     loop {
         if let Some(frame) = transport.recv(Scan::All).expect("receiving works") {

@@ -1,4 +1,5 @@
-//! The layer-2 form by AF_XDP passes the conformance suite in both modes, and talks to the one by AF_PACKET.
+//! Conformance of the layer-2 transport over AF_XDP in both modes, and its interoperation with
+//! AF_PACKET.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,7 +17,7 @@ const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 type Xdp = EthernetTransport<XdpPort>;
 type Packet = EthernetTransport<PacketPort>;
 
-/// Hosts of a test at most; each has one queue.
+/// Maximum number of hosts of a test; each has one queue.
 const HOSTS: usize = 8;
 
 fn open(host: &Host, mode: Mode, vlan: Option<u16>) -> Xdp {
@@ -31,7 +32,7 @@ pub fn by_packet(host: &Host, vlan: Option<u16>) -> Packet {
     host.run(|| EthernetTransport::open(PacketPort::open(&config)?, &EthernetConfig::new(0))).expect("root may")
 }
 
-/// Each transport of a test on the next host.
+/// Opens each transport of a test on the next host.
 fn in_mode(mode: Mode, mtu: usize, test: impl FnOnce(&dyn Fn() -> Xdp)) {
     let Some(site) = Site::of_mtu(mtu) else { return };
     let first = open(&site.host(0), mode, None);
@@ -69,7 +70,7 @@ macro_rules! conforms {
 takt_transport::conformance_cases!(all [conforms] []);
 
 #[test]
-fn both_backends_talk_to_each_other() {
+fn both_backends_interoperate() {
     let Some(site) = Site::of_mtu(1500) else { return };
     let hosts = [site.host(0), site.host(1)];
     for (mode, vlan) in [(MODES[0], None), (MODES[1], None), (MODES[0], Some(42)), (MODES[1], Some(42))] {
@@ -99,7 +100,7 @@ fn both_backends_talk_to_each_other() {
             assert!(heard.iter().all(|heard| *heard == [n; 9]));
         }
         assert_eq!(xdp.port().stats().in_place_out, 7, "what left by AF_XDP was written there");
-        // A bridge takes tags off, and then they do not stand in the frame where the filter looks.
+        // A bridge strips tags, and the filter does not find them in the frame.
         if vlan.is_none() {
             assert_eq!(xdp.port().received_by_xdp(), 7, "what came from the other host, {mode:?}");
         }
@@ -116,7 +117,7 @@ fn large_frames_go_by_af_xdp_in_several_parts() {
         let mut there = by_packet(&hosts[1], None);
         let at = |transport: &dyn Transport| transport.locators().default_unicast[0];
         let (at_xdp, at_there) = (at(&xdp), at(&there));
-        // About where frames end, as they are received and as they are sent, and the whole.
+        // Around the bounds of frames, for receiving and sending, and the maximum.
         let sizes = [1, 3818, 3819, 4032, 4033, 7658, 7659, 8128, 8129, 8991, 8992];
         for (n, len) in sizes.into_iter().enumerate() {
             let message: Vec<u8> = (0..len).map(|at| (at * 7 + n) as u8).collect();
@@ -132,7 +133,7 @@ fn large_frames_go_by_af_xdp_in_several_parts() {
 }
 
 #[test]
-fn nothing_is_allocated() {
+fn sending_and_receiving_do_not_allocate() {
     let Some(site) = Site::of_mtu(1500) else { return };
     let hosts = [site.host(0), site.host(1)];
     for mode in MODES {

@@ -1,4 +1,5 @@
-//! [`XdpPort`] when interfaces and processes come and go, and when several participants share an interface.
+//! Tests of [`XdpPort`] when interfaces and processes come and go, and with several participants at
+//! an interface.
 
 use takt_transport::ethernet::{EthernetConfig, EthernetTransport, FramePort};
 use takt_transport::{Scan, Transport, TransportError, readiness};
@@ -11,12 +12,12 @@ use super::network::{Host, ip, lay, wire};
 
 type Xdp = EthernetTransport<XdpPort>;
 
-/// The transport at the next queue of the host's interface, as the configuration chooses it.
+/// Opens the transport with this configuration.
 fn open(host: &Host, config: &XdpPortConfig) -> Result<Xdp, TransportError> {
     host.run(|| EthernetTransport::open(XdpPort::open(config)?, &EthernetConfig::new(0)))
 }
 
-/// Both ways; how many frames went by AF_XDP, out and in.
+/// Sends a message in each direction. Returns how many frames AF_XDP carried, out and in.
 fn exchange(xdp: &mut Xdp, other: &mut impl Transport) -> (u64, u64) {
     let before = (xdp.port().stats().in_place_out, xdp.port().received_by_xdp());
     let (at_xdp, at_other) = (user(xdp), user(other));
@@ -29,7 +30,7 @@ fn exchange(xdp: &mut Xdp, other: &mut impl Transport) -> (u64, u64) {
     (xdp.port().stats().in_place_out - before.0, xdp.port().received_by_xdp() - before.1)
 }
 
-/// Waits for news of the interface, and follows it, until there is one or none.
+/// Waits for changes of the interface, and refreshes, until the condition holds.
 fn follow(host: &Host, xdp: &mut Xdp, until: impl Fn(&Xdp) -> bool) {
     while !until(xdp) {
         assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"), "no news");
@@ -41,7 +42,7 @@ fn follow(host: &Host, xdp: &mut Xdp, until: impl Fn(&Xdp) -> bool) {
 }
 
 #[test]
-fn an_interface_that_was_made_anew_has_a_queue_again() {
+fn recreated_interface_has_a_queue_again() {
     for mode in [Mode::Native, Mode::Generic] {
         let Some(hosts) = wire(1) else { return };
         let [here, there] = &hosts;
@@ -64,7 +65,7 @@ fn an_interface_that_was_made_anew_has_a_queue_again() {
 }
 
 #[test]
-fn each_participant_of_an_interface_has_a_queue_and_its_own_frames() {
+fn each_participant_of_an_interface_has_its_own_queue_and_frames() {
     let Some([here, there]) = wire(2) else { return };
     let config = XdpPortConfig::new("eth0");
     let mut all = Vec::new();
@@ -82,7 +83,7 @@ fn each_participant_of_an_interface_has_a_queue_and_its_own_frames() {
     for xdp in &mut all {
         assert!(xdp.recv(Scan::All).expect("receiving works").is_none(), "nobody hears what is for another");
     }
-    // Between both, on one host.
+    // Between the two, on one host.
     let [first, second] = &mut all[..] else { unreachable!("two were opened") };
     let (at_first, at_second) = (user(first), user(second));
     send(first, &message(7, 300), at_second);
@@ -93,7 +94,7 @@ fn each_participant_of_an_interface_has_a_queue_and_its_own_frames() {
     open(&here, &config).expect("a queue is free again");
 }
 
-/// Has a port until it is killed. For anyone but a copy there is nothing to do.
+/// Role of a copy: owns a port until it is killed. Does nothing in the test itself.
 #[test]
 #[ignore = "role: started by other tests"]
 fn victim() {
@@ -113,7 +114,7 @@ fn victim() {
 }
 
 #[test]
-fn nothing_is_left_of_a_port_whose_process_was_killed() {
+fn killed_process_leaves_nothing_of_its_port() {
     let Some([here, there]) = wire(1) else { return };
     let config = XdpPortConfig::new("eth0");
     drop(open(&here, &config).expect("AF_XDP opens"));

@@ -1,4 +1,4 @@
-//! IPv6, and tagged frames.
+//! Tests of IPv6 and of tagged frames.
 
 use takt_transport::udp::{UdpConfig, UdpTransport};
 use takt_transport::{FlowSpec, Scan, Transport};
@@ -10,13 +10,13 @@ use super::network::wire;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
-/// IPv4 and IPv6.
+/// Makes a configuration for IPv4 and IPv6.
 fn both(mode: Mode) -> XdpConfig {
     let config = XdpConfig::new(0, "eth0");
     XdpConfig { mode: Some(mode), udp: UdpConfig { ipv6: true, ..config.udp }, ..config }
 }
 
-/// Where it is reached by this kind of locator.
+/// Returns the user locator of this kind.
 fn user(transport: &impl Transport, kind: i32) -> Locator {
     let all = &transport.locators().default_unicast;
     let of_kind = all.iter().filter(|locator| locator.kind == kind);
@@ -25,7 +25,7 @@ fn user(transport: &impl Transport, kind: i32) -> Locator {
 }
 
 #[test]
-fn datagrams_of_both_families_go_by_af_xdp_both_ways() {
+fn af_xdp_carries_both_families_in_both_directions() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         let config = both(mode);
@@ -53,7 +53,7 @@ fn datagrams_of_both_families_go_by_af_xdp_both_ways() {
 }
 
 #[test]
-fn one_datagram_to_both_families_is_the_same() {
+fn one_datagram_reaches_both_families_unchanged() {
     let Some([here, there]) = wire(1) else { return };
     let config = both(Mode::Native);
     let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
@@ -69,7 +69,7 @@ fn one_datagram_to_both_families_is_the_same() {
 }
 
 #[test]
-fn a_neighbour_of_ipv6_is_resolved() {
+fn ipv6_neighbour_is_resolved() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         here.run(|| super::network::ip("neigh del fd77::2 dev eth0"));
@@ -89,7 +89,7 @@ fn a_neighbour_of_ipv6_is_resolved() {
 }
 
 #[test]
-fn a_tag_for_the_priority_alone_suits_the_kernel() {
+fn kernel_accepts_priority_tags() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         let config = XdpConfig { vlan: Some(0), ..both(mode) };
@@ -104,7 +104,7 @@ fn a_tag_for_the_priority_alone_suits_the_kernel() {
                 xdp.commit(len, urgent, &[at_udp]).expect("the frame is taken");
                 xdp.flush().expect("flushing works");
                 assert_eq!(receive(&mut udp), message(1, len));
-                // The kernel's are not tagged.
+                // The kernel's datagrams are not tagged.
                 send(&mut udp, &message(2, len), at_xdp);
                 assert_eq!(receive(&mut xdp), message(2, len));
             }
@@ -114,7 +114,7 @@ fn a_tag_for_the_priority_alone_suits_the_kernel() {
 }
 
 #[test]
-fn those_in_one_vlan_hear_each_other_and_those_in_others_do_not() {
+fn participants_of_one_vlan_communicate_and_others_are_isolated() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         let of_vlan = |vlan| XdpConfig { vlan: Some(vlan), ..both(mode) };
@@ -124,7 +124,7 @@ fn those_in_one_vlan_hear_each_other_and_those_in_others_do_not() {
         for n in 0..10 {
             send(&mut one, &message(n, 100), stranger);
         }
-        // Behind them one without a tag, by the kernel.
+        // Followed by an untagged datagram of the kernel.
         let udp = here.run(|| std::net::UdpSocket::bind("[fd77::1]:0").expect("a port is free"));
         udp.send_to(&message(99, 100), stranger.socket_addr().expect("UDP")).expect("it is sent");
         assert_eq!(receive(&mut other), message(99, 100), "nothing of another VLAN");

@@ -1,4 +1,5 @@
-//! A participant that spins for a while and then sleeps: what comes by AF_XDP is noticed in both states, and in between.
+//! Tests of a participant that spins and then sleeps: datagrams by AF_XDP are received in both
+//! states, and at the transition.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
@@ -12,16 +13,16 @@ use takt_xdp::{Mode, XdpConfig, XdpTransport};
 use super::network::wire;
 use super::parties::{Blob, PATIENCE};
 
-/// So long does the participant spin: far shorter than it takes to look at its thread.
+/// Time that the participant spins: much shorter than it takes to inspect its thread.
 const SPAN: Duration = Duration::from_micros(200);
 
-/// Longer than any sleep that ends without a cause.
+/// Longer than any spurious sleep.
 const DEEP: Duration = Duration::from_millis(20);
 
-/// Longer than any test: nothing but data wakes anyone.
+/// Longer than any test, so that only data wakes a thread.
 const NEVER: Duration = Duration::from_secs(100_000);
 
-/// Tells the numbers that arrive, and the thread that they arrive in.
+/// Listener that reports the numbers of the samples and the thread that receives them.
 struct Hears(Sender<(u32, libc::pid_t)>);
 
 impl DataReaderListener<Blob> for Hears {
@@ -39,15 +40,15 @@ fn participant(transport: Box<dyn Transport>, idle: Idle) -> DomainParticipant {
     builder.lease_duration(NEVER).announcement_period(Duration::from_secs(10_000)).build().expect("a participant")
 }
 
-/// A thread's state, and how often it has gone to sleep.
+/// Returns whether a thread sleeps, and its number of voluntary context switches.
 fn sleeps(thread: libc::pid_t) -> (bool, String) {
     let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).expect("it lives");
     let line = |name| status.lines().find(|line| line.starts_with(name)).expect("the kernel tells it").to_owned();
     (line("State:").contains('S'), line("voluntary_ctxt_switches:"))
 }
 
-/// Waits until a thread of this process has slept for so long without waking: its first sleep after something has happened is a
-/// short one.
+/// Waits until a thread of this process has slept for `span` without waking: its first sleep after
+/// an event is short.
 fn falls_asleep(thread: libc::pid_t, span: Duration) {
     let (mut since, mut before) = (Instant::now(), sleeps(thread));
     while !before.0 || since.elapsed() < span {
@@ -59,13 +60,13 @@ fn falls_asleep(thread: libc::pid_t, span: Duration) {
     }
 }
 
-/// The next number, and its thread.
+/// Waits for the next number and its thread.
 fn hear(heard: &Receiver<(u32, libc::pid_t)>) -> (u32, libc::pid_t) {
     heard.recv_timeout(PATIENCE).expect("it was slept through")
 }
 
 #[test]
-fn nothing_is_slept_through_by_who_spins_and_then_blocks() {
+fn participant_that_spins_and_then_blocks_misses_no_sample() {
     for mode in [Mode::Native, Mode::Generic] {
         let Some([here, there]) = wire(1) else { return };
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
@@ -81,7 +82,7 @@ fn nothing_is_slept_through_by_who_spins_and_then_blocks() {
         let writing = there.run(|| participant(Box::new(udp), Idle::Block));
         let topic = writing.create_topic::<Blob>("Numbers", TopicQos::default()).expect("a topic");
         let publisher = writing.create_publisher(PublisherQos::default()).expect("a publisher");
-        // As best it can: what is not noticed is not sent again.
+        // Best effort, so that a missed datagram is not repaired.
         let qos = DataWriterQos { reliability: takt::qos::Reliability::BEST_EFFORT, ..DataWriterQos::default() };
         let writer = publisher.create_datawriter(&topic, qos).expect("a writer");
         let matched = || {
@@ -93,7 +94,8 @@ fn nothing_is_slept_through_by_who_spins_and_then_blocks() {
         }
         let mut thread = None;
         for number in 0..600 {
-            // Fast asleep, only just so, about to be, or awake for it has just heard of the last one.
+            // The thread sleeps deeply, has just fallen asleep, is about to, or is awake after the
+            // last sample.
             match (thread, number % 3) {
                 (Some(thread), 0) => falls_asleep(thread, if number % 30 == 0 { DEEP } else { Duration::ZERO }),
                 (Some(_), 1) => {

@@ -1,4 +1,4 @@
-//! With the kernel's own UDP at the other end: nobody there can tell the difference.
+//! Tests with the kernel's UDP at the other end, which sees no difference.
 
 use takt_transport::udp::UdpTransport;
 use takt_transport::{Scan, Transport};
@@ -9,7 +9,7 @@ use super::network::Network;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
-/// A transport by AF_XDP on one host, one by the kernel on another.
+/// Opens a transport over AF_XDP on one host, and one over the kernel on another.
 fn pair(network: &Network, mode: Mode, know_each_other: bool) -> (XdpTransport, UdpTransport) {
     let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
     let (here, there) = (network.host(know_each_other), network.host(know_each_other));
@@ -18,7 +18,7 @@ fn pair(network: &Network, mode: Mode, know_each_other: bool) -> (XdpTransport, 
 }
 
 #[test]
-fn rtps_goes_by_af_xdp_both_ways() {
+fn af_xdp_carries_rtps_in_both_directions() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
         let (mut xdp, mut udp) = pair(&network, mode, true);
@@ -39,7 +39,7 @@ fn rtps_goes_by_af_xdp_both_ways() {
 }
 
 #[test]
-fn what_the_filter_leaves_to_the_kernel_arrives_by_its_sockets() {
+fn datagrams_that_the_filter_passes_arrive_at_the_sockets() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
         let (mut xdp, mut udp) = pair(&network, mode, true);
@@ -57,7 +57,7 @@ fn what_the_filter_leaves_to_the_kernel_arrives_by_its_sockets() {
         send(&mut xdp, &message(2, 100), group);
         assert_eq!(receive(&mut udp), message(2, 100));
         assert_eq!(receive(&mut xdp), message(2, 100));
-        // To this very host.
+        // To the own host.
         send(&mut xdp, &message(3, 100), at_xdp);
         assert_eq!(receive(&mut xdp), message(3, 100));
         assert_eq!((xdp.counters().datagrams_out, xdp.counters().datagrams_in), (0, 0));
@@ -65,7 +65,7 @@ fn what_the_filter_leaves_to_the_kernel_arrives_by_its_sockets() {
 }
 
 #[test]
-fn trains_of_datagrams_arrive_whole() {
+fn segmented_datagrams_arrive_whole() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
         let (mut xdp, mut udp) = pair(&network, mode, true);
@@ -80,14 +80,14 @@ fn trains_of_datagrams_arrive_whole() {
         let mut sent: Vec<Vec<u8>> = (0..30).map(|n| message(n, 1000)).collect();
         sent.sort();
         assert_eq!(got, sent);
-        // In generic mode the kernel shows them in one piece, which no frame holds.
+        // In generic mode, the filter sees them as one frame, which is too long for it.
         let by_af_xdp = if mode == Mode::Native { 30 } else { 0 };
         assert_eq!(xdp.counters().datagrams_in, by_af_xdp);
     }
 }
 
 #[test]
-fn a_neighbour_is_resolved_and_nothing_is_lost_meanwhile() {
+fn neighbour_is_resolved_without_loss() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
         let (mut xdp, mut udp) = pair(&network, mode, false);
@@ -101,7 +101,7 @@ fn a_neighbour_is_resolved_and_nothing_is_lost_meanwhile() {
                 "the first ones by the kernel, which asks for the address"
             );
             sent += 1;
-            // Where the news of neighbours are heard.
+            // Reads the changes of neighbors.
             assert!(xdp.recv(Scan::All).expect("receiving works").is_none());
         }
         let counters = xdp.counters();
@@ -111,7 +111,7 @@ fn a_neighbour_is_resolved_and_nothing_is_lost_meanwhile() {
 }
 
 #[test]
-fn large_packets_are_carried_whole_in_several_frames() {
+fn large_packets_are_carried_in_several_frames() {
     for mode in MODES {
         let Some(network) = Network::of_mtu(9000) else { return };
         let (here, there) = (network.host(true), network.host(true));
@@ -121,7 +121,7 @@ fn large_packets_are_carried_whole_in_several_frames() {
         let (at_xdp, at_udp) = (user(&xdp), user(&udp));
         let most = xdp.max_message_len();
         assert_eq!((xdp.report().frame_len, xdp.report().parts, most), (4096, 3, 9000 - 28));
-        // About where frames end, as they are received and as they are sent, and the whole.
+        // Around the bounds of frames, for receiving and sending, and the maximum.
         let sizes = [100, 3797, 3798, 3799, 3967, 3968, 3969, 7638, 7639, 8063, 8064, 8065, most - 1, most];
         for (n, len) in sizes.into_iter().enumerate() {
             send(&mut xdp, &message(n, len), at_udp);
@@ -141,7 +141,7 @@ fn large_packets_are_carried_whole_in_several_frames() {
 }
 
 #[test]
-fn an_interface_that_cannot_be_is_an_error() {
+fn unusable_interface_is_an_error() {
     let Some(network) = Network::new() else { return };
     let host = network.host(true);
     let none = XdpConfig { interface: "eth7".into(), ..XdpConfig::new(0, "eth0") };
@@ -155,14 +155,15 @@ fn an_interface_that_cannot_be_is_an_error() {
 }
 
 #[test]
-fn more_large_packets_than_there_are_frames_leave_and_arrive_whole() {
+fn more_large_packets_than_frames_arrive_whole() {
     for mode in MODES {
         let Some(network) = Network::of_mtu(9000) else { return };
         let config = XdpConfig { mode: Some(mode), tx_frames: 64, rx_frames: 64, ..XdpConfig::new(0, "eth0") };
         let [mut here, mut there] = pair_of(&network, || XdpTransport::open(&config));
         let to = user(&there);
         for round in 0..50 {
-            // The 64 chunks for sending are 21 frames of three; these are received into twelve.
+            // The 64 transmit chunks are 21 frames of three; these six packets are received into
+            // twelve chunks.
             let sizes = [8000, 100, 8972, 4000, 20, 7000];
             for (n, len) in sizes.into_iter().enumerate() {
                 commit(&mut here, &message(round + n, len), to);
@@ -182,7 +183,7 @@ fn more_large_packets_than_there_are_frames_leave_and_arrive_whole() {
     }
 }
 #[test]
-fn trains_that_fit_one_packet_arrive_apart() {
+fn datagrams_that_fit_into_one_packet_arrive_separately() {
     for mode in MODES {
         let Some(network) = Network::new() else { return };
         let (mut xdp, mut udp) = pair(&network, mode, true);

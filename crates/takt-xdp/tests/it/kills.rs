@@ -1,8 +1,8 @@
-//! A process that is killed leaves nothing on the interface: no program, no queue that is busy. Who talked to it goes on, and
-//! has no more descriptors than before.
+//! Tests that a killed process leaves no program and no busy queue on the interface. Its peer
+//! continues, and has no more descriptors than before.
 //!
-//! Twenty kills; with `TAKT_TEST_LONG=1` a hundred; with `TAKT_TEST_KILLS` as many as that says. The processes are this program
-//! again: they play [`victim`] and [`survivor`].
+//! Twenty kills; a hundred with `TAKT_TEST_LONG=1`; any number with `TAKT_TEST_KILLS`. The
+//! processes run this program again in the roles [`victim`] and [`survivor`].
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -14,13 +14,13 @@ use takt_xdp::{Mode, XdpConfig, XdpTransport};
 use super::network::{Host, Network};
 use super::parties::{Blob, PATIENCE, party};
 
-/// Says to a copy of this program that it is one, and which round it is.
+/// Environment variable that marks a copy of this program, with its round.
 const ROUND: &str = "TAKT_XDP_ROUND";
 
-/// Before each line that is for the test.
+/// Prefix of each line for the test.
 pub const MARK: &str = "copy: ";
 
-/// Rounds; all victims take the same queue of the same interface.
+/// Returns the number of rounds; all victims use the same queue of the same interface.
 fn rounds() -> usize {
     if let Some(kills) = std::env::var_os("TAKT_TEST_KILLS") {
         return kills.into_string().expect("a number").parse().expect("a number");
@@ -28,24 +28,25 @@ fn rounds() -> usize {
     if std::env::var_os("TAKT_TEST_LONG").is_some_and(|value| value == "1") { 100 } else { 20 }
 }
 
-/// The round that this copy is of; `None` in the test itself.
+/// Returns the round of this copy; `None` in the test itself.
 pub fn round() -> Option<u32> {
-    std::env::var(ROUND).ok().map(|number| number.parse().expect("a number")) // tidy-allow(dropped-cause): it is not set.
+    std::env::var(ROUND).ok().map(|number| number.parse().expect("a number")) // tidy-allow(dropped-cause): the variable is not set.
 }
 
-/// What copies open: natively, since then something comes by each queue of a wire.
+/// Configuration of the copies: native mode, in which frames arrive at each queue of a wire.
 pub fn config(domain_id: u32) -> XdpConfig {
     XdpConfig { mode: Some(Mode::Native), ..XdpConfig::new(domain_id, "eth0") }
 }
 
-/// The transport of this copy; the test is told how that went.
+/// Opens the transport of this copy, and reports the result to the test.
 pub fn open() -> XdpTransport {
     let opened = XdpTransport::open(&config(0));
     println!("\n{MARK}{}", opened.as_ref().map_or_else(ToString::to_string, |_| "open".to_owned()));
     opened.expect("the test is told why not")
 }
 
-/// Writes its round's number to the survivor, and lives until it is killed. For anyone but a copy there is nothing to do.
+/// Role of a copy: writes the number of its round to the survivor until it is killed. Does nothing
+/// in the test itself.
 #[test]
 #[ignore = "role: started by other tests"]
 fn victim() {
@@ -60,7 +61,8 @@ fn victim() {
     }
 }
 
-/// Tells what it reads, until it is killed. For anyone but a copy there is nothing to do.
+/// Role of a copy: reports the samples that it reads until it is killed. Does nothing in the test
+/// itself.
 #[test]
 #[ignore = "role: started by other tests"]
 fn survivor() {
@@ -78,14 +80,14 @@ fn survivor() {
     }
 }
 
-/// A running copy; killed when dropped.
+/// Running copy; killed on drop.
 pub struct Copy {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Copy {
-    /// Starts a copy that plays a role on a host.
+    /// Starts a copy in a role on a host.
     pub fn start(host: &Host, role: &str, round: usize) -> Self {
         let mut child = host.run(|| {
             Command::new(std::env::current_exe().expect("this program"))
@@ -101,7 +103,7 @@ impl Copy {
         std::thread::spawn(move || {
             let marked =
                 said.lines().map_while(Result::ok).filter_map(|line| Some(line.strip_prefix(MARK)?.to_owned()));
-            // Who no longer listens has ended.
+            // The receiver has ended.
             for line in marked {
                 if tell.send(line).is_err() {
                     return;
@@ -115,7 +117,8 @@ impl Copy {
         self.lines.recv_timeout(PATIENCE).expect("it says something")
     }
 
-    /// How many it has open, and how many of those that the runtime sleeps on, which it makes anew now and then.
+    /// Returns the number of its descriptors, and of those that its runtime sleeps on, which are
+    /// occasionally opened again.
     fn descriptors(&self) -> (usize, usize) {
         let open = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it lives");
         let targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok()); // tidy-allow(dropped-cause): closed meanwhile.
@@ -135,14 +138,14 @@ impl Drop for Copy {
     }
 }
 
-/// What `ip` says of the host's interface.
+/// Returns the output of `ip` for the interface of the host.
 pub fn interface(host: &Host) -> String {
     let shown = host.run(|| Command::new("ip").args(["link", "show", "eth0"]).output());
     String::from_utf8(shown.expect("iproute2 is installed").stdout).expect("text")
 }
 
-/// Waits until no program is attached to the host's interface. The kernel detaches it with its last descriptor, and a child that
-/// another test is starting has a copy of each until it runs its program.
+/// Waits until no program is attached to the interface of the host. The kernel detaches it with its
+/// last descriptor, and a child of another test has a copy of each until `exec`.
 pub fn await_detached(host: &Host) {
     let since = Instant::now();
     while interface(host).contains("xdp") {
@@ -151,7 +154,7 @@ pub fn await_detached(host: &Host) {
 }
 
 #[test]
-fn nothing_is_left_of_a_process_that_was_killed() {
+fn killed_process_leaves_nothing_on_the_interface() {
     let Some(network) = Network::new() else { return };
     let (host, other) = (network.host(true), network.host(true));
     host.run(|| XdpTransport::open(&config(0)).map(drop)).expect("AF_XDP opens");

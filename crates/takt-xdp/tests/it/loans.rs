@@ -1,4 +1,4 @@
-//! Samples that a reader borrows stay in the frames that they came in.
+//! Tests that borrowed samples stay in the frames that they arrived in.
 
 use std::sync::mpsc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use super::resident::Resident;
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
-/// Frames that can be received into, and those of them that may be held.
+/// Number of receive frames, and of those that can be held.
 const FRAMES: u32 = 64;
 const HELD: usize = 16;
 
@@ -29,7 +29,7 @@ fn spin(parties: [&Party; 2]) {
     }
 }
 
-/// Writes these samples one after the other, and borrows them when all are there.
+/// Writes these samples one after another, and borrows them when all have arrived.
 fn borrow(writer: &Party, reader: &Party, numbers: std::ops::Range<u32>) -> Vec<LoanedSample<Blob>> {
     let since = Instant::now();
     let matched = || writer.writer.publication_matched_status().expect("open").current_count;
@@ -42,7 +42,7 @@ fn borrow(writer: &Party, reader: &Party, numbers: std::ops::Range<u32>) -> Vec<
         writer.writer.write(&blob(number)).expect("there is room");
         spin([writer, reader]);
     }
-    // All are in the reader's history before one is taken: acknowledged is what has come that far.
+    // All samples are in the reader's history before one is taken: acknowledgment implies this.
     while writer.writer.wait_for_acknowledgments(takt::Duration::ZERO).is_err() {
         assert!(since.elapsed() < PATIENCE, "nothing arrives");
         spin([writer, reader]);
@@ -52,7 +52,7 @@ fn borrow(writer: &Party, reader: &Party, numbers: std::ops::Range<u32>) -> Vec<
     samples
 }
 
-/// They are what was written, from this number on. How many of them are lent.
+/// Checks the content of the samples, numbered from `first`. Returns how many are loans.
 fn judge(samples: &[LoanedSample<Blob>], first: u32) -> usize {
     for (number, sample) in (first..).zip(samples) {
         let mut value = Blob::default();
@@ -62,12 +62,12 @@ fn judge(samples: &[LoanedSample<Blob>], first: u32) -> usize {
     samples.iter().filter(|sample| sample.is_lent()).count()
 }
 
-/// Borrows, holds, lets go, borrows again, and holds longer than there is a participant.
+/// Borrows, holds, releases, borrows again, and holds beyond the end of the participant.
 fn lend_and_let_go(writer: Party, reader: Party) {
     reader.reader.borrow_samples(true).expect("open");
     let mut first = borrow(&writer, &reader, 0..40);
     assert_eq!(judge(&first, 0), HELD, "what comes beyond is copied");
-    // All other frames go round meanwhile.
+    // All other frames are reused meanwhile.
     let second = borrow(&writer, &reader, 40..200);
     assert_eq!((judge(&second, 40), judge(&first, 0)), (0, HELD));
     let last = first.swap_remove(0);

@@ -1,5 +1,5 @@
-//! AF_XDP between network namespaces that the tests make themselves. That takes root and a kernel with AF_XDP; without them each test
-//! reports that it cannot run.
+//! Tests of AF_XDP between network namespaces, which need root and a kernel with AF_XDP. Without
+//! them, each test reports that it cannot run.
 
 mod checked;
 mod chosen;

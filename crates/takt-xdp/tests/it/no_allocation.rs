@@ -1,4 +1,4 @@
-//! Sending and receiving by AF_XDP allocate nothing.
+//! Tests that sending and receiving by AF_XDP never allocate.
 
 use takt_testkit::memory::allocations;
 use takt_transport::{FlowId, Scan, Transport};
@@ -16,7 +16,7 @@ fn sending_and_receiving_allocate_nothing() {
     }
 }
 
-/// In this mode, with this MTU, datagrams of so many octets.
+/// Counts allocations in this mode, at this MTU, for datagrams of `len` octets.
 fn count(mode: Mode, mtu: usize, len: usize) {
     let Some(network) = Network::of_mtu(mtu) else { return };
     let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
@@ -44,6 +44,6 @@ fn count(mode: Mode, mtu: usize, len: usize) {
     assert_eq!(count, 0);
     let counters = b.counters();
     assert!(received > 5_000 && counters.datagrams_in > 5_000, "{received}: {counters:?}");
-    // Of two destinations by AF_XDP one gets the frame itself.
+    // Of two destinations by AF_XDP, one gets the frame itself.
     assert_eq!(a.counters().in_place_out * 2, a.counters().datagrams_out);
 }

@@ -1,5 +1,5 @@
-//! What is not ours, beside AF_XDP on the same interface: streams of TCP, datagrams to other ports, echoes, and the questions
-//! for hardware addresses before them arrive complete and as they were.
+//! Tests that AF_XDP does not affect other traffic of the interface: TCP streams, datagrams to
+//! other ports, echo requests, and address resolution.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -16,15 +16,15 @@ use takt_xdp::{Mode, XdpConfig, XdpTransport};
 use super::datagrams::{message, send, user};
 use super::network::{Host, Network, wire};
 
-/// Octets of the stream.
+/// Length of the stream in octets.
 const STREAM: usize = 32 << 20;
-/// Datagrams to a port that is not ours, some of them RTPS by their first octets.
+/// Number of datagrams to a foreign port; some begin like RTPS.
 const DATAGRAMS: usize = 500;
 
-/// The addresses of the first two hosts of a network.
+/// Addresses of the first two hosts of a network.
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 77, 0, 1), Ipv4Addr::new(10, 77, 0, 2)];
 
-/// Octets that do not repeat.
+/// Makes pseudorandom octets.
 fn octets(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
     let mut next = || {
@@ -42,7 +42,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// A stream of TCP from one host to the other; what arrived.
+/// Sends a TCP stream from one host to the other, and returns the received octets.
 fn stream(from: &Host, to: &Host, address: Ipv4Addr, bytes: &[u8]) -> Vec<u8> {
     let listener = to.run(|| TcpListener::bind((address, 0)).expect("a port is free"));
     let at = listener.local_addr().expect("it is bound");
@@ -56,7 +56,7 @@ fn stream(from: &Host, to: &Host, address: Ipv4Addr, bytes: &[u8]) -> Vec<u8> {
     })
 }
 
-/// Datagrams one by one to a port that is not ours, each awaited.
+/// Sends datagrams to a foreign port, and awaits each.
 fn datagrams(from: &Host, to: &Host, address: Ipv4Addr) {
     let there = to.run(|| UdpSocket::bind((address, 0)).expect("a port is free"));
     let here = from.run(|| UdpSocket::bind("0.0.0.0:0").expect("a port is free"));
@@ -70,13 +70,13 @@ fn datagrams(from: &Host, to: &Host, address: Ipv4Addr) {
     }
 }
 
-/// Asks for an echo.
+/// Sends echo requests until one is answered.
 fn echo(from: &Host, to: Ipv4Addr) {
     from.run(|| {
         // SAFETY: no pointers.
         let socket = unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP) };
         assert!(socket >= 0, "{}", std::io::Error::last_os_error());
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         let socket: UdpSocket = unsafe { std::os::fd::FromRawFd::from_raw_fd(socket) };
         // Type 8, code 0; the checksum is that of these words alone.
         let (id, sequence) = (0x7461_u16, 1_u16);
@@ -87,7 +87,7 @@ fn echo(from: &Host, to: Ipv4Addr) {
         let mut buffer = [0; 256];
         loop {
             let len = socket.recv(&mut buffer).expect("it is answered");
-            // Behind the header of IP; type 0 is the answer.
+            // Behind the IP header; type 0 is the reply.
             if len >= 28 && buffer[20] == 0 && buffer[24..28] == request[4..8] {
                 return;
             }
@@ -95,9 +95,10 @@ fn echo(from: &Host, to: Ipv4Addr) {
     });
 }
 
-/// Does the kernel leave TCP's trains of segments whole that leave by this host's interface?
+/// Reports whether the kernel leaves outgoing TCP segments of this host's interface unsegmented
+/// (TSO).
 fn leaves_trains_whole(host: &Host) -> bool {
-    /// Of `linux/ethtool.h`: the question, and room for the answer.
+    /// Command of `linux/ethtool.h`, which reads the TSO state.
     const GET_TSO: u32 = 0x1e;
     host.run(|| {
         let socket = UdpSocket::bind("0.0.0.0:0").expect("a port is free");
@@ -106,7 +107,7 @@ fn leaves_trains_whole(host: &Host) -> bool {
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         request.ifr_name[..4].copy_from_slice(&b"eth0".map(|octet| octet as libc::c_char));
         request.ifr_ifru.ifru_data = value.as_mut_ptr().cast();
-        // SAFETY: the request names an interface, and `value` has room for the answer.
+        // SAFETY: the request names an interface, and `value` has room for the reply.
         let asked = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &mut request) };
         assert_eq!(asked, 0, "{}", std::io::Error::last_os_error());
         value[1] != 0
@@ -114,7 +115,7 @@ fn leaves_trains_whole(host: &Host) -> bool {
 }
 
 #[test]
-fn if_not_asked_for_the_filter_of_a_veth_is_where_it_costs_others_nothing() {
+fn default_mode_on_a_veth_does_not_slow_other_traffic() {
     let Some([here, there]) = wire(1) else { return };
     assert!(leaves_trains_whole(&there));
     let xdp = here.run(|| XdpTransport::open(&XdpConfig::new(0, "eth0"))).expect("AF_XDP opens");
@@ -123,14 +124,15 @@ fn if_not_asked_for_the_filter_of_a_veth_is_where_it_costs_others_nothing() {
     assert!(leaves_trains_whole(&there), "while a filter is there");
 }
 
-/// The octets behind the first four of `RTPS` say which one a datagram is.
+/// Makes a datagram with its number behind the four octets of `RTPS`.
 fn numbered(n: u64) -> Vec<u8> {
     let mut datagram = message(0, 200);
     datagram[4..12].copy_from_slice(&n.to_le_bytes());
     datagram
 }
 
-/// Takes what comes until the datagram of this number does, for as long as this. Whether it came.
+/// Receives until the datagram of this number arrives or the time is over. Reports whether it
+/// arrived.
 fn take_until(xdp: &mut XdpTransport, n: u64, patience: Duration, arrived: &mut BTreeSet<u64>) -> bool {
     let deadline = Instant::now() + patience;
     while !arrived.contains(&n) {
@@ -146,7 +148,7 @@ fn take_until(xdp: &mut XdpTransport, n: u64, patience: Duration, arrived: &mut 
 }
 
 #[test]
-fn what_is_not_ours_arrives_complete_and_as_it_was() {
+fn foreign_traffic_arrives_complete_and_unchanged() {
     for mode in [Mode::Native, Mode::Generic] {
         let Some(network) = Network::new() else { return };
         let (here, there) = (network.host(false), network.host(false));
@@ -163,7 +165,7 @@ fn what_is_not_ours_arrives_complete_and_as_it_was() {
                     take_until(&mut xdp, sent, Duration::from_secs(1), &mut arrived);
                     sent += 1;
                 }
-                // On a busy machine some come later than they were waited for.
+                // On a busy machine, some arrive after their timeout.
                 for n in 0..sent {
                     take_until(&mut xdp, n, Duration::from_secs(1), &mut arrived);
                 }
@@ -178,7 +180,8 @@ fn what_is_not_ours_arrives_complete_and_as_it_was() {
             is_over.store(true, Ordering::Relaxed);
             ours.join().expect("ours arrive too")
         });
-        // A veth drops frames of any program when another sends faster than they are taken; TCP repeats its own.
+        // A veth drops frames when another sender is faster than the receiver; TCP retransmits its
+        // own.
         let dropped = network.drops() + here.drops() + there.drops();
         assert!(sent - arrived <= dropped, "{sent} of ours sent, {arrived} arrived, {dropped} frames dropped");
         let counters = xdp.counters();

@@ -1,4 +1,5 @@
-//! Participants: one by AF_XDP, one by the kernel's UDP, that discover each other and exchange samples small and large.
+//! Tests of two participants, one over AF_XDP and one over the kernel's UDP, that discover each
+//! other and exchange small and large samples.
 
 use std::sync::mpsc;
 
@@ -24,12 +25,13 @@ fn one_by_af_xdp_and_one_by_the_kernel_exchange_samples() {
             party(Box::new(Resident::new(udp, there.clone())), "Back", "There").expect("a participant"),
         ];
         exchange(&parties, 40);
-        // The kernel's end follows: it stays on its own host.
+        // The participant over the kernel adapts to the new address; it stays on its own host.
         there.run(|| ip("addr add 10.77.0.77/24 dev eth0"));
         exchange(&parties, 40);
         drop(parties);
         let counters = told.recv_timeout(PATIENCE).expect("the transport is dropped");
-        // 8 large samples of some 200 datagrams each, and 72 small ones. What the kernel sends in one piece comes so in generic mode.
+        // 8 large samples of some 200 datagrams each, and 72 small ones. In generic mode, segmented
+        // datagrams arrive by the kernel.
         let in_min = if mode == Mode::Native { 1600 } else { 72 };
         assert!(counters.datagrams_out > 1600 && counters.datagrams_in > in_min, "{counters:?}");
     }

@@ -1,4 +1,4 @@
-//! Participants that write samples small and large, and read those of the other.
+//! Test participants that write small and large samples, and read those of the peer.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ pub struct Blob {
 
 impl Blob {
     fn new(number: u32) -> Self {
-        // Most in one datagram, some in many.
+        // Most samples fit into one datagram, some take many.
         let len = if number % 10 == 9 { 300_000 } else { 100 };
         Self { number, octets: (0..len).map(|at: u32| (at ^ number) as u8).collect() }
     }
@@ -29,7 +29,7 @@ pub struct Party {
 }
 
 impl Party {
-    /// What it knows and has carried, for the message of a test that fails.
+    /// Returns discovery and transport counters, for the message of a failed test.
     fn account(&self) -> impl std::fmt::Debug {
         let participant = &self.participant;
         let known = participant.discovered_participants().expect("open").len();
@@ -40,12 +40,12 @@ impl Party {
     }
 }
 
-/// A participant by one transport that writes one topic and reads the other.
+/// Makes a participant over one transport that writes one topic and reads the other.
 pub fn party(transport: Box<dyn Transport>, writes: &str, reads: &str) -> takt::Result<Party> {
     party_of(DomainParticipant::builder(0).transport(transport), writes, reads)
 }
 
-/// The same, of a participant that is yet to be built.
+/// Makes the same from a builder.
 pub fn party_of(builder: DomainParticipantBuilder, writes: &str, reads: &str) -> takt::Result<Party> {
     let participant = builder.runtime(Runtime::Inline).build()?;
     let reliability = Reliability { max_blocking_time: takt::Duration::from_secs(10), ..Reliability::RELIABLE };
@@ -60,7 +60,7 @@ pub fn party_of(builder: DomainParticipantBuilder, writes: &str, reads: &str) ->
     Ok(Party { participant, writer, reader })
 }
 
-/// Both write `count` samples and read those of the other.
+/// Makes both write `count` samples and read those of the other.
 pub fn exchange(parties: &[Party; 2], count: u32) {
     let since = Instant::now();
     let turn = || {

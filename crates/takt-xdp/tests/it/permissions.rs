@@ -1,4 +1,5 @@
-//! What opening takes, and that running takes none of it. Capabilities are a thread's: each test drops those of threads of its own.
+//! Tests of the capabilities that opening needs and running does not. Capabilities belong to
+//! threads: each test drops those of separate threads.
 
 use std::io;
 
@@ -14,17 +15,18 @@ const NET_ADMIN: u32 = 12;
 pub const NET_RAW: u32 = 13;
 const BPF: u32 = 39;
 
-/// Little enough to be locked without CAP_IPC_LOCK.
+/// Makes a configuration with little enough memory to be locked without CAP_IPC_LOCK.
 fn config() -> XdpConfig {
     XdpConfig { rx_frames: 64, tx_frames: 64, ..XdpConfig::new(0, "eth0") }
 }
 
-/// Leaves the calling thread these capabilities alone.
+/// Drops all other capabilities of the calling thread.
 pub fn keep(capabilities: &[u32]) {
     let set = capabilities.iter().fold(0_u64, |set, capability| set | 1 << capability);
     let (low, high) = (set as u32, (set >> 32) as u32);
     let (mut header, sets) = ([0x2008_0522_u32, 0], [low, low, 0, high, high, 0]);
-    // SAFETY: version 3 of the call takes a header of two numbers and two structures of three; it affects this thread only.
+    // SAFETY: version 3 of the call takes a header of two numbers and two structures of three; it
+    // affects this thread only.
     let result = unsafe { libc::syscall(libc::SYS_capset, header.as_mut_ptr(), sets.as_ptr()) };
     assert_eq!(result, 0, "{}", io::Error::last_os_error());
 }
@@ -37,7 +39,7 @@ fn open(host: &Host, capabilities: &[u32]) -> Result<XdpTransport, String> {
     })
 }
 
-/// Does this machine let everyone make maps?
+/// Reports whether this machine allows unprivileged maps.
 fn anyone_makes_maps() -> bool {
     let disabled =
         std::fs::read_to_string("/proc/sys/kernel/unprivileged_bpf_disabled").expect("the kernel has bpf(2)");
@@ -45,7 +47,7 @@ fn anyone_makes_maps() -> bool {
 }
 
 #[test]
-fn the_first_one_takes_three_capabilities_and_no_other() {
+fn first_participant_needs_exactly_three_capabilities() {
     let Some([here, _there]) = wire(2) else { return };
     here.run(|| XdpTransport::open(&config()).map(drop)).expect("AF_XDP opens");
     for (capabilities, lacking) in [
@@ -61,7 +63,7 @@ fn the_first_one_takes_three_capabilities_and_no_other() {
 }
 
 #[test]
-fn who_joins_others_takes_fewer() {
+fn joining_needs_fewer_capabilities() {
     let Some([here, _there]) = wire(2) else { return };
     let _first = here.run(|| XdpTransport::open(&config())).expect("AF_XDP opens");
     let second = open(&here, &[NET_RAW, BPF]).expect("these suffice");
@@ -75,12 +77,12 @@ fn who_joins_others_takes_fewer() {
 }
 
 #[test]
-fn running_takes_none() {
+fn running_needs_no_capability() {
     let Some(hosts) = wire(1) else { return };
     let [here, there] = &hosts;
     let mut xdp = here.run(|| XdpTransport::open(&config())).expect("AF_XDP opens");
     let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("the kernel has UDP");
-    // Flows that are opened later, and received at.
+    // Flows that are opened later, and receive.
     let reached_by = here.run(|| {
         drop_capabilities().expect("they are dropped");
         let (_, reached_by) = xdp.open_flow(&FlowSpec { own_port: true, transport_priority: 9 }).expect("a flow");
@@ -91,7 +93,7 @@ fn running_takes_none() {
     send(&mut udp, &message(1, 99), reached_by[0]);
     assert_eq!(receive(&mut xdp), message(1, 99));
     assert_eq!(xdp.counters().datagrams_in, before + 1);
-    // Addresses that change.
+    // Changes of addresses.
     here.run(|| {
         ip("addr add 10.77.0.9/24 dev eth0\naddr del 10.77.0.1/24 dev eth0\naddr add 10.77.0.8/24 dev eth0
         neigh replace 10.77.0.2 lladdr 02:00:00:00:00:02 nud permanent dev eth0")
@@ -100,7 +102,7 @@ fn running_takes_none() {
         ip("neigh add 10.77.0.8 lladdr 02:00:00:00:00:01 nud permanent dev eth0
         neigh add 10.77.0.9 lladdr 02:00:00:00:00:01 nud permanent dev eth0")
     });
-    // As a participant does whose threads were started without them.
+    // As in a participant whose threads were started without them.
     let refresh = |xdp: &mut XdpTransport, until: &dyn Fn(&XdpTransport) -> bool| {
         while !until(xdp) {
             assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("it waits"), "no news");
@@ -118,7 +120,7 @@ fn running_takes_none() {
     refresh(&mut xdp, &moved);
     while xdp.recv(Scan::All).expect("receiving works").is_some() {}
     assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));
-    // An interface that is made anew is another matter.
+    // A recreated interface needs them again.
     here.run(|| ip("link del eth0"));
     refresh(&mut xdp, &|xdp| !is_there(xdp));
     lay(&hosts, 1);
@@ -127,7 +129,7 @@ fn running_takes_none() {
     assert!(warned, "{:?}", xdp.warnings());
     let mut udp = there.run(|| UdpTransport::open(&config().udp)).expect("the kernel has UDP");
     assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "everything goes by the kernel");
-    // With them it is opened at the next occasion.
+    // With them, it is opened at the next change.
     here.run(|| ip("addr add 10.77.1.1/24 dev eth0"));
     follow(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);
     assert_eq!(exchange(&mut xdp, &mut udp), (10, 10));

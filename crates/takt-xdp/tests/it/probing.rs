@@ -1,4 +1,4 @@
-//! What is found at an interface, and that nothing is left there by looking.
+//! Tests of the findings at an interface, and that probing leaves nothing there.
 
 use std::process::Command;
 
@@ -19,20 +19,20 @@ fn findings(host: &Host, name: &'static str, interface: &str, capabilities: Opti
     })
 }
 
-/// Grade and text of one finding; `None` if there is none.
+/// Returns grade and text of one finding; `None` if there is none.
 fn found<'a>(findings: &'a [Finding], what: &str) -> Option<(Grade, &'a str)> {
     let finding = findings.iter().find(|finding| finding.what == what)?;
     Some((finding.grade, finding.detail.as_str()))
 }
 
-/// The interface, as the system shows it.
+/// Returns the output of `ip` for the interface.
 fn shown(host: &Host, interface: &str) -> String {
     let output = host.run(|| Command::new("ip").args(["-d", "link", "show", interface]).output());
     String::from_utf8_lossy(&output.expect("iproute2 is installed").stdout).into_owned()
 }
 
 #[test]
-fn a_pair_of_interfaces_is_better_generic_with_two_queues_and_without_zero_copy() {
+fn veth_pair_is_reported_generic_with_two_queues_and_without_zero_copy() {
     let Some([here, _there]) = wire(2) else { return };
     let before = shown(&here, "eth0");
     let all = findings(&here, "xdp", "eth0", None);
@@ -42,7 +42,7 @@ fn a_pair_of_interfaces_is_better_generic_with_two_queues_and_without_zero_copy(
     assert!(interface.0 == Grade::Good && interface.1.starts_with("veth, MTU 1500, 10."), "{interface:?}");
     let queues = found(&all, "queues").expect("they are counted");
     assert!(queues.0 == Grade::Good && queues.1.starts_with("2; "), "{queues:?}");
-    // Kernels below 6.3 do not say.
+    // Kernels below 6.3 do not report it.
     if found(&all, "driver").is_none() {
         let native = found(&all, "native").expect("it is looked at");
         assert!(native.0 == Grade::Lesser && native.1.contains("`ethtool -K eth0 gro on`"), "{native:?}");
@@ -53,7 +53,7 @@ fn a_pair_of_interfaces_is_better_generic_with_two_queues_and_without_zero_copy(
 }
 
 #[test]
-fn a_program_on_the_interface_is_seen() {
+fn attached_program_is_found() {
     let Some([here, _there]) = wire(1) else { return };
     let xdp = here.run(|| takt_xdp::XdpTransport::open(&takt_xdp::XdpConfig::new(0, "eth0"))).expect("AF_XDP opens");
     assert_eq!(found(&findings(&here, "xdp", "eth0", None), "program").map(|it| it.0), Some(Grade::Unknown));
@@ -61,7 +61,7 @@ fn a_program_on_the_interface_is_seen() {
 }
 
 #[test]
-fn what_is_in_the_way_is_named() {
+fn unsuitable_interface_is_reported_with_the_reason() {
     let Some([here, _there]) = wire(1) else { return };
     let interface = |name| {
         let all = findings(&here, "xdp", name, None);

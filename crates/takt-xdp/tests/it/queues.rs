@@ -1,4 +1,4 @@
-//! One participant with several queues.
+//! Tests of one participant with several queues.
 
 use takt_transport::udp::UdpTransport;
 use takt_transport::{FlowId, FlowSpec, Scan, Transport, readiness};
@@ -14,7 +14,7 @@ fn send_by(xdp: &mut XdpTransport, flow: FlowId, bytes: &[u8], to: takt_wire::Lo
     xdp.flush().expect("flushing works");
 }
 
-/// Flows of four priorities, the first the default one's.
+/// Opens flows of four priorities; the first is the default flow.
 fn flows(xdp: &mut XdpTransport) -> [FlowId; 4] {
     [0, 20, 40, 60].map(|transport_priority| {
         xdp.open_flow(&FlowSpec { own_port: false, transport_priority }).expect("a flow can be opened").0
@@ -22,7 +22,7 @@ fn flows(xdp: &mut XdpTransport) -> [FlowId; 4] {
 }
 
 #[test]
-fn all_queues_are_received_from_and_sent_by_in_both_modes() {
+fn all_queues_send_and_receive_in_both_modes() {
     for mode in [Mode::Native, Mode::Generic] {
         let Some([here, there]) = wire(4) else { return };
         let config = XdpConfig { queues: Queues::All, mode: Some(mode), ..XdpConfig::new(0, "eth0") };
@@ -45,8 +45,8 @@ fn all_queues_are_received_from_and_sent_by_in_both_modes() {
 }
 
 #[test]
-fn the_priority_of_a_flow_chooses_the_queue() {
-    // Natively what leaves a wire's end by one queue arrives at the other end by the same.
+fn priority_of_a_flow_selects_the_queue() {
+    // In native mode, a frame arrives at the queue of the same number at the other end of a wire.
     let Some([here, there]) = wire(4) else { return };
     let mode = Some(Mode::Native);
     let config = XdpConfig { queues: Queues::All, mode, ..XdpConfig::new(0, "eth0") };
@@ -79,7 +79,8 @@ fn queues_are_received_from_in_turn() {
     for n in 100..103 {
         send_by(&mut sender, urgent, &message(n, 64), to);
     }
-    // All are in their rings before the first one is looked for: what was sent last woke the last queue.
+    // All datagrams are in their rings before the first receive: the last one sent woke the last
+    // queue.
     while !readiness::wait(receiver.descriptors(), Some(PATIENCE)).expect("waiting works") {}
     let mut order = Vec::new();
     while order.len() < 103 {

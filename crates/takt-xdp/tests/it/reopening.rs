@@ -1,4 +1,5 @@
-//! Interfaces that go down, or away, and come back. Meanwhile everything is the kernel's.
+//! Tests of interfaces that go down or are deleted, and come back. Meanwhile, the kernel carries
+//! all datagrams.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use super::network::{Host, ip, lay, wire};
 
 const MODES: [Mode; 2] = [Mode::Native, Mode::Generic];
 
-/// Waits for news of interfaces, and follows them, until this holds.
+/// Waits for changes of interfaces, and refreshes, until the condition holds.
 pub fn follow(host: &Host, xdp: &mut XdpTransport, until: impl Fn(&XdpTransport) -> bool) {
     while !until(xdp) {
         assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"), "no news");
@@ -27,7 +28,7 @@ pub fn is_there(xdp: &XdpTransport) -> bool {
     !xdp.interfaces().is_empty() && !xdp.locators().default_unicast.is_empty()
 }
 
-/// Once all news are heard nothing keeps who waits awake.
+/// Asserts that no descriptor stays readable once all changes were read.
 fn stays_asleep(xdp: &mut XdpTransport) {
     let quiet = (0..1000).any(|_| {
         while xdp.recv(Scan::All).expect("receiving works").is_some() {}
@@ -36,7 +37,7 @@ fn stays_asleep(xdp: &mut XdpTransport) {
     assert!(quiet, "something is readable all the time");
 }
 
-/// Both ways; how many datagrams went by AF_XDP, out and in.
+/// Sends messages in both directions. Returns how many datagrams AF_XDP carried, out and in.
 pub fn exchange(xdp: &mut XdpTransport, udp: &mut UdpTransport) -> (u64, u64) {
     let before = xdp.counters();
     let (at_xdp, at_udp) = (user(xdp), user(udp));
@@ -51,7 +52,7 @@ pub fn exchange(xdp: &mut XdpTransport, udp: &mut UdpTransport) -> (u64, u64) {
 }
 
 #[test]
-fn an_interface_that_was_down_is_used_again() {
+fn interface_is_used_again_after_it_was_down() {
     for mode in MODES {
         let Some([here, there]) = wire(1) else { return };
         let config = XdpConfig { mode: Some(mode), ..XdpConfig::new(0, "eth0") };
@@ -73,7 +74,7 @@ fn an_interface_that_was_down_is_used_again() {
 }
 
 #[test]
-fn an_interface_that_was_made_anew_is_opened_anew() {
+fn recreated_interface_is_opened_again() {
     for mode in MODES {
         let Some(hosts) = wire(2) else { return };
         let [here, there] = &hosts;
@@ -85,7 +86,7 @@ fn an_interface_that_was_made_anew_is_opened_anew() {
             here.run(|| ip("link del eth0"));
             follow(here, &mut xdp, |xdp| !is_there(xdp));
             stays_asleep(&mut xdp);
-            // What is written to the frame meanwhile stays there.
+            // The content of the loaned frame is kept.
             xdp.loan().expect("a frame is lent")[..300].copy_from_slice(&message(77, 300));
             lay(&hosts, 2);
             follow(here, &mut xdp, |xdp| is_there(xdp) && xdp.report().queues.len() == 2);
@@ -103,7 +104,7 @@ fn an_interface_that_was_made_anew_is_opened_anew() {
 }
 
 #[test]
-fn an_interface_that_came_back_without_room_is_the_kernels_with_a_warning() {
+fn recreated_interface_without_a_free_queue_is_left_to_the_kernel_with_a_warning() {
     let Some(hosts) = wire(1) else { return };
     let [here, there] = &hosts;
     let config = XdpConfig::new(0, "eth0");
@@ -118,7 +119,7 @@ fn an_interface_that_came_back_without_room_is_the_kernels_with_a_warning() {
     let mut udp = there.run(|| UdpTransport::open(&config.udp)).expect("the kernel has UDP");
     assert_eq!(exchange(&mut xdp, &mut udp), (0, 0), "everything goes by the kernel");
     drop(other);
-    // The next news are an occasion to try again.
+    // The next change triggers another attempt.
     here.run(|| ip("addr add 10.77.1.1/24 dev eth0"));
     follow(here, &mut xdp, |xdp| xdp.interfaces()[0].addresses.len() == 2);
     assert!(!xdp.warnings().iter().any(|warning| warning.what.contains("taken")), "{:?}", xdp.warnings());

@@ -1,7 +1,8 @@
-//! A transport on a host of the test's network, wherever it is used.
+//! Transport bound to a host of the test network.
 //!
-//! A transport opens sockets for as long as it lives: for flows, for destinations that it often sends to, when addresses change. A
-//! socket belongs to the network namespace of the thread that opens it, so each call that may open one is made from the host's.
+//! A transport opens sockets throughout its life: for flows, for frequent destinations, when
+//! addresses change. A socket belongs to the network namespace of the thread that opens it, so each
+//! call that may open one is made from the host's namespace.
 
 use std::os::fd::RawFd;
 
@@ -12,7 +13,7 @@ use takt_wire::Locator;
 
 use super::network::Host;
 
-/// A transport, and the host that it lives on.
+/// Transport with its host.
 pub struct Resident<T: Transport> {
     transport: T,
     host: Host,
@@ -20,12 +21,12 @@ pub struct Resident<T: Transport> {
 }
 
 impl<T: Transport> Resident<T> {
-    /// A transport that was opened on this host.
+    /// Wraps a transport that was opened on this host.
     pub fn new(transport: T, host: Host) -> Self {
         Self::with_end(transport, host, |_| {})
     }
 
-    /// The same. `at_end` is called with the transport before it is dropped.
+    /// Wraps a transport; `at_end` is called with it before it is dropped.
     pub fn with_end(transport: T, host: Host, at_end: impl FnMut(&T) + Send + 'static) -> Self {
         Self { transport, host, at_end: Box::new(at_end) }
     }

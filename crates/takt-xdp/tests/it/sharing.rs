@@ -1,4 +1,4 @@
-//! Several participants, in several processes, at one interface.
+//! Tests of several participants, in several processes, at one interface.
 
 use std::collections::BTreeSet;
 use std::net::UdpSocket;
@@ -11,15 +11,17 @@ use super::datagrams::{PATIENCE, message, receive, user};
 use super::kills::{self, Copy, await_detached, config, interface};
 use super::network::{Host, wire};
 
-/// Ports of a peer, which are chance: so many that of ten queues none is left out, but once in a million times.
+/// Number of ports of a peer, which are random: so many that each of ten queues is used, except
+/// once in a million times.
 const FLOWS: usize = 132;
 
 fn open(host: &Host, config: &XdpConfig) -> Result<XdpTransport, String> {
     host.run(|| XdpTransport::open(config)).map_err(|why| why.to_string())
 }
 
-/// Opens as soon as what another transport gave back is free. The kernel frees a queue later than its socket, much later on a busy
-/// machine; and a process that another test starts has copies of all sockets until it runs its program.
+/// Opens as soon as the resources of another transport are free. The kernel frees a queue later
+/// than its socket, much later on a busy machine. A child of another test has copies of all sockets
+/// until `exec`.
 fn open_when_free(host: &Host, config: &XdpConfig) -> XdpTransport {
     let since = Instant::now();
     loop {
@@ -27,12 +29,13 @@ fn open_when_free(host: &Host, config: &XdpConfig) -> XdpTransport {
             Ok(xdp) => return xdp,
             Err(why) => assert!(since.elapsed() < PATIENCE, "{why}"),
         }
-        // tidy-allow(sleep): between two looks at the condition that it waits for.
+        // tidy-allow(sleep): interval between two checks of the condition.
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Has a seat until it is killed. For anyone but a copy of this program there is nothing to do.
+/// Role of a copy of this program: occupies a queue until it is killed. Does nothing in the test
+/// itself.
 #[test]
 #[ignore = "role: started by other tests"]
 fn occupant() {
@@ -45,19 +48,20 @@ fn occupant() {
     }
 }
 
-/// A copy of this program that has a seat.
+/// Starts a copy of this program that occupies a queue.
 fn occupant_on(host: &Host, round: usize) -> Copy {
     let copy = Copy::start(host, "sharing::occupant", round);
     assert_eq!(copy.says(), "open", "round {round}");
     copy
 }
 
-/// The kernel's sockets of a peer that sends from many ports.
+/// Opens kernel sockets of a peer that sends from many ports.
 fn peers(host: &Host) -> Vec<UdpSocket> {
     host.run(|| (0..FLOWS).map(|_| UdpSocket::bind("10.77.0.2:0").expect("a port is free")).collect())
 }
 
-/// Each of the peer's sockets sends one datagram, all different, and all are received. How many came by AF_XDP.
+/// Sends one distinct datagram from each socket of the peer, and receives all. Returns how many
+/// arrived by AF_XDP.
 fn hear_all(xdp: &mut XdpTransport, peers: &[UdpSocket]) -> u64 {
     let to = user(xdp).socket_addr().expect("an address of UDP");
     let before = xdp.counters().datagrams_in;
@@ -70,12 +74,14 @@ fn hear_all(xdp: &mut XdpTransport, peers: &[UdpSocket]) -> u64 {
 }
 
 #[test]
-fn each_one_gets_what_is_its_own_whichever_queue_it_comes_by() {
+fn each_participant_gets_its_datagrams_at_any_queue() {
     for mode in [Mode::Native, Mode::Generic] {
-        // One more than there are participants: in generic mode nothing comes by the last queue of a wire.
+        // One more than there are participants: in generic mode, no frame arrives at the last queue
+        // of a wire.
         let Some([here, there]) = wire(4) else { return };
         let in_mode = |domain_id| XdpConfig { mode: Some(mode), ..config(domain_id) };
-        // Of one domain, and of another one with other rules and frames; the third does not care for the mode.
+        // Of one domain, and of another with different rules and frames; the third accepts any
+        // mode.
         let other = XdpConfig { rtps_only: false, rx_frames: 64, mode: None, ..config(7) };
         let mut all = Vec::new();
         for (config, queue) in [(in_mode(0), 0), (in_mode(0), 1), (other, 2)] {
@@ -98,7 +104,7 @@ fn each_one_gets_what_is_its_own_whichever_queue_it_comes_by() {
 }
 
 #[test]
-fn one_too_many_is_told_so_and_has_the_next_queue_that_is_free() {
+fn participant_without_a_free_queue_is_refused_until_one_is_free() {
     let Some([here, _there]) = wire(2) else { return };
     let first = open(&here, &config(0)).expect("AF_XDP opens");
     let second = open(&here, &config(0)).expect("there are two queues");
@@ -114,7 +120,7 @@ fn one_too_many_is_told_so_and_has_the_next_queue_that_is_free() {
 }
 
 #[test]
-fn what_cannot_be_shared_is_refused_with_the_reason() {
+fn incompatible_requests_are_refused_with_the_reason() {
     let Some([here, _there]) = wire(4) else { return };
     let config = |domain_id| XdpConfig { mode: None, ..config(domain_id) };
     let first = open(&here, &XdpConfig { mode: Some(Mode::Generic), ..config(0) }).expect("AF_XDP opens");
@@ -131,7 +137,8 @@ fn what_cannot_be_shared_is_refused_with_the_reason() {
         assert!(why.contains(what), "{queues:?}: {why}");
     }
     assert!(open(&here, &XdpConfig { vlan: Some(4095), ..config(0) }).expect_err("no such VLAN").contains("4095"));
-    // Whoever was refused has left nothing behind. A queue that the kernel gives back late is taken last.
+    // Refused participants have left nothing behind. A queue that the kernel frees late is taken
+    // last.
     let rest = open(&here, &XdpConfig { queues: Queues::Free(3), ..config(0) }).expect("three are free");
     let mut queues = rest.report().queues.clone();
     queues.sort_unstable();
@@ -141,7 +148,7 @@ fn what_cannot_be_shared_is_refused_with_the_reason() {
 }
 
 #[test]
-fn who_has_the_name_and_does_not_answer_is_not_waited_for_forever() {
+fn silent_owner_of_the_name_is_not_waited_for_forever() {
     let Some([here, _there]) = wire(2) else { return };
     drop(open(&here, &config(0)).expect("AF_XDP opens"));
     let index = here.run(|| std::fs::read_to_string("/proc/thread-self/net/if_inet6").expect("the kernel has IPv6"));
@@ -159,7 +166,7 @@ fn who_has_the_name_and_does_not_answer_is_not_waited_for_forever() {
 }
 
 #[test]
-fn the_first_ones_end_leaves_the_others_as_they_are() {
+fn end_of_the_first_participant_does_not_affect_the_others() {
     let Some([here, there]) = wire(2) else { return };
     drop(open(&here, &config(0)).expect("AF_XDP opens"));
     let peers = peers(&there);
@@ -171,7 +178,7 @@ fn the_first_ones_end_leaves_the_others_as_they_are() {
         first.kill();
         assert!(interface(&here).contains("xdp"), "the program is the second one's as well");
         assert!(hear_all(&mut second, &peers) > 0, "round {round}: the second one goes on");
-        // Who comes now is served by the second one, and gets the dead one's queue.
+        // A new participant is served by the second one, and gets the queue of the killed one.
         first = occupant_on(&here, round);
         assert!(hear_all(&mut second, &peers) > 0, "round {round}");
     }
@@ -182,7 +189,7 @@ fn the_first_ones_end_leaves_the_others_as_they_are() {
 }
 
 #[test]
-fn processes_come_and_go_and_nothing_is_left() {
+fn processes_come_and_go_and_leave_nothing() {
     let Some([here, there]) = wire(10) else { return };
     let mut resident = open(&here, &config(0)).expect("AF_XDP opens");
     let peers = peers(&there);
@@ -190,7 +197,7 @@ fn processes_come_and_go_and_nothing_is_left() {
     for round in 0..24 {
         children.push(occupant_on(&here, round));
         if children.len() == 8 {
-            // Not always the eldest.
+            // Not always the oldest.
             children.remove(round * 5 % 8).kill();
         }
         if round == 12 {
@@ -207,12 +214,12 @@ fn processes_come_and_go_and_nothing_is_left() {
 }
 
 #[test]
-fn at_whatever_moment_one_is_killed_nothing_is_left() {
+fn process_killed_at_any_moment_leaves_nothing() {
     let Some([here, there]) = wire(3) else { return };
     let mut resident = open(&here, &config(0)).expect("AF_XDP opens");
     let peers = peers(&there);
     for round in 0..30_u32 {
-        // From the first instant to long after all is open.
+        // From the first moment to long after everything is open.
         let (since, life) = (Instant::now(), Duration::from_micros(u64::from(round * 7919 % 30) * 2500));
         let mut one = Copy::start(&here, "sharing::occupant", round as usize);
         while since.elapsed() < life {
@@ -220,7 +227,7 @@ fn at_whatever_moment_one_is_killed_nothing_is_left() {
         }
         one.kill();
         if round % 3 == 0 {
-            // Now those who come may be the first ones.
+            // New participants can be the first ones now.
             drop(resident);
             let mut first = Copy::start(&here, "sharing::occupant", round as usize);
             while since.elapsed() < 2 * life {
@@ -238,11 +245,12 @@ fn at_whatever_moment_one_is_killed_nothing_is_left() {
 }
 
 #[test]
-fn another_user_has_no_share() {
+fn another_user_cannot_join() {
     let Some([here, _there]) = wire(2) else { return };
     let _first = open(&here, &config(0)).expect("AF_XDP opens");
     let why = here.run(|| {
-        // SAFETY: no pointers. The C library's function would change all threads; the system call changes this one, which ends.
+        // SAFETY: no pointers. The C library's function would change all threads; the system call
+        // changes this one, which ends.
         assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, -1, 65_534, -1) }, 0, "root can be anyone");
         XdpTransport::open(&config(0)).expect_err("it is root's").to_string()
     });
@@ -250,10 +258,11 @@ fn another_user_has_no_share() {
 }
 
 #[test]
-fn who_serves_others_keeps_nothing_of_those_who_are_gone() {
+fn owner_of_the_name_keeps_nothing_of_ended_participants() {
     let Some([here, _there]) = wire(2) else { return };
     let first = open(&here, &config(0)).expect("AF_XDP opens");
-    // Had it kept their connections, it could not wait for so many descriptors any more: 64 is the most.
+    // If it had kept their connections, it could not wait for all of them any more: 64 is the
+    // maximum.
     for round in 0..70 {
         let second = open_when_free(&here, &config(0));
         assert!(second.report().is_joined, "round {round}");
@@ -262,9 +271,9 @@ fn who_serves_others_keeps_nothing_of_those_who_are_gone() {
     await_detached(&here);
 }
 
-/// What is received wakes who waits, also by the second queue.
+/// A datagram at the second queue also wakes a waiting thread.
 #[test]
-fn a_datagram_by_any_queue_wakes_who_waits() {
+fn datagram_at_any_queue_wakes_a_waiting_thread() {
     let Some([here, there]) = wire(4) else { return };
     let mut xdp = open(&here, &XdpConfig { queues: Queues::All, ..config(0) }).expect("AF_XDP opens");
     let to = user(&xdp).socket_addr().expect("an address of UDP");

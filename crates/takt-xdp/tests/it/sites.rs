@@ -1,13 +1,13 @@
-//! Networks that tests use one after the other, each by one test at a time.
+//! Pool of test networks, each used by one test at a time.
 //!
-//! The kernel needs longer to make and remove a host than most tests run. A test that passed leaves its network, without any
-//! transport, to the next one; that of a test that failed is not used again.
+//! The kernel needs longer to make and remove a host than most tests run. A test that passed leaves
+//! its network, without any transport, to the next one; the network of a failed test is not reused.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::network::{Host, Network, is_possible};
 
-/// A network and its hosts, which know each other's hardware addresses.
+/// Network with its hosts, which know each other's hardware addresses.
 struct Made {
     mtu: usize,
     network: Network,
@@ -21,11 +21,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The network of one test. Its transports are dropped before it.
+/// Network of one test. Its transports must be dropped before it.
 pub struct Site(Arc<Made>);
 
 impl Site {
-    /// An idle network of this MTU, or a new one; `None` if the test cannot run, which is reported.
+    /// Takes an idle network of this MTU, or makes one; `None` if the test cannot run, which is
+    /// reported.
     pub fn of_mtu(mtu: usize) -> Option<Self> {
         is_possible(mtu)?;
         let mut idle = lock(&IDLE);
@@ -35,7 +36,7 @@ impl Site {
         found.or_else(new).map(Self)
     }
 
-    /// The `n`-th host, from 0 to 11.
+    /// Returns the `n`-th host, from 0 to 11.
     pub fn host(&self, n: usize) -> Host {
         let mut hosts = lock(&self.0.hosts);
         while hosts.len() <= n {

@@ -1,5 +1,6 @@
-//! What arrives for an urgent flow is handed out before what a ring had earlier for others, from a kernel's UDP. That no other is taken by
-//! asking, and that order is kept, the conformance suite shows.
+//! Tests that datagrams of urgent flows are received before earlier ones in a ring, sent by the
+//! kernel's UDP. The conformance suite covers that urgent calls take no other datagram, and that
+//! order is kept.
 
 use takt_transport::udp::UdpTransport;
 use takt_transport::{FlowId, FlowSpec, Scan, Transport, readiness};
@@ -15,13 +16,13 @@ fn urgent(transport: &mut XdpTransport, transport_priority: i32) -> (FlowId, Loc
     (flow, *reached_by.first().expect("a flow with a port is reached by it"))
 }
 
-/// The flow of the next datagram.
+/// Returns the flow of the next datagram.
 fn next(transport: &mut XdpTransport) -> Option<FlowId> {
     transport.recv(Scan::All).expect("receiving works").map(|frame| frame.meta.flow)
 }
 
 #[test]
-fn the_most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
+fn most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
     for mode in [Mode::Native, Mode::Generic] {
         let Some(network) = Network::new() else { return };
         let (here, there) = (network.host(false), network.host(false));
@@ -31,7 +32,8 @@ fn the_most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
         let default = user(&xdp);
         let (brake, to_brake) = here.run(|| urgent(&mut xdp, 46));
         let (steering, to_steering) = here.run(|| urgent(&mut xdp, 30));
-        // The first one finds the hardware address, and is awaited so that all others are in the ring.
+        // The first datagram resolves the hardware address, and is awaited so that all others are
+        // in the ring.
         send(&mut udp, &message(0, 100), default);
         assert!(readiness::wait(xdp.descriptors(), Some(PATIENCE)).expect("waiting works"));
         assert_eq!(next(&mut xdp), Some(FlowId::DEFAULT));
@@ -52,7 +54,7 @@ fn the_most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
             rest += 1;
         }
         assert_eq!((rest, xdp.counters().datagrams_in - before), (100, 103), "by AF_XDP, all of them");
-        // What has been taken from the ring, and waits, when its flow is closed.
+        // Datagrams that were taken from the ring and wait when their flow is closed.
         for to in [default, to_steering, to_steering, default] {
             send(&mut udp, &message(3, 100), to);
         }
@@ -66,9 +68,10 @@ fn the_most_urgent_of_a_ring_comes_first_and_nothing_is_lost() {
     }
 }
 
-/// The kernel's sockets receive what this host sends to itself. A caller sleeps if neither call finds a datagram.
+/// The kernel's sockets receive what this host sends to itself. A caller sleeps if neither call
+/// finds a datagram.
 #[test]
-fn urgent_datagrams_that_come_by_the_kernel_are_found_before_a_sleep() {
+fn urgent_datagrams_from_the_kernel_are_found_before_a_sleep() {
     let Some(network) = Network::new() else { return };
     let here = network.host(false);
     let config = XdpConfig { mode: Some(Mode::Native), ..XdpConfig::new(0, "eth0") };
