@@ -1,19 +1,20 @@
-//! Hardware addresses, and the ones that belong to multicast groups.
+//! Ethernet hardware addresses, and the mapping of multicast groups to them.
 
 use core::fmt;
 use core::net::IpAddr;
 use core::str::FromStr;
 
-/// A hardware address of Ethernet, in the order of the wire.
+/// Hardware address of Ethernet, in wire order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Everyone on the link.
+    /// Broadcast address.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// The address that datagrams to a multicast group are sent to: of IPv4 the lower 23 bits (RFC 1112 §6.4), of IPv6 the lower 32
-    /// (RFC 2464 §7). So several groups share one. `None` for an address that is no group.
+    /// Returns the hardware address of a multicast group: derived from the lower 23 bits for IPv4
+    /// (RFC 1112 §6.4), from the lower 32 for IPv6 (RFC 2464 §7). Several groups thus share one
+    /// address. `None` for an address that is no group.
     pub const fn of_group(group: IpAddr) -> Option<Self> {
         if !group.is_multicast() {
             return None;
@@ -30,7 +31,7 @@ impl MacAddress {
         })
     }
 
-    /// Does it name a group, the broadcast address included?
+    /// Reports whether this is a group address, including broadcast.
     pub const fn is_group(&self) -> bool {
         self.0[0] & 1 == 1
     }
@@ -39,19 +40,19 @@ impl MacAddress {
 impl FromStr for MacAddress {
     type Err = NotAMacAddress;
 
-    /// Six octets in hexadecimal with colons between: `02:00:0a:00:00:01`.
+    /// Parses six hexadecimal octets separated by colons: `02:00:0a:00:00:01`.
     fn from_str(text: &str) -> Result<Self, NotAMacAddress> {
         let mut octets = [0; 6];
         let mut parts = text.split(':');
         for octet in &mut octets {
             let part = parts.next().filter(|part| matches!(part.len(), 1 | 2) && !part.starts_with('+'));
-            *octet = part.and_then(|part| u8::from_str_radix(part, 16).ok()).ok_or(NotAMacAddress)?; // tidy-allow(dropped-cause): it is the only one.
+            *octet = part.and_then(|part| u8::from_str_radix(part, 16).ok()).ok_or(NotAMacAddress)?; // tidy-allow(dropped-cause): there is only one error.
         }
         parts.next().map_or(Ok(Self(octets)), |_| Err(NotAMacAddress))
     }
 }
 
-/// A text that is no hardware address.
+/// Parse error of a hardware address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAMacAddress;
 
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_have_addresses_of_their_own() {
+    fn groups_map_to_hardware_addresses() {
         let of = |ip: IpAddr| MacAddress::of_group(ip).map(|mac| mac.0);
         assert_eq!(of(Ipv4Addr::new(239, 255, 0, 1).into()), Some([0x01, 0x00, 0x5e, 0x7f, 0, 1]));
         assert_eq!(of(Ipv4Addr::new(224, 127, 2, 3).into()), Some([0x01, 0x00, 0x5e, 0x7f, 2, 3]));
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_bit_of_the_first_octet_says_group() {
+    fn lowest_bit_of_the_first_octet_marks_a_group() {
         assert!(MacAddress::BROADCAST.is_group());
         assert!(MacAddress([0x33, 0x33, 0, 0, 0, 1]).is_group());
         let one = MacAddress([0x02, 0xab, 0, 0, 0, 0x0f]);
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_again_and_nothing_else() {
+    fn address_round_trips_through_text_and_other_text_fails() {
         let one = MacAddress([0x02, 0xab, 0, 0, 0, 0x0f]);
         assert_eq!((one.to_string().parse(), "2:AB:0:0:0:f".parse()), (Ok(one), Ok(one)));
         for wrong in

@@ -1,27 +1,27 @@
-//! ARP (RFC 826) of IPv4 over Ethernet: who has an address, and the answer.
+//! ARP (RFC 826) of IPv4 over Ethernet: requests and replies.
 
 use core::net::Ipv4Addr;
 
 use crate::error::{header, room};
 use crate::{Full, MacAddress, Malformed};
 
-/// What is asked or told.
+/// Operation of an ARP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArpOperation {
-    /// Who has the target's protocol address?
+    /// Requests the hardware address of the target.
     Request,
-    /// The sender has it.
+    /// States the hardware address of the sender.
     Reply,
 }
 
-/// A packet, both read and written: all its fields are fixed.
+/// ARP packet, for reading and writing: all its fields are fixed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArpPacket {
-    /// Question or answer.
+    /// Operation of the packet.
     pub operation: ArpOperation,
-    /// Who sends it.
+    /// Addresses of the sender.
     pub sender: (MacAddress, Ipv4Addr),
-    /// Whom it is about; the hardware address of a request means nothing.
+    /// Addresses of the target; the hardware address in a request is meaningless.
     pub target: (MacAddress, Ipv4Addr),
 }
 
@@ -29,10 +29,10 @@ pub struct ArpPacket {
 const ETHERNET_IPV4: [u8; 6] = [0, 1, 0x08, 0x00, 6, 4];
 
 impl ArpPacket {
-    /// Octets; an Ethernet frame pads them.
+    /// Length in octets; an Ethernet frame pads it.
     pub const LEN: usize = 28;
 
-    /// Reads a packet; what follows it is padding.
+    /// Parses a packet; octets behind it are padding.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let bytes: &[u8; Self::LEN] = header(bytes, "an ARP packet that is cut off")?;
         if bytes[..6] != ETHERNET_IPV4 {
@@ -52,7 +52,7 @@ impl ArpPacket {
         Ok(Self { operation, sender: party(8), target: party(18) })
     }
 
-    /// Writes it to the start of `into`; how many octets it has.
+    /// Writes the packet to the start of `into`, and returns its length.
     pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
         let into: &mut [u8; Self::LEN] = room(into)?;
         into[..6].copy_from_slice(&ETHERNET_IPV4);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn packet_round_trips() {
         for operation in [ArpOperation::Request, ArpOperation::Reply] {
             let mut bytes = [0xee; 46];
             let packet = a_packet(operation);

@@ -1,16 +1,17 @@
-//! The internet checksum (RFC 1071): the complement of the ones' complement sum of 16-bit words.
+//! Internet checksum (RFC 1071): the complement of the ones' complement sum of 16-bit words.
 //!
-//! The sum does not depend on the byte order of the machine, but for a swap at the end (RFC 1071 §2), so it is taken in
-//! words of the machine, four octets at a time.
+//! The sum does not depend on the byte order of the machine, except for a swap at the end
+//! (RFC 1071 §2). It is therefore computed in machine words, four octets at a time.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 
-/// A ones' complement sum that is being taken.
+/// Ones' complement sum under computation.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Sum(u64);
 
 impl Sum {
-    /// The pseudo header of IPv4: addresses, protocol and length of what follows (RFC 768).
+    /// Starts with the IPv4 pseudo header: addresses, protocol, and length of the payload
+    /// (RFC 768).
     pub fn pseudo_v4(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, len: u16) -> Self {
         let mut sum = Self::default();
         sum.add(&source.octets());
@@ -20,7 +21,7 @@ impl Sum {
         sum
     }
 
-    /// The pseudo header of IPv6 (RFC 8200 §8.1).
+    /// Starts with the IPv6 pseudo header (RFC 8200 §8.1).
     pub fn pseudo_v6(source: Ipv6Addr, destination: Ipv6Addr, protocol: u8, len: u16) -> Self {
         let mut sum = Self::default();
         sum.add(&source.octets());
@@ -30,7 +31,7 @@ impl Sum {
         sum
     }
 
-    /// Adds bytes; an odd number of them only as the last. At most 2^32 octets in all.
+    /// Adds bytes; only the last call may add an odd number. At most 2^32 octets in total.
     pub fn add(&mut self, bytes: &[u8]) {
         let mut words = bytes.chunks_exact(4);
         let mut sum = 0;
@@ -43,17 +44,18 @@ impl Sum {
         self.0 += sum + u64::from(u32::from_ne_bytes(last));
     }
 
-    /// The sum itself in 16 bits: of a pseudo header what Linux leaves in the checksum's place for hardware to go on from.
+    /// Returns the sum in 16 bits. For a pseudo header, this is the value that Linux leaves in the
+    /// checksum field for hardware to complete.
     pub fn folded(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xffff {
             sum = (sum & 0xffff) + (sum >> 16);
         }
-        // What was summed in words of this machine is right once its octets are seen in the order of the wire.
+        // The sum over machine words is correct in wire order.
         u16::from_be_bytes((sum as u16).to_ne_bytes())
     }
 
-    /// The checksum: the sum's complement. 0 for bytes that have theirs among them.
+    /// Returns the checksum: the complement of the sum. 0 for bytes that contain their checksum.
     pub fn checksum(self) -> u16 {
         !self.folded()
     }
@@ -70,14 +72,14 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_rfc() {
+    fn checksum_matches_the_example_of_rfc_1071() {
         // RFC 1071 §3.
         let sum = sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
         assert_eq!((sum.folded(), sum.checksum()), (0xddf2, !0xddf2));
     }
 
     #[test]
-    fn an_odd_octet_counts_as_the_high_one() {
+    fn odd_octet_counts_as_the_high_one() {
         assert_eq!(sum(&[0xab]).folded(), 0xab00);
         assert_eq!(sum(&[1, 2, 3]).folded(), 0x0402);
         assert_eq!(sum(&[0xff, 0xff, 0, 1]).folded(), 1);
@@ -85,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_the_sum_that_one_takes_by_hand() {
+    fn checksum_matches_a_simple_implementation() {
         let mut bytes = [0; 259];
         let mut state = 1_u32;
         for byte in &mut bytes {

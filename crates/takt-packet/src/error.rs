@@ -1,14 +1,14 @@
-//! The two ways this crate says no: bytes that cannot be read, and a frame that is too short to be written.
+//! Errors of this crate: bytes that cannot be parsed, and room too small to write.
 
 use core::fmt;
 
-/// Bytes that are no packet of the kind that was asked for. `offset` counts octets from the start of that packet; `what` names
-/// the rule that was broken, for counters and logs.
+/// Bytes that are no packet of the expected kind. For counters and logs, it states the violated
+/// rule and where.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Malformed {
-    /// Octets from the start of the packet to the place where the rule was broken.
+    /// Offset of the violation from the start of the packet, in octets.
     pub offset: usize,
-    /// The rule that was broken.
+    /// Violated rule.
     pub what: &'static str,
 }
 
@@ -20,7 +20,7 @@ impl fmt::Display for Malformed {
 
 impl core::error::Error for Malformed {}
 
-/// What was to be written does not fit: into the frame, or into a length field. Nothing was written.
+/// The data does not fit into the frame or into a length field. Nothing was written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;
 
@@ -32,12 +32,12 @@ impl fmt::Display for Full {
 
 impl core::error::Error for Full {}
 
-/// The first `N` octets, or the complaint that a header is cut off.
+/// Returns the first `N` octets, or an error that the header is truncated.
 pub(crate) fn header<'a, const N: usize>(bytes: &'a [u8], what: &'static str) -> Result<&'a [u8; N], Malformed> {
     bytes.first_chunk().ok_or(Malformed { offset: bytes.len(), what })
 }
 
-/// The first `N` octets to be written to.
+/// Returns the first `N` octets for writing.
 pub(crate) fn room<const N: usize>(into: &mut [u8]) -> Result<&mut [u8; N], Full> {
     into.first_chunk_mut().ok_or(Full)
 }

@@ -3,7 +3,7 @@
 use crate::error::{header, room};
 use crate::{Full, MacAddress, Malformed};
 
-/// What an Ethernet frame carries.
+/// Protocol number of the payload of an Ethernet frame.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EtherType(pub u16);
 
@@ -12,22 +12,23 @@ impl EtherType {
     pub const IPV4: Self = Self(0x0800);
     /// ARP.
     pub const ARP: Self = Self(0x0806);
-    /// An 802.1Q tag, and then another EtherType.
+    /// 802.1Q tag, followed by another EtherType.
     pub const VLAN: Self = Self(0x8100);
     /// IPv6.
     pub const IPV6: Self = Self(0x86dd);
-    /// RTPS directly on Ethernet ([`TaktHeader`](crate::TaktHeader)): the first of the two that IEEE 802 leaves to local experiments.
+    /// RTPS directly on Ethernet ([`TaktHeader`](crate::TaktHeader)): the first of the two
+    /// EtherTypes that IEEE 802 reserves for local experiments.
     pub const TAKT: Self = Self(0x88b5);
 }
 
-/// The tag of IEEE 802.1Q.
+/// 802.1Q tag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct VlanTag {
-    /// Priority code point, 0 to 7; higher is more urgent, but for 0 and 1.
+    /// Priority code point, 0 to 7; higher is more urgent, except for 0 and 1.
     pub pcp: u8,
-    /// May be dropped before others.
+    /// Drop eligible indicator.
     pub dei: bool,
-    /// The VLAN, 0 to 4,095; 0 says priority only.
+    /// VLAN ID, 0 to 4,095; 0 is a priority tag.
     pub vid: u16,
 }
 
@@ -41,7 +42,7 @@ impl VlanTag {
     }
 }
 
-/// A frame as it is on the wire, without preamble and check sequence.
+/// Frame in wire format, without preamble and check sequence.
 #[derive(Clone, Copy, Debug)]
 pub struct EthernetFrame<'a> {
     bytes: &'a [u8],
@@ -49,7 +50,7 @@ pub struct EthernetFrame<'a> {
 }
 
 impl<'a> EthernetFrame<'a> {
-    /// Reads the header. A second tag is not looked into: then the EtherType is that of a tag.
+    /// Parses the header. A second tag is not parsed: the EtherType is then that of a tag.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] =
             *header(bytes, "an Ethernet header that is cut off")?;
@@ -71,42 +72,42 @@ impl<'a> EthernetFrame<'a> {
         Ok(Self { bytes, header: own })
     }
 
-    /// Addresses, tag and type.
+    /// Returns addresses, tag and EtherType.
     pub fn header(&self) -> &EthernetHeader {
         &self.header
     }
 
-    /// What follows the header; may end in padding.
+    /// Returns the octets behind the header; may end in padding.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header.header_len()..]
     }
 }
 
-/// The header of a frame.
+/// Header of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EthernetHeader {
-    /// Who shall receive it.
+    /// Destination address.
     pub destination: MacAddress,
-    /// Who sent it.
+    /// Source address.
     pub source: MacAddress,
-    /// Its VLAN and priority, if it is tagged.
+    /// VLAN and priority, if the frame is tagged.
     pub tag: Option<VlanTag>,
-    /// What it carries.
+    /// EtherType of the payload.
     pub ether_type: EtherType,
 }
 
 impl EthernetHeader {
-    /// Octets without a tag.
+    /// Length in octets without a tag.
     pub const LEN: usize = 14;
-    /// Octets of a tag.
+    /// Length of a tag in octets.
     pub const TAG_LEN: usize = 4;
 
-    /// Octets of this one.
+    /// Returns the length of this header in octets.
     pub const fn header_len(&self) -> usize {
         if self.tag.is_some() { Self::LEN + Self::TAG_LEN } else { Self::LEN }
     }
 
-    /// Writes it to the start of `into`; how many octets it has.
+    /// Writes the header to the start of `into`, and returns its length.
     pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
         let len = self.header_len();
         let into = into.get_mut(..len).ok_or(Full)?;
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn header_round_trips() {
         let urgent = VlanTag { pcp: 7, dei: true, vid: 4095 };
         for tag in [None, Some(VlanTag::default()), Some(urgent), Some(VlanTag { pcp: 3, dei: false, vid: 42 })] {
             let mut bytes = [0xaa; 24];
@@ -150,14 +151,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_stands_where_802_1q_wants_it() {
+    fn tag_has_the_position_of_802_1q() {
         let mut bytes = [0; 18];
         a_header(Some(VlanTag { pcp: 5, dei: false, vid: 0x123 })).emit(&mut bytes).expect("it fits");
         assert_eq!(bytes[12..], [0x81, 0x00, 0xa1, 0x23, 0x08, 0x00]);
     }
 
     #[test]
-    fn every_cut_is_malformed_and_every_short_room_full() {
+    fn truncated_header_is_malformed_and_short_room_is_full() {
         for tag in [None, Some(VlanTag::default())] {
             let written = a_header(tag);
             let mut bytes = [0; 18];
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_no_type_and_a_second_tag_is_left_alone() {
+    fn length_field_is_refused_and_second_tag_is_not_parsed() {
         let mut bytes = [0; 22];
         EthernetHeader { ether_type: EtherType(0x05dc), ..a_header(None) }.emit(&mut bytes).expect("it fits");
         assert!(EthernetFrame::parse(&bytes).is_err());

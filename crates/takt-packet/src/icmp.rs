@@ -1,14 +1,14 @@
-//! ICMP (RFC 792): the answer to a `ping`, and nothing else.
+//! ICMP (RFC 792): replies to echo requests, and nothing else.
 
 use crate::Malformed;
 use crate::checksum::Sum;
 use crate::error::header;
 
-/// ICMP among the protocols of IP.
+/// Protocol number of ICMP.
 pub const ICMP: u8 = 1;
 
-/// Makes the answer of a request for an echo, in its place. `message` is what an IP packet carries, whole; anything but such a
-/// request with a right checksum is refused and stays as it is.
+/// Converts an echo request to its reply in place. `message` is the whole payload of an IP packet.
+/// Anything but an echo request with a correct checksum is refused and left unchanged.
 pub fn answer_echo(message: &mut [u8]) -> Result<(), Malformed> {
     let fixed: &[u8; 8] = header(message, "an ICMP message that is cut off")?;
     if fixed[..2] != [8, 0] {
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_the_request_with_another_type() {
+    fn reply_is_the_request_with_another_type() {
         let mut bytes = a_request();
         answer_echo(&mut bytes).expect("a request");
         assert_eq!((bytes[0], &bytes[4..], sum(&bytes)), (0, &a_request()[4..], 0));
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_and_damage_are_malformed() {
+    fn truncated_and_damaged_requests_are_malformed() {
         for cut in 0..13 {
             assert!(answer_echo(&mut a_request()[..cut]).is_err(), "{cut} octets");
         }

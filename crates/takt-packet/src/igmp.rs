@@ -1,7 +1,8 @@
-//! IGMP (RFC 2236, RFC 3376): which groups a host of a network listens to.
+//! IGMP (RFC 2236, RFC 3376): group memberships of the hosts in a network.
 //!
-//! Read are queries of all versions and reports of version 2; written are reports of versions 2 and 3 and the leave message of
-//! version 2. Source filters are not: a report of version 3 says "from everyone".
+//! Parsed are queries of all versions and reports of version 2; written are reports of versions 2
+//! and 3 and the leave message of version 2. Source filters are not supported: a report of version
+//! 3 includes all sources.
 
 use core::net::Ipv4Addr;
 
@@ -9,48 +10,48 @@ use crate::checksum::Sum;
 use crate::error::{header, room};
 use crate::{Full, Malformed};
 
-/// IGMP among the protocols of IP.
+/// Protocol number of IGMP.
 pub const IGMP: u8 = 2;
 
-/// What is asked or told about a group. IP carries it with a TTL of 1 and the router alert option.
+/// Membership query or report. IP carries it with a TTL of 1 and the router alert option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IgmpMessage {
-    /// A router asks who listens: to a group, or to any (the unspecified address).
+    /// Query of a router for the members of a group, or of any group (the unspecified address).
     Query {
-        /// Of the protocol: 1, 2 or 3.
+        /// Version of the protocol: 1, 2 or 3.
         version: u8,
-        /// The group, or unspecified.
+        /// Group, or the unspecified address.
         group: Ipv4Addr,
-        /// Within how many tenths of a second the answer is wanted.
+        /// Maximum response time in tenths of a second.
         max_response: u16,
     },
-    /// A host listens to a group, by version 2.
+    /// Membership report of version 2.
     ReportV2(Ipv4Addr),
-    /// A host listens no longer, by version 2.
+    /// Leave message of version 2.
     LeaveV2(Ipv4Addr),
-    /// A host listens no longer, by version 3.
+    /// Report of version 3 that the host leaves a group.
     LeaveV3(Ipv4Addr),
-    /// A host listens to a group, to all its sources, by version 3. `is_change`: since now.
+    /// Membership report of version 3 for all sources of a group.
     ReportV3 {
-        /// The group.
+        /// Group of the membership.
         group: Ipv4Addr,
-        /// It begins now; otherwise it is the answer to a query.
+        /// Whether the membership begins now; if not, the report answers a query.
         is_change: bool,
     },
 }
 
 impl IgmpMessage {
-    /// Octets of the longest message that is written.
+    /// Maximum length of a written message, in octets.
     pub const LEN_MAX: usize = 16;
 
-    /// Where a report goes by version 3, to all routers that speak it (RFC 3376 §4.2.14).
+    /// Destination of reports of version 3 (RFC 3376 §4.2.14).
     pub const REPORTS_V3: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 22);
 
-    /// Where a leave message goes, to all routers (RFC 2236 §3).
+    /// Destination of leave messages: all routers (RFC 2236 §3).
     pub const ALL_ROUTERS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 2);
 
-    /// Reads what an IP packet carries, whole, and its checksum. Of reports of version 3 the first record alone, and only if it is one that is
-    /// written here.
+    /// Parses the whole payload of an IP packet, and verifies its checksum. Of a version 3 report,
+    /// only the first record is parsed, and only if this crate writes its kind.
     pub fn parse(bytes: &[u8]) -> Result<Self, Malformed> {
         let fixed: &[u8; 8] = header(bytes, "an IGMP message that is cut off")?;
         let mut sum = Sum::default();
@@ -61,7 +62,7 @@ impl IgmpMessage {
         let group = Ipv4Addr::new(fixed[4], fixed[5], fixed[6], fixed[7]);
         match fixed[0] {
             0x11 => {
-                // RFC 3376 §7.1: the versions are told apart by length and response time.
+                // RFC 3376 §7.1: length and response time determine the version.
                 let version = match (bytes.len(), fixed[1]) {
                     (8, 0) => 1,
                     (8, _) => 2,
@@ -92,7 +93,7 @@ impl IgmpMessage {
         }
     }
 
-    /// Where IP sends it.
+    /// Returns the IP destination of the message.
     pub fn destination(&self) -> Ipv4Addr {
         match self {
             Self::Query { group, .. } if group.is_unspecified() => Ipv4Addr::new(224, 0, 0, 1),
@@ -102,8 +103,8 @@ impl IgmpMessage {
         }
     }
 
-    /// Writes it with its checksum to the start of `into`; how many octets it has. Queries of version 3 ask for all sources, and
-    /// times beyond 12.7 s are written as that.
+    /// Writes the message with its checksum to the start of `into`, and returns its length. Queries
+    /// of version 3 ask for all sources; response times above 12.7 s are written as 12.7 s.
     pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
         let (kind, code, group, len) = match *self {
             Self::Query { version, group, max_response } => {
@@ -159,13 +160,13 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_written_is_read() {
+    fn messages_round_trip() {
         for (message, len) in ALL {
             let mut bytes = [0xee; IgmpMessage::LEN_MAX];
             assert_eq!(message.emit(&mut bytes), Ok(len));
             assert_eq!(IgmpMessage::parse(&bytes[..len]), Ok(message));
             for cut in 0..len {
-                // What is left of a query of version 3 is one of version 2.
+                // A truncated query of version 3 is one of version 2.
                 let is_whole = (len, cut) == (12, 8);
                 assert_eq!(IgmpMessage::parse(&bytes[..cut]).is_ok(), is_whole, "{message:?}: {cut} octets");
                 assert_eq!(message.emit(&mut [0; 16][..cut]), Err(Full));
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn every_damaged_octet_shows() {
+    fn every_damaged_octet_is_detected() {
         for (message, len) in ALL {
             let mut bytes = [0; IgmpMessage::LEN_MAX];
             message.emit(&mut bytes).expect("it fits");
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_of_version_3_is_as_the_kernel_writes_it() {
+    fn report_of_version_3_equals_that_of_the_kernel() {
         // RFC 3376 §4.2: type, reserved, checksum, reserved, one record; change to "exclude none".
         let mut bytes = [0; 16];
         IgmpMessage::ReportV3 { group: GROUP, is_change: true }.emit(&mut bytes).expect("it fits");

@@ -6,17 +6,17 @@ use crate::checksum::Sum;
 use crate::error::{header, room};
 use crate::{Full, Malformed};
 
-/// A packet whose lengths have been checked.
+/// Packet whose lengths have been validated.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv4Packet<'a> {
-    /// As long as the packet says: without padding.
+    /// Octets of the packet, without padding.
     bytes: &'a [u8],
     header_len: usize,
 }
 
 impl<'a> Ipv4Packet<'a> {
-    /// Reads version and lengths. What follows the packet's own length is ignored. Neither the header's checksum nor
-    /// fragmentation is judged here.
+    /// Parses version and lengths. Octets behind the packet's own length are ignored. Neither the
+    /// checksum of the header nor fragmentation is checked here.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let fixed: &[u8; Ipv4Header::LEN] = header(bytes, "an IPv4 header that is cut off")?;
         if fixed[0] >> 4 != 4 {
@@ -40,112 +40,113 @@ impl<'a> Ipv4Packet<'a> {
         octets
     }
 
-    /// Where it comes from.
+    /// Returns the source address.
     pub fn source(&self) -> Ipv4Addr {
         Ipv4Addr::from(self.octets::<4>(12))
     }
 
-    /// Where it goes.
+    /// Returns the destination address.
     pub fn destination(&self) -> Ipv4Addr {
         Ipv4Addr::from(self.octets::<4>(16))
     }
 
-    /// The number of the protocol that it carries; see [`UDP`](crate::UDP).
+    /// Returns the protocol number of the payload; see [`UDP`](crate::UDP).
     pub fn protocol(&self) -> u8 {
         self.bytes[9]
     }
 
-    /// How many routers it may pass, plus one.
+    /// Returns the time to live: the number of routers that the packet may pass, plus one.
     pub fn ttl(&self) -> u8 {
         self.bytes[8]
     }
 
-    /// DSCP and ECN.
+    /// Returns DSCP and ECN.
     pub fn traffic_class(&self) -> u8 {
         self.bytes[1]
     }
 
-    /// Octets of the header, options included.
+    /// Returns the length of the header in octets, including options.
     pub fn header_len(&self) -> usize {
         self.header_len
     }
 
-    /// Does the header have options?
+    /// Reports whether the header has options.
     pub fn has_options(&self) -> bool {
         self.header_len > Ipv4Header::LEN
     }
 
-    /// Is it a part of a larger packet, the first one included?
+    /// Reports whether this is a fragment of a larger packet, including the first one.
     pub fn is_fragment(&self) -> bool {
         // More fragments, or an offset; "do not fragment" does not matter.
         u16::from_be_bytes(self.octets(6)) & 0x3fff != 0
     }
 
-    /// What all parts of one packet have in common, with addresses and protocol.
+    /// Returns the identification, which all fragments of a packet share, together with addresses
+    /// and protocol.
     pub fn identification(&self) -> u16 {
         u16::from_be_bytes(self.octets(4))
     }
 
-    /// Where its payload begins in that of the whole packet, in octets.
+    /// Returns the offset of this payload in that of the whole packet, in octets.
     pub fn fragment_offset(&self) -> usize {
         usize::from(u16::from_be_bytes(self.octets(6)) & 0x1fff) * 8
     }
 
-    /// Does another part follow?
+    /// Reports whether another fragment follows.
     pub fn has_more_fragments(&self) -> bool {
         u16::from_be_bytes(self.octets(6)) & 0x2000 != 0
     }
 
-    /// Is the checksum of the header right?
+    /// Reports whether the checksum of the header is correct.
     pub fn header_is_intact(&self) -> bool {
         let mut sum = Sum::default();
         sum.add(&self.bytes[..self.header_len]);
         sum.checksum() == 0
     }
 
-    /// What it carries.
+    /// Returns the payload.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[self.header_len..]
     }
 
-    /// The pseudo header's sum for its payload.
+    /// Returns the sum of the pseudo header for the payload.
     pub fn pseudo_sum(&self) -> Sum {
-        // The total length has 16 bits, so the payload's has.
+        // The total length has 16 bits, so the length of the payload does too.
         Sum::pseudo_v4(self.source(), self.destination(), self.protocol(), self.payload().len() as u16)
     }
 }
 
-/// The header of a packet without options that is not to be fragmented.
+/// Header of a packet without options that must not be fragmented.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ipv4Header {
-    /// Where it comes from.
+    /// Source address.
     pub source: Ipv4Addr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: Ipv4Addr,
-    /// The number of the protocol that it carries.
+    /// Protocol number of the payload.
     pub protocol: u8,
-    /// How many routers it may pass, plus one.
+    /// Time to live: the number of routers that the packet may pass, plus one.
     pub ttl: u8,
     /// DSCP and ECN.
     pub traffic_class: u8,
-    /// Octets that it carries.
+    /// Length of the payload in octets.
     pub payload_len: u16,
 }
 
 impl Ipv4Header {
-    /// Octets without options.
+    /// Length in octets without options.
     pub const LEN: usize = 20;
 
-    /// Octets with the option that tells routers to look at the packet.
+    /// Length in octets with the router alert option.
     pub const ALERT_LEN: usize = 24;
 
-    /// Writes it with its checksum to the start of `into`; how many octets it has. [`Full`] also if packet and header
-    /// together are more than 65,535 octets.
+    /// Writes the header with its checksum to the start of `into`, and returns its length. Also
+    /// [`Full`] if the whole packet exceeds 65,535 octets.
     pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
         self.emit_with::<{ Self::LEN }>(into, &[])
     }
 
-    /// The same with the router alert option (RFC 2113), which IGMP wants.
+    /// Writes the header with the router alert option (RFC 2113), which IGMP requires.
     pub fn emit_alert(&self, into: &mut [u8]) -> Result<usize, Full> {
         self.emit_with::<{ Self::ALERT_LEN }>(into, &[0x94, 4, 0, 0])
     }
@@ -157,7 +158,7 @@ impl Ipv4Header {
         into[0] = 0x40 | (LEN / 4) as u8;
         into[1] = self.traffic_class;
         into[2..4].copy_from_slice(&total_len.to_be_bytes());
-        // The identification may be anything in what is not to be fragmented (RFC 6864 §4.1).
+        // The identification is arbitrary in packets that must not be fragmented (RFC 6864 §4.1).
         into[6] = 0x40;
         into[8] = self.ttl;
         into[9] = self.protocol;
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_without_the_padding() {
+    fn packet_round_trips_without_padding() {
         let bytes = a_packet();
         let packet = Ipv4Packet::parse(&bytes).expect("a packet");
         assert_eq!((packet.source(), packet.destination()), (HEADER.source, HEADER.destination));
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_malformed() {
+    fn truncated_packet_is_malformed() {
         let bytes = a_packet();
         for cut in 0..29 {
             assert_eq!(Ipv4Packet::parse(&bytes[..cut]).expect_err("it is cut off").offset, cut);
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_lengths_that_cannot_be_are_refused() {
+    fn impossible_versions_and_lengths_are_refused() {
         let with = |at: usize, value: u8| {
             let mut bytes = a_packet();
             bytes[at] = value;
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn options_fragments_and_damage_are_recognised() {
+    fn options_fragments_and_damage_are_recognized() {
         let mut bytes = a_packet();
         bytes[0] = 0x46;
         let packet = Ipv4Packet::parse(&bytes).expect("a packet");
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_says_where_it_belongs() {
+    fn fragment_states_its_offset() {
         let mut bytes = a_packet();
         bytes[4..8].copy_from_slice(&[0x12, 0x34, 0x20, 0xb9]);
         let packet = Ipv4Packet::parse(&bytes).expect("a packet");
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_stands_in_an_option() {
+    fn router_alert_is_written_as_an_option() {
         let mut bytes = [0xee; 32];
         let header = Ipv4Header { payload_len: 8, ..HEADER };
         assert_eq!(header.emit_alert(&mut bytes), Ok(24));
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_16_bits_do_not_hold_is_full() {
+    fn length_beyond_16_bits_is_full() {
         let too_long = Ipv4Header { payload_len: 65_516, ..HEADER };
         assert_eq!(too_long.emit(&mut [0; 20]), Err(Full));
         assert!(Ipv4Header { payload_len: 65_515, ..HEADER }.emit(&mut [0; 20]).is_ok());

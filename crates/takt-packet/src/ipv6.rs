@@ -1,4 +1,4 @@
-//! IPv6 packets (RFC 8200). Extension headers are recognised by their number and not looked into.
+//! IPv6 packets (RFC 8200). Extension headers are recognized by their number and not parsed.
 
 use core::net::Ipv6Addr;
 
@@ -6,15 +6,15 @@ use crate::checksum::Sum;
 use crate::error::{header, room};
 use crate::{Full, Malformed};
 
-/// A packet whose lengths have been checked.
+/// Packet whose lengths have been validated.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv6Packet<'a> {
-    /// As long as the packet says: without padding.
+    /// Octets of the packet, without padding.
     bytes: &'a [u8],
 }
 
 impl<'a> Ipv6Packet<'a> {
-    /// Reads version and length. What follows the packet's own length is ignored.
+    /// Parses version and length. Octets behind the packet's own length are ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let fixed: &[u8; Ipv6Header::LEN] = header(bytes, "an IPv6 header that is cut off")?;
         if fixed[0] >> 4 != 6 {
@@ -31,65 +31,66 @@ impl<'a> Ipv6Packet<'a> {
         Ipv6Addr::from(octets)
     }
 
-    /// Where it comes from.
+    /// Returns the source address.
     pub fn source(&self) -> Ipv6Addr {
         self.address(8)
     }
 
-    /// Where it goes.
+    /// Returns the destination address.
     pub fn destination(&self) -> Ipv6Addr {
         self.address(24)
     }
 
-    /// The number of the protocol that it carries, or of an extension header; see [`UDP`](crate::UDP).
+    /// Returns the protocol number of the payload, or the number of an extension header; see
+    /// [`UDP`](crate::UDP).
     pub fn next_header(&self) -> u8 {
         self.bytes[6]
     }
 
-    /// How many routers it may pass, plus one.
+    /// Returns the hop limit: the number of routers that the packet may pass, plus one.
     pub fn hop_limit(&self) -> u8 {
         self.bytes[7]
     }
 
-    /// DSCP and ECN.
+    /// Returns DSCP and ECN.
     pub fn traffic_class(&self) -> u8 {
         self.bytes[0] << 4 | self.bytes[1] >> 4
     }
 
-    /// What follows the fixed header.
+    /// Returns the octets behind the fixed header.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[Ipv6Header::LEN..]
     }
 
-    /// The pseudo header's sum for its payload, if that is no extension header.
+    /// Returns the sum of the pseudo header for the payload, unless that is an extension header.
     pub fn pseudo_sum(&self) -> Sum {
         // The payload's length was read from 16 bits.
         Sum::pseudo_v6(self.source(), self.destination(), self.next_header(), self.payload().len() as u16)
     }
 }
 
-/// The fixed header of a packet.
+/// Fixed header of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ipv6Header {
-    /// Where it comes from.
+    /// Source address.
     pub source: Ipv6Addr,
-    /// Where it goes.
+    /// Destination address.
     pub destination: Ipv6Addr,
-    /// The number of the protocol that it carries.
+    /// Protocol number of the payload.
     pub next_header: u8,
-    /// How many routers it may pass, plus one.
+    /// Hop limit: the number of routers that the packet may pass, plus one.
     pub hop_limit: u8,
     /// DSCP and ECN.
     pub traffic_class: u8,
-    /// Octets that it carries.
+    /// Length of the payload in octets.
     pub payload_len: u16,
 }
 
 impl Ipv6Header {
-    /// Octets.
+    /// Length in octets.
     pub const LEN: usize = 40;
 
-    /// Writes it, with flow label 0, to the start of `into`; how many octets it has.
+    /// Writes the header, with flow label 0, to the start of `into`, and returns its length.
     pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
         let into: &mut [u8; Self::LEN] = room(into)?;
         into[..4].copy_from_slice(&[0x60 | self.traffic_class >> 4, self.traffic_class << 4, 0, 0]);
@@ -116,7 +117,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_written_is_read_without_the_padding() {
+    fn packet_round_trips_without_padding() {
         let mut bytes = [0x5a; 46];
         assert_eq!(HEADER.emit(&mut bytes), Ok(40));
         let packet = Ipv6Packet::parse(&bytes).expect("a packet");
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_malformed() {
+    fn truncated_packet_is_malformed() {
         let mut bytes = [0; 43];
         HEADER.emit(&mut bytes).expect("it fits");
         for cut in 0..43 {

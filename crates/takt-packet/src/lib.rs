@@ -1,4 +1,5 @@
-//! What lies below an RTPS message on Ethernet: views that read it and headers that write it.
+//! Network packet headers below RTPS on Ethernet: views that parse them and headers that write
+//! them.
 //!
 //! | layer | view | header | source |
 //! |---|---|---|---|
@@ -6,22 +7,22 @@
 //! | ARP | [`ArpPacket`] | [`ArpPacket`] | RFC 826 |
 //! | IPv4 | [`Ipv4Packet`] | [`Ipv4Header`] | RFC 791 |
 //! | IPv6 | [`Ipv6Packet`] | [`Ipv6Header`] | RFC 8200 |
-//! | ICMP: the answer to a ping | | [`answer_echo`] | RFC 792 |
+//! | ICMP: echo replies | | [`answer_echo`] | RFC 792 |
 //! | IGMP | [`IgmpMessage`] | [`IgmpMessage`] | RFC 2236, RFC 3376 |
 //! | UDP | [`UdpDatagram`] | [`UdpHeader`] | RFC 768 |
 //! | RTPS without IP | [`TaktDatagram`] | [`TaktHeader`] | Takt's own |
 //!
-//! and the [internet checksum](checksum) (RFC 1071), the "partial" one of Linux included.
+//! and the [internet checksum](checksum) (RFC 1071), including the "partial" one of Linux.
 //!
-//! Two levels, as in `takt-wire`: a view borrows bytes whose lengths it has checked once, so that its getters cannot
-//! fail; a header is a plain value that is written into the caller's frame.
+//! Two levels, as in `takt-wire`: a view borrows bytes whose lengths it has validated once, so that
+//! its getters cannot fail; a header is a plain value that is written into the caller's frame.
 //!
-//! Invariants: no I/O, no allocation, no panic whatever the bytes; nothing is read beyond the length that a packet
-//! itself states, so the padding of short Ethernet frames is never taken for payload. Lengths are in octets, ports and
-//! addresses are values, not network order.
+//! Invariants: no I/O, no allocation, no panic for any bytes. No octet beyond the stated length of
+//! a packet is read, so the padding of short Ethernet frames is never taken for payload. Lengths
+//! are in octets; ports and addresses are values, not in network order.
 //!
-//! Deliberately not here: reassembly, IPv4 options and IPv6 extension headers (recognised, so that such packets can be
-//! left to the kernel), and any state.
+//! Deliberately not here: reassembly, IPv4 options and IPv6 extension headers (recognized, so that
+//! such packets can be left to the kernel), and any state.
 
 #![no_std]
 #![forbid(unsafe_code)]

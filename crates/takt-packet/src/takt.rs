@@ -1,6 +1,7 @@
-//! RTPS directly on Ethernet, as Takt does it: a header of eight octets behind the EtherType [`EtherType::TAKT`].
+//! RTPS directly on Ethernet, in Takt's format: a header of eight octets behind the EtherType
+//! [`EtherType::TAKT`].
 //!
-//! | octets | what it is |
+//! | octets | field |
 //! |---|---|
 //! | 0 | version, 1 |
 //! | 1 | flags, 0 |
@@ -8,8 +9,8 @@
 //! | 4, 5 | destination port |
 //! | 6, 7 | source port |
 //!
-//! Numbers are big-endian. Ports are those of RTPS 2.5 §9.6.2.3. What follows the payload is padding. Other versions and
-//! flags are refused: they may change what follows.
+//! Numbers are big-endian. Ports are those of RTPS 2.5 §9.6.2.3. Octets behind the payload are
+//! padding. Other versions and flags are refused, since they may change the following fields.
 //!
 //! Deliberately not here: a checksum (the frame has one), and fragments (RTPS has them).
 //!
@@ -18,7 +19,7 @@
 use crate::error::{header, room};
 use crate::{Full, Malformed};
 
-/// A datagram whose header and length have been checked.
+/// Datagram whose header and length have been validated.
 #[derive(Clone, Copy, Debug)]
 pub struct TaktDatagram<'a> {
     header: TaktHeader,
@@ -26,7 +27,8 @@ pub struct TaktDatagram<'a> {
 }
 
 impl<'a> TaktDatagram<'a> {
-    /// Reads what an Ethernet frame carries. Octets beyond the datagram's own length are ignored.
+    /// Parses the payload of an Ethernet frame. Octets beyond the datagram's own length are
+    /// ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let [version, flags, l0, l1, d0, d1, s0, s1] = *header(bytes, "a header of Takt that is cut off")?;
         if version != TaktHeader::VERSION {
@@ -46,34 +48,34 @@ impl<'a> TaktDatagram<'a> {
         })
     }
 
-    /// The ports.
+    /// Returns the header.
     pub fn header(&self) -> &TaktHeader {
         &self.header
     }
 
-    /// What it carries, without padding.
+    /// Returns the payload, without padding.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 }
 
-/// The header of a datagram.
+/// Header of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaktHeader {
-    /// The receiver's port.
+    /// Port of the receiver.
     pub destination_port: u16,
-    /// The sender's port.
+    /// Port of the sender.
     pub source_port: u16,
 }
 
 impl TaktHeader {
-    /// Octets.
+    /// Length in octets.
     pub const LEN: usize = 8;
-    /// The version that is read and written.
+    /// Supported version.
     pub const VERSION: u8 = 1;
 
-    /// Writes it to the start of `into`, for the payload that stands behind it and is all the rest of `into`. How many octets the
-    /// header has.
+    /// Writes the header to the start of `into`, for the payload behind it, which is all the rest
+    /// of `into`. Returns the length of the header.
     pub fn emit(&self, into: &mut [u8]) -> Result<usize, Full> {
         let len = into.len().checked_sub(Self::LEN).ok_or(Full)?;
         let len = u16::try_from(len).map_err(|_| Full)?;
@@ -92,7 +94,7 @@ mod tests {
     const HEADER: TaktHeader = TaktHeader { destination_port: 7413, source_port: 7411 };
 
     #[test]
-    fn the_header_is_what_the_document_says() {
+    fn header_has_the_documented_format() {
         let mut bytes = [0xaa; 8 + 300];
         assert_eq!(HEADER.emit(&mut bytes), Ok(8));
         assert_eq!(bytes[..8], [1, 0, 0x01, 0x2c, 0x1c, 0xf5, 0x1c, 0xf3]);
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_without_its_padding() {
+    fn datagram_round_trips_without_its_padding() {
         for len in 0..40 {
             let mut bytes = [0x5a; 60];
             HEADER.emit(&mut bytes[..8 + len]).expect("it fits");
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_malformed() {
+    fn truncated_datagram_is_malformed() {
         let mut bytes = [0; 20];
         HEADER.emit(&mut bytes).expect("it fits");
         for cut in 0..20 {
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_beyond_16_bits_does_not_fit() {
+    fn payload_beyond_16_bits_is_full() {
         extern crate std;
         let mut bytes = std::vec![0; 8 + 65_536];
         assert_eq!(HEADER.emit(&mut bytes), Err(Full));

@@ -4,39 +4,40 @@ use crate::checksum::Sum;
 use crate::error::{header, room};
 use crate::{Full, Malformed};
 
-/// UDP among the protocols of IP.
+/// Protocol number of UDP.
 pub const UDP: u8 = 17;
 
-/// What is to be said of a datagram's checksum.
+/// Result of a checksum verification.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UdpChecksum {
-    /// The sender took none, which IPv4 allows (RFC 768) and IPv6 does not (RFC 8200 §8.1).
+    /// The sender omitted it, which IPv4 allows (RFC 768) and IPv6 does not (RFC 8200 §8.1).
     Absent,
-    /// It fits the bytes.
+    /// It matches the bytes.
     Right,
-    /// It covers the pseudo header alone: Linux leaves the rest to hardware that a datagram from the same machine never meets.
-    /// One of 65,536 damaged datagrams looks the same.
+    /// It covers the pseudo header alone: Linux leaves the rest to hardware, which a datagram
+    /// within the same machine never passes. One in 65,536 damaged datagrams looks the same.
     Partial,
     /// The datagram was damaged.
     Wrong,
 }
 
 impl UdpChecksum {
-    /// May a datagram with it be used, by IPv4's rules?
+    /// Reports whether IPv4 accepts a datagram with this result.
     pub const fn is_acceptable(self) -> bool {
         !matches!(self, Self::Wrong)
     }
 }
 
-/// A datagram whose lengths have been checked.
+/// Datagram whose lengths have been validated.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpDatagram<'a> {
-    /// As long as the datagram says.
+    /// Octets of the datagram, by its own length.
     bytes: &'a [u8],
 }
 
 impl<'a> UdpDatagram<'a> {
-    /// Reads the header of what an IP packet carries. Octets beyond the datagram's own length are ignored.
+    /// Parses the header in the payload of an IP packet. Octets beyond the datagram's own length
+    /// are ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Malformed> {
         let fixed: &[u8; UdpHeader::LEN] = header(bytes, "a UDP header that is cut off")?;
         let len = usize::from(u16::from_be_bytes([fixed[4], fixed[5]]));
@@ -51,22 +52,23 @@ impl<'a> UdpDatagram<'a> {
         u16::from_be_bytes([self.bytes[at], self.bytes[at + 1]])
     }
 
-    /// The sender's port.
+    /// Returns the port of the sender.
     pub fn source_port(&self) -> u16 {
         self.word(0)
     }
 
-    /// The receiver's port.
+    /// Returns the port of the receiver.
     pub fn destination_port(&self) -> u16 {
         self.word(2)
     }
 
-    /// What it carries.
+    /// Returns the payload.
     pub fn payload(&self) -> &'a [u8] {
         &self.bytes[UdpHeader::LEN..]
     }
 
-    /// What its checksum says. `pseudo` is the sum of the IP packet's [pseudo header](Sum::pseudo_v4).
+    /// Verifies the checksum. `pseudo` is the sum of the IP packet's [pseudo
+    /// header](Sum::pseudo_v4).
     pub fn checksum(&self, pseudo: Sum) -> UdpChecksum {
         let stated = self.word(6);
         if stated == 0 {
@@ -84,21 +86,22 @@ impl<'a> UdpDatagram<'a> {
     }
 }
 
-/// The header of a datagram.
+/// Header of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UdpHeader {
-    /// The sender's port.
+    /// Port of the sender.
     pub source_port: u16,
-    /// The receiver's port.
+    /// Port of the receiver.
     pub destination_port: u16,
 }
 
 impl UdpHeader {
-    /// Octets.
+    /// Length in octets.
     pub const LEN: usize = 8;
 
-    /// Writes it to the start of `into`, for the payload that stands behind it and is all the rest of `into`, with its checksum.
-    /// `pseudo` makes the pseudo header's sum for a length. How many octets the header has.
+    /// Writes the header with its checksum to the start of `into`, for the payload behind it, which
+    /// is all the rest of `into`. `pseudo` computes the sum of the pseudo header for a length.
+    /// Returns the length of the header.
     pub fn emit(&self, into: &mut [u8], pseudo: impl FnOnce(u16) -> Sum) -> Result<usize, Full> {
         let len = u16::try_from(into.len()).map_err(|_| Full)?;
         let fixed: &mut [u8; Self::LEN] = room(into)?;
@@ -108,7 +111,7 @@ impl UdpHeader {
         fixed[6..].fill(0);
         let mut sum = pseudo(len);
         sum.add(into);
-        // 0 says that there is none; its complement means the same number.
+        // 0 means that there is no checksum; its complement is the same number.
         let checksum = match sum.checksum() {
             0 => 0xffff,
             checksum => checksum,
@@ -135,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn datagram_round_trips() {
         for pseudo in [v4, v6] {
             for len in 8..64 {
                 let mut bytes = [0x5a; 64];
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_damaged_octet_shows() {
+    fn every_damaged_octet_is_detected() {
         let mut bytes = [0x5a; 29];
         HEADER.emit(&mut bytes, v4).expect("it fits");
         for at in (0..29).filter(|at| !(4..8).contains(at)) {
@@ -162,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn none_and_half_a_checksum_are_accepted() {
+    fn absent_and_partial_checksums_are_accepted() {
         let mut bytes = [0x5a; 29];
         HEADER.emit(&mut bytes, v4).expect("it fits");
         for (stated, verdict) in [(0, UdpChecksum::Absent), (v4(29).folded(), UdpChecksum::Partial)] {
@@ -175,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_checksum_of_zero_is_written_as_all_ones() {
-        // One payload word brings the sum of the rest to all ones.
+        // One payload word makes the sum of the rest all ones.
         let mut bytes = [0; 10];
         HEADER.emit(&mut bytes, v4).expect("it fits");
         let rest = u16::from_be_bytes([bytes[6], bytes[7]]);
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_is_malformed() {
+    fn truncated_datagram_is_malformed() {
         let mut bytes = [0; 12];
         HEADER.emit(&mut bytes, v4).expect("it fits");
         for cut in 0..12 {
