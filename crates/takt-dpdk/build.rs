@@ -1,5 +1,5 @@
-//! With the feature `dpdk`: finds the library and compiles the functions of its headers that the linker does not know. Without it
-//! there is nothing to do.
+//! Build script of the feature `dpdk`: finds the library, and compiles the inline functions of its
+//! headers, which have no symbols. Does nothing without the feature.
 
 #[cfg(not(feature = "dpdk"))]
 fn main() {}
@@ -7,7 +7,7 @@ fn main() {}
 #[cfg(feature = "dpdk")]
 fn main() {
     println!("cargo:rerun-if-changed=shim");
-    // What is linked is named below: of the library's parts, those that are used.
+    // Libraries are linked explicitly below, only those that are used.
     let found = pkg_config::Config::new().atleast_version("22.11").cargo_metadata(false).probe("libdpdk");
     let (Ok(found), Some(flags)) = (found, other_flags()) else {
         eprintln!(
@@ -18,7 +18,7 @@ fn main() {
     };
     let mut shim = cc::Build::new();
     shim.files(["shim/shim.c", "shim/memif.c"]).includes(&found.include_paths).flag("-std=gnu11");
-    // DPDK's headers bring their own warnings.
+    // DPDK's headers cause warnings.
     shim.warnings(false);
     flags.split_whitespace().for_each(|flag| {
         shim.flag(flag);
@@ -32,10 +32,11 @@ fn main() {
     }
 }
 
-/// Flags that DPDK's headers want: the instructions that it was built for, and its configuration before all else.
+/// Returns the flags that DPDK's headers require: the instruction set that it was built for, and
+/// its configuration header.
 #[cfg(feature = "dpdk")]
 fn other_flags() -> Option<String> {
     let pkg_config = std::env::var("PKG_CONFIG").unwrap_or_else(|_| "pkg-config".into());
     let output = std::process::Command::new(pkg_config).args(["--cflags-only-other", "libdpdk"]).output();
-    String::from_utf8(output.ok()?.stdout).ok() // tidy-allow(dropped-cause): the caller says what to do about it.
+    String::from_utf8(output.ok()?.stdout).ok() // tidy-allow(dropped-cause): the caller reports the remedy.
 }

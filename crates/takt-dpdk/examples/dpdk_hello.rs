@@ -1,5 +1,6 @@
-//! Writes or reads `Greeting` by DPDK: `dpdk_hello DEVICE ADDRESS read`, or `dpdk_hello DEVICE ADDRESS write COUNT`; as ADDRESS
-//! `10.0.0.1/24` for UDP, or `l2` for RTPS directly on Ethernet. For trying: in ordinary memory, with virtual devices only.
+//! Writes or reads `Greeting` over DPDK: `dpdk_hello DEVICE ADDRESS read`, or `dpdk_hello DEVICE
+//! ADDRESS write COUNT`. ADDRESS is `10.0.0.1/24` for UDP, or `l2` for RTPS directly on Ethernet.
+//! For trials only: ordinary memory and virtual devices.
 
 #[path = "../../takt-xdp/examples/greeting/mod.rs"]
 mod greeting;

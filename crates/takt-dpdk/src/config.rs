@@ -1,4 +1,4 @@
-//! What a port, and a transport by UDP at it, are asked to be.
+//! Configuration of a DPDK port, and of UDP over it.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -6,34 +6,37 @@ use std::time::Duration;
 use takt_packet::{MacAddress, VlanTag};
 use takt_wire::ports::PortMapping;
 
-/// A port of DPDK's.
+/// Configuration of a DPDK port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DpdkConfig {
-    /// Arguments of DPDK's environment. Whoever opens the first port of a process decides; those of the others are
-    /// ignored, with a warning if they differ.
+    /// Arguments of DPDK's environment (EAL). The first port of a process determines them; those of
+    /// later ports are ignored, with a warning if they differ.
     pub eal: Vec<String>,
-    /// The device, as DPDK names it, with its arguments: `0000:03:00.0`, `net_af_packet0,iface=eth0`.
+    /// Device, in DPDK's notation with its arguments: `0000:03:00.0`, `net_af_packet0,iface=eth0`.
     pub device: String,
-    /// The address that frames are sent from and received at; `None`: the device's own, or a random one if it has none. With an
-    /// address that is not the device's the port receives all frames and leaves out those that are not for it.
+    /// Hardware address of the port; `None`: that of the device, or a random one if it has none.
+    /// With an address other than the device's, the port receives all frames and drops those that
+    /// are not for it.
     pub mac: Option<MacAddress>,
-    /// Octets that a frame carries behind its Ethernet header, 64 to 9,216; `None`: what the device is set to, at most 1,500.
+    /// Maximum octets of a frame behind its Ethernet header, 64 to 9,216; `None`: the setting of
+    /// the device, at most 1,500.
     pub mtu: Option<u16>,
-    /// Octets of the buffers that the driver receives into; a longer frame comes in several, which are copied together. `None`: as
-    /// many as the longest frame has.
+    /// Size of the driver's receive buffers in octets; a longer frame arrives in several, and is
+    /// copied together. `None`: the length of the longest frame.
     pub rx_room: Option<u16>,
-    /// Show all frames, also those for other hardware addresses.
+    /// Whether to return all frames, including those for other hardware addresses.
     pub promiscuous: bool,
-    /// Descriptors for receiving: frames that can wait. The device may round it.
+    /// Receive descriptors: frames that can wait. The device may round the number.
     pub rx_frames: u16,
-    /// Descriptors for sending: frames that can be on their way out. The device may round it.
+    /// Transmit descriptors: frames that can be in transmission. The device may round the number.
     pub tx_frames: u16,
-    /// How often the link is looked at.
+    /// Interval between checks of the link.
     pub link_period: Duration,
 }
 
 impl DpdkConfig {
-    /// The defaults for a device. The environment keeps no files and listens at no socket; hugepages are needed.
+    /// Returns the defaults for a device. The environment keeps no files and listens at no socket;
+    /// it needs hugepages.
     pub fn new(device: &str) -> Self {
         Self {
             eal: ["--in-memory", "--no-telemetry", "--log-level=error"].map(str::to_owned).to_vec(),
@@ -48,47 +51,48 @@ impl DpdkConfig {
         }
     }
 
-    /// As [`new`](Self::new), to try it on a machine without hugepages, with a virtual device: 256 MiB of ordinary memory, no look
-    /// for hardware.
+    /// Returns [`new`](Self::new) for trials with a virtual device on a machine without hugepages:
+    /// 256 MiB of ordinary memory, no probing of hardware.
     pub fn trial(device: &str) -> Self {
         let mut config = Self::new(device);
-        // `--in-memory` is about hugepages; this is what it has in common with it.
+        // `--in-memory` concerns hugepages; this is the part of it that still applies.
         config.eal[0] = "--no-shconf".to_owned();
         config.eal.extend(["--no-huge", "-m", "256", "--no-pci"].map(str::to_owned));
         config
     }
 }
 
-/// UDP and IPv4 of our own, over a port that moves frames.
+/// Configuration of Takt's own UDP and IPv4 over a frame port.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UdpStackConfig {
-    /// The DDS domain; decides on the well-known ports.
+    /// DDS domain; determines the well-known ports.
     pub domain_id: u32,
-    /// Whose well-known ports are taken: those of this participant index, 0 to 119. Nobody else has the address, so that the
-    /// first one will do.
+    /// Participant index of the well-known ports, 0 to 119. The address has no other users, so the
+    /// first index suffices.
     pub participant_index: u16,
-    /// Our address. Nobody else may have it; the kernel neither, if it uses the same interface.
+    /// Own address. No other host may have it, including the kernel if it uses the same interface.
     pub address: Ipv4Addr,
-    /// How many of its bits are the network's.
+    /// Length of the network prefix in bits.
     pub prefix_len: u8,
-    /// The router to other networks.
+    /// Router to other networks.
     pub gateway: Option<Ipv4Addr>,
-    /// Hardware addresses that are known from the start and need not be asked for.
+    /// Hardware addresses that are known from the start and not resolved.
     pub neighbours: Vec<(Ipv4Addr, MacAddress)>,
-    /// Tag of all outgoing frames; only frames of the same VLAN are received. Its PCP is that of flows without priority.
+    /// Tag of all outgoing frames; only frames of the same VLAN are received. Its PCP is that of
+    /// flows without priority.
     pub vlan: Option<VlanTag>,
-    /// Use multicast: join the group, announce it, and send to any group.
+    /// Whether to use multicast: join the group, announce it, and send to any group.
     pub multicast: bool,
-    /// The group of discovery and user data: 239.255.0.1 (RTPS 2.5 §9.6.2).
+    /// Group of discovery and user data: 239.255.0.1 (RTPS 2.5 §9.6.2).
     pub multicast_group: Ipv4Addr,
-    /// How many routers a multicast datagram may pass, plus one.
+    /// Time to live of multicast datagrams: the number of routers that they may pass, plus one.
     pub multicast_ttl: u8,
     /// Constants of the port mapping.
     pub ports: PortMapping,
 }
 
 impl UdpStackConfig {
-    /// The defaults for a domain and an address.
+    /// Returns the defaults for a domain and an address.
     pub fn new(domain_id: u32, address: Ipv4Addr, prefix_len: u8) -> Self {
         Self {
             domain_id,

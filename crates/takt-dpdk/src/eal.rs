@@ -1,11 +1,13 @@
-//! DPDK's environment (EAL): started once in a process, with the arguments of whoever comes first.
+//! DPDK's environment (EAL): started once in a process, with the arguments of the first port.
 //!
-//! It binds the thread that starts it to one processor, and starts a thread on each processor that its arguments name. So it is started
-//! on a thread of its own, and told of one processor only unless the arguments say otherwise. That thread, and so all of DPDK's, has
-//! ordinary scheduling even if the caller is a real-time one. It is never stopped: what it holds is gone with the process.
+//! EAL binds its starting thread to one processor, and starts a thread on each processor in its
+//! arguments. It is therefore started on a separate thread, with one processor unless the arguments
+//! state others. That thread, and so all threads of DPDK, have ordinary scheduling, even if the
+//! caller is a real-time thread. EAL is never stopped: its resources are freed with the process.
 //!
-//! Arguments that make it end the process (`--help`, `--version`) are refused. Of the others, DPDK 22.11 answers bad ones with an error;
-//! that a driver or a plugin of it never ends the process is not in our hands.
+//! Arguments that make EAL end the process (`--help`, `--version`) are refused. DPDK 22.11 answers
+//! other invalid ones with an error; whether a driver or plugin ends the process is beyond Takt's
+//! control.
 
 use std::ffi::CString;
 use std::io;
@@ -15,7 +17,7 @@ use takt_transport::TransportError;
 
 use crate::ffi;
 
-/// What has become of the environment.
+/// State of the environment.
 static STATE: Mutex<Option<Started>> = Mutex::new(None);
 
 struct Started {
@@ -23,9 +25,11 @@ struct Started {
     outcome: Result<(), (io::ErrorKind, String)>,
 }
 
-/// Starts the environment if nobody has yet; whether it runs with these arguments.
+/// Starts the environment, unless it runs already. Reports whether it runs with these arguments.
 ///
-/// Errors: arguments that it refuses, and the first error again if it has been refused before: DPDK cannot be started twice.
+/// # Errors
+/// EAL refuses the arguments. Later calls return the first error again, since DPDK cannot be
+/// started twice.
 pub(crate) fn start(arguments: &[String]) -> Result<bool, TransportError> {
     let failed = |source| TransportError::new("start", format_args!("DPDK {}", arguments.join(" ")), source);
     let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +47,7 @@ pub(crate) fn start(arguments: &[String]) -> Result<bool, TransportError> {
     }
 }
 
-/// The arguments as a program has them: its name first; with a processor if none is named.
+/// Makes the argument list of a program: its name first; with a processor if none is named.
 fn command_line(arguments: &[String]) -> io::Result<Vec<CString>> {
     let ends_the_process = |argument: &&String| matches!(argument.as_str(), "-h" | "--help" | "-v" | "--version");
     if let Some(argument) = arguments.iter().find(ends_the_process) {
@@ -60,11 +64,11 @@ fn command_line(arguments: &[String]) -> io::Result<Vec<CString>> {
     list.into_iter().map(|argument| Ok(CString::new(argument)?)).collect()
 }
 
-/// The first processor that this process may use.
+/// Returns the first processor that this process may use.
 fn first_processor() -> u32 {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let first = list.and_then(|list| list.trim().split(['-', ',']).next()?.parse().ok()); // tidy-allow(dropped-cause): then the first there is.
+    let first = list.and_then(|list| list.trim().split(['-', ',']).next()?.parse().ok()); // tidy-allow(dropped-cause): falls back to processor 0.
     first.unwrap_or(0)
 }
 
@@ -79,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn one_processor_is_named_unless_the_arguments_do() {
+    fn one_processor_is_named_unless_the_arguments_name_any() {
         let own = first_processor().to_string();
         assert_eq!(line(&["--no-huge"]).expect("fine"), ["takt", "-l", &own, "--no-huge"]);
         for named in [&["-l", "1"][..], &["-l1"], &["--lcores=0@1"], &["-c", "3"]] {
@@ -88,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_end_the_process_is_refused() {
+    fn arguments_that_end_the_process_are_refused() {
         for argument in ["-h", "--help", "-v", "--version"] {
             let why = line(&["--no-huge", argument]).expect_err("not here").to_string();
             assert!(why.contains(argument), "{why}");

@@ -1,4 +1,4 @@
-//! The transports by their names, for those who configure them: `dpdk:DEVICE` and `dpdk-ethernet:DEVICE`.
+//! Transport factories for configurations: `dpdk:DEVICE` and `dpdk-ethernet:DEVICE`.
 
 use std::net::Ipv4Addr;
 use std::str::FromStr;
@@ -12,20 +12,22 @@ use takt_transport::{Transport, TransportError};
 
 use crate::{DpdkConfig, DpdkPort, DpdkTransport, UdpStackConfig, probe};
 
-/// Makes `dpdk:DEVICE` and `dpdk-ethernet:DEVICE` known to the participants of this process: a configuration can ask for them then.
+/// Registers `dpdk:DEVICE` and `dpdk-ethernet:DEVICE` for the participants of this process, so that
+/// configurations can request them.
 pub fn register() {
     takt_transport::choice::register(Dpdk);
     takt_transport::choice::register(DpdkEthernet);
 }
 
-/// Options that say how the device is opened.
+/// Options of the device.
 const OF_DEVICE: [&str; 4] = ["huge", "mac", "mtu", "rx_room"];
 
 fn number<T: FromStr>(request: &Request<'_>, key: &str, value: &str) -> Result<T, TransportError> {
     value.parse().map_err(|_| request.refused(&format!("{key} {value:?} makes no sense")))
 }
 
-/// The device, with the options of its own: `huge=no` has DPDK use ordinary memory and look for no hardware.
+/// Parses the device and its options: `huge=no` makes DPDK use ordinary memory and not probe
+/// hardware.
 fn device(request: &Request<'_>) -> Result<DpdkConfig, TransportError> {
     let name = request.target()?;
     let mut config = DpdkConfig::new(name);
@@ -46,7 +48,7 @@ fn device(request: &Request<'_>) -> Result<DpdkConfig, TransportError> {
     Ok(config)
 }
 
-/// The UDP form.
+/// Factory of the UDP transport.
 struct Dpdk;
 
 impl TransportFactory for Dpdk {
@@ -110,7 +112,7 @@ impl TransportFactory for Dpdk {
     }
 }
 
-/// The layer-2 form.
+/// Factory of the layer-2 transport.
 struct DpdkEthernet;
 
 impl TransportFactory for DpdkEthernet {
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_an_option_is_said() {
+    fn invalid_option_is_reported_with_its_reason() {
         assert_eq!(refusal("dpdk"), "open dpdk: an interface is missing: dpdk:eth0");
         let text = "dpdk:net_null0";
         assert_eq!(refusal(text), format!("open {text}: it needs an address that nobody else has: address=10.0.0.1"));

@@ -1,25 +1,28 @@
-//! DPDK: frames between a network port and this process that the kernel does not see, in either wire form.
+//! DPDK transports: exchange frames with a network port, bypassing the kernel, in both wire
+//! formats.
 //!
-//! | form | transport | on the wire |
+//! | format | transport | on the wire |
 //! |---|---|---|
-//! | UDP | [`UdpStack`], as `DpdkTransport` | Ethernet, IPv4 and UDP: whoever speaks RTPS over UDP is reached and heard |
-//! | layer 2 | [`EthernetTransport`](takt_transport::ethernet::EthernetTransport) over a `DpdkPort` | as AF_PACKET and AF_XDP have it |
+//! | UDP | [`UdpStack`], as `DpdkTransport` | Ethernet, IPv4 and UDP: interoperates with every participant over UDP |
+//! | layer 2 | [`EthernetTransport`](takt_transport::ethernet::EthernetTransport) over a `DpdkPort` | as over AF_PACKET and AF_XDP |
 //!
-//! `docs/dpdk.md` says what it takes and how to try it. Without the feature `dpdk` there is only the stack, which needs no library.
+//! `docs/dpdk.md` describes the requirements and how to try it. Without the feature `dpdk`, there
+//! is only the stack, which needs no library.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `ffi` | the border to the library, with owners for what crosses it; all unsafe code |
+//! | `ffi` | FFI to the library, with owning types; all unsafe code |
 //! | `eal` | DPDK's environment, once in a process |
 //! | `port` | one port: frames in bursts, in mbufs |
 //! | `factory` | the transports by name |
-//! | `probe` | what DPDK could drive here |
-//! | `stack` | what a kernel does otherwise: ARP, IGMP, IPv4 and UDP, over any [`FramePort`](takt_transport::ethernet::FramePort) |
+//! | `probe` | devices that DPDK can drive on this machine |
+//! | `stack` | network stack in user space: ARP, IGMP, IPv4 and UDP, over any [`FramePort`](takt_transport::ethernet::FramePort) |
 //!
 //! Invariants:
-//! - a frame is ours or the driver's, never both, and freed once: the type that owns it sees to that;
-//! - tables that others can make grow are bounded, `docs/limits.md` has the bounds;
-//! - `loan`, `commit`, `flush` and `recv` do not allocate, and none of them is a system call of ours.
+//! - a frame belongs either to the process or to the driver, and is freed once, by the type that
+//!   owns it;
+//! - tables that peers can grow are bounded, `docs/limits.md` lists the bounds;
+//! - `loan`, `commit`, `flush` and `recv` do not allocate, and make no system calls of their own.
 
 #![deny(unsafe_code)]
 

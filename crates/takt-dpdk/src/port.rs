@@ -1,11 +1,13 @@
-//! [`DpdkPort`]: frames in and out of one port of DPDK's, in bursts.
+//! [`DpdkPort`]: sends and receives frames at one DPDK port, in bursts.
 //!
-//! The loaned frame is an mbuf: what is written there is what the driver gets. A received one is lent where the driver put it; one in
-//! several parts is copied together first. What is sent to a group that we listen to, or to ourselves, also comes back by a queue of
-//! our own, since no device returns it: to ourselves the frame itself, to a group a copy.
+//! The loaned frame is an mbuf, which the driver gets without a copy. A received frame is lent
+//! where the driver put it; one of several parts is copied together first. A frame to a joined
+//! group or to the own address also returns by an internal queue, since no device returns it: to
+//! the own address the frame itself, to a group a copy.
 //!
-//! Bounds: a call of `recv` takes at most one burst; a flush gives up on frames that the driver does not take after
-//! [`PATIENCE`] attempts, and counts them. Offloads are not used: checksums are the caller's, in software.
+//! Bounds: a call of `recv` takes at most one burst. A flush drops and counts frames that the
+//! driver does not accept after [`PATIENCE`] attempts. Offloads are not used: the caller computes
+//! checksums in software.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -21,73 +23,74 @@ use crate::config::DpdkConfig;
 use crate::eal;
 use crate::ffi::{BURST, Mbuf, Pool, Port};
 
-/// Attempts to hand over a burst of which the driver takes nothing.
+/// Maximum number of attempts to hand over a burst of which the driver accepts nothing.
 const PATIENCE: u32 = 64;
 
-/// Frames to ourselves that can wait.
+/// Maximum number of waiting frames to the own address.
 const OWN_QUEUE: usize = 256;
 
-/// Octets of a tag.
+/// Length of a tag in octets.
 const TAG: usize = 4;
 
-/// The largest MTU.
+/// Maximum MTU.
 const MTU_MAX: u16 = 9_216;
 
-/// Octets of the frames of a pool, for an MTU of up to 1,500 and for larger ones. The drivers of hardware want multiples of 1,024.
+/// Octets of the frames of a pool, for an MTU of up to 1,500 and for larger ones. Hardware drivers
+/// require multiples of 1,024.
 const ROOM_SMALL: u16 = 2_048;
 const ROOM_LARGE: u16 = 10_240;
 
-/// Frames that `net_af_xdp` fills a ring of its own with, however few are asked of it.
+/// Number of frames with which `net_af_xdp` fills its own ring, however few are requested.
 const AF_XDP_FRAMES: u16 = 2_048;
 
-/// How often a link that is down is looked at, at least.
+/// Maximum interval between checks of a link that is down.
 const PERIOD_DOWN: Duration = Duration::from_millis(10);
 
-/// How many calls that find nothing may pass between two looks at the clock.
+/// Number of empty calls between two reads of the clock.
 const CLOCK_INTERVAL: u32 = 64;
 
-/// What a port has carried, and what has become of the rest. Cumulative since it was opened.
+/// Frames that a port carried, and those that it lost, by reason. Cumulative since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DpdkCounters {
     /// Frames taken from the driver.
     pub frames_in: u64,
-    /// Of those, the ones in several parts, which were copied together.
+    /// Frames of several parts among them, which were copied together.
     pub gathered_in: u64,
-    /// Of those, the ones for other hardware addresses or groups: not shown.
+    /// Frames among them for other hardware addresses or groups, which were dropped.
     pub foreign_in: u64,
-    /// Frames that the driver took.
+    /// Frames that the driver accepted.
     pub frames_out: u64,
-    /// Frames to ourselves, and copies for ourselves of frames to groups.
+    /// Frames to the own address, and returned copies of frames to groups.
     pub own: u64,
-    /// The same, of those for which there was no frame or no room in the queue.
+    /// Returned frames that were lost, because there was no frame or no room in the queue.
     pub own_lost: u64,
-    /// Frames that the driver did not take in time.
+    /// Frames that the driver did not accept in time.
     pub refused_out: u64,
     /// Frames that were sent while the link was down, and lost.
     pub link_down_out: u64,
-    /// Sends for which no frame was free.
+    /// Frames that were not sent because no frame was free.
     pub no_frame_out: u64,
-    /// How often the link went down.
+    /// Number of times that the link went down.
     pub link_losses: u64,
 }
 
-/// One port, with one queue each way. See the [module](self).
+/// DPDK port with one queue in each direction.
 #[derive(Debug)]
 pub struct DpdkPort {
     port: Port,
-    /// Frames for the driver to receive into, and those that we send. Taken by `drop`.
+    /// Pools of receive frames and of transmit frames. `drop` takes them.
     pools: Option<[Pool; 2]>,
     driver: String,
     interface: Interface,
     mac: MacAddress,
     promiscuous: bool,
     groups: Vec<MacAddress>,
-    /// Where the next frame is written.
+    /// Frame that is written next.
     loan: Mbuf,
     out: Vec<Mbuf>,
     taken: VecDeque<Mbuf>,
     own: VecDeque<Mbuf>,
-    /// What was found last, and its length if it lies in `gathered`.
+    /// Current received frame, and its length if it lies in `gathered`.
     lent: Option<Mbuf>,
     gathered: Box<[u8]>,
     gathered_len: Option<usize>,
@@ -95,13 +98,13 @@ pub struct DpdkPort {
     counters: DpdkCounters,
     truncated: u64,
     in_place_out: u64,
-    /// Has room for the next one.
+    /// Has capacity for the next warning.
     warnings: Vec<Warning>,
-    /// What is warned of while the link is down; made beforehand.
+    /// Warning while the link is down; allocated in advance.
     link_warning: Option<Warning>,
 }
 
-/// The state of the link, looked at now and then.
+/// State of the link, checked periodically.
 #[derive(Debug)]
 struct Link {
     is_up: bool,
@@ -111,11 +114,13 @@ struct Link {
 }
 
 impl DpdkPort {
-    /// Starts DPDK's environment, if this is the first port of the process, brings the device and starts it. Devices that belong to
-    /// a network namespace take the calling thread's. Allocates; afterwards only `join` and `leave` do.
+    /// Starts DPDK's environment, if this is the first port of the process, attaches the device and
+    /// starts it. Devices that belong to a network namespace use that of the calling thread.
+    /// Allocates; afterwards only `join` and `leave` do.
     ///
-    /// Errors: an environment that does not start, with DPDK's reason (it also writes to standard error); a device that is not there or
-    /// is another transport's; no memory left in the environment.
+    /// # Errors
+    /// The environment does not start, with DPDK's reason (it also writes to standard error); the
+    /// device does not exist or belongs to another transport; the environment has no memory left.
     pub fn open(config: &DpdkConfig) -> Result<Self, TransportError> {
         let is_ours = eal::start(&config.eal)?;
         let failed = |source| TransportError::new("attach", format_args!("DPDK device {}", config.device), source);
@@ -123,8 +128,9 @@ impl DpdkPort {
         Self::start(config, port, is_ours)
     }
 
-    /// Two ports of `net_ring`, joined to each other: what is sent at one end arrives at the other. Their names are `near.device` with
-    /// `a` and `b` behind it. At most 1,024 frames are under way in each direction.
+    /// Makes two connected ports of `net_ring`: each receives what the other one sends. Their names
+    /// are `near.device` followed by `a` and `b`. At most 1,024 frames are in transit in each
+    /// direction.
     pub fn ring_pair(near: &DpdkConfig, far: &DpdkConfig) -> Result<[Self; 2], TransportError> {
         let is_ours = eal::start(&near.eal)?;
         let names = ["a", "b"].map(|end| format!("{}{end}", near.device));
@@ -152,7 +158,7 @@ impl DpdkPort {
         let mac = config.mac.unwrap_or(if info.mac == MacAddress::default() { random_address() } else { info.mac });
         let mut warnings = Vec::with_capacity(3);
         let wants_all = config.promiscuous || mac != info.mac;
-        // What a ring carries arrives in any case.
+        // A ring delivers all frames in any case.
         if wants_all && port.promiscuous().is_err() && info.driver != "net_ring" {
             warnings.push(Warning {
                 what: format!("{} may leave out frames to other addresses than {}", config.device, info.mac),
@@ -165,7 +171,7 @@ impl DpdkPort {
                 remedy: "give all ports of a process the same arguments of the environment".into(),
             });
         }
-        // What the device is set to may be more than a small frame holds.
+        // The setting of the device may exceed a small frame.
         let mtu = info.mtu.min(usize::from(if config.mtu.is_some() { mtu } else { 1_500 }));
         let loan = pool.frame().ok_or_else(|| failed("open")(io::ErrorKind::OutOfMemory.into()))?;
         let mut own = Self {
@@ -205,23 +211,24 @@ impl DpdkPort {
         Ok(own)
     }
 
-    /// The driver: `net_af_packet`.
+    /// Returns the name of the driver: `net_af_packet`.
     pub fn driver(&self) -> &str {
         &self.driver
     }
 
-    /// What it has carried and lost.
+    /// Returns the counters.
     pub fn counters(&self) -> DpdkCounters {
         self.counters
     }
 
-    /// Whether the link was up when it was looked at last, at most `link_period` before the last calls. What is sent while it is down
-    /// is lost. Drivers without a link of their own, as `net_af_packet`, always say yes.
+    /// Reports whether the link was up at the last check, at most `link_period` before the last
+    /// call. Frames sent while it is down are lost. Drivers without a link of their own, such as
+    /// `net_af_packet`, always report that it is up.
     pub fn link_is_up(&self) -> bool {
         self.link.is_up
     }
 
-    /// Looks at the link now. With some drivers (`net_memif`) this is what makes them connect.
+    /// Checks the link now. Some drivers (`net_memif`) connect only by this.
     pub fn look_at_link(&mut self) -> bool {
         let is_up = self.port.link_is_up();
         if self.link.is_up && !is_up {
@@ -232,7 +239,7 @@ impl DpdkPort {
             self.link_warning = self.warnings.pop();
         }
         if is_up && self.taken.is_empty() {
-            // A client of `net_memif` that has never looked has lent the other end no memory to send into.
+            // A client of `net_memif` must poll once before the other end has memory to send into.
             self.take_burst();
         }
         self.link.is_up = is_up;
@@ -241,18 +248,18 @@ impl DpdkPort {
         is_up
     }
 
-    /// The addresses that the [interface](FramePort::interface) has, for who gives it some.
+    /// Returns the interface, for owners that set its addresses.
     pub(crate) fn interface_mut(&mut self) -> &mut Interface {
         &mut self.interface
     }
 
-    /// The pool of what is sent.
+    /// Returns the pool of transmit frames.
     fn pool(&self) -> &Pool {
         let [_, outgoing] = self.pools.as_ref().expect("they are taken at the end only");
         outgoing
     }
 
-    /// A free frame, after what is queued was sent if there is none before.
+    /// Takes a free frame; flushes first if none is free.
     fn frame(&mut self) -> Option<Mbuf> {
         let frame = self.pool().frame();
         if frame.is_some() {
@@ -266,7 +273,7 @@ impl DpdkPort {
         frame
     }
 
-    /// Queues a frame where it goes: out, back to us, or both.
+    /// Queues a frame for sending, for return to this port, or for both.
     fn queue(&mut self, frame: Mbuf) {
         let Some(to) = frame.whole().and_then(destination) else {
             return;
@@ -291,7 +298,7 @@ impl DpdkPort {
         }
     }
 
-    /// A frame to ourselves.
+    /// Queues a frame to the own address.
     fn keep(&mut self, frame: Mbuf) {
         if self.own.len() == OWN_QUEUE {
             self.counters.own_lost += 1;
@@ -309,7 +316,7 @@ impl DpdkPort {
         Some(copy)
     }
 
-    /// Gives the driver what is queued; what it does not take is lost.
+    /// Hands over the queued frames to the driver; frames that it does not accept are lost.
     fn hand_over(&mut self) {
         let mut idle = 0;
         while !self.out.is_empty() && idle < PATIENCE {
@@ -328,7 +335,7 @@ impl DpdkPort {
         self.out.clear();
     }
 
-    /// Looks at the link when it is time to.
+    /// Checks the link when its interval has elapsed.
     fn keep_watch(&mut self, scan: Scan) {
         self.link.calls += 1;
         let is_time = scan == Scan::All || self.link.calls >= CLOCK_INTERVAL;
@@ -346,12 +353,12 @@ impl DpdkPort {
         self.counters.frames_in += self.taken.len() as u64;
     }
 
-    /// Is a frame to this address for us?
+    /// Reports whether this port accepts frames to this address.
     fn wants(&self, to: MacAddress) -> bool {
         self.promiscuous || to == self.mac || to == MacAddress::BROADCAST || self.groups.contains(&to)
     }
 
-    /// The next frame of the driver that is for us.
+    /// Returns the next frame of the driver that this port accepts.
     fn next(&mut self) -> Option<Mbuf> {
         if self.taken.is_empty() {
             self.take_burst();
@@ -381,23 +388,23 @@ impl DpdkPort {
     }
 }
 
-/// Frames for the driver to receive into, and those that are sent.
+/// Takes the pools of receive frames and of transmit frames.
 fn pools(config: &DpdkConfig, mtu: u16) -> io::Result<[Pool; 2]> {
     let room = if mtu <= 1_500 { ROOM_SMALL } else { ROOM_LARGE };
     let least = if config.device.starts_with("net_af_xdp") { AF_XDP_FRAMES } else { 0 };
-    // Full rings, what was taken and is lent; full rings, what is queued, and what comes back to us. And half as much for what
-    // drivers keep.
+    // Receive: full rings, the taken burst and the lent frame. Transmit: full rings, the queued
+    // burst and the returned frames. And half as much for frames that drivers keep.
     let incoming = (u32::from(config.rx_frames.max(least)) + 2 * BURST as u32) * 3 / 2;
     let outgoing = (u32::from(config.tx_frames) + (OWN_QUEUE + 2 * BURST) as u32) * 3 / 2;
     Ok([Pool::take(incoming, config.rx_room.unwrap_or(room))?, Pool::take(outgoing, room)?])
 }
 
-/// Whom a frame is for.
+/// Returns the destination of a frame.
 fn destination(frame: &[u8]) -> Option<MacAddress> {
     frame.get(..EthernetHeader::LEN)?.first_chunk().map(|octets| MacAddress(*octets))
 }
 
-/// An address that nobody else has, most probably: of those that everyone may make up.
+/// Returns a random, locally administered address.
 fn random_address() -> MacAddress {
     let [a, b, c, d, e, f, ..] = RandomState::new().hash_one(std::process::id()).to_ne_bytes();
     MacAddress([a & 0xfc | 0x02, b, c, d, e, f])
@@ -518,7 +525,8 @@ impl FramePort for DpdkPort {
 
 impl Drop for DpdkPort {
     fn drop(&mut self) {
-        // The driver gives its frames back when the port is closed, which is after this; a pool is used again only when it has all.
+        // The driver returns its frames when the port is closed, which happens later; a pool is
+        // reused only when it has all its frames.
         self.pools.take().into_iter().flatten().for_each(Pool::retire);
     }
 }

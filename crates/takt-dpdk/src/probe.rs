@@ -1,4 +1,5 @@
-//! What DPDK could drive at an interface, and the memory that it would use. DPDK is not started, nothing is bound or opened by looking.
+//! Checks of what DPDK can drive at an interface, and of its memory. DPDK is not started, and
+//! nothing is bound or opened.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +8,13 @@ use takt_transport::choice::probe::{Finding, Grade, Needs, capabilities_finding,
 
 use crate::ffi;
 
-/// Drivers of DPDK's that work beside the kernel's own, at an interface that stays the kernel's.
+/// DPDK drivers that work at an interface which the kernel keeps.
 const AT_INTERFACES: [&str; 2] = ["net_af_packet", "net_af_xdp"];
 
-/// Drivers of the kernel that leave a card to user space.
+/// Kernel drivers that leave a card to user space.
 const LEAVES_CARDS: [&str; 3] = ["vfio-pci", "uio_pci_generic", "igb_uio"];
 
-/// What DPDK finds.
+/// Returns the findings about DPDK.
 pub(crate) fn findings(interface: &str) -> Vec<Finding> {
     let sys = Path::new("/sys");
     let (version, plugins) = ffi::about();
@@ -21,7 +22,7 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
     let mut findings = vec![
         Finding::new("library", Grade::Good, version),
         hugepages(sys),
-        // As packet sockets take it; AF_XDP takes more.
+        // As packet sockets need; AF_XDP needs more.
         capabilities_finding(&["CAP_NET_RAW"]),
         of_interface,
     ];
@@ -33,7 +34,7 @@ pub(crate) fn findings(interface: &str) -> Vec<Finding> {
     findings
 }
 
-/// Names of what a directory has, sorted; none if there is no such directory.
+/// Returns the sorted names in a directory; empty if there is no such directory.
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -41,14 +42,14 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Huge pages of each size, and how many are free.
+/// Checks the huge pages of each size, and how many are free.
 fn hugepages(sys: &Path) -> Finding {
     let root = sys.join("kernel/mm/hugepages");
     let mut pages = Vec::new();
     let mut free_kib = 0;
     for name in names(&root) {
         let kib = name.strip_prefix("hugepages-").and_then(|size| size.strip_suffix("kB")?.parse::<u64>().ok()); // tidy-allow(dropped-cause): not a size.
-        let count = |file: &str| fs::read_to_string(root.join(&name).join(file)).ok()?.trim().parse::<u64>().ok(); // tidy-allow(dropped-cause): then it is not counted.
+        let count = |file: &str| fs::read_to_string(root.join(&name).join(file)).ok()?.trim().parse::<u64>().ok(); // tidy-allow(dropped-cause): not readable.
         if let (Some(kib), Some(all @ 1..), Some(free)) = (kib, count("nr_hugepages"), count("free_hugepages")) {
             pages.push(format!("{all} of {} MiB, {free} free", kib / 1024));
             free_kib += free * kib;
@@ -68,7 +69,7 @@ fn hugepages(sys: &Path) -> Finding {
     }
 }
 
-/// As which devices the interface can be named.
+/// Lists the DPDK devices for the interface.
 fn devices(interface: &str, plugins: &Path) -> Finding {
     let is_there = |driver: &&str| plugins.join(format!("librte_{driver}.so")).exists();
     let devices: Vec<String> =
@@ -80,7 +81,7 @@ fn devices(interface: &str, plugins: &Path) -> Finding {
     Finding::new("devices", Grade::Good, devices.join(" or "))
 }
 
-/// The card behind the interface.
+/// Checks the card of the interface.
 fn card(sys: &Path, interface: &str) -> Option<Finding> {
     let device = fs::canonicalize(sys.join("class/net").join(interface).join("device")).ok()?; // tidy-allow(dropped-cause): a virtual one.
     let bus = fs::canonicalize(device.join("subsystem")).ok()?; // tidy-allow(dropped-cause): as above.
@@ -92,7 +93,7 @@ fn card(sys: &Path, interface: &str) -> Option<Finding> {
     Some(Finding::new("card", Grade::Unknown, detail))
 }
 
-/// Network cards that are left to user space.
+/// Lists the network cards that are left to user space.
 fn cards(sys: &Path) -> Finding {
     let root = sys.join("bus/pci/devices");
     let is_left = |address: &String| {
@@ -115,7 +116,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
 
-    /// A directory like `/sys`, gone when dropped.
+    /// Test directory like `/sys`, removed on drop.
     struct Sys(PathBuf);
 
     impl Sys {
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_that_are_left_to_user_space_are_listed() {
+    fn cards_left_to_user_space_are_listed() {
         let sys = Sys::new("cards");
         assert_eq!(cards(&sys.0).grade, Grade::Lesser);
         for (address, class, driver) in [
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_named_by_its_address_and_a_virtual_interface_has_none() {
+    fn card_is_named_by_its_address_and_virtual_interface_has_none() {
         let sys = Sys::new("card");
         sys.file("class/net/veth0/mtu", "1500");
         sys.link("devices/0000:03:00.0/subsystem", "bus/pci");
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_those_whose_drivers_are_installed() {
+    fn devices_with_installed_drivers_are_listed() {
         let plugins = Sys::new("plugins");
         assert_eq!(devices("eth0", &plugins.0).grade, Grade::Unknown);
         plugins.file("librte_net_af_packet.so", "");

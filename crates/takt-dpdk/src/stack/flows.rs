@@ -1,12 +1,12 @@
-//! Flows and ports: which there are, and what each gives to what it sends.
+//! Flows and ports of the stack.
 
 use takt_transport::ahead::urgency;
 use takt_transport::{FlowId, FlowSpec};
 
-/// The first of the ports that flows get (RFC 6335 §6).
+/// First port for flows (RFC 6335 §6).
 const EPHEMERAL: u16 = 49_152;
 
-/// What a flow gives to outgoing datagrams.
+/// Header fields of outgoing datagrams of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exit {
     pub(super) port: u16,
@@ -18,7 +18,7 @@ pub(super) struct Exit {
 struct Flow {
     exit: Exit,
     own_port: bool,
-    /// As often as it was opened.
+    /// Number of users: opened and not yet closed.
     users: u32,
 }
 
@@ -32,7 +32,7 @@ impl Flow {
 #[derive(Debug)]
 pub(super) struct Flows {
     flows: Vec<Option<Flow>>,
-    /// Where unicast is received, sorted.
+    /// Open unicast ports, sorted.
     ports: Vec<(u16, FlowId)>,
 }
 
@@ -44,7 +44,7 @@ impl Flows {
         Self { flows: vec![Some(default)], ports }
     }
 
-    /// Opens a flow; also its port, if it has one of its own. `None`: there are no ports left.
+    /// Opens a flow, and returns its port if it has its own. `None` if no ports are left.
     pub(super) fn open(&mut self, spec: &FlowSpec) -> Option<(FlowId, Option<u16>)> {
         let dscp = spec.transport_priority.clamp(0, 63) as u8;
         if !spec.own_port {
@@ -57,7 +57,7 @@ impl Flows {
             }
         }
         let free = self.flows.iter().position(Option::is_none).unwrap_or(self.flows.len());
-        let id = FlowId(u16::try_from(free).ok()?); // tidy-allow(dropped-cause): that many flows there are not.
+        let id = FlowId(u16::try_from(free).ok()?); // tidy-allow(dropped-cause): there are never so many flows.
         let mut port = self.flows.first()?.as_ref()?.exit.port;
         if spec.own_port {
             let mut at = self.ports.partition_point(|known| known.0 < EPHEMERAL);
@@ -75,7 +75,7 @@ impl Flows {
         Some((id, spec.own_port.then_some(port)))
     }
 
-    /// Closes a flow once; false if there is none.
+    /// Removes one user of a flow; returns false if there is no such flow.
     pub(super) fn close(&mut self, id: FlowId) -> bool {
         if id == FlowId::DEFAULT {
             return true;
@@ -98,19 +98,19 @@ impl Flows {
         self.flows.get(usize::from(id.0))?.as_ref().map(|flow| flow.exit)
     }
 
-    /// How urgent what arrives for a flow is; see [`urgency`].
+    /// Returns the urgency of datagrams that arrive for a flow; see [`urgency`].
     pub(super) fn urgency(&self, id: FlowId) -> i32 {
         self.flows.get(usize::from(id.0)).and_then(Option::as_ref).map_or(0, Flow::urgency)
     }
 
-    /// How urgent what arrives can be.
+    /// Returns the highest urgency that can arrive.
     pub(super) fn most_urgent(&self) -> i32 {
         self.flows.iter().flatten().map(Flow::urgency).max().unwrap_or(0)
     }
 
-    /// Whose port it is.
+    /// Returns the flow of a port.
     pub(super) fn flow_of(&self, port: u16) -> Option<FlowId> {
-        let at = self.ports.binary_search_by_key(&port, |known| known.0).ok()?; // tidy-allow(dropped-cause): nobody's.
+        let at = self.ports.binary_search_by_key(&port, |known| known.0).ok()?; // tidy-allow(dropped-cause): no flow has this port.
         Some(self.ports[at].1)
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     const OWN: FlowSpec = FlowSpec { own_port: true, transport_priority: 46 };
 
     #[test]
-    fn ports_end_and_are_free_again() {
+    fn ports_run_out_and_become_free_again() {
         let mut flows = Flows::new(7410, 7411);
         let opened: Vec<_> = std::iter::from_fn(|| flows.open(&OWN)).collect();
         assert_eq!(opened.len(), 16_384);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_of_one_priority_are_one() {
+    fn flows_of_one_priority_are_shared() {
         let mut flows = Flows::new(7410, 7411);
         let open = |flows: &mut Flows, transport_priority| {
             flows.open(&FlowSpec { own_port: false, transport_priority }).expect("room").0

@@ -1,17 +1,18 @@
-//! Frames that wait: for a neighbour's hardware address, or for the loaned frame to be free.
+//! Queue of frames that wait for the hardware address of a neighbor, or for the loaned frame to be
+//! free.
 //!
-//! A fixed number of places, made once. First in, first out, as far as the neighbours' answers allow.
+//! Fixed number of places, allocated once. FIFO, as far as the neighbors' replies allow.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// One frame that waits.
+/// Waiting frame.
 #[derive(Debug)]
 pub(super) struct Waiting {
     bytes: Box<[u8]>,
     len: usize,
-    /// Whose hardware address it waits for, if it does.
+    /// Neighbor whose hardware address it waits for, if any.
     pub(super) to: Option<Ipv4Addr>,
     pub(super) since: Duration,
 }
@@ -22,7 +23,7 @@ impl Waiting {
     }
 }
 
-/// See the [module](self).
+/// Queue of waiting frames. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Frames {
     queue: VecDeque<Waiting>,
@@ -31,7 +32,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Room for `count` frames of `frame_len` octets, of which one neighbour can have `per_neighbour`.
+    /// Allocates `count` frames of `frame_len` octets, of which one neighbor can have
+    /// `per_neighbour`.
     pub(super) fn new(count: usize, per_neighbour: usize, frame_len: usize) -> Self {
         let place = || Waiting { bytes: vec![0; frame_len].into(), len: 0, to: None, since: Duration::ZERO };
         Self {
@@ -45,12 +47,13 @@ impl Frames {
         self.queue.is_empty()
     }
 
-    /// Does a frame wait for this neighbour?
+    /// Reports whether a frame waits for this neighbor.
     pub(super) fn any_to(&self, to: Ipv4Addr) -> bool {
         self.queue.iter().any(|frame| frame.to == Some(to))
     }
 
-    /// Adds a frame that `write` writes; it says how many octets it has, or that there is none after all. False: no room.
+    /// Adds a frame that `write` fills; it returns the length, or `None` to drop the frame. Returns
+    /// false if there is no room.
     pub(super) fn push(
         &mut self,
         to: Option<Ipv4Addr>,
@@ -73,7 +76,7 @@ impl Frames {
         true
     }
 
-    /// Asks of each frame, the oldest first, whether it is done with; those that are make room.
+    /// Calls `is_done` for each frame, oldest first, and removes those for which it returns true.
     pub(super) fn take_each(&mut self, mut is_done: impl FnMut(&mut Waiting) -> bool) {
         for _ in 0..self.queue.len() {
             let Some(mut frame) = self.queue.pop_front() else {
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_neighbour_does_not_take_all_the_room() {
+    fn one_neighbour_cannot_take_all_the_room() {
         let mut frames = Frames::new(5, 3, 8);
         let taken: Vec<bool> = (0..5).map(|n| push(&mut frames, A, n)).collect();
         assert_eq!(taken, [true, true, true, false, false]);
@@ -122,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_makes_room_and_the_others_keep_their_order() {
+    fn finished_frames_make_room_and_the_others_keep_their_order() {
         let mut frames = Frames::new(4, 2, 8);
         for (to, n) in [(A, 0), (B, 1), (A, 2), (B, 3)] {
             assert!(push(&mut frames, to, n));

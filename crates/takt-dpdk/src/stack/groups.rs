@@ -1,30 +1,31 @@
-//! Membership in our group, as routers and switches hear of it: IGMP version 3 (RFC 3376), or version 2 (RFC 2236) as long as a router
-//! asks by that. The question of a router of version 1 is answered by version 2.
+//! IGMP membership in the multicast group: version 3 (RFC 3376), or version 2 (RFC 2236) while a
+//! router queries by that. Queries of version 1 are answered by version 2.
 //!
-//! A report is sent at the start, once more a second later, and as an answer to each question, after a part of the time that
-//! the question gives.
+//! A report is sent at the start, again a second later, and in reply to each query, after a part of
+//! its maximum response time.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use takt_packet::{IgmpMessage, MacAddress};
 
-/// How long after a question by version 2 that version is spoken (RFC 3376 §8.12 with the default values).
+/// Time for which version 2 is used after a version 2 query (RFC 3376 §8.12 with the default
+/// values).
 const OLDER_ROUTER: Duration = Duration::from_secs(260);
 
-/// Between the first two reports.
+/// Interval between the first two reports.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// See the [module](self).
+/// Membership of this host. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Membership {
     group: Ipv4Addr,
-    /// Makes hosts answer at different moments.
+    /// Spreads the replies of hosts over time.
     spread: u32,
-    /// Version 2 until then.
+    /// Time until which version 2 is used.
     v2_until: Option<Duration>,
     due: Option<Duration>,
-    /// First reports that are still to be sent.
+    /// Number of initial reports that remain to be sent.
     first: u8,
 }
 
@@ -34,7 +35,7 @@ impl Membership {
         Self { group, spread: u32::from_be_bytes([b, c, d, e]), v2_until: None, due: Some(now), first: 2 }
     }
 
-    /// The report that is due now, if one is.
+    /// Returns the report that is due now, if any.
     pub(super) fn poll(&mut self, now: Duration) -> Option<IgmpMessage> {
         self.due.filter(|due| *due <= now)?;
         let is_change = self.first > 0;
@@ -46,12 +47,12 @@ impl Membership {
         })
     }
 
-    /// What is said at the end.
+    /// Returns the message that ends the membership.
     pub(super) fn leave(&self, now: Duration) -> IgmpMessage {
         if self.speaks_v2(now) { IgmpMessage::LeaveV2(self.group) } else { IgmpMessage::LeaveV3(self.group) }
     }
 
-    /// Hears what others say.
+    /// Handles a message of a router or another host.
     pub(super) fn hear(&mut self, message: IgmpMessage, now: Duration) {
         match message {
             IgmpMessage::Query { version, group, max_response } if group.is_unspecified() || group == self.group => {
@@ -63,7 +64,8 @@ impl Membership {
                 let answer = now + within.mul_f32((self.spread >> 16) as f32 / 65_536.0);
                 self.due = Some(self.due.map_or(answer, |due| due.min(answer)));
             }
-            // Another member has answered already, and by version 2 one suffices (RFC 2236 §3).
+            // Another member has replied already, and in version 2 one reply suffices
+            // (RFC 2236 §3).
             IgmpMessage::ReportV2(group) if group == self.group && self.first == 0 && self.speaks_v2(now) => {
                 self.due = None
             }
@@ -88,7 +90,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// One that has said what it says unasked.
+    /// Makes a member that has sent its initial reports.
     fn member() -> Membership {
         let mut member = Membership::new(GROUP, MacAddress([2, 0, 0, 0, 0, 1]), at(0));
         assert_eq!((member.poll(at(0)), member.poll(at(999))), (Some(CHANGE), None));
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_answered_in_time_and_once() {
+    fn query_is_answered_in_time_and_once() {
         for group in [GROUP, Ipv4Addr::UNSPECIFIED] {
             let mut member = member();
             member.hear(query(3, group), at(900_000));
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_the_routers() {
+    fn version_is_that_of_the_router() {
         let mut member = member();
         member.hear(query(2, GROUP), at(900_000));
         assert_eq!(member.poll(at(910_000)), Some(IgmpMessage::ReportV2(GROUP)));

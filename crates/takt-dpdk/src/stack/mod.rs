@@ -1,17 +1,17 @@
-//! What a kernel does otherwise, for one address at a port that moves frames: ARP, IGMP, IPv4 and UDP.
+//! Network stack in user space for one address at a frame port: ARP, IGMP, IPv4 and UDP.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
-//! | `wire` | frames to what they carry, and back |
-//! | `neighbours` | hardware addresses, asked for and aging |
-//! | `groups` | membership in our group |
-//! | `frames` | frames that wait |
-//! | `reassembly` | packets that arrive in parts |
+//! | `wire` | conversion between frames and their contents |
+//! | `neighbours` | hardware addresses, with resolution and aging |
+//! | `groups` | membership in the multicast group |
+//! | `frames` | waiting frames |
+//! | `reassembly` | fragmented packets |
 //! | `flows` | flows and ports |
-//! | `transport` | all of it as a [`Transport`](takt_transport::Transport) |
+//! | `transport` | implementation of [`Transport`](takt_transport::Transport) |
 //!
-//! Nobody but us may have the address. A question for it is answered, a ping too; all else that is not for our ports is counted and
-//! dropped, and never answered.
+//! The address must have no other users. The stack answers ARP requests for it, and echo requests.
+//! It counts and drops everything else that is not for its ports, without a reply.
 
 mod flows;
 mod frames;
@@ -40,60 +40,60 @@ use neighbours::Neighbours;
 use reassembly::Reassembly;
 use wire::{Datagram, End, Refused, Seen};
 
-/// Datagrams that wait for hardware addresses, in all and for one neighbour.
+/// Maximum number of datagrams that wait for hardware addresses, in total and for one neighbor.
 const WAITING: usize = 64;
 const WAITING_PER_NEIGHBOUR: usize = 16;
 
-/// How long a datagram waits.
+/// Maximum time that a datagram waits.
 const WAITING_TIME: Duration = Duration::from_secs(3);
 
-/// Answers that wait for the loaned frame to be free.
+/// Maximum number of replies that wait for the loaned frame to be free.
 const ANSWERS: usize = 16;
 
-/// Between two looks at what is due.
+/// Interval between two checks of timers.
 const TURN: Duration = Duration::from_millis(20);
 
-/// Frames that one call looks at: none of them need be for us.
+/// Maximum number of frames that one call examines, including those for other receivers.
 const LOOKS: usize = Ahead::PLACES;
 
-/// The longest datagram, which arrives in parts.
+/// Maximum length of a datagram, which arrives in fragments.
 const DATAGRAM_MAX: usize = 65_507;
 
-/// Where questions of routers go (RFC 1112 §4).
+/// Destination of IGMP queries (RFC 1112 §4).
 const ALL_HOSTS: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 1);
 
-/// What the stack has seen and said beside datagrams. Cumulative since it was opened.
+/// Counters of the stack except those of datagrams. Cumulative since it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StackCounters {
     /// Frames of other protocols, VLANs or addresses.
     pub foreign: u64,
-    /// Frames whose lengths contradict each other, or with a damaged header.
+    /// Frames with inconsistent lengths or a damaged header.
     pub malformed: u64,
     /// Datagrams with a wrong checksum.
     pub damaged: u64,
     /// Datagrams to ports that are not open.
     pub closed: u64,
-    /// Parts of packets.
+    /// Received fragments.
     pub parts_in: u64,
-    /// Packets of which not all parts came in time, or contradicted each other.
+    /// Packets whose fragments did not all arrive in time, or were inconsistent.
     pub given_up: u64,
-    /// Frames from someone else who says to have our address.
+    /// Frames of another host that claims this address.
     pub conflicts: u64,
-    /// Questions for hardware addresses, ours at the start included.
+    /// Sent ARP requests, including the initial announcements.
     pub questions_out: u64,
-    /// Answers to such questions and to pings, and reports of membership.
+    /// Sent ARP and echo replies, and membership reports.
     pub answers_out: u64,
-    /// Answers for which there was no room.
+    /// Replies that were dropped for lack of room.
     pub answers_lost: u64,
     /// Datagrams that waited for a hardware address.
     pub waited: u64,
-    /// Of those, the ones that were lost: there was no room, or no answer.
+    /// Waiting datagrams that were lost, for lack of room or of a reply.
     pub unanswered: u64,
 }
 
-/// UDP over IPv4 at a port that moves frames, for one participant. See the [crate](crate).
+/// UDP over IPv4 at a frame port, for one participant. See the [crate](crate).
 ///
-/// The port has to deliver frames of all kinds, not RTPS on Ethernet alone.
+/// The port has to deliver frames of all kinds, not only RTPS on Ethernet.
 #[derive(Debug)]
 pub struct UdpStack<P: FramePort> {
     port: P,
@@ -107,22 +107,22 @@ pub struct UdpStack<P: FramePort> {
     flows: Flows,
     neighbours: Neighbours,
     reassembly: Reassembly,
-    /// Datagrams that were received and are not urgent.
+    /// Received datagrams, sorted by urgency.
     ahead: Ahead,
     /// Datagrams that wait for hardware addresses.
     waiting: Frames,
-    /// Whole frames, to leave when no frame is loaned.
+    /// Complete frames, to be sent when no frame is loaned.
     answers: Frames,
-    /// Some of those that wait may go on.
+    /// A resolved address allows some waiting datagrams to be sent.
     has_news: bool,
     loaned: bool,
     headers_len: usize,
     max_message_len: usize,
     opened: Instant,
-    /// Since opening, as of the last look at the clock.
+    /// Time since opening, as of the last read of the clock.
     now: Duration,
     turned: Duration,
-    /// When our address is to be announced again.
+    /// Time of the next announcement of the own address.
     announce: Option<Duration>,
     calls: u32,
     interfaces: Vec<Interface>,
@@ -131,7 +131,7 @@ pub struct UdpStack<P: FramePort> {
     counters: StackCounters,
 }
 
-/// The group that we are a member of.
+/// Group of which this host is a member.
 #[derive(Debug)]
 struct Multicast {
     group: Ipv4Addr,
@@ -139,7 +139,7 @@ struct Multicast {
     membership: Membership,
 }
 
-/// Where a received datagram lies.
+/// Location of a received datagram.
 #[derive(Debug)]
 enum Place {
     Frame(Range<usize>),
@@ -147,13 +147,16 @@ enum Place {
     Ahead(ahead::Place),
 }
 
-/// A transport by UDP over a port of DPDK's.
+/// UDP transport over a DPDK port.
 #[cfg(feature = "dpdk")]
 pub type DpdkTransport = UdpStack<crate::DpdkPort>;
 
 #[cfg(feature = "dpdk")]
 impl DpdkTransport {
-    /// Opens a port, and UDP over it. Errors: those of [`DpdkPort::open`](crate::DpdkPort::open) and [`UdpStack::new`].
+    /// Opens a port, and UDP over it.
+    ///
+    /// # Errors
+    /// Those of [`DpdkPort::open`](crate::DpdkPort::open) and [`UdpStack::new`].
     pub fn open(port: &crate::DpdkConfig, config: &UdpStackConfig) -> Result<Self, TransportError> {
         let mut port = crate::DpdkPort::open(port)?;
         port.interface_mut().addresses = vec![(config.address.into(), config.prefix_len)];
@@ -162,9 +165,11 @@ impl DpdkTransport {
 }
 
 impl<P: FramePort> UdpStack<P> {
-    /// Takes the port, joins the group and announces the address. Allocates; everything later but flows does not.
+    /// Takes the port, joins the group and announces the address. Allocates; later, only opening
+    /// and closing flows does.
     ///
-    /// Errors: an address, group, tag or participant index that cannot be, and what the port says.
+    /// # Errors
+    /// The address, group, tag or participant index is invalid, or the port reports an error.
     pub fn new(config: &UdpStackConfig, mut port: P) -> Result<Self, TransportError> {
         let failed = |op: &'static str, why: io::Error| TransportError::new(op, config.address, why);
         let impossible = |why| failed("use address", io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -223,22 +228,22 @@ impl<P: FramePort> UdpStack<P> {
         Ok(stack)
     }
 
-    /// The port below.
+    /// Returns the port.
     pub fn port(&self) -> &P {
         &self.port
     }
 
-    /// The same, to look after it.
+    /// Returns the port for maintenance.
     pub fn port_mut(&mut self) -> &mut P {
         &mut self.port
     }
 
-    /// What was seen and said beside datagrams.
+    /// Returns the counters of the stack.
     pub fn counters(&self) -> StackCounters {
         StackCounters { given_up: self.reassembly.given_up(), ..self.counters }
     }
 
-    /// Looks at the clock, and at what is due if it is time to.
+    /// Reads the clock, and handles timers if their interval has elapsed.
     fn look_at_clock(&mut self) {
         self.now = self.opened.elapsed();
         if self.now.saturating_sub(self.turned) >= TURN {
@@ -246,11 +251,11 @@ impl<P: FramePort> UdpStack<P> {
         }
     }
 
-    /// Does what is due.
+    /// Handles due timers.
     fn turn(&mut self) {
         self.turned = self.now;
         if self.announce.is_some_and(|due| due <= self.now) {
-            // Twice, in case that the first is lost.
+            // Twice, in case the first one is lost.
             self.announce = (self.announce == Some(Duration::ZERO)).then_some(self.now + Duration::from_secs(1));
             self.ask(MacAddress::BROADCAST, self.own.1);
         }
@@ -265,7 +270,7 @@ impl<P: FramePort> UdpStack<P> {
         self.reassembly.expire(now);
     }
 
-    /// Asks again for those whom a datagram waits for, and gives up what has waited too long.
+    /// Repeats ARP requests for waiting datagrams, and drops those that have waited too long.
     fn remind(&mut self) {
         let mut asked = [None; WAITING];
         let mut count = 0;
@@ -286,7 +291,7 @@ impl<P: FramePort> UdpStack<P> {
         asked.into_iter().flatten().for_each(|to| self.ask(MacAddress::BROADCAST, to));
     }
 
-    /// Asks who has an address: everyone, or the one who is believed to.
+    /// Sends an ARP request for an address: to all hosts, or to the presumed owner.
     fn ask(&mut self, whom: MacAddress, of: Ipv4Addr) {
         let (own, tag) = (self.own, self.tag);
         if self.answers.push(None, self.now, |frame| wire::arp(frame, whom, tag, wire::question(own, of))) {
@@ -296,7 +301,7 @@ impl<P: FramePort> UdpStack<P> {
         }
     }
 
-    /// Queues a frame of our own.
+    /// Queues a reply frame.
     fn answer(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) {
         if self.answers.push(None, self.now, write) {
             self.counters.answers_out += 1;
@@ -305,7 +310,7 @@ impl<P: FramePort> UdpStack<P> {
         }
     }
 
-    /// Sends what waits and can go, unless a frame is loaned.
+    /// Sends waiting frames that can be sent, unless a frame is loaned.
     fn serve(&mut self) {
         if self.loaned || (self.answers.is_empty() && !self.has_news) {
             return;
@@ -323,7 +328,8 @@ impl<P: FramePort> UdpStack<P> {
         answers.take_each(|frame| send(frame.bytes(), None));
         waiting.take_each(|frame| {
             let mac = frame.to.and_then(|to| neighbours.known(to));
-            // What finds no frame of the port, and all behind it, is tried again with the next call.
+            // If the port has no free frame, this frame and those behind it are retried at the next
+            // call.
             if mac.is_none() || *has_news || !send(frame.bytes(), mac) {
                 *has_news |= mac.is_some();
                 return false;
@@ -337,7 +343,7 @@ impl<P: FramePort> UdpStack<P> {
         }
     }
 
-    /// The next datagram that is wanted, of what waits and has come.
+    /// Returns the next wanted datagram among the waiting and the arriving ones.
     fn find(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<(Place, RxMeta)>, TransportError> {
         self.ahead.give_back();
         for _ in 0..LOOKS {
@@ -362,7 +368,7 @@ impl<P: FramePort> UdpStack<P> {
         Ok(self.ahead.pop(wanted).map(|(place, meta)| (Place::Ahead(place), meta)))
     }
 
-    /// Where a datagram lies.
+    /// Returns the octets of a datagram.
     fn bytes(&self, place: Place) -> &[u8] {
         match place {
             Place::Frame(range) => &self.port.received()[range],
@@ -371,7 +377,8 @@ impl<P: FramePort> UdpStack<P> {
         }
     }
 
-    /// Handles the frame that the port has found: the datagram in it, if it is one for us.
+    /// Handles the current frame of the port, and returns its datagram if it is for this
+    /// participant.
     fn handle(&mut self) -> Option<(Place, RxMeta)> {
         let (place, datagram) = match wire::look(self.port.received(), self.vlan) {
             Ok(Seen::Datagram(datagram)) => (Place::Frame(datagram.payload.clone()), datagram),
@@ -411,7 +418,7 @@ impl<P: FramePort> UdpStack<P> {
         None
     }
 
-    /// Where a datagram came from and for which flow, if it is for one.
+    /// Returns the metadata of a datagram, if it is for an open port.
     fn meta(&mut self, datagram: &Datagram) -> Option<RxMeta> {
         let (ip, port) = datagram.to;
         if !is_ours(ip, self.own.1, self.multicast.as_ref()) {
@@ -430,19 +437,20 @@ impl<P: FramePort> UdpStack<P> {
         Some(RxMeta { source, local: Locator::udp_v4(ip, port), flow, multicast })
     }
 
-    /// Hears what ARP asks and tells, and answers what is asked of us.
+    /// Handles an ARP packet, and answers requests for the own address.
     fn hear<T>(&mut self, packet: ArpPacket) -> Option<T> {
         let (mac, ip) = packet.sender;
         if mac.is_group() {
             return self.refuse(Refused::Malformed);
         }
         if ip == self.own.1 {
-            // Our own announcement comes back from some devices.
+            // Some devices return the own announcement.
             self.counters.conflicts += u64::from(mac != self.own.0);
             return None;
         }
         let is_for_us = packet.target.1 == self.own.1;
-        // Who does not know its own address yet asks from none (RFC 5227 §1.1).
+        // A host that does not know its own address yet sends from the unspecified one
+        // (RFC 5227 §1.1).
         if !ip.is_unspecified() && !ip.is_multicast() && self.is_near(ip) {
             self.neighbours.hear(ip, mac, is_for_us, self.now);
             self.has_news |= !self.waiting.is_empty();
@@ -471,17 +479,17 @@ impl<P: FramePort> UdpStack<P> {
         None
     }
 
-    /// Is it in our network?
+    /// Reports whether the address is in the own network.
     fn is_near(&self, ip: Ipv4Addr) -> bool {
         (self.own.1.to_bits() ^ ip.to_bits()).leading_zeros() >= u32::from(self.prefix_len)
     }
 
-    /// Whose hardware address leads to an address: its own, or the router's.
+    /// Returns the neighbor that leads to an address: the host itself, or the router.
     fn next_hop(&self, ip: Ipv4Addr) -> Option<Ipv4Addr> {
         if self.is_near(ip) { Some(ip) } else { self.gateway }
     }
 
-    /// The address that a locator says, if it can be sent to.
+    /// Returns the address and port of a locator, if it can be sent to.
     fn address(&self, to: &Locator) -> Option<(Ipv4Addr, u16)> {
         if to.kind != Locator::KIND_UDP_V4 {
             return None;
@@ -501,7 +509,7 @@ impl<P: FramePort> UdpStack<P> {
 
     /// Queues the loaned datagram for all destinations.
     fn distribute(&mut self, len: usize, exit: Exit, destinations: &[Locator]) {
-        // The last one gets the frame itself, once all others have their copies.
+        // The last destination gets the frame itself, after the copies for the others.
         let mut last: Option<End> = None;
         for to in destinations {
             let Some((ip, port)) = self.address(to) else {
@@ -527,7 +535,8 @@ impl<P: FramePort> UdpStack<P> {
         }
     }
 
-    /// The hardware address of a neighbour that nothing waits for, asking if need be; else whom to wait for.
+    /// Returns the hardware address of a neighbor for which no datagram waits, requesting it if
+    /// necessary; else the neighbor to wait for.
     fn resolve(&mut self, hop: Ipv4Addr) -> Result<MacAddress, Ipv4Addr> {
         let found = self.neighbours.find(hop, self.now);
         if found.ask {
@@ -537,7 +546,7 @@ impl<P: FramePort> UdpStack<P> {
         found.mac.filter(|_| is_in_turn).ok_or(hop)
     }
 
-    /// Copies the loaned datagram to where it waits for the hardware address.
+    /// Copies the loaned datagram to the queue of those that wait for hardware addresses.
     fn wait(&mut self, len: usize, exit: Exit, hop: Ipv4Addr, to: End) {
         let (ends, tag, marks) = self.around(exit, to);
         let Self { port, waiting, now, headers_len, counters, stats, .. } = self;
@@ -553,7 +562,7 @@ impl<P: FramePort> UdpStack<P> {
         }
     }
 
-    /// Sends the loaned datagram, or a copy of it.
+    /// Sends the loaned datagram or a copy of it.
     fn send(&mut self, len: usize, exit: Exit, to: End, as_copy: bool) {
         let (ends, tag, marks) = self.around(exit, to);
         let Some(whole) = wire::enclose(self.port.loan(), len, ends, tag, marks) else {
@@ -569,7 +578,7 @@ impl<P: FramePort> UdpStack<P> {
         }
     }
 
-    /// What stands around a datagram: ends, tag, traffic class and TTL.
+    /// Returns the header fields of a datagram: source and destination, tag, traffic class and TTL.
     fn around(&self, exit: Exit, to: End) -> ([End; 2], Option<VlanTag>, [u8; 2]) {
         let from = End { mac: self.own.0, ip: self.own.1, port: exit.port };
         let pcp = exit.dscp >> 3;
@@ -579,12 +588,12 @@ impl<P: FramePort> UdpStack<P> {
     }
 }
 
-/// Is a datagram to this address for us?
+/// Reports whether a datagram to this address is for this participant.
 fn is_ours(ip: Ipv4Addr, own: Ipv4Addr, multicast: Option<&Multicast>) -> bool {
     ip == own || multicast.is_some_and(|multicast| multicast.group == ip)
 }
 
-/// The well-known ports, metatraffic first.
+/// Well-known ports, metatraffic first.
 struct Ports {
     unicast: [u16; 2],
     multicast: [u16; 2],
@@ -606,7 +615,7 @@ impl Ports {
     }
 }
 
-/// Whether what is configured can be, and the ports that follow from it (RTPS 2.5 §9.6.2).
+/// Checks the configuration, and derives the ports (RTPS 2.5 §9.6.2).
 fn check(config: &UdpStackConfig) -> Result<Ports, &'static str> {
     let own = config.address;
     if own.is_unspecified() || own.is_multicast() || own.is_broadcast() || own.is_loopback() {
@@ -634,7 +643,7 @@ fn check(config: &UdpStackConfig) -> Result<Ports, &'static str> {
 }
 
 impl<P: FramePort> Drop for UdpStack<P> {
-    /// Says farewell to the group; whether that arrives matters little.
+    /// Leaves the group, without ensuring that the message arrives.
     fn drop(&mut self) {
         if let Some(multicast) = &self.multicast {
             let message = multicast.membership.leave(self.now);

@@ -1,31 +1,32 @@
-//! Whose hardware address is which: a bounded table, filled by ARP (RFC 826).
+//! Neighbor table: hardware addresses in a bounded table, resolved by ARP (RFC 826).
 //!
-//! An address is believed for [`FRESH`] after it was heard. Later it is still used, but asked for again; whoever does not answer
-//! [`TRIES`] times is forgotten. Only answers that were asked for, and questions that are put to us, make an entry; other
-//! news change one that is there. When the table is full, the entry that was used longest ago makes room.
+//! An entry is fresh for [`FRESH`] after it was confirmed. Later, it is still used, but verified;
+//! it is removed after [`TRIES`] unanswered requests. Only replies to own requests, and requests
+//! for the own address, create an entry; other packets update existing ones. When the table is
+//! full, the least recently used entry is evicted.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use takt_packet::MacAddress;
 
-/// Entries.
+/// Maximum number of entries.
 pub(super) const NEIGHBOURS_MAX: usize = 1_024;
 
-/// How long an address is believed unasked.
+/// Time for which an entry is used without verification.
 const FRESH: Duration = Duration::from_secs(30);
 
-/// Between two questions for one address.
+/// Interval between two requests for one address.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Questions until an address that was known is forgotten.
+/// Number of unanswered requests after which a known address is removed.
 const TRIES: u8 = 3;
 
 #[derive(Debug)]
 struct Neighbour {
     ip: Ipv4Addr,
     mac: Option<MacAddress>,
-    /// From the configuration: never asked for.
+    /// Configured entry, which is never verified.
     fixed: bool,
     heard: Duration,
     asked: Option<Duration>,
@@ -33,18 +34,19 @@ struct Neighbour {
     used: Duration,
 }
 
-/// What is known of a neighbour.
+/// Result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) mac: Option<MacAddress>,
-    /// A question is due: to the address that is known, or to all.
+    /// A request is due: to the known address, or to all hosts.
     pub(super) ask: bool,
 }
 
-/// See the [module](self). Times are since any moment, and do not go back.
+/// Neighbor table. See the [module](self). Times are relative to any fixed moment, and never
+/// decrease.
 #[derive(Debug)]
 pub(super) struct Neighbours {
-    /// By address.
+    /// Entries, sorted by address.
     table: Vec<Neighbour>,
 }
 
@@ -61,7 +63,7 @@ impl Neighbours {
         Self { table }
     }
 
-    /// Looks for the address of someone who is to be sent to.
+    /// Looks up the hardware address of a destination.
     pub(super) fn find(&mut self, ip: Ipv4Addr, now: Duration) -> Found {
         let Some(neighbour) = self.entry(ip, now) else {
             return Found { mac: None, ask: false };
@@ -80,7 +82,8 @@ impl Neighbours {
         Found { mac: neighbour.mac, ask: true }
     }
 
-    /// Takes over what a neighbour has said of itself. One that is not known becomes so if `is_for_us`.
+    /// Records the hardware address that a neighbor states. An unknown neighbor gets an entry only
+    /// if `is_for_us`.
     pub(super) fn hear(&mut self, ip: Ipv4Addr, mac: MacAddress, is_for_us: bool, now: Duration) {
         if !is_for_us && self.place(ip).is_err() {
             return;
@@ -91,16 +94,17 @@ impl Neighbours {
         }
     }
 
-    /// The address that is believed, without asking anyone.
+    /// Returns the known hardware address, without triggering a request.
     pub(super) fn known(&self, ip: Ipv4Addr) -> Option<MacAddress> {
-        self.place(ip).ok().and_then(|at| self.table[at].mac) // tidy-allow(dropped-cause): a stranger.
+        self.place(ip).ok().and_then(|at| self.table[at].mac) // tidy-allow(dropped-cause): not in the table.
     }
 
     fn place(&self, ip: Ipv4Addr) -> Result<usize, usize> {
         self.table.binary_search_by_key(&ip, |neighbour| neighbour.ip)
     }
 
-    /// The entry for an address, an empty one if need be. `None`: all others are fixed.
+    /// Returns the entry of an address, making an empty one if necessary. `None` if all entries are
+    /// fixed.
     fn entry(&mut self, ip: Ipv4Addr, now: Duration) -> Option<&mut Neighbour> {
         let at = match self.place(ip) {
             Ok(at) => at,
@@ -147,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn one_asks_once_a_second_until_there_is_an_answer() {
+    fn address_is_requested_once_a_second_until_a_reply() {
         let mut table = Neighbours::new(&[]);
         for (ms, ask) in [(0, true), (1, false), (999, false), (1_000, true), (1_500, false), (9_000, true)] {
             assert_eq!(table.find(A, at(ms)), found(None, ask), "after {ms} ms");
@@ -157,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_old_is_asked_for_again_and_then_forgotten() {
+    fn old_entry_is_verified_and_then_removed() {
         let mut table = Neighbours::new(&[]);
         table.hear(A, MAC, true, at(0));
         assert_eq!(table.find(A, at(29_999)), found(Some(MAC), false));
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_make_no_entry_but_change_one() {
+    fn unsolicited_packets_update_entries_but_create_none() {
         let mut table = Neighbours::new(&[]);
         table.hear(A, MAC, false, at(0));
         assert_eq!(table.len(), 0);
@@ -181,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_bounded_and_what_is_configured_stays() {
+    fn table_is_bounded_and_keeps_configured_entries() {
         let mut table = Neighbours::new(&[(A, MAC), (A, MAC)]);
         for n in 0..5_000_u32 {
             table.hear(Ipv4Addr::from_bits(0x0a00_0000 + n), OTHER, true, at(u64::from(n)));

@@ -1,25 +1,26 @@
-//! Packets of IPv4 that arrive in parts: senders who leave it to their kernel to cut datagrams that are longer than a frame.
+//! Reassembly of fragmented IPv4 packets, from senders whose kernel fragments datagrams longer than
+//! a frame.
 //!
-//! Each packet that is not whole yet has a place of its own, of which there are [`PLACES`]; when all are taken the oldest packet is given up, as
-//! is one that has waited for [`PATIENCE`]. Parts that overlap are an attack rather than an accident: the packet is given
-//! up (RFC 5722 has that for IPv6).
+//! Each incomplete packet has its own place, of which there are [`PLACES`]; when all are taken, the
+//! oldest packet is dropped. A packet is also dropped after [`PATIENCE`]. Overlapping fragments
+//! indicate an attack, so the packet is dropped (RFC 5722 requires that for IPv6).
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use takt_packet::Ipv4Packet;
 
-/// Packets that can be incomplete at once.
+/// Maximum number of incomplete packets.
 pub(super) const PLACES: usize = 16;
 
-/// How long the parts of a packet may take.
+/// Time limit for the fragments of a packet.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Octets of the longest payload, and units of 8 octets in it.
+/// Maximum length of a payload in octets, and the number of units of 8 octets in it.
 const LEN_MAX: usize = 65_536;
 const UNITS: usize = LEN_MAX / 8;
 
-/// What the parts of one packet have in common.
+/// Fields that the fragments of one packet share.
 type Key = (Ipv4Addr, Ipv4Addr, u8, u16);
 
 #[derive(Debug)]
@@ -27,14 +28,14 @@ struct Place {
     key: Option<Key>,
     since: Duration,
     bytes: Box<[u8]>,
-    /// A bit for each unit that has arrived.
+    /// One bit for each unit that has arrived.
     units: Box<[u64]>,
     units_count: usize,
-    /// Known when the last part is.
+    /// Total length, known from the last fragment.
     len: Option<usize>,
 }
 
-/// See the [module](self).
+/// Reassembly of fragments. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Reassembly {
     places: Vec<Place>,
@@ -54,12 +55,14 @@ impl Reassembly {
         Self { places: std::iter::repeat_with(place).take(PLACES).collect(), given_up: 0 }
     }
 
-    /// Packets of which not all parts came, or parts that contradict each other.
+    /// Returns the number of packets that were dropped because fragments were missing or
+    /// inconsistent.
     pub(super) fn given_up(&self) -> u64 {
         self.given_up
     }
 
-    /// Takes a part; which place has a whole packet now, and its length. It stays there until the next call.
+    /// Adds a fragment. Returns the place and length of a packet that is complete now; it stays
+    /// there until the next call.
     pub(super) fn add(&mut self, part: &Ipv4Packet<'_>, now: Duration) -> Option<(usize, usize)> {
         let key = (part.source(), part.destination(), part.protocol(), part.identification());
         let at = self.place_of(key, now);
@@ -78,12 +81,12 @@ impl Reassembly {
         }
     }
 
-    /// What [`add`](Self::add) said is whole.
+    /// Returns the complete payload that [`add`](Self::add) reported.
     pub(super) fn payload(&self, at: usize, len: usize) -> &[u8] {
         self.places.get(at).map_or(&[], |place| &place.bytes[..len])
     }
 
-    /// Gives up what has waited for too long.
+    /// Drops packets that have exceeded the time limit.
     pub(super) fn expire(&mut self, now: Duration) {
         for place in &mut self.places {
             if place.key.is_some() && now.saturating_sub(place.since) >= PATIENCE {
@@ -111,10 +114,12 @@ impl Reassembly {
 }
 
 impl Place {
-    /// Puts a part where it belongs; whether the packet is whole now. An error if it cannot be a part of it.
+    /// Adds a fragment to its packet; returns whether the packet is complete. An error if the
+    /// fragment is inconsistent.
     fn fill(&mut self, offset: usize, bytes: &[u8], more: bool) -> Result<bool, ()> {
         let end = offset + bytes.len();
-        // An empty part, one beyond the longest packet, one in the middle that is no whole number of units, a second end.
+        // Empty, beyond the maximum length, a middle fragment that is no whole number of units, or
+        // a second end.
         let is_impossible = bytes.is_empty() || end > LEN_MAX || (more && !bytes.len().is_multiple_of(8));
         let is_beyond = self.len.is_some_and(|len| end > len || !more);
         if is_impossible || is_beyond {
@@ -132,7 +137,7 @@ impl Place {
         if !more {
             self.len = Some(end);
         }
-        // Units beyond the end would make the count too large, and the packet never whole.
+        // Units beyond the end would make the count too large, and the packet never complete.
         Ok(self.len.is_some_and(|len| self.units_count == len.div_ceil(8)))
     }
 }
@@ -143,7 +148,7 @@ mod tests {
 
     const ME: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 
-    /// A part of packet `id`: octets that follow from where they are.
+    /// Makes a fragment of packet `id`; its octets are derived from their offsets.
     fn part(id: u16, offset: usize, len: usize, more: bool) -> Vec<u8> {
         let mut bytes = vec![0; 20];
         bytes[0] = 0x45;
@@ -162,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_make_the_whole_in_any_order() {
+    fn fragments_in_any_order_make_the_packet() {
         let parts = [part(1, 0, 1480, true), part(1, 1480, 1480, true), part(1, 2960, 33, false)];
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [2, 0, 1]] {
             let mut reassembly = Reassembly::new();
@@ -176,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_do_not_mix() {
+    fn fragments_of_different_packets_do_not_mix() {
         let mut reassembly = Reassembly::new();
         for id in 0..8 {
             assert_eq!(add(&mut reassembly, &part(id, 0, 800, true), 0), None);
@@ -188,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_is_given_up() {
+    fn inconsistent_fragments_drop_the_packet() {
         let wrong: [&[Vec<u8>]; 5] = [
             &[part(1, 0, 16, true), part(1, 8, 16, true)],
             &[part(1, 16, 8, false), part(1, 24, 8, true)],
@@ -206,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_before_the_end_that_lies_behind_it_never_makes_a_whole() {
+    fn fragment_behind_the_end_never_completes_a_packet() {
         let mut reassembly = Reassembly::new();
         assert_eq!(add(&mut reassembly, &part(1, 800, 8, true), 0), None);
         assert_eq!(add(&mut reassembly, &part(1, 0, 8, true), 0), None);
@@ -214,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_room_for_so_many_and_for_so_long() {
+    fn number_and_lifetime_of_incomplete_packets_are_bounded() {
         let mut reassembly = Reassembly::new();
         for id in 0..100 {
             assert_eq!(add(&mut reassembly, &part(id, 0, 8, true), u64::from(id)), None);

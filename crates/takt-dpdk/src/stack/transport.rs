@@ -1,4 +1,4 @@
-//! The stack as a [`Transport`].
+//! Implementation of [`Transport`] for the stack.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -12,7 +12,7 @@ use takt_wire::Locator;
 
 use super::{DATAGRAM_MAX, UdpStack};
 
-/// Calls that find nothing between two looks at the clock.
+/// Number of empty calls between two reads of the clock.
 const CLOCK_INTERVAL: u32 = 64;
 
 fn misuse(why: &'static str) -> TransportError {
@@ -20,7 +20,7 @@ fn misuse(why: &'static str) -> TransportError {
 }
 
 impl<P: FramePort> UdpStack<P> {
-    /// The next datagram that is wanted, and what the time asks for.
+    /// Returns the next wanted datagram, and handles timers.
     fn recv_wanted(&mut self, scan: Scan, wanted: Wanted) -> Result<Option<RxFrame<'_>>, TransportError> {
         self.calls = self.calls.wrapping_add(1);
         if scan == Scan::All || self.calls.is_multiple_of(CLOCK_INTERVAL) {

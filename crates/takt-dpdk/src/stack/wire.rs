@@ -1,4 +1,5 @@
-//! Frames and what they carry: datagrams, ARP, IGMP, echoes; with or without a tag.
+//! Conversion between frames and their contents: datagrams, ARP, IGMP, echo requests; with or
+//! without a tag.
 
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -8,10 +9,10 @@ use takt_packet::{
     MacAddress, Sum, UDP, UdpDatagram, UdpHeader, VlanTag, answer_echo,
 };
 
-/// As many routers as a unicast datagram may pass.
+/// Time to live of unicast datagrams.
 pub(super) const TTL: u8 = 64;
 
-/// One end of a datagram's way.
+/// Source or destination of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct End {
     pub(super) mac: MacAddress,
@@ -19,12 +20,12 @@ pub(super) struct End {
     pub(super) port: u16,
 }
 
-/// Octets before a datagram's payload.
+/// Returns the number of octets before the payload of a datagram.
 pub(super) const fn headers_len(is_tagged: bool) -> usize {
     EthernetHeader::LEN + if is_tagged { 4 } else { 0 } + Ipv4Header::LEN + UdpHeader::LEN
 }
 
-/// Writes an Ethernet header; how many octets it has.
+/// Writes an Ethernet header, and returns its length.
 fn ethernet(
     frame: &mut [u8],
     to: MacAddress,
@@ -33,11 +34,12 @@ fn ethernet(
     kind: EtherType,
 ) -> Option<usize> {
     let header = EthernetHeader { destination: to, source: from, tag, ether_type: kind };
-    header.emit(frame).ok() // tidy-allow(dropped-cause): only room can be missing; the caller counts that.
+    header.emit(frame).ok() // tidy-allow(dropped-cause): fails only for lack of room; the caller counts it.
 }
 
-/// Writes the headers of a datagram before its payload, which are `len` octets behind [`headers_len`]; how many octets the frame has.
-/// `None` if they are more than a datagram, or this frame, can have.
+/// Writes the headers of a datagram before its payload, which are `len` octets behind
+/// [`headers_len`]. Returns the length of the frame; `None` if it exceeds the limit of a datagram
+/// or of this frame.
 pub(super) fn enclose(
     frame: &mut [u8],
     len: usize,
@@ -47,7 +49,7 @@ pub(super) fn enclose(
 ) -> Option<usize> {
     let end = headers_len(tag.is_some()).checked_add(len)?;
     let frame = frame.get_mut(..end)?;
-    let payload_len = u16::try_from(UdpHeader::LEN + len).ok()?; // tidy-allow(dropped-cause): too long, as said.
+    let payload_len = u16::try_from(UdpHeader::LEN + len).ok()?; // tidy-allow(dropped-cause): too long, as documented.
     let at = ethernet(frame, to.mac, from.mac, tag, EtherType::IPV4)?;
     let (ip, datagram) = frame.get_mut(at..)?.split_at_mut(Ipv4Header::LEN);
     let (source, destination) = (from.ip, to.ip);
@@ -59,19 +61,19 @@ pub(super) fn enclose(
     Some(end)
 }
 
-/// Writes what is asked or told by ARP; how many octets the frame has.
+/// Writes an ARP packet, and returns the length of the frame.
 pub(super) fn arp(frame: &mut [u8], to: MacAddress, tag: Option<VlanTag>, packet: ArpPacket) -> Option<usize> {
     let at = ethernet(frame, to, packet.sender.0, tag, EtherType::ARP)?;
-    let len = packet.emit(frame.get_mut(at..)?).ok()?; // tidy-allow(dropped-cause): only room can be missing.
+    let len = packet.emit(frame.get_mut(at..)?).ok()?; // tidy-allow(dropped-cause): fails only for lack of room.
     Some(at + len)
 }
 
-/// The question who has an address.
+/// Makes an ARP request for an address.
 pub(super) fn question(own: (MacAddress, Ipv4Addr), of: Ipv4Addr) -> ArpPacket {
     ArpPacket { operation: ArpOperation::Request, sender: own, target: (MacAddress::default(), of) }
 }
 
-/// Writes what routers and switches are told about a group; how many octets the frame has.
+/// Writes an IGMP message, and returns the length of the frame.
 pub(super) fn igmp(
     frame: &mut [u8],
     own: (MacAddress, Ipv4Addr),
@@ -81,7 +83,7 @@ pub(super) fn igmp(
     let to = message.destination();
     let at = ethernet(frame, MacAddress::of_group(to.into())?, own.0, tag, EtherType::IPV4)?;
     let (ip, rest) = frame.get_mut(at..)?.split_at_mut_checked(Ipv4Header::ALERT_LEN)?;
-    let len = message.emit(rest).ok()?; // tidy-allow(dropped-cause): only room can be missing.
+    let len = message.emit(rest).ok()?; // tidy-allow(dropped-cause): fails only for lack of room.
     let header = Ipv4Header {
         source: own.1,
         destination: to,
@@ -95,9 +97,10 @@ pub(super) fn igmp(
     Some(at + Ipv4Header::ALERT_LEN + len)
 }
 
-/// Writes the answer to a ping that came in this frame; how many octets it has. `None` if it does not fit or is damaged.
+/// Writes the reply to the echo request in this frame, and returns its length. `None` if it does
+/// not fit or is damaged.
 pub(super) fn echo(frame: &mut [u8], request: &[u8], own: MacAddress) -> Option<usize> {
-    let seen = EthernetFrame::parse(request).ok()?; // tidy-allow(dropped-cause): it was looked at before.
+    let seen = EthernetFrame::parse(request).ok()?; // tidy-allow(dropped-cause): it was parsed before.
     let packet = Ipv4Packet::parse(seen.payload()).ok()?; // tidy-allow(dropped-cause): as above.
     let at = seen.header().header_len();
     let message = at + packet.header_len();
@@ -105,51 +108,51 @@ pub(super) fn echo(frame: &mut [u8], request: &[u8], own: MacAddress) -> Option<
     let answer = frame.get_mut(..end)?;
     answer.copy_from_slice(request.get(..end)?);
     ethernet(answer, seen.header().source, own, seen.header().tag, EtherType::IPV4)?;
-    // Of addresses that change places the checksum stays.
+    // Swapping the addresses does not change the checksum.
     answer[at + 12..at + 16].copy_from_slice(&packet.destination().octets());
     answer[at + 16..at + 20].copy_from_slice(&packet.source().octets());
-    answer_echo(&mut answer[message..]).ok()?; // tidy-allow(dropped-cause): damaged, as said.
+    answer_echo(&mut answer[message..]).ok()?; // tidy-allow(dropped-cause): damaged, as documented.
     Some(end)
 }
 
-/// A received datagram.
+/// Received datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Datagram {
     pub(super) from: (Ipv4Addr, u16),
     pub(super) to: (Ipv4Addr, u16),
-    /// Which octets of what was looked at it is.
+    /// Range of the payload in the parsed bytes.
     pub(super) payload: Range<usize>,
 }
 
-/// What is in a frame.
+/// Contents of a frame.
 #[derive(Debug)]
 pub(super) enum Seen<'a> {
     Datagram(Datagram),
-    /// A part of a larger packet.
+    /// Fragment of a larger packet.
     Part(Ipv4Packet<'a>),
     Arp(ArpPacket),
     Igmp(IgmpMessage),
-    /// A request for an echo, to this address.
+    /// Echo request to this address.
     Ping(Ipv4Addr),
 }
 
-/// Why a frame is not for us.
+/// Reason why a frame is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// Another VLAN, protocol or address.
     Foreign,
-    /// Lengths that contradict each other, or a header that is damaged.
+    /// Inconsistent lengths, or a damaged header.
     Malformed,
-    /// A datagram with a wrong checksum.
+    /// Datagram with a wrong checksum.
     Damaged,
 }
 
-/// Reads a frame. Those of the VLAN are looked at, or those of none.
+/// Parses a frame of this VLAN, or an untagged one with `None`.
 pub(super) fn look(frame: &[u8], vlan: Option<u16>) -> Result<Seen<'_>, Refused> {
     let malformed = |_| Refused::Malformed;
     let ethernet = EthernetFrame::parse(frame).map_err(malformed)?;
     let header = ethernet.header();
-    // VLAN 0 is none, with a priority.
+    // VLAN 0 is a priority tag.
     let tagged = header.tag.map(|tag| tag.vid).filter(|vid| *vid != 0);
     if tagged != vlan {
         return Err(Refused::Foreign);
@@ -179,10 +182,10 @@ pub(super) fn look(frame: &[u8], vlan: Option<u16>) -> Result<Seen<'_>, Refused>
     }
 }
 
-/// Reads the datagram that a packet carries.
+/// Parses the datagram in the payload of a packet.
 pub(super) fn datagram(bytes: &[u8], source: Ipv4Addr, destination: Ipv4Addr) -> Result<Datagram, Refused> {
     let udp = UdpDatagram::parse(bytes).map_err(|_| Refused::Malformed)?;
-    // Nobody can be answered there.
+    // Such a source cannot be replied to.
     if source.is_multicast() || source.is_broadcast() || source.is_unspecified() {
         return Err(Refused::Malformed);
     }
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_enclosed_is_seen() {
+    fn enclosed_datagram_is_parsed() {
         for (tag, vlan) in [(None, None), (Some(TAG), Some(7)), (Some(VlanTag { vid: 0, ..TAG }), None)] {
             for len in [0, 1, 17, 64, 1472] {
                 let frame = enclosed(len, tag);
@@ -233,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn cuts_and_damage_are_refused() {
+    fn truncated_and_damaged_frames_are_refused() {
         let frame = enclosed(100, None);
         for len in 0..frame.len() {
             assert!(matches!(look(&frame[..len], None), Err(Refused::Malformed)), "{len} octets");
         }
-        // The addresses of Ethernet are in no checksum; the octets behind are its type.
+        // No checksum covers the Ethernet addresses; the EtherType follows them.
         for at in 14..frame.len() {
             let mut damaged = frame.clone();
             damaged[at] ^= 0x04;
@@ -247,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_be_a_group() {
+    fn group_address_as_source_is_refused() {
         for source in [Ipv4Addr::new(239, 255, 0, 1), Ipv4Addr::BROADCAST, Ipv4Addr::UNSPECIFIED] {
             let mut frame = [0; 64];
             let from = End { ip: source, ..end(1) };
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_and_reports_are_seen() {
+    fn arp_requests_and_igmp_reports_are_parsed() {
         let own = (end(1).mac, end(1).ip);
         for (tag, vlan) in [(None, None), (Some(TAG), Some(7))] {
             let mut frame = [0; 64];

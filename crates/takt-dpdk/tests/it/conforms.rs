@@ -1,5 +1,5 @@
-//! Both wire forms pass the conformance suite over DPDK's virtual devices. Those at the kernel's bridge take root; `net_af_xdp` and
-//! `net_tap` are tested at full length only.
+//! Conformance of both wire formats over DPDK's virtual devices. Devices at the kernel's bridge
+//! require root; `net_af_xdp` and `net_tap` are tested only with `TAKT_TEST_LONG`.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use takt_transport::ethernet::{EthernetConfig, EthernetTransport};
 
 use super::devices::{Bench, Device, mac, with_bench};
 
-/// UDP at the next port of the bench; they know each other's hardware addresses.
+/// Opens UDP at the next port of the bench; the ports know each other's hardware addresses.
 fn udp(bench: &Bench) -> UdpStack<DpdkPort> {
     let (n, port) = bench.port();
     let address = |n| Ipv4Addr::new(10, 78, 0, n);
@@ -19,7 +19,7 @@ fn udp(bench: &Bench) -> UdpStack<DpdkPort> {
     UdpStack::new(&config, port).expect("the address can be")
 }
 
-/// RTPS directly on Ethernet, at the next port of the bench.
+/// Opens RTPS directly on Ethernet at the next port of the bench.
 fn l2(bench: &Bench) -> EthernetTransport<DpdkPort> {
     EthernetTransport::open(bench.port().1, &EthernetConfig::new(0)).expect("nobody else has the port")
 }

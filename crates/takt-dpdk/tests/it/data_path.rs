@@ -1,6 +1,6 @@
-//! What one datagram takes between the transport's caller and the device, each way, in both wire forms: copies, system calls,
-//! allocations. It is the table of `docs/data-path.md`. The devices are rings in memory: what a device of another kind does itself comes
-//! on top.
+//! Tests of the cost of one datagram between the caller of the transport and the device, in each
+//! direction and both wire formats: copies, system calls, allocations. The results are the table of
+//! `docs/data-path.md`. The devices are rings in memory; other devices add their own cost.
 
 use std::net::Ipv4Addr;
 
@@ -13,9 +13,9 @@ use takt_wire::Locator;
 use super::counting_calls::watched;
 use super::devices::{config, fresh, mac, turn};
 
-/// Datagrams that are sent and received one by one.
+/// Number of datagrams that are sent and received one by one.
 const COUNT: usize = 100;
-/// Their octets.
+/// Length of a datagram in octets.
 const LEN: usize = 1000;
 
 fn pair() -> [DpdkPort; 2] {
@@ -23,7 +23,7 @@ fn pair() -> [DpdkPort; 2] {
     DpdkPort::ring_pair(&one, &other).expect("rings")
 }
 
-/// Sends from one to the other and receives there: without a system call, without an allocation.
+/// Sends and receives datagrams; asserts that there are no system calls and allocations.
 fn carry(here: &mut impl Transport, there: &mut impl Transport) {
     let to: Locator = there.locators().default_unicast[0];
     let (mut received, mut count) = (0, 0);
@@ -46,14 +46,15 @@ fn carry(here: &mut impl Transport, there: &mut impl Transport) {
     assert_eq!((received, count, made), (COUNT, 0, vec![]));
 }
 
-/// All were written where they were sent from, and read where they were received; so were `others` that are no datagrams.
+/// Asserts that no frame was copied at either end; `others` is the number of frames that are no
+/// datagrams.
 fn nothing_was_copied(here: &DpdkPort, there: &DpdkPort, others: u64) {
     let (counters, all) = (there.counters(), COUNT as u64 + others);
     assert_eq!((here.stats().in_place_out, counters.frames_in, counters.gathered_in), (all, all, 0));
 }
 
 #[test]
-fn a_datagram_of_udp_is_not_copied_and_takes_no_system_call() {
+fn udp_datagram_is_not_copied_and_takes_no_system_call() {
     let _turn = turn();
     let mut n = 0;
     let [mut here, mut there] = pair().map(|port| {
@@ -64,12 +65,12 @@ fn a_datagram_of_udp_is_not_copied_and_takes_no_system_call() {
         UdpStack::new(&config, port).expect("the address can be")
     });
     carry(&mut here, &mut there);
-    // What tells others that the address is taken.
+    // The announcement of the address.
     nothing_was_copied(here.port(), there.port(), 1);
 }
 
 #[test]
-fn a_frame_of_the_layer_2_form_is_not_copied_and_takes_no_system_call() {
+fn layer_2_frame_is_not_copied_and_takes_no_system_call() {
     let _turn = turn();
     let [mut here, mut there] =
         pair().map(|port| EthernetTransport::open(port, &EthernetConfig::new(0)).expect("nobody else has the port"));

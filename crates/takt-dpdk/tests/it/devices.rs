@@ -1,6 +1,7 @@
-//! DPDK's virtual devices, joined so that all ports of one bench reach each other.
+//! DPDK's virtual devices, connected so that all ports of one bench reach each other.
 //!
-//! DPDK's environment is one for the process and has room for 32 ports, so tests with devices take turns.
+//! A process has one DPDK environment, with room for 32 ports, so tests with devices run one at a
+//! time.
 
 use std::cell::Cell;
 use std::process::Command;
@@ -14,35 +15,36 @@ use takt_testkit::{not_run, require};
 use super::network::{Host, Network, ip};
 use super::switch::Switch;
 
-/// A kind of device.
+/// Kind of device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
-    /// Rings within this process; the far ends are at a switch of our own.
+    /// Rings within this process; the far ends are at the test's own switch.
     Ring,
-    /// Shared memory, as between processes; the far ends are at a switch of our own.
+    /// Shared memory, as between processes; the far ends are at the test's own switch.
     Memif,
-    /// Packet sockets at virtual links, which are at the kernel's bridge.
+    /// Packet sockets at virtual links of the kernel's bridge.
     Packet,
-    /// AF_XDP at the same.
+    /// AF_XDP at the same links.
     Xdp,
-    /// Interfaces that the device makes, at the kernel's bridge.
+    /// Interfaces that the device creates, at the kernel's bridge.
     Tap,
 }
 
-/// One port after another, all of which reach each other.
+/// Source of ports that all reach each other.
 pub struct Bench {
     device: Device,
     switch: Option<Switch>,
     count: Cell<u8>,
 }
 
-/// A name that no other device of this process has.
+/// Returns a device name that is unique in this process.
 pub fn fresh(driver: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     format!("{driver}{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// How all devices of this process are opened: the environment's arguments have to be the same.
+/// Returns the configuration of all devices of this process: the arguments of the environment have
+/// to be the same.
 pub fn config(device: &str) -> DpdkConfig {
     let mut config = DpdkConfig::trial(device);
     let memory = config.eal.iter().position(|argument| argument == "-m").expect("it says how much memory");
@@ -50,21 +52,21 @@ pub fn config(device: &str) -> DpdkConfig {
     config
 }
 
-/// The hardware address of the `n`-th port.
+/// Returns the hardware address of the `n`-th port.
 pub fn mac(n: u8) -> MacAddress {
     MacAddress([2, 0, 0, 0, 1, n])
 }
 
-/// This test's turn.
+/// Waits until this test may use devices.
 pub fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ports that a bench of devices at the kernel's bridge has.
+/// Number of ports of a bench with devices at the kernel's bridge.
 const LINKS: u8 = 6;
 
-/// A host with a bridge, and so many links to it: `v1` and so on.
+/// Makes a host with a bridge and this number of links to it: `v1` and so on.
 fn host(links: u8) -> Host {
     let host = Network::new().expect("namespaces can be made").host(false);
     host.run(|| {
@@ -83,16 +85,16 @@ fn host(links: u8) -> Host {
     host
 }
 
-/// The one that tests with packet sockets use one after the other: links take their time to come up.
+/// Returns the host that tests with packet sockets share, since links need time to come up.
 fn common_host() -> &'static Host {
     static HOST: OnceLock<Host> = OnceLock::new();
     HOST.get_or_init(|| host(LINKS))
 }
 
-/// The character device by which processes make interfaces.
+/// Character device by which processes create interfaces.
 pub const TUN: &str = "/dev/net/tun";
 
-/// Tests that take longer, or that print what a driver has to say, are wanted.
+/// Reports whether tests that take longer, or print driver messages, are requested.
 fn at_full_length() -> Result<(), String> {
     match std::env::var_os("TAKT_TEST_LONG") {
         Some(_) => Ok(()),
@@ -100,7 +102,7 @@ fn at_full_length() -> Result<(), String> {
     }
 }
 
-/// What a device takes of the machine, and of the time.
+/// Checks what a device requires of the machine, and of the time.
 fn possible(device: Device) -> Result<(), String> {
     match device {
         Device::Ring | Device::Memif => Ok(()),
@@ -110,20 +112,21 @@ fn possible(device: Device) -> Result<(), String> {
     }
 }
 
-/// Runs something with a bench, in a network namespace where the devices take one. Where they cannot be had it is reported that the
-/// test cannot run.
+/// Runs `errand` with a bench, in a network namespace where the devices need one. If they are not
+/// available, reports that the test cannot run.
 pub fn with_bench(device: Device, errand: impl FnOnce(&Bench) + Send) {
     if let Err(why) = possible(device) {
         return not_run(why);
     }
     let _turn = turn();
     let takes_links = matches!(device, Device::Packet | Device::Xdp | Device::Tap);
-    // Made where it is used: what it opens belongs to the thread's namespace.
+    // Made where it is used: its resources belong to the namespace of the thread.
     let run = || errand(&Bench { device, switch: (!takes_links).then(Switch::new), count: Cell::new(0) });
     let own = match device {
         Device::Ring | Device::Memif => return run(),
         Device::Packet => None,
-        // AF_XDP of DPDK 22.11 leaves its program on a link; a tap has the address that a link would have.
+        // AF_XDP of DPDK 22.11 leaves its program on a link; a tap has the address that a link
+        // would have.
         Device::Xdp => Some(host(LINKS)),
         Device::Tap => Some(host(0)),
     };
@@ -172,7 +175,7 @@ impl Bench {
     }
 }
 
-/// Waits until frames pass an interface of the bridge: links come up when they like.
+/// Waits until an interface of the bridge forwards frames, because links need time to come up.
 fn wait_for_link(name: &str) {
     for _ in 0..2000 {
         let shown = Command::new("bridge").args(["link", "show", "dev", name]).output().expect("iproute2 is installed");

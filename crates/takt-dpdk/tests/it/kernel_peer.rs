@@ -1,4 +1,4 @@
-//! With the kernel's own UDP at the other end: nobody there can tell the difference.
+//! Tests with the kernel's UDP at the other end, which sees no difference.
 
 use std::net::Ipv4Addr;
 use std::process::Command;
@@ -15,17 +15,17 @@ use super::network::{Host, Network, ip};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Ours, at the interface of the host whose kernel has 10.77.0.1.
+/// Address of the stack, at the interface of the host whose kernel has 10.77.0.1.
 pub const OWN: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 101);
 
-/// A transport over the host's interface.
+/// Opens a transport over the interface of the host.
 pub fn by_dpdk(host: &Host, set: impl FnOnce(DpdkConfig) -> DpdkConfig + Send) -> DpdkTransport {
     let device = set(config(&format!("{},iface=eth0", fresh("net_af_packet"))));
     host.run(|| DpdkTransport::open(&device, &UdpStackConfig::new(0, OWN, 24))).expect("a virtual device")
 }
 
-/// One by the host's kernel, which cuts what is longer than a packet before it leaves, as one with hardware below does: between
-/// virtual interfaces it saves itself the trouble.
+/// Opens a transport over the kernel of the host, which fragments long datagrams before they leave,
+/// as with hardware. Between virtual interfaces, it avoids this by default.
 pub fn by_kernel(host: &Host) -> UdpTransport {
     let cut =
         host.run(|| Command::new("ethtool").args(["-K", "eth0", "tx", "off"]).output()).expect("ethtool is installed");
@@ -48,7 +48,7 @@ fn send(transport: &mut impl Transport, bytes: &[u8], to: Locator) {
     transport.flush().expect("flushing works");
 }
 
-/// What arrives at `at` when it comes; `other` lives on meanwhile, and receives nothing.
+/// Waits for the next datagram at `at`; `other` is driven meanwhile, and receives nothing.
 fn receive(at: &mut impl Transport, other: &mut impl Transport) -> Vec<u8> {
     let since = Instant::now();
     loop {
@@ -62,11 +62,11 @@ fn receive(at: &mut impl Transport, other: &mut impl Transport) -> Vec<u8> {
 }
 
 #[test]
-fn datagrams_of_all_sizes_go_both_ways_and_groups_reach_all() {
+fn datagrams_of_all_sizes_arrive_and_groups_reach_all() {
     let _turn = turn();
     let Some(network) = Network::new() else { return };
     let (here, there) = (network.host(false), network.host(false));
-    // The device has the kernel put parts of packets together, so it needs room for the whole.
+    // For the device, the kernel reassembles fragments, so it needs room for the whole datagram.
     let mut dpdk = by_dpdk(&here, |config| DpdkConfig {
         device: format!("{},framesz=32768,blocksz=32768,framecnt=64", config.device),
         rx_room: Some(32_768),
@@ -108,14 +108,14 @@ fn datagrams_of_all_sizes_go_both_ways_and_groups_reach_all() {
 }
 
 #[test]
-fn what_the_kernel_cuts_is_put_together() {
+fn fragments_of_the_kernel_are_reassembled() {
     let _turn = turn();
     let Some(network) = Network::new() else { return };
     if let Err(why) = require::file(TUN) {
         return not_run(why);
     }
     let host = network.host(false);
-    // The kernel has the interface that the device makes.
+    // The kernel owns the interface that the device creates.
     let device = DpdkConfig { mac: Some(mac(1)), ..config(&format!("{},iface=tap0", fresh("net_tap"))) };
     let address = UdpStackConfig::new(0, Ipv4Addr::new(10, 79, 0, 2), 24);
     let mut dpdk = host.run(|| DpdkTransport::open(&device, &address)).expect("a virtual device");
@@ -138,7 +138,7 @@ fn what_the_kernel_cuts_is_put_together() {
 }
 
 #[test]
-fn a_host_pings_us() {
+fn ping_of_a_host_is_answered() {
     let _turn = turn();
     if let Err(why) = require::program("ping") {
         return not_run(why);
@@ -161,7 +161,7 @@ fn a_host_pings_us() {
 }
 
 #[test]
-fn a_switch_that_looks_at_memberships_learns_of_ours() {
+fn igmp_snooping_switch_learns_the_membership() {
     let _turn = turn();
     let Some(network) = Network::new() else { return };
     let host = network.host(false);

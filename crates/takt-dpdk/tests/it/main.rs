@@ -1,5 +1,6 @@
-//! The stack over frames in memory; and, with the feature `dpdk`, both wire forms over DPDK's virtual devices. What takes root (network
-//! namespaces) is reported as not run without it.
+//! Tests of the stack over frames in memory; with the feature `dpdk`, of both wire formats over
+//! DPDK's virtual devices. Tests that need root (network namespaces) are reported as not run
+//! without it.
 
 mod memory;
 mod stack_behaviour;

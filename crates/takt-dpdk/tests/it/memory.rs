@@ -1,4 +1,4 @@
-//! Frames in memory: ports at one switch, each of which hears what is for its address or for everyone.
+//! Frame ports in memory at one switch, each of which receives frames to its address and to groups.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,14 +11,14 @@ use takt_transport::{Interface, Scan};
 
 const MTU: usize = 1500;
 
-/// What each port has not taken yet.
+/// Pending frames of each port.
 pub type Queues = Vec<(MacAddress, VecDeque<Vec<u8>>)>;
 
-/// The switch.
+/// Switch in memory.
 #[derive(Clone, Default)]
 pub struct Memory(Arc<Mutex<Queues>>);
 
-/// A port of it.
+/// Port of the switch.
 pub struct MemoryPort {
     memory: Memory,
     at: usize,
@@ -26,12 +26,12 @@ pub struct MemoryPort {
     loan: Box<[u8]>,
     out: Vec<Vec<u8>>,
     received: Vec<u8>,
-    /// So many frames are refused, as by a driver that has none left.
+    /// Number of frames that are refused, as by a driver without free frames.
     pub refused: u32,
 }
 
 impl Memory {
-    /// A further port, the `n`-th with the address 02:00:00:00:00:`n`.
+    /// Adds the next port; the `n`-th has the address 02:00:00:00:00:`n`.
     pub fn port(&self) -> MemoryPort {
         let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = mac(queues.len() as u8 + 1);
@@ -55,20 +55,20 @@ impl Memory {
     }
 }
 
-/// The address of the `n`-th port.
+/// Returns the address of the `n`-th port.
 pub fn mac(n: u8) -> MacAddress {
     MacAddress([2, 0, 0, 0, 0, n])
 }
 
 impl MemoryPort {
-    /// Sends a frame as it is.
+    /// Sends a frame unchanged.
     pub fn put(&mut self, frame: &[u8]) {
         self.loan()[..frame.len()].copy_from_slice(frame);
         assert!(self.send(frame.len()));
         self.flush().expect("it is memory");
     }
 
-    /// The next frame that has arrived from someone else.
+    /// Returns the next frame of another sender.
     pub fn take(&mut self) -> Option<Vec<u8>> {
         while self.recv(Scan::All).expect("it is memory") {
             if self.received[6..12] != self.mac().0 {
@@ -119,7 +119,7 @@ impl FramePort for MemoryPort {
         let mut queues = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);
         for frame in self.out.drain(..) {
             for (mac, queue) in queues.iter_mut() {
-                // Groups come back to their sender too.
+                // Frames to groups also return to their sender.
                 if frame[0] & 1 == 1 || frame[..6] == mac.0 {
                     queue.push_back(frame.clone());
                 }

@@ -1,4 +1,5 @@
-//! Participants: one by DPDK, one by the kernel's UDP or by DPDK too, that discover each other and exchange samples small and large.
+//! Tests of two participants, one over DPDK and one over the kernel's UDP or DPDK too, that
+//! discover each other and exchange small and large samples.
 
 use takt::{DomainParticipant, DomainParticipantBuilder};
 use takt_dpdk::{DpdkConfig, DpdkPort, UdpStack, UdpStackConfig};
@@ -11,12 +12,12 @@ use super::network::Network;
 use super::parties::{self, party_of};
 use super::resident::Resident;
 
-/// Participants with these transports and no others exchange samples.
+/// Exchanges samples between participants with only these transports.
 fn exchange(here: Box<dyn Transport>, there: Box<dyn Transport>) {
     exchange_by([here, there].map(|transport| DomainParticipant::builder(0).transport(transport)));
 }
 
-/// Those that are built so exchange samples.
+/// Exchanges samples between the participants of these builders.
 fn exchange_by([here, there]: [DomainParticipantBuilder; 2]) {
     let parties = [party_of(here, "There", "Back"), party_of(there, "Back", "There")];
     parties::exchange(&parties.map(|party| party.expect("a participant")), 40);
@@ -31,7 +32,7 @@ fn one_by_dpdk_and_one_by_the_kernel_exchange_samples() {
     exchange(Box::new(by_dpdk(&here, |config| config)), Box::new(Resident::new(udp, there)));
 }
 
-/// Two ports that are joined by shared memory between processes, here in one.
+/// Makes two ports connected by shared memory as between processes, here in one.
 fn joined_ports() -> [DpdkPort; 2] {
     let socket = format!("takt-{}-{}", std::process::id(), fresh("socket"));
     [("server", 1), ("client", 2)].map(|(role, n)| {
@@ -51,11 +52,11 @@ fn two_by_dpdk_exchange_samples_through_shared_memory() {
     exchange(udp(1, here), udp(2, there));
 }
 
-/// All of it goes by DPDK, discovery too: nothing is opened beside it.
+/// DPDK carries everything, including discovery; no other transport is opened.
 #[test]
-fn two_that_ask_for_dpdk_by_name_find_each_other_by_it() {
+fn participants_with_dpdk_by_name_discover_each_other_over_it() {
     let _turn = turn();
-    // Whoever is first decides how DPDK is started: as all tests have it.
+    // The first port determines the arguments of DPDK: those of all tests.
     drop(DpdkPort::ring_pair(&config(&fresh("ring")), &config("")).expect("rings"));
     takt_dpdk::register();
     let socket = format!("takt-{}-{}", std::process::id(), fresh("socket"));

@@ -1,4 +1,4 @@
-//! Ports: links that come and go, frames in several parts, what is refused.
+//! Tests of ports: links that come and go, frames of several parts, errors.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::devices::{config, fresh, mac, turn};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits for something, as long as a test does.
+/// Waits for a condition, up to the time limit of a test.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let since = Instant::now();
     while !is_so() {
@@ -34,7 +34,7 @@ fn receive(port: &mut DpdkPort) -> Vec<u8> {
     port.received().to_vec()
 }
 
-/// Both ends of shared memory between processes, here in one.
+/// Makes both ends of shared memory as between processes, here in one.
 fn memif(set: impl Fn(DpdkConfig) -> DpdkConfig) -> [DpdkConfig; 2] {
     let socket = format!("takt-{}-{}", std::process::id(), fresh("socket"));
     let end = |role| set(config(&format!("{},role={role},socket={socket}", fresh("net_memif"))));
@@ -42,7 +42,7 @@ fn memif(set: impl Fn(DpdkConfig) -> DpdkConfig) -> [DpdkConfig; 2] {
 }
 
 #[test]
-fn a_link_that_goes_down_is_counted_and_comes_back() {
+fn link_loss_is_counted_and_the_link_returns() {
     let _turn = turn();
     let [server, client] = memif(|config| config).map(|config| DpdkConfig { link_period: Duration::ZERO, ..config });
     let mut here = DpdkPort::open(&server).expect("a virtual device");
@@ -58,7 +58,7 @@ fn a_link_that_goes_down_is_counted_and_comes_back() {
         send(&mut there, at_here, round, 100);
         assert_eq!(receive(&mut here)[6..], [round; 94]);
         drop(there);
-        // Noticed while receiving, as a transport would.
+        // Detected while receiving, as a transport does.
         until("still a link", || {
             assert!(!here.recv(Scan::All).expect("receiving works"));
             !here.link_is_up()
@@ -71,9 +71,10 @@ fn a_link_that_goes_down_is_counted_and_comes_back() {
     }
 }
 
-/// The other end is closed at any moment, also while frames are being read and written: DPDK's own thread lets go of the memory.
+/// The other end is closed at any moment, also while frames are read and written: DPDK's own thread
+/// unmaps the memory.
 #[test]
-fn the_other_end_goes_while_frames_pass_and_the_port_outlives_it() {
+fn port_survives_the_end_of_its_peer_during_traffic() {
     let _turn = turn();
     for round in 0..60_u64 {
         let [server, client] = memif(|config| config);
@@ -102,7 +103,7 @@ fn the_other_end_goes_while_frames_pass_and_the_port_outlives_it() {
 }
 
 #[test]
-fn a_frame_in_several_parts_is_received_whole() {
+fn frame_of_several_parts_is_received_whole() {
     let _turn = turn();
     let [server, client] = memif(|config| config);
     let mut here = DpdkPort::open(&DpdkConfig { rx_room: Some(512), ..server }).expect("a virtual device");
@@ -121,7 +122,7 @@ fn a_frame_in_several_parts_is_received_whole() {
 }
 
 #[test]
-fn what_is_for_others_is_not_shown_and_what_is_for_us_comes_back() {
+fn foreign_frames_are_dropped_and_own_ones_return() {
     let _turn = turn();
     let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
     let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
@@ -134,7 +135,7 @@ fn what_is_for_others_is_not_shown_and_what_is_for_us_comes_back() {
     assert_eq!(receive(&mut there)[..6], mac(2).0);
     assert!(!there.recv(Scan::All).expect("receiving works"));
     assert_eq!(there.counters().foreign_in, 2);
-    // To oneself, and to a group that one listens to.
+    // To the own address, and to a joined group.
     send(&mut there, mac(2), 1, 60);
     send(&mut there, group, 2, 60);
     assert_eq!((receive(&mut there)[6], receive(&mut there)[6]), (1, 2));
@@ -146,7 +147,7 @@ fn what_is_for_others_is_not_shown_and_what_is_for_us_comes_back() {
 }
 
 #[test]
-fn frames_that_nobody_takes_run_out_and_come_back() {
+fn frames_that_are_not_received_run_out_and_come_back() {
     let _turn = turn();
     let [one, other] = [1, 2].map(|n| DpdkConfig { mac: Some(mac(n)), ..config(&fresh("ring")) });
     let [mut here, mut there] = DpdkPort::ring_pair(&one, &other).expect("rings");
@@ -168,7 +169,7 @@ fn frames_that_nobody_takes_run_out_and_come_back() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_an_error_with_the_reason() {
+fn failed_open_is_an_error_with_the_reason() {
     let _turn = turn();
     let why = |config: &DpdkConfig| DpdkPort::open(config).expect_err("it cannot be").to_string();
     let absent = why(&config("net_nothing0"));
@@ -214,7 +215,7 @@ fn frames_are_moved_without_allocating() {
     });
     assert_eq!(allocated, 0);
     let sent: u32 = (0..200).map(|round| 2 * (round % 70)).sum();
-    // What is loaned after a frame was sent has no address, so its copy may be for nobody.
+    // The frame that is loaned after a send has no address, so its copy may have no receiver.
     assert!(count >= sent / 2, "{count} of {sent}");
     assert_eq!(here.stats().in_place_out, u64::from(sent / 2));
 }

@@ -1,4 +1,5 @@
-//! What the stack does beside datagrams, frame by frame: ARP, IGMP, pings, parts of packets, tags, and what it refuses.
+//! Tests of the stack frame by frame, except datagrams: ARP, IGMP, echo, fragments, tags, and
+//! refusals.
 
 use std::net::Ipv4Addr;
 
@@ -19,7 +20,7 @@ const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
 
 type Stack = UdpStack<MemoryPort>;
 
-/// A stack, and a bare port beside it that has heard its first words.
+/// Makes a stack, and a bare port that has received its initial frames.
 fn stack(config: UdpStackConfig) -> (Stack, MemoryPort) {
     let memory = Memory::default();
     let (port, peer) = (memory.port(), memory.port());
@@ -61,7 +62,7 @@ fn igmp_in(frame: &[u8]) -> Option<IgmpMessage> {
     Some(IgmpMessage::parse(packet.payload()).expect("IGMP"))
 }
 
-/// An IPv4 packet in a frame from the peer.
+/// Makes an IPv4 packet in a frame of the peer.
 fn packet(to: (MacAddress, Ipv4Addr), protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; 14 + 20 + payload.len()];
     let header = EthernetHeader { destination: to.0, source: mac(2), tag: None, ether_type: EtherType::IPV4 };
@@ -82,7 +83,7 @@ fn datagram(to: Ipv4Addr, port: u16, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_address_and_the_group_are_announced_at_the_start_and_the_group_left_at_the_end() {
+fn address_and_group_are_announced_at_the_start_and_the_group_left_at_the_end() {
     let (stack, mut peer) = stack(config());
     let announced = arp_in(&peer.take().expect("the first word")).expect("ARP");
     assert_eq!((announced.sender, announced.target.1), ((mac(1), OWN), OWN));
@@ -94,7 +95,7 @@ fn the_address_and_the_group_are_announced_at_the_start_and_the_group_left_at_th
 }
 
 #[test]
-fn what_waits_for_an_answer_leaves_in_order_when_it_comes() {
+fn datagrams_waiting_for_an_arp_reply_are_sent_in_order() {
     let (mut stack, mut peer) = stack(config());
     while peer.take().is_some() {}
     for n in 0..20 {
@@ -103,7 +104,7 @@ fn what_waits_for_an_answer_leaves_in_order_when_it_comes() {
     let asked = arp_in(&peer.take().expect("a question")).expect("ARP");
     assert_eq!((asked.operation, asked.target.1), (ArpOperation::Request, PEER));
     assert_eq!(peer.take(), None, "one question, nothing else");
-    // A loaned frame is nobody's but the user's.
+    // A loaned frame belongs to the user alone.
     stack.loan().expect("a frame is lent")[..3].copy_from_slice(b"own");
     peer.put(&arp(ArpOperation::Reply, (mac(2), PEER), (mac(1), OWN)));
     assert_eq!(recv(&mut stack), None);
@@ -125,9 +126,10 @@ fn what_waits_for_an_answer_leaves_in_order_when_it_comes() {
     assert!(peer.take().is_some() && stack.counters().waited == 21);
 }
 
-/// A driver that has no frame left once: what waits leaves with the next call, in its order, and what came behind it too.
+/// A driver without a free frame: waiting datagrams are sent at the next call, in order, followed
+/// by later ones.
 #[test]
-fn what_the_port_refuses_leaves_with_the_next_call() {
+fn frames_refused_by_the_port_are_sent_with_the_next_call() {
     let (mut stack, mut peer) = stack(config());
     while peer.take().is_some() {}
     for n in 0..3 {
@@ -146,7 +148,7 @@ fn what_the_port_refuses_leaves_with_the_next_call() {
 }
 
 #[test]
-fn questions_for_the_address_are_answered_and_their_askers_known() {
+fn arp_requests_are_answered_and_their_senders_recorded() {
     let (mut stack, mut peer) = stack(config());
     while peer.take().is_some() {}
     peer.put(&arp(ArpOperation::Request, (mac(2), PEER), (MacAddress::default(), OWN)));
@@ -158,13 +160,13 @@ fn questions_for_the_address_are_answered_and_their_askers_known() {
     assert_eq!((replies[0].sender, replies[0].target), ((mac(1), OWN), (mac(2), PEER)));
     send(&mut stack, b"known", PEER);
     assert_eq!(stack.counters().waited, 0);
-    // Someone else has our address.
+    // Another host claims the address.
     peer.put(&arp(ArpOperation::Reply, (mac(2), OWN), (mac(1), OWN)));
     assert_eq!((recv(&mut stack), stack.counters().conflicts), (None, 1));
 }
 
 #[test]
-fn other_networks_are_behind_the_gateway() {
+fn other_networks_are_reached_through_the_gateway() {
     let far = Ipv4Addr::new(192, 0, 2, 7);
     let (stack_without, _) = stack(config());
     assert!(!stack_without.serves(&Locator::udp_v4(far, 7411)));
@@ -179,7 +181,7 @@ fn other_networks_are_behind_the_gateway() {
 }
 
 #[test]
-fn a_ping_is_answered_and_nothing_else_that_is_not_for_our_ports() {
+fn ping_is_answered_and_foreign_packets_are_not() {
     let (mut stack, mut peer) = stack(config());
     while peer.take().is_some() {}
     let mut ping = vec![8, 0, 0, 0, 0, 1, 0, 2];
@@ -211,7 +213,7 @@ fn a_ping_is_answered_and_nothing_else_that_is_not_for_our_ports() {
 }
 
 #[test]
-fn parts_of_a_packet_are_put_together() {
+fn fragments_are_reassembled() {
     let (mut stack, mut peer) = stack(config());
     let bytes: Vec<u8> = (0..20_000_u32).map(|at| (at % 251) as u8).collect();
     let whole = datagram(OWN, 7411, &bytes);
@@ -231,7 +233,7 @@ fn parts_of_a_packet_are_put_together() {
 }
 
 #[test]
-fn a_router_that_asks_is_answered() {
+fn igmp_query_is_answered() {
     let (mut stack, mut peer) = stack(config());
     while peer.take().is_some() {}
     let mut query = [0; 8];
@@ -249,7 +251,7 @@ fn a_router_that_asks_is_answered() {
 }
 
 #[test]
-fn a_tag_says_the_vlan_and_how_urgent() {
+fn tag_has_the_vlan_and_the_priority() {
     let tag = VlanTag { pcp: 2, dei: false, vid: 7 };
     let (mut stack, mut peer) = stack(UdpStackConfig { vlan: Some(tag), neighbours: vec![(PEER, mac(2))], ..config() });
     while let Some(frame) = peer.take() {
@@ -271,7 +273,7 @@ fn a_tag_says_the_vlan_and_how_urgent() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_configuration_is_refused() {
     let refused =
         |config: UdpStackConfig| UdpStack::new(&config, Memory::default().port()).err().map(|e| e.to_string());
     assert_eq!(refused(config()), None);
@@ -289,7 +291,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn any_bytes_are_only_counted() {
+fn arbitrary_bytes_are_only_counted() {
     let (mut stack, mut peer) = stack(config());
     let good = [
         packet((mac(1), OWN), UDP, &datagram(OWN, 7411, b"payload")),
@@ -316,7 +318,7 @@ fn any_bytes_are_only_counted() {
 }
 
 #[test]
-fn refusing_and_waiting_allocate_nothing() {
+fn refusing_and_waiting_do_not_allocate() {
     let (mut stack, mut peer) = stack(config());
     for n in 0..200_u8 {
         peer.put(&packet((mac(1), OWN), UDP, &datagram(OWN, 9, &[n])));
@@ -329,7 +331,7 @@ fn refusing_and_waiting_allocate_nothing() {
         stack.loan().expect("a frame is lent");
         stack.commit(100, FlowId::DEFAULT, &to).expect("the frame is taken");
     };
-    // The port in memory copies the questions.
+    // The port in memory copies the ARP requests.
     commit();
     assert_eq!(allocations(commit), 0);
     assert_eq!((stack.counters().waited, stack.counters().unanswered), (60, 0));

@@ -1,4 +1,4 @@
-//! The stack passes the conformance suite over frames in memory, without a tag and with one.
+//! Conformance of the stack over frames in memory, without a tag and with one.
 
 use std::cell::Cell;
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use takt_packet::VlanTag;
 
 use super::memory::{Memory, MemoryPort, mac};
 
-/// Opens stacks at one switch, which know each other's hardware addresses.
+/// Returns a function that opens stacks at one switch, which know each other's hardware addresses.
 fn opener(vlan: Option<VlanTag>) -> impl Fn() -> UdpStack<MemoryPort> {
     let (memory, count) = (Memory::default(), Cell::new(0));
     move || {

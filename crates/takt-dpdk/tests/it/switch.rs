@@ -1,4 +1,5 @@
-//! A switch of our own, for devices that join two ends only: a thread that has the far ends and passes frames on.
+//! Software switch for devices that connect only two ends: a thread that owns the far ends and
+//! forwards frames.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +10,7 @@ use takt_dpdk::DpdkPort;
 use takt_transport::Scan;
 use takt_transport::ethernet::FramePort;
 
-/// Ends when dropped.
+/// Switch with its thread, which ends on drop.
 pub struct Switch {
     add: Sender<(DpdkPort, Sender<()>)>,
     ends: Arc<AtomicBool>,
@@ -27,7 +28,7 @@ impl Switch {
         Self { add, ends, thread: Some(thread) }
     }
 
-    /// Adds a port, which has to show all frames. Whatever any port sends afterwards reaches it.
+    /// Adds a port, which has to return all frames. Frames that any port sends afterwards reach it.
     pub fn add(&self, port: DpdkPort) {
         let (done, is_done) = channel();
         self.add.send((port, done)).expect("the thread runs");
@@ -71,7 +72,7 @@ fn run(added: &Receiver<(DpdkPort, Sender<()>)>, ends: &AtomicBool) {
     }
 }
 
-/// To the port whose address it is for, or to all others.
+/// Forwards a frame to the port of its destination, or to all others.
 fn pass_on(ports: &mut [(DpdkPort, [u8; 6])], from: usize, frame: &[u8]) {
     let known = ports.iter().position(|(_, address)| frame[..6] == *address);
     for (at, (port, _)) in ports.iter_mut().enumerate() {
