@@ -1,9 +1,10 @@
-//! An agent: a process that runs one workload for a driver.
+//! Bench agent: a process that runs one workload for a driver (docs/bench-agents.md).
 //!
-//! Called as `<program> <role> [key=value ...]`, it prints one JSON object per line and ends at SIGTERM.
-//! Roles: [`ROLES`]. Keys that it does not know it ignores, so that one
-//! command line fits the agents of all middleware. Durations are seconds, `t0` and `period_ns` nanoseconds. A
-//! `ping` appends its round-trip times to the file `out`: u64 nanoseconds, little endian.
+//! An agent is called as `<program> <role> [key=value ...]`. It prints one JSON object per line and
+//! ends at SIGTERM. [`ROLES`] lists the roles. Unknown keys are ignored, so that one command line
+//! fits the agents of all middleware. Durations are in seconds, `t0` and `period_ns` in
+//! nanoseconds. The role `ping` appends its round-trip times to the file `out`: u64 nanoseconds,
+//! little endian.
 
 mod architecture;
 mod crowd;
@@ -17,36 +18,37 @@ use options::Options;
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// Name by which the agent introduces itself.
+/// Name that the agent reports in `info`.
 const PEER: &str = "takt";
 
-/// What the agent can play.
+/// Roles of the agent.
 pub(crate) const ROLES: [&str; 16] = [
     "info", "ping", "pong", "pub", "sub", "idle", "disc", "load", "crowd", "seek", "mesh", "hold", "join", "pick",
     "keep", "broker",
 ];
 
-/// Where the lines go.
+/// Writer of the agent's JSON lines.
 pub(crate) struct Lines<'a>(&'a mut dyn Write);
 
 impl<'a> Lines<'a> {
-    /// Lines that go there.
+    /// Creates a writer of lines to `out`.
     pub(crate) fn new(out: &'a mut dyn Write) -> Self {
         Self(out)
     }
 
-    /// One line, out at once.
+    /// Writes one line and flushes it.
     pub(crate) fn say(&mut self, value: &Value) -> Result<()> {
         writeln!(self.0, "{value}").and_then(|()| self.0.flush()).map_err(|e| Error::os("write a line", e))
     }
 
-    /// Says that it can be found now.
+    /// Writes the line `ready`: peers can discover the agent from now on.
     pub(crate) fn ready(&mut self) -> Result<()> {
         self.say(&json!({"ev": "ready"}))
     }
 }
 
-/// Plays `role` with `arguments` (`key=value`), and writes the lines to `out`. A failure is a line too.
+/// Runs `role` with `arguments` (`key=value`) and writes the lines to `out`. A failure is reported
+/// as a line too.
 ///
 /// # Errors
 /// The role is unknown, an argument is wrong, or the workload failed.
@@ -91,7 +93,8 @@ fn play(role: &str, arguments: &[String], lines: &mut Lines<'_>) -> Result<()> {
     }
 }
 
-/// Without middleware there is nothing to discover and to hold.
+/// Returns the roles that the transport supports: plain sockets have no discovery and keep no
+/// samples.
 fn roles_of(options: &Options) -> Vec<&'static str> {
     let needs_middleware = ["crowd", "seek", "mesh", "hold", "join", "pick", "keep", "broker"];
     let is_plain = options.link.is_plain();
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn info_names_what_there_is() {
+    fn info_lists_transports_and_supported_roles() {
         let (result, lines) = lines_of("info", &[]);
         result.unwrap();
         assert_eq!(lines.len(), 1);
@@ -126,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_role_and_a_wrong_argument_are_said() {
+    fn unknown_role_and_wrong_argument_write_an_error_line() {
         for (role, argument) in [("dance", "size=16"), ("info", "size=big")] {
             let (result, lines) = lines_of(role, &[argument]);
             assert!(result.is_err());
@@ -135,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn security_that_is_not_there_is_an_error() {
+    fn missing_security_files_are_an_error() {
         let (result, _) = lines_of("pong", &["security=/nowhere", "iface=lo"]);
         assert!(result.unwrap_err().to_string().contains("/nowhere"));
     }
 
-    /// Both sides of the contract over plain sockets, in two threads.
+    /// Runs both sides of the contract over plain sockets, in two threads.
     #[test]
     fn a_pair_of_raw_agents_measures_round_trips() {
         let out = std::env::temp_dir().join(format!("takt-agent-test-{}.bin", std::process::id()));

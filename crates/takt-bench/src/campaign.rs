@@ -1,10 +1,11 @@
-//! Round trips of several columns, side by side.
+//! Round-trip campaign: compares several columns in interleaved rounds.
 //!
-//! A machine drifts, so the columns take turns: every round measures each of them once, in an order that
-//! rotates, and a ratio is that of two medians of the same round. Each measurement is two fresh processes, one
-//! on each of two cores. While it lasts, the CPU time that other processes take is watched; a measurement that was
-//! disturbed too much can be repeated, and what remains is reported. Two campaigns on one machine would disturb each
-//! other: the second waits for the first.
+//! The speed of a machine drifts, so the columns take turns. Every round measures each column once,
+//! in an order that rotates, and a ratio is that of two medians of the same round. Each measurement
+//! starts two fresh processes, one on each of two cores. During a measurement, the CPU time that
+//! other processes take is recorded. A measurement that was disturbed too much can be repeated; the
+//! remaining disturbance is reported. Two campaigns on one machine would disturb each other, so the
+//! second waits for the first.
 
 mod beside;
 pub(crate) mod child;
@@ -38,82 +39,83 @@ use std::time::Duration;
 use turns::in_turns;
 
 const READY_LIMIT: Duration = Duration::from_secs(15);
-/// Time for a run beside that of its round trips.
+/// Time limit of a run in addition to the limit of its round trips.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// Slowest round trip that is waited for, on average.
+/// Maximum average round-trip time that a run waits for.
 const ROUND_TRIP_LIMIT: Duration = Duration::from_millis(10);
-/// Consecutive cells use different domains, so that a late datagram of one does not reach the next.
+/// Number of domains in rotation. Consecutive cells use different domains, so that a late datagram
+/// of one does not reach the next.
 const DOMAINS: u32 = 16;
 
-/// What every column is to do.
+/// Settings that apply to every column.
 #[derive(Clone, Debug, Serialize)]
 pub struct Plan {
     /// Payload sizes, bytes.
     pub sizes: Vec<usize>,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Round trips measured in each round, for each size.
+    /// Number of round trips measured in each round, for each size.
     pub count: u64,
-    /// Round trips before those.
+    /// Number of round trips before the measured ones.
     pub warmup: u64,
-    /// RELIABLE, or BEST_EFFORT.
+    /// Whether RELIABILITY is RELIABLE; otherwise BEST_EFFORT.
     pub reliable: bool,
-    /// HISTORY.
+    /// HISTORY of writers and readers.
     pub history: History,
-    /// Interface that all traffic is on.
+    /// Interface that carries all traffic.
     pub interface: String,
-    /// Its address.
+    /// Address of the interface.
     pub address: String,
-    /// First domain; cells use this one and the next few.
+    /// First domain ID; cells use this one and the next few.
     pub domain: u32,
-    /// Core of the pinging and core of the answering process.
+    /// Cores of the pinging and of the answering process.
     pub cpus: (usize, usize),
-    /// `SCHED_FIFO` priority of both, of every column.
+    /// `SCHED_FIFO` priority of both processes, of every column.
     pub fifo: Option<u8>,
-    /// A measurement is repeated when other processes took more than this share of the machine.
+    /// Share of the machine that other processes may take; a measurement above it is repeated.
     pub foreign_max: Option<f64>,
-    /// Tries for each measurement.
+    /// Maximum number of tries of a measurement.
     pub tries: usize,
-    /// Time between two pings; `None`: the next when the last is back.
+    /// Interval between two pings; `None`: the next ping follows the pong of the last.
     pub period: Option<Duration>,
-    /// Hosts of the pinging and of the answering process; `None`: both on this one.
+    /// Hosts of the pinging and of the answering process; `None`: both processes run on this host.
     pub ends: Option<[End; 2]>,
-    /// A column that fails is left out; if not, it ends the campaign.
+    /// Whether a column that fails is left out; otherwise it ends the campaign.
     pub goes_on: bool,
 }
 
-/// One column in one round, for one size.
+/// Result of one column in one round, for one size.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cell {
     /// Name of the column.
     pub column: String,
-    /// Round, from 0.
+    /// Index of the round, from 0.
     pub round: usize,
-    /// Payload, bytes.
+    /// Payload size in bytes.
     pub size: usize,
-    /// Round-trip times, us; `None` if there was no round trip at all.
+    /// Round-trip times in us; `None` if there was no round trip at all.
     pub latency_us: Option<Summary>,
-    /// Pings without an answer.
+    /// Number of pings without an answer.
     pub lost: u64,
-    /// CPU time of the pinging process for one round trip, us.
+    /// CPU time of the pinging process per round trip, us.
     pub cpu_us: f64,
-    /// Context switches of the pinging process for one round trip.
+    /// Context switches of the pinging process per round trip.
     pub switches: f64,
-    /// Whether pongs came by a listener.
+    /// Whether a listener received the pongs.
     pub listening: bool,
-    /// Share of the machine that other processes took meanwhile.
+    /// Share of the machine that other processes took during the measurement.
     pub foreign: f64,
-    /// Measurements that were made, of which this is the last.
+    /// Number of measurements made; this is the last of them.
     pub tries: usize,
 }
 
-/// Measures `columns` in interleaved rounds. `progress` hears of every measurement before it is made.
+/// Measures `columns` in interleaved rounds. `progress` is called before every measurement.
 ///
-/// Waits until it is the only campaign on the machine.
+/// Waits until no other campaign runs on the machine.
 ///
 /// # Errors
-/// A signal asked to stop. Unless the plan goes on then: an agent cannot be started, does not follow the contract, or does not
-/// find its peer.
+/// A signal requested a stop. If the plan does not continue after a failure: an agent cannot be
+/// started, violates the contract, or does not find its peer.
 pub fn run(plan: &Plan, columns: &[Column], progress: &mut dyn FnMut(usize, &str)) -> Result<Outcome<Cell>> {
     let mut domains = Domains::of(plan);
     in_turns(plan, &names(columns), progress, |at, round| {
@@ -139,7 +141,7 @@ fn names(columns: &[Column]) -> Vec<&str> {
     columns.iter().map(|column| column.name.as_str()).collect()
 }
 
-/// The domains of a plan, in turn.
+/// Cyclic sequence of the domain IDs of a plan.
 struct Domains {
     first: u32,
     used: u32,
@@ -156,12 +158,13 @@ impl Domains {
     }
 }
 
-/// Takes the lock that campaigns hold; it goes with the file.
+/// Takes the lock that a running campaign holds. Dropping the file releases it.
 pub(crate) fn wait_until_alone() -> Result<File> {
     wait_for(&std::env::temp_dir().join("takt-perf.lock"))
 }
 
-/// Takes the lock on a file, which another user may have made: it is opened for reading then, and never written.
+/// Takes the lock on a file. Another user may have created the file, so it is opened for reading
+/// and never written.
 fn wait_for(path: &Path) -> Result<File> {
     let failure = |e| Error::os(path.display().to_string(), e);
     let file = match File::open(path) {
@@ -179,7 +182,7 @@ fn wait_for(path: &Path) -> Result<File> {
     }
 }
 
-/// One column once, all sizes.
+/// Measures one column once, for all sizes.
 fn measure(plan: &Plan, column: &Column, domain: u32) -> Result<Vec<Cell>> {
     let file = OutFile::new();
     let (busy, own, started_ns) = (busy_seconds()?, own_cpu_seconds(), monotonic_ns());
@@ -207,7 +210,7 @@ fn measure(plan: &Plan, column: &Column, domain: u32) -> Result<Vec<Cell>> {
     cells(plan, column, &results, &recorded, foreign)
 }
 
-/// Of the first or of the second process of a pair.
+/// Returns the placement of the first or the second process of a pair.
 fn placement(plan: &Plan, column: &Column, side: usize) -> Placement {
     let cpu = Some([plan.cpus.0, plan.cpus.1][side]);
     let host = if column.on_one_host { 0 } else { side };
@@ -215,12 +218,13 @@ fn placement(plan: &Plan, column: &Column, side: usize) -> Placement {
     Placement { cpu, fifo: plan.fifo, namespace, ..Placement::default() }
 }
 
-/// CPU time of this process and of its children that have ended.
+/// Returns the CPU time of this process and of its children that have ended.
 fn own_cpu_seconds() -> f64 {
     Usage::now().cpu_seconds + Usage::of_children().cpu_seconds
 }
 
-/// Arguments of the first or the second process of a pair. Those of the column come last and win.
+/// Returns the arguments of the first or the second process of a pair. Those of the column come
+/// last and take precedence.
 fn arguments(plan: &Plan, column: &Column, domain: u32, side: usize) -> Vec<String> {
     let sizes: Vec<String> = plan.sizes.iter().map(ToString::to_string).collect();
     let history = match plan.history {
@@ -246,7 +250,7 @@ fn arguments(plan: &Plan, column: &Column, domain: u32, side: usize) -> Vec<Stri
     arguments
 }
 
-/// Puts the results of a ping and its recorded times together, one cell for each size.
+/// Combines the results of a ping with its recorded times into one cell for each size.
 fn cells(plan: &Plan, column: &Column, results: &[Value], recorded: &[u8], foreign: f64) -> Result<Vec<Cell>> {
     let mut times =
         recorded.chunks_exact(8).map(|bytes| bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)));
@@ -278,7 +282,7 @@ fn cells(plan: &Plan, column: &Column, results: &[Value], recorded: &[u8], forei
     Ok(cells)
 }
 
-/// A file for round-trip times that is gone afterwards.
+/// Temporary file for round-trip times; dropping the value removes it.
 struct OutFile(PathBuf);
 
 impl OutFile {
@@ -290,7 +294,8 @@ impl OutFile {
 
 impl Drop for OutFile {
     fn drop(&mut self) {
-        // It is not there if the agent failed before it wrote: nothing to clean up then.
+        // The file is missing if the agent failed before it wrote; there is nothing to clean up
+        // then.
         let _ = std::fs::remove_file(&self.0);
     }
 }
@@ -301,7 +306,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn lock_that_another_user_made_is_taken() {
+    fn lock_file_created_by_another_user_can_be_locked() {
         let path = std::env::temp_dir().join(format!("takt-perf-lock-{}", std::process::id()));
         drop(wait_for(&path).expect("it is made"));
         let read_only = std::os::unix::fs::PermissionsExt::from_mode(0o444);
@@ -338,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_follow_the_contract_and_the_column_has_the_last_word() {
+    fn arguments_follow_the_contract_and_those_of_the_column_come_last() {
         let column = Column { of_sides: [vec!["id=0".into()], vec!["id=1".into()]], ..column() };
         for side in [0, 1] {
             let known = ["domain=41", "sizes=16,64", "rel=reliable", "hist=all", "iface=lo", "addr=127.0.0.1"];
@@ -360,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_times_go_to_the_size_they_belong_to() {
+    fn recorded_times_are_assigned_to_their_sizes() {
         let results = [result(16, 2), result(64, 2)];
         let times = recorded(&[1000, 3000, 70_000, 50_000]);
         let cells = cells(&plan(&[16, 64]), &column(), &results, &times, 0.25).unwrap();
@@ -382,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn no_round_trip_is_no_latency() {
+    fn cell_without_round_trips_has_no_latency() {
         let cells = cells(&plan(&[16]), &column(), &[result(16, 0)], &[], 0.0).unwrap();
         assert_eq!(cells[0].latency_us, None);
     }

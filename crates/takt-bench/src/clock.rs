@@ -1,13 +1,17 @@
-//! Another host's `CLOCK_MONOTONIC`, by echoes over UDP: what one-way latencies between two hosts need.
+//! Clock synchronization of two hosts by UDP echoes: the offset of another host's
+//! `CLOCK_MONOTONIC`, for one-way latencies.
 //!
-//! One side answers ([`Answerer`]), the other asks ([`RemoteClock`]): quickly at first, for shortest ways, then now and then, since the
-//! clocks drift apart. Estimate and bounds are those of [`takt_host::clock::echo`]. The echoes have a port of their own, outside the
-//! middleware that is measured.
+//! One side answers ([`Answerer`]), the other one asks ([`RemoteClock`]). The first echoes follow
+//! each other at once, to find short delays. Later echoes are periodic, because the clocks drift
+//! apart. Estimate and bounds are those of [`takt_host::clock::echo`]. The echoes use a port of
+//! their own, outside the measured middleware.
 //!
-//! Arrivals have the kernel's time, so that how long a thread takes to wake is no part of a way.
+//! Receive times are kernel timestamps, so that the wake-up latency of a thread is not part of a
+//! delay.
 //!
-//! An echo is 32 octets, little-endian: 8 that say question or answer, then three times 64 bits: its number, when it came, when it went
-//! back. An answer is as long as its question, and is never answered. What makes no sense is dropped.
+//! An echo has 32 octets, little endian: 8 that identify a request or an answer, then three 64-bit
+//! fields: its number, its receive time, and its send time at the answerer. An answer is as long as
+//! its request and is never answered. Invalid datagrams are dropped.
 
 use crate::error::{Error, Result};
 use crate::machine::monotonic_ns;
@@ -27,16 +31,16 @@ const LEN: usize = 32;
 const QUESTION: &[u8; 8] = b"TAKTECHQ";
 const ANSWER: &[u8; 8] = b"TAKTECHA";
 
-/// Echoes before the first sample: the more there are, the shorter are the shortest ways.
+/// Number of echoes before the first sample. The minimum delay decreases with the number of echoes.
 const FIRST: u64 = 200;
-/// Between two later ones: at 100 parts in a million the clocks drift 2 us apart meanwhile.
+/// Interval between later echoes: at 100 parts per million, the clocks drift 2 us apart meanwhile.
 const PERIOD: Duration = Duration::from_millis(20);
-/// How long an answer may take, and how long a thread takes to see that it is to end.
+/// Timeout of an answer, and maximum time until a thread notices that it must end.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How long nobody may answer at first.
+/// Maximum time without any answer at the start.
 const LIMIT_NS: u64 = 30_000_000_000;
 
-/// A thread that runs until it is dropped.
+/// Thread that repeats a step until it is dropped.
 struct Worker {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -61,37 +65,39 @@ impl Drop for Worker {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // A thread that panicked has said so.
+            // The panic of a thread has been printed already.
             drop(thread.join());
         }
     }
 }
 
-/// A socket whose reads end after a while.
+/// Binds a socket with a read timeout.
 fn socket(address: SocketAddr) -> Result<UdpSocket> {
     let socket = UdpSocket::bind(address).map_err(|e| Error::os(format!("echoes by {address}"), e))?;
     socket.set_read_timeout(Some(PATIENCE)).map_err(|e| Error::os("setsockopt", e))?;
     Ok(socket)
 }
 
-/// When the last datagram came, by a clock: rather a little later than earlier, so that bounds hold.
+/// Returns the receive time of the last datagram by `clock`, rounded up rather than down, so that
+/// bounds hold.
 fn arrival_ns(socket: &UdpSocket, clock: fn() -> u64) -> u64 {
     let age_ns = stamp::age_ns(socket);
     clock().saturating_sub(age_ns)
 }
 
-/// The kernel's time of what arrived.
+/// Kernel receive timestamps of datagrams.
 mod stamp {
     use std::net::UdpSocket;
     use std::os::fd::AsRawFd;
 
-    /// From linux/sockios.h: `SIOCGSTAMPNS_OLD`, whose structure is this machine's `timespec`.
+    /// `SIOCGSTAMPNS_OLD` of linux/sockios.h, whose structure is this machine's `timespec`.
     const SIOCGSTAMPNS: libc::Ioctl = 0x8907;
 
-    /// Beyond that, `CLOCK_REALTIME` was stepped meanwhile.
+    /// Maximum age; a greater value means that `CLOCK_REALTIME` was stepped in between.
     const AGE_NS_MAX: i64 = 100_000_000;
 
-    /// How long ago the datagram came that was received last; 0 if the kernel does not know, as of the first, which makes it take times.
+    /// Returns the age of the datagram received last. Returns 0 if the kernel has no timestamp: the
+    /// first call makes the kernel take timestamps.
     pub(super) fn age_ns(socket: &UdpSocket) -> u64 {
         let mut came = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the kernel writes one such structure.
@@ -99,7 +105,8 @@ mod stamp {
             return 0;
         }
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `now` is valid for writes; CLOCK_REALTIME exists on every Linux, so the call cannot fail.
+        // SAFETY: `now` is valid for writes; CLOCK_REALTIME exists on every Linux, so the call
+        // cannot fail.
         unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut now) };
         let ns = |time: libc::timespec| time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec);
         let age = ns(now).saturating_sub(ns(came));
@@ -112,7 +119,7 @@ mod stamp {
         use std::time::{Duration, Instant};
 
         #[test]
-        fn what_has_waited_is_as_old_as_that() {
+        fn age_includes_the_time_in_the_receive_buffer() {
             let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
             sender.connect(receiver.local_addr().unwrap()).unwrap();
             let waited = || {
@@ -124,7 +131,8 @@ mod stamp {
                 receiver.recv(&mut [0; 8]).unwrap();
                 age_ns(&receiver)
             };
-            // The first makes the kernel take times, and it takes its time for that; until then there is no age.
+            // The first call makes the kernel take timestamps, which takes effect with a delay;
+            // until then the age is 0.
             let begun = Instant::now();
             while waited() < 5_000_000 {
                 assert!(begun.elapsed() < Duration::from_secs(30), "the kernel never takes times");
@@ -133,7 +141,7 @@ mod stamp {
     }
 }
 
-/// Answers echoes until it is dropped.
+/// Thread that answers echoes until it is dropped.
 pub struct Answerer {
     address: SocketAddr,
     _worker: Worker,
@@ -143,7 +151,7 @@ impl Answerer {
     /// Answers at an address by a clock, such as [`monotonic_ns`].
     ///
     /// # Errors
-    /// The address cannot be had.
+    /// The address cannot be bound.
     pub fn start(address: SocketAddr, clock: fn() -> u64) -> Result<Self> {
         let socket = socket(address)?;
         let address = socket.local_addr().map_err(|e| Error::os("getsockname", e))?;
@@ -157,20 +165,20 @@ impl Answerer {
             echo[..8].copy_from_slice(ANSWER);
             echo[16..24].copy_from_slice(&came_ns.to_le_bytes());
             echo[24..LEN].copy_from_slice(&clock().to_le_bytes());
-            // An answer that cannot be sent is one that is lost.
+            // An answer that cannot be sent counts as lost.
             drop(socket.send_to(&echo[..LEN], from));
         })?;
         Ok(Self { address, _worker: worker })
     }
 
-    /// Where it answers.
+    /// Returns the address at which it answers.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Asks one side.
+/// Sender of echoes to one answerer.
 struct Asker {
     socket: UdpSocket,
     number: u64,
@@ -184,7 +192,7 @@ impl Asker {
         Ok(Self { socket, number: 0 })
     }
 
-    /// One echo; `None` if no answer came in time.
+    /// Exchanges one echo; `None` if no answer arrived in time.
     fn ask(&mut self) -> io::Result<Option<Echo>> {
         self.number += 1;
         let mut question = [0; LEN];
@@ -208,7 +216,8 @@ impl Asker {
                 let [sent_ns, returned_ns] = [sent_ns, returned_ns].map(signed);
                 return Ok(Some(Echo { sent_ns, received_ns, answered_ns, returned_ns }));
             }
-            // A late answer, or somebody else's; the next may be ours, as long as there is time.
+            // A late answer or a foreign datagram; the next one may be the answer, as long as there
+            // is time.
             if monotonic_ns() - sent_ns > PATIENCE.as_nanos() as u64 {
                 return Ok(None);
             }
@@ -216,27 +225,28 @@ impl Asker {
     }
 }
 
-/// Times as the estimate has them; beyond 292 years they stay there.
+/// Converts a time for the estimator; saturates after 292 years.
 fn signed(ns: u64) -> i64 {
     i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
-/// How well a clock was known while something was measured.
+/// Offset and uncertainty of a clock during a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ClockBand {
-    /// Who answered.
+    /// Address of the answerer.
     pub answerer: String,
-    /// Its clock minus ours, us, at the end.
+    /// Clock of the answerer minus this host's clock at the end, us.
     pub offset_us: f64,
-    /// How far a one-way latency can be off either way, us, at most.
+    /// Maximum error of a one-way latency in either direction, us.
     pub uncertainty_us: f64,
-    /// Echoes so far.
+    /// Number of echoes so far.
     pub echoes: u64,
-    /// How often a clock was stepped, or drifted by more than is assumed: then the figures are not to be trusted.
+    /// Number of times that a clock was stepped, or drifted by more than is assumed. If it is not
+    /// 0, the figures are not trustworthy.
     pub restarts: u64,
 }
 
-/// Another host's clock.
+/// Estimate of another host's clock.
 pub struct RemoteClock {
     address: SocketAddr,
     estimator: Arc<Mutex<OffsetEstimator>>,
@@ -244,10 +254,10 @@ pub struct RemoteClock {
 }
 
 impl RemoteClock {
-    /// Waits for the first echoes, and goes on asking until it is dropped.
+    /// Waits for the first echoes, then continues to ask until it is dropped.
     ///
     /// # Errors
-    /// Nobody answers within half a minute; a stop.
+    /// No answer arrives within half a minute, or a signal requests a stop.
     pub fn of(address: SocketAddr) -> Result<Self> {
         let mut asker = Asker::new(address)?;
         let mut estimator = OffsetEstimator::new(OffsetEstimator::DRIFT_MAX_PPM);
@@ -256,7 +266,7 @@ impl RemoteClock {
             if stopped() {
                 return Err(Error::Stopped);
             }
-            // Refused: nobody is there yet.
+            // Refused: the answerer is not bound yet.
             match asker.ask() {
                 Ok(Some(echo)) => {
                     heard_ns = monotonic_ns();
@@ -272,7 +282,7 @@ impl RemoteClock {
         let estimator = Arc::new(Mutex::new(estimator));
         let shared = Arc::clone(&estimator);
         let worker = Worker::start("clock-asks", move || {
-            // Without an answer the bounds widen, and that is all there is to do.
+            // Without an answer the bounds widen; no other action is needed.
             if let Ok(Some(echo)) = asker.ask() {
                 lock(&shared).handle_echo(echo);
             }
@@ -281,13 +291,13 @@ impl RemoteClock {
         Ok(Self { address, estimator, _worker: worker })
     }
 
-    /// That clock minus this one, at a time of this one.
+    /// Returns the other clock minus this one, at a time of this clock.
     #[must_use]
     pub fn offset(&self, now_ns: u64) -> Offset {
         lock(&self.estimator).offset(signed(now_ns)).expect("there were echoes before there was this clock")
     }
 
-    /// What a report says, of latencies that can be off by so much.
+    /// Returns the clock band for a report whose latencies have at most this uncertainty.
     #[must_use]
     pub fn band(&self, uncertainty_ns: u64) -> ClockBand {
         let offset = self.offset(monotonic_ns());
@@ -317,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_ahead_is_known_within_its_band() {
+    fn offset_of_a_clock_ahead_lies_within_its_uncertainty() {
         let answerer = Answerer::start(loopback(), ahead).unwrap();
         let clock = RemoteClock::of(answerer.address()).unwrap();
         let offset = clock.offset(monotonic_ns());
@@ -328,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_not_answered_and_not_heard() {
+    fn invalid_echoes_and_answers_are_ignored() {
         let answerer = Answerer::start(loopback(), monotonic_ns).unwrap();
         let mut asker = Asker::new(answerer.address()).unwrap();
         let mut answer = [0; LEN];
@@ -337,7 +347,7 @@ mod tests {
         for bad in [&[][..], &good[..LEN - 1], &[&good[..], &[0]].concat(), &answer, &[0xff; LEN]] {
             asker.socket.send(bad).unwrap();
         }
-        // The only answer is that to the question; its number is the asker's.
+        // The only answer is that to the valid request; it carries the number of the asker.
         let echo = asker.ask().unwrap().expect("it is answered");
         assert!(
             echo.sent_ns <= echo.received_ns

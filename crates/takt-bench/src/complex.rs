@@ -1,44 +1,46 @@
-//! The nested type of the platform comparison: a sequence of sequences of string and number (docs/bench-agents.md).
+//! Nested payload type of the platform comparison: a sequence of sequences of string and number
+//! (docs/bench-agents.md).
 //!
-//! Only the number of the first item changes between samples, so that a workload measures the middleware and not how its samples are made.
+//! Only the number of the first item changes between samples, so that a workload measures the
+//! middleware and not the construction of its samples.
 
 use takt::DdsType;
 
 /// Octets of an item: a number, the length of its name, 23 characters and the NUL.
 const ITEM_LEN: usize = 32;
 const NAME_LEN: usize = 23;
-/// Octets beside the name in an item that is smaller.
+/// Octets in addition to the name in a smaller item.
 const SMALL_ITEM_LEN: usize = 9;
 const ITEMS_PER_GROUP: usize = 8;
 
-/// A name and a number.
+/// Element of a group: a name and a number.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(name = "Item", extensibility = "final")]
 pub struct Item {
     /// Text.
     pub name: String,
-    /// The sequence number, in the first item.
+    /// Sequence number in the first item.
     pub number: i32,
 }
 
-/// Items.
+/// Sequence of items.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(name = "Group", extensibility = "final")]
 pub struct Group {
-    /// At most eight.
+    /// At most eight items.
     pub items: Vec<Item>,
 }
 
-/// A sample.
+/// Sample of the nested type.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(name = "Complex", extensibility = "final")]
 pub struct Complex {
-    /// At least one.
+    /// At least one group.
     pub groups: Vec<Group>,
 }
 
 impl Complex {
-    /// A sample as large as a payload of `size` octets.
+    /// Returns a sample as large as a payload of `size` octets.
     #[must_use]
     pub fn filled(size: usize) -> Self {
         let (count, name_len) = match size {
@@ -50,7 +52,8 @@ impl Complex {
         Self { groups: items.chunks(ITEMS_PER_GROUP).map(|items| Group { items: items.to_vec() }).collect() }
     }
 
-    /// Octets of the payload that a sample for `size` octets stands for: items are whole, and the smallest one has no name.
+    /// Returns the payload size that a sample for `size` octets has: items are whole, and the
+    /// smallest one has an empty name.
     #[must_use]
     pub fn size_for(size: usize) -> usize {
         if size < ITEM_LEN { size.max(SMALL_ITEM_LEN) } else { size / ITEM_LEN * ITEM_LEN }
@@ -63,14 +66,14 @@ impl Complex {
         }
     }
 
-    /// The sequence number; 0 without an item.
+    /// Returns the sequence number; 0 without an item.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         let first = self.groups.first().and_then(|group| group.items.first());
         first.map_or(0, |item| u64::from(item.number.cast_unsigned()))
     }
 
-    /// Octets of the payload that it stands for, of a sample that [`filled`](Self::filled) made.
+    /// Returns the payload size of a sample that [`filled`](Self::filled) created.
     #[must_use]
     pub fn size(&self) -> usize {
         match self.groups.as_slice() {

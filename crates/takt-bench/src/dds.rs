@@ -1,7 +1,8 @@
-//! Takt as a link: one participant with a writer, a reader, or both.
+//! Takt as a benchmark link: one participant with a writer, a reader, or both.
 //!
-//! Under the Inline runtime the calling thread does everything, and waiting for a sample is driving the
-//! participant. Under the Shared runtime the participant has its receive thread, and this one only waits.
+//! Under the Inline runtime the calling thread does everything, and waiting for a sample drives the
+//! participant. Under the Shared runtime the participant has its receive thread, and the calling
+//! thread only waits.
 
 pub(crate) mod setup;
 
@@ -22,36 +23,38 @@ use takt::{
     BatchError, DataReader, DataReaderListener, DataWriter, DomainParticipant, Sample, Selector, TypeSupport, WaitSet,
 };
 
-/// Samples that a listener takes at once, at least.
+/// Minimum number of samples that a listener takes at once.
 const SAMPLES_PER_TAKE: usize = 64;
-/// Length of the count before the octets of a serialised sample.
+/// Length of the count that precedes the octets of a serialized sample.
 const COUNT_LEN: usize = 4;
 const CACHE_LINE_LEN: usize = 64;
-/// Octets of a lent sample that are read at once.
+/// Octets of a loaned sample that are read at once.
 const READ_LEN: usize = 4096;
-/// Looks at the reader between two looks at the clock.
+/// Number of reader polls between two reads of the clock.
 const POLLS_PER_CLOCK: u32 = 64;
 
-/// A type that carries a payload.
+/// Data type that carries a payload.
 pub trait Carrier: TypeSupport + Clone {
-    /// The payload as a value of the type. `kept` is the value of the last call, with the same size of the payload.
+    /// Converts a payload into a value of the type. `kept` is the value of the last call, whose
+    /// payload has the same size.
     fn carry<'a>(payload: &'a Blob, kept: &'a mut Self) -> &'a Self;
 
-    /// Octets of the payload that arrives for one of `len` octets.
+    /// Returns the size of the payload that arrives for one of `len` octets.
     fn carried_len(len: usize) -> usize {
         len
     }
 
-    /// Writes payloads at once. How many there was room for.
+    /// Writes payloads in one batch. Returns the number that there was room for.
     ///
     /// # Errors
-    /// Anything but a lack of room.
+    /// Any failure other than a lack of room.
     fn write_batch(writer: &DataWriter<Self>, payloads: &[Blob], kept: &mut Self) -> Result<usize>;
 
-    /// The payload of a value that was received.
+    /// Returns the payload of a received value; `room` is storage for a conversion.
     fn payload<'a>(&'a self, room: &'a mut Blob) -> &'a Blob;
 
-    /// Takes a value, and moves its payload into `payload`. Whether it has data; `None`: there is none.
+    /// Takes a value and moves its payload into `payload`. Returns whether it has valid data;
+    /// `None` if there is no sample.
     ///
     /// # Errors
     /// The reader failed.
@@ -114,12 +117,12 @@ impl Carrier for Complex {
     }
 }
 
-/// One Takt participant.
+/// Link over one Takt participant.
 pub struct DdsLink<T: Carrier> {
     participant: DomainParticipant,
     writer: Option<DataWriter<T>>,
     reader: Option<DataReader<T>>,
-    /// The value that was written last, and the one that was received last.
+    /// Value written last, and value received last.
     kept: [T; 2],
     touch: Touch,
     waitset: Option<WaitSet>,
@@ -129,17 +132,17 @@ pub struct DdsLink<T: Carrier> {
     failure: Failure,
 }
 
-/// The first failure inside a listener, which has nobody to return it to.
+/// First failure inside a listener, which cannot return it.
 type Failure = Arc<Mutex<Option<Error>>>;
 
 impl<T: Carrier> DdsLink<T> {
-    /// Makes the participant and its endpoints.
+    /// Creates the participant and its endpoints.
     ///
     /// # Errors
-    /// No such interface, or Takt refused.
+    /// The interface does not exist, or Takt refused the settings.
     pub fn new(spec: &LinkSpec, write_topic: Option<&str>, read_topic: Option<&str>) -> Result<Self> {
         let participant = setup::participant(spec)?;
-        // A closed standard error is no reason not to measure.
+        // A closed standard error does not prevent the measurement.
         let _ = write!(io::stderr(), "{}", participant.transport_report());
         let writer = match write_topic {
             Some(name) => {
@@ -186,7 +189,7 @@ impl<T: Carrier> DdsLink<T> {
         Ok(Self { participant, writer, reader, kept, touch, waitset, runtime, loan, batch, failure })
     }
 
-    /// Takes one valid sample if there is one.
+    /// Takes one valid sample, if there is one.
     fn take(&mut self, sample: &mut Blob) -> Result<bool> {
         let reader = self.reader.as_ref().ok_or_else(no_reader)?;
         let room = &mut self.kept[1];
@@ -202,7 +205,7 @@ impl<T: Carrier> DdsLink<T> {
         Ok(false)
     }
 
-    /// Waits until there may be something to take, at most until `deadline_ns`.
+    /// Waits until a sample may be available, at most until `deadline_ns`.
     fn wait(&self, deadline_ns: u64) -> Result<()> {
         let left = Duration::from_nanos(deadline_ns.saturating_sub(monotonic_ns()));
         if let Some(waitset) = &self.waitset {
@@ -305,23 +308,24 @@ impl<T: Carrier> Link for DdsLink<T> {
             return Ok(());
         };
         match writer.wait_for_acknowledgments(timeout) {
-            // Late is not wrong: the caller gave the time that it had.
+            // A timeout is no failure: the caller chose the time.
             Ok(()) | Err(takt::Error::Timeout { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Hands every sample to the workload.
+/// Listener that passes every sample to the workload.
 struct Listener<T: Carrier> {
     writer: Option<DataWriter<T>>,
-    /// Room for the samples that are taken at once.
+    /// Buffer for the samples that are taken at once.
     places: Vec<Sample<T>>,
-    /// The value that was written last.
+    /// Value written last.
     kept: T,
-    /// The payload that was received last.
+    /// Payload received last.
     room: Blob,
-    /// Samples are lent, one by one, and so much of each is read and written.
+    /// With loans, samples are taken one by one, and the value says how much of each is read and
+    /// written.
     loan: Option<Touch>,
     handler: Handler,
     failure: Failure,
@@ -368,7 +372,8 @@ impl<T: Carrier> Listener<T> {
     }
 }
 
-/// Takes a sample that is lent, and says whether it has data. Its marks are copied, and as much as `touch` says is read.
+/// Takes a loaned sample and returns whether it has valid data. Copies its marks and reads as much
+/// of it as `touch` says.
 fn take_loaned<T: Carrier>(reader: &DataReader<T>, payload: &mut Blob, touch: Touch) -> Result<Option<bool>> {
     let Some(loaned) = reader.take_loaned()? else { return Ok(None) };
     let mut count = [0; COUNT_LEN];
@@ -401,7 +406,7 @@ fn take_loaned<T: Carrier>(reader: &DataReader<T>, payload: &mut Blob, touch: To
     Ok(Some(loaned.is_intact()))
 }
 
-/// Writes the count, the marks and as much of a payload as `touch` says where it is lent from.
+/// Writes the count, the marks and as much of a payload as `touch` says into a loan.
 fn write_loaned<T: Carrier>(writer: &DataWriter<T>, payload: &Blob, touch: Touch) -> takt::Result<()> {
     let len = payload.data.len();
     let mut loan = writer.loan(COUNT_LEN + len)?;
@@ -416,7 +421,7 @@ fn write_loaned<T: Carrier>(writer: &DataWriter<T>, payload: &Blob, touch: Touch
     writer.write_loaned(loan)
 }
 
-/// Writes payloads one by one. How many there was room for.
+/// Writes payloads one by one. Returns the number that there was room for.
 pub(crate) fn write_each<T: Carrier>(writer: &DataWriter<T>, payloads: &[Blob], kept: &mut T) -> Result<usize> {
     for (written, payload) in payloads.iter().enumerate() {
         if !write(writer, payload, kept, None)? {
@@ -426,7 +431,7 @@ pub(crate) fn write_each<T: Carrier>(writer: &DataWriter<T>, payloads: &[Blob], 
     Ok(payloads.len())
 }
 
-/// Writes a payload; with `loan` where it is lent from.
+/// Writes a payload, with `loan` into loaned memory.
 fn write<T: Carrier>(writer: &DataWriter<T>, payload: &Blob, kept: &mut T, loan: Option<Touch>) -> Result<bool> {
     let written = match loan {
         Some(touch) => write_loaned(writer, payload, touch),

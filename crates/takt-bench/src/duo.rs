@@ -1,6 +1,7 @@
-//! Two participants of this process, driven by one thread: what needs no second process is measured on them.
+//! Benchmarks between two participants of one process, driven by one thread.
 //!
-//! What many topics cost ([`topics`]), and what serialisation costs between entities of one process ([`within`]).
+//! [`topics`] measures the cost of many topics, [`within`] the cost of serialization between
+//! entities of one process.
 
 use crate::error::{Error, Result};
 use crate::machine::{Memory, give_back_what_is_freed, monotonic_ns};
@@ -13,21 +14,21 @@ use std::time::{Duration, Instant};
 use takt::qos::{DataReaderQos, DataWriterQos, History, PublisherQos, Reliability, SubscriberQos, TopicQos};
 use takt::{DataReader, DataWriter, DomainParticipant, Limits, Runtime};
 
-/// Longest wait for anything to happen.
+/// Maximum wait for an event.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Samples under way at once when many topics are measured.
+/// Number of samples in transit at once when many topics are measured.
 const BURST: usize = 16;
 
-/// Where the two meet.
+/// Domain, interface and transport of both participants.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// DDS domain.
+    /// DDS domain ID.
     pub domain: u32,
-    /// Network interface, with this address.
+    /// Network interface.
     pub interface: String,
-    /// See above.
+    /// Address of the interface.
     pub address: String,
-    /// They share memory.
+    /// Whether the participants use shared memory.
     pub shared_memory: bool,
 }
 
@@ -39,7 +40,8 @@ struct Duo {
 }
 
 impl Duo {
-    /// With so many topics, with a writer and a reader each; says how long it took until all were matched, too.
+    /// Creates participants with `topics` topics, each with a writer and a reader. Also returns the
+    /// time until all endpoints were matched.
     fn new(place: &Place, topics: usize) -> Result<(Self, Duration)> {
         let begin = Instant::now();
         let (publisher, subscriber) = (participant(place, topics)?, participant(place, topics)?);
@@ -88,7 +90,8 @@ impl Duo {
         Ok(())
     }
 
-    /// Writes to each topic in turn, some samples at once, and takes what arrives. Says how many ns a sample took.
+    /// Writes to each topic in turn, several samples at once, and takes what arrives. Returns the
+    /// time per sample in ns.
     fn rounds(&self, samples: usize, size: usize) -> Result<f64> {
         let (sample, mut taken) = (Blob::filled(size), Blob::default());
         let topics = self.writers.len();
@@ -111,7 +114,7 @@ impl Duo {
     }
 }
 
-/// One that takes so many endpoints of another.
+/// Creates a participant that accepts `endpoints` endpoints of a peer.
 fn participant(place: &Place, endpoints: usize) -> Result<DomainParticipant> {
     let limits = Limits::default();
     let max_endpoints_per_participant = limits.max_endpoints_per_participant.max(endpoints);
@@ -121,23 +124,24 @@ fn participant(place: &Place, endpoints: usize) -> Result<DomainParticipant> {
     Ok(builder.build()?)
 }
 
-/// What so many topics cost.
+/// Cost of a number of topics.
 #[derive(Clone, Debug, Serialize)]
 pub struct Topics {
-    /// How many, with a writer and a reader each.
+    /// Number of topics, each with a writer and a reader.
     pub topics: usize,
-    /// From nothing until all are matched.
+    /// Time from the creation of the participants until all endpoints are matched.
     pub matched_seconds: f64,
-    /// Resident memory of both participants for each topic, in bytes.
+    /// Resident memory of both participants per topic, in bytes.
     pub bytes_per_topic: u64,
-    /// What a sample takes from `write` to `take`, with some under way at once, each on the next topic.
+    /// Time from `write` to `take` per sample, with several samples in transit at once, each on the
+    /// next topic.
     pub ns_per_sample: f64,
 }
 
-/// Measures so many topics with so many samples in all.
+/// Measures the cost of `topics` topics with `samples` samples in all.
 ///
 /// # Errors
-/// Takt refused, something did not happen, or a signal asked to stop.
+/// Takt refused a setting, an expected event did not occur, or a signal requested a stop.
 pub fn topics(place: &Place, topics: usize, samples: usize, size: usize) -> Result<Topics> {
     give_back_what_is_freed();
     let before = Memory::now()?.resident_kib;
@@ -149,21 +153,22 @@ pub fn topics(place: &Place, topics: usize, samples: usize, size: usize) -> Resu
     Ok(Topics { topics, matched_seconds: matched.as_secs_f64(), bytes_per_topic, ns_per_sample })
 }
 
-/// From `write` to `take` between two participants of one process, in microseconds.
+/// Times from `write` to `take` between two participants of one process, in microseconds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Within {
-    /// Payload, bytes.
+    /// Payload size in bytes.
     pub size: usize,
-    /// Serialised by `write`, decoded by `take_next_sample`.
+    /// Serialized by `write` and deserialized by `take_next_sample`.
     pub serialised: Summary,
-    /// As it is: `write_shared`, `take_shared`.
+    /// Passed without serialization by `write_shared` and `take_shared`.
     pub shared: Summary,
 }
 
-/// Measures both in turn, some samples each: what a large one leaves in the caches is not to be the next one's cost.
+/// Measures both ways in turn, several samples each, so that the cache footprint of one way is not
+/// charged to the other.
 ///
 /// # Errors
-/// Takt refused, something did not happen, or a signal asked to stop.
+/// Takt refused a setting, an expected event did not occur, or a signal requested a stop.
 pub fn within(place: &Place, size: usize, samples: usize) -> Result<Within> {
     let (duo, _) = Duo::new(place, 1)?;
     let (writer, reader) = (&duo.writers[0], &duo.readers[0]);
@@ -211,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_go_both_ways() {
+    fn serialized_and_shared_samples_arrive() {
         let found = within(&place(212, true), 10_000, 50).expect("loopback");
         assert_eq!((found.size, found.serialised.count, found.shared.count), (10_000, 50, 50));
         assert!(within(&place(213, true), 16, 0).is_err(), "nothing to measure");

@@ -1,4 +1,5 @@
-//! What can go wrong in a measurement. Kinds: a wrong request, the machine, the middleware, a child process.
+//! Errors of workloads and campaigns. Kinds: a wrong request, the machine, the middleware, a child
+//! process.
 
 use std::fmt;
 use std::io;
@@ -7,69 +8,69 @@ use std::io;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request makes no sense; the text says what would.
+    /// The request is invalid; the text says what would be valid.
     Usage(String),
     /// The operating system refused; `op` names the call or the file.
     Os {
         /// System call or file that failed.
         op: String,
-        /// The cause.
+        /// Cause.
         source: io::Error,
     },
-    /// The DDS refused.
+    /// Takt returned an error.
     Dds(takt::Error),
-    /// Nobody answered: endpoints were not matched within the time given.
+    /// Endpoints were not matched within the given time.
     NotMatched {
-        /// Readers (of our writer) and writers (of our reader) that were wanted.
+        /// Expected number of readers (of the local writer) and writers (of the local reader).
         wanted: crate::link::Matched,
-        /// Those that were found.
+        /// Number of endpoints found.
         found: crate::link::Matched,
-        /// How long it waited.
+        /// Time limit in seconds.
         seconds: u64,
     },
-    /// Nobody did what was waited for in time.
+    /// An awaited event did not occur in time.
     NoAnswer {
-        /// What was.
+        /// Awaited event.
         what: String,
     },
-    /// The type of a topic cannot be learned.
+    /// The type of a topic is unknown.
     NoType {
-        /// Why not.
+        /// Reason.
         what: String,
-        /// What can be done instead.
+        /// Remedy for the user.
         hint: &'static str,
     },
-    /// A bound is not kept, or not proven.
+    /// A bound is violated, or not proven.
     NotKept {
-        /// Which, and why.
+        /// Name of the bound, and the reason.
         what: String,
     },
-    /// Some columns of a campaign could not be measured; its table says why.
+    /// Some columns of a campaign could not be measured; its table gives the reasons.
     NotMeasured {
-        /// Their names.
+        /// Names of the columns.
         columns: String,
     },
-    /// A signal asked this process to stop before it had a result.
+    /// A signal requested a stop before there was a result.
     Stopped,
     /// A child process that follows the agent contract failed.
     Agent {
         /// Column of the campaign.
         column: String,
-        /// What happened.
+        /// Reason of the failure.
         what: String,
     },
 }
 
-/// Result of this crate.
+/// Result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The error that the last system call left in `errno`.
+    /// Returns the error that the last system call left in `errno`.
     pub(crate) fn last_os(op: &str) -> Self {
         Self::os(op, io::Error::last_os_error())
     }
 
-    /// An I/O error with the call or file it came from.
+    /// Returns an I/O error with the call or file that caused it.
     pub fn os(op: impl Into<String>, source: io::Error) -> Self {
         Self::Os { op: op.into(), source }
     }

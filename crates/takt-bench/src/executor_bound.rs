@@ -1,16 +1,19 @@
-//! Whether an executor keeps the bound that the analysis computed for it beforehand.
+//! Experiment that compares response times of an executor with the bound that the analysis computed
+//! beforehand.
 //!
-//! One process on the loopback interface, in a network namespace of its own where it may: an executor drives a participant with a critical
-//! reader, one of background samples, and one whose callback takes long, while participants come and go. Three phases, each with
-//! participants and executors of its own:
+//! One process uses the loopback interface, in a network namespace of its own if the process may
+//! create one. An executor drives a participant with a critical reader, a reader of background
+//! samples, and a reader with a long callback, while other participants join and leave. The
+//! experiment has three phases, each with participants and executors of its own:
 //!
-//! | phase | load | gives |
+//! | phase | load | result |
 //! |---|---|---|
-//! | alone | the critical topic | what kernel and wake-up take at most |
-//! | calibration | all of it | how long each class of jobs takes at most |
-//! | measurement | all of it | response times, from before `write` to the listener |
+//! | alone | the critical topic | maximum delay of kernel and wake-up |
+//! | calibration | all | maximum duration of each class of jobs |
+//! | measurement | all | response times, from before `write` to the listener |
 //!
-//! Of the first two [`model`] makes a system for `takt-calculus`, whose bound is certified and checked before the third begins.
+//! From the first two phases, [`model`] builds a system for `takt-calculus`. Its bound is certified
+//! and checked before the third phase begins.
 
 pub mod cores;
 mod model;
@@ -31,37 +34,40 @@ use std::time::Duration;
 use surroundings::Surroundings;
 use takt_calculus::{analyse, verify};
 
-/// DDS domain of the first phase; each has its own, so that nothing late of one reaches the next.
+/// DDS domain ID of the first phase. Each phase has its own, so that late datagrams of one do not
+/// reach the next.
 const DOMAIN_FIRST: u32 = 70;
 
-/// The experiment.
+/// Settings of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
-    /// Each of the two phases before the measurement.
+    /// Length of each of the two phases before the measurement.
     pub calibration: Duration,
-    /// The measurement.
+    /// Length of the measurement.
     pub measurement: Duration,
-    /// Load of calibration and measurement; what the callback takes is what is declared of it.
+    /// Load of calibration and measurement. The duration of its callback counts as declared.
     pub load: LoadPlan,
-    /// From one critical sample to the next, at least, ns.
+    /// Minimum interval between two critical samples, ns.
     pub period_ns: u64,
-    /// What all longest times that were measured are multiplied with.
+    /// Factor by which all measured maximum times are multiplied.
     pub margin: f64,
-    /// Messages are encrypted, and of three participants that come one may take part, one cannot authenticate, and one may not.
+    /// Whether messages are encrypted. Of three participants that join, one is admitted, one fails
+    /// authentication, and one is refused by its permissions.
     pub secured: bool,
-    /// The long callback is called by an executor of its own.
+    /// Whether an executor of its own calls the long callback.
     pub aside: bool,
     /// Cores of the writers and of the executor.
     pub cpus: [usize; 2],
-    /// The measurement ends with the first sample above the bound, and the executor's last jobs are written here.
+    /// File for the executor's last jobs. If set, the measurement ends with the first sample above
+    /// the bound.
     pub trace: Option<PathBuf>,
 }
 
-/// Makes the experiment; `progress` hears of every phase before it begins.
+/// Runs the experiment. `progress` is called before every phase.
 ///
 /// # Errors
-/// The machine cannot do it, the times that were measured have no bound, or a signal asked to stop. Samples above the bound are none:
-/// [`Outcome::verdict`] tells of them.
+/// The machine cannot run the experiment, the measured times have no bound, or a signal requested a
+/// stop. Samples above the bound are not an error: [`Outcome::verdict`] reports them.
 pub fn run(plan: &Plan, command: String, progress: &mut dyn FnMut(&str)) -> Result<Outcome> {
     if !(plan.margin.is_finite() && plan.margin >= 1.0) {
         return Err(Error::Usage(format!("a margin of {}: it is 1 at least", plan.margin)));

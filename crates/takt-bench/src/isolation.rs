@@ -1,17 +1,19 @@
-//! Timing isolation: what traffic that shares a link does to real-time traffic, with and without each measure against it.
+//! Timing-isolation experiment: effect of interfering traffic on real-time traffic over a shared
+//! link, with and without each countermeasure.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`measure`] | the measures, and configurations as sets of them |
-//! | [`network`] | two hosts and a link with a rate and classes between them |
-//! | [`interference`] | iperf3 |
-//! | [`side`], [`open_loop`], [`participant`] | the processes that ping and answer |
+//! | [`measure`] | countermeasures, and configurations as sets of them |
+//! | [`network`] | two hosts and a rate-limited link with traffic classes between them |
+//! | [`interference`] | interfering traffic by iperf3 |
+//! | [`side`], [`open_loop`], [`participant`] | the pinging and answering processes |
 //! | [`load`], [`crowd`] | load inside the answering process |
-//! | [`outcome`] | what was measured, as it is written to a file |
+//! | [`outcome`] | results, as they are written to a file |
 //! | [`effect`], [`table`] | ratios with confidence intervals; tables |
 //!
-//! A **cell** is one configuration, one payload, with or without interference, once: fresh processes, one histogram of one-way latencies
-//! and one of round trips. A **round** has each cell once, in an order that a printed seed gives.
+//! A **cell** is one measurement of one configuration and one payload size, with or without
+//! interference. It has fresh processes, a histogram of one-way latencies and a histogram of round
+//! trips. A **round** has each cell once, in an order derived from a seed that is printed.
 
 pub mod crowd;
 pub mod effect;
@@ -45,45 +47,46 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const READY_LIMIT: Duration = Duration::from_secs(25);
-/// Time for a run beside that of its pings.
+/// Time limit of a run in addition to the time of its pings.
 const RUN_LIMIT: Duration = Duration::from_secs(30);
-/// Consecutive cells use different domains, so that a late datagram of one does not reach the next.
+/// Number of domains in rotation. Consecutive cells use different domains, so that a late datagram
+/// of one does not reach the next.
 const DOMAINS: u32 = 16;
 const DOMAIN_FIRST: u32 = 40;
 
-/// The experiment.
+/// Settings of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Payloads of the tables, octets.
+    /// Payload sizes of the tables, octets.
     pub sizes: Vec<usize>,
-    /// The payload of the ablation; `None`: there is no ablation.
+    /// Payload size of the ablation, octets; `None`: there is no ablation.
     pub ablation: Option<usize>,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
-    /// Pings measured in each cell.
+    /// Number of pings measured in each cell.
     pub count: u64,
-    /// Pings before those.
+    /// Number of pings before the measured ones.
     pub warmup: u64,
-    /// Time from one ping to the next, ns.
+    /// Interval between two pings, ns.
     pub period_ns: u64,
-    /// Cores of the process that pings and of the one that answers, where the measures bind them.
+    /// Cores of the pinging and of the answering process, where the measures bind them.
     pub cpus: [usize; 2],
-    /// Their priority, where the measures give them one.
+    /// `SCHED_FIFO` priority of both, where the measures set one.
     pub fifo: u8,
-    /// They never sleep.
+    /// Whether both processes spin instead of blocking.
     pub spins: bool,
-    /// The link.
+    /// Rate and queue of the link.
     pub link: LinkPlan,
-    /// What is in the way.
+    /// Interfering traffic.
     pub interference: InterferencePlan,
-    /// What the answering process has to do beside.
+    /// Additional load of the answering process.
     pub load: LoadPlan,
-    /// Where orders and resamples come from.
+    /// Seed of orders and resamples.
     pub seed: u64,
 }
 
 impl Plan {
-    /// The cells of a round, in no particular order.
+    /// Returns the cells of a round, in no particular order.
     fn cells(&self, here: Measures) -> Vec<Task> {
         let ends = [Configuration::baseline(), Configuration::isolated(here)];
         let mut tasks = Vec::new();
@@ -103,28 +106,30 @@ impl Plan {
         tasks
     }
 
-    /// Cores that are left beside those of the two processes; none if there are no others.
+    /// Returns the cores other than those of the two processes; none if there are no others.
     fn other_cpus(&self) -> Vec<usize> {
         (0..available_cpus()).filter(|cpu| !self.cpus.contains(cpu)).collect()
     }
 }
 
-/// What is to be measured for a cell.
+/// Conditions of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// The measures.
+    /// Configuration of countermeasures.
     pub configuration: Configuration,
-    /// Payload, octets.
+    /// Payload size in octets.
     pub size: usize,
-    /// Beside iperf3.
+    /// Whether iperf3 interferes.
     pub interfered: bool,
 }
 
-/// Measures. `program` followed by `words`, a role and a plan plays that role ([`side::run`]); `progress` hears of every cell before it is
-/// measured. Waits until it is the only campaign on the machine.
+/// Runs the experiment. `program`, followed by `words`, a role and a plan, must run that role
+/// ([`side::run`]). `progress` is called before every cell. Waits until no other campaign runs on
+/// the machine.
 ///
 /// # Errors
-/// The machine cannot do it, a process failed, or a signal asked to stop. Nothing is left behind in any case.
+/// The machine cannot run the experiment, a process failed, or a signal requested a stop. The
+/// network is removed in any case.
 pub fn run(
     plan: &Plan,
     program: PathBuf,
@@ -158,7 +163,8 @@ pub fn run(
                 task.configuration.name,
                 task.size,
             ));
-            // Who stops from the keyboard stops the children, too, and theirs are no failures then.
+            // An interrupt from the keyboard also reaches the children; their ends are no failures
+            // then.
             let measured = bench.measure(task, round, place);
             outcome.cells.push(measured.map_err(|why| if stopped() { Error::Stopped } else { why })?);
         }
@@ -167,7 +173,7 @@ pub fn run(
     Ok(outcome)
 }
 
-/// What cells are measured with: network and programs. The network goes with it.
+/// Network and programs with which cells are measured. Dropping it removes the network.
 #[derive(Debug)]
 pub struct Bench {
     plan: Plan,
@@ -179,10 +185,11 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Makes the network, and tries which measures can be had. `program` followed by `words`, a role and a plan plays that role.
+    /// Creates the network and probes which measures are available. `program`, followed by `words`,
+    /// a role and a plan, must run that role.
     ///
     /// # Errors
-    /// The machine cannot make the network, or the program cannot play the roles.
+    /// The machine cannot create the network, or the program does not support the roles.
     pub fn new(plan: Plan, program: PathBuf, words: &[&str]) -> Result<Self> {
         let prefix = words.iter().map(ToString::to_string).collect();
         let column = Column { name: "isolation".into(), program, prefix, ..Column::default() };
@@ -192,13 +199,13 @@ impl Bench {
         Ok(bench)
     }
 
-    /// Measures that cannot be had.
+    /// Returns the measures that are unavailable.
     #[must_use]
     pub fn not_here(&self) -> &[NotHere] {
         &self.not_here
     }
 
-    /// Measures that can be had.
+    /// Returns the measures that are available.
     #[must_use]
     pub fn here(&self) -> Measures {
         let is_here = |measure: &Measure| self.not_here.iter().all(|missing| missing.measure != *measure);
@@ -232,7 +239,7 @@ impl Bench {
         Child::start(&self.column, role, &[text], Placement { cpu, fifo: None, namespace, ..Placement::default() })
     }
 
-    /// The measures that cannot be had, by trying them.
+    /// Probes the measures and returns the unavailable ones.
     fn missing(&self) -> Result<Vec<NotHere>> {
         let task = Task { configuration: Configuration::baseline(), size: 64, interfered: false };
         let mut child = self.start("probe", 0, &self.side(&task, 0), None)?;
@@ -249,7 +256,7 @@ impl Bench {
     /// Measures a cell.
     ///
     /// # Errors
-    /// A process failed, or a signal asks to stop.
+    /// A process failed, or a signal requested a stop.
     pub fn measure(&mut self, task: &Task, round: usize, place: usize) -> Result<Cell> {
         let has = |measure| task.configuration.measures.has(measure);
         if self.is_reserved != has(Measure::ReservedQueue) {
@@ -292,7 +299,7 @@ impl Bench {
         Ok(cell)
     }
 
-    /// Starts what the answering process has to do beside.
+    /// Starts the processes that load the answering process.
     fn load(&self, cpu: Option<usize>) -> Result<Vec<Child<'_>>> {
         let (load, domain) = (&self.plan.load, DOMAIN_FIRST + self.domain);
         let peer = self.network.ends()[1].address;
@@ -313,7 +320,7 @@ impl Bench {
     }
 }
 
-/// A number of a line that a child said.
+/// Returns a number of a line that a child wrote.
 fn number(line: &Value, key: &str) -> Result<u64> {
     line[key].as_u64().ok_or_else(|| Error::Usage(format!("a side said no {key}: {line}")))
 }

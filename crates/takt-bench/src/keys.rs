@@ -1,4 +1,5 @@
-//! Authorities and identities with keys on P-256, for agents and for participants of this process.
+//! Certificate authorities and identities with P-256 keys, for agents and for participants of this
+//! process.
 
 use crate::error::{Error, Result};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,23 +9,23 @@ use takt_security::identity::KeyAlgorithm;
 use takt_security::tools::enclave::Realm;
 use takt_security::tools::{Issuer, Validity};
 
-/// The highest id that the schema of the governance allows.
+/// Highest domain ID that the governance schema allows.
 const DOMAIN_MAX: u32 = 230;
 const DAY: i64 = 86_400;
 const ALGORITHM: KeyAlgorithm = KeyAlgorithm::EcP256;
 
-/// What samples are protected by.
+/// Protection kinds of samples.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Protections {
-    /// Of whole messages.
+    /// Protection of whole RTPS messages.
     pub rtps: Option<ProtectionKind>,
-    /// Of submessages.
+    /// Protection of submessages.
     pub metadata: Option<ProtectionKind>,
-    /// Of payloads.
+    /// Protection of payloads.
     pub data: Option<BasicProtectionKind>,
 }
 
-/// Two authorities and a governance. Discovery is encrypted.
+/// Identity authority, permissions authority and governance. Discovery is encrypted.
 pub(crate) struct Authorities {
     identity: Issuer,
     permissions: Issuer,
@@ -32,7 +33,7 @@ pub(crate) struct Authorities {
     validity: Validity,
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub(crate) fn now() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     i64::try_from(now).unwrap_or(i64::MAX - DAY)
@@ -43,7 +44,7 @@ fn failed(why: SecurityError) -> Error {
 }
 
 impl Authorities {
-    /// New ones, valid for a day.
+    /// Creates authorities that are valid for a day.
     ///
     /// # Errors
     /// The library failed.
@@ -55,18 +56,18 @@ impl Authorities {
         Ok(Self { identity: identity?, permissions: permissions?, governance: governance(protections), validity })
     }
 
-    /// Issues an identity: names of files, and what they hold.
+    /// Issues an identity: file names and contents.
     ///
     /// # Errors
-    /// The name cannot be that of a certificate, or the library failed.
+    /// The name is not possible in a certificate, or the library failed.
     pub fn enclave(&self, name: &str) -> Result<[(&'static str, Vec<u8>); 6]> {
         self.enclave_permitted_by(self, name)
     }
 
-    /// The same with documents that others have signed.
+    /// Issues an identity whose documents other authorities have signed.
     ///
     /// # Errors
-    /// As [`enclave`](Self::enclave).
+    /// Those of [`enclave`](Self::enclave).
     pub fn enclave_permitted_by(&self, others: &Self, name: &str) -> Result<[(&'static str, Vec<u8>); 6]> {
         let Self { identity, governance, validity, .. } = self;
         let realm = Realm { identity, permissions: &others.permissions, governance, validity: *validity };

@@ -1,15 +1,16 @@
-//! Measuring Takt beside its peers and beside the bare operating system.
+//! Benchmarks of Takt, of other middleware and of the bare operating system.
 //!
-//! A **workload** ([`workload`]) is a loop over a [`link::Link`]: one writer, one reader, a way to
-//! wait. Takt ([`dds`]), plain UDP sockets ([`raw_udp`]) plain shared memory ([`raw_shm`]) and plain
-//! datagrams by other ways ([`wire`]) are links. A **report** ([`report`]) is what one
-//! process says of its run. An **agent** ([`agent`]) is a process that runs a workload for somebody else and
-//! speaks a line protocol of JSON objects; a **campaign** ([`campaign`]) starts agents, ours and those of other
-//! middleware, in interleaved rounds on pinned cores, and sets their figures side by side. What needs no second process
-//! is measured in this one ([`duo`]).
+//! A **workload** ([`workload`]) is a loop over a [`link::Link`]: one writer, one reader, and a way
+//! to wait. Links are Takt ([`dds`]), plain UDP sockets ([`raw_udp`]), plain shared memory
+//! ([`raw_shm`]) and plain datagrams over other transports ([`wire`]). A **report** ([`report`]) is
+//! the result of one process. An **agent** ([`agent`]) is a process that runs a workload for a
+//! driver, by a line protocol of JSON objects. A **campaign** ([`campaign`]) starts agents of Takt
+//! and of other middleware in interleaved rounds on pinned cores, and compares their figures.
+//! Measurements that need no second process run in this one ([`duo`]).
 //!
-//! Latencies are nanoseconds inside and microseconds in reports. The clock is `CLOCK_MONOTONIC` of one host; one-way
-//! latencies between two hosts take the other's clock by echoes ([`clock`]), and have a band. Linux only.
+//! Latencies are nanoseconds inside and microseconds in reports. The clock is `CLOCK_MONOTONIC` of
+//! one host. One-way latencies between two hosts estimate the offset of the other clock by echoes
+//! ([`clock`]), with an uncertainty. Linux only.
 
 pub mod agent;
 pub mod campaign;

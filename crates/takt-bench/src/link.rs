@@ -1,7 +1,7 @@
-//! What a workload needs of the thing it measures: one writer, one reader, and a way to wait.
+//! Link interface of workloads: one writer, one reader, and a way to wait.
 //!
-//! Takt and plain UDP sockets implement the same trait, so a baseline runs the very loop that it is
-//! the baseline of.
+//! Takt and plain UDP sockets implement the same trait, so a baseline runs the same loop as the
+//! measurement.
 
 use crate::error::{Error, Result};
 use crate::payload::Blob;
@@ -10,43 +10,45 @@ use std::io;
 use std::time::Duration;
 use takt::status::LatencyExceededStatus;
 
-/// Endpoints found on the other side.
+/// Numbers of matched remote endpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Matched {
-    /// Readers matched with our writer.
+    /// Number of readers matched with the local writer.
     pub readers: usize,
-    /// Writers matched with our reader.
+    /// Number of writers matched with the local reader.
     pub writers: usize,
 }
 
 impl Matched {
-    /// At least as many of both as `wanted`.
+    /// Reports whether both numbers are at least those of `wanted`.
     #[must_use]
     pub fn covers(&self, wanted: &Self) -> bool {
         self.readers >= wanted.readers && self.writers >= wanted.writers
     }
 }
 
-/// Called with each sample that arrives, and with a way to write one in the same context.
+/// Callback for each sample that arrives, with a function that writes a sample in the same context.
 pub type Handler = Box<dyn FnMut(&Blob, &mut dyn FnMut(&Blob) -> Result<bool>) + Send>;
 
-/// One writer, one reader, or both. Which topics they have is decided when the link is made.
+/// One writer, one reader, or both. Their topics are set when the link is created.
 pub trait Link {
-    /// Writes one sample. `false`: it was refused because there is no room, and may be tried again.
+    /// Writes one sample. Returns `false` if there is no room; the write may be tried again.
     ///
     /// # Errors
-    /// Anything but a lack of room.
+    /// Any failure other than a lack of room.
     fn write(&mut self, sample: &Blob) -> Result<bool>;
 
-    /// Octets of the sample that arrives for one of `len` octets. Others than `len` if the type cannot carry each length.
+    /// Returns the size of the sample that arrives for one of `len` octets. It differs from `len`
+    /// if the type does not support every length.
     fn carried_len(&self, len: usize) -> usize {
         len
     }
 
-    /// Writes samples in their order, at once if the link can. Returns how many there was room for.
+    /// Writes samples in their order, in one batch if the link supports that. Returns the number
+    /// that there was room for.
     ///
     /// # Errors
-    /// Anything but a lack of room.
+    /// Any failure other than a lack of room.
     fn write_batch(&mut self, samples: &[Blob]) -> Result<usize> {
         for (written, sample) in samples.iter().enumerate() {
             if !self.write(sample)? {
@@ -56,7 +58,8 @@ pub trait Link {
         Ok(samples.len())
     }
 
-    /// Waits up to `timeout` for one sample and moves it into `sample`. `false`: none came.
+    /// Waits up to `timeout` for one sample and moves it into `sample`. Returns `false` if none
+    /// arrived.
     ///
     /// Returns early, without a sample, when a signal interrupts the wait.
     ///
@@ -64,40 +67,41 @@ pub trait Link {
     /// The reader failed.
     fn receive(&mut self, sample: &mut Blob, timeout: Duration) -> Result<bool>;
 
-    /// Lets background work happen for up to `timeout`, and runs the handler for what arrives. It may
-    /// return early.
+    /// Runs background work for up to `timeout`, and calls the handler for samples that arrive. It
+    /// may return early.
     ///
     /// # Errors
     /// The middleware failed.
     fn drive(&mut self, timeout: Duration) -> Result<()>;
 
-    /// Endpoints found so far.
+    /// Returns the numbers of endpoints matched so far.
     ///
     /// # Errors
     /// The middleware failed.
     fn matched(&mut self) -> Result<Matched>;
 
-    /// From now on samples go to `handler` instead of [`Link::receive`]. `false`: not offered.
+    /// Passes samples to `handler` from now on, instead of [`Link::receive`]. Returns `false` if
+    /// the link does not support handlers.
     ///
     /// # Errors
     /// The middleware failed.
     fn listen(&mut self, handler: Handler) -> Result<bool>;
 
-    /// Waits up to `timeout` until all that was written has arrived, if the link can know that.
+    /// Waits up to `timeout` until all written samples have arrived, if the link can detect that.
     ///
     /// # Errors
     /// The middleware failed.
     fn flush(&mut self, timeout: Duration) -> Result<()>;
 
-    /// Waits up to `timeout` until a durability service has made safe what was written.
+    /// Waits up to `timeout` until a durability service has stored the written samples.
     ///
     /// # Errors
-    /// It has not, or the middleware failed.
+    /// The service has not stored them in time, or the middleware failed.
     fn make_durable(&mut self, _timeout: Duration) -> Result<()> {
         Err(Error::Usage("without middleware there is no durability service".into()))
     }
 
-    /// Writes what the jobs of its participant took, as JSON.
+    /// Writes the job statistics of the participant, as JSON.
     ///
     /// # Errors
     /// There is no participant, or `out` fails.
@@ -105,7 +109,7 @@ pub trait Link {
         Err(Error::Usage("without middleware there are no accounts of jobs".into()))
     }
 
-    /// How old samples were, beside what is known of that beforehand.
+    /// Returns the ages of received samples and the bound that is known beforehand.
     ///
     /// # Errors
     /// The middleware failed.
@@ -114,26 +118,26 @@ pub trait Link {
     }
 }
 
-/// How a program learns of data.
+/// Way in which a program is notified of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Notify {
-    /// A listener is called.
+    /// Middleware calls a listener.
     #[default]
     Listener,
-    /// It waits in a WaitSet, then takes.
+    /// Program waits in a WaitSet, then takes.
     WaitSet,
-    /// It takes until there is something.
+    /// Program calls take repeatedly until there is a sample.
     Poll,
 }
 
-/// What a thread does while there is nothing to do.
+/// Behavior of a thread without work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Idle {
-    /// Sleeps in the kernel.
+    /// Blocks in the kernel.
     #[default]
     Block,
-    /// Looks again at once, and burns its core.
+    /// Polls at once, and keeps its core busy.
     Spin,
 }

@@ -1,41 +1,42 @@
-//! The machine as a measurement sees it: clock, CPU time, memory, and the scheduling of this process.
+//! Machine state for measurements: clock, CPU time, memory, and the scheduling of this process.
 //!
-//! Times are nanoseconds of `CLOCK_MONOTONIC`, which all processes of one host share, so a time put
-//! into a payload by one process means the same to another. Linux only.
+//! Times are nanoseconds of `CLOCK_MONOTONIC`, which all processes of one host share. A process can
+//! thus compare its time with one that another process put into a payload. Linux only.
 
 use crate::error::{Error, Result};
 use serde::Serialize;
 use std::mem;
 use std::net::Ipv4Addr;
 
-/// Now, in ns of `CLOCK_MONOTONIC`.
+/// Returns the current time in ns of `CLOCK_MONOTONIC`.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid for writes; CLOCK_MONOTONIC exists on every Linux, so the call cannot fail.
+    // SAFETY: `time` is valid for writes; CLOCK_MONOTONIC exists on every Linux, so the call cannot
+    // fail.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What a process has used of its CPU.
+/// CPU time and context switches of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Usage {
     /// User and system time of all threads, seconds.
     pub cpu_seconds: f64,
-    /// Context switches because the process waited.
+    /// Context switches because the process blocked.
     pub voluntary_switches: i64,
-    /// Context switches because the kernel took the CPU away.
+    /// Context switches because the kernel preempted the process.
     pub involuntary_switches: i64,
 }
 
 impl Usage {
-    /// Of this process up to now.
+    /// Returns the usage of this process up to now.
     #[must_use]
     pub fn now() -> Self {
         Self::of(libc::RUSAGE_SELF)
     }
 
-    /// Of all children that have ended and were waited for.
+    /// Returns the usage of all children that have ended and were waited for.
     #[must_use]
     pub fn of_children() -> Self {
         Self::of(libc::RUSAGE_CHILDREN)
@@ -54,7 +55,7 @@ impl Usage {
         }
     }
 
-    /// What was used between `earlier` and `self`.
+    /// Returns the usage between `earlier` and `self`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -68,16 +69,17 @@ impl Usage {
 /// Memory of this process, from `/proc/self/status`, in KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Memory {
-    /// Resident now (`VmRSS`).
+    /// Resident memory (`VmRSS`).
     pub resident_kib: u64,
-    /// Most ever resident (`VmHWM`).
+    /// Peak resident memory (`VmHWM`).
     pub peak_kib: u64,
-    /// Resident, and of this process alone (`Private_Clean` and `Private_Dirty` of `/proc/self/smaps_rollup`).
+    /// Resident memory of this process alone (`Private_Clean` and `Private_Dirty` of
+    /// `/proc/self/smaps_rollup`).
     pub private_kib: u64,
 }
 
 impl Memory {
-    /// Of this process now.
+    /// Reads the memory of this process.
     ///
     /// # Errors
     /// `/proc` cannot be read.
@@ -94,16 +96,17 @@ impl Memory {
     }
 }
 
-/// Has memory that is freed given back to the kernel, in place of being kept for what comes next: so that what one measurement
-/// has used is not what the next one finds.
+/// Makes the C library return freed memory to the kernel instead of keeping it, so that memory of
+/// one measurement is not reused by the next.
 pub fn give_back_what_is_freed() {
-    /// Bytes from which on an allocation is a mapping of its own; the least that the C library adapts to.
+    /// Threshold in bytes above which an allocation is a mapping of its own; the minimum of the C
+    /// library's adaptive value.
     const MAPPED_FROM: libc::c_int = 128 << 10;
-    // SAFETY: takes no pointer. It fails for values that are too large only.
+    // SAFETY: takes no pointer. It fails only for values that are too large.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_FROM) };
 }
 
-/// The number after `name` in the text of a file of `/proc/self`; 0 if there is none.
+/// Returns the number after `name` in the text of a file of `/proc/self`; 0 if there is none.
 fn status_field(status: &str, name: &str) -> u64 {
     status
         .lines()
@@ -113,22 +116,23 @@ fn status_field(status: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// How this process is to be scheduled.
+/// Scheduling settings of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Scheduling {
-    /// Core that it is bound to.
+    /// Core that the process is bound to.
     pub cpu: Option<usize>,
     /// `SCHED_FIFO` priority, 1 to 99.
     pub fifo: Option<u8>,
-    /// All memory, now and later, locked into RAM.
+    /// Whether all memory, current and future, is locked into RAM.
     pub lock_memory: bool,
 }
 
 impl Scheduling {
-    /// Applies it to the calling thread and to threads created from now on.
+    /// Applies the settings to the calling thread and to threads created from now on.
     ///
     /// # Errors
-    /// The kernel refuses: no such core, or no right to real-time priorities or locked memory.
+    /// The kernel refuses: the core does not exist, or the process lacks the right to real-time
+    /// priorities or locked memory.
     pub fn apply(&self) -> Result<()> {
         if let Some(cpu) = self.cpu {
             bind_to_cpu(cpu).map_err(|e| Error::os(format!("bind to core {cpu}"), e))?;
@@ -163,7 +167,8 @@ pub(crate) fn bind_to_cpu(cpu: usize) -> std::io::Result<()> {
     }
 }
 
-/// Gives the calling thread a real-time priority. Only system calls: may run between `fork` and `exec`.
+/// Gives the calling thread a real-time priority. Only system calls: may run between `fork` and
+/// `exec`.
 pub(crate) fn set_fifo(priority: u8) -> std::io::Result<()> {
     let parameters = libc::sched_param { sched_priority: libc::c_int::from(priority) };
     // SAFETY: `parameters` is valid for reads; 0 means the calling thread.
@@ -173,7 +178,8 @@ pub(crate) fn set_fifo(priority: u8) -> std::io::Result<()> {
     }
 }
 
-/// CPU time that all processes of the machine have used since boot, seconds (user, nice, system).
+/// Returns the CPU time that all processes of the machine have used since boot, seconds (user,
+/// nice, system).
 ///
 /// # Errors
 /// `/proc/stat` cannot be read.
@@ -192,16 +198,16 @@ fn busy_ticks(stat: &str) -> u64 {
 /// Times of all processors since boot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
-    /// When they were read, seconds of `CLOCK_MONOTONIC`.
+    /// Time of the reading, seconds of `CLOCK_MONOTONIC`.
     pub at_seconds: f64,
     /// User, nice and system time, seconds.
     pub busy_seconds: f64,
-    /// Time that the hypervisor took, seconds.
+    /// Steal time of the hypervisor, seconds.
     pub stolen_seconds: f64,
 }
 
 impl Times {
-    /// Now.
+    /// Reads the current times.
     ///
     /// # Errors
     /// `/proc/stat` cannot be read.
@@ -217,7 +223,7 @@ impl Times {
         })
     }
 
-    /// What passed between `earlier` and `self`.
+    /// Returns the times between `earlier` and `self`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -227,8 +233,8 @@ impl Times {
         }
     }
 
-    /// A time as a share of all processors, for a difference of two readings: 1 at most, although a time of a few ticks may be
-    /// longer than the span it was counted in.
+    /// Returns a time as a share of all processors, for a difference of two readings. The share is
+    /// at most 1, although a time of a few ticks may be longer than the span it was counted in.
     #[must_use]
     pub fn share(&self, seconds: f64) -> f64 {
         let all = self.at_seconds * available_cpus() as f64;
@@ -240,13 +246,14 @@ fn stolen_ticks(stat: &str) -> u64 {
     stat.lines().next().unwrap_or("").split_whitespace().nth(8).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
-/// Cores that this process may run on.
+/// Returns the number of cores that this process may run on.
 #[must_use]
 pub fn available_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// First IPv4 address of the network interface called `name`; `None` if there is no such interface.
+/// Returns the first IPv4 address of the network interface `name`; `None` if there is no such
+/// interface.
 #[must_use]
 pub fn interface_ipv4(name: &str) -> Option<Ipv4Addr> {
     let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
@@ -257,12 +264,13 @@ pub fn interface_ipv4(name: &str) -> Option<Ipv4Addr> {
     let mut found = None;
     let mut entry = list;
     while !entry.is_null() && found.is_none() {
-        // SAFETY: `entry` is an element of the list that getifaddrs made, not freed yet.
+        // SAFETY: `entry` is an element of the list that getifaddrs created and that is not freed
+        // yet.
         let item = unsafe { &*entry };
-        // SAFETY: `ifa_name` is a NUL terminated string that lives as long as the list.
+        // SAFETY: `ifa_name` is a NUL-terminated string that lives as long as the list.
         let is_named = unsafe { std::ffi::CStr::from_ptr(item.ifa_name) }.to_bytes() == name.as_bytes();
         if is_named && !item.ifa_addr.is_null() {
-            // SAFETY: a non-null `ifa_addr` points to a sockaddr, whose family says what it really is.
+            // SAFETY: a non-null `ifa_addr` points to a sockaddr, whose family gives its type.
             let family = libc::c_int::from(unsafe { (*item.ifa_addr).sa_family });
             if family == libc::AF_INET {
                 // SAFETY: AF_INET means that it is a sockaddr_in.
@@ -272,7 +280,7 @@ pub fn interface_ipv4(name: &str) -> Option<Ipv4Addr> {
         }
         entry = item.ifa_next;
     }
-    // SAFETY: made by getifaddrs, freed once, no reference into it is left.
+    // SAFETY: the list was created by getifaddrs, is freed once, and no reference into it is left.
     unsafe { libc::freeifaddrs(list) };
     found
 }
@@ -303,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_memory_and_a_clock_that_goes_forward() {
+    fn memory_is_positive_and_clock_is_monotonic() {
         let memory = Memory::now().unwrap();
         assert!(memory.resident_kib > 0 && memory.peak_kib >= memory.resident_kib);
         assert!(memory.private_kib > 0 && memory.private_kib <= memory.peak_kib);
@@ -318,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_cannot_exist_is_refused() {
+    fn nonexistent_core_is_refused() {
         assert!(bind_to_cpu(1 << 20).is_err());
     }
 }

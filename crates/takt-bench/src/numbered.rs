@@ -1,25 +1,25 @@
-//! The payload with a number that content filters select by (docs/bench-agents.md).
+//! Payload type with a number that content filters select by (docs/bench-agents.md).
 
 use crate::dds::{Carrier, write_each};
 use crate::error::Result;
 use crate::payload::{Blob, END_OF_STREAM};
 use takt::{DataReader, DataWriter, DdsType};
 
-/// A sample.
+/// Sample with a number.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(name = "Numbered", extensibility = "final")]
 pub struct Numbered {
-    /// 0 to 99, from the sequence number.
+    /// Number from 0 to 99, derived from the sequence number.
     pub number: i32,
-    /// As in [`Blob`].
+    /// Payload as in [`Blob`].
     pub data: Vec<u8>,
 }
 
-/// What a filter lets pass; its parameter is a percentage.
+/// Filter expression; its parameter is the percentage of samples that pass.
 pub(crate) const EXPRESSION: &str = "number < %0";
 
-/// The number of a sample: the last two digits of its sequence number in reverse order. So samples below 1 and below 10 are at
-/// even distances. Those that end a stream pass every filter.
+/// Returns the number of a sample: the last two digits of its sequence number in reverse order. So
+/// samples below 1 and below 10 are at even distances. Samples that end a stream pass every filter.
 fn number_of(sequence: u64) -> i32 {
     match sequence {
         END_OF_STREAM => 0,
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_percentage_passes_its_share_and_the_end_of_a_stream_always() {
+    fn filter_passes_its_percentage_and_the_end_of_a_stream() {
         let passing = |percent: i32| (1..=1000).filter(|sequence| number_of(*sequence) < percent).collect::<Vec<u64>>();
         assert_eq!(passing(100).len(), 1000);
         assert_eq!(passing(10), (1..=100).map(|n| 10 * n).collect::<Vec<u64>>());

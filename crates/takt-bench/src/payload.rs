@@ -1,15 +1,15 @@
-//! The one type that every workload sends, and the marks in its payload.
+//! Payload type of all workloads, and the marks in its data.
 //!
 //! `struct Blob { sequence<octet> data; }`, final, type name `Blob`. The data begins with a u64
-//! sequence number and the u64 `CLOCK_MONOTONIC` time of the send in ns, both in the byte order of
-//! the machine (both sides have the same), and goes on with filler: every second byte pseudo-random,
-//! so that nothing can compress it and nothing sends it for free. A payload of 4 to 15 octets begins with a u32
-//! sequence number alone.
+//! sequence number and the u64 `CLOCK_MONOTONIC` send time in ns, both in the byte order of the
+//! machine (both sides have the same). Filler follows: every second byte is pseudo-random, so that
+//! compression cannot remove it. A payload of 4 to 15 octets begins with a u32 sequence number and
+//! has no send time.
 
 use serde::Serialize;
 use takt::DdsType;
 
-/// The type that carries the payload.
+/// Data type that carries the payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
@@ -22,25 +22,26 @@ pub enum Form {
     Numbered,
 }
 
-/// Bytes that the marks take.
+/// Length of the marks in bytes.
 pub const MARKS_LEN: usize = 16;
 
-/// Bytes of the sequence number of a payload that has no room for the marks: no payload is smaller.
+/// Length in bytes of the sequence number of a payload without room for the marks; the minimum
+/// payload size.
 pub const SEQUENCE_LEN: usize = 4;
 
 /// Sequence number of the samples that end a stream.
 pub const END_OF_STREAM: u64 = u64::MAX;
 
-/// A sample of the benchmarks.
+/// Sample of the benchmarks.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(name = "Blob", extensibility = "final")]
 pub struct Blob {
-    /// Sequence number, time of the send, filler.
+    /// Sequence number, send time, filler.
     pub data: Vec<u8>,
 }
 
 impl Blob {
-    /// A sample with `size` bytes of data, at least [`SEQUENCE_LEN`], marks still zero.
+    /// Creates a sample with `size` bytes of data, at least [`SEQUENCE_LEN`], with zero marks.
     #[must_use]
     pub fn filled(size: usize) -> Self {
         let mut state = 0x2545_f491_u32;
@@ -58,7 +59,7 @@ impl Blob {
         Self { data }
     }
 
-    /// Writes the marks; those that there is room for.
+    /// Writes the marks that fit.
     pub fn mark(&mut self, sequence: u64, sent_at_ns: u64) {
         if self.data.len() < MARKS_LEN {
             self.data[..SEQUENCE_LEN].copy_from_slice(&(sequence as u32).to_ne_bytes());
@@ -68,7 +69,8 @@ impl Blob {
         self.data[8..MARKS_LEN].copy_from_slice(&sent_at_ns.to_ne_bytes());
     }
 
-    /// Sequence number and time of the send in ns, which is 0 in a payload without room for it; `None` if the data has no sequence number.
+    /// Returns sequence number and send time in ns, which is 0 in a payload without room for it;
+    /// `None` if the data has no sequence number.
     #[must_use]
     pub fn marks(&self) -> Option<(u64, u64)> {
         if self.data.len() < MARKS_LEN {
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_come_back() {
+    fn marks_round_trip() {
         let mut blob = Blob::filled(64);
         assert_eq!(blob.marks(), Some((0, 0)));
         blob.mark(7, 1 << 40);

@@ -1,9 +1,10 @@
-//! The baseline of shared memory: one slot for each topic, which one process writes and one reads.
+//! Shared-memory baseline: one slot per topic, with one writing and one reading process.
 //!
-//! The slot is a file in `/dev/shm`: a sequence number with the length, and the payload behind it. Spinning looks at the number
-//! until it changes; blocking sleeps on it (`futex`), and the writer makes a system call only if somebody does. There is no
-//! queue: a payload that is not fetched before the next one is lost. So it is for round trips, and answers what the machine
-//! can do, not what a middleware could.
+//! The slot is a file in `/dev/shm`: a sequence number with the length, followed by the payload. A
+//! spinning reader polls the number until it changes. A blocking reader sleeps on it (`futex`); the
+//! writer makes a system call only if a reader sleeps. There is no queue: a payload that is not
+//! read before the next one is lost. The baseline is thus for round trips; it shows the limit of
+//! the machine, not that of a middleware.
 
 use crate::error::{Error, Result};
 use crate::link::{Handler, Idle, Link, Matched};
@@ -19,31 +20,31 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-/// Biggest payload of a slot.
+/// Maximum payload size of a slot, bytes.
 pub const PAYLOAD_LEN_MAX: usize = 64 << 10;
 
-/// Sleep of a blocking `receive` before it looks at the stop flag.
+/// Maximum sleep of a blocking `receive` before it checks the stop flag.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(100);
-/// Looks at the number between two looks at the clock.
+/// Number of polls between two reads of the clock.
 const SPINS_PER_CLOCK: u32 = 1024;
 
-/// Word where the reader says that it sleeps.
+/// Index of the word that says whether the reader sleeps.
 const ASLEEP: usize = 0;
-/// Word with the length in its upper half, and the sequence number in its lower one.
+/// Index of the word with the length in its upper half and the sequence number in its lower half.
 const NUMBER: usize = 16;
-/// First word of the payload.
+/// Index of the first word of the payload.
 const PAYLOAD: usize = NUMBER + 1;
 const WORDS: usize = PAYLOAD + PAYLOAD_LEN_MAX / 8;
 
-/// A mapped slot.
+/// Memory-mapped slot.
 struct Slot {
     words: NonNull<AtomicU64>,
     path: PathBuf,
-    /// The number that was last written or read.
+    /// Sequence number last written or read.
     last: u32,
 }
 
-// SAFETY: the memory is reached through atomics alone and stays mapped until the slot is dropped.
+// SAFETY: the memory is accessed only through atomics and stays mapped until the slot is dropped.
 unsafe impl Send for Slot {}
 
 impl Slot {
@@ -61,7 +62,8 @@ impl Slot {
     }
 
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: `map` has mapped so many words, and they stay mapped until the slot is dropped. Any bits are a word.
+        // SAFETY: `map` has mapped `WORDS` words, and they stay mapped until the slot is dropped.
+        // Any bit pattern is a valid word.
         unsafe { std::slice::from_raw_parts(self.words.as_ptr(), WORDS) }
     }
 
@@ -83,7 +85,7 @@ impl Slot {
         self.last = number;
     }
 
-    /// Whether there is another number; fetches the payload then.
+    /// Reads the payload if the sequence number has changed. Returns whether it has.
     fn read(&mut self, sample: &mut Blob) -> bool {
         let number = self.words()[NUMBER].load(Ordering::Acquire);
         if number as u32 == self.last {
@@ -99,7 +101,7 @@ impl Slot {
         true
     }
 
-    /// Sleeps until there is another number, or for so long.
+    /// Sleeps until the sequence number changes, or until the timeout.
     fn sleep(&self, timeout: Duration) {
         let words = self.words();
         words[ASLEEP].store(1, Ordering::Relaxed);
@@ -115,14 +117,14 @@ impl Drop for Slot {
     fn drop(&mut self) {
         // SAFETY: mapped by `map` with this length, and no reference outlives the slot.
         unsafe { libc::munmap(self.words.as_ptr().cast(), WORDS * 8) };
-        // The other side may have done it.
+        // The process on the other side may have removed the file already.
         drop(std::fs::remove_file(&self.path));
     }
 }
 
 fn map(file: &File) -> io::Result<NonNull<AtomicU64>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+    // SAFETY: a new mapping at an address of the kernel's choice overlaps no memory in use.
     let at = unsafe { libc::mmap(std::ptr::null_mut(), WORDS * 8, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     if at == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
@@ -130,7 +132,8 @@ fn map(file: &File) -> io::Result<NonNull<AtomicU64>> {
     Ok(NonNull::new(at.cast()).expect("the kernel maps nothing at 0 unasked"))
 }
 
-/// `futex(2)` on the lower half of a word: on little-endian machines, its first half. Whatever it says, one looks again.
+/// Calls `futex(2)` on the lower half of a word: on little-endian machines, its first half. The
+/// result is ignored, since callers check the word again.
 fn futex(word: &AtomicU64, operation: libc::c_int, value: u32, timeout: Option<Duration>) {
     let at = word.as_ptr().cast::<u32>().wrapping_add(usize::from(cfg!(target_endian = "big")));
     let time = timeout.map(|timeout| libc::timespec {
@@ -138,11 +141,12 @@ fn futex(word: &AtomicU64, operation: libc::c_int, value: u32, timeout: Option<D
         tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
     });
     let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the word is alive and aligned, and so is the time, if there is one; both are only read.
+    // SAFETY: the word is alive and aligned, and so is the time, if there is one; both are only
+    // read.
     unsafe { libc::syscall(libc::SYS_futex, at, operation, value, time) };
 }
 
-/// Writes the slot of one topic and reads that of another.
+/// Link that writes the slot of one topic and reads that of another.
 pub struct RawShm {
     writes: Option<Slot>,
     reads: Option<Slot>,
@@ -153,7 +157,7 @@ impl RawShm {
     /// Opens the slots.
     ///
     /// # Errors
-    /// The topic is a stream, or the memory cannot be had.
+    /// The topic is a stream, or the memory cannot be mapped.
     pub fn new(domain: u32, idle: Idle, write_topic: Option<&str>, read_topic: Option<&str>) -> Result<Self> {
         let open = |topic: Option<&str>| match topic {
             Some("Data") => Err(Error::Usage("a slot of shared memory is for round trips, not for streams".into())),
@@ -217,7 +221,7 @@ impl Link for RawShm {
 mod tests {
     use super::*;
 
-    /// Two threads, each of which answers the other.
+    /// Exchanges round trips between two threads.
     fn round_trips(domain: u32, idle: Idle) {
         let mut ping = RawShm::new(domain, idle, Some("Ping"), Some("Pong")).expect("plain shared memory");
         let mut pong = RawShm::new(domain, idle, Some("Pong"), Some("Ping")).expect("plain shared memory");
@@ -243,17 +247,17 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_comes_back_blocking() {
+    fn payload_round_trips_with_a_blocking_reader() {
         round_trips(230, Idle::Block);
     }
 
     #[test]
-    fn a_payload_comes_back_spinning() {
+    fn payload_round_trips_with_a_spinning_reader() {
         round_trips(231, Idle::Spin);
     }
 
     #[test]
-    fn streams_and_what_is_too_big_are_refused() {
+    fn streams_and_oversized_payloads_are_refused() {
         assert!(RawShm::new(229, Idle::Spin, Some("Data"), None).is_err());
         let mut link = RawShm::new(229, Idle::Spin, Some("Ping"), None).expect("plain shared memory");
         assert!(link.write(&Blob::filled(PAYLOAD_LEN_MAX + 1)).is_err());

@@ -1,9 +1,9 @@
-//! The baseline: plain UDP sockets, no middleware, same loops, same payloads.
+//! UDP baseline: plain sockets without middleware, with the same loops and the same payloads.
 //!
-//! Blocking is a `recv` that sleeps, spinning a `recv` that returns at once, again and again. A sample
-//! is one datagram, so there is an end at 65,507 bytes. There is no discovery: the ports follow from
-//! domain and topic, below those of DDS and those that the kernel hands out. One reader for each topic.
-//! Whatever is lost stays lost.
+//! A blocking reader sleeps in `recv`; a spinning reader calls a nonblocking `recv` repeatedly. A
+//! sample is one datagram, so its size is limited to 65,507 bytes. There is no discovery: the ports
+//! follow from domain and topic, below those of DDS and the ephemeral ports of the kernel. Each
+//! topic has one reader. Lost datagrams are not repaired.
 
 use crate::error::{Error, Result};
 use crate::link::{Handler, Idle, Link, Matched};
@@ -15,18 +15,18 @@ use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
 
-/// Biggest payload of one UDP datagram over IPv4.
+/// Maximum payload of one UDP datagram over IPv4, bytes.
 pub const DATAGRAM_LEN_MAX: usize = 65_507;
 
-/// Sleep of a blocking `recv` before it looks at the stop flag.
+/// Maximum sleep of a blocking `recv` before it checks the stop flag.
 const RECEIVE_TIMEOUT: Duration = Duration::from_millis(100);
 const SOCKET_BUFFER_BYTES: libc::c_int = 4 << 20;
 const PORT_BASE: u16 = 6000;
 const TOPICS_PER_DOMAIN: u16 = 4;
-/// Spins between two looks at the clock.
+/// Number of spins between two reads of the clock.
 const SPINS_PER_CLOCK: u32 = 256;
 
-/// The UDP port that stands for a topic of the benchmarks.
+/// Returns the UDP port that stands for a topic of the benchmarks.
 fn port(domain: u32, topic: &str) -> Result<u16> {
     let index = match topic {
         "Ping" => 0,
@@ -40,7 +40,8 @@ fn port(domain: u32, topic: &str) -> Result<u16> {
     }
 }
 
-/// A pair of UDP sockets: one sends to the port of a topic, one is bound to the port of another.
+/// Link over a pair of UDP sockets: one sends to the port of a topic, one is bound to the port of
+/// another.
 pub struct RawUdp {
     sender: Option<UdpSocket>,
     receiver: Option<UdpSocket>,
@@ -48,10 +49,10 @@ pub struct RawUdp {
 }
 
 impl RawUdp {
-    /// Sends to `write_topic` at the peer and listens to `read_topic`; the addresses are one's own and the peer's.
+    /// Sends to `write_topic` at the peer's address and receives `read_topic` at the local address.
     ///
     /// # Errors
-    /// No such topic, or the sockets cannot be had.
+    /// The topic is unknown, or the sockets cannot be opened.
     pub fn new(
         domain: u32,
         [own, peer]: [Ipv4Addr; 2],
@@ -70,7 +71,7 @@ impl RawUdp {
         Ok(Self { sender, receiver, idle })
     }
 
-    /// Looks again and again until a datagram is there.
+    /// Polls until a datagram arrives.
     fn spin(receiver: &UdpSocket, sample: &mut Blob, timeout: Duration) -> Result<bool> {
         let deadline = monotonic_ns() + timeout.as_nanos() as u64;
         loop {
@@ -93,7 +94,7 @@ impl Link for RawUdp {
         };
         match sender.send(&sample.data) {
             Ok(_) => Ok(true),
-            // Nobody listens yet, or not any more: as lost as any datagram.
+            // No socket is bound there yet, or any more: the datagram counts as lost.
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => Ok(true),
             Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => Ok(false),
             Err(e) => Err(Error::os("send", e)),
@@ -107,7 +108,8 @@ impl Link for RawUdp {
         match self.idle {
             Idle::Spin => Self::spin(receiver, sample, timeout),
             Idle::Block if timeout >= RECEIVE_TIMEOUT => receive_into(receiver, sample, 0),
-            // Shorter waits: the kernel rounds a socket's own timeout to its ticks, but not that of ppoll.
+            // ppoll instead of a socket timeout: the kernel rounds the latter to its ticks, so that
+            // waits would be longer.
             Idle::Block => Ok(wait_readable(receiver, timeout)? && receive_into(receiver, sample, libc::MSG_DONTWAIT)?),
         }
     }
@@ -145,7 +147,7 @@ fn open_sender(own: Ipv4Addr, address: SocketAddrV4) -> Result<UdpSocket> {
     Ok(sender)
 }
 
-/// Asks for a big socket buffer; the kernel may cut it to its limit, which is no failure.
+/// Requests a large socket buffer; the kernel may limit it, which is not an error.
 fn set_buffer(socket: &UdpSocket, option: libc::c_int) {
     let bytes = SOCKET_BUFFER_BYTES;
     // SAFETY: the option's value is a c_int, valid for reads, with its true size.
@@ -160,7 +162,8 @@ fn set_buffer(socket: &UdpSocket, option: libc::c_int) {
     };
 }
 
-/// One `recv` into the sample's buffer. `false`: nothing was there, or a signal came.
+/// Calls `recv` once into the sample's buffer. Returns `false` if there is no datagram or a signal
+/// arrived.
 fn receive_into(receiver: &UdpSocket, sample: &mut Blob, flags: libc::c_int) -> Result<bool> {
     sample.data.clear();
     sample.data.reserve(DATAGRAM_LEN_MAX);
@@ -212,17 +215,17 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_comes_back_blocking() {
+    fn datagram_round_trips_with_a_blocking_reader() {
         loop_back(230, Idle::Block);
     }
 
     #[test]
-    fn a_datagram_comes_back_spinning() {
+    fn datagram_round_trips_with_a_spinning_reader() {
         loop_back(231, Idle::Spin);
     }
 
     #[test]
-    fn topics_have_their_own_ports_and_none_is_one_of_dds() {
+    fn ports_of_topics_are_distinct_and_below_those_of_dds() {
         let ports: std::collections::BTreeSet<u16> =
             (0..=232).flat_map(|domain| ["Ping", "Pong", "Data"].map(|topic| port(domain, topic).unwrap())).collect();
         assert_eq!(ports.len(), 3 * 233);
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_is_not_there_is_no_error() {
+    fn write_without_a_reader_succeeds() {
         let mut link = RawUdp::new(229, [LO, LO], Idle::Block, Some("Pong"), None).unwrap();
         let sample = Blob::filled(16);
         for _ in 0..3 {

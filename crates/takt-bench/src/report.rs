@@ -1,4 +1,4 @@
-//! What one process says of its run: as JSON for programs, as text for people.
+//! Report of one process on its run: as JSON for programs, as text for people.
 
 use crate::clock::ClockBand;
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use crate::stats::Summary;
 use serde::Serialize;
 use std::fmt::{self, Display};
 
-/// What the latencies are.
+/// Kind of the measured latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measured {
@@ -17,44 +17,45 @@ pub enum Measured {
     RoundTrip,
     /// From the send of a sample to its arrival.
     OneWay,
-    /// Nothing: this side only sends, or only answers.
+    /// No latency: this side only sends, or only answers.
     Nothing,
 }
 
-/// What was asked for.
+/// Settings of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Configuration {
-    /// `ping`, `pong`, `pub` or `sub`.
+    /// Role: `ping`, `pong`, `pub` or `sub`.
     pub role: &'static str,
-    /// Payload, bytes; `None` for a side that takes what comes.
+    /// Payload size in bytes; `None` for a side that accepts any size.
     pub size: Option<usize>,
-    /// Samples to measure; `None`: until the end.
+    /// Number of samples to measure; `None`: until the end.
     pub samples: Option<u64>,
-    /// Samples before those.
+    /// Number of samples before the measured ones.
     pub warmup: u64,
-    /// Samples per second; `None`: as fast as possible, or, for round trips, the next when the last is back.
+    /// Samples per second; `None`: as many as possible, or, for round trips, the next ping after
+    /// each pong.
     pub rate_hz: Option<f64>,
-    /// What the samples go over.
+    /// Link that carries the samples.
     #[serde(flatten)]
     pub link: LinkSpec,
-    /// How the process is scheduled.
+    /// Scheduling of the process.
     #[serde(flatten)]
     pub scheduling: Scheduling,
 }
 
-/// The machine that it ran on.
+/// Machine of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Host {
-    /// Release of the kernel.
+    /// Kernel release.
     pub kernel: String,
-    /// Model of the processor.
+    /// Processor model.
     pub processor: String,
-    /// Cores that the process could use.
+    /// Number of cores that the process could use.
     pub cpus: usize,
 }
 
 impl Host {
-    /// This one. What the kernel does not tell is empty.
+    /// Describes this machine. Fields that the kernel does not report are empty.
     #[must_use]
     pub fn this() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
@@ -74,60 +75,60 @@ fn model_name(cpuinfo: &str) -> &str {
         .map_or("", |(_, name)| name.trim())
 }
 
-/// A run and its figures.
+/// Results of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// Version of Takt.
     pub version: &'static str,
-    /// What `latency_us` is.
+    /// Kind of the latencies in `latency_us`.
     pub measured: Measured,
     /// Latencies in us; `None` if nothing was measured or nothing arrived.
     pub latency_us: Option<Summary>,
-    /// How well the sender's clock was known, if it is another host's.
+    /// Offset and uncertainty of the sender's clock, if it is another host's.
     pub clock: Option<ClockBand>,
-    /// Samples by what became of them, within the measured part.
+    /// Numbers of samples by outcome, within the measured part.
     pub samples: Counts,
-    /// Samples that the writer had no room for, and that were tried again or dropped.
+    /// Number of samples that the writer had no room for, and that were tried again or dropped.
     pub refused: u64,
     /// Samples per second of the measured part.
     pub samples_per_second: f64,
     /// Bytes of payload per second of the measured part.
     pub bytes_per_second: f64,
-    /// Length of the measured part.
+    /// Length of the measured part, seconds.
     pub wall_seconds: f64,
-    /// CPU time of the process in the measured part, all threads.
+    /// CPU time of the process in the measured part, all threads, seconds.
     pub cpu_seconds: f64,
-    /// Most memory that the process ever had resident.
+    /// Peak resident memory of the process.
     pub peak_memory_kib: u64,
-    /// What was asked for.
+    /// Settings of the run.
     pub configuration: Configuration,
-    /// Where.
+    /// Machine on which it ran.
     pub host: Host,
 }
 
-/// The figures of a run that a report is made of.
+/// Measured values from which a report is made.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// What `latency` is.
+    /// Kind of the latencies in `latency`.
     pub measured: Measured,
     /// Latencies.
     pub latency: Option<Summary>,
-    /// How well the sender's clock was known; `None` if both sides have one.
+    /// Offset and uncertainty of the sender's clock; `None` if both sides have one clock.
     pub clock: Option<ClockBand>,
-    /// Samples by what became of them.
+    /// Numbers of samples by outcome.
     pub samples: Counts,
-    /// Samples that the writer had no room for.
+    /// Number of samples that the writer had no room for.
     pub refused: u64,
-    /// Samples and bytes that the rates are made of.
+    /// Numbers of samples and of bytes from which the rates are computed.
     pub moved: (u64, u64),
-    /// Length of the measured part.
+    /// Length of the measured part, seconds.
     pub wall_seconds: f64,
-    /// CPU used in it.
+    /// CPU time used in it.
     pub usage: Usage,
 }
 
 impl Report {
-    /// Adds the machine, the memory and the rates.
+    /// Creates a report: adds the machine, the memory and the rates.
     ///
     /// # Errors
     /// `/proc` cannot be read.
@@ -152,7 +153,7 @@ impl Report {
         })
     }
 
-    /// One JSON object.
+    /// Formats the report as one JSON object.
     ///
     /// # Errors
     /// A figure is not representable.
@@ -161,10 +162,10 @@ impl Report {
     }
 }
 
-/// A value on one line of JSON, with `ev`.
+/// Formats a value on one line of JSON, with `ev`.
 ///
 /// # Errors
-/// Something cannot be JSON.
+/// The value cannot be represented in JSON.
 pub fn to_json_line(event: &str, value: &impl Serialize) -> Result<String> {
     #[derive(Serialize)]
     struct Line<'a, T> {
@@ -175,7 +176,7 @@ pub fn to_json_line(event: &str, value: &impl Serialize) -> Result<String> {
     serde_json::to_string(&Line { ev: event, value }).map_err(|e| Error::os("JSON", e.into()))
 }
 
-/// Anything of this crate as indented JSON.
+/// Formats a value of this crate as indented JSON.
 ///
 /// # Errors
 /// A figure is not representable.
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_by_another_clock_are_shown_with_their_band() {
+    fn latencies_by_another_clock_are_shown_with_their_uncertainty() {
         let mut report = report();
         report.measured = Measured::OneWay;
         report.clock = Some(ClockBand {
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_is_named() {
+    fn processor_model_is_read_from_cpuinfo() {
         assert_eq!(model_name("processor : 0\nmodel name\t: A 1\nmodel name\t: B\n"), "A 1");
         assert_eq!(model_name(""), "");
     }

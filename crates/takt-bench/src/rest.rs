@@ -1,8 +1,10 @@
-//! Deliberate pauses of whoever spins.
+//! Periodic pauses of spinning threads, so that RT throttling does not stop them.
 //!
-//! A thread that spins with a real-time priority leaves nothing to others; after most of a second the kernel gives them its core for
-//! some 50 ms, at a moment of its own choice. So it rests when that harms nothing: at the end of each stretch of
-//! `CLOCK_MONOTONIC`, which is one for all processes of a host, so that both ends of a link rest at the same time.
+//! A thread that spins with a real-time priority leaves no time to other threads. After most of a
+//! second, the kernel gives them its core for some 50 ms, at a moment of its own choice. To avoid
+//! that, the thread pauses where it disturbs no measurement: at the end of each period of
+//! `CLOCK_MONOTONIC`. All processes of a host share that clock, so both ends of a link pause at the
+//! same time.
 
 use crate::error::Result;
 use crate::link::{Handler, Link, Matched};
@@ -12,19 +14,19 @@ use std::io;
 use std::time::Duration;
 use takt::status::LatencyExceededStatus;
 
-/// How long a stretch is, its pause included.
+/// Length of a period in ns, including its pause.
 const STRETCH_NS: u64 = 800_000_000;
-/// The pause at its end.
+/// Length of the pause at the end of a period, ns.
 const PAUSE_NS: u64 = 100_000_000;
-/// So long before a pause, and after one, no round trip is begun.
+/// Time before and after a pause in which no round trip begins, ns.
 const MARGIN_NS: u64 = 5_000_000;
 
-/// Time until the next pause, in ns; 0 in one.
+/// Returns the time until the next pause, in ns; 0 within a pause.
 fn until_pause(now_ns: u64) -> u64 {
     (STRETCH_NS - PAUSE_NS).saturating_sub(now_ns % STRETCH_NS)
 }
 
-/// The first moment from this one on at which a round trip may be begun.
+/// Returns the first time from `time_ns` on at which a round trip may begin.
 #[must_use]
 pub fn begin_at(time_ns: u64) -> u64 {
     let (start, at) = (time_ns - time_ns % STRETCH_NS, time_ns % STRETCH_NS);
@@ -37,11 +39,12 @@ pub fn begin_at(time_ns: u64) -> u64 {
     }
 }
 
-/// A link that sleeps in the pauses.
+/// Link that sleeps during the pauses.
 pub struct Resting(pub Box<dyn Link>);
 
 impl Resting {
-    /// Sleeps if it is time to; otherwise how long of `timeout` may be waited.
+    /// Sleeps and returns `None` during a pause; otherwise returns the part of `timeout` that ends
+    /// before the next pause.
     pub(crate) fn awake(timeout: Duration) -> Option<Duration> {
         let now = monotonic_ns();
         match until_pause(now) {
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_ends_each_stretch() {
+    fn every_period_ends_with_a_pause() {
         assert_eq!(until_pause(STRETCH_NS), STRETCH_NS - PAUSE_NS);
         assert_eq!(until_pause(2 * STRETCH_NS - PAUSE_NS - 1), 1);
         assert_eq!(until_pause(2 * STRETCH_NS - PAUSE_NS), 0);
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_begun_in_a_pause_or_close_to_one() {
+    fn round_trips_begin_outside_pauses_and_their_margins() {
         let middle = STRETCH_NS / 2;
         assert_eq!(begin_at(middle), middle);
         let next = STRETCH_NS + MARGIN_NS;

@@ -1,25 +1,28 @@
-//! A pair under an overload of its link, with and without the OpenFlow controller: the experiment of Choi, King and Lee, "OpenFlow makes DDS
-//! really real-time" (2016).
+//! SDN overload experiment: a pair under an overload of its link, with and without the OpenFlow
+//! controller, after Choi, King and Lee, "OpenFlow makes DDS really real-time" (2016).
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
 //! | [`category`] | reliability and history depth |
 //! | [`site`] | hosts and switches, with or without the controller |
-//! | [`pair`] | a writer and its readers, of Takt or of another product |
-//! | [`side`] | the processes of a pair of Takt |
-//! | [`flood`] | the overload: so long on, so long off |
-//! | [`transit`] | times of samples in the network, seen at the interfaces of hosts |
-//! | [`series`] | losses, normalised latency and cumulative count of one run |
-//! | [`outcome`] | the figures of all runs; tables |
-//! | [`paper`] | the numbers of the paper, for comparison |
-//! | [`plot`], [`html`] | plots; a page with all of it |
+//! | [`pair`] | writer and readers, of Takt or of another product |
+//! | [`side`] | processes of a pair of Takt |
+//! | [`flood`] | overload traffic in alternating on and off phases |
+//! | [`transit`] | transit times of samples, captured at the interfaces of hosts |
+//! | [`series`] | losses, normalized latency and cumulative count of one run |
+//! | [`outcome`] | figures of all runs; tables |
+//! | [`paper`] | numbers of the paper, for comparison |
+//! | [`plot`], [`html`] | plots; a page with plots, tables and comparisons |
 //!
-//! A sample is due every period. The **normalised latency** of sample i is its arrival less `i * period + t_0`, where `t_0` is the arrival of
-//! the first sample, which comes before the overload. The **cumulative count** is that of samples that have arrived by a time.
+//! A sample is due every period. The **normalized latency** of sample i is its arrival time minus
+//! `i * period + t_0`, where `t_0` is the arrival time of the first sample, which arrives before
+//! the overload. The **cumulative count** is the number of samples that have arrived by a time.
 //!
-//! Each combination runs three times: idle, with the overload, and with the overload and the controller. In a ring, which needs a controller, it
-//! runs idle, with the overload, and with the overload and a link that fails. Processes run with SCHED_FIFO, since the
-//! switch, the hosts and the overload share the processors of one machine: the switch before the pair before the overload.
+//! Each combination runs three times: idle, with the overload, and with the overload and the
+//! controller. A ring needs a controller, so it runs idle, with the overload, and with the overload
+//! and a link that fails. Processes run with SCHED_FIFO, since the switch, the hosts and the
+//! overload share the processors of one machine. The switch has the highest priority, then the
+//! pair, then the overload.
 
 pub mod category;
 pub mod flood;
@@ -48,67 +51,68 @@ use std::path::PathBuf;
 use std::time::Duration;
 use transit::{Transits, VendorId, Watch};
 
-/// How long the controller may take for a verdict.
+/// Maximum time for the controller to reach a verdict.
 const VERDICT_LIMIT: Duration = Duration::from_secs(30);
-/// Time for a run beyond that of its samples: a reliable writer waits for room.
+/// Time limit of a run in addition to the time of its samples: a reliable writer waits for room.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// Consecutive runs use different domains, so that a late datagram of one does not reach the next. The controller intercepts the ports of
-/// domains 0 to 9.
+/// Number of domains in rotation. Consecutive runs use different domains, so that a late datagram
+/// of one does not reach the next. The controller intercepts the ports of domains 0 to 9.
 const DOMAINS: u32 = 8;
 const DOMAIN_FIRST: u32 = 1;
-/// Octets that the contract has besides the data of a sample: encapsulation, number, time and length, and 60 octets of statistics that
-/// Fast DDS 3 appends to each of two datagrams.
+/// Octets of a serialized sample in the contract in addition to its data: encapsulation, number,
+/// time and length, and 60 octets of statistics that Fast DDS 3 appends to each of two datagrams.
 const SERIALIZED_MORE: usize = 152;
-/// The jitter of the contract: the longest delay of a sample in its host.
+/// Jitter of the contract: the maximum delay of a sample in its host.
 const JITTER_MS: u64 = 20;
-/// The end-to-end limit of the contract. It exceeds the 1 ms of the paper, so that slow links and several switches are admitted, too. The
-/// tables report the bound that the controller proves.
+/// End-to-end limit of the contract. It exceeds the 1 ms of the paper, so that slow links and
+/// several switches are also admitted. The tables report the bound that the controller proves.
 const LIMIT_MS: u64 = 50;
 
-/// The experiment.
+/// Settings of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Programs of other products: name and path.
     pub peers: Vec<(String, PathBuf)>,
-    /// Takt is left out.
+    /// Whether Takt is left out.
     pub without_takt: bool,
-    /// How the switches are joined.
+    /// Topology of the switches.
     pub topology: Topology,
-    /// Readers on hosts of their own.
+    /// Number of readers, each on a host of its own.
     pub readers: usize,
     /// Reliability and history depths.
     pub categories: Vec<Category>,
-    /// Octets of data in a sample of best effort; reliable samples have the largest of them.
+    /// Octets of data in a best-effort sample; reliable samples have the largest size.
     pub sizes: Vec<usize>,
     /// Octets of a frame of the overload.
     pub backgrounds: Vec<usize>,
     /// Length of each run, seconds.
     pub seconds: u64,
-    /// Time from one sample to the next, ns.
+    /// Interval between two samples, ns.
     pub period_ns: u64,
     /// Rate of the links, Mbit/s.
     pub megabits: u32,
-    /// Frames a second of the first host of the overload, at most: for small frames the links have a lower rate.
+    /// Maximum number of frames per second of the first overload host: for small frames the links
+    /// have a lower rate.
     pub frames_per_second: u32,
-    /// Frames that the queue of all other traffic holds.
+    /// Queue length for all other traffic, frames.
     pub frames: u32,
 }
 
-/// What a run has besides the pair.
+/// Load and controller of a run, in addition to the pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
-    /// Nothing.
+    /// No overload.
     Idle,
-    /// The overload, in frames of so many octets.
+    /// Overload with frames of this length in octets.
     Overload(usize),
-    /// The overload and the controller.
+    /// Overload and controller.
     Controlled(usize),
-    /// The overload and the controller, and a link that fails in the middle of the run.
+    /// Overload and controller, and a link that fails in the middle of the run.
     Failed(usize),
 }
 
-/// One run.
+/// Parameters of one run.
 #[derive(Clone, Debug, PartialEq)]
 struct Task {
     program: usize,
@@ -127,7 +131,7 @@ impl Condition {
 }
 
 impl Plan {
-    /// Categories with the sizes of their samples.
+    /// Returns the categories with the sizes of their samples.
     fn pairs(&self) -> Vec<(Category, usize)> {
         let largest = self.sizes.iter().max();
         let sizes = |category: Category| {
@@ -136,7 +140,8 @@ impl Plan {
         self.categories.iter().flat_map(|category| sizes(*category).map(|size| (*category, *size))).collect()
     }
 
-    /// The runs: all idle ones, then all of one overload after the other, so that networks are seldom made.
+    /// Returns the runs: all idle ones, then all of one overload after the other, so that networks
+    /// are seldom rebuilt.
     fn tasks(&self, programs: usize) -> Vec<Task> {
         let under = |octets: &usize| match self.topology {
             Topology::Row(_) => [Condition::Overload(*octets), Condition::Controlled(*octets)],
@@ -157,7 +162,7 @@ impl Plan {
         self.seconds * 1_000_000_000 / self.period_ns
     }
 
-    /// The rate of the links under an overload in such frames, Mbit/s.
+    /// Returns the rate of the links under an overload of such frames, Mbit/s.
     #[must_use]
     pub fn megabits_for(&self, condition: Condition) -> u32 {
         let Some(frame_len) = condition.frame_len() else { return self.megabits };
@@ -165,15 +170,15 @@ impl Plan {
         self.megabits.min(u32::try_from(most).unwrap_or(u32::MAX)).max(1)
     }
 
-    /// Whether this user and this machine can make the network.
+    /// Checks that this user and this machine can create the network.
     ///
     /// # Errors
-    /// Not root, or no Open vSwitch.
+    /// The user is not root, or Open vSwitch is missing.
     pub fn check_possible(&self) -> Result<()> {
         self.site(Condition::Idle).check_possible()
     }
 
-    /// The network of a run.
+    /// Returns the network of a run.
     fn site(&self, condition: Condition) -> SitePlan {
         let is_controlled =
             self.topology == Topology::Ring || matches!(condition, Condition::Controlled(_) | Condition::Failed(_));
@@ -189,7 +194,7 @@ impl Plan {
     }
 }
 
-/// A contract file with one contract.
+/// Returns a contract file with one contract.
 #[must_use]
 pub fn contract(topic: &str, period_ns: u64, size: usize, limit: Duration) -> String {
     format!(
@@ -198,11 +203,13 @@ pub fn contract(topic: &str, period_ns: u64, size: usize, limit: Duration) -> St
     )
 }
 
-/// Measures. `program` followed by `words`, a role and a plan plays that role ([`side::run`]); `progress` is called with each run before it
-/// begins. Waits until it is the only campaign on the machine.
+/// Runs the experiment. `program`, followed by `words`, a role and a plan, must run that role
+/// ([`side::run`]). `progress` is called before every run. Waits until no other campaign runs on
+/// the machine.
 ///
 /// # Errors
-/// Not root, no Open vSwitch, a pair was not admitted, a process failed, or a signal asked to stop. Nothing is left behind in any case.
+/// The user is not root, Open vSwitch is missing, a pair was not admitted, a process failed, or a
+/// signal requested a stop. The network is removed in any case.
 pub fn run(
     plan: &Plan,
     program: PathBuf,
@@ -225,7 +232,8 @@ pub fn run(
         let Task { category, size, condition, .. } = task;
         let program = &programs[task.program];
         progress(&format!("{} of {}: {}, {category}, {size} B, {condition}", place + 1, tasks.len(), program.name()));
-        // A signal from the keyboard stops the children, too, and their ends are no failures then.
+        // An interrupt from the keyboard also reaches the children; their ends are no failures
+        // then.
         let cells = bench.measure(program, *category, *size, *condition);
         let cells = cells.map_err(|why| if stopped() { Error::Stopped } else { why })?;
         cells.into_iter().for_each(|cell| outcome.push(cell));
@@ -233,7 +241,7 @@ pub fn run(
     Ok(outcome)
 }
 
-/// What runs are measured with: the network of the last one, which the next one may use.
+/// Runner of single runs. It keeps the network of the last run, which the next one may use.
 #[derive(Debug)]
 pub struct Bench {
     plan: Plan,
@@ -242,13 +250,13 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Without a network yet.
+    /// Creates a runner without a network.
     #[must_use]
     pub fn new(plan: Plan) -> Self {
         Self { plan, site: None, domain: 0 }
     }
 
-    /// The network of this plan: the one that is up, or another one in its place.
+    /// Returns the network of this plan: the existing one, or a new one that replaces it.
     fn at(&mut self, plan: SitePlan) -> Result<&mut Site> {
         if self.site.as_ref().is_some_and(|up| *up.plan() != plan) {
             self.site = None;
@@ -260,10 +268,11 @@ impl Bench {
         Ok(self.site.insert(up))
     }
 
-    /// One run; a cell for each reader.
+    /// Makes one run and returns a cell for each reader.
     ///
     /// # Errors
-    /// Not root, no Open vSwitch, the pair was not admitted, or a process failed.
+    /// The user is not root, Open vSwitch is missing, the pair was not admitted, or a process
+    /// failed.
     pub fn measure(
         &mut self,
         program: &Program,
@@ -287,7 +296,7 @@ impl Bench {
         pair.begin()?;
         let length = Duration::from_secs(plan.seconds);
         if matches!(condition, Condition::Failed(_)) {
-            // The moment of the failure is part of the experiment.
+            // The time of the failure is part of the experiment.
             std::thread::sleep(length / 2); // tidy-allow(sleep): see above
             site.set_direct_link(false)?;
         }
@@ -327,7 +336,8 @@ impl std::fmt::Display for Condition {
 impl std::str::FromStr for Condition {
     type Err = String;
 
-    /// `idle`, or `overload`, `controller` or `failed-link` with the octets of a frame behind `-`.
+    /// Parses `idle`, or `overload`, `controller` or `failed-link` followed by `-` and the octets
+    /// of a frame.
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let octets = |text: &str| text.parse().ok().filter(|octets| (60..=1514).contains(octets)); // tidy-allow(dropped-cause): the text is named
         let condition = match (text, text.rsplit_once('-')) {
@@ -346,7 +356,7 @@ impl std::str::FromStr for Condition {
 mod tests {
     use super::*;
 
-    /// The plan of the paper.
+    /// Returns the plan of the paper.
     pub fn plan() -> Plan {
         Plan {
             peers: Vec::new(),
@@ -388,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_as_fast_as_the_overload_can_be() {
+    fn link_rate_is_half_the_maximum_rate_of_the_overload() {
         let plan = plan();
         assert_eq!(plan.megabits_for(Condition::Idle), 100);
         assert_eq!(plan.megabits_for(Condition::Overload(1400)), 100);

@@ -1,25 +1,25 @@
-//! Bookkeeping of what arrived: received, lost, twice, out of order.
+//! Sequence-number tracking of received samples: received, lost, duplicated, out of order.
 
 use serde::Serialize;
 
-/// Samples by what became of them. `received` counts each sample once.
+/// Numbers of samples by outcome. `received` counts each sample once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Handed to the middleware.
+    /// Samples passed to the middleware.
     pub sent: u64,
-    /// Different samples that arrived.
+    /// Distinct samples received.
     pub received: u64,
     /// Samples that never arrived.
     pub lost: u64,
-    /// Arrivals of a sample that had arrived before.
+    /// Repeated arrivals of samples.
     pub duplicated: u64,
     /// Samples that arrived after one with a higher sequence number.
     pub out_of_order: u64,
 }
 
-/// Follows the sequence numbers of one stream.
+/// Tracker of the sequence numbers of one stream.
 ///
-/// Remembers the last [`SequenceTracker::WINDOW`] numbers: a sample that comes later than that is
+/// It remembers the last [`SequenceTracker::WINDOW`] numbers: a sample that arrives later is
 /// counted out of order even if it is a duplicate. Constant memory, no allocation after `new`.
 #[derive(Clone, Debug)]
 pub struct SequenceTracker {
@@ -30,10 +30,10 @@ pub struct SequenceTracker {
 }
 
 impl SequenceTracker {
-    /// Numbers that are remembered.
+    /// Number of sequence numbers that are remembered.
     pub const WINDOW: u64 = 1 << 16;
 
-    /// Nothing seen yet.
+    /// Creates a tracker without arrivals.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -44,7 +44,7 @@ impl SequenceTracker {
         }
     }
 
-    /// Takes the next arrival. False if this sample is known to have arrived before.
+    /// Records an arrival. Returns `false` if the sample is known to have arrived before.
     pub fn record(&mut self, sequence: u64) -> bool {
         if self.first.is_none() {
             self.first = Some(sequence);
@@ -63,14 +63,14 @@ impl SequenceTracker {
         true
     }
 
-    /// What became of the samples from the first that arrived to the highest; `sent` is left 0.
+    /// Returns the counts of the samples from the first received to the highest; `sent` is left 0.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let expected = self.first.map_or(0, |first| self.highest - first + 1);
         Counts { lost: expected.saturating_sub(self.counts.received), ..self.counts }
     }
 
-    /// Highest number minus first number.
+    /// Returns the highest number minus the first one.
     #[must_use]
     pub fn span(&self) -> u64 {
         self.first.map_or(0, |first| self.highest - first)
@@ -97,7 +97,7 @@ impl SequenceTracker {
         self.is_remembered(sequence) && self.seen[word] & bit != 0
     }
 
-    /// Clears the marks of the numbers between two highest ones, which the window now reuses.
+    /// Clears the marks of the numbers between two highest ones, whose slots the window now reuses.
     fn forget_between(&mut self, old: u64, new: u64) {
         if new - old >= Self::WINDOW {
             self.seen.fill(0);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn in_order_means_nothing_is_wrong() {
+    fn samples_in_order_are_neither_lost_nor_duplicated() {
         assert_eq!(track(1..=100_000), counts(100_000, 0, 0, 0));
         assert_eq!(track([]), counts(0, 0, 0, 0));
     }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_are_lost() {
+    fn missing_numbers_are_lost() {
         assert_eq!(track([1, 2, 5, 6]), counts(4, 2, 0, 0));
     }
 
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_again_is_a_duplicate() {
+    fn repeated_number_is_a_duplicate() {
         assert_eq!(track([1, 2, 2, 3, 1]), counts(3, 0, 2, 0));
     }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_are_not_mistaken_after_the_window_wraps() {
+    fn marks_are_cleared_when_the_window_wraps() {
         let wrap = SequenceTracker::WINDOW + 1;
         // 1 and `wrap` share a slot; the second pass must not count as duplicates.
         assert_eq!(track((1..=wrap).chain([wrap])), counts(wrap, 0, 1, 0));
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_sample_older_than_the_window_leaves_no_mark() {
         let window = SequenceTracker::WINDOW;
-        // 10 shares its slot with 10 + window, which is still missing when 10 comes late.
+        // 10 shares its slot with 10 + window, which is still missing when 10 arrives late.
         let arrivals = [1, 2 * window, 10, 10 + window];
         assert_eq!(track(arrivals), counts(4, 2 * window - 4, 0, 2));
     }

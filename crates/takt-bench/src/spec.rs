@@ -1,4 +1,4 @@
-//! What a link is to be made of. Part of every report, so that a figure says how it came about.
+//! Settings of a link. They are part of every report, so that a figure can be reproduced.
 
 use crate::complex::Complex;
 use crate::dds::DdsLink;
@@ -18,45 +18,45 @@ use std::sync::Arc;
 use std::time::Duration;
 use takt::{DomainParticipantBuilder, TimingPlan};
 
-/// What carries the samples.
+/// Transport that carries the samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// Takt over UDP.
     #[default]
     Udp,
-    /// Takt over shared memory; its discovery over UDP.
+    /// Takt over shared memory, with discovery over UDP.
     Shm,
-    /// Plain shared memory, no middleware: the baseline of that.
+    /// Plain shared memory without middleware: the baseline of `Shm`.
     RawShm,
-    /// Plain UDP sockets, no middleware: the baseline.
+    /// Plain UDP sockets without middleware: the baseline of `Udp`.
     RawUdp,
-    /// Plain datagrams over what is asked for by name, no middleware: the baseline of that.
+    /// Plain datagrams over a named transport, without middleware: the baseline of `Named`.
     RawNamed(String),
-    /// Takt over what is asked for by name, such as `xdp:eth0`; see [`takt::transport::choice`].
+    /// Takt over a named transport, such as `xdp:eth0`; see [`takt::transport::choice`].
     #[serde(untagged)]
     Named(String),
 }
 
-/// Who drives the participant.
+/// Thread that drives the participant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Runtime {
-    /// The application's thread: no other thread, no lock.
+    /// Application thread: no other thread, no lock.
     #[default]
     Inline,
-    /// A receive thread of its own.
+    /// Separate receive thread.
     Shared,
 }
 
-/// How much a reader and a writer keep.
+/// HISTORY of reader and writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum History {
-    /// Everything, within the resource limits.
+    /// All samples, within the resource limits.
     #[default]
     KeepAll,
-    /// The last so many samples.
+    /// Last samples, up to this depth.
     KeepLast(u32),
 }
 
@@ -64,39 +64,42 @@ pub enum History {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
-    /// Samples are for readers that are there.
+    /// No samples are kept for late joiners.
     #[default]
     Volatile,
-    /// The writer keeps them.
+    /// The writer keeps samples for late joiners.
     TransientLocal,
-    /// A service keeps them in memory.
+    /// A durability service keeps samples in memory.
     Transient,
-    /// A service keeps them on disk.
+    /// A durability service keeps samples on disk.
     Persistent,
 }
 
-/// How much of a sample a program writes and reads.
+/// Part of a sample that a program writes and reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Touch {
-    /// The marks.
+    /// Only the marks.
     #[default]
     Marks,
     /// One octet of each cache line.
     Lines,
-    /// Each octet.
+    /// Every octet.
     All,
 }
 
-/// What a participant is called unless something else is said.
+/// Default name of a participant.
 pub const NAME: &str = "takt-bench";
 
-/// Prepares the participant of a link by settings that a link does not have, such as those of a configuration file.
+/// Preparation of a link's participant by settings that a link does not have, such as those of a
+/// configuration file.
 #[derive(Clone)]
 pub struct Preparation {
-    /// Makes the builder. The link sets name, interface, runtime, idle and shared memory on it.
+    /// Creates the builder. The link sets name, interface, runtime, idle behavior and shared memory
+    /// on it.
     pub builder: Arc<dyn Fn() -> Result<DomainParticipantBuilder> + Send + Sync>,
-    /// The settings say which peers to announce to. Else the link announces to its other end.
+    /// Whether the settings name the peers to announce to. Otherwise the link announces to its
+    /// other end.
     pub has_peers: bool,
 }
 
@@ -114,60 +117,64 @@ impl PartialEq for Preparation {
 
 impl Eq for Preparation {}
 
-/// Everything about a link but its topics.
+/// Settings of a link, except its topics.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkSpec {
-    /// What the participant is called, and by that its executor.
+    /// Name of the participant and of its executor.
     pub name: String,
-    /// What the system file says of topics.
+    /// Timing plan of topics from a system file.
     #[serde(skip)]
     pub timing_plan: Option<TimingPlan>,
-    /// Prepares the participant; a fresh builder of the domain without it.
+    /// Preparation of the participant; `None`: a fresh builder of the domain.
     #[serde(skip)]
     pub preparation: Option<Preparation>,
-    /// What carries the samples.
+    /// Transport that carries the samples.
     pub transport: Transport,
-    /// Who drives the participant.
+    /// Thread that drives the participant.
     pub runtime: Runtime,
-    /// What a waiting thread does.
+    /// Behavior of a waiting thread.
     pub idle: Idle,
-    /// How the program learns of data.
+    /// Way in which the program is notified of data.
     pub notify: Notify,
-    /// DDS domain.
+    /// DDS domain ID.
     pub domain: u32,
-    /// Network interface that all traffic is on.
+    /// Network interface that carries all traffic.
     pub interface: String,
-    /// Address of the other end, where that is another host.
+    /// Address of the other end, if that is another host.
     pub peer: Option<Ipv4Addr>,
-    /// The discovery server by which participants meet, in place of multicast and of looking for the other end.
+    /// Discovery server by which participants discover each other, instead of multicast and of
+    /// announcements to the other end.
     pub discovery_server: Option<String>,
     /// Directory with the files of DDS Security.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub security: Option<String>,
-    /// Pauses now and then ([`rest`](crate::rest)), for who spins in real time.
+    /// Whether threads pause periodically ([`rest`](crate::rest)), for spinning with real-time
+    /// priority.
     pub rests: bool,
-    /// RELIABLE, or BEST_EFFORT.
+    /// Whether RELIABILITY is RELIABLE; otherwise BEST_EFFORT.
     pub reliable: bool,
     /// HISTORY.
     pub history: History,
     /// DURABILITY.
     pub durability: Durability,
-    /// LATENCY_BUDGET of both sides: so long a sample may wait at the writer for others to share a datagram with.
+    /// LATENCY_BUDGET of both sides: maximum time that a sample may wait at the writer to share a
+    /// datagram with others.
     pub latency_budget: Duration,
-    /// The type that carries the payload.
+    /// Data type that carries the payload.
     pub form: Form,
-    /// A reader has a content filter that lets so many percent of the samples pass, of [`Form::Numbered`] alone.
+    /// Percentage of samples that pass the reader's content filter; only for [`Form::Numbered`].
     pub pass_percent: Option<u8>,
-    /// From how many readers on samples go to a multicast group; `None`: what Takt does by default.
+    /// Minimum number of readers for sending to a multicast group; `None`: Takt's default.
     pub multicast_readers_min: Option<usize>,
-    /// Of a sample that is lent, how much is written and read.
+    /// Part of a loaned sample that is written and read.
     pub touch: Touch,
-    /// Biggest payload that will be written, bytes.
+    /// Maximum size of a payload that will be written, bytes.
     pub size_max: usize,
-    /// Samples that a stream writes with one call; 1: each alone. A listener takes as many at once, or 64.
+    /// Number of samples that a stream writes with one call; 1: each separately. A listener takes
+    /// as many at once, but at least 64.
     pub batch: usize,
-    /// Payloads are written where readers are lent them, and of what is received the marks alone are read. The rest of a payload
-    /// is what was there.
+    /// Whether payloads are written into loaned memory and read in place. Only the part given by
+    /// `touch` is written and read; the rest of a payload keeps its previous contents.
     pub loan: bool,
 }
 
@@ -203,10 +210,11 @@ impl Default for LinkSpec {
 }
 
 impl LinkSpec {
-    /// Makes the link: a writer on one topic, a reader on another, or only one of them.
+    /// Opens the link: a writer on one topic, a reader on another, or only one of them.
     ///
     /// # Errors
-    /// The transport cannot do what is asked, there is no such interface, or the middleware refused.
+    /// The transport does not support the settings, the interface does not exist, or the middleware
+    /// refused.
     pub fn open(&self, write: Option<&str>, read: Option<&str>) -> Result<Box<dyn Link>> {
         let link = self.open_restless(write, read)?;
         Ok(if self.rests { Box::new(Resting(link)) } else { link })
@@ -240,22 +248,22 @@ impl LinkSpec {
         }
     }
 
-    /// Address of the interface.
+    /// Returns the address of the interface.
     ///
     /// # Errors
-    /// There is no such interface, or it has no IPv4 address.
+    /// The interface does not exist, or it has no IPv4 address.
     pub fn address(&self) -> Result<Ipv4Addr> {
         interface_ipv4(&self.interface)
             .ok_or_else(|| Error::Usage(format!("no interface {} with an IPv4 address", self.interface)))
     }
 
-    /// Whether samples go without middleware.
+    /// Reports whether samples are sent without middleware.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         matches!(self.transport, Transport::RawShm | Transport::RawUdp | Transport::RawNamed(_))
     }
 
-    /// Whether a listener is wanted.
+    /// Reports whether a listener receives the samples.
     #[must_use]
     pub fn wants_listener(&self) -> bool {
         self.notify == Notify::Listener
@@ -267,14 +275,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_too_big_for_a_datagram_is_refused() {
+    fn payload_larger_than_a_datagram_is_refused() {
         let spec = LinkSpec { transport: Transport::RawUdp, size_max: 70_000, ..LinkSpec::default() };
         let error = spec.open(Some("Ping"), None).err().unwrap();
         assert!(error.to_string().contains("at most 65507"), "{error}");
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_named() {
+    fn missing_interface_is_named_in_the_error() {
         let spec = LinkSpec { transport: Transport::RawUdp, interface: "nowhere0".into(), ..LinkSpec::default() };
         let error = spec.open(Some("Ping"), None).err().unwrap();
         assert!(error.to_string().contains("nowhere0"), "{error}");

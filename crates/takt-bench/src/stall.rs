@@ -1,6 +1,8 @@
-//! Times at which a processor does not run a thread of the highest priority: a hypervisor, interrupts or the kernel hold it up.
+//! Processor stalls: times in which a processor does not run a thread of the highest priority,
+//! because of a hypervisor, interrupts or the kernel.
 //!
-//! A thread for each processor has the highest real-time priority and wakes up each 500 us. Its lateness is the stall; a stall counts from its last look at the clock.
+//! On each processor, a thread of the highest real-time priority wakes up each 500 us. Its lateness
+//! is the stall; a stall counts from the thread's last look at the clock.
 
 use crate::machine::{available_cpus, bind_to_cpu, set_fifo};
 use std::sync::Arc;
@@ -8,23 +10,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Above all other threads.
+/// SCHED_FIFO priority above all other threads.
 const FIFO: u8 = 99;
-/// Between two looks at the clock.
+/// Interval between two looks at the clock.
 const STEP: Duration = Duration::from_micros(500);
-/// A wake-up that is less late is no stall.
+/// Minimum lateness of a wake-up that counts as a stall.
 const STALL_NS_MIN: i64 = 100_000;
 
-/// A time in which a processor ran nothing of this system; ns since 1970.
+/// Interval in which a processor ran no thread of this system; ns since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// When it began, at the latest.
+    /// Latest possible beginning.
     pub from_ns: i64,
-    /// When it ended.
+    /// End.
     pub to_ns: i64,
 }
 
-/// Watches all processors until it is dropped.
+/// Observation of all processors until it is dropped.
 #[derive(Debug)]
 pub struct StallWatch {
     is_over: Arc<AtomicBool>,
@@ -37,7 +39,8 @@ fn now_ns() -> i64 {
 }
 
 impl StallWatch {
-    /// Begins. Without the right to real-time priorities it sees what keeps an ordinary thread waiting.
+    /// Starts the observation. Without the right to real-time priorities it records the waits of
+    /// ordinary threads.
     #[must_use]
     pub fn start() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
@@ -48,11 +51,11 @@ impl StallWatch {
         Self { threads: (0..available_cpus()).map(watch).collect(), is_over }
     }
 
-    /// Ends. What was seen, of all processors.
+    /// Stops the observation and returns the stalls of all processors.
     #[must_use]
     pub fn stop(mut self) -> Vec<Stall> {
         self.is_over.store(true, Ordering::Relaxed);
-        // A panic of a thread has been reported by then.
+        // The panic of a thread has been printed already.
         self.threads.drain(..).filter_map(|thread| thread.join().ok()).flatten().collect() // tidy-allow(dropped-cause): see above
     }
 }
@@ -64,7 +67,7 @@ impl Drop for StallWatch {
 }
 
 fn look(cpu: usize, is_over: &AtomicBool) -> Vec<Stall> {
-    // Where either fails, stalls are longer than they are for a thread that may.
+    // If either call fails, stalls are longer than those of a bound real-time thread.
     drop(bind_to_cpu(cpu));
     drop(set_fifo(FIFO));
     let step_ns = i64::try_from(STEP.as_nanos()).unwrap_or(i64::MAX);
@@ -74,14 +77,15 @@ fn look(cpu: usize, is_over: &AtomicBool) -> Vec<Stall> {
         std::thread::sleep(STEP);
         let to_ns = now_ns();
         if to_ns - due_ns >= STALL_NS_MIN {
-            // It began after the look at the clock, so perhaps before the wake-up was due.
+            // The stall began after the last look at the clock, so perhaps before the wake-up was
+            // due.
             stalls.push(Stall { from_ns: due_ns - step_ns, to_ns });
         }
     }
     stalls
 }
 
-/// How long processors stalled between two times, ns; of all processors together.
+/// Returns the stalled time between two times, ns, summed over all processors.
 #[must_use]
 pub fn stalled_ns(stalls: &[Stall], from_ns: i64, to_ns: i64) -> u64 {
     let within = |stall: &Stall| stall.to_ns.min(to_ns) - stall.from_ns.max(from_ns);
@@ -93,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stalls_count_as_far_as_they_are_within_the_time() {
+    fn only_the_part_of_a_stall_within_the_interval_counts() {
         let stalls = [(100, 200), (150, 400), (900, 950)].map(|(from_ns, to_ns)| Stall { from_ns, to_ns });
         assert_eq!(stalled_ns(&stalls, 180, 300), 20 + 120);
         assert_eq!(stalled_ns(&stalls, 400, 900), 0);

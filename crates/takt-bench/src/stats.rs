@@ -1,8 +1,8 @@
-//! Latency statistics.
+//! Latency statistics: exact summaries and constant-memory histograms.
 //!
-//! Quantiles are nearest-rank: the p-quantile of n values in order is the value with rank ceil(p n).
-//! From recorded arrays they are exact; from a [`Histogram`], which takes any number of values in
-//! constant memory, they are exact to 0.1 %. Values go in as nanoseconds and come out as microseconds.
+//! Quantiles are nearest-rank: the p-quantile of n ordered values is the value with rank ceil(p n).
+//! From recorded arrays they are exact. From a [`Histogram`], which holds any number of values in
+//! constant memory, they are exact to 0.1 %. Inputs are nanoseconds, outputs microseconds.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Summary {
     /// Number of values.
     pub count: u64,
-    /// Smallest.
+    /// Minimum.
     pub min: f64,
     /// Arithmetic mean.
     pub mean: f64,
@@ -33,14 +33,14 @@ pub struct Summary {
     /// 99.9999th percentile.
     #[serde(rename = "p99.9999", default)]
     pub p999999: f64,
-    /// Biggest.
+    /// Maximum.
     pub max: f64,
     /// Standard deviation of the values (of the population, not of a sample).
     pub stdev: f64,
 }
 
 impl Summary {
-    /// Exact summary of recorded nanoseconds; sorts them. `None` if there are none.
+    /// Summarizes recorded nanoseconds exactly, and sorts them. Returns `None` if there are none.
     #[must_use]
     pub fn of(values_ns: &mut [u64]) -> Option<Self> {
         values_ns.sort_unstable();
@@ -66,19 +66,21 @@ impl Summary {
     }
 }
 
-/// Index of the nearest-rank quantile `p` in `len` ordered values; `len` is not 0.
+/// Returns the index of the nearest-rank quantile `p` in `len` ordered values; `len` is not 0.
 fn rank(len: usize, p: f64) -> usize {
-    // The product can come out a hair above a whole number (0.9 * 10): allow for that before rounding up.
+    // Rounding errors may put the product slightly above a whole number (0.9 * 10), which must not
+    // round up.
     let rank = (p * len as f64 - 1e-9).ceil() as usize;
     rank.clamp(1, len) - 1
 }
 
-/// Microseconds, rounded to whole nanoseconds.
+/// Converts to microseconds, rounded to whole nanoseconds.
 fn microseconds(ns: f64) -> f64 {
     ns.round() / 1e3
 }
 
-/// Median of a few figures, the mean of the middle two if their number is even; 0 if there are none.
+/// Returns the median of a few figures, the mean of the middle two if their number is even; 0 if
+/// there are none.
 #[must_use]
 pub fn median(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
@@ -90,7 +92,7 @@ pub fn median(figures: &[f64]) -> f64 {
     }
 }
 
-/// Smallest and biggest of a few figures; zeroes if there are none.
+/// Returns minimum and maximum of a few figures; zeroes if there are none.
 #[must_use]
 pub fn spread(figures: &[f64]) -> (f64, f64) {
     figures
@@ -102,14 +104,15 @@ pub fn spread(figures: &[f64]) -> (f64, f64) {
         .unwrap_or((0.0, 0.0))
 }
 
-/// Latencies without end: recording neither allocates nor fails. Values above 100 s count as 100 s.
+/// Histogram of any number of latencies; recording neither allocates nor fails. Values above 100 s
+/// count as 100 s.
 #[derive(Clone, Debug)]
 pub struct Histogram(hdrhistogram::Histogram<u64>);
 
 impl Histogram {
     const NS_MAX: u64 = 100_000_000_000;
 
-    /// Three significant digits over 1 ns to 100 s: about 225 KiB.
+    /// Creates a histogram with three significant digits over 1 ns to 100 s: about 225 KiB.
     #[must_use]
     pub fn new() -> Self {
         let histogram = hdrhistogram::Histogram::new_with_bounds(1, Self::NS_MAX, 3)
@@ -117,25 +120,25 @@ impl Histogram {
         Self(histogram)
     }
 
-    /// Counts one latency.
+    /// Records one latency.
     pub fn record(&mut self, latency_ns: u64) {
         self.0.saturating_record(latency_ns.min(Self::NS_MAX));
     }
 
-    /// What was recorded as pairs of nanoseconds, to three digits, and how often; ascending.
+    /// Returns the recorded values as pairs of nanoseconds, to three digits, and count; ascending.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
         self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_since_last_iteration())).collect()
     }
 
-    /// Counts what another histogram gave as its [`buckets`](Self::buckets).
+    /// Adds the [`buckets`](Self::buckets) of another histogram.
     pub fn add(&mut self, buckets: &[(u64, u64)]) {
         for &(latency_ns, count) in buckets {
             self.0.saturating_record_n(latency_ns.min(Self::NS_MAX), count);
         }
     }
 
-    /// Summary of everything recorded. `None` if that is nothing.
+    /// Returns the summary of all recorded values; `None` if there are none.
     #[must_use]
     pub fn summary(&self) -> Option<Summary> {
         let histogram = &self.0;
@@ -171,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hand_computed_set() {
+    fn summary_agrees_with_values_computed_by_hand() {
         // 2, 4, 4, 4, 5, 5, 7, 9 us: mean 5, population deviation 2, rank ceil(0.5 * 8) = 4 -> 4.
         let mut values = [9, 4, 5, 2, 4, 7, 5, 4].map(|us| us * 1000);
         let summary = Summary::of(&mut values).unwrap();
@@ -202,19 +205,19 @@ mod tests {
     }
 
     #[test]
-    fn one_value_is_all_quantiles() {
+    fn all_quantiles_of_one_value_are_that_value() {
         let summary = Summary::of(&mut [4_321]).unwrap();
         assert_eq!((summary.min, summary.p9999, summary.stdev), (4.321, 4.321, 0.0));
     }
 
     #[test]
-    fn nothing_has_no_summary() {
+    fn no_values_have_no_summary() {
         assert_eq!(Summary::of(&mut []), None);
         assert_eq!(Histogram::new().summary(), None);
     }
 
     #[test]
-    fn a_histogram_agrees_with_the_exact_summary_to_a_thousandth() {
+    fn histogram_agrees_with_the_exact_summary_to_a_thousandth() {
         let mut values: Vec<u64> = (0..50_000u64).map(|i| 3_000 + (i * i) % 90_001).collect();
         let mut histogram = Histogram::new();
         values.iter().for_each(|&v| histogram.record(v));
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_takes_any_value() {
+    fn histogram_accepts_any_value() {
         let mut histogram = Histogram::new();
         histogram.record(0);
         histogram.record(u64::MAX);
@@ -243,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_carry_a_histogram_elsewhere() {
+    fn histogram_is_rebuilt_from_its_buckets() {
         let (mut one, mut both) = (Histogram::new(), Histogram::new());
         (1..=1000).for_each(|us| one.record(us * 1000));
         both.add(&one.buckets());

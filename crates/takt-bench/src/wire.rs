@@ -1,9 +1,11 @@
-//! Plain datagrams over a transport that is asked for by name, without any middleware.
+//! Named-transport baseline: plain datagrams over a transport of Takt, without middleware.
 //!
-//! A sample is one datagram, written into the frame that is sent and read where it was received; before it stands `RTPS`, without
-//! which no packet filter takes it. There is no discovery: the other end has the same port at the peer's address, and where
-//! transports know no IP, the hardware address that [`Site`](crate::campaign::Site) gives to it. Whatever is lost stays
-//! lost. What this takes for a round trip is what the technology takes; what Takt takes beyond that is Takt's.
+//! A sample is one datagram. It is written into the frame that is sent, and read where it was
+//! received. It begins with `RTPS`, which packet filters require. There is no discovery: the other
+//! end has the same port at the peer's address. For transports without IP it has the hardware
+//! address that [`Site`](crate::campaign::Site) assigns to that address. Lost datagrams are not
+//! repaired. The round-trip time is that of the technology; the difference to Takt's is the cost of
+//! the middleware.
 
 use crate::error::{Error, Result};
 use crate::link::{Handler, Idle, Link, Matched};
@@ -20,12 +22,12 @@ use takt::transport::tcp::TcpConfig;
 use takt::transport::udp::UdpConfig;
 use takt::transport::{FlowId, Scan, Transport, readiness};
 
-/// Looks between two looks at the clock, and at what is not in memory.
+/// Number of polls between two reads of the clock and between scans of sources outside memory.
 const SPINS_PER_CLOCK: u32 = 128;
-/// What a datagram begins with.
+/// First octets of each datagram.
 const MAGIC: &[u8] = b"RTPS";
 
-/// Opens the one transport that is named.
+/// Opens the named transport.
 fn open(name: &str, domain: u32) -> Result<Box<dyn Transport>> {
     let refused = |why: &str| Error::Usage(format!("{name}: {why}"));
     let choice: TransportChoice = name.parse().map_err(|why| refused(&format!("{why}")))?;
@@ -39,7 +41,7 @@ fn open(name: &str, domain: u32) -> Result<Box<dyn Transport>> {
     Ok(opened.transport)
 }
 
-/// Plain datagrams over a transport, to and from the same port of one peer.
+/// Link over plain datagrams, to and from the same port of one peer.
 pub struct RawWire {
     transport: Box<dyn Transport>,
     peer: Locator,
@@ -48,7 +50,7 @@ pub struct RawWire {
 }
 
 impl RawWire {
-    /// Sends to the peer's port and receives at one's own.
+    /// Sends to the peer's port and receives at the local one.
     ///
     /// # Errors
     /// The machine has no such transport.
@@ -62,7 +64,7 @@ impl RawWire {
         Ok(Self { transport, peer, idle: spec.idle, ends })
     }
 
-    /// Takes what there is.
+    /// Takes a pending datagram.
     fn take(&mut self, sample: &mut Blob, scan: Scan) -> Result<bool> {
         let Some(frame) = self.transport.recv(scan).map_err(takt::Error::from)? else {
             return Ok(false);
@@ -76,7 +78,7 @@ impl RawWire {
     }
 }
 
-/// The same port at another address.
+/// Returns the locator with the same port at another address.
 fn at(own: &Locator, address: Ipv4Addr) -> Locator {
     match own.kind {
         Locator::KIND_TAKT_ETHERNET => Locator::takt_ethernet(hardware_address(address), own.port as u16),
@@ -84,7 +86,7 @@ fn at(own: &Locator, address: Ipv4Addr) -> Locator {
     }
 }
 
-/// The hardware address of the host with this address in a campaign.
+/// Returns the hardware address that a campaign assigns to the host with this address.
 pub(crate) fn hardware_address(address: Ipv4Addr) -> [u8; 6] {
     let [a, b, c, d] = address.octets();
     [2, 0, a, b, c, d]
@@ -150,22 +152,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peer_has_the_same_port() {
+    fn peer_locator_has_the_local_port() {
         let own = Locator::udp_v4(Ipv4Addr::new(10, 0, 0, 1), 7411);
         let peer = Ipv4Addr::new(10, 0, 0, 2);
         assert_eq!(at(&own, peer), Locator::udp_v4(peer, 7411));
     }
 
     #[test]
-    fn a_peer_without_ip_has_the_hardware_address_of_its_address() {
+    fn peer_without_ip_has_the_hardware_address_derived_from_its_address() {
         let peer = Ipv4Addr::new(10, 0, 0, 2);
         let own = Locator::takt_ethernet([2, 0, 10, 0, 0, 1], 7411);
         assert_eq!(at(&own, peer), Locator::takt_ethernet([2, 0, 10, 0, 0, 2], 7411));
     }
 
     #[test]
-    fn what_cannot_be_plain_is_refused() {
-        // A name that nobody has, and two transports at once.
+    fn unknown_and_combined_transports_are_refused() {
+        // An unknown name, and two transports at once.
         for name in ["pigeon:eth0", "udp+shm"] {
             let error = RawWire::new(&LinkSpec::default(), name, true, true).err().unwrap().to_string();
             assert!(error.contains(name), "{error}");

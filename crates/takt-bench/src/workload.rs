@@ -1,4 +1,4 @@
-//! The loops that are measured. Each works on any [`Link`], so that what is compared runs the same code.
+//! Workload loops. Each runs on any [`Link`], so that all compared links execute the same code.
 //!
 //! Topics: `Ping` and `Pong` for round trips, `Data` for one-way streams. Times are nanoseconds of
 //! `CLOCK_MONOTONIC`. A workload ends early when a signal asks the process to stop.
@@ -24,39 +24,39 @@ pub const TOPIC_PONG: &str = "Pong";
 /// Topic of one-way streams.
 pub const TOPIC_DATA: &str = "Data";
 
-/// How long one step of waiting lasts: the longest time before a stop is noticed.
+/// Length of one step of waiting: the maximum delay until a stop is noticed.
 const STEP: Duration = Duration::from_millis(100);
 
-/// The part of a stream that is measured.
+/// Measurement window of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Window {
-    /// Samples before it.
+    /// Number of samples before the window.
     pub skip_samples: u64,
-    /// Time before it, from the first sample on.
+    /// Time before the window, from the first sample on.
     pub skip: Duration,
-    /// Samples in it at most.
+    /// Maximum number of samples in the window.
     pub samples_max: Option<u64>,
-    /// Time that it lasts at most.
+    /// Maximum length of the window.
     pub time_max: Option<Duration>,
 }
 
 impl Window {
-    /// Whether it begins after so many samples and so much time.
+    /// Reports whether the window opens after this number of samples and this time.
     fn opens(&self, samples: u64, elapsed_ns: u64) -> bool {
         samples >= self.skip_samples && elapsed_ns >= nanoseconds(self.skip)
     }
 
-    /// Whether it is over when it has lasted so many samples and so much time.
+    /// Reports whether the window closes after it has lasted this number of samples and this time.
     fn closes(&self, samples: u64, elapsed_ns: u64) -> bool {
         self.samples_max.is_some_and(|max| samples >= max)
             || self.time_max.is_some_and(|max| elapsed_ns >= nanoseconds(max))
     }
 }
 
-/// Waits until the link has found what is wanted, looking every `step`.
+/// Waits until the link has matched the wanted endpoints, checking every `step`.
 ///
 /// # Errors
-/// It has not within `limit`, or the middleware failed.
+/// The endpoints are not matched within `limit`, or the middleware failed.
 pub fn wait_matched(link: &mut dyn Link, wanted: Matched, limit: Duration, step: Duration) -> Result<()> {
     let deadline = monotonic_ns() + nanoseconds(limit);
     loop {
@@ -74,7 +74,7 @@ pub fn wait_matched(link: &mut dyn Link, wanted: Matched, limit: Duration, step:
     }
 }
 
-/// Lets the link live for `time`, or until a stop.
+/// Drives the link for `time`, or until a stop.
 ///
 /// # Errors
 /// The middleware failed.
@@ -82,7 +82,7 @@ pub fn settle(link: &mut dyn Link, time: Duration) -> Result<()> {
     drive_until(link, monotonic_ns() + nanoseconds(time))
 }
 
-/// Lets the link live until the given time, or until a stop.
+/// Drives the link until the given time, or until a stop.
 fn drive_until(link: &mut dyn Link, deadline_ns: u64) -> Result<()> {
     while let Some(left) = time_left(deadline_ns) {
         if stopped() {
@@ -93,7 +93,7 @@ fn drive_until(link: &mut dyn Link, deadline_ns: u64) -> Result<()> {
     Ok(())
 }
 
-/// Time from now to `deadline_ns`; `None` if it has passed.
+/// Returns the time from now to `deadline_ns`; `None` if it has passed.
 fn time_left(deadline_ns: u64) -> Option<Duration> {
     match deadline_ns.checked_sub(monotonic_ns()) {
         None | Some(0) => None,
@@ -105,7 +105,7 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Locks state that a handler shares with its loop; a panic of the other side does not hide the state.
+/// Locks state that a handler shares with its loop, also after a panic of the other side.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_opens_when_both_conditions_hold() {
+    fn window_opens_when_both_conditions_hold() {
         let window = Window { skip_samples: 10, skip: Duration::from_nanos(500), ..Window::default() };
         assert!(!window.opens(9, 500));
         assert!(!window.opens(10, 499));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_closes_when_either_limit_is_reached() {
+    fn window_closes_when_either_limit_is_reached() {
         let window = Window { samples_max: Some(100), time_max: Some(Duration::from_nanos(1000)), ..Window::default() };
         assert!(!window.closes(99, 999));
         assert!(window.closes(100, 0));

@@ -1,4 +1,5 @@
-//! What an agent has beside its participant: a daemon of its host (federated), or a discovery server (centralised).
+//! Helper processes of an agent: the daemon of its host (federated) or the discovery server of its
+//! domain (centralized).
 
 use super::Lines;
 use super::options::Options;
@@ -9,17 +10,18 @@ use std::time::{Duration, Instant};
 use takt::transport::daemon;
 use takt::{DiscoveryServer, DomainParticipant};
 
-/// How long a daemon may take to start.
+/// Maximum time for a daemon to start.
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// Interval between checks whether the daemon has started.
 const STEP: Duration = Duration::from_millis(10);
 
-/// The name of the daemon of all agents of a domain on one host.
+/// Returns the name of the daemon that all agents of a domain on one host share.
 pub(super) fn daemon_name(domain: u32) -> String {
     format!("bench-{domain}")
 }
 
-/// Has a daemon run for the agents of this domain and host: another agent may have started it. It ends when the last of them has gone.
+/// Ensures that the daemon of this domain and host runs; another agent may have started it. The
+/// daemon ends after its last application has gone.
 pub(super) fn start_daemon(options: &Options) -> Result<()> {
     let name = daemon_name(options.link.domain);
     if daemon::status(Some(&name)).is_ok() {
@@ -29,7 +31,8 @@ pub(super) fn start_daemon(options: &Options) -> Result<()> {
     let mut command = Command::new(program);
     command.args(["daemon", "run", "--until-idle", "--name", &name, "--interface", &options.link.interface]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // It outlives this agent if others use it; one that finds the name taken ends at once.
+    // The daemon outlives this agent if other agents use it. If the name is taken, the new daemon
+    // ends at once.
     let mut child = command.spawn().map_err(|e| Error::os("start the daemon", e))?;
     std::thread::spawn(move || child.wait());
     let begun = Instant::now();
@@ -42,7 +45,7 @@ pub(super) fn start_daemon(options: &Options) -> Result<()> {
     Err(Error::NoAnswer { what: format!("the daemon {name} did not start within {START_LIMIT:?}") })
 }
 
-/// Is the discovery server of a domain until a signal comes.
+/// Runs the discovery server of a domain until a signal arrives.
 pub(super) fn serve_discovery(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let Some(address) = options.broker else {
         return Err(Error::Usage("the role broker takes broker=ADDRESS:PORT".into()));

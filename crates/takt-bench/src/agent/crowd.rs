@@ -1,4 +1,7 @@
-//! `crowd`: participants to be found and weighed. `seek`: one that finds them. `mesh`: one of many processes that find one another.
+//! Roles that measure discovery at scale: `crowd`, `seek` and `mesh`.
+//!
+//! `crowd` creates many participants and reports their memory. `seek` is one participant that
+//! discovers a crowd. `mesh` is one of many processes that discover one another.
 
 use super::Lines;
 use super::options::Options;
@@ -10,9 +13,10 @@ use crate::workload::crowd::{Crowd, Plan, Seeker};
 use serde_json::json;
 use std::time::Duration;
 
-/// Between two looks at what was found, where many processes look: they take the processor from one another.
+/// Interval between checks for discovered writers in a mesh. Its many processes share the
+/// processors.
 const MESH_STEP: Duration = Duration::from_millis(5);
-/// Longest search for the writers of a crowd.
+/// Maximum time until all writers of a crowd are discovered.
 const SEEK_LIMIT: Duration = Duration::from_secs(50);
 
 fn plan(options: &Options) -> Plan {
@@ -49,7 +53,8 @@ pub(super) fn mesh(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     find(options, lines, main_ns, MESH_STEP, &Seeker::in_mesh(&options.link, &plan(options))?)
 }
 
-/// Says when all writers are found, and lives on.
+/// Reports when all writers are discovered, then keeps the participant alive until a signal
+/// arrives.
 fn find(options: &Options, lines: &mut Lines<'_>, main_ns: u64, step: Duration, seeker: &Seeker) -> Result<()> {
     let init_ns = monotonic_ns();
     lines.ready()?;

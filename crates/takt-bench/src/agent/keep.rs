@@ -1,4 +1,4 @@
-//! `keep`: the durability service of a domain, so that samples outlive their writer.
+//! Role `keep`: the durability service of a domain, so that samples outlive their writer.
 
 use super::Lines;
 use super::options::Options;
@@ -10,17 +10,18 @@ use std::path::PathBuf;
 use takt::{DomainParticipantBuilder, INTEREST_PROPERTY};
 use takt_durability::Service;
 
-/// The directory of the store, which goes with the value.
+/// Directory of the store; dropping the value removes it.
 struct Store(PathBuf);
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // It is below the directory for temporary files.
+        // The directory is below the directory for temporary files, so a leftover does no harm.
         drop(std::fs::remove_dir_all(&self.0));
     }
 }
 
-/// Serves until a signal comes. Samples of `durability=persistent` are in a store below the directory for temporary files.
+/// Runs the durability service until a signal arrives. With `durability=persistent`, its store is
+/// below the directory for temporary files.
 pub(super) fn keep(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     let name = || std::env::temp_dir().join(format!("takt-agent-keep-{}", std::process::id()));
     let store = (options.link.durability == Durability::Persistent).then(|| Store(name()));
@@ -34,7 +35,8 @@ pub(super) fn keep(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Announcements of all endpoints come to it, also by a discovery server.
+/// Returns the builder of a participant that receives the announcements of all endpoints, also from
+/// a discovery server.
 fn builder(options: &Options) -> Result<DomainParticipantBuilder> {
     let mut qos = takt::qos::DomainParticipantQos::default();
     qos.property.0.push((INTEREST_PROPERTY.to_owned(), "all".to_owned(), true));

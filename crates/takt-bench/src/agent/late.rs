@@ -1,4 +1,5 @@
-//! `hold`: a writer that keeps samples for readers that come later. `join`: such a reader.
+//! Roles `hold` and `join`: a durable writer that keeps samples for late joiners, and a reader that
+//! joins late.
 
 use super::Lines;
 use super::options::Options;
@@ -14,7 +15,8 @@ use std::time::Duration;
 
 const STEP: Duration = Duration::from_millis(10);
 
-/// Both ends keep as many samples as there are, for readers that come later.
+/// Sets a HISTORY depth of all `count` samples, RELIABLE, and a DURABILITY of at least
+/// TRANSIENT_LOCAL.
 fn durable(mut options: Options) -> Result<Options> {
     let depth =
         u32::try_from(options.count.max(1)).map_err(|e| Error::Usage(format!("count={}: {e}", options.count)))?;

@@ -1,4 +1,4 @@
-//! The keys of the agent contract.
+//! Command-line keys of the agent contract (docs/bench-agents.md).
 
 use crate::error::{Error, Result};
 use crate::link::{Idle, Notify};
@@ -11,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use takt::transport::choice::TransportChoice;
 
-/// Values of the key `transport`. `default` is `udp`: an Inline participant that sleeps when idle.
+/// Values of the key `transport`. `default` is `udp`: an Inline participant that blocks when idle.
 /// `shm` is shared memory, with the same two ways of waiting.
 pub const TRANSPORTS: [&str; 11] = [
     "default",
@@ -27,57 +27,57 @@ pub const TRANSPORTS: [&str; 11] = [
     "raw-shm-spin",
 ];
 
-/// Most samples that are written at once.
+/// Maximum number of samples written in one batch.
 pub const BATCH_MAX: usize = 4096;
 
-/// Participants, endpoints of each, and instances of a crowd at most.
+/// Limits of a crowd: participants, endpoints of each participant, and instances.
 const PARTICIPANTS_MAX: usize = 200;
 const ENDPOINTS_MAX: usize = 10_000;
 const INSTANCES_MAX: usize = 1_000_000;
 
-/// Interface that the drivers of the contract set up for their agents.
+/// Interface that drivers of the contract set up for their agents.
 const INTERFACE_OF_DRIVERS: &str = "v0";
 
-/// An agent's command line.
+/// Command line of an agent.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What the samples go over.
+    /// Link that carries the samples.
     pub link: LinkSpec,
-    /// Payload sizes, bytes; never empty.
+    /// Payload sizes in bytes; never empty.
     pub sizes: Vec<usize>,
-    /// Round trips before the measurement.
+    /// Number of round trips before the measurement.
     pub warmup: u64,
-    /// Round trips measured.
+    /// Number of round trips measured.
     pub count: u64,
     /// Period of an open loop.
     pub period: Option<Duration>,
-    /// Time before the window of a stream.
+    /// Time before the measurement window of a stream.
     pub warm: Duration,
-    /// Length of the window of a stream.
+    /// Length of the measurement window of a stream.
     pub window: Duration,
-    /// Samples per second; `None`: as fast as possible.
+    /// Samples per second; `None`: as many as possible.
     pub rate_hz: Option<f64>,
-    /// Subscribers to wait for.
+    /// Number of subscribers to wait for.
     pub peers: usize,
-    /// Which of several this one is.
+    /// Index of this agent among those of its role.
     pub id: usize,
-    /// A pong is a sequence number alone.
+    /// Whether a pong carries only the sequence number.
     pub short_reply: bool,
-    /// When the driver started this process, ns of `CLOCK_MONOTONIC`.
+    /// Time at which the driver started this process, ns of `CLOCK_MONOTONIC`.
     pub started_at_ns: Option<u64>,
-    /// File for the round-trip times.
+    /// File to which the round-trip times are appended.
     pub out: Option<PathBuf>,
-    /// The agent sees to it that a daemon runs, and is its application.
+    /// Whether the agent ensures that a daemon runs, and communicates through it.
     pub starts_daemon: bool,
-    /// Where the discovery server of a centralised system is.
+    /// Address of the discovery server of a centralized system.
     pub broker: Option<SocketAddr>,
-    /// Participants meet by that server.
+    /// Whether participants discover each other through that server.
     pub has_server: bool,
-    /// Participants of a crowd.
+    /// Number of participants of a crowd.
     pub participants: usize,
-    /// Endpoints of each.
+    /// Number of endpoints of each participant.
     pub endpoints: usize,
-    /// Instances that a crowd holds.
+    /// Number of instances of a crowd.
     pub instances: usize,
 }
 
@@ -107,7 +107,7 @@ impl Default for Options {
     }
 }
 
-/// The drivers' interface, or loopback where there is none.
+/// Returns the drivers' interface, or loopback if it does not exist.
 fn default_interface() -> String {
     match interface_ipv4(INTERFACE_OF_DRIVERS) {
         Some(_) => INTERFACE_OF_DRIVERS.into(),
@@ -119,7 +119,7 @@ impl Options {
     /// Reads `key=value` arguments; ignores unknown keys and words without `=`.
     ///
     /// # Errors
-    /// The value of a known key makes no sense.
+    /// The value of a known key is invalid.
     pub fn parse(arguments: &[String]) -> Result<Self> {
         let mut options = Self::default();
         for argument in arguments {
@@ -139,12 +139,12 @@ impl Options {
         Ok(options)
     }
 
-    /// Has the daemon of this name carry all, in whatever way the transport was to wait.
+    /// Replaces the transport by the daemon of this name. The way of waiting stays.
     pub(super) fn use_daemon(&mut self, name: &str) {
         self.link.transport = Transport::Named(format!("daemon:{name}"));
     }
 
-    /// Biggest payload.
+    /// Returns the largest payload size in bytes.
     #[must_use]
     pub fn size_max(&self) -> usize {
         self.sizes.iter().copied().fold(MARKS_LEN, usize::max)
@@ -196,8 +196,8 @@ impl Options {
         Ok(())
     }
 
-    /// One that is asked for by name, such as `xdp:eth0`; with `-spin` behind it, spinning; with `raw=` before it, as plain
-    /// datagrams.
+    /// Parses a transport given by name, such as `xdp:eth0`. The suffix `-spin` selects spinning,
+    /// the prefix `raw=` plain datagrams.
     fn named_transport(&self, value: &str) -> Result<(Transport, Runtime, Idle)> {
         let (name, idle) = value.strip_suffix(SPIN).map_or((value, Idle::Block), |name| (name, Idle::Spin));
         let raw = name.strip_prefix(RAW);
@@ -212,12 +212,12 @@ impl Options {
     }
 }
 
-/// What comes before the name of a transport whose plain datagrams are wanted.
+/// Prefix of a transport name that selects plain datagrams.
 const RAW: &str = "raw=";
-/// What ends the name of a transport that is to be spun at.
+/// Suffix of a transport name that selects spinning.
 const SPIN: &str = "-spin";
 
-/// A key of what the samples go over.
+/// Sets a key of the link; an unknown key is ignored.
 fn set_link(link: &mut LinkSpec, key: &str, value: &str) -> Result<()> {
     match key {
         "notify" => {
@@ -273,7 +273,7 @@ fn set_link(link: &mut LinkSpec, key: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a word stands for.
+/// Returns the value that a word stands for.
 fn word<T: Copy>(key: &str, value: &str, words: &[(&str, T)]) -> Result<T> {
     let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
     let found = words.iter().find(|(word, _)| *word == value);
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn every_transport_that_is_named_is_understood() {
+    fn every_listed_transport_is_parsed() {
         for transport in TRANSPORTS {
             parse(&format!("transport={transport}")).unwrap();
         }

@@ -1,4 +1,5 @@
-//! The roles that an agent can play.
+//! Implementations of the agent's basic roles: `ping`, `pong`, `pub`, `sub`, `pick`, `load`, `disc`
+//! and `idle`.
 
 use super::Lines;
 use super::options::Options;
@@ -17,16 +18,16 @@ use std::time::Duration;
 
 pub(super) const MATCH_LIMIT: Duration = Duration::from_secs(30);
 const MATCH_STEP: Duration = Duration::from_millis(1);
-/// Finer where the time to match is the result.
+/// Interval between checks for a match where the time to match is the result.
 pub(super) const DISCOVERY_STEP: Duration = Duration::from_micros(200);
 const PING_PAUSE: Duration = Duration::from_millis(300);
 const STREAM_PAUSE: Duration = Duration::from_millis(500);
 const STREAM_TAIL: Duration = Duration::from_millis(300);
-/// A stop is noticed as late as this while a participant is idle.
+/// Interval between checks for a stop while a participant is idle.
 pub(super) const IDLE_STEP: Duration = Duration::from_secs(1);
 /// Time for repairs after the end of a stream.
 const STREAM_LINGER: Duration = Duration::from_secs(1);
-/// Most latencies of a stream that are kept.
+/// Maximum number of latencies of a stream that are kept.
 const TIMES_MAX: usize = 1 << 22;
 const ONE_PAIR: Matched = Matched { readers: 1, writers: 1 };
 
@@ -69,7 +70,7 @@ pub(super) fn pong(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     pong::run(&mut *link, listen, options.short_reply, &mut |_| false).map(drop)
 }
 
-/// The file for times, if there is to be one.
+/// Creates the file for round-trip times, if one is configured.
 fn open_times(options: &Options) -> Result<Option<File>> {
     let Some(path) = &options.out else { return Ok(None) };
     let file = File::options().create(true).append(true).open(path);
@@ -81,7 +82,7 @@ fn write_times(out: &mut File, times_ns: &[u64]) -> Result<()> {
     out.write_all(&octets).map_err(|e| Error::os("out", e))
 }
 
-/// The window of a stream, which the contract gives in seconds.
+/// Returns the window of a stream, which the contract gives in seconds.
 fn window(options: &Options) -> Window {
     Window { skip: options.warm, time_max: Some(options.window), ..Window::default() }
 }
@@ -107,7 +108,7 @@ pub(super) fn subscribe(options: &Options, lines: &mut Lines<'_>) -> Result<()> 
     subscription.linger()
 }
 
-/// A `sub` with a content filter.
+/// Runs `sub` with a content filter.
 pub(super) fn pick(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     if options.link.pass_percent.is_none() || options.link.form != Form::Numbered {
         return Err(Error::Usage("pick needs a share and numbers: pass_percent=10 type=numbered".into()));
@@ -115,7 +116,8 @@ pub(super) fn pick(options: &Options, lines: &mut Lines<'_>) -> Result<()> {
     subscribe(options, lines)
 }
 
-/// `pub`, and with `is_planned` the role `load`: each sample has the time that it was planned for, however late it is written.
+/// Runs `pub`, or with `is_planned` the role `load`: each sample carries the time that it was
+/// planned for, however late it is written.
 pub(super) fn publish(options: &Options, lines: &mut Lines<'_>, is_planned: bool) -> Result<()> {
     if is_planned && options.rate_hz.is_none() {
         return Err(Error::Usage("load needs a rate: rate=1000".into()));
@@ -146,7 +148,7 @@ pub(super) fn publish(options: &Options, lines: &mut Lines<'_>, is_planned: bool
     lines.say(&json!({"ev": "done"}))
 }
 
-/// `disc`, and `idle` which goes on with a measurement of a participant that has nothing to do.
+/// Runs `disc`, or `idle`, which then measures a participant without traffic.
 pub(super) fn discover(options: &Options, lines: &mut Lines<'_>, idle: bool) -> Result<()> {
     let bare = Memory::now()?;
     let main_ns = monotonic_ns();
@@ -177,14 +179,14 @@ pub(super) fn discover(options: &Options, lines: &mut Lines<'_>, idle: bool) -> 
     Ok(())
 }
 
-/// What a participant costs that nobody uses. Beside the keys of the contract: resident memory before the
-/// participant was made and at the end, KiB.
+/// Measures what an idle participant costs. In addition to the keys of the contract, it reports the
+/// resident memory before the participant was created and at the end, KiB.
 fn rest(options: &Options, link: &mut dyn Link, bare: Memory, lines: &mut Lines<'_>) -> Result<()> {
     settle(link, options.warm)?;
     let (usage, started_ns) = (Usage::now(), monotonic_ns());
     let is_over = || stopped() || monotonic_ns() - started_ns >= options.window.as_nanos() as u64;
     while !is_over() {
-        // Long steps, so that what is measured are the wake-ups of the participant and not ours.
+        // Long steps, so that the measured wake-ups are those of the participant, not of this loop.
         link.drive(options.window.min(IDLE_STEP))?;
     }
     let used = Usage::now().since(&usage);

@@ -1,4 +1,4 @@
-//! What a stream of TCP (iperf3) through the same interface is left of its rate, beside a pair of agents.
+//! Rate of a TCP stream (iperf3) over the interface on which a pair of agents ping each other.
 
 use super::child::{Child, LOOK_STEP};
 use super::column::Column;
@@ -13,31 +13,31 @@ use std::process::{Child as Process, Command, Output, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Says that there is no end to the pings.
+/// Number of pings that never ends within a run.
 const ENDLESS: &str = "count=1000000";
-/// The name of the measurement without any agent.
+/// Name of the measurement without any agent.
 pub const ALONE: &str = "alone";
 const PORT: &str = "5201";
-/// So long a client may take to connect.
+/// Maximum time for a client to connect.
 const CONNECT_LIMIT_MS: &str = "5000";
-/// What a server says when it can be reached.
+/// Text that the server of iperf3 prints when it accepts connections.
 const LISTENS: &str = "Server listening";
 
-/// The rate of TCP beside one column in one round.
+/// Rate of TCP during the pings of one column in one round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TcpCell {
-    /// The column whose agents ping each other meanwhile; `alone`: none.
+    /// Column whose agents ping each other during the transfer; `alone`: no agents.
     pub column: String,
-    /// Round, from 0.
+    /// Index of the round, from 0.
     pub round: usize,
-    /// Gbit/s that arrived.
+    /// Received rate in Gbit/s.
     pub gigabits_per_second: f64,
 }
 
-/// Measures TCP alone, and beside each column's pings, for `window` each.
+/// Measures TCP alone and during each column's pings, for `window` each.
 ///
 /// # Errors
-/// There is no iperf3, or an agent failed.
+/// iperf3 is not installed, or an agent failed.
 pub fn tcp(
     plan: &Plan,
     site: &Site,
@@ -70,7 +70,7 @@ fn beside(plan: &Plan, site: &Site, window: Duration, column: &Column, domain: u
     Ok(rate)
 }
 
-/// One run of iperf3 from the first host to the second.
+/// Runs iperf3 once from the first host to the second.
 fn transfer(site: &Site, window: Duration) -> Result<f64> {
     let mut server = Server::start(site)?;
     let mut client = site.command(0, "iperf3");
@@ -82,7 +82,7 @@ fn transfer(site: &Site, window: Duration) -> Result<f64> {
     received(&answer)
 }
 
-/// Runs iperf3 to its end; a signal that asks this process to stop ends it.
+/// Runs iperf3 to its end, or until a signal asks this process to stop.
 fn output(mut command: Command) -> Result<Output> {
     let failure = |e| Error::os("run iperf3", e);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -92,7 +92,7 @@ fn output(mut command: Command) -> Result<Output> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let read = stream.read_to_end(&mut bytes).map(|_| bytes);
-        // The receiver is gone once the run was stopped.
+        // The receiver is gone if the run was stopped.
         drop(sender.send(read));
     });
     loop {
@@ -110,11 +110,12 @@ fn output(mut command: Command) -> Result<Output> {
     }
 }
 
-/// A server of iperf3 on the second host, which listens. Killed when dropped.
+/// Listening server of iperf3 on the second host. Killed when dropped.
 struct Server(Process);
 
 impl Server {
-    /// Waits until it says that it listens: a client that comes sooner is refused, and with `-J` ends as if all was well.
+    /// Starts the server and waits until it listens. An earlier client is refused, and with `-J` it
+    /// ends without an error.
     fn start(site: &Site) -> Result<Self> {
         let mut server = site.command(1, "iperf3");
         server.args(["-s", "-p", PORT, "--forceflush"]);
@@ -123,7 +124,8 @@ impl Server {
         let output = server.0.stdout.take().expect("standard output was asked to be a pipe");
         let mut lines = BufReader::new(output).lines().map_while(std::io::Result::ok);
         if lines.any(|line| line.starts_with(LISTENS)) {
-            // What else it says is read too, so that it never waits for somebody to.
+            // The rest of the output is read and dropped, so that the server never blocks on a full
+            // pipe.
             std::thread::spawn(move || lines.for_each(drop));
             return Ok(server);
         }
@@ -134,7 +136,7 @@ impl Server {
         Err(Error::Usage(format!("the server of iperf3 does not listen (is it installed?): {}", said.trim())))
     }
 
-    /// It would serve for ever.
+    /// Stops the server, which does not end otherwise.
     fn stop(&mut self) -> Result<()> {
         let killed = self.0.kill().and_then(|()| self.0.wait());
         killed.map(drop).map_err(|e| Error::os("end iperf3", e))
@@ -143,12 +145,12 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It has been stopped unless something failed.
+        // The server has been stopped already unless something failed.
         drop(self.stop());
     }
 }
 
-/// The rate that arrived, Gbit/s.
+/// Returns the received rate in Gbit/s.
 fn received(answer: &Output) -> Result<f64> {
     let report: Value = serde_json::from_slice(&answer.stdout).unwrap_or_default();
     let rate = report["end"]["sum_received"]["bits_per_second"].as_f64();

@@ -1,4 +1,4 @@
-//! An agent process: started on its core, heard line by line, stopped by SIGTERM.
+//! Agent process of a driver: started on its core, read line by line, stopped by SIGTERM.
 
 use super::column::Column;
 use crate::error::{Error, Result};
@@ -12,26 +12,26 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Time that an agent has between SIGTERM and SIGKILL.
+/// Maximum time between SIGTERM and SIGKILL.
 const STOP_LIMIT: Duration = Duration::from_secs(3);
-/// The same for one on another machine, which has to be reached.
+/// Maximum time for an agent on another machine to end, which takes a round trip through ssh.
 const FAR_STOP_LIMIT: Duration = Duration::from_secs(8);
 const STOP_STEP: Duration = Duration::from_millis(5);
-/// Between two looks at whether a signal has asked this process to stop.
+/// Interval between checks whether a signal has asked this process to stop.
 pub(crate) const LOOK_STEP: Duration = Duration::from_millis(50);
-/// Time that the last words of an agent have to arrive once its output has ended.
+/// Maximum time until the last line on standard error arrives after standard output has ended.
 const LAST_WORDS_LIMIT: Duration = Duration::from_millis(500);
 
-/// Where and how a process runs.
+/// Core, priority, namespace and mounts of a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Placement {
-    /// Core that it is bound to; `None`: any.
+    /// Core that the process is bound to; `None`: any.
     pub cpu: Option<usize>,
-    /// `SCHED_FIFO` priority.
+    /// `SCHED_FIFO` priority; `None`: not set.
     pub fifo: Option<u8>,
-    /// Path of its network namespace; `None`: that of this process.
+    /// Path of the network namespace; `None`: that of this process.
     pub namespace: Option<CString>,
-    /// Files and directories that it sees in place of others: what stands there, and where.
+    /// Bind mounts: source and mount point.
     pub mounts: Vec<(CString, CString)>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Child<'a> {
     role: &'static str,
     process: std::process::Child,
     lines: Receiver<Value>,
-    /// What it said last on standard error, once that has ended.
+    /// Last line of standard error, available once that has ended.
     last_words: Receiver<String>,
 }
 
@@ -62,7 +62,8 @@ impl<'a> Child<'a> {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
-                // What is not JSON is chatter of the middleware. The other end is gone once the child is dropped.
+                // Lines that are not JSON are output of the middleware. The receiver is gone once
+                // the child is dropped.
                 if let Ok(value) = serde_json::from_str(&line)
                     && sender.send(value).is_err()
                 {
@@ -73,13 +74,13 @@ impl<'a> Child<'a> {
         let errors = process.stderr.take().expect("standard error was asked to be a pipe");
         let (sender, last_words) = channel();
         std::thread::spawn(move || {
-            // Nobody is left to hear it if the child was dropped.
+            // The receiver is gone if the child was dropped.
             drop(sender.send(last_line(errors)));
         });
         Ok(Self { column, role, process, lines, last_words })
     }
 
-    /// Says a line to it, on its standard input.
+    /// Writes a line to the agent's standard input.
     pub fn tell(&mut self, line: &str) -> Result<()> {
         let input = self.process.stdin.as_mut().expect("standard input was asked to be a pipe");
         writeln!(input, "{line}").map_err(|e| Error::os(format!("say {line} to the {}", self.role), e))
@@ -90,7 +91,7 @@ impl<'a> Child<'a> {
         self.wait_until(event, limit, |line| line["ev"] == event)
     }
 
-    /// Waits for a line; `what` names it in the error.
+    /// Waits for a line that satisfies `is_it`; `what` names it in the error.
     pub fn wait_until(&mut self, what: &str, limit: Duration, is_it: impl Fn(&Value) -> bool) -> Result<Value> {
         let deadline = Instant::now() + limit;
         loop {
@@ -101,12 +102,12 @@ impl<'a> Child<'a> {
         }
     }
 
-    /// Lines that have come and that nothing waited for.
+    /// Returns the lines that have arrived and that no call waited for.
     pub fn pending(&mut self) -> Vec<Value> {
         self.lines.try_iter().collect()
     }
 
-    /// All `result` lines up to a line with this `ev`.
+    /// Returns all `result` lines up to a line with this `ev`.
     pub fn results_until(&mut self, event: &str, limit: Duration) -> Result<Vec<Value>> {
         let deadline = Instant::now() + limit;
         let mut results = Vec::new();
@@ -136,7 +137,7 @@ impl<'a> Child<'a> {
             Err(RecvTimeoutError::Timeout) => format!("no \"{awaited}\" in time"),
             Err(RecvTimeoutError::Disconnected) => {
                 let words = self.last_words.recv_timeout(LAST_WORDS_LIMIT).unwrap_or_default();
-                // Its output has ended, so it has ended or is about to.
+                // The output has ended, so the process has ended or is about to.
                 let status = self.stop()?;
                 self.column.why_ended(awaited, status, &words)
             }
@@ -144,7 +145,8 @@ impl<'a> Child<'a> {
         Err(self.column.failure(format!("{}: {what}", self.role)))
     }
 
-    /// Asks it to end, waits, and kills it if it does not, at once if this process is to stop itself.
+    /// Requests an end, waits, and kills the agent after the limit, or at once if this process is
+    /// asked to stop.
     pub fn stop(&mut self) -> Result<ExitStatus> {
         let failure = |e| Error::os("wait for an agent", e);
         let limit = if self.column.host.is_some() {
@@ -167,7 +169,8 @@ impl<'a> Child<'a> {
 
     fn signal(&mut self, signal: libc::c_int) {
         if let Ok(None) = self.process.try_wait() {
-            // SAFETY: takes no pointer. The process has not been waited for, so its id is still its own.
+            // SAFETY: takes no pointer. The process has not been waited for, so its ID has not been
+            // reused.
             unsafe { libc::kill(self.process.id() as libc::pid_t, signal) };
         }
     }
@@ -175,20 +178,21 @@ impl<'a> Child<'a> {
 
 impl Drop for Child<'_> {
     fn drop(&mut self) {
-        // An error means that it has ended already.
+        // An error means that the process has ended already.
         if self.process.kill().is_ok() {
             let _ = self.process.wait();
         }
     }
 }
 
-/// Has a program run where it is to, and end with the process that starts it.
+/// Configures a command to run at its placement and to end with the process that starts it.
 pub(crate) fn place(command: &mut Command, placement: Placement) {
-    // SAFETY: between fork and exec only async-signal-safe system calls are made; no allocation, no lock.
+    // SAFETY: between fork and exec only async-signal-safe system calls are made; no allocation, no
+    // lock.
     unsafe { command.pre_exec(move || prepare(&placement)) };
 }
 
-/// The last line with anything in it, once there are no more.
+/// Returns the last nonempty line of a stream, at the end of the stream.
 fn last_line(stream: impl Read) -> String {
     let mut last = String::new();
     for line in BufReader::new(stream).split(b'\n').map_while(std::io::Result::ok) {
@@ -200,7 +204,8 @@ fn last_line(stream: impl Read) -> String {
     last
 }
 
-/// Runs in the child before the agent does: placement, and an end with its driver's.
+/// Prepares the child between fork and exec: it is killed when the driver ends, and takes its
+/// placement.
 fn prepare(placement: &Placement) -> std::io::Result<()> {
     // SAFETY: takes no pointer.
     if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
@@ -214,18 +219,18 @@ fn prepare(placement: &Placement) -> std::io::Result<()> {
     placement.fifo.map_or(Ok(()), set_fifo)
 }
 
-/// Moves this thread to a network namespace. Only system calls.
+/// Moves this thread to a network namespace. Makes only system calls.
 fn enter(path: &CStr) -> std::io::Result<()> {
     // SAFETY: the path ends with a NUL.
     let namespace = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-    // SAFETY: a descriptor that is none is refused; it is closed by exec.
+    // SAFETY: an invalid descriptor is refused by the kernel; a valid one is closed by exec.
     match unsafe { libc::setns(namespace, libc::CLONE_NEWNET) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// Moves this process to a mount namespace of its own, if it is to see anything else than others. Only system calls.
+/// Bind-mounts files in a new mount namespace, if there are any mounts. Makes only system calls.
 fn bind_mounts(mounts: &[(CString, CString)]) -> std::io::Result<()> {
     let checked = |code: libc::c_int| if code == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) };
     let mount = |from: *const libc::c_char, to: &CStr, flags| {
@@ -248,13 +253,13 @@ mod tests {
     const HERE: Placement = Placement { cpu: Some(0), fifo: None, namespace: None, mounts: Vec::new() };
     const LIMIT: Duration = Duration::from_secs(20);
 
-    /// An agent written in shell.
+    /// Returns a column whose agent is a shell script.
     fn shell(script: &str) -> Column {
         Column { prefix: vec!["-c".into(), script.into()], ..Column::parse("sh=/bin/sh").unwrap() }
     }
 
     #[test]
-    fn lines_are_heard_and_chatter_is_not() {
+    fn json_lines_are_read_and_other_output_is_ignored() {
         let column = shell(
             r#"echo hello; echo '{"ev":"ready"}'; echo '{"ev":"result","got":1}'; echo '{"ev":"done"}'; exec sleep 60"#,
         );
@@ -267,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_with_its_column_and_role() {
+    fn failure_names_its_column_and_role() {
         let column = shell(r#"echo '{"ev":"error","what":"not matched"}'"#);
         let mut child = Child::start(&column, "ping", &[], HERE).unwrap();
         let error = child.wait_for("ready", LIMIT).unwrap_err();
@@ -275,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_the_awaited_line_is_a_failure() {
+    fn end_without_the_awaited_line_is_an_error() {
         let column = shell("true");
         let mut child = Child::start(&column, "pong", &[], HERE).unwrap();
         let error = child.wait_for("ready", LIMIT).unwrap_err().to_string();
@@ -283,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn missing_program_is_named_in_the_error() {
         let column = Column::parse("ghost=/nonexistent/agent").unwrap();
         let error = Child::start(&column, "pong", &[], HERE).err().unwrap();
         assert!(error.to_string().contains("/nonexistent/agent"), "{error}");

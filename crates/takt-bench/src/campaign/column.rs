@@ -1,4 +1,4 @@
-//! A column of a campaign: an agent and how to call it.
+//! Column of a campaign: an agent and its command line.
 
 use crate::error::{Error, Result};
 use crate::study::ssh;
@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-/// One thing that is measured.
+/// Agent that a campaign measures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Column {
     /// Name in the table.
@@ -18,16 +18,16 @@ pub struct Column {
     pub prefix: Vec<String>,
     /// `key=value` arguments of this column.
     pub arguments: Vec<String>,
-    /// Those of the first and of the second process alone.
+    /// Arguments of the first and of the second process alone.
     #[serde(skip)]
     pub of_sides: [Vec<String>; 2],
-    /// Both processes are on the first host, where a plan has two.
+    /// Whether both processes run on the first host, where a plan has two.
     #[serde(skip)]
     pub on_one_host: bool,
-    /// The machine that ssh starts it on; `None`: this one.
+    /// Machine on which ssh starts the agent; `None`: this one.
     #[serde(skip)]
     pub host: Option<String>,
-    /// Name of the column that it is compared with; its own name for a baseline.
+    /// Name of the column that this one is compared with; its own name for a baseline.
     pub baseline: String,
 }
 
@@ -35,7 +35,7 @@ impl Column {
     /// Reads `NAME=PROGRAM[,KEY=VALUE]...`. The baseline is left empty.
     ///
     /// # Errors
-    /// The text has not that form.
+    /// The text does not have that form.
     pub fn parse(text: &str) -> Result<Self> {
         let mut parts = text.split(',');
         let head = parts.next().and_then(|head| head.split_once('='));
@@ -50,14 +50,14 @@ impl Column {
         }
     }
 
-    /// The same, compared with `baseline`.
+    /// Returns the column with `baseline` as its baseline.
     #[must_use]
     pub fn compared_with(mut self, baseline: &str) -> Self {
         self.baseline = baseline.into();
         self
     }
 
-    /// Why an agent ended before it said what was awaited.
+    /// Explains why an agent ended before it printed the awaited line.
     pub(super) fn why_ended(&self, awaited: &str, status: ExitStatus, words: &str) -> String {
         match (&self.host, status.code()) {
             (Some(host), Some(ssh::FAILED)) => ssh::explained(host, words),
@@ -75,10 +75,11 @@ impl Column {
     }
 }
 
-/// A column for every executable file in `directory`, named like the file, in alphabetical order.
+/// Returns a column for every executable file in `directory`, named like the file, in alphabetical
+/// order.
 ///
 /// # Errors
-/// The directory cannot be read, or has no executable file.
+/// The directory cannot be read, or contains no executable file.
 pub fn columns_in(directory: &Path) -> Result<Vec<Column>> {
     let failure = |e| Error::os(directory.display().to_string(), e);
     let mut columns = Vec::new();
@@ -106,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_is_a_name_a_program_and_arguments() {
+    fn column_is_parsed_from_name_program_and_arguments() {
         let column = Column::parse("fast=/opt/agent,transport=udp,hist=1").unwrap();
         assert_eq!((column.name.as_str(), column.program.as_path()), ("fast", Path::new("/opt/agent")));
         assert_eq!(column.arguments, ["transport=udp", "hist=1"]);
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_refused() {
+    fn malformed_column_is_refused() {
         for wrong in ["", "x", "=/bin/x", "x=", "x=/bin/x,transport"] {
             let error = Column::parse(wrong).unwrap_err().to_string();
             assert!(error.contains("NAME=PROGRAM"), "{wrong}: {error}");
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_gives_its_executables() {
+    fn columns_in_a_directory_are_its_executables() {
         let directory = std::env::temp_dir().join(format!("takt-columns-{}", std::process::id()));
         std::fs::create_dir(&directory).unwrap();
         for (name, mode) in [("b", 0o755), ("a", 0o700), ("readme", 0o644)] {

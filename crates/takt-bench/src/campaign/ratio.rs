@@ -1,39 +1,39 @@
-//! Ratios of two columns, within rounds and then over rounds.
+//! Ratios of two columns: first within each round, then over the rounds.
 
 use crate::stats::{median, spread};
 use serde::Serialize;
 
-/// A figure of one column in one round.
+/// Value of one column in one round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// The column.
+    /// Name of the column.
     pub column: String,
-    /// Round, from 0.
+    /// Index of the round, from 0.
     pub round: usize,
-    /// The figure.
+    /// Value.
     pub value: f64,
 }
 
-/// How one column compares with another.
+/// Comparison of one column with another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ratio {
-    /// Which figure.
+    /// Name of the compared quantity.
     pub figure: &'static str,
-    /// Whose.
+    /// Name of the column in the numerator.
     pub column: String,
-    /// Divided by whose.
+    /// Name of the column in the denominator.
     pub to: String,
-    /// Rounds in which both have one.
+    /// Number of rounds in which both columns have a value.
     pub rounds: usize,
-    /// Median over the rounds.
+    /// Median of the ratios over the rounds.
     pub ratio: f64,
-    /// Smallest and biggest.
+    /// Smallest and biggest ratio.
     pub ratio_spread: (f64, f64),
     /// Median of the differences.
     pub difference: f64,
 }
 
-/// The ratio of two columns; `None` if no round has both.
+/// Returns the ratio of two columns; `None` if no round has both.
 #[must_use]
 pub fn ratio(name: &'static str, figures: &[Figure], column: &str, to: &str) -> Option<Ratio> {
     let of = |wanted: &str, round: usize| {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_within_a_round() {
+    fn ratio_uses_only_rounds_that_have_both_columns() {
         let figures =
             [figure("a", 0, 2.0), figure("b", 0, 4.0), figure("a", 1, 6.0), figure("b", 1, 8.0), figure("a", 2, 1.0)];
         let found = ratio("mean", &figures, "a", "b").unwrap();

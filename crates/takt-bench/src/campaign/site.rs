@@ -1,6 +1,8 @@
-//! Two hosts on this machine for a campaign, made by `takt-lab`: network namespaces at the ends of a veth pair with an MTU of 1500.
+//! Two hosts on this machine for a campaign: network namespaces at the ends of a veth pair with an
+//! MTU of 1500, created by `takt-lab`.
 //!
-//! Needs root. The lab carries the process id in its name and goes with the [`Site`]; after a kill, with the next lab.
+//! Needs root. The lab has the process ID in its name. Dropping the [`Site`] removes it; after a
+//! kill, the next lab does.
 
 use super::child::{Placement, place};
 use crate::error::{Error, Result};
@@ -13,17 +15,17 @@ use takt_lab::file::Mac;
 use takt_lab::{Lab, LabFile, Namespace, namespace};
 use takt_netlink::{Netlink, interface_index};
 
-/// The interface of a host.
+/// Name of the interface of a host.
 const INTERFACE: &str = "eth0";
-/// The hosts in the file of the lab, and their addresses.
+/// Names of the hosts in the lab file, and their addresses.
 const HOSTS: [(&str, Ipv4Addr); 2] = [("a", Ipv4Addr::new(10, 79, 0, 1)), ("b", Ipv4Addr::new(10, 79, 0, 2))];
 
-/// One host.
+/// Host of a site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct End {
-    /// Address of its interface.
+    /// Address of the interface.
     pub address: Ipv4Addr,
-    /// Path of its network namespace.
+    /// Path of the network namespace.
     #[serde(serialize_with = "as_text")]
     pub namespace: CString,
 }
@@ -33,7 +35,7 @@ fn as_text<S: Serializer>(path: &CString, serializer: S) -> std::result::Result<
 }
 
 impl End {
-    /// A host of a lab.
+    /// Returns a host of a lab.
     pub(crate) fn of(lab: &Lab, (host, address): (&str, Ipv4Addr)) -> Result<Self> {
         let path = format!("{}/{}", namespace::DIRECTORY, lab.namespace_name(host)?);
         let namespace = CString::new(path).map_err(|why| Error::Usage(format!("the namespace of {host}: {why}")))?;
@@ -41,7 +43,7 @@ impl End {
     }
 }
 
-/// Both hosts; gone when dropped.
+/// Pair of hosts; dropping it removes them.
 #[derive(Debug)]
 pub struct Site {
     _lab: Lab,
@@ -49,10 +51,10 @@ pub struct Site {
 }
 
 impl Site {
-    /// Makes the hosts.
+    /// Creates the hosts.
     ///
     /// # Errors
-    /// This user, or this machine, cannot.
+    /// The user lacks the privileges, or the machine lacks a kernel feature.
     pub fn new() -> Result<Self> {
         let file: LabFile = file(&format!("perf-{}", std::process::id())).parse()?;
         let lab = Lab::up(&file)?;
@@ -61,19 +63,19 @@ impl Site {
         Ok(Self { _lab: lab, ends })
     }
 
-    /// The hosts, for a [`Plan`](super::Plan).
+    /// Returns the hosts, for a [`Plan`](super::Plan).
     #[must_use]
     pub fn ends(&self) -> [End; 2] {
         self.ends.clone()
     }
 
-    /// The interface of each.
+    /// Returns the name of the interface, which is the same on both hosts.
     #[must_use]
     pub fn interface(&self) -> &'static str {
         INTERFACE
     }
 
-    /// A command that runs on one of the hosts, and ends with this process.
+    /// Returns a command that runs on one of the hosts and ends with this process.
     #[must_use]
     pub fn command(&self, side: usize, program: &str) -> Command {
         let mut command = Command::new(program);
@@ -83,7 +85,7 @@ impl Site {
     }
 }
 
-/// The hosts, with the hardware addresses that peers without IP expect.
+/// Returns the lab file of the hosts, with the hardware addresses that peers without IP expect.
 fn file(name: &str) -> String {
     let [a, b] = HOSTS.map(|(host, address)| format!("{host} = {{ {INTERFACE} = [\"{address}/24\"] }}"));
     let [one, other] = HOSTS.map(|(_, address)| Mac(hardware_address(address)));
@@ -94,12 +96,14 @@ fn file(name: &str) -> String {
     )
 }
 
-/// Takes off what an agent that was killed may have left at the interface: DPDK attaches programs that outlive it.
+/// Detaches XDP programs that a killed agent may have left at the interface: those that DPDK
+/// attaches outlive it.
 pub(super) fn clear(end: &End) {
     let path = end.namespace.to_string_lossy();
     let name = path.rsplit('/').next().unwrap_or_default();
     let detach = || Netlink::route()?.detach_xdp(interface_index(INTERFACE)?);
-    // The failure of the agent counts; the next agent fails by itself where the program is still there.
+    // An error is ignored: the failure of the agent is reported, and the next agent fails if the
+    // program is still attached.
     drop(Namespace::open(name).and_then(|namespace| namespace.run(detach)));
 }
 
@@ -108,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_a_lab_with_the_hardware_addresses_of_their_addresses() {
+    fn lab_hosts_have_hardware_addresses_derived_from_their_ip_addresses() {
         let file: LabFile = file("perf-1").parse().expect("it is one");
         let plan = takt_lab::plan::Plan::of(&file).expect("it can be made");
         let macs: Vec<_> = plan.interfaces().map(|end| end.mac).collect();

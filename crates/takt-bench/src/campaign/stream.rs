@@ -1,4 +1,4 @@
-//! One-way streams of several columns, in interleaved rounds: what arrived is counted where it arrives.
+//! One-way streams of several columns, in interleaved rounds; samples are counted at the receiver.
 
 use super::child::Child;
 use super::column::Column;
@@ -8,32 +8,33 @@ use crate::error::Result;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Before the window, so that queues and caches are what they will be.
+/// Time before the window, so that queues and caches reach their steady state.
 const WARM: Duration = Duration::from_millis(300);
 
-/// One column in one round, for one size.
+/// Result of one column in one round, for one size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StreamCell {
     /// Name of the column.
     pub column: String,
-    /// Round, from 0.
+    /// Index of the round, from 0.
     pub round: usize,
-    /// Payload, bytes.
+    /// Payload size in bytes.
     pub size: usize,
-    /// Samples written in the writer's window, for each second of it.
+    /// Samples written per second of the writer's window.
     pub written_hz: f64,
-    /// Samples that arrived in the reader's window, for each second of it.
+    /// Samples received per second of the reader's window.
     pub received_hz: f64,
-    /// The same in MB of payload.
+    /// Received payload in MB per second of the reader's window.
     pub megabytes_per_second: f64,
-    /// Samples between the first and the last of the reader's window that did not arrive.
+    /// Samples missing between the first and the last sample of the reader's window.
     pub lost: u64,
 }
 
-/// Measures `columns` for each size of the plan, `window` long. Waits until it is the only campaign on the machine.
+/// Measures `columns` for each size of the plan, in windows of length `window`. Waits until no
+/// other campaign runs on the machine.
 ///
 /// # Errors
-/// As of [`run`](super::run).
+/// Those of [`run`](super::run).
 pub fn streams(
     plan: &Plan,
     window: Duration,

@@ -1,24 +1,24 @@
-//! The cells of a campaign as a table: medians over rounds, and ratios within rounds.
+//! Table of a campaign's cells: medians over rounds, and ratios within rounds.
 
 use super::{Cell, Column};
 use crate::stats::{Summary, median, spread};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// One column over all rounds, for one size. Latencies in us.
+/// Results of one column over all rounds, for one size. Latencies are in us.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Payload, bytes.
+    /// Payload size in bytes.
     pub size: usize,
     /// Name of the column.
     pub column: String,
-    /// Name of the column that it is compared with.
+    /// Name of the column that this one is compared with.
     pub baseline: String,
-    /// Rounds with a result.
+    /// Number of rounds with a result.
     pub rounds: usize,
     /// Median over rounds of the medians.
     pub p50: f64,
-    /// Smallest and biggest of them.
+    /// Smallest and biggest median of a round.
     pub p50_spread: (f64, f64),
     /// Median over rounds of the ratio to the baseline's median in the same round.
     pub ratio: f64,
@@ -29,19 +29,19 @@ pub struct Row {
     /// Median over rounds of the 99.9th percentile.
     #[serde(rename = "p99.9")]
     pub p999: f64,
-    /// Biggest of all rounds.
+    /// Maximum over all rounds.
     pub max: f64,
-    /// Median over rounds of the pinging process' CPU time for one round trip.
+    /// Median over rounds of the pinging process's CPU time per round trip.
     pub cpu_us: f64,
-    /// Median over rounds of its context switches for one round trip.
+    /// Median over rounds of its context switches per round trip.
     pub switches: f64,
-    /// Pings without an answer, all rounds.
+    /// Number of pings without an answer, over all rounds.
     pub lost: u64,
-    /// Median over rounds of the machine's share that other processes took.
+    /// Median over rounds of the share of the machine that other processes took.
     pub foreign: f64,
 }
 
-/// A row for each size and column, in the order of the columns.
+/// Returns a row for each size and column, in the order of the columns.
 #[must_use]
 pub fn tabulate(sizes: &[usize], columns: &[Column], cells: &[Cell]) -> Vec<Row> {
     let rows = sizes.iter().flat_map(|&size| columns.iter().map(move |column| row(size, column, cells)));
@@ -88,7 +88,7 @@ fn measured<'a>(size: usize, column: &'a str, cells: &'a [Cell]) -> impl Iterato
         .filter_map(|cell| cell.latency_us.as_ref().map(|summary| (cell, summary)))
 }
 
-/// The rows as text, in the form of a Markdown table.
+/// Formats the rows as a Markdown table.
 #[must_use]
 pub fn table(rows: &[Row]) -> String {
     let head = [
@@ -103,7 +103,7 @@ pub fn table(rows: &[Row]) -> String {
     for (number, line) in lines.iter().enumerate() {
         text.push('|');
         for (index, (field, width)) in line.iter().zip(&widths).enumerate() {
-            // Names to the left, figures to the right. Writing to a String cannot fail.
+            // Names are left-aligned, figures right-aligned. Writing to a String cannot fail.
             let _ = match index {
                 1 => write!(text, " {field:<width$} |"),
                 _ => write!(text, " {field:>width$} |"),
@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn ratios_are_within_rounds_and_then_over_rounds() {
-        // The machine is twice as slow in round 1. Ratio of medians over all: 12 / 10; within rounds 1.1, 1.3, 1.2.
+        // The machine is twice as slow in round 1. Ratio of medians over all: 12 / 10; within
+        // rounds 1.1, 1.3, 1.2.
         let cells = [
             cell("raw", 0, 10.0),
             cell("takt", 0, 11.0),
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_without_a_result_is_dashes_and_not_zeroes() {
+    fn column_without_a_result_shows_dashes() {
         let mut silent = cell("takt", 0, 1.0);
         silent.latency_us = None;
         let rows = tabulate(&[64], &columns(), &[cell("raw", 0, 10.0), silent]);

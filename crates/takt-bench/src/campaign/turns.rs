@@ -1,4 +1,4 @@
-//! Columns take turns, and one that fails is left out from then on.
+//! Rotation of the columns of a campaign; a column that fails is left out of the following rounds.
 
 use super::site::clear;
 use super::{Plan, wait_until_alone};
@@ -6,31 +6,33 @@ use crate::error::{Error, Result};
 use crate::signal::stopped;
 use serde::Serialize;
 
-/// What a campaign has measured, and what it could not.
+/// Results and failures of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome<C> {
-    /// What was measured.
+    /// Measured cells.
     pub cells: Vec<C>,
-    /// Columns that were not, from the round in which each failed on. Only where the plan goes on without them.
+    /// Columns that failed, each measured only before the round of its failure. Empty if a failure
+    /// ends the campaign.
     pub failures: Vec<Failure>,
 }
 
-/// A column that failed.
+/// Failure of a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// Its name.
+    /// Name of the column.
     pub column: String,
-    /// The round, from 0.
+    /// Index of the round, from 0.
     pub round: usize,
-    /// What happened.
+    /// Reason of the failure.
     pub why: String,
 }
 
-/// Measures each of `columns` once in each round, in an order that rotates. `measure` gets the column's place and the round; `progress`
-/// hears of every measurement before it is made. Waits until it is the only campaign on the machine.
+/// Measures each of `columns` once in each round, in an order that rotates. `measure` receives the
+/// index of the column and the round. `progress` is called before every measurement. Waits until no
+/// other campaign runs on the machine.
 ///
 /// # Errors
-/// A signal asked to stop. A column failed, if the plan does not go on without it.
+/// A signal requested a stop, or a column failed and the plan does not go on after a failure.
 pub(super) fn in_turns<C>(
     plan: &Plan,
     columns: &[&str],
@@ -77,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_others_go_on_without_a_column_that_failed() {
+    fn failed_column_is_left_out_and_the_others_continue() {
         let plan = Plan { rounds: 3, goes_on: true, ..plan(&[16]) };
         let Outcome { cells, failures } = failing(&plan, 1).unwrap();
         assert_eq!(cells, [(0, 0), (1, 0), (2, 0), (2, 1), (0, 1), (2, 2), (0, 2)]);
@@ -86,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn without_leave_to_go_on_the_first_failure_ends_it() {
+    fn first_failure_ends_a_campaign_that_does_not_go_on() {
         let error = failing(&Plan { rounds: 3, ..plan(&[16]) }, 0).unwrap_err().to_string();
         assert_eq!(error, "column b: pong: no \"ready\" in time");
     }

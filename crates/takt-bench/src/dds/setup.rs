@@ -1,4 +1,4 @@
-//! Participants and QoS as a [`LinkSpec`] describes them.
+//! Participant settings and QoS for a [`LinkSpec`].
 
 use crate::error::Result;
 use crate::link::Idle;
@@ -7,25 +7,25 @@ use std::time::Duration;
 use takt::qos::{self, DataReaderQos, DataWriterQos};
 use takt::{DomainParticipant, DomainParticipantBuilder};
 
-/// Longest time that a reliable `write` waits for room.
+/// Maximum blocking time of a reliable `write`.
 const BLOCKING_TIME_MAX: Duration = Duration::from_secs(10);
-/// Memory for the samples that a KEEP_ALL history holds.
+/// Memory for the samples of a KEEP_ALL history.
 const HISTORY_BYTES_MAX: usize = 16 << 20;
-/// Fewest and most samples in a KEEP_ALL history.
+/// Minimum and maximum number of samples in a KEEP_ALL history.
 const HISTORY_SAMPLES: (usize, usize) = (8, 4096);
 
-/// The participant.
+/// Creates the participant.
 ///
 /// # Errors
-/// No such interface, or Takt refused.
+/// The interface does not exist, or Takt refused the settings.
 pub(crate) fn participant(spec: &LinkSpec) -> Result<DomainParticipant> {
     Ok(builder(spec)?.build()?)
 }
 
-/// What makes the participant.
+/// Returns the configured builder of the participant.
 ///
 /// # Errors
-/// No such interface, or the settings are refused.
+/// The interface does not exist, or the settings are invalid.
 pub(crate) fn builder(spec: &LinkSpec) -> Result<DomainParticipantBuilder> {
     let peer = spec.peer.map_or_else(|| spec.address(), Ok)?;
     let mut builder = match &spec.preparation {
@@ -72,7 +72,7 @@ fn durability(spec: &LinkSpec) -> qos::Durability {
     }
 }
 
-/// A service keeps as much as the writer.
+/// Returns the DURABILITY_SERVICE policy: the service keeps as many samples as the writer.
 fn durability_service(spec: &LinkSpec) -> qos::DurabilityService {
     match spec.durability {
         Durability::Volatile | Durability::TransientLocal => qos::DurabilityService::default(),
@@ -100,7 +100,7 @@ fn latency_budget(spec: &LinkSpec) -> qos::LatencyBudget {
     qos::LatencyBudget { duration: spec.latency_budget.into() }
 }
 
-/// Limits of a KEEP_ALL history: as many samples as a fixed amount of memory holds.
+/// Returns the limits of a KEEP_ALL history: as many samples as a fixed amount of memory holds.
 fn resource_limits(spec: &LinkSpec) -> qos::ResourceLimits {
     let limit = match spec.history {
         History::KeepAll => {

@@ -1,4 +1,4 @@
-//! What the kernel's own counters say of a core, look by look: time of others, time in interrupts, and how many interrupts there were.
+//! Kernel counters of a core over time: steal time, interrupt time, and the number of interrupts.
 
 use std::fs;
 
@@ -6,21 +6,22 @@ use serde::Serialize;
 
 use crate::machine::monotonic_ns;
 
-/// Counters of one core, from its start or of some interval.
+/// Counters of one core, since boot or over an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CoreCounters {
-    /// Another guest of the host had it: `steal` of /proc/stat, which counts ticks.
+    /// Time for which another guest of the host had the core: `steal` of /proc/stat, in units of
+    /// ticks.
     pub stolen_ns: u64,
-    /// In hardware interrupts and soft interrupts: `irq` and `softirq` of /proc/stat, which count ticks.
+    /// Time in hardware and soft interrupts: `irq` and `softirq` of /proc/stat, in units of ticks.
     pub interrupts_ns: u64,
-    /// Hardware interrupts: /proc/interrupts.
+    /// Number of hardware interrupts: /proc/interrupts.
     pub interrupts: u64,
-    /// Soft interrupts: /proc/softirqs.
+    /// Number of soft interrupts: /proc/softirqs.
     pub soft_interrupts: u64,
 }
 
 impl CoreCounters {
-    /// Those of a core by now; zeroes where the kernel does not say.
+    /// Reads the counters of a core since boot; 0 where the kernel provides none.
     pub fn of(cpu: usize) -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         let [irq, softirq, steal] = times(&read("/proc/stat"), cpu);
@@ -51,7 +52,7 @@ impl CoreCounters {
     }
 }
 
-/// Irq, softirq and steal of a core in nanoseconds.
+/// Returns irq, softirq and steal of a core in nanoseconds.
 fn times(stat: &str, cpu: usize) -> [u64; 3] {
     // SAFETY: takes no pointer.
     let ticks_per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1).unsigned_abs();
@@ -62,7 +63,7 @@ fn times(stat: &str, cpu: usize) -> [u64; 3] {
     [5, 6, 7].map(|place| ticks.get(place).copied().unwrap_or(0) * (1_000_000_000 / ticks_per_second))
 }
 
-/// The sum of a core's column in a table whose first line names the cores.
+/// Returns the sum of a core's column in a table whose first line names the cores.
 fn sum_of_column(table: &str, cpu: usize) -> u64 {
     let mut lines = table.lines();
     let name = format!("CPU{cpu}");
@@ -73,29 +74,29 @@ fn sum_of_column(table: &str, cpu: usize) -> u64 {
     lines.filter_map(count).sum()
 }
 
-/// A core, look by look.
+/// Periodic observation of a core's counters.
 pub struct CoreWatch {
     cpu: usize,
     last: CoreCounters,
     last_ns: u64,
-    /// From when to when, and what was counted.
+    /// Start, end and counters of each interval.
     looks: Vec<(u64, u64, CoreCounters)>,
 }
 
 impl CoreWatch {
-    /// Begins with a core.
+    /// Starts the observation of a core.
     pub fn begin(cpu: usize) -> Self {
         Self { cpu, last: CoreCounters::of(cpu), last_ns: monotonic_ns(), looks: Vec::new() }
     }
 
-    /// Notes what was counted since the last look.
+    /// Records the counters since the last look.
     pub fn look(&mut self) {
         let (now, now_ns) = (CoreCounters::of(self.cpu), monotonic_ns());
         self.looks.push((self.last_ns, now_ns, now.since(self.last)));
         (self.last, self.last_ns) = (now, now_ns);
     }
 
-    /// What was counted from the look before `from_ns` to the one after `to_ns`.
+    /// Returns the counters from the look before `from_ns` to the look after `to_ns`.
     pub fn around(&self, from_ns: u64, to_ns: u64) -> CoreCounters {
         let meets = |(from, to, _): &&(u64, u64, CoreCounters)| *from <= to_ns && from_ns <= *to;
         self.looks.iter().filter(meets).fold(CoreCounters::default(), |sum, (_, _, counted)| sum.plus(*counted))
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counters_of_a_core_are_read_by_its_column() {
+    fn core_counters_are_read_from_the_column_of_the_core() {
         let stat = "cpu  1 2 3 4 5 6 7 8 9\ncpu0 1 2 3 4 5 6 7 21 0\ncpu1 1 2 3 4 5 8 9 34 0\n";
         assert_eq!(times(stat, 1).map(|ns| ns / times(stat, 0)[0].div_ceil(6)), [8, 9, 34]);
         assert_eq!(times(stat, 7), [0; 3]);
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_found_by_the_time() {
+    fn counters_of_all_intervals_that_overlap_are_added() {
         let counted = |interrupts| CoreCounters { interrupts, ..CoreCounters::default() };
         let looks = vec![(0, 10, counted(1)), (10, 20, counted(2)), (20, 30, counted(4))];
         let watch = CoreWatch { cpu: 0, last: CoreCounters::default(), last_ns: 30, looks };

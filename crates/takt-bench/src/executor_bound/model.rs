@@ -1,8 +1,9 @@
-//! The system that the analysis is given: what was measured, with the margin, and what was declared.
+//! System model for the analysis, from measured times with a margin and from declared times.
 //!
-//! A critical sample passes the thread that writes it, where `write`, kernel and wake-up are a delay, then the executor: there its datagram is
-//! received and its callback called. All other classes of jobs that the calibration saw come as often as they can, so
-//! each delays by one piece at most; priorities are those of the executor.
+//! A critical sample passes two stages. In the thread that writes it, `write`, kernel and wake-up
+//! are a delay. In the executor, its datagram is received and its callback called. All other
+//! classes of jobs that the calibration saw arrive arbitrarily often, so each class delays by one
+//! piece at most. Priorities are those of the executor.
 
 use super::Plan;
 use super::phase::{CRITICAL_PRIORITY, Observed, SLOW_PRIORITY};
@@ -13,19 +14,19 @@ use takt::real_time::Priority;
 use takt_calculus::system::Server;
 use takt_calculus::{Arrivals, Flow, Resource, Stage, System};
 
-/// The place of the critical flow.
+/// Index of the critical flow.
 pub const CRITICAL: usize = 0;
 const WRITER: usize = 0;
 const EXECUTOR: usize = 1;
 const ASIDE: usize = 2;
 const RECEIVE: &str = "receive";
 const CALLBACK: &str = "callback";
-/// What the accounts have of locks begins so.
+/// Prefix of the lock entries in the job statistics.
 pub const LOCK: &str = "lock-";
-/// The class of the long callback.
+/// Kind and priority of the long callback.
 pub const SLOW_CALLBACK: (&str, i32) = (CALLBACK, SLOW_PRIORITY);
 
-/// How long a class of jobs is said to take at most.
+/// Declared maximum duration of a class of jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Class {
     pub kind: &'static str,
@@ -33,36 +34,36 @@ pub struct Class {
     pub time_ns: u64,
 }
 
-/// What the bound rests on.
+/// Assumptions of the bound.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Declared {
-    /// One call of `write` for a critical sample.
+    /// Maximum duration of one `write` call for a critical sample.
     pub write_ns: u64,
-    /// Kernel and wake-up.
+    /// Maximum delay of kernel and wake-up.
     pub delay_ns: u64,
     pub classes: Vec<Class>,
-    /// What a job waits for the lock of the participant.
+    /// Maximum wait of a job for the lock of the participant.
     pub lock_ns: u64,
 }
 
 impl Declared {
-    /// The longest job that receives, sends or runs timers at normal priority.
+    /// Returns the longest job that receives, sends or runs timers at normal priority.
     fn normal_ns(&self) -> u64 {
         let is_served = |class: &&Class| class.priority == Priority::NORMAL.get() && class.kind != CALLBACK;
         self.classes.iter().filter(is_served).map(|class| class.time_ns).max().unwrap_or(0)
     }
 }
 
-/// A system, and what went into it.
+/// System, and the times it is made from.
 pub struct Model {
     pub system: System,
     pub declared: Declared,
 }
 
-/// Makes the system of what was measured.
+/// Builds the system from the measured phases.
 ///
 /// # Errors
-/// A class is as urgent as the critical one.
+/// A class has at least the priority of the critical one.
 pub fn of(plan: &Plan, alone: &Observed, calibration: &Observed) -> Result<Model> {
     let with_margin = |time_ns: u64| (time_ns as f64 * plan.margin).ceil() as u64;
     let longest = |kind| alone.longest_ns(kind, CRITICAL_PRIORITY).max(calibration.longest_ns(kind, CRITICAL_PRIORITY));
@@ -75,7 +76,7 @@ pub fn of(plan: &Plan, alone: &Observed, calibration: &Observed) -> Result<Model
     let callback_ns = plan.load.callback_us * 1000;
     let time_of = |kind: &'static str, priority: i32, max_ns: u64| match (kind, priority) {
         (RECEIVE | CALLBACK, CRITICAL_PRIORITY) => with_margin(longest(kind)),
-        // What is declared needs no margin.
+        // Declared times need no margin.
         (CALLBACK, SLOW_PRIORITY) => callback_ns + with_margin(max_ns.saturating_sub(callback_ns)),
         _ => with_margin(max_ns),
     };
@@ -95,8 +96,8 @@ pub fn of(plan: &Plan, alone: &Observed, calibration: &Observed) -> Result<Model
     Ok(Model { system: system(plan, &declared)?, declared })
 }
 
-/// The two jobs of a critical sample, receive and callback, are two pieces, each as long as the longer of both: between them the server
-/// of normal work may have its turn.
+/// Builds the system. The two jobs of a critical sample, receive and callback, are two pieces, each
+/// as long as the longer of both. Between them, the server of normal work may run.
 fn system(plan: &Plan, declared: &Declared) -> Result<System> {
     let stage = |resource, priority: i32, piece_ns, delay_ns| Stage {
         resource,
@@ -109,7 +110,8 @@ fn system(plan: &Plan, declared: &Declared) -> Result<System> {
     };
     let is_critical = |class: &&Class| class.priority == CRITICAL_PRIORITY && [RECEIVE, CALLBACK].contains(&class.kind);
     let piece_ns = declared.classes.iter().filter(is_critical).map(|class| class.time_ns).max().unwrap_or(0);
-    // A call of `write` never waits for the one before, after whose end a period passes: to the system it is a delay.
+    // A period passes between the end of a `write` call and the next call, so a call never waits
+    // for its predecessor: to the system it is a delay.
     let stages = vec![
         stage(WRITER, CRITICAL_PRIORITY, 0, declared.write_ns + declared.delay_ns),
         Stage { pieces: 2, ..stage(EXECUTOR, CRITICAL_PRIORITY, piece_ns, 0) },
@@ -134,7 +136,7 @@ fn system(plan: &Plan, declared: &Declared) -> Result<System> {
     Ok(System { resources, flows })
 }
 
-/// A system of executors as `takt analyze` reads it.
+/// Formats a system of executors as `takt analyze` reads it.
 #[must_use]
 pub fn to_toml(system: &System) -> String {
     let mut text = String::new();
@@ -187,10 +189,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_waits_for_one_job_and_the_long_callback_aside_is_none() {
+    fn bound_includes_one_lower_priority_job_and_no_callback_of_another_executor() {
         let (served, own) = (900_000, 2 * 20_000);
-        // Normal work is above the long callback: what is due before it begins is done first, and the server waits its period for
-        // what comes meanwhile.
+        // Normal work has a higher priority than the long callback: what is due before it begins
+        // runs first. The server waits for its period before it runs work that arrives meanwhile.
         assert_eq!(bound_ns(&plan(false), &declared(&[])), 100_000 + 5_000_000 + own);
         assert_eq!(bound_ns(&plan(true), &declared(&[])), 100_000 + 900_000 + own);
         let longer = declared(&[("callback", -20, 10_500_000)]);
@@ -200,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_are_as_urgent_have_no_bound() {
+    fn jobs_of_critical_priority_have_no_bound() {
         let refused = system(&plan(false), &declared(&[("transmit", 46, 1)])).unwrap_err();
         assert_eq!(refused.to_string(), "no bound: transmit jobs have the priority 46");
     }

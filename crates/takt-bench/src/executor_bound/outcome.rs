@@ -1,4 +1,4 @@
-//! What the experiment came to, for people and as JSON.
+//! Outcome of the executor-bound experiment, as text and as JSON.
 
 use super::Plan;
 use super::model::{Declared, LOCK, SLOW_CALLBACK, to_toml};
@@ -10,57 +10,59 @@ use std::fmt::Write as _;
 use std::path::Path;
 use takt_calculus::Certificate;
 
-/// Share of the load that must have come, or the report says that it did not.
+/// Share of the planned load that must arrive; the report names load below it.
 const FULL: f64 = 0.95;
-/// Late samples in the text; the JSON has more.
+/// Maximum number of late samples in the text; the JSON has more.
 const LATE_SHOWN: usize = 10;
 
-/// Everything, to be read by whoever doubts it.
+/// Complete results, with all data needed to check them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// The command line.
+    /// Command line of the experiment.
     pub command: String,
-    /// Where it ran.
+    /// Host on which it ran.
     pub host: Host,
-    /// Load of the machine at the beginning and at the end, as of /proc/loadavg.
+    /// Load average of the machine at the beginning and at the end, from /proc/loadavg.
     pub load_average: [String; 2],
-    /// What could not be had, and why.
+    /// Unavailable features of the machine, and the reasons.
     pub missing: Vec<String>,
-    /// What was asked for.
+    /// Settings of the experiment.
     pub plan: Plan,
-    /// No critical sample takes longer, if all takes as long as declared at most.
+    /// Upper bound of the response time of a critical sample, if no duration exceeds its declared
+    /// maximum.
     pub bound_ns: u64,
-    /// What the bound rests on.
+    /// Assumptions of the bound.
     pub declared: Declared,
-    /// The system and its bound, with what proves it.
+    /// System and bound, with the proof.
     pub certificate: Certificate,
-    /// The critical topic alone.
+    /// Results of the phase with the critical topic alone.
     pub alone: Observed,
-    /// All load, beforehand.
+    /// Results of the calibration with all load.
     pub calibration: Observed,
-    /// All load, measured against the bound.
+    /// Results of the measurement with all load, compared with the bound.
     pub measurement: Observed,
 }
 
-/// What follows.
+/// Conclusions from the measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
-    /// No sample was above the bound.
+    /// Whether no sample was above the bound.
     pub is_kept: bool,
-    /// The longest response over the bound.
+    /// Longest response divided by the bound.
     pub tightness: f64,
-    /// Critical samples that never came.
+    /// Number of critical samples that never arrived.
     pub lost: u64,
-    /// Of the late samples that are told one by one, those that are late by less than the kernel had executor and writer wait.
+    /// Number of listed late samples whose excess is at most the time that the kernel's counters
+    /// explain.
     pub late_by_kernel: u64,
-    /// What took longer than declared: then the bound promises nothing.
+    /// Durations above their declared maximum; if there are any, the bound does not apply.
     pub exceeded: Vec<String>,
-    /// Load that did not come.
+    /// Load that did not arrive.
     pub short: Vec<String>,
 }
 
 impl Outcome {
-    /// What follows from the measurement.
+    /// Returns the conclusions from the measurement.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let seen = &self.measurement;
@@ -82,7 +84,7 @@ impl Outcome {
             (took_ns > declared_ns.unwrap_or(0)).then(|| format!("{name} took {} of {told}", microseconds(took_ns)))
         };
         let write = times("write".into(), seen.write_max_ns, Some(self.declared.write_ns));
-        // What another executor calls delays nobody here.
+        // Callbacks of another executor do not delay this one.
         let is_here = |class: &&Class| !self.plan.aside || (class.kind, class.priority) != SLOW_CALLBACK;
         let is_job = |class: &&Class| !class.kind.starts_with(LOCK);
         let classes = seen.classes.iter().filter(is_here).filter(is_job).filter_map(|class| {
@@ -101,7 +103,7 @@ impl Outcome {
         let (seen, load) = (&self.measurement, &self.plan.load);
         let wanted = |rate: u32| f64::from(rate) * seen.seconds;
         let callbacks = if load.callback_us > 0 { wanted(load.callback_hz) } else { 0.0 };
-        // One of three may take part, one is refused, one cannot authenticate.
+        // Of three participants, one is admitted, one is refused, and one fails authentication.
         let third = if self.plan.secured { load.participants / 3 } else { 0 };
         let each = [
             ("background samples", seen.background_received as f64, wanted(load.samples_hz)),
@@ -114,7 +116,7 @@ impl Outcome {
         short.map(|(what, came, wanted)| format!("{came:.0} of {wanted:.0} {what} came")).collect()
     }
 
-    /// Everything as JSON, and what follows from it.
+    /// Returns the outcome and the verdict as JSON.
     ///
     /// # Errors
     /// Never in practice: all fields have a form in JSON.
@@ -128,7 +130,8 @@ impl Outcome {
         to_json(&Whole { outcome: self, verdict: self.verdict() })
     }
 
-    /// Writes `system.toml` and `certificate.json`, as `takt analyze` reads them, and `report.json` to a directory, which is made.
+    /// Creates a directory and writes `system.toml` and `certificate.json`, as `takt analyze` reads
+    /// them, and `report.json`.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -151,7 +154,7 @@ impl Outcome {
         Ok(())
     }
 
-    /// For people.
+    /// Formats the outcome as text.
     #[must_use]
     pub fn to_text(&self) -> String {
         let (seen, verdict, mut text) = (&self.measurement, self.verdict(), String::new());
@@ -211,7 +214,7 @@ impl Outcome {
         text
     }
 
-    /// The late samples, and what the kernel's counters say of each.
+    /// Returns the lines on late samples, with the kernel's counters for each.
     fn late(&self, verdict: &Verdict) -> Vec<String> {
         let seen = &self.measurement;
         let mut lines = Vec::new();
@@ -245,7 +248,7 @@ impl Outcome {
         lines
     }
 
-    /// What each class of jobs took beside what was declared, and the longest `write`.
+    /// Returns the table of job classes: measured and declared durations, and the longest `write`.
     fn jobs(&self) -> String {
         let heads = ["median", "p99.9", "max", "declared"].map(|head| format!(" {head:>12}")).concat();
         let mut text = format!("{:<12} {:>8} {:>10}{heads}\n", "jobs, us", "priority", "count");

@@ -1,4 +1,5 @@
-//! One phase: an executor with a participant that is written to, from its beginning to its end, and what was seen of it.
+//! Phase of the executor-bound experiment: an executor with a receiving participant, and the
+//! observations on it.
 
 use super::cores::{CoreCounters, CoreWatch};
 use super::secured::Keys;
@@ -27,40 +28,40 @@ use takt::{
 
 /// Topic of the critical samples.
 pub const CRITICAL: &str = "Critical";
-/// Priorities of the critical and of the slow reader.
+/// Job priorities of the critical and of the slow reader.
 pub const CRITICAL_PRIORITY: i32 = 46;
 pub const SLOW_PRIORITY: i32 = -10;
 /// SCHED_FIFO priorities of the executors.
 const EXECUTOR_FIFO: u8 = 80;
 const ASIDE_FIFO: u8 = 20;
-/// The executor's thread.
+/// Name of the executor's thread.
 const EXECUTOR_NAME: &str = "bound-executor";
-/// Samples that a reader or writer holds.
+/// HISTORY depth of readers and writers.
 pub const DEPTH: u32 = 1024;
-/// So long the last sample is waited for.
+/// Maximum wait for the last sample.
 const LINGER: Duration = Duration::from_secs(1);
-/// Between two looks at whether a phase is over.
+/// Interval between checks whether a phase is over.
 const STEP: Duration = Duration::from_millis(20);
-/// Samples above the bound that are told one by one.
+/// Maximum number of samples above the bound that are listed.
 const LATE_MAX: usize = 1000;
-/// Jobs of a trace: about half a second under all load.
+/// Number of jobs in a trace: about half a second under full load.
 const TRACE_JOBS: usize = 1 << 15;
 
-/// What a phase is to be.
+/// Settings of a phase.
 pub struct PhasePlan {
     pub domain: u32,
     pub load: LoadPlan,
     pub length: Duration,
     pub period_ns: u64,
     pub aside: bool,
-    /// If messages are encrypted.
+    /// Keys, if messages are encrypted.
     pub keys: Option<Arc<Keys>>,
     pub cpus: [usize; 2],
-    /// Threads have priorities and cores.
+    /// Whether threads have real-time priorities and cores.
     pub is_real_time: bool,
-    /// What is above is told.
+    /// Bound; samples above it are listed.
     pub bound_ns: Option<u64>,
-    /// The phase ends with the first sample above the bound, and the last jobs are written to this file.
+    /// File for the last jobs. If set, the phase ends with the first sample above the bound.
     pub trace: Option<PathBuf>,
 }
 
@@ -74,7 +75,7 @@ impl PhasePlan {
     }
 
     pub fn participant(&self, name: &str) -> Result<takt::DomainParticipantBuilder> {
-        // A crowd of participants may come: none of it is to wait for room.
+        // A crowd of participants may join at once: none of them may wait for room.
         let limits = Limits { max_unvalidated_participants: 1024, ..Limits::default() };
         let builder = DomainParticipant::builder(self.domain).name(name).interfaces(["lo"]).multicast(false);
         let builder = builder.peers(["127.0.0.1"]).shared_memory(false).limits(limits);
@@ -85,7 +86,7 @@ impl PhasePlan {
     }
 }
 
-/// The jobs of one kind and priority.
+/// Statistics of the jobs of one kind and priority.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Class {
     pub kind: &'static str,
@@ -110,72 +111,73 @@ impl Class {
     }
 }
 
-/// A sample above the bound.
+/// Sample above the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Late {
-    /// When it was written, since the phase began.
+    /// Write time, since the beginning of the phase.
     pub at_ns: u64,
     pub response_ns: u64,
-    /// So long executor and writer could have run around then, and the kernel had them wait.
+    /// Time around the sample for which executor and writer were runnable and did not run.
     pub waited_ns: u64,
-    /// What was counted of the cores of writer and executor around then.
+    /// Counters around that time of the cores of writer and executor.
     pub cores: [CoreCounters; 2],
 }
 
 impl Late {
-    /// How much of its lateness the kernel's counters can explain: writer and executor could have run and did not, their cores were
-    /// stolen, or in interrupts.
+    /// Returns the time that the kernel's counters explain: writer and executor were runnable and
+    /// did not run, and their cores were stolen or in interrupts.
     pub fn by_kernel_ns(&self) -> u64 {
         self.cores.iter().fold(self.waited_ns, |sum, core| sum + core.stolen_ns + core.interrupts_ns)
     }
 }
 
-/// What was seen in a phase.
+/// Observations of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Observed {
     pub seconds: f64,
-    /// Critical samples, from before `write` to the listener.
+    /// Response times of critical samples, from before `write` to the listener.
     pub response_us: Summary,
-    /// The longest of them, exactly.
+    /// Longest response time, exactly.
     pub response_max_ns: u64,
     pub sent: u64,
     pub received: u64,
-    /// Samples above the bound, and the first of them.
+    /// Number of samples above the bound, and the first of them.
     pub late: u64,
     pub late_samples: Vec<Late>,
-    /// The longest call of `write` for a critical sample.
+    /// Longest `write` call for a critical sample.
     pub write_max_ns: u64,
     pub background_written: u64,
     pub background_received: u64,
     pub slow_written: u64,
     pub slow_callbacks: u64,
-    /// Participants that came, one after the other.
+    /// Number of participants discovered.
     pub discovered: u64,
-    /// Participants that were authenticated and may take part.
+    /// Number of participants that were authenticated and admitted.
     pub authenticated: u64,
-    /// Participants that were refused by their permissions, or after the time-out.
+    /// Number of participants refused by their permissions or after the timeout.
     pub refused: u64,
-    /// The executor's jobs.
+    /// Job classes of the executor.
     pub classes: Vec<Class>,
-    /// How long the executor's thread had its core.
+    /// Run time of the executor's thread.
     pub ran_ns: u64,
-    /// How long it could have run, and had to wait: for others, or for the kernel to wake it.
+    /// Time for which the thread was runnable and did not run: another thread ran, or the kernel
+    /// was slow to wake it.
     pub waited_ns: u64,
-    /// How often the kernel took the core away from it.
+    /// Number of preemptions of the thread.
     pub interrupted: u64,
-    /// How long its core was not this machine's.
+    /// Steal time of its core.
     pub stolen_ns: u64,
 }
 
 impl Observed {
-    /// The longest job of a class; 0 if there was none.
+    /// Returns the longest job of a class; 0 if there was none.
     pub fn longest_ns(&self, kind: &str, priority: i32) -> u64 {
         let class = self.classes.iter().find(|class| class.kind == kind && class.priority == priority);
         class.map_or(0, |class| class.max_ns)
     }
 }
 
-/// What the critical listener records.
+/// Records of the critical listener.
 struct Record {
     tracker: SequenceTracker,
     responses: Histogram,
@@ -197,7 +199,7 @@ impl Record {
         }
     }
 
-    /// Takes a sample; says whether it is above the bound.
+    /// Records a sample and returns whether it is above the bound.
     fn arrived(&mut self, sequence: u64, sent_ns: u64) -> bool {
         let response_ns = monotonic_ns().saturating_sub(sent_ns);
         if !self.tracker.record(sequence) {
@@ -216,7 +218,7 @@ impl Record {
     }
 }
 
-/// Counts participants that come.
+/// Listener that counts discovered participants.
 struct Arrivals(Arc<AtomicU64>);
 
 impl SubscriberListener for Arrivals {}
@@ -239,7 +241,7 @@ fn reader(to: &DomainParticipant, topic: &str, pairs: &[(&str, String)]) -> Resu
     Ok(to.create_subscriber(SubscriberQos::default())?.create_datareader(&topic, qos)?)
 }
 
-/// The side that is written to.
+/// Receiving side of a phase.
 struct Side {
     to: DomainParticipant,
     record: Arc<Mutex<Record>>,
@@ -284,10 +286,11 @@ impl Side {
     }
 }
 
-/// Runs a phase, from participants that are made to those that are gone.
+/// Runs a phase, from the creation of its participants to their end.
 ///
 /// # Errors
-/// The middleware or the machine failed, readers were not found, no critical sample came, or a signal asked to stop.
+/// The middleware or the machine failed, readers were not found, no critical sample arrived, or a
+/// signal requested a stop.
 pub fn run(plan: &PhasePlan) -> Result<Observed> {
     let course = Arc::new(Course::default());
     let side = Side::new(plan, &course)?;
@@ -336,7 +339,7 @@ pub fn run(plan: &PhasePlan) -> Result<Observed> {
     })
 }
 
-/// How the time passed in which all wrote.
+/// Observations of the interval in which all threads wrote.
 struct Pass {
     begin_ns: u64,
     seconds: f64,
@@ -349,7 +352,7 @@ struct Pass {
 }
 
 impl Pass {
-    /// A late sample with what the kernel had to do with it, timed from the beginning.
+    /// Adds the kernel's counters to a late sample, and sets its time relative to the beginning.
     fn explain(&self, late: Late) -> Late {
         let until_ns = late.at_ns + late.response_ns;
         let waited_ns = [&self.executor, &self.writer].map(|watch| watch.waited_ns(late.at_ns, until_ns));
@@ -358,7 +361,7 @@ impl Pass {
     }
 }
 
-/// Lets all threads go, and looks at the kernel until the time is over.
+/// Releases all threads, and observes the kernel's counters until the time is over.
 fn watch(plan: &PhasePlan, course: &Course, participant: &DomainParticipant) -> Result<Pass> {
     let (mut executor, mut writer) = (Watch::begin(EXECUTOR_NAME)?, Watch::begin(WRITER_NAME)?);
     let stolen_ns = || CoreCounters::of(plan.cpus[1]).stolen_ns;

@@ -1,4 +1,4 @@
-//! Identities for an experiment whose messages are encrypted.
+//! Identities of DDS Security for an experiment with encrypted messages.
 
 use crate::error::Result;
 use crate::isolation::crowd::Maker;
@@ -14,7 +14,7 @@ mod absent {
     use super::{Maker, Result, SecurityConfig};
     use crate::error::Error;
 
-    /// None: nothing can be encrypted.
+    /// Uninhabited placeholder: without security nothing can be encrypted.
     pub enum Keys {}
 
     impl Keys {
@@ -44,7 +44,8 @@ mod present {
     use takt_security::tools::enclave as file;
     use takt_wire::Timestamp;
 
-    /// The authorities of the experiment, and a second set that no participant of the experiment trusts.
+    /// The authorities of the experiment, and a second set that no participant of the experiment
+    /// trusts.
     pub struct Keys {
         own: Authorities,
         foreign: Authorities,
@@ -58,7 +59,7 @@ mod present {
             Ok(Self { own: Authorities::new(protections)?, foreign: Authorities::new(protections)? })
         }
 
-        /// An identity.
+        /// Issues an identity.
         ///
         /// # Errors
         /// The library failed.
@@ -66,10 +67,12 @@ mod present {
             issue(self.own.enclave(name)?)
         }
 
-        /// Makes participants with security: of three, one may take part, one has an identity of a foreign authority, and one has
-        /// permissions of a foreign authority. All of a kind share an identity.
+        /// Returns a maker of secured participants. Of three, one is admitted, one has an identity
+        /// of a foreign authority, and one has permissions of a foreign authority. All participants
+        /// of a kind share an identity.
         ///
         /// # Errors
+        /// The library failed.
         /// The library failed.
         pub fn crowd(&self) -> Result<Maker> {
             let permitted = issue(self.own.enclave("crowd")?)?;

@@ -1,5 +1,5 @@
-//! What the experiment has around it: a network namespace of its own, and the right to real-time priorities; and what the kernel says of
-//! how a thread was treated.
+//! Environment of the experiment: a network namespace, the permission for real-time priorities, and
+//! scheduling statistics of threads.
 
 use crate::error::{Error, Result};
 use crate::machine::monotonic_ns;
@@ -7,15 +7,15 @@ use std::mem;
 use std::path::PathBuf;
 use takt::real_time::{Scheduling, ThreadSettings};
 
-/// What could be had, and why the rest could not.
+/// Available features of the environment, and the reasons for missing ones.
 pub struct Surroundings {
     namespace: std::result::Result<(), String>,
     real_time: std::result::Result<(), String>,
 }
 
 impl Surroundings {
-    /// Moves the calling thread, and all that it starts later, to a network namespace of its own, whose loopback interface is up. Tries
-    /// whether a thread may have a real-time priority.
+    /// Moves the calling thread, and all that it starts later, to a network namespace of its own
+    /// with the loopback interface up. Checks whether a thread may have a real-time priority.
     pub fn enter() -> Self {
         let settings = ThreadSettings { scheduling: Some(Scheduling::Fifo(1)), ..ThreadSettings::default() };
         let tried = std::thread::spawn(move || settings.apply().map_err(|why| why.to_string())).join();
@@ -23,12 +23,12 @@ impl Surroundings {
         Self { namespace: own_namespace().map_err(|why| why.to_string()), real_time }
     }
 
-    /// Whether threads may have real-time priorities.
+    /// Reports whether threads may have real-time priorities.
     pub fn is_real_time(&self) -> bool {
         self.real_time.is_ok()
     }
 
-    /// What could not be had, and why.
+    /// Returns the missing features and the reasons.
     pub fn missing(&self) -> Vec<String> {
         let namespace = self.namespace.as_ref().err();
         let real_time = self.real_time.as_ref().err();
@@ -57,32 +57,33 @@ fn own_namespace() -> Result<()> {
     // SAFETY: `request` is a valid ifreq, whose name ends with a NUL.
     let is_up = unsafe { libc::ioctl(socket, libc::SIOCSIFFLAGS, &request) } == 0;
     let result = if is_up { Ok(()) } else { Err(Error::last_os("bring the loopback interface up")) };
-    // SAFETY: it was opened above and is closed once.
+    // SAFETY: the descriptor was opened above and is closed once.
     unsafe { libc::close(socket) };
     result
 }
 
-/// What the kernel says of a thread of this process.
+/// Scheduling statistics of a thread of this process, from /proc.
 pub struct Witness {
     task: PathBuf,
 }
 
-/// How a thread was treated up to a moment.
+/// Scheduling statistics of a thread up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Treatment {
-    /// It had a processor for so long.
+    /// Time for which the thread ran.
     pub ran_ns: u64,
-    /// It could have run, and had none: others had it, or the kernel was slow to give it.
+    /// Time for which the thread was runnable and did not run: other threads ran, or the kernel was
+    /// slow to wake it.
     pub waited_ns: u64,
-    /// How often the kernel took the processor away.
+    /// Number of preemptions.
     pub interrupted: u64,
 }
 
 impl Witness {
-    /// Of the thread that has this name.
+    /// Finds the thread with this name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such thread.
     pub fn of(name: &str) -> Result<Self> {
         let tasks = std::fs::read_dir("/proc/self/task").map_err(|e| Error::os("/proc/self/task", e))?;
         let mut tasks = tasks.flatten().map(|task| task.path());
@@ -92,7 +93,7 @@ impl Witness {
         Ok(Self { task: tasks.find(is_named).ok_or_else(nobody)? })
     }
 
-    /// Up to now; zeroes for a kernel that does not say.
+    /// Reads the statistics up to now; 0 for a kernel that does not provide them.
     pub fn look(&self) -> Treatment {
         let read = |file| std::fs::read_to_string(self.task.join(file)).unwrap_or_default();
         let times = read("schedstat");
@@ -107,21 +108,21 @@ impl Witness {
     }
 }
 
-/// How a thread was treated, look by look.
+/// Periodic observation of a thread's scheduling statistics.
 pub struct Watch {
     witness: Witness,
     first: Treatment,
     last: Treatment,
     last_ns: u64,
-    /// From when to when, and how long of that it waited.
+    /// Start, end and wait time of each interval.
     looks: Vec<(u64, u64, u64)>,
 }
 
 impl Watch {
-    /// Begins with the thread of this name.
+    /// Starts the observation of the thread with this name.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such thread.
     pub fn begin(name: &str) -> Result<Self> {
         let witness = Witness::of(name)?;
         let first = witness.look();
@@ -134,7 +135,7 @@ impl Watch {
         (self.last, self.last_ns) = (now, now_ns);
     }
 
-    /// Since the beginning.
+    /// Returns the statistics since the beginning.
     pub fn total(&self) -> Treatment {
         Treatment {
             ran_ns: self.last.ran_ns.saturating_sub(self.first.ran_ns),
@@ -143,7 +144,8 @@ impl Watch {
         }
     }
 
-    /// How long it waited at most from the look before `from_ns` to the one after `to_ns`.
+    /// Returns the wait time from the look before `from_ns` to the look after `to_ns`, an upper
+    /// bound for the interval between.
     pub fn waited_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
         let meets = |(from, to, _): &&(u64, u64, u64)| *from <= to_ns && from_ns <= *to;
         self.looks.iter().filter(meets).map(|(_, _, waited_ns)| waited_ns).sum()
@@ -155,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_is_watched_by_its_name() {
+    fn thread_is_found_by_its_name() {
         let thread = std::thread::Builder::new().name("named-thread".into());
         let watch = || {
             let mut watch = Watch::begin("named-thread")?;
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_waited_is_found_by_the_time() {
+    fn wait_times_of_all_intervals_that_overlap_are_added() {
         let witness = Witness { task: PathBuf::new() };
         let (first, last) = Default::default();
         let watch = Watch { witness, first, last, last_ns: 30, looks: vec![(0, 10, 1), (10, 20, 2), (20, 30, 4)] };

@@ -1,8 +1,9 @@
-//! The threads that write: the critical samples, the background, the crowd.
+//! Writer threads of the experiment: critical samples, background samples, and the crowd.
 //!
-//! Each has a participant of its own, inline. The critical one takes the time just before `write`, and writes again one period after that
-//! call has ended, so that two samples are never nearer. With real-time priorities they share the first core in the order critical, background,
-//! crowd.
+//! Each thread has a participant of its own, with the Inline runtime. The critical thread takes the
+//! time just before `write`. It writes again one period after that call has ended, so that the
+//! interval between two samples is never shorter. With real-time priorities, the threads share the
+//! first core in the order critical, background, crowd.
 
 use super::phase::{CRITICAL, CRITICAL_PRIORITY, DEPTH, PhasePlan, properties};
 use crate::error::{Error, Result};
@@ -19,20 +20,20 @@ use std::time::Duration;
 use takt::qos::{DataWriterQos, History, PublisherQos, Reliability, TopicQos};
 use takt::{DataWriter, DomainParticipant, PRIORITY_PROPERTY, Runtime};
 
-/// SCHED_FIFO priorities.
+/// SCHED_FIFO priorities of the threads.
 const CRITICAL_FIFO: u8 = 70;
 const BACKGROUND_FIFO: u8 = 60;
 const CROWD_FIFO: u8 = 10;
-/// The thread that writes critical samples.
+/// Name of the thread that writes critical samples.
 pub const WRITER_NAME: &str = "bound-writer";
-/// Payload of a critical sample, octets.
+/// Payload size of a critical sample, octets.
 const SAMPLE_LEN: usize = 64;
 const CROWD_ADDRESSES: [Ipv4Addr; 3] =
     [Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3), Ipv4Addr::new(127, 0, 0, 4)];
-/// So long writers look for their readers.
+/// Maximum time for writers to match their readers.
 const MATCH_LIMIT: Duration = Duration::from_secs(20);
 
-/// Where a phase is: threads are ready, then they go, then it is over.
+/// Barrier of a phase: threads become ready, then all are released, then the phase is over.
 #[derive(Default)]
 pub struct Course {
     ready: AtomicUsize,
@@ -41,12 +42,12 @@ pub struct Course {
 }
 
 impl Course {
-    /// Lets all go that are ready.
+    /// Releases all threads that are ready.
     pub fn go(&self) {
         self.goes.store(true, Ordering::Relaxed);
     }
 
-    /// Ends it for all.
+    /// Ends the phase for all threads.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
@@ -55,7 +56,8 @@ impl Course {
         self.is_over.load(Ordering::Relaxed) || stopped()
     }
 
-    /// Says that a thread is ready, and lets `wait` pass the time until all go. Says whether they do.
+    /// Marks a thread as ready and calls `wait` repeatedly until all threads are released. Returns
+    /// whether they are.
     fn ready(&self, mut wait: impl FnMut() -> Result<()>) -> Result<bool> {
         self.ready.fetch_add(1, Ordering::Relaxed);
         while !self.goes.load(Ordering::Relaxed) && !self.is_over() {
@@ -65,14 +67,15 @@ impl Course {
     }
 }
 
-/// What threads have written: critical samples and how long the longest call took, background samples and what set slow callbacks off.
+/// Results of the writer threads: number of critical samples and the longest `write` call, number
+/// of background samples and of samples that trigger slow callbacks.
 #[derive(Default)]
 pub struct Written {
     pub critical: (u64, u64),
     pub background: (u64, u64),
 }
 
-/// Has all threads write while `pass` runs; it runs when their readers are found.
+/// Runs all writer threads during `pass`, which starts once they have matched their readers.
 pub fn write_all(plan: &PhasePlan, course: &Course, pass: impl FnOnce() -> Result<()>) -> Result<Written> {
     std::thread::scope(|scope| {
         let writer = std::thread::Builder::new().name(WRITER_NAME.into());
@@ -94,7 +97,7 @@ pub fn write_all(plan: &PhasePlan, course: &Course, pass: impl FnOnce() -> Resul
     })
 }
 
-/// Runs a thread's part. What fails there ends the phase for all.
+/// Runs a thread's part. A failure ends the phase for all threads.
 fn ending<T>(course: &Course, part: impl FnOnce() -> Result<T>) -> Result<T> {
     part().inspect_err(|_| course.end())
 }
@@ -123,7 +126,7 @@ fn wait_matched(from: &DomainParticipant, writers: &[&DataWriter<Blob>], course:
     Ok(())
 }
 
-/// Writes critical samples. How many, and how long the longest call took.
+/// Writes critical samples. Returns their number and the longest `write` call.
 fn write_critical(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
     plan.thread(0, CRITICAL_FIFO).apply().map_err(refused)?;
     let from = plan.participant("takt-critical")?.runtime(Runtime::Inline).build()?;
@@ -137,7 +140,7 @@ fn write_critical(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
     let mut sample = Blob::filled(SAMPLE_LEN);
     let mut due_ns = monotonic_ns();
     while !course.is_over() {
-        // Once at least, so that its participant lives also if it is late.
+        // The participant is driven at least once, so that it also stays alive if it is late.
         loop {
             let left = due_ns.saturating_sub(monotonic_ns());
             drive(&from, Duration::from_nanos(left), false)?;
@@ -156,7 +159,7 @@ fn write_critical(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
     Ok((sent, longest_ns))
 }
 
-/// Writes background samples, and what sets slow callbacks off. How many of each.
+/// Writes background samples and samples that trigger slow callbacks. Returns the number of each.
 fn write_background(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
     plan.thread(0, BACKGROUND_FIFO).apply().map_err(refused)?;
     let from = plan.participant("takt-background")?.runtime(Runtime::Inline).build()?;
@@ -173,7 +176,7 @@ fn write_background(plan: &PhasePlan, course: &Course) -> Result<(u64, u64)> {
     Ok(flood.counts())
 }
 
-/// Keeps participants coming and going.
+/// Replaces participants of the crowd continuously.
 fn come_and_go(plan: &PhasePlan, course: &Course) -> Result<()> {
     plan.thread(0, CROWD_FIFO).apply().map_err(refused)?;
     let rest = || {

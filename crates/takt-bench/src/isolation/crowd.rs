@@ -1,10 +1,12 @@
-//! Many participants in one process and one thread, for somebody else to discover.
+//! Many simulated participants in one process and one thread, as discovery load on another
+//! participant.
 //!
-//! Each is the protocol engine of Takt with a writer and a reader. A datagram goes to the participant that its INFO_DST names
-//! (RTPS 2.5 §8.3.8.7), or without one to all participants of the socket. Plain participants share one socket per address.
-//! Secured participants have one socket each, because an encrypted message does not show its destination. Plain participants
-//! leave all at once after [`STAY`], and as many new ones join. Secured participants leave one by one, each after
-//! [`SECURED_STAY`].
+//! Each is the protocol engine of Takt with a writer and a reader. A datagram goes to the
+//! participant that its INFO_DST names (RTPS 2.5 §8.3.8.7), or without one to all participants of
+//! the socket. Plain participants share one socket per address. Secured participants have one
+//! socket each, because an encrypted message does not show its destination. Plain participants
+//! leave all at once after [`STAY`], and as many new ones join. Secured participants leave one by
+//! one, each after [`SECURED_STAY`].
 
 use crate::error::{Error, Result};
 use crate::machine::monotonic_ns;
@@ -21,36 +23,36 @@ use takt_wire::ports::PortMapping;
 const STAY: Duration = Duration::from_secs(2);
 /// Time for which secured participants stay.
 const SECURED_STAY: Duration = Duration::from_secs(10);
-/// Participants that are replaced before what has come is handled.
+/// Maximum number of secured participants replaced before received datagrams are handled.
 const REPLACED_AT_ONCE: usize = 8;
-/// Longest datagram that is sent.
+/// Maximum length of a datagram that is sent.
 const DATAGRAM_LEN: usize = 1472;
-/// Longest datagram that is received, or protected.
+/// Maximum length of a datagram that is received or protected.
 const FRAME_LEN: usize = 1 << 16;
-/// Datagrams taken from one socket before others get their turn.
+/// Number of datagrams taken from one socket before the next one is served.
 const BURST: usize = 256;
 const TOPIC: &str = "Crowd";
-/// Where the first submessage begins, and what INFO_DST is known by.
+/// Offset of the first submessage, and the submessage ID of INFO_DST.
 const HEADER_LEN: usize = 20;
 const INFO_DST: u8 = 0x0e;
 
-/// What makes a participant of the crowd, with its number. It may change the GUID prefix.
+/// Constructor of a participant of the crowd with a given number. It may change the GUID prefix.
 pub type Maker = Box<dyn FnMut(usize, Config, Instant) -> Result<Participant>>;
 
-/// Where a crowd lives.
+/// Domain, interface and addresses of a crowd.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// Its domain.
+    /// DDS domain ID.
     pub domain: u32,
-    /// The interface of its addresses.
+    /// Interface of the addresses.
     pub interface: &'a str,
-    /// Its addresses.
+    /// Addresses of the crowd.
     pub own: &'a [Ipv4Addr],
-    /// All the world.
+    /// Address of the only peer.
     pub peer: Ipv4Addr,
 }
 
-/// Participants of which all the world is one peer.
+/// Participants whose only peer is at one address.
 pub struct Crowd {
     make: Maker,
     sockets: Vec<UdpSocket>,
@@ -59,28 +61,28 @@ pub struct Crowd {
     by_prefix: HashMap<[u8; 12], usize>,
     config: Config,
     count: usize,
-    /// Participants that have joined.
+    /// Number of participants that have joined so far.
     joined: u32,
     is_secured: bool,
-    /// By member.
+    /// Time at which each member leaves.
     leave_at_ns: Vec<u64>,
     frame: Vec<u8>,
 }
 
 impl Crowd {
-    /// Opens the sockets, and has `count` participants come.
+    /// Opens the sockets and creates `count` participants.
     ///
     /// # Errors
-    /// An address is not this host's, or the domain has no ports.
+    /// An address is not local, or the domain has no ports.
     pub fn new(place: &Place<'_>, count: usize) -> Result<Self> {
         let plain: Maker = Box::new(|_, config, now| Ok(Participant::new(config, now).map_err(takt::Error::from)?));
         Self::open(plain, place, count, false)
     }
 
-    /// The same of participants that are made otherwise, with one socket each.
+    /// Creates a crowd whose participants `make` constructs, with one socket each.
     ///
     /// # Errors
-    /// As [`new`](Self::new), or what makes them fails.
+    /// Those of [`new`](Self::new), or `make` failed.
     pub fn made_by(make: Maker, place: &Place<'_>, count: usize) -> Result<Self> {
         Self::open(make, place, count, true)
     }
@@ -135,7 +137,7 @@ impl Crowd {
         stay.as_nanos() as u64
     }
 
-    /// A new participant in a place, at the address of that place.
+    /// Creates a participant for a place of the crowd, at the address of that place.
     fn join(&mut self, index: usize) -> Result<Participant> {
         let now = Instant(monotonic_ns());
         self.joined += 1;
@@ -151,7 +153,7 @@ impl Crowd {
         Ok(member)
     }
 
-    /// Participants whose time is over say farewell, and new ones take their places.
+    /// Shuts down participants whose time is over, and creates new ones in their places.
     fn replace(&mut self) -> Result<()> {
         let now_ns = monotonic_ns();
         let at_once = if self.is_secured { REPLACED_AT_ONCE } else { self.count };
@@ -166,7 +168,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Receives, runs timers and sends, for up to `timeout` if there is nothing to do at once.
+    /// Receives, runs timers and sends. Blocks for at most `timeout` if nothing is due.
     ///
     /// # Errors
     /// A socket failed.
@@ -187,7 +189,7 @@ impl Crowd {
         Ok(())
     }
 
-    /// Takes what has come. Whether there was anything.
+    /// Receives pending datagrams. Returns whether there were any.
     fn receive(&mut self) -> Result<bool> {
         let mut any = false;
         for (at, socket) in self.sockets.iter().enumerate() {
@@ -196,7 +198,7 @@ impl Crowd {
                     Ok((len, SocketAddr::V4(from))) => (len, from),
                     Ok(_) => continue,
                     Err(e) if e.kind() == ErrorKind::WouldBlock => break,
-                    // The peer had no socket there when something was sent before.
+                    // ICMP error of an earlier send: the peer had no socket there.
                     Err(e) if matches!(e.kind(), ErrorKind::ConnectionRefused | ErrorKind::Interrupted) => continue,
                     Err(e) => return Err(Error::os("receive", e)),
                 };
@@ -221,7 +223,8 @@ impl Crowd {
         Ok(any)
     }
 
-    /// Sends all that is to be sent. What the kernel has no room for is lost, as on any network.
+    /// Sends all pending datagrams. A datagram that the kernel has no room for is lost, as on any
+    /// network.
     fn send(&mut self) -> Result<()> {
         for (index, member) in self.members.iter_mut().enumerate() {
             let socket = &self.sockets[index % self.sockets.len()];
@@ -241,7 +244,7 @@ impl Crowd {
     }
 }
 
-/// A writer and a reader.
+/// Creates a writer and a reader.
 fn add_endpoints(member: &mut Participant, now: Instant) -> std::result::Result<(), takt_core::Error> {
     let history = History::KeepLast(1);
     member.create_writer(
@@ -280,7 +283,7 @@ fn add_endpoints(member: &mut Participant, now: Instant) -> std::result::Result<
     Ok(())
 }
 
-/// A prefix that no other participant has, not one of this process's former ones either.
+/// Returns a GUID prefix that no other participant has or had in this process.
 fn prefix(number: u32, index: usize) -> [u8; 12] {
     let mut prefix = [0; 12];
     prefix[..2].copy_from_slice(&[1, 0x7a]);
@@ -290,7 +293,7 @@ fn prefix(number: u32, index: usize) -> [u8; 12] {
     prefix
 }
 
-/// Whom the INFO_DST at the beginning of a datagram names.
+/// Returns the GUID prefix of the INFO_DST at the beginning of a datagram.
 fn destination(datagram: &[u8]) -> Option<[u8; 12]> {
     let submessage = datagram.get(HEADER_LEN..)?;
     let is_destination = submessage.first() == Some(&INFO_DST);
@@ -304,7 +307,7 @@ mod tests {
     use takt::{DomainParticipant, ParticipantData, Runtime};
 
     #[test]
-    fn a_destination_is_read_and_nothing_else_is_one() {
+    fn destination_is_that_of_a_complete_info_dst_with_a_prefix() {
         let mut datagram = vec![0_u8; HEADER_LEN + 16];
         assert_eq!(destination(&datagram), None);
         datagram[HEADER_LEN] = INFO_DST;
@@ -327,7 +330,7 @@ mod tests {
             .unwrap();
         let (own, peer) = (&[Ipv4Addr::LOCALHOST], Ipv4Addr::LOCALHOST);
         let mut crowd = Crowd::new(&Place { domain, interface: "lo", own, peer }, 60).unwrap();
-        // All are discovered, however long that takes on a busy machine.
+        // No member leaves, so all are discovered, however long that takes on a busy machine.
         crowd.leave_at_ns.fill(u64::MAX);
         let limit = monotonic_ns() + 60_000_000_000;
         let is_member = |data: &ParticipantData| data.guid.prefix.0[..2] == [1, 0x7a];

@@ -1,33 +1,34 @@
-//! How big a difference is, and how sure that is: ratios within rounds, with confidence intervals by the bootstrap.
+//! Effect sizes: ratios within rounds, with bootstrap confidence intervals, and Cliff's delta.
 //!
-//! A round has each configuration once, so a ratio within a round compares what was measured within minutes of each other. The figure is
-//! the median of these ratios; its interval of 95 % comes from resampling whole rounds with replacement (the percentile bootstrap).
-//! The effect size is Cliff's delta over all pairs of rounds: the share of pairs in which the one is greater less the share in which it is
-//! smaller, from -1 (always smaller) to 1 (always greater).
+//! A round has each configuration once, so a ratio within a round compares measurements made within
+//! minutes of each other. The effect is the median of these ratios. Its 95 % interval comes from
+//! resampling whole rounds with replacement (the percentile bootstrap). The effect size is Cliff's
+//! delta over all pairs of rounds: the share of pairs in which the first is greater minus the share
+//! in which it is smaller, from -1 (always smaller) to 1 (always greater).
 
 use crate::stats::median;
 use serde::Serialize;
 
-/// Rounds from which on an interval is told: fewer have nothing to resample.
+/// Minimum number of rounds for an interval: fewer cannot be resampled.
 pub const ROUNDS_MIN: usize = 3;
 const RESAMPLES: usize = 10_000;
-/// What lies outside the interval, on each side.
+/// Probability outside the interval, on each side.
 const TAIL: f64 = 0.025;
 
-/// How one configuration compares with another in one figure.
+/// Comparison of one configuration with another in one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Effect {
-    /// Rounds that have both.
+    /// Number of rounds that have both configurations.
     pub rounds: usize,
     /// Median over the rounds of the ratio within the round.
     pub ratio: f64,
-    /// Its interval of 95 %; `None` of fewer than [`ROUNDS_MIN`] rounds.
+    /// 95 % interval of the ratio; `None` with fewer than [`ROUNDS_MIN`] rounds.
     pub interval: Option<(f64, f64)>,
     /// Cliff's delta.
     pub delta: f64,
 }
 
-/// Compares figures, in pairs of the same round. `None` if there is no pair.
+/// Compares figures, in pairs of the same round. Returns `None` if there is no pair.
 #[must_use]
 pub fn effect(pairs: &[(f64, f64)], seed: u64) -> Option<Effect> {
     let ratios: Vec<f64> = pairs.iter().filter(|(_, to)| *to > 0.0).map(|(own, to)| own / to).collect();
@@ -57,19 +58,20 @@ fn delta(pairs: &[(f64, f64)]) -> f64 {
     f64::from(signs.sum::<i32>()) / (pairs.len() * pairs.len()) as f64
 }
 
-/// Numbers from a seed (xorshift64*), for orders and resamples.
+/// Pseudo-random number generator (xorshift64*) for orders and resamples.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The same numbers for the same seed.
+    /// Creates a generator; the same seed gives the same numbers.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        // Never 0, of which nothing else would come; neighbouring seeds far apart.
+        // The state must not be 0, which yields only 0; the multiplication spreads neighboring
+        // seeds.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// One below `bound`, which is not 0.
+    /// Returns a number below `bound`, which is not 0.
     pub fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -78,7 +80,7 @@ impl Random {
         (number as usize) % bound
     }
 
-    /// Puts things in a random order.
+    /// Shuffles a slice.
     pub fn shuffle<T>(&mut self, things: &mut [T]) {
         for index in (1..things.len()).rev() {
             things.swap(index, self.below(index + 1));
@@ -91,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_is_within_its_round_and_its_interval_covers_it() {
+    fn interval_covers_the_median_of_ratios_within_rounds() {
         let pairs = [(10.0, 100.0), (40.0, 200.0), (9.0, 90.0), (12.0, 100.0), (11.0, 100.0)];
         let found = effect(&pairs, 7).unwrap();
         assert_eq!((found.rounds, found.ratio, found.delta), (5, 0.11, -1.0));
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn few_rounds_have_no_interval_and_none_no_effect() {
+    fn few_rounds_have_no_interval_and_no_round_has_no_effect() {
         assert_eq!(effect(&[(2.0, 1.0), (4.0, 1.0)], 1).unwrap().interval, None);
         assert_eq!(effect(&[], 1), None);
         assert_eq!(effect(&[(1.0, 0.0)], 1), None);
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shuffle_keeps_all_and_depends_on_the_seed() {
+    fn shuffle_keeps_all_elements_and_depends_on_the_seed() {
         let order = |seed| {
             let mut things: Vec<u32> = (0..20).collect();
             Random::new(seed).shuffle(&mut things);

@@ -1,4 +1,5 @@
-//! The traffic that is in the way: iperf3 between the two hosts, UDP in both directions at once, as fast as the link.
+//! Interfering traffic of the isolation experiment: iperf3 between the two hosts, UDP in both
+//! directions at once, at link rate.
 
 use super::network::{Network, Passed};
 use crate::campaign::child::{Placement, place};
@@ -9,39 +10,39 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const PORT: u16 = 5201;
-/// The state of a socket that listens, in /proc/net/tcp.
+/// State of a listening socket in /proc/net/tcp.
 const LISTENS: &str = "0A";
-/// So long the server may take to listen, and the flows to fill the link.
+/// Maximum time for the server to listen, and for the flows to fill the link.
 const BEGIN_LIMIT: Duration = Duration::from_secs(3);
 const STEP: Duration = Duration::from_millis(20);
-/// The flows fill the link when they have this share of it, both ways.
+/// Minimum share of the link rate, in both directions, at which the flows fill the link.
 const FULL: f64 = 0.9;
-/// Longer than any measurement.
+/// Duration of the flows, longer than any measurement.
 const SECONDS: &str = "86400";
 
-/// What is sent.
+/// Settings of the interfering traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InterferencePlan {
-    /// Flows in each direction.
+    /// Number of flows in each direction.
     pub flows: u32,
-    /// Payload of a datagram, octets; 0: as of the pings.
+    /// Payload of a datagram in octets; 0: that of the pings.
     pub payload: usize,
-    /// What all flows of one direction offer together, Mbit/s of payload.
+    /// Offered load of all flows of one direction together, Mbit/s of payload.
     pub megabits: u32,
 }
 
-/// Client and server; both end when dropped.
+/// Client and server of iperf3; both end when dropped.
 pub struct Interference {
     processes: Vec<Child>,
 }
 
 impl Interference {
-    /// Starts them, and waits until they fill the link, or for [`BEGIN_LIMIT`].
+    /// Starts both, and waits until they fill the link, or for [`BEGIN_LIMIT`].
     ///
-    /// `cpus`: the cores that both are kept to; all if it is empty.
+    /// `cpus` are the cores that both are bound to; all if it is empty.
     ///
     /// # Errors
-    /// There is no iperf3, or its server does not listen.
+    /// iperf3 is not installed, or its server does not listen.
     pub fn start(
         network: &Network,
         plan: &InterferencePlan,
@@ -83,7 +84,7 @@ impl Interference {
         let since = Instant::now();
         loop {
             self.look()?;
-            // Gone between two looks: the next one says so.
+            // An error means that the process has just ended; the next check reports that.
             let listens = ["tcp", "tcp6"].iter().any(|table| {
                 std::fs::read_to_string(format!("/proc/{id}/net/{table}")).is_ok_and(|text| is_listening(&text, PORT))
             });
@@ -113,10 +114,10 @@ impl Interference {
         Ok(())
     }
 
-    /// Whether all is well: none has ended, and nobody wants to stop.
+    /// Checks that all processes run and that no stop is requested.
     ///
     /// # Errors
-    /// One has, or somebody does.
+    /// A process has ended, or a signal requested a stop.
     pub fn look(&mut self) -> Result<()> {
         if stopped() {
             return Err(Error::Stopped);
@@ -133,14 +134,14 @@ impl Interference {
 impl Drop for Interference {
     fn drop(&mut self) {
         for process in self.processes.iter_mut().rev() {
-            // One that has ended already is as good.
+            // An error means that the process has ended already.
             drop(process.kill());
             drop(process.wait());
         }
     }
 }
 
-/// Whether a table of /proc/net has a socket that listens at this port.
+/// Reports whether a table of /proc/net has a socket that listens at this port.
 fn is_listening(table: &str, port: u16) -> bool {
     let suffix = format!(":{port:04X}");
     table.lines().skip(1).any(|line| {
@@ -149,7 +150,7 @@ fn is_listening(table: &str, port: u16) -> bool {
     })
 }
 
-/// The version of iperf3, or why there is none.
+/// Returns the version of iperf3, or the reason why there is none.
 #[must_use]
 pub fn version() -> String {
     match Command::new("iperf3").arg("--version").output() {
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_is_found_by_its_port() {
+    fn listening_socket_is_found_by_its_port() {
         let table = "  sl  local_address rem_address   st\n   0: 00000000:1451 00000000:0000 0A 0\n   1: 0100007F:1452 00000000:0000 01 0\n";
         assert!(is_listening(table, 5201));
         assert!(!is_listening(table, 5202), "it is connected");

@@ -1,7 +1,7 @@
-//! Load inside the process that answers: what an executor has to put behind the critical topic.
+//! Load inside the answering process: work that an executor must run after the critical topic.
 //!
-//! Three kinds, each of use by itself: samples of a topic beside the critical one ([`flood`]), a callback that takes long
-//! ([`Burden`], set off by [`flood`]), and participants that come and go ([`crowd`]).
+//! There are three independent kinds: samples of a background topic ([`flood`]), a long callback
+//! ([`Burden`], triggered by [`flood`]), and participants that join and leave ([`crowd`]).
 
 use super::crowd::{Crowd, Place};
 use super::network::{CROWD_ADDRESSES, INTERFACE};
@@ -21,68 +21,69 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use takt::{DataReader, DataWriter};
 
-/// Samples are written in batches this far apart.
+/// Interval between batches of samples.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
-/// Payload of a background sample, octets.
+/// Payload size of a background sample, octets.
 const SAMPLE_LEN: usize = 32;
-/// Until readers are found.
+/// Maximum time until readers are matched.
 const MATCH_LIMIT: Duration = Duration::from_secs(20);
 
-/// What is asked of the process that answers, beside answering.
+/// Additional load of the answering process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadPlan {
     /// Background samples per second, best effort.
     pub samples_hz: u32,
-    /// What a callback of low priority takes, us; 0: there is none.
+    /// Duration of a low-priority callback, us; 0: there is none.
     pub callback_us: u64,
-    /// Such callbacks per second.
+    /// Number of such callbacks per second.
     pub callback_hz: u32,
-    /// Simulated participants that are discovered, again and again.
+    /// Number of simulated participants that are discovered, again and again.
     pub participants: usize,
 }
 
 impl LoadPlan {
-    /// Whether there is anything to do.
+    /// Reports whether there is no load.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.floods() && self.participants == 0
     }
 
-    /// Whether there are samples to be written.
+    /// Reports whether samples are written.
     #[must_use]
     pub fn floods(&self) -> bool {
         self.samples_hz > 0 || (self.callback_us > 0 && self.callback_hz > 0)
     }
 }
 
-/// What `flood` is to do.
+/// Settings of `flood`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FloodPlan {
-    /// Its participant.
+    /// Participant.
     pub participant: ParticipantPlan,
-    /// What it writes.
+    /// Load that it writes.
     pub load: LoadPlan,
 }
 
-/// What `crowd` is to do.
+/// Settings of `crowd`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrowdPlan {
-    /// DDS domain.
+    /// DDS domain ID.
     pub domain: u32,
-    /// Who is to discover them all: the first participant at this address.
+    /// Address of the participant that discovers the crowd: the first one there.
     pub peer: Ipv4Addr,
-    /// How many.
+    /// Number of participants.
     pub participants: usize,
 }
 
-/// The part of the load that the answering process has: readers whose callbacks count, or take their time.
+/// Load at the answering process: readers whose callbacks count, or take long.
 pub struct Burden {
     samples: Arc<Mutex<SequenceTracker>>,
     callbacks: Arc<AtomicU64>,
 }
 
 impl Burden {
-    /// Counts what comes at `background`, and is busy for `callback_ns` with each sample of `slow`.
+    /// Counts the samples of `background`, and is busy for `callback_ns` with each sample of
+    /// `slow`.
     ///
     /// # Errors
     /// A reader was deleted.
@@ -107,7 +108,8 @@ impl Burden {
         Ok(burden)
     }
 
-    /// Background samples that came, those that did not, and slow callbacks that were made.
+    /// Returns the numbers of background samples received, background samples lost, and slow
+    /// callbacks.
     #[must_use]
     pub fn counts(&self) -> (u64, u64, u64) {
         let counts = lock(&self.samples).counts();
@@ -115,7 +117,7 @@ impl Burden {
     }
 }
 
-/// What writes background samples, and what sets slow callbacks off.
+/// Writer of background samples and of samples that trigger slow callbacks.
 pub(crate) struct Flood {
     background: DataWriter<Blob>,
     slow: DataWriter<Blob>,
@@ -127,12 +129,12 @@ pub(crate) struct Flood {
 }
 
 impl Flood {
-    /// Counts from now.
+    /// Creates the load; its rates count from now.
     pub(crate) fn begin(background: DataWriter<Blob>, slow: DataWriter<Blob>, load: LoadPlan) -> Self {
         Self { background, slow, load, begin_ns: monotonic_ns(), written: 0, set_off: 0, batch: Vec::new() }
     }
 
-    /// Writes what is due by now: the samples in one batch.
+    /// Writes the samples that are due: background samples in one batch.
     pub(crate) fn write_due(&mut self) -> Result<()> {
         let elapsed_ns = monotonic_ns() - self.begin_ns;
         let due = |hz: u32| (u128::from(elapsed_ns) * u128::from(hz) / 1_000_000_000) as u64;
@@ -141,7 +143,7 @@ impl Flood {
             self.written += 1;
             sample.mark(self.written, monotonic_ns());
         }
-        // Best effort: what there is no room for is lost, and shows as that where it does not arrive.
+        // Best effort: samples without room are lost, and the receiving side counts them as lost.
         drop(self.background.write_batch(&self.batch));
         if self.load.callback_us > 0 && due(self.load.callback_hz) > self.set_off {
             self.set_off += 1;
@@ -150,13 +152,15 @@ impl Flood {
         Ok(())
     }
 
-    /// Background samples, and what set slow callbacks off, up to now.
+    /// Returns the numbers of background samples and of samples that triggered slow callbacks, up
+    /// to now.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.written, self.set_off)
     }
 }
 
-/// Writes background samples, a batch each millisecond, and what sets slow callbacks off, until it is stopped.
+/// Writes background samples, a batch each millisecond, and samples that trigger slow callbacks,
+/// until it is stopped.
 pub(super) fn flood(plan: &FloodPlan, lines: &mut Lines<'_>) -> Result<()> {
     let participant = participant::participant(&plan.participant)?;
     let background = participant::background_writer(&participant, BACKGROUND)?;
@@ -183,7 +187,7 @@ pub(super) fn flood(plan: &FloodPlan, lines: &mut Lines<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Keeps simulated participants coming and going, until it is stopped.
+/// Lets simulated participants join and leave continuously, until it is stopped.
 pub(super) fn crowd(plan: &CrowdPlan, lines: &mut Lines<'_>) -> Result<()> {
     let place = Place { domain: plan.domain, interface: INTERFACE, own: &CROWD_ADDRESSES, peer: plan.peer };
     let mut crowd = Crowd::new(&place, plan.participants)?;

@@ -1,33 +1,34 @@
-//! The measures against interference, and the configurations that are made of them.
+//! Countermeasures against interference, and configurations as sets of them.
 //!
-//! A configuration is a set of measures and nothing else: `baseline` has none, `isolated` all that can be had,
-//! `alone-X` one, `without-X` all but one.
+//! A configuration is a set of measures and nothing else: `baseline` has none, `isolated` all that
+//! are available, `alone-X` has one, `without-X` all but one.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One measure.
+/// Countermeasure against interference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
-    /// The participant's executor does what is more urgent first.
+    /// The participant's executor runs jobs by priority.
     ExecutorPriorities,
-    /// User data pass by the kernel's network stack.
+    /// User data bypass the kernel's network stack.
     AfXdp,
-    /// A queue of the hosts and the first class of the link for real-time traffic alone.
+    /// One queue of the hosts and the first class of the link carry only real-time traffic.
     ReservedQueue,
-    /// `SCHED_FIFO` for both processes.
+    /// Both processes run under `SCHED_FIFO`.
     Fifo,
-    /// Both processes on cores of their own, the interference off them where another core is left.
+    /// Both processes have cores of their own; the interference runs on other cores if there are
+    /// any.
     Affinity,
-    /// No sleep state of a processor that takes time to leave.
+    /// Processors do not enter sleep states with an exit latency.
     DmaLatency,
-    /// Interrupts of the interface at once.
+    /// Interrupts of the interface are not delayed.
     Coalescing,
 }
 
 impl Measure {
-    /// All, in the order in which tables have them.
+    /// All measures, in the order of the tables.
     pub const ALL: [Self; 7] = [
         Self::ExecutorPriorities,
         Self::AfXdp,
@@ -38,7 +39,7 @@ impl Measure {
         Self::Coalescing,
     ];
 
-    /// As in names of configurations.
+    /// Returns the name as it appears in names of configurations.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -63,25 +64,25 @@ impl fmt::Display for Measure {
     }
 }
 
-/// A set of measures.
+/// Set of measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<Measure>", into = "Vec<Measure>")]
 pub struct Measures(u8);
 
 impl Measures {
-    /// Whether it is among them.
+    /// Reports whether the set contains the measure.
     #[must_use]
     pub fn has(self, measure: Measure) -> bool {
         self.0 & measure.bit() != 0
     }
 
-    /// All but this one.
+    /// Returns the set without this measure.
     #[must_use]
     pub fn without(self, measure: Measure) -> Self {
         Self(self.0 & !measure.bit())
     }
 
-    /// Each, in the order of [`Measure::ALL`].
+    /// Iterates over the measures, in the order of [`Measure::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Measure> {
         Measure::ALL.into_iter().filter(move |measure| self.has(*measure))
     }
@@ -105,55 +106,55 @@ impl From<Measures> for Vec<Measure> {
     }
 }
 
-/// A measure that cannot be had here, and why.
+/// Measure that is unavailable on this machine, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotHere {
-    /// Which.
+    /// Measure.
     pub measure: Measure,
-    /// Why not.
+    /// Reason.
     pub why: String,
 }
 
-/// A named set of measures.
+/// Named set of measures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
-    /// In tables.
+    /// Name in tables.
     pub name: String,
-    /// What is done.
+    /// Measures that are applied.
     pub measures: Measures,
 }
 
-/// The name of the configuration without any measure.
+/// Name of the configuration without any measure.
 pub const BASELINE: &str = "baseline";
-/// The name of the one that Meszlenyi et al. (2025) compare with: plain sockets and the default stack, and like the isolated one the
-/// executor, SCHED_FIFO and a core of its own.
+/// Name of the configuration that Meszlenyi et al. (2025) use as baseline. It has plain sockets and
+/// the default stack; like the isolated one, it has the executor, SCHED_FIFO and a core of its own.
 pub const PAPER_BASELINE: &str = "paper-baseline";
-/// The measures of that.
+/// Measures of the paper's baseline.
 const OF_PAPER_BASELINE: [Measure; 3] = [Measure::ExecutorPriorities, Measure::Fifo, Measure::Affinity];
-/// The name of the one with all that can be had.
+/// Name of the configuration with all available measures.
 pub const ISOLATED: &str = "isolated";
 
 impl Configuration {
-    /// No measure at all.
+    /// Returns the configuration without any measure.
     #[must_use]
     pub fn baseline() -> Self {
         Self { name: BASELINE.into(), measures: Measures::default() }
     }
 
-    /// All measures that can be had.
+    /// Returns the configuration with all available measures.
     #[must_use]
     pub fn isolated(here: Measures) -> Self {
         Self { name: ISOLATED.into(), measures: here }
     }
 
-    /// That of the paper, as far as it can be had.
+    /// Returns the paper's baseline, as far as its measures are available.
     #[must_use]
     pub fn paper_baseline(here: Measures) -> Self {
         let measures = OF_PAPER_BASELINE.into_iter().filter(|measure| here.has(*measure)).collect();
         Self { name: PAPER_BASELINE.into(), measures }
     }
 
-    /// The configuration of a name; `None` if there is none.
+    /// Returns the configuration with this name; `None` if there is none.
     #[must_use]
     pub fn named(name: &str, here: Measures) -> Option<Self> {
         let all = [Self::baseline(), Self::paper_baseline(here), Self::isolated(here)];
@@ -162,19 +163,19 @@ impl Configuration {
         all.into_iter().chain(ablation).find(|configuration| configuration.name == name)
     }
 
-    /// One measure alone.
+    /// Returns the configuration with one measure alone.
     #[must_use]
     pub fn alone(measure: Measure) -> Self {
         Self { name: format!("alone-{measure}"), measures: [measure].into_iter().collect() }
     }
 
-    /// All that can be had but one.
+    /// Returns the configuration with all available measures but one.
     #[must_use]
     pub fn without(here: Measures, measure: Measure) -> Self {
         Self { name: format!("without-{measure}"), measures: here.without(measure) }
     }
 
-    /// Each measure alone, and each left out, of those that can be had.
+    /// Returns, for each available measure, the configuration with it alone and the one without it.
     #[must_use]
     pub fn ablation(here: Measures) -> Vec<Self> {
         here.iter().flat_map(|measure| [Self::alone(measure), Self::without(here, measure)]).collect()
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn configurations_are_sets() {
+    fn configurations_contain_exactly_the_measures_of_their_names() {
         let here: Measures = [Measure::AfXdp, Measure::Fifo].into_iter().collect();
         assert!(Configuration::baseline().measures.iter().next().is_none());
         assert_eq!(Configuration::isolated(here).measures, here);
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn baseline_of_the_paper_has_executor_fifo_and_affinity_and_no_other_stack() {
+    fn paper_baseline_has_executor_fifo_and_affinity() {
         let all: Measures = Measure::ALL.into_iter().collect();
         let baseline = Configuration::named("paper-baseline", all).unwrap().measures;
         assert_eq!(baseline, [Measure::ExecutorPriorities, Measure::Fifo, Measure::Affinity].into_iter().collect());
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_is_a_list_in_json() {
+    fn set_of_measures_is_a_list_in_json() {
         let set: Measures = Measure::ALL.into_iter().collect();
         assert_eq!(set.iter().count(), Measure::ALL.len());
         let text = serde_json::to_string(&set.without(Measure::Coalescing)).unwrap();

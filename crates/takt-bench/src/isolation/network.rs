@@ -1,17 +1,20 @@
-//! Two hosts, and between them a link with a rate and two classes, made by `takt-lab`.
+//! Network of the isolation experiment: two hosts and a rate-limited link with two traffic classes,
+//! created by `takt-lab`.
 //!
 //! ```text
 //! host A  eth0 ==== link-1  bridge, HTB on both sides  link-2 ==== eth0  host B
 //! ```
 //!
-//! The link is what a network card and a wire are elsewhere: whatever leaves a host, also past its kernel's network stack, waits here for
-//! its turn at the line rate. Both leaves of the HTB borrow all they send from the root, so that the first class goes before the second
-//! whenever it has something; frames count with preamble, checksum and gap (24 octets). Each leaf is a FIFO of some hundred frames, as many
-//! as a network card has descriptors, which drops the frame that comes to it when it is full. A frame arrives when its transmission begins
-//! and not when it ends.
+//! The link stands for a network card and a wire. Whatever leaves a host, also by bypassing its
+//! kernel's network stack, is queued here at the line rate. Both leaves of the HTB borrow all their
+//! bandwidth from the root, so that the first class is sent before the second whenever it has
+//! frames. Frames count with preamble, checksum and gap (24 octets). Each leaf is a FIFO of some
+//! hundred frames, as many as a network card has descriptors; when it is full, it drops the
+//! arriving frame. A frame arrives at the beginning of its transmission, not at its end.
 //!
-//! Each interface has [`QUEUES`] queues, and what leaves by queue k arrives by queue k. Needs root. The lab carries the process id in its
-//! name and goes with the [`Network`]; after a kill, with the next lab.
+//! Each interface has [`QUEUES`] queues; frames sent by queue k arrive by queue k. Needs root. The
+//! lab has the process ID in its name. Dropping the [`Network`] removes it; after a kill, the next
+//! lab does.
 
 use super::measure::{Measure, NotHere};
 use crate::campaign::End;
@@ -23,42 +26,43 @@ use takt_host::{Knob, Machine};
 use takt_lab::file::SWITCHES;
 use takt_lab::{Lab, LabFile};
 
-/// The interface of a host.
+/// Name of the interface of a host.
 pub const INTERFACE: &str = "eth0";
-/// Queues of each interface. Real-time traffic alone has queue 0, if one is reserved.
+/// Number of queues of each interface. Queue 0 carries only real-time traffic, if a queue is
+/// reserved.
 pub const QUEUES: usize = 4;
-/// The TRANSPORT_PRIORITY, and so the DSCP (Expedited Forwarding), of real-time traffic.
+/// TRANSPORT_PRIORITY of real-time traffic, and so its DSCP (Expedited Forwarding).
 pub const PRIORITY: i32 = 46;
-/// The hosts in the file of the lab, and their addresses.
+/// Names of the hosts in the lab file, and their addresses.
 const HOSTS: [(&str, Ipv4Addr); 2] = [("a", Ipv4Addr::new(10, 80, 0, 1)), ("b", Ipv4Addr::new(10, 80, 0, 2))];
-/// The ports of the link, in the order of the hosts.
+/// Ports of the link, in the order of the hosts.
 const PORTS: [&str; 2] = ["link-1", "link-2"];
-/// Frames that the first class of the link holds.
+/// Queue length of the first class of the link, frames.
 const REALTIME_FRAMES: u32 = 256;
 /// Further addresses of the first host, for a crowd of participants.
 pub const CROWD_ADDRESSES: [Ipv4Addr; 3] =
     [Ipv4Addr::new(10, 80, 0, 11), Ipv4Addr::new(10, 80, 0, 12), Ipv4Addr::new(10, 80, 0, 13)];
-/// A number of the driver that cards have which raise interrupts.
+/// Driver setting that exists at cards that raise interrupts.
 const COALESCING: &str = "ethtool/eth0/rx-usecs";
 
-/// What the link is like.
+/// Settings of the link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkPlan {
     /// Line rate in each direction, Mbit/s.
     pub megabits: u32,
-    /// Frames that the class of all other traffic holds.
+    /// Queue length of the class for all other traffic, frames.
     pub frames: u32,
 }
 
-/// What has passed the link, by the host it came to.
+/// Traffic that passed the link, by destination host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
-    /// Octets of frames, with 24 more for each.
+    /// Octets of frames, plus 24 octets per frame.
     pub octets: [u64; 2],
 }
 
 impl Passed {
-    /// Mbit/s to each host since an earlier look, which was so many seconds ago.
+    /// Returns the rate to each host in Mbit/s since an earlier reading, taken `seconds` before.
     #[must_use]
     pub fn megabits_since(&self, earlier: &Self, seconds: f64) -> [f64; 2] {
         let rate = |side: usize| {
@@ -69,7 +73,7 @@ impl Passed {
     }
 }
 
-/// Hosts and link; gone when dropped.
+/// Hosts and link; dropping it removes them.
 #[derive(Debug)]
 pub struct Network {
     lab: Lab,
@@ -77,14 +81,14 @@ pub struct Network {
 }
 
 impl LinkPlan {
-    /// The file of the lab.
+    /// Returns the lab file.
     fn file(&self, name: &str) -> String {
         let addresses = |side: usize| {
             let crowd = if side == 0 { &CROWD_ADDRESSES[..] } else { &[] };
             let all = std::iter::once(&HOSTS[side].1).chain(crowd);
             all.map(|address| format!("{address}/24")).collect::<Vec<_>>()
         };
-        // A host that asked for a hardware address would wait behind the interference.
+        // With dynamic neighbors, address resolution would queue behind the interference.
         let mut text = format!(
             "name = \"{name}\"\nstatic_neighbours = true\n\
              [[classes]]\nname = \"real-time\"\ndscp = [{PRIORITY}]\nframes = {REALTIME_FRAMES}\ndrop_from = \"tail\"\n\
@@ -106,10 +110,10 @@ impl LinkPlan {
 }
 
 impl Network {
-    /// Makes them.
+    /// Creates the network.
     ///
     /// # Errors
-    /// This user, or this machine, cannot.
+    /// The user lacks the privileges, or the machine lacks a kernel feature.
     pub fn new(plan: &LinkPlan) -> Result<Self> {
         let file: LabFile = plan.file(&format!("isolation-{}", std::process::id())).parse()?;
         let lab = Lab::up(&file)?;
@@ -119,13 +123,15 @@ impl Network {
         Ok(Self { lab, ends })
     }
 
-    /// Reserves the first class of the link for what is marked, and queue 0 of the hosts for who asks for it; or gives both free.
+    /// Reserves the first class of the link for marked frames, and queue 0 of the hosts for sockets
+    /// that select it; or releases both.
     ///
     /// # Errors
     /// The kernel refused.
     pub fn reserve(&self, is_reserved: bool) -> Result<()> {
         self.lab.set_filters(is_reserved)?;
-        // Of a queue that no processor is said to use the kernel makes no use, as long as there are others.
+        // The kernel does not select a queue without processors (XPS), as long as other queues have
+        // some.
         let others = format!("{:x}", (1_u128 << crate::machine::available_cpus().min(31)) - 1);
         for queue in 0..QUEUES {
             let mask = if is_reserved && queue > 0 { &others } else { "0" };
@@ -141,12 +147,12 @@ impl Network {
         Ok(())
     }
 
-    /// Runs `f` on a host, with the `/sys` of that.
+    /// Runs `f` on a host, with that host's `/sys`.
     fn on<R: Send>(&self, host: &str, f: impl FnOnce() -> io::Result<R> + Send) -> io::Result<R> {
         self.lab.namespace(host).map_err(io::Error::other)?.run_with_sys(f)?
     }
 
-    /// Measures that the hosts' interfaces cannot have.
+    /// Returns the measures that the hosts' interfaces do not support.
     #[must_use]
     pub fn not_here(&self) -> Vec<NotHere> {
         let read = || Machine::below("/").read(&COALESCING.parse::<Knob>().map_err(io::Error::other)?);
@@ -161,10 +167,10 @@ impl Network {
         missing
     }
 
-    /// What has passed the link up to now.
+    /// Returns the traffic that has passed the link up to now.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report the counters.
     pub fn passed(&self) -> Result<Passed> {
         let mut passed = Passed::default();
         for (octets, port) in passed.octets.iter_mut().zip(PORTS) {
@@ -174,7 +180,7 @@ impl Network {
         Ok(passed)
     }
 
-    /// The hosts.
+    /// Returns the hosts.
     #[must_use]
     pub fn ends(&self) -> &[End; 2] {
         &self.ends
@@ -187,7 +193,7 @@ mod tests {
     use takt_lab::plan::Plan;
 
     #[test]
-    fn link_is_a_lab_with_its_rate_at_the_ports_of_the_bridge() {
+    fn lab_limits_the_rate_at_the_ports_of_the_bridge() {
         let link = LinkPlan { megabits: 100, frames: 300 };
         let file: LabFile = link.file("isolation-1").parse().expect("it is one");
         let plan = Plan::of(&file).expect("it can be made");
@@ -198,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_of_what_passed_meanwhile() {
+    fn rates_count_the_octets_between_two_readings() {
         let earlier = Passed { octets: [1_000, 5_000] };
         let later = Passed { octets: [1_001_000, 5_000] };
         assert_eq!(later.megabits_since(&earlier, 2.0), [4.0, 0.0]);

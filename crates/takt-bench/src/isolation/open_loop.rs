@@ -1,9 +1,10 @@
-//! Pings on a fixed grid of due times, whatever comes back, and what is recorded of them.
+//! Open-loop pings: sent on a fixed grid of due times, independent of the answers, and the record
+//! of their latencies.
 //!
-//! A ping carries the time when it was *due*, and every latency is counted from that: if the sender itself is late, that is part of what
-//! the receiver waits for, and a stall is seen by each of the pings that it delayed and not by one (coordinated omission). How late the
-//! sender was is recorded apart. All times are of one clock, `CLOCK_MONOTONIC` of one machine: the uncertainty between the two ends
-//! is 0.
+//! A ping carries the time when it was *due*, and every latency is counted from that. A late sender
+//! is thus part of the latency, and a stall is seen by each ping that it delayed, not by one
+//! (coordinated omission). The lateness of the sender is also recorded separately. All times are of
+//! one clock, `CLOCK_MONOTONIC` of one machine, so the uncertainty between the two ends is 0.
 
 use super::participant::ParticipantPlan;
 use crate::payload::Blob;
@@ -11,36 +12,36 @@ use crate::sequence::SequenceTracker;
 use crate::stats::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// What one process of the experiment is to do.
+/// Settings of one process of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SidePlan {
-    /// Its participant.
+    /// Participant.
     pub participant: ParticipantPlan,
-    /// Its core, if the measures bind it to one.
+    /// Core, if the measures bind the process to one.
     pub cpu: usize,
-    /// Its priority, if the measures give it one.
+    /// `SCHED_FIFO` priority, if the measures set one.
     pub fifo: u8,
-    /// Payload of a ping, octets.
+    /// Payload size of a ping, octets.
     pub size: usize,
-    /// Time from one ping to the next, ns.
+    /// Interval between two pings, ns.
     pub period_ns: u64,
-    /// Pings that are not measured, at first.
+    /// Number of pings at the start that are not measured.
     pub warmup: u64,
-    /// Pings that are.
+    /// Number of measured pings.
     pub count: u64,
-    /// What the callback of the slow topic takes, ns.
+    /// Duration of the callback of the slow topic, ns.
     pub callback_ns: u64,
 }
 
 impl SidePlan {
-    /// Pings in all.
+    /// Returns the sequence number of the last ping.
     #[must_use]
     pub fn last(&self) -> u64 {
         self.warmup + self.count
     }
 }
 
-/// What came of the pings of a run, at one end.
+/// Record of the pings of a run, at one end.
 #[derive(Debug)]
 pub struct Record {
     size: usize,
@@ -51,7 +52,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Nothing yet.
+    /// Creates an empty record.
     #[must_use]
     pub fn new(plan: &SidePlan) -> Self {
         Self {
@@ -63,7 +64,8 @@ impl Record {
         }
     }
 
-    /// Takes a ping, or the answer to one. A second arrival of the same, and what is none, is not counted.
+    /// Records a ping, or the answer to one. Duplicates and samples that are no pings are not
+    /// counted.
     pub fn arrived(&mut self, now_ns: u64, sample: &Blob) {
         let Some((sequence, due_ns)) = sample.marks().filter(|_| sample.data.len() == self.size) else { return };
         if sequence > *self.measured.end() {
@@ -75,19 +77,19 @@ impl Record {
         }
     }
 
-    /// Different measured pings that came.
+    /// Returns the number of distinct measured pings received.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.tracker.counts().received
     }
 
-    /// Whether the last one has come.
+    /// Reports whether the last ping has arrived.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.newest >= *self.measured.end()
     }
 
-    /// Latencies as pairs of ns and how often.
+    /// Returns the latencies as pairs of ns and count.
     #[must_use]
     pub fn buckets(&self) -> Vec<(u64, u64)> {
         self.latencies.buckets()
@@ -115,9 +117,10 @@ mod tests {
     }
 
     #[test]
-    fn latency_counts_from_when_a_ping_was_due() {
+    fn latency_counts_from_the_due_time_of_a_ping() {
         let mut record = record();
-        // The sender stalls at 1,000 for 1,500: three pings were due meanwhile, and all of them are late.
+        // The sender stalls at 1,000 for 1,500: three pings became due meanwhile, and all of them
+        // are late.
         for (sequence, due) in [(3, 1_000), (4, 1_500), (5, 2_000)] {
             record.arrived(2_600, &ping(sequence, due));
         }
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn warm_up_duplicates_and_strangers_do_not_count() {
+    fn warm_up_duplicates_and_foreign_samples_do_not_count() {
         let mut record = record();
         for sequence in [1, 2, 3, 3, 6] {
             record.arrived(10, &ping(sequence, 0));

@@ -1,4 +1,4 @@
-//! What was measured, whole: enough to make every table again.
+//! Outcome of the isolation experiment: complete results, from which every table can be made.
 
 use super::effect::{Effect, effect};
 use super::measure::{BASELINE, Configuration, ISOLATED, Measure, Measures, NotHere};
@@ -9,44 +9,46 @@ use crate::stats::{Histogram, Summary, median};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Latencies in ns and how often each was.
+/// Histogram: latencies in ns and their counts.
 pub type Buckets = Vec<(u64, u64)>;
 
-/// One configuration, one payload, with or without interference, once.
+/// Results of one measurement of one configuration and one payload size, with or without
+/// interference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Name of the configuration.
     pub configuration: String,
-    /// Payload, octets.
+    /// Payload size in octets.
     pub size: usize,
-    /// Beside iperf3.
+    /// Whether iperf3 interfered.
     pub interfered: bool,
-    /// Round, from 0.
+    /// Index of the round, from 0.
     pub round: usize,
-    /// Place within the round, from 0.
+    /// Position within the round, from 0.
     pub place: usize,
-    /// From when a ping was due to when it was in the callback.
+    /// Latencies from the due time of a ping to its callback.
     pub one_way: Buckets,
-    /// From when a ping was due to when its answer was in the callback.
+    /// Latencies from the due time of a ping to the callback of its answer.
     pub round_trip: Buckets,
-    /// How late pings were written.
+    /// Delays from the due time of a ping to its write.
     pub lateness: Buckets,
-    /// Pings measured.
+    /// Number of pings measured.
     pub sent: u64,
-    /// Pings that did not arrive.
+    /// Number of pings that did not arrive.
     pub lost_one_way: u64,
-    /// Pings whose answer did not arrive.
+    /// Number of pings whose answer did not arrive.
     pub lost_round_trip: u64,
-    /// What passed the link meanwhile, to the first and to the second host, Mbit/s.
+    /// Rates over the link during the measurement, to the first and to the second host, Mbit/s.
     pub link_megabits: [f64; 2],
-    /// Processes that wanted to run before, on average of a minute.
+    /// Load average of one minute before the measurement.
     pub load_average: String,
-    /// Background samples that arrived, that were lost, slow callbacks, and participants known at the end.
+    /// Numbers of background samples received, background samples lost, slow callbacks, and
+    /// participants known at the end.
     pub load: [u64; 4],
 }
 
 impl Cell {
-    /// Of what the two sides said.
+    /// Builds a cell from the lines of the two processes.
     pub(super) fn of(ping: &Value, pong: &Value) -> Result<Self> {
         let buckets = |line: &Value, key: &str| -> Result<Buckets> {
             let found = serde_json::from_value(line[key].clone());
@@ -72,32 +74,32 @@ impl Cell {
     }
 }
 
-/// Which latencies.
+/// Kind of latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// To the answering process.
+    /// From the pinging to the answering process.
     OneWay,
-    /// There and back.
+    /// From the pinging to the answering process and back.
     RoundTrip,
-    /// How late the pings were written: what of both is the sender's own.
+    /// Lateness of the write: the sender's own share of both latencies.
     Lateness,
 }
 
-/// Where a measurement was made.
+/// Machine of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Release of the kernel.
+    /// Kernel release.
     pub kernel: String,
-    /// Model of the processor.
+    /// Processor model.
     pub processor: String,
-    /// Cores.
+    /// Number of cores.
     pub cpus: usize,
     /// Version of iperf3.
     pub iperf3: String,
 }
 
-/// All rounds of a configuration together.
+/// Summary of all rounds of a configuration.
 #[derive(Serialize)]
 struct Summarised<'a> {
     configuration: &'a str,
@@ -107,42 +109,42 @@ struct Summarised<'a> {
     latency_us: Summary,
 }
 
-/// How one configuration compares with another, in one figure of round trips.
+/// Comparison of one configuration with another, in one figure of round trips.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Payload, octets.
+    /// Payload size in octets.
     pub size: usize,
-    /// Which figure.
+    /// Name of the figure.
     pub figure: &'static str,
-    /// Name of the one, and whether beside interference.
+    /// Name of the first configuration, and whether iperf3 interfered.
     pub own: (String, bool),
-    /// The same of the other.
+    /// The same for the second configuration.
     pub to: (String, bool),
-    /// The ratio of the one to the other.
+    /// Ratio of the first to the second.
     pub effect: Effect,
 }
 
-/// An experiment that was made.
+/// Results of a complete experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Version of Takt.
     pub version: String,
-    /// The command line.
+    /// Command line.
     pub command: String,
-    /// Where.
+    /// Machine on which it ran.
     pub machine: Machine,
-    /// Load of the machine at the beginning and at the end, as of /proc/loadavg.
+    /// Load average of the machine at the beginning and at the end, from /proc/loadavg.
     pub load_average: [String; 2],
-    /// What was asked for.
+    /// Settings.
     pub plan: Plan,
-    /// Measures that cannot be had here.
+    /// Measures that are unavailable on the machine.
     pub not_here: Vec<NotHere>,
-    /// All cells, in the order in which they were measured.
+    /// All cells, in the order of measurement.
     pub cells: Vec<Cell>,
 }
 
 impl Outcome {
-    /// Nothing measured yet, on this machine.
+    /// Creates an outcome without cells, for this machine.
     pub(super) fn new(plan: Plan, command: String, not_here: Vec<NotHere>) -> Self {
         let Host { kernel, processor, cpus } = Host::this();
         Self {
@@ -156,7 +158,8 @@ impl Outcome {
         }
     }
 
-    /// Everything as JSON: what was measured, and what follows from it for programs that only want that.
+    /// Returns the outcome as JSON, with summaries and comparisons for programs that need only
+    /// those.
     ///
     /// # Errors
     /// A figure is not representable.
@@ -168,7 +171,7 @@ impl Outcome {
             summaries: Vec<Summarised<'a>>,
             comparisons: Vec<Comparison>,
         }
-        // On one line: indented, histograms would be mostly space.
+        // On one line: indented histograms would be mostly white space.
         let whole = Whole { outcome: self, summaries: self.summaries(), comparisons: self.comparisons() };
         serde_json::to_string(&whole).map_err(|e| Error::os("JSON", e.into()))
     }
@@ -187,14 +190,14 @@ impl Outcome {
         .collect()
     }
 
-    /// The measures that can be had.
+    /// Returns the measures that are available.
     #[must_use]
     pub fn here(&self) -> Measures {
         let missing = |measure: &Measure| self.not_here.iter().any(|missing| missing.measure == *measure);
         Measure::ALL.into_iter().filter(|measure| !missing(measure)).collect()
     }
 
-    /// Every comparison that the tables make, of each figure.
+    /// Returns every comparison that the tables make, for each figure.
     #[must_use]
     pub fn comparisons(&self) -> Vec<Comparison> {
         let mut pairs = Vec::new();
@@ -218,22 +221,22 @@ impl Outcome {
         .collect()
     }
 
-    /// Reads what [`Self::to_json`] wrote.
+    /// Parses the output of [`Self::to_json`].
     ///
     /// # Errors
-    /// It is something else.
+    /// The text has another form.
     pub fn parse(text: &str) -> Result<Self> {
         serde_json::from_str(text).map_err(|why| Error::Usage(format!("no result of this experiment: {why}")))
     }
 
-    /// The cells of one configuration, by rounds.
+    /// Iterates over the cells of one configuration, by rounds.
     pub fn of<'a>(&'a self, configuration: &'a str, size: usize, interfered: bool) -> impl Iterator<Item = &'a Cell> {
         self.cells.iter().filter(move |cell| {
             cell.configuration == configuration && cell.size == size && cell.interfered == interfered
         })
     }
 
-    /// All rounds of one configuration together; `None` if nothing arrived.
+    /// Returns the summary of all rounds of one configuration; `None` if nothing arrived.
     #[must_use]
     pub fn summary(&self, configuration: &str, size: usize, interfered: bool, way: Way) -> Option<Summary> {
         let mut histogram = Histogram::new();
@@ -241,14 +244,14 @@ impl Outcome {
         histogram.summary()
     }
 
-    /// Round trips of one configuration by rounds, as one figure of each.
+    /// Returns one figure of the round trips of one configuration, per round.
     #[must_use]
     pub fn figures(&self, whose: (&str, bool), size: usize, figure: Figure) -> Vec<(usize, f64)> {
         let cells = self.of(whose.0, size, whose.1);
         cells.filter_map(|cell| Some((cell.round, figure.of(&summarised(&cell.round_trip)?)))).collect()
     }
 
-    /// How the round trips of one configuration compare with those of another: `(name, interfered)`.
+    /// Compares the round trips of one configuration with those of another: `(name, interfered)`.
     #[must_use]
     pub fn effect(&self, own: (&str, bool), to: (&str, bool), size: usize, figure: Figure) -> Option<Effect> {
         let others = self.figures(to, size, figure);
@@ -260,7 +263,7 @@ impl Outcome {
         effect(&pairs, self.plan.seed)
     }
 
-    /// Median over rounds of one figure of round trips.
+    /// Returns the median over rounds of one figure of round trips.
     #[must_use]
     pub fn median(&self, whose: (&str, bool), size: usize, figure: Figure) -> f64 {
         median(&self.figures(whose, size, figure).iter().map(|(_, value)| *value).collect::<Vec<_>>())
@@ -268,7 +271,7 @@ impl Outcome {
 }
 
 impl Cell {
-    /// Its latencies.
+    /// Returns the latencies of one kind.
     #[must_use]
     pub fn buckets(&self, way: Way) -> &Buckets {
         match way {
@@ -285,7 +288,7 @@ fn summarised(buckets: &Buckets) -> Option<Summary> {
     histogram.summary()
 }
 
-/// One figure of a summary.
+/// Figure of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
     /// Median.
@@ -299,10 +302,10 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// All.
+    /// All figures.
     pub const ALL: [Self; 4] = [Self::Median, Self::P99, Self::P999, Self::Max];
 
-    /// In tables.
+    /// Returns the name in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -323,7 +326,7 @@ impl Figure {
     }
 }
 
-/// The load of the machine, as of /proc/loadavg; empty where there is none.
+/// Returns the load average of the machine from /proc/loadavg; empty where there is none.
 #[must_use]
 pub fn load_average() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

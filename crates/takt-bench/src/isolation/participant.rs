@@ -1,7 +1,8 @@
-//! The participants of the experiment: what they are made of, for each measure that is in them.
+//! Participants of the isolation experiment: their settings and endpoints for each measure.
 //!
-//! The critical topics are `RTTPing` and `RTTPong`, best effort. Beside them, in the same participants and the same thread, may be a
-//! topic of background samples and one whose callback takes long ([`load`](super::load)).
+//! The critical topics are `RTTPing` and `RTTPong`, best effort. The same participants and the same
+//! thread may also serve a topic of background samples and one with a long callback
+//! ([`load`](super::load)).
 
 use super::measure::{Measure, Measures};
 use super::network::{INTERFACE, PRIORITY};
@@ -21,33 +22,35 @@ pub const PING: &str = "RTTPing";
 pub const PONG: &str = "RTTPong";
 /// Topic of the background samples.
 pub const BACKGROUND: &str = "Background";
-/// Topic whose callback takes long.
+/// Topic with a long callback.
 pub const SLOW: &str = "Slow";
 
-/// The priority of that callback, if executors have any: discovery comes before it.
+/// Priority of the long callback, if the executor has priorities: discovery has precedence.
 const SLOW_PRIORITY: i32 = -10;
 
-/// Samples that a reader or writer holds: more than come at once after a queue has been stopped for long.
+/// HISTORY depth of readers and writers: more than the samples that arrive at once after a queue
+/// has been stopped for long.
 const DEPTH: u32 = 1024;
 
-/// What a participant is to be.
+/// Settings of a participant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ParticipantPlan {
-    /// DDS domain.
+    /// DDS domain ID.
     pub domain: u32,
     /// Address of the other host.
     pub peer: Ipv4Addr,
-    /// The measures that are taken.
+    /// Measures that are applied.
     pub measures: Measures,
-    /// Never sleeps, and burns its core.
+    /// Whether the thread spins instead of blocking.
     pub spins: bool,
 }
 
-/// Makes a participant with all measures that concern it. This is the one place where a measure becomes a setting of Takt's:
-/// AF_XDP and the queue are its transport; FIFO, affinity and sleep states are the process's ([`side`](super::side)).
+/// Creates a participant with all measures that concern it. Only this function turns a measure into
+/// a setting of Takt. AF_XDP and the queue belong to its transport; FIFO, affinity and sleep states
+/// belong to the process ([`side`](super::side)).
 ///
 /// # Errors
-/// Takt, or the machine, refuses.
+/// Takt, or the machine, refuses a setting.
 pub fn participant(plan: &ParticipantPlan) -> Result<DomainParticipant> {
     let mut builder = DomainParticipant::builder(plan.domain);
     if plan.measures.has(Measure::AfXdp) {
@@ -58,7 +61,7 @@ pub fn participant(plan: &ParticipantPlan) -> Result<DomainParticipant> {
         };
         builder = builder.user_data_transports([transport]);
     }
-    // A crowd of participants may come: none of it is to wait for room.
+    // A crowd of participants may join at once: none of them may wait for room.
     let limits = Limits { max_unvalidated_participants: 1024, ..Limits::default() };
     let participant = builder
         .name("takt-isolation")
@@ -72,13 +75,14 @@ pub fn participant(plan: &ParticipantPlan) -> Result<DomainParticipant> {
     Ok(participant)
 }
 
-/// The TRANSPORT_PRIORITY of the critical topics: what a reserved queue knows them by.
+/// Returns the TRANSPORT_PRIORITY of the critical topics, by which a reserved queue identifies
+/// them.
 fn critical_priority(measures: Measures) -> TransportPriority {
     let is_known = measures.has(Measure::ReservedQueue);
     TransportPriority(if is_known { PRIORITY } else { 0 })
 }
 
-/// The writer of a critical topic.
+/// Creates the writer of a critical topic.
 ///
 /// # Errors
 /// Takt refuses.
@@ -86,7 +90,7 @@ pub fn critical_writer(participant: &DomainParticipant, measures: Measures, topi
     writer(participant, topic, critical_priority(measures), executor_priority(measures, PRIORITY))
 }
 
-/// The reader of a critical topic.
+/// Creates the reader of a critical topic.
 ///
 /// # Errors
 /// Takt refuses.
@@ -94,7 +98,7 @@ pub fn critical_reader(participant: &DomainParticipant, measures: Measures, topi
     reader(participant, topic, executor_priority(measures, PRIORITY))
 }
 
-/// The writer of a topic beside the critical ones.
+/// Creates the writer of a non-critical topic.
 ///
 /// # Errors
 /// Takt refuses.
@@ -102,7 +106,7 @@ pub fn background_writer(participant: &DomainParticipant, topic: &str) -> Result
     writer(participant, topic, TransportPriority(0), None)
 }
 
-/// The reader of a topic beside the critical ones.
+/// Creates the reader of a non-critical topic.
 ///
 /// # Errors
 /// Takt refuses.
@@ -111,7 +115,7 @@ pub fn background_reader(participant: &DomainParticipant, measures: Measures, to
     reader(participant, topic, executor_priority(measures, priority))
 }
 
-/// What an endpoint is told of its priority within the executor, if executors have any.
+/// Returns the priority of an endpoint within the executor, if executors have priorities.
 fn executor_priority(measures: Measures, priority: i32) -> Option<i32> {
     measures.has(Measure::ExecutorPriorities).then_some(priority)
 }

@@ -1,13 +1,13 @@
-//! The processes of the experiment. Each is started by the one that measures, on its host, says one JSON object per line on standard output,
-//! and hears lines on standard input.
+//! Processes of the isolation experiment. The driver starts each one on its host. A process writes
+//! one JSON object per line to standard output and reads lines from standard input.
 //!
-//! | role | is |
+//! | role | task |
 //! |---|---|
-//! | `probe` | says which measures of a process cannot be had here |
-//! | `ping` | writes pings on the grid from the first line it hears on, and says what came back |
-//! | `pong` | answers each ping at once, and says what came when it hears a line |
-//! | `flood` | the samples of [`load`](super::load) |
-//! | `crowd` | its simulated participants |
+//! | `probe` | reports which measures of a process are unavailable |
+//! | `ping` | writes pings on the grid from its first input line on, and reports the answers |
+//! | `pong` | answers each ping at once, and reports the pings when it reads a line |
+//! | `flood` | writes the samples of [`load`](super::load) |
+//! | `crowd` | runs the simulated participants of `load` |
 
 use super::load;
 use super::measure::{Measure, Measures, NotHere};
@@ -27,17 +27,19 @@ use std::time::Duration;
 use takt::real_time::{Held, ProcessSettings, Refusal, Scheduling, ThreadSettings};
 use takt::{DataReader, DataReaderListener, DataWriter, DomainParticipant};
 
-/// So long a process looks for the other one.
+/// Maximum time for a process to match the other one.
 const MATCH_LIMIT: Duration = Duration::from_secs(20);
-/// So long the answers to the last pings are waited for.
+/// Maximum wait for the answers to the last pings.
 const LINGER: Duration = Duration::from_secs(1);
-/// Between two looks at standard input.
+/// Interval between checks of standard input.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Plays a role. What it is to do is JSON: of `flood` and `crowd` their own plans, of the others a [`SidePlan`].
+/// Runs a role. Its settings are JSON: `flood` and `crowd` have plans of their own, the other roles
+/// a [`SidePlan`].
 ///
 /// # Errors
-/// The plan is none, a measure cannot be had, or the middleware failed. It is said on `out`, too.
+/// The plan is invalid, a measure is unavailable, or the middleware failed. The error is also
+/// written to `out`.
 pub fn run(role: &str, plan: &str, out: &mut dyn Write) -> Result<()> {
     let mut lines = Lines::new(out);
     let result = play(role, plan, &mut lines);
@@ -66,7 +68,7 @@ pub(crate) fn refused(refusal: Refusal) -> Error {
     Error::os(format!("{} ({})", refusal.what, refusal.remedy), refusal.why)
 }
 
-/// Gives this process what the measures give it.
+/// Applies the process's measures.
 fn prepare(plan: &SidePlan) -> Result<Held> {
     let has = |measure| plan.participant.measures.has(measure);
     let thread = ThreadSettings {
@@ -79,7 +81,7 @@ fn prepare(plan: &SidePlan) -> Result<Held> {
     ProcessSettings { cpu_latency, ..ProcessSettings::default() }.apply().map_err(refused)
 }
 
-/// Says for each measure of a process that cannot be had why not.
+/// Reports each unavailable measure of a process with the reason.
 fn probe(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     let with = |measures: &[Measure]| -> SidePlan {
         let measures: Measures = measures.iter().copied().collect();
@@ -130,7 +132,8 @@ fn ping(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     }))
 }
 
-/// All pings, each when it is due or as soon after as can be. How late they were, and how many there was no room for.
+/// Writes all pings, each when it is due or as soon as possible afterwards. Returns their lateness,
+/// and the number of pings without room.
 fn write_pings(
     plan: &SidePlan,
     participant: &DomainParticipant,
@@ -146,7 +149,7 @@ fn write_pings(
             due_ns = rest::begin_at(due_ns);
         }
         let mut left = due_ns.saturating_sub(monotonic_ns());
-        // Once at least, so that answers are taken also by who is behind.
+        // The participant is driven at least once, so that a late process also takes answers.
         loop {
             drive(participant, Duration::from_nanos(left), spins)?;
             left = due_ns.saturating_sub(monotonic_ns());
@@ -180,7 +183,7 @@ fn pong(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     let recorded = Arc::clone(&record);
     reader.set_listener(Each::boxed(move |ping| {
         lock(&recorded).arrived(monotonic_ns(), ping);
-        // What there is no room for shows as an answer that is lost.
+        // An answer without room counts as lost at the pinging process.
         match writer.write(ping) {
             Ok(()) | Err(takt::Error::Timeout { .. } | takt::Error::OutOfResources { .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -214,7 +217,8 @@ fn pong(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     }))
 }
 
-/// Lets the participant live for up to `timeout`; who spins rests now and then.
+/// Drives the participant for up to `timeout`. A spinning thread pauses periodically, so that RT
+/// throttling does not stop it.
 pub(crate) fn drive(participant: &DomainParticipant, timeout: Duration, spins: bool) -> Result<()> {
     let timeout = if spins { Resting::awake(timeout).unwrap_or_default() } else { timeout };
     participant.spin_once(timeout)?;
@@ -242,7 +246,7 @@ fn wait_matched(
     Ok(())
 }
 
-/// Whether a line is there on standard input; it is taken.
+/// Reports whether a line arrived on standard input, and consumes it.
 pub(crate) fn line_heard() -> Result<bool> {
     let mut input = libc::pollfd { fd: libc::STDIN_FILENO, events: libc::POLLIN, revents: 0 };
     // SAFETY: `input` is one valid entry.
@@ -251,13 +255,14 @@ pub(crate) fn line_heard() -> Result<bool> {
     }
     let mut line = String::new();
     match std::io::stdin().read_line(&mut line).map_err(|e| Error::os("standard input", e))? {
-        // Who started this process has gone.
+        // End of file: the driver has ended.
         0 => Err(Error::Stopped),
         _ => Ok(true),
     }
 }
 
-/// Calls something with each sample that comes. What fails there ends the process: nobody else would hear of it.
+/// Listener that calls a function with each sample. A failure ends the process, because no caller
+/// receives it.
 pub(crate) struct Each<F> {
     call: F,
     sample: Blob,
@@ -281,14 +286,14 @@ impl<F: FnMut(&Blob) -> Result<()> + Send + 'static> Each<F> {
 impl<F: FnMut(&Blob) -> Result<()> + Send + 'static> DataReaderListener<Blob> for Each<F> {
     fn on_data_available(&mut self, reader: &DataReader<Blob>) {
         if let Err(why) = self.take(reader) {
-            // Without a reader of standard output there is nothing else to tell; the exit code remains.
+            // If nothing reads standard output, only the exit code remains to report the failure.
             let _ = writeln!(std::io::stdout(), "{}", json!({"ev": "error", "what": why.to_string()}));
             std::process::exit(1);
         }
     }
 }
 
-/// Locks what a listener shares with its loop; a panic of the other does not hide it.
+/// Locks a mutex that a listener shares with its loop, also after a panic of the other thread.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

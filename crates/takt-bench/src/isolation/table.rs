@@ -1,6 +1,7 @@
-//! The tables of an outcome, as text or as Markdown.
+//! Tables of an isolation outcome, as text or as Markdown.
 //!
-//! Tables I and II have all rounds together. What compares does so within rounds ([`effect`](super::effect)).
+//! Tables I and II combine all rounds. Comparisons are made within rounds
+//! ([`effect`](super::effect)).
 
 use super::effect::Effect;
 use super::measure::{BASELINE, Configuration, ISOLATED};
@@ -8,24 +9,24 @@ use super::outcome::{Figure, Outcome, Way};
 use crate::stats::{Summary, median};
 use std::fmt::Write;
 
-/// The isolated round trip under interference may be so many times its own without.
+/// Maximum ratio of the isolated round trip under interference to that without.
 const OWN_FACTOR_MAX: f64 = 1.5;
-/// And so many times the baseline's.
+/// Maximum ratio of the isolated round trip under interference to that of the baseline.
 const BASELINE_FACTOR_MAX: f64 = 0.1;
 
-/// A link carries so much of its rate, in the median of rounds and both ways, or no verdict is given.
+/// Minimum share of the link rate, as median of rounds and in both directions, for a verdict.
 const LINK_FILLED: f64 = 0.9;
 
-/// What a table looks like.
+/// Format of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Columns of a terminal.
+    /// Aligned columns for a terminal.
     Text,
     /// Markdown.
     Markdown,
 }
 
-/// Everything that an outcome says.
+/// Returns all tables of an outcome.
 #[must_use]
 pub fn tables(outcome: &Outcome, style: Style) -> String {
     let mut text = head(outcome, style);
@@ -167,7 +168,7 @@ fn microseconds(figure: f64) -> String {
     if figure < 100.0 { format!("{figure:.1}") } else { format!("{figure:.0}") }
 }
 
-/// What passed the link, to the first and to the second host.
+/// Returns the rates over the link, to the first and to the second host.
 fn link(outcome: &Outcome, name: &str, size: usize, interfered: bool) -> String {
     let rates =
         |side: usize| -> Vec<f64> { outcome.of(name, size, interfered).map(|cell| cell.link_megabits[side]).collect() };
@@ -200,7 +201,7 @@ fn verdicts(outcome: &Outcome) -> Vec<Vec<String>> {
     rows
 }
 
-/// Whether the interference did what it is there for: without it nothing is proven.
+/// Reports whether the interference filled the link: without that, a verdict proves nothing.
 fn is_filled(outcome: &Outcome, size: usize) -> bool {
     let least = LINK_FILLED * f64::from(outcome.plan.link.megabits);
     [BASELINE, ISOLATED].iter().all(|name| {
@@ -241,7 +242,8 @@ fn ablation(outcome: &Outcome, size: usize) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// Each measure alone to the baseline, or each left out to the isolated configuration.
+/// Compares each measure alone with the baseline, or the isolated configuration without each
+/// measure with the complete one.
 fn compared(outcome: &Outcome, size: usize, alone: bool) -> Vec<Vec<String>> {
     let here = outcome.here();
     let rows = here.iter().map(|measure| {
@@ -262,7 +264,7 @@ fn compared(outcome: &Outcome, size: usize, alone: bool) -> Vec<Vec<String>> {
     rows.collect()
 }
 
-/// Rows below a head, aligned.
+/// Formats rows below a head, aligned.
 fn grid(style: Style, head: &[&str], rows: &[Vec<String>]) -> String {
     let head: Vec<String> = head.iter().map(ToString::to_string).collect();
     let lines: Vec<&Vec<String>> = std::iter::once(&head).chain(rows).collect();
@@ -320,7 +322,7 @@ mod tests {
         }
     }
 
-    /// Ten round trips that took so many us.
+    /// Returns a cell with ten round trips of `us` us.
     fn cell(configuration: &str, interfered: bool, round: usize, us: u64) -> Cell {
         Cell {
             configuration: configuration.into(),
@@ -336,7 +338,8 @@ mod tests {
         }
     }
 
-    /// Only AF_XDP and FIFO can be had; with both a round trip takes 100 us, quiet 80, and 5,000 with none.
+    /// Returns an outcome in which only AF_XDP and FIFO are available. A round trip takes 100 us
+    /// with both, 80 without interference, and 5,000 with none.
     fn outcome() -> Outcome {
         let machine = Machine { kernel: "6".into(), processor: "A".into(), cpus: 2, iperf3: "iperf 3".into() };
         let missing = Measure::ALL.into_iter().filter(|m| !matches!(m, Measure::AfXdp | Measure::Fifo));
@@ -382,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_stand_beside_latencies() {
+    fn rows_show_latencies_and_losses() {
         let rows = latencies(&outcome(), BASELINE);
         assert_eq!(rows.len(), 6);
         let interfered = &rows[4];
@@ -393,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ablation_compares_alone_with_none_and_without_with_all() {
+    fn ablation_compares_alone_with_baseline_and_without_with_isolated() {
         let outcome = outcome();
         assert_eq!(compared(&outcome, 64, true)[0][..2], ["af-xdp", "0.500 [0.500, 0.500] -1.00"]);
         assert_eq!(compared(&outcome, 64, false)[0][..2], ["af-xdp", "4.00 [4.00, 4.00] +1.00"]);
@@ -402,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_is_told_in_both_styles() {
+    fn unavailable_measures_are_listed_in_both_styles() {
         let (text, markdown) = (tables(&outcome(), Style::Text), tables(&outcome(), Style::Markdown));
         assert!(text.contains("\nNot here") && text.contains("\ncoalescing"), "{text}");
         assert!(markdown.contains("\n### Not here") && markdown.contains("\n| coalescing"), "{markdown}");

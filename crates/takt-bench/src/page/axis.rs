@@ -1,27 +1,27 @@
-//! Axes of plots: range, scale, ticks with their labels.
+//! Axes of plots: range, scale, and labeled ticks.
 
 use super::grouped;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 use std::ops::Range;
 
-/// Most ticks of an axis.
+/// Maximum number of ticks of an axis.
 const TICKS_MAX: usize = 12;
 
-/// An axis.
+/// Axis of a plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Text beside it.
+    /// Title along the axis.
     pub title: String,
-    /// Whether it is logarithmic.
+    /// Whether the scale is logarithmic.
     pub is_logarithmic: bool,
-    /// Ends, on the scale.
+    /// Ends of the axis in scale coordinates.
     ends: (f64, f64),
-    /// Places on the scale, and labels.
+    /// Ticks: scale coordinate and label.
     ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// From 0, or from `low` if it is below, to `high`.
+    /// Creates a linear axis from 0, or from `low` if it is below, to `high`.
     #[must_use]
     pub fn linear(title: &str, low: f64, high: f64) -> Self {
         let (low, high) = finite(low.min(0.0), high.max(0.0));
@@ -29,13 +29,13 @@ impl Axis {
         let step = nice_step((high - low) / 6.0);
         let (first, last) = ((low / step).floor() as i64, (high / step).ceil() as i64);
         let ticks = (first..=last).map(|place| place as f64 * step).map(|value| (value, label(value, step))).collect();
-        // Ticks beyond the ends are left out when drawn.
+        // Ticks beyond the ends are not drawn.
         let room = (high - low) * 0.04;
         let ends = (if low < 0.0 { low - room } else { 0.0 }, high + room);
         Self { title: title.into(), is_logarithmic: false, ends, ticks: within(ticks, ends) }
     }
 
-    /// From `low` to `high`, which are positive, with a margin.
+    /// Creates a logarithmic axis from `low` to `high`, which are positive, with a margin.
     #[must_use]
     pub fn logarithmic(title: &str, low: f64, high: f64) -> Self {
         let low = if low.is_finite() && low > 0.0 { low } else { 1e-9 };
@@ -55,7 +55,8 @@ impl Axis {
         Self { title: title.into(), is_logarithmic: true, ends, ticks: thinned(within(ticks, ends)) }
     }
 
-    /// A tick for each of these values, which are positive if it is logarithmic.
+    /// Creates an axis with a tick for each value; the values are positive if the scale is
+    /// logarithmic.
     #[must_use]
     pub fn of_values(title: &str, values: &[f64], is_logarithmic: bool) -> Self {
         let place = |value: f64| if is_logarithmic { value.log10() } else { value };
@@ -67,7 +68,7 @@ impl Axis {
         Self { title: title.into(), is_logarithmic, ends: (low - margin, high + margin), ticks: thinned(ticks) }
     }
 
-    /// A tick for each of these names, at 0, 1, 2 and so on.
+    /// Creates an axis with a tick for each name, at 0, 1, 2 and so on.
     #[must_use]
     pub fn of_names<S: AsRef<str>>(title: &str, names: &[S]) -> Self {
         let ticks = names.iter().enumerate().map(|(place, name)| (place as f64, name.as_ref().to_owned())).collect();
@@ -75,45 +76,45 @@ impl Axis {
         Self { title: title.into(), is_logarithmic: false, ends, ticks }
     }
 
-    /// The same, from its high end to its low one.
+    /// Returns the axis with its ends exchanged.
     #[must_use]
     pub fn reversed(mut self) -> Self {
         self.ends = (self.ends.1, self.ends.0);
         self
     }
 
-    /// The same for a narrow panel: at most three ticks.
+    /// Returns the axis for a narrow panel, with at most three ticks.
     #[must_use]
     pub fn with_few_ticks(mut self) -> Self {
         let step = self.ticks.len().div_ceil(3).max(1);
-        // The last tick stays.
+        // Keeps the last tick.
         let last = self.ticks.len() % step;
         let skipped = (last + step - 1) % step;
         self.ticks = self.ticks.into_iter().skip(skipped).step_by(step).collect();
         self
     }
 
-    /// The place of a value on the scale, within the ends.
+    /// Returns the scale coordinate of a value, limited to the ends.
     #[must_use]
     pub fn place(&self, value: f64) -> f64 {
         let place = if self.is_logarithmic { value.max(f64::MIN_POSITIVE).log10() } else { value };
         place.clamp(self.ends.0.min(self.ends.1), self.ends.0.max(self.ends.1))
     }
 
-    /// The ends, on the scale.
+    /// Returns the ends in scale coordinates.
     #[must_use]
     pub const fn ends(&self) -> (f64, f64) {
         self.ends
     }
 
-    /// Letters of the longest label.
+    /// Returns the number of characters of the longest label.
     #[must_use]
     pub fn longest_label(&self) -> usize {
         self.ticks.iter().map(|tick| tick.1.chars().count()).max().unwrap_or(0)
     }
 }
 
-/// Values are places on the scale.
+/// Values are scale coordinates.
 impl Ranged for Axis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
@@ -151,13 +152,13 @@ fn within(ticks: Vec<(f64, String)>, ends: (f64, f64)) -> Vec<(f64, String)> {
     ticks.into_iter().filter(|tick| (ends.0..=ends.1).contains(&tick.0)).collect()
 }
 
-/// Leaves every second, third and so on if there are too many.
+/// Keeps only every second, third and so on of the ticks if there are too many.
 fn thinned(ticks: Vec<(f64, String)>) -> Vec<(f64, String)> {
     let step = ticks.len().div_ceil(TICKS_MAX).max(1);
     ticks.into_iter().step_by(step).collect()
 }
 
-/// The next of 1, 2, 5, 10 and so on.
+/// Returns the next number of 1, 2, 5, 10 and so on.
 fn nice_step(least: f64) -> f64 {
     let decade = 10f64.powf(least.log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * decade >= least * 0.999);
@@ -169,7 +170,7 @@ fn label(value: f64, step: f64) -> String {
     if digits == 0 { grouped(value) } else { format!("{value:.digits$}") }
 }
 
-/// A value with few digits: 0.001, 1.5, 200, 5,000, 1e-7, 2M.
+/// Formats a value with few digits: 0.001, 1.5, 200, 5,000, 1e-7, 2M.
 fn short(value: f64) -> String {
     let trimmed = |value: f64| {
         let text = format!("{value:.3}");
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn axis_of_nothing_or_of_what_is_no_number_has_ends() {
+    fn empty_axis_and_axis_of_nan_have_finite_ends() {
         for axis in [
             Axis::linear("", 0.0, 0.0),
             Axis::linear("", f64::NAN, f64::INFINITY),

@@ -1,4 +1,5 @@
-//! Drawing of plots. A plot has one panel or more side by side; what is drawn says its values, not its pixels.
+//! Plot rendering to SVG. A plot has one or more panels side by side; marks are in values, not in
+//! pixels.
 
 use super::axis::Axis;
 use super::escape;
@@ -9,64 +10,64 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Width of a plot; the page scales it.
+/// Width of a plot in pixels; the page scales it.
 pub const WIDTH: u32 = 860;
-/// Height of a plot of lines.
+/// Height of a plot of lines in pixels.
 pub const HEIGHT: u32 = 340;
-/// Size of letters. Plotters divides it by 1.24.
+/// Font size. Plotters divides it by 1.24.
 const LETTERS: i32 = 15;
-/// Dashes of lines: length and gap; the first has none.
+/// Dash patterns of lines: length and gap; the first is solid.
 const DASHES: [(u32, u32); 4] = [(0, 0), (10, 5), (3, 4), (18, 6)];
-/// Shapes of points.
+/// Number of point shapes.
 const SHAPES: usize = 5;
 
-/// How a line or its points look.
+/// Color, dash and point shape of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Place of the colour in [`COLOURS`]; repeated.
+    /// Index of the color in [`COLOURS`], modulo its length.
     pub colour: usize,
-    /// Number of the dash; repeated.
+    /// Index of the dash pattern, modulo their number.
     pub dash: usize,
-    /// Number of the shape of its points; repeated.
+    /// Index of the point shape, modulo their number.
     pub shape: usize,
 }
 
-/// Something in a panel.
+/// Drawn element of a panel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mark {
-    /// A line.
+    /// Line through points.
     Line(Vec<(f64, f64)>, Look),
-    /// Points.
+    /// Points without a line.
     Points(Vec<(f64, f64)>, Look),
-    /// An area between these points.
+    /// Filled area between points.
     Area(Vec<(f64, f64)>, usize),
-    /// A rectangle between two corners, with an opacity.
+    /// Rectangle between two corners, with an opacity.
     Rectangle([(f64, f64); 2], usize, f64),
-    /// From a low to a high value, upright: x, low, high.
+    /// Vertical interval: x, low, high.
     Upright(f64, f64, f64, usize),
-    /// From a low to a high value, lying: y, low, high.
+    /// Horizontal interval: y, low, high.
     Lying(f64, f64, f64),
-    /// Text to the right of a place.
+    /// Text to the right of a position.
     Beside(f64, f64, String),
-    /// Text around a place.
+    /// Text centered at a position.
     Around(f64, f64, String),
 }
 
-/// A panel: two axes and what is between them.
+/// Panel: two axes and the marks between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// Horizontal.
+    /// Horizontal axis.
     pub x: Axis,
-    /// Vertical.
+    /// Vertical axis.
     pub y: Axis,
-    /// From the back to the front.
+    /// Marks, from back to front.
     pub marks: Vec<Mark>,
 }
 
 type Drawn<'a> = std::result::Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>>;
 type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
 
-/// Draws panels side by side. Panels behind the first are at these columns.
+/// Draws panels side by side. `columns` are the left edges of all panels but the first.
 ///
 /// # Errors
 /// There is no room for the axes, which is a defect.
@@ -77,7 +78,7 @@ pub fn draw(height: u32, panels: &[Panel], columns: &[u32]) -> Result<String> {
     Ok(svg)
 }
 
-/// A drawing with name and description, for those who do not see it. `id` is unique in the page.
+/// Wraps a drawing with a name and a description for screen readers. `id` is unique in the page.
 #[must_use]
 pub fn described(svg: &str, id: &str, name: &str, description: &str) -> String {
     let (name, description) = (escape(name), escape(description));
@@ -89,7 +90,7 @@ pub fn described(svg: &str, id: &str, name: &str, description: &str) -> String {
     }
 }
 
-/// A drawing as a file of its own: with a background, since it is also shown on dark pages.
+/// Returns a drawing as a standalone file, with a background, since it is also shown on dark pages.
 #[must_use]
 pub fn alone(svg: &str) -> String {
     let background = "<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>";
@@ -99,7 +100,7 @@ pub fn alone(svg: &str) -> String {
     }
 }
 
-/// The key of a legend.
+/// Returns the legend key of a look, as SVG.
 #[must_use]
 pub fn key(look: Look, has_points: bool) -> String {
     let colour = COLOURS[look.colour % COLOURS.len()];

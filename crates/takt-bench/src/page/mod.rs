@@ -1,4 +1,4 @@
-//! Pages of reports: HTML that needs no other file, no script and no network, with plots as SVG.
+//! HTML pages of reports: self-contained, without scripts and network access, with plots as SVG.
 //!
 //! | module | content |
 //! |---|---|
@@ -6,13 +6,14 @@
 //! | [`chart`] | drawing of plots |
 //! | [`style`] | style sheet of pages: light, dark, printed |
 //!
-//! Colours are those of a light page. The style sheet replaces them on a dark one, by the colours that the SVG names.
+//! Colors are those of a light page. On a dark page, the style sheet replaces them by color names
+//! in the SVG.
 
 pub mod axis;
 pub mod chart;
 pub mod style;
 
-/// Text as it stands in a page.
+/// Escapes text for HTML.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
@@ -28,7 +29,7 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// A page of these parts.
+/// Returns a page with this title and body.
 #[must_use]
 pub fn page(title: &str, body: &str) -> String {
     format!(
@@ -41,7 +42,7 @@ pub fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// A table. It can be scrolled, also by keyboard. Columns of numbers are flush right.
+/// Returns an HTML table, which scrolls, also by keyboard. Columns of numbers are right-aligned.
 #[must_use]
 pub fn table<H: AsRef<str>>(head: &[H], rows: &[Vec<String>]) -> String {
     let column = |index: usize| rows.iter().filter_map(move |row| row.get(index)).filter(|field| !field.is_empty());
@@ -69,7 +70,7 @@ pub fn table<H: AsRef<str>>(head: &[H], rows: &[Vec<String>]) -> String {
     )
 }
 
-/// Whether a field has numbers and no words: `1,234`, `-5 to 6`, `< 2e-16`, `n/a`.
+/// Reports whether a field has numbers and no words: `1,234`, `-5 to 6`, `< 2e-16`, `n/a`.
 fn is_number(field: &str) -> bool {
     let is_part = |part: &str| {
         let part = part.trim_start_matches(['+', '-', '[']).trim_end_matches([']', ',']);
@@ -78,10 +79,11 @@ fn is_number(field: &str) -> bool {
     field.split(' ').all(is_part)
 }
 
-/// A time in seconds since 1970, as text.
+/// Formats a time in seconds since 1970.
 #[must_use]
 pub fn utc(seconds: u64) -> String {
-    // Days from 1 March of the year 0, in cycles of 400 years; the year begins in March, so that the leap day is its last.
+    // Counts days from 1 March of the year 0, in cycles of 400 years: with a year that begins in
+    // March, the leap day is its last day.
     let (days, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (cycle, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -92,7 +94,7 @@ pub fn utc(seconds: u64) -> String {
     format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", second / 3600, second / 60 % 60)
 }
 
-/// A number with commas between thousands.
+/// Formats a number with commas between thousands.
 #[must_use]
 pub fn grouped(value: f64) -> String {
     if value.abs() < 10.0 && value.fract().abs() > 1e-9 {
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_dates_also_on_leap_days() {
+    fn utc_formats_dates_including_leap_days() {
         let times = [0, 951_782_400, 1_795_429_508, 4_107_542_399].map(utc);
         assert_eq!(
             times,

@@ -1,22 +1,22 @@
-//! Style sheet of pages: light, dark, printed.
+//! Style sheet of report pages: light, dark, and print.
 
 use plotters::style::RGBColor;
 
-/// Axes and letters of plots.
+/// Color of axes and text of plots.
 pub const INK: RGBColor = RGBColor(0x33, 0x37, 0x3d);
-/// The grid of plots.
+/// Color of the grid of plots.
 pub const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
-/// Colours of lines and bars. Each has 3:1 against the page, light and dark.
+/// Colors of lines and bars. Each has a contrast of 3:1 against the page, light and dark.
 pub const COLOURS: [&str; 6] = ["#1A66CC", "#D1570C", "#1B8044", "#8A3FC4", "#C2185B", "#6B7280"];
 
-/// A colour of [`COLOURS`], repeated.
+/// Returns a color of [`COLOURS`] by its index, modulo their number.
 #[must_use]
 pub fn colour(place: usize) -> RGBColor {
     let octet = |at: usize| u8::from_str_radix(&COLOURS[place % COLOURS.len()][at..at + 2], 16).unwrap_or(0);
     RGBColor(octet(1), octet(3), octet(5))
 }
 
-/// The style sheet.
+/// Style sheet of all pages.
 pub const STYLE: &str = r##"
 :root { color-scheme: light dark; --ink: #1c1f23; --soft: #5a616b; --page: #ffffff; --rule: #d9dde3; --good: #1b8044; --bad: #b3261e; --link: #1a66cc; --panel: #f5f6f8; }
 @media screen and (prefers-color-scheme: dark) {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_colour_of_a_plot_has_one_on_a_dark_page() {
+    fn every_plot_colour_has_a_dark_page_replacement() {
         let of_plots = [INK, GRID].map(|colour| format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2));
         for colour in COLOURS.iter().map(ToString::to_string).chain(of_plots) {
             for attribute in ["stroke", "fill"] {

@@ -1,10 +1,11 @@
-//! Categories of the experiment: RELIABILITY, and the depth of the writer's history.
+//! Reliability categories of the SDN overload experiment: RELIABILITY, and the depth of the
+//! writer's history.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// RELIABILITY and HISTORY of a writer. Readers keep all.
+/// RELIABILITY and HISTORY of a writer. Readers use KEEP_ALL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
@@ -17,16 +18,16 @@ pub enum Category {
 }
 
 impl Category {
-    /// Those of the paper.
+    /// Categories of the paper.
     pub const ALL: [Self; 5] =
         [Self::BestEffort, Self::Reliable(1), Self::Reliable(50), Self::Reliable(100), Self::ReliableAll];
 
-    /// Whether the writer sends lost samples again.
+    /// Reports whether the writer repairs lost samples.
     pub fn is_reliable(self) -> bool {
         self != Self::BestEffort
     }
 
-    /// The depth of the writer's history; `None`: it keeps all.
+    /// Returns the depth of the writer's history; `None` for KEEP_ALL.
     pub fn depth(self) -> Option<u32> {
         match self {
             Self::BestEffort => Some(1),

@@ -1,4 +1,5 @@
-//! The overload: UDP datagrams from other hosts to the first reader's, one second on, one second off.
+//! Overload traffic: UDP datagrams from other hosts to the first reader's host, one second on, one
+//! second off.
 
 use super::site::{SUBSCRIBER_ADDRESS, SUBSCRIBERS, Site};
 use crate::error::{Error, Result};
@@ -10,63 +11,67 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The port that the datagrams go to; what listens there reads nothing.
+/// Destination port of the datagrams; a socket is bound there and not read.
 const PORT: u16 = 9;
-/// Headers of Ethernet, IPv4 and UDP.
+/// Length of the headers of Ethernet, IPv4 and UDP, octets.
 const HEADERS_LEN: usize = 42;
-/// Preamble, checksum and gap.
+/// Length of preamble, checksum and gap, octets.
 const OVERHEAD_LEN: u64 = 24;
-/// The SCHED_FIFO priority of the overload, below that of the pair: other work of the machine does not make it smaller.
+/// SCHED_FIFO priority of the overload, below that of the pair, so that other work of the machine
+/// does not reduce it.
 const FIFO: u8 = 10;
-/// A phase with datagrams, and one without.
+/// Length of a phase with datagrams, and of one without.
 const PHASE_NS: u64 = 1_000_000_000;
-/// Between two bursts.
+/// Interval between two bursts.
 const STEP: Duration = Duration::from_millis(1);
 
-/// What one host sends.
+/// Traffic of one host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FloodPlan {
     /// Octets of a frame, without FCS.
     frame_len: usize,
-    /// In a phase with datagrams, on the wire.
+    /// Rate on the wire in a phase with datagrams.
     bits_per_second: u64,
 }
 
-/// What was sent.
+/// Amount of overload traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flooded {
-    /// Datagrams.
+    /// Number of datagrams sent.
     pub datagrams: u64,
-    /// Those that were to be sent.
+    /// Number of datagrams planned.
     pub planned: u64,
 }
 
-/// An overload that goes on until it is stopped.
+/// Overload that runs until it is stopped.
 #[derive(Debug)]
 pub struct Flood {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Flooded>>,
-    /// So that no ICMP messages come back.
+    /// Bound socket at the destination, so that no ICMP messages are returned.
     _sink: UdpSocket,
 }
 
-/// Time within phases with datagrams, of the time since the beginning; the first phase has none.
+/// Returns the time within phases with datagrams, of the time since the beginning; the first phase
+/// has none.
 fn time_on(since_ns: u64) -> u64 {
     let (whole, rest) = (since_ns / (2 * PHASE_NS), since_ns % (2 * PHASE_NS));
     whole * PHASE_NS + rest.saturating_sub(PHASE_NS)
 }
 
-/// Octets of a frame on the wire.
+/// Returns the length of a frame on the wire, octets.
 #[must_use]
 pub fn wire_octets(frame_len: usize) -> u64 {
     frame_len as u64 + OVERHEAD_LEN
 }
 
 impl Flood {
-    /// Begins with a phase without datagrams. The first host sends twice the rate of the links, each other one their rate: it comes to what the
-    /// link before lets pass.
+    /// Starts the overload with a phase without datagrams. The first host sends twice the rate of
+    /// the links. Each other host sends the link rate, which is added to the traffic from the link
+    /// before it.
     ///
     /// # Errors
+    /// A socket cannot be created.
     /// A socket cannot be made.
     pub fn start(site: &Site, frame_len: usize) -> Result<Self> {
         let failed = |source| Error::os("make a socket of the overload", source);
@@ -82,7 +87,7 @@ impl Flood {
         Ok(flood)
     }
 
-    /// Ends it. What all hosts have sent.
+    /// Stops the overload and returns the traffic of all hosts.
     #[must_use]
     pub fn stop(mut self) -> Flooded {
         self.end()
@@ -91,7 +96,7 @@ impl Flood {
     fn end(&mut self) -> Flooded {
         self.is_over.store(true, Ordering::Relaxed);
         let mut sum = Flooded::default();
-        // A panic of a thread has been reported by then.
+        // The panic of a thread has been printed already.
         for flooded in self.threads.drain(..).filter_map(|thread| thread.join().ok()) {
             // tidy-allow(dropped-cause): see above
             sum.datagrams += flooded.datagrams;
@@ -108,7 +113,7 @@ impl Drop for Flood {
 }
 
 fn send(socket: &UdpSocket, plan: FloodPlan, is_over: &AtomicBool) -> Flooded {
-    // Without it the overload may be smaller than planned, which is reported.
+    // Without the priority the overload may be smaller than planned, which is reported.
     drop(set_fifo(FIFO));
     let payload = vec![0; plan.frame_len.saturating_sub(HEADERS_LEN).max(1)];
     let bits = 8 * wire_octets(plan.frame_len);
@@ -119,7 +124,7 @@ fn send(socket: &UdpSocket, plan: FloodPlan, is_over: &AtomicBool) -> Flooded {
         let due = on_ns * u128::from(plan.bits_per_second) / 1_000_000_000 / u128::from(bits);
         let due = u64::try_from(due).unwrap_or(u64::MAX);
         for _ in flooded.planned..due {
-            // What the kernel has no room for is missing in the count.
+            // A datagram that the kernel has no room for is not counted.
             flooded.datagrams += u64::from(socket.send_to(&payload, (SUBSCRIBER_ADDRESS, PORT)).is_ok());
         }
         flooded.planned = due;
@@ -133,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_second_second_has_datagrams() {
+    fn phases_with_and_without_datagrams_alternate() {
         let second = PHASE_NS;
         assert_eq!([0, 1, 2, 3, 4].map(|n| time_on(n * second)), [0, 0, second, second, 2 * second]);
         assert_eq!(time_on(second + 7), 7);

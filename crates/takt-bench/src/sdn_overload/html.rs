@@ -1,4 +1,4 @@
-//! A page with plots, tables and the paper's numbers.
+//! HTML report of the SDN overload experiment: plots, tables and the paper's numbers.
 
 use super::Condition;
 use super::category::Category;
@@ -13,10 +13,10 @@ use std::fmt::Write;
 const CUMULATIVE: Axes = Axes { x: "time (s)", y: "updates received" };
 const NORMALISED: Axes = Axes { x: "sequence number", y: "normalised latency (ms)" };
 
-/// A plot with its legend and caption.
+/// Returns a plot with its legend and caption.
 ///
 /// # Errors
-/// It cannot be drawn.
+/// The plot cannot be drawn.
 pub fn figure(axes: Axes, lines: &[Line], caption: &str) -> Result<String> {
     let name = |line: &Line| {
         let key = key(Look { colour: line.colour, ..Look::default() }, false);
@@ -31,14 +31,14 @@ pub fn figure(axes: Axes, lines: &[Line], caption: &str) -> Result<String> {
     ))
 }
 
-/// The figures of runs, in the order of pairs.
+/// Returns the table of runs, in the order of pairs.
 #[must_use]
 pub fn runs<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
     let rows: Vec<[String; COLUMNS]> = cells.map(row).collect();
     table(&HEAD, &rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>())
 }
 
-/// Whether the runs under the controller lost nothing, in a sentence.
+/// Returns a sentence on whether the runs under the controller lost samples.
 fn verdict(cells: &[&Cell]) -> String {
     let protected: Vec<_> =
         cells.iter().filter(|cell| matches!(cell.run.condition, Condition::Controlled(_))).collect();
@@ -57,7 +57,7 @@ fn verdict(cells: &[&Cell]) -> String {
     )
 }
 
-/// The page of an outcome.
+/// Returns the page of an outcome.
 ///
 /// # Errors
 /// A plot cannot be drawn.
@@ -107,7 +107,7 @@ fn comparisons(comparisons: &[Comparison]) -> String {
     table(&["", "paper", "here"], &comparisons.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The place of the colour of a condition.
+/// Returns the color index of a condition.
 fn colour(condition: Condition) -> usize {
     match condition {
         Condition::Controlled(_) => 0,
@@ -117,7 +117,8 @@ fn colour(condition: Condition) -> usize {
     }
 }
 
-/// The plots under an overload in such frames: two as those of figure 5, and one as those of figure 6 for each pair.
+/// Returns the plots under an overload of such frames: two like figure 5, and one like figure 6 for
+/// each pair.
 fn figures(cells: &[&Cell], octets: usize) -> Result<String> {
     let name = |cell: &Cell| {
         let condition = match cell.run.condition {
@@ -134,7 +135,8 @@ fn figures(cells: &[&Cell], octets: usize) -> Result<String> {
     for (kind, is_reliable) in [("best effort", false), ("reliable", true)] {
         let of_kind: Vec<&&Cell> =
             cells.iter().filter(is_of).filter(|cell| cell.run.category.is_reliable() == is_reliable).collect();
-        // One idle run and one with the controller, as in the paper, with the largest samples: the lines lie on each other.
+        // One idle run and one with the controller, as in the paper, with the largest samples:
+        // their lines coincide.
         let is_shown = |cell: &&&&Cell| {
             let most = of_kind.iter().map(|other| (other.run.size, other.run.category.depth() == Some(1))).max();
             matches!(cell.run.condition, Condition::Overload(_) | Condition::Failed(_))
@@ -163,7 +165,7 @@ fn figures(cells: &[&Cell], octets: usize) -> Result<String> {
     for pair in pairs {
         let of_pair = cells.iter().filter(is_of).filter(|cell| (cell.run.category, cell.run.size) == pair);
         let mut of_pair: Vec<_> = of_pair.collect();
-        // The largest first, so that the others are drawn over it.
+        // The largest line first, so that the others are drawn over it.
         of_pair.sort_by_key(|cell| !matches!(cell.run.condition, Condition::Overload(_)));
         let lines: Vec<Line> = of_pair
             .into_iter()
@@ -181,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn page_has_plots_tables_and_the_paper_and_needs_nothing_else() {
+    fn page_is_self_contained_with_plots_tables_and_paper_numbers() {
         let mut outcome = outcome();
         outcome.plan.backgrounds = vec![1400];
         outcome.command = "takt bench <script>".into();

@@ -1,4 +1,4 @@
-//! The figures of all runs, as a table, as JSON and as CSV.
+//! Outcome of the SDN overload experiment: figures of all runs, as a table, as JSON and as CSV.
 
 use super::category::Category;
 use super::flood::Flooded;
@@ -11,87 +11,89 @@ use crate::stats::Summary;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
-/// What a run was.
+/// Parameters of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// What played the roles.
+    /// Name of the program that ran the roles.
     pub program: String,
     /// RELIABILITY and HISTORY.
     pub category: Category,
     /// Octets of data in a sample.
     pub size: usize,
-    /// What the network had besides.
+    /// Load and controller in addition to the pair.
     pub condition: Condition,
-    /// Which reader, from 1.
+    /// Number of the reader, from 1.
     pub reader: usize,
     /// Rate of the links, Mbit/s.
     pub megabits: u32,
-    /// The bound that the controller admitted the pair with, ns.
+    /// Bound with which the controller admitted the pair, ns.
     pub bound_ns: Option<u64>,
-    /// Datagrams of the overload.
+    /// Amount of overload traffic.
     pub flooded: Option<Flooded>,
 }
 
-/// The figures of one run at one reader.
+/// Results of one run at one reader.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The run.
+    /// Parameters of the run.
     #[serde(flatten)]
     pub run: Run,
-    /// Samples that were written.
+    /// Number of samples written.
     pub sent: u64,
-    /// Samples that arrived.
+    /// Number of samples received.
     pub received: u64,
-    /// Normalised latency of those that arrived, us; those that came early count as 0.
+    /// Normalized latency of received samples, us; early samples count as 0.
     pub normalised: Option<Summary>,
-    /// From writing to arrival, us.
+    /// Time from write to arrival, us.
     pub one_way: Option<Summary>,
-    /// From the interface of the writer's host to that of the reader's, us. Repairs of a sample count.
+    /// Time from the interface of the writer's host to that of the reader's, us. Repairs of a
+    /// sample count.
     pub network: Option<Summary>,
-    /// Samples that were longer in the network than the bound, and those of them by more than processors stalled meanwhile.
+    /// Number of samples whose transit exceeded the bound, and number of those whose excess is
+    /// greater than the concurrent processor stalls.
     pub above_bound: Option<(u64, u64)>,
-    /// How much later than due samples were written, us.
+    /// Delay of writes after their due time, us.
     pub writer_late: Option<Summary>,
-    /// The longest time without an arrival, us.
+    /// Longest interval without an arrival, us.
     pub longest_gap_us: f64,
-    /// The numbers of the first and the last sample that did not arrive.
+    /// Numbers of the first and of the last sample that did not arrive.
     pub lost_range: Option<(u64, u64)>,
-    /// The time from the last arrival before all losses to the first one after them, us.
+    /// Time from the last arrival before all losses to the first one after them, us.
     pub outage_us: Option<f64>,
-    /// Samples that had arrived at the end of each second.
+    /// Number of samples that had arrived at the end of each second.
     pub cumulative: Vec<u64>,
-    /// How many samples the cumulative count is behind that of the idle run, at the worst second.
+    /// Maximum, over all seconds, of the idle run's cumulative count minus that of this run.
     pub behind_idle: Option<u64>,
     /// All arrivals.
     pub series: Series,
 }
 
-/// All runs.
+/// Results of all runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Of Takt.
+    /// Version of Takt.
     pub version: String,
-    /// Optimised or not.
+    /// Build profile: optimized or not.
     pub build: String,
-    /// The command line.
+    /// Command line.
     pub command: String,
-    /// Seconds since 1970 before the first run.
+    /// Start of the first run, seconds since 1970.
     pub began: u64,
-    /// The load averages before.
+    /// Load average of the machine at that time.
     pub load_average: String,
-    /// The kernel and the processors.
+    /// Kernel and processors of the machine.
     pub machine: String,
-    /// The experiment.
+    /// Settings of the experiment.
     pub plan: Plan,
-    /// The runs, in their order.
+    /// Runs, in the order of measurement.
     pub cells: Vec<Cell>,
 }
 
 impl Cell {
-    /// The figures of a run: of arrivals, and of times in the network.
+    /// Creates the cell of a run from its arrivals and from its times in the network.
     #[must_use]
     pub fn new(run: Run, series: Series, transits: &Transits) -> Self {
-        // The count of the whole time that samples were due in, and two seconds for those that are late.
+        // The count covers the time in which samples were due, and two seconds for late ones.
         let seconds = series.span_seconds() + 2;
         let mut normalised: Vec<u64> = series.normalised().map(|(_, ns)| u64::try_from(ns).unwrap_or(0)).collect();
         let mut network_ns: Vec<u64> = transits.samples.iter().map(|transit| transit.len_ns).collect();
@@ -113,13 +115,13 @@ impl Cell {
         }
     }
 
-    /// Samples that did not arrive.
+    /// Returns the number of samples that did not arrive.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.received)
     }
 
-    /// Whether writer and reader are those of another run.
+    /// Reports whether program, category, size and reader are those of another run.
     #[must_use]
     pub fn is_same_pair(&self, other: &Self) -> bool {
         let key = |run: &Run| (run.program.clone(), run.category, run.size, run.reader);
@@ -128,7 +130,7 @@ impl Cell {
 }
 
 impl Outcome {
-    /// An outcome without runs.
+    /// Creates an outcome without runs.
     #[must_use]
     pub fn new(plan: Plan, command: String) -> Self {
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -146,7 +148,7 @@ impl Outcome {
         }
     }
 
-    /// Adds a run, compared with the idle one of the same pair.
+    /// Adds a run, compared with the idle run of the same pair.
     pub fn push(&mut self, mut cell: Cell) {
         let idle = self.cells.iter().find(|other| other.run.condition == Condition::Idle && other.is_same_pair(&cell));
         cell.behind_idle = idle.map(|idle| {
@@ -156,7 +158,7 @@ impl Outcome {
         self.cells.push(cell);
     }
 
-    /// The products that were measured, in their order.
+    /// Returns the measured products, in their order.
     #[must_use]
     pub fn programs(&self) -> Vec<&str> {
         let mut programs: Vec<&str> = Vec::new();
@@ -168,23 +170,23 @@ impl Outcome {
         programs
     }
 
-    /// As JSON, with all arrivals.
+    /// Formats the outcome as JSON, with all arrivals.
     ///
     /// # Errors
-    /// It cannot be written so.
+    /// A value cannot be represented in JSON.
     pub fn to_json(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|why| Error::os("JSON", why.into()))
     }
 
-    /// What [`to_json`](Self::to_json) wrote.
+    /// Parses the output of [`to_json`](Self::to_json).
     ///
     /// # Errors
-    /// It is something else.
+    /// The text has another form.
     pub fn from_json(text: &str) -> Result<Self> {
         serde_json::from_str(text).map_err(|why| Error::Usage(format!("no outcome of takt bench sdn-overload: {why}")))
     }
 
-    /// All arrivals, a line each.
+    /// Formats all arrivals as CSV, one line each.
     #[must_use]
     pub fn to_csv(&self) -> String {
         let mut text = "program,category,bytes,condition,reader,sample,written_ns,arrived_ns\n".to_owned();
@@ -202,7 +204,7 @@ impl Outcome {
         text
     }
 
-    /// A line for each run.
+    /// Formats one line of text for each run.
     #[must_use]
     pub fn to_text(&self) -> String {
         let Plan { period_ns, seconds, .. } = &self.plan;
@@ -233,10 +235,10 @@ impl Outcome {
     }
 }
 
-/// Columns of the tables.
+/// Number of columns of the tables.
 pub const COLUMNS: usize = 16;
 
-/// Their heads.
+/// Column heads of the tables.
 pub const HEAD: [&str; COLUMNS] = [
     "program",
     "category",
@@ -256,7 +258,7 @@ pub const HEAD: [&str; COLUMNS] = [
     "overload",
 ];
 
-/// The fields of a run.
+/// Returns the fields of a run.
 #[must_use]
 pub fn row(cell: &Cell) -> [String; COLUMNS] {
     let dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -292,7 +294,7 @@ pub(super) mod tests {
 
     const PERIOD_NS: u64 = 5_000_000;
 
-    /// A run of 400 samples that loses some of the last ones.
+    /// Returns a run of 400 samples that loses some of the last ones.
     fn cell(condition: Condition, lost: u64) -> Cell {
         let arrival = |n: u64| Arrival(n, (n * PERIOD_NS) as i64, (n * PERIOD_NS + 300_000) as i64);
         let arrivals: Vec<_> = (0..400 - lost).map(arrival).collect();
@@ -304,7 +306,7 @@ pub(super) mod tests {
         Cell::new(run, Series::new(400, PERIOD_NS, &arrivals), &Transits::default())
     }
 
-    /// An outcome of three runs.
+    /// Returns an outcome of three runs.
     pub fn outcome() -> Outcome {
         let mut outcome = Outcome::new(super::super::tests::plan(), "takt bench sdn-overload".into());
         outcome.push(cell(Condition::Idle, 0));

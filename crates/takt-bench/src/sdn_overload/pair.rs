@@ -1,7 +1,7 @@
-//! A writer and its readers: processes on hosts of the network.
+//! Pair of a writer and its readers: processes on hosts of the network.
 //!
-//! The processes are those of Takt ([`side`](super::side)), or programs for other products that speak the line protocol of
-//! `interop/peers`.
+//! The processes are those of Takt ([`side`](super::side)), or programs of other products that use
+//! the line protocol of `interop/peers`.
 
 use super::series::{Arrival, Series};
 use super::side::{BLOCKING_LIMIT, MATCH_LIMIT, SidePlan};
@@ -15,19 +15,20 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A process may take so long to start.
+/// Maximum time for a process to start.
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// After this time without a sample the rest counts as lost. A best-effort sample waits in a queue of the link at most; a reliable writer of
-/// Fast DDS repeats after 3 s.
+/// Time without a sample after which the missing ones count as lost, for best effort and for
+/// reliable. A best-effort sample waits at most in a queue of the link; a reliable writer of Fast
+/// DDS repeats after 3 s.
 const QUIET: [Duration; 2] = [Duration::from_millis(1500), Duration::from_secs(5)];
-/// Between two looks at what has arrived.
+/// Interval between two checks for arrivals.
 const STEP: Duration = Duration::from_millis(20);
-/// The SCHED_FIFO priority of the pair, below that of the switch.
+/// SCHED_FIFO priority of the pair, below that of the switch.
 const FIFO: u8 = 20;
-/// No datagram is larger, so that none is fragmented: no rule by ports matches IP fragments.
+/// Maximum datagram size, so that none is fragmented: rules by ports do not match IP fragments.
 const MAX_MESSAGE: usize = 1400;
 
-/// What plays the roles of a pair.
+/// Program that runs the roles of a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     column: Column,
@@ -35,20 +36,20 @@ pub struct Program {
 }
 
 impl Program {
-    /// Takt: `program` followed by `words`, a role and a plan plays that role.
+    /// Describes Takt: `program`, followed by `words`, a role and a plan, runs that role.
     #[must_use]
     pub fn takt(program: PathBuf, words: &[&str]) -> Self {
         let prefix = words.iter().map(ToString::to_string).collect();
         Self { column: Column { name: "takt".into(), program, prefix, ..Column::default() }, is_peer: false }
     }
 
-    /// A program of `interop/peers`.
+    /// Describes a program of `interop/peers`.
     #[must_use]
     pub fn peer(name: &str, program: PathBuf) -> Self {
         Self { column: Column { name: name.into(), program, ..Column::default() }, is_peer: true }
     }
 
-    /// Its name in the tables.
+    /// Returns the name in the tables.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.column.name
@@ -56,7 +57,8 @@ impl Program {
 
     fn start(&self, role: &'static str, site: &Site, host: &str, plan: &SidePlan) -> Result<Child<'_>> {
         let arguments = if self.is_peer {
-            // INTEROP(Fast DDS 3.2.3): given the address of the only interface, participants do not find each other. So it is not given.
+            // INTEROP(Fast DDS 3.2.3): given the address of the only interface, participants do not
+            // find each other, so it is omitted.
             let text = format!("domain={} interface=eth0 max_message={MAX_MESSAGE} ports=own", plan.domain);
             text.split(' ').map(str::to_owned).collect()
         } else {
@@ -70,7 +72,7 @@ impl Program {
     }
 }
 
-/// A pair that runs. It ends with its value.
+/// Running pair; dropping it ends the processes.
 pub struct Pair<'a> {
     program: &'a Program,
     plan: SidePlan,
@@ -93,7 +95,7 @@ fn matched(line: &Value, count: usize) -> bool {
 }
 
 impl<'a> Pair<'a> {
-    /// Starts its processes: first the readers, then the writer.
+    /// Starts the processes: first the readers, then the writer.
     ///
     /// # Errors
     /// A process cannot be started.
@@ -118,7 +120,7 @@ impl<'a> Pair<'a> {
     /// Waits until writer and readers match.
     ///
     /// # Errors
-    /// They do not in time, or a process failed.
+    /// They do not match in time, or a process failed.
     pub fn wait_until_matched(&mut self) -> Result<()> {
         let readers = self.plan.readers;
         self.publisher.wait_until("matched", MATCH_LIMIT, |line| matched(line, readers))?;
@@ -128,17 +130,17 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Has the writer begin.
+    /// Starts the writing of samples.
     ///
     /// # Errors
-    /// Its process has ended.
+    /// The process of the writer has ended.
     pub fn begin(&mut self) -> Result<()> {
         let SidePlan { count, size, period_ns, .. } = self.plan;
         let period_us = period_ns / 1000;
         self.publisher.tell(&format!("write id=writer first=0 count={count} size={size} period_us={period_us}"))
     }
 
-    /// What has arrived at each reader until now, in the order of arrival.
+    /// Returns the samples received by each reader until now, in the order of arrival.
     ///
     /// # Errors
     /// A process failed.
@@ -155,16 +157,18 @@ impl<'a> Pair<'a> {
         Ok(&self.arrivals)
     }
 
-    /// Whether the writer has written all samples, as of the last look at [`arrivals`](Self::arrivals).
+    /// Reports whether the writer had written all samples at the last call of
+    /// [`arrivals`](Self::arrivals).
     #[must_use]
     pub fn is_written(&self) -> bool {
         self.is_written
     }
 
-    /// Waits until the writer has written all samples, for this long at most, and then until nothing more arrives. One series for each reader.
+    /// Waits at most `limit` until the writer has written all samples, and then until no more
+    /// arrive. Returns one series for each reader.
     ///
     /// # Errors
-    /// A process failed, the writer is not ready in time, or nothing arrived.
+    /// A process failed, the writer did not finish in time, or no sample arrived.
     pub fn finish(mut self, limit: Duration) -> Result<Vec<Series>> {
         let end = Instant::now() + limit;
         let (mut received, mut last) = (0, Instant::now());

@@ -1,31 +1,32 @@
-//! Numbers of the paper, for comparison. Its figures are drawings; these are the numbers in its text (section 5).
+//! Numbers of the paper, for comparison. Its figures are drawings; these numbers are from its text
+//! (section 5).
 
 use super::category::Category;
 use super::outcome::{Cell, Outcome};
 use super::{Condition, Plan, flood};
 
-/// A statement of the paper and what was measured here.
+/// Statement of the paper and the value measured here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
-    /// What it is about.
+    /// Subject of the statement.
     pub what: &'static str,
-    /// What the paper says.
+    /// Statement of the paper.
     pub paper: &'static str,
-    /// What was measured here; `None` if it was not.
+    /// Measured value; `None` if there is none.
     pub here: Option<String>,
 }
 
-/// The frame lengths that the paper shows.
+/// Frame lengths of the paper, octets.
 const LARGE: usize = 1400;
 const SMALL: usize = 100;
 
-/// How long a full queue takes to pass the link, ms.
+/// Returns the time in which a full queue passes the link, ms.
 fn queue_ms(outcome: &Outcome, cell: &Cell) -> f64 {
     let bits = u64::from(outcome.plan.frames) * 8 * flood::wire_octets(LARGE);
     bits as f64 / f64::from(cell.run.megabits) / 1000.0
 }
 
-/// The comparisons for one product.
+/// Returns the comparisons for one product.
 #[must_use]
 pub fn compare(outcome: &Outcome, program: &str) -> Vec<Comparison> {
     let Plan { megabits, seconds, .. } = outcome.plan;
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comparisons_have_what_was_measured_and_leave_out_what_was_not() {
+    fn comparisons_contain_measured_values_and_none_for_missing_runs() {
         let found = compare(&outcome(), "takt");
         let here = |what: &str| found.iter().find(|one| one.what == what).and_then(|one| one.here.clone());
         assert_eq!(here("idle, updates a second").as_deref(), Some("200.0"));

@@ -1,36 +1,36 @@
-//! Plots of runs, as figures 5 and 6 of the paper.
+//! Plots of runs, like figures 5 and 6 of the paper.
 
 use super::series::Series;
 use crate::error::Result;
 use crate::page::axis::Axis;
 use crate::page::chart::{self, HEIGHT, Look, Mark, Panel};
 
-/// Points that a line is drawn with at most: some for each column of the drawing.
+/// Maximum number of points of a line: some for each pixel column.
 const POINTS_MAX: u64 = 1500;
-/// Steps of a cumulative count in a second.
+/// Number of steps of a cumulative count per second.
 const STEPS: u64 = 20;
 
-/// A line of a plot, in pieces: between two pieces there are samples that did not arrive.
+/// Line of a plot, in pieces; samples that did not arrive separate the pieces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// For the legend.
+    /// Name in the legend.
     pub name: String,
-    /// The place of its colour in [`COLOURS`](crate::page::style::COLOURS).
+    /// Index of its color in [`COLOURS`](crate::page::style::COLOURS).
     pub colour: usize,
-    /// Its points.
+    /// Points of each piece.
     pub pieces: Vec<Vec<(f64, f64)>>,
 }
 
-/// What a plot says of its axes.
+/// Axis titles of a plot.
 #[derive(Clone, Copy, Debug)]
 pub struct Axes {
-    /// Of the x axis.
+    /// Title of the x axis.
     pub x: &'static str,
-    /// Of the y axis.
+    /// Title of the y axis.
     pub y: &'static str,
 }
 
-/// The cumulative count of a run against seconds, as figure 5 of the paper.
+/// Returns the cumulative count of a run over time in seconds, like figure 5 of the paper.
 #[must_use]
 pub fn cumulative((name, colour): (String, usize), series: &Series) -> Line {
     let steps = series.span_seconds() * STEPS;
@@ -40,8 +40,8 @@ pub fn cumulative((name, colour): (String, usize), series: &Series) -> Line {
     Line { name, colour, pieces: vec![points] }
 }
 
-/// The normalised latency of a run in ms against the number of the sample, as figure 6. Of the samples that fall into one column, the smallest and
-/// the largest are drawn.
+/// Returns the normalized latency of a run in ms over the sample number, like figure 6. Of the
+/// samples in one pixel column, the smallest and the largest are drawn.
 #[must_use]
 pub fn normalised((name, colour): (String, usize), series: &Series) -> Line {
     let column = |number: u64| number * POINTS_MAX / 2 / series.sent.max(1);
@@ -66,7 +66,8 @@ pub fn normalised((name, colour): (String, usize), series: &Series) -> Line {
     Line { name, colour, pieces }
 }
 
-/// Leaves two points of a column: the smallest and the largest, in the order of their numbers.
+/// Reduces a pixel column to two points, the smallest and the largest, in the order of their
+/// numbers.
 fn thin(piece: &mut Vec<(f64, f64)>, from: usize) {
     if piece.len() - from <= 2 {
         return;
@@ -90,7 +91,7 @@ pub fn draw(axes: Axes, lines: &[Line]) -> Result<String> {
     let (low, high) = points().fold((0.0_f64, 1.0_f64), |(low, high), point| (low.min(point.1), high.max(point.1)));
     let mark = |piece: &Vec<(f64, f64)>, colour: usize| {
         let mut points = piece.clone();
-        // A single sample between lost ones is a short line.
+        // A single sample between lost ones becomes a short line.
         points.extend(piece.last().map(|(at, value)| (at + x_max / 1000.0, *value)).filter(|_| piece.len() == 1));
         Mark::Line(points, Look { colour, ..Look::default() })
     };

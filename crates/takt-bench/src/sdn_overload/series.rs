@@ -1,34 +1,34 @@
-//! One run at one reader: which samples arrived when.
+//! Arrival series of one run at one reader.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The arrival of a sample. Times are of one clock.
+/// Arrival of a sample. All times are of one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival(
-    /// Its number, from 0.
+    /// Sample number, from 0.
     pub u64,
-    /// When it was written, ns.
+    /// Write time, ns.
     pub i64,
-    /// When it arrived, ns.
+    /// Arrival time, ns.
     pub i64,
 );
 
-/// The arrivals of one run, in the order of their numbers. Times are ns since sample 0 arrived, or would have if it was as punctual as the
-/// first that did.
+/// Arrivals of one run, in the order of their numbers. Times are in ns since sample 0 arrived. If
+/// it is lost, they count from its due arrival relative to the first sample that arrived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Series {
-    /// Samples that were written.
+    /// Number of samples written.
     pub sent: u64,
-    /// Time from one sample to the next, ns.
+    /// Interval between two samples, ns.
     pub period_ns: u64,
-    /// The first arrival of each sample.
+    /// First arrival of each sample.
     pub arrivals: Vec<Arrival>,
 }
 
 impl Arrival {
-    /// From a line of a subscriber; `None` if it is about something else.
+    /// Parses a line of a subscriber; `None` if the line is not an arrival.
     pub fn parse(line: &Value) -> Option<Self> {
         let time = |key: &str| line[key].as_i64();
         (line["ev"] == "sample").then_some(Self(line["seq"].as_u64()?, time("stamp_ns")?, time("received_ns")?))
@@ -36,7 +36,8 @@ impl Arrival {
 }
 
 impl Series {
-    /// Of arrivals in any order, by any clock; those of numbers that were not sent do not count.
+    /// Creates a series from arrivals in any order, by any clock. Arrivals of samples that were not
+    /// sent are ignored.
     #[must_use]
     pub fn new(sent: u64, period_ns: u64, arrivals: &[Arrival]) -> Self {
         let mut first = BTreeMap::new();
@@ -52,28 +53,29 @@ impl Series {
         series
     }
 
-    /// When a sample is due to arrive, ns.
+    /// Returns the due arrival time of a sample, ns.
     fn due(&self, number: u64) -> i64 {
         i64::try_from(number * self.period_ns).unwrap_or(i64::MAX)
     }
 
-    /// Samples that arrived.
+    /// Returns the number of samples that arrived.
     #[must_use]
     pub fn received(&self) -> u64 {
         self.arrivals.len() as u64
     }
 
-    /// The normalised latency of each sample that arrived, with its number, ns; negative if it came early.
+    /// Iterates over number and normalized latency of each sample that arrived, ns; negative if it
+    /// arrived early.
     pub fn normalised(&self) -> impl Iterator<Item = (u64, i64)> {
         self.arrivals.iter().map(|Arrival(number, _, at)| (*number, at - self.due(*number)))
     }
 
-    /// The time from writing to arrival of each sample that arrived, ns.
+    /// Iterates over the times from write to arrival, ns.
     pub fn one_way(&self) -> impl Iterator<Item = u64> {
         self.arrivals.iter().map(|Arrival(_, written, at)| u64::try_from(at - written).unwrap_or(0))
     }
 
-    /// How much later than the most punctual one each sample that arrived was written, ns.
+    /// Returns the delay of each write relative to the most punctual one, ns.
     #[must_use]
     pub fn writer_late(&self) -> Vec<u64> {
         let late = |Arrival(number, written, _): &Arrival| written - self.due(*number);
@@ -81,13 +83,13 @@ impl Series {
         self.arrivals.iter().map(|arrival| u64::try_from(late(arrival) - least).unwrap_or(0)).collect()
     }
 
-    /// The time that samples were due in, whole seconds, rounded up.
+    /// Returns the time in which samples were due, whole seconds, rounded up.
     #[must_use]
     pub fn span_seconds(&self) -> u64 {
         (self.sent * self.period_ns).div_ceil(1_000_000_000)
     }
 
-    /// Samples that had arrived at the end of each step of so many ns.
+    /// Returns the number of samples that had arrived at the end of each step of `step_ns`.
     #[must_use]
     pub fn cumulative(&self, step_ns: u64, steps: u64) -> Vec<u64> {
         let times = self.times();
@@ -98,14 +100,14 @@ impl Series {
         (1..=steps).map(by).collect()
     }
 
-    /// The longest time without an arrival, ns.
+    /// Returns the longest interval without an arrival, ns.
     #[must_use]
     pub fn longest_gap_ns(&self) -> u64 {
         let gaps = self.times().windows(2).map(|pair| pair[1] - pair[0]).max();
         gaps.and_then(|gap| u64::try_from(gap).ok()).unwrap_or(0)
     }
 
-    /// The numbers of the first and the last sample that did not arrive.
+    /// Returns the numbers of the first and of the last sample that did not arrive.
     #[must_use]
     pub fn lost_range(&self) -> Option<(u64, u64)> {
         let arrived: BTreeSet<u64> = self.arrivals.iter().map(|arrival| arrival.0).collect();
@@ -114,8 +116,9 @@ impl Series {
         Some((first, lost.next_back().unwrap_or(first)))
     }
 
-    /// The time from the last arrival before the first lost sample to the first arrival of a sample after the last lost one, ns. Samples may
-    /// arrive in between. `None` if no sample is lost, or if none arrives before or after those that are.
+    /// Returns the time from the last arrival before the first lost sample to the first arrival of
+    /// a sample after the last lost one, ns. Samples may arrive in between. Returns `None` if no
+    /// sample is lost, or if none arrives before or after the lost ones.
     #[must_use]
     pub fn outage_ns(&self) -> Option<u64> {
         let (first, last) = self.lost_range()?;
@@ -138,7 +141,8 @@ mod tests {
 
     const PERIOD_NS: u64 = 5_000_000;
 
-    /// The arrival of a sample that was written 100 ns late, and arrives 1 us after it was due and this much later.
+    /// Returns the arrival of a sample that was written 100 ns late, and arrives 1 us and `late_ns`
+    /// after it was due.
     fn arrival(number: u64, late_ns: i64) -> Arrival {
         let due = 1_000_000 + (number * PERIOD_NS) as i64;
         Arrival(number, due + 100 * i64::from(number > 0), due + 1_000 + late_ns)
@@ -146,7 +150,7 @@ mod tests {
 
     #[test]
     fn lost_samples_leave_a_gap_and_late_ones_a_latency() {
-        // Sample 2 is lost, 3 is late, 4 came twice, 5 is early, 6 was not sent.
+        // Sample 2 is lost, 3 is late, 4 arrives twice, 5 is early, 6 was not sent.
         let arrivals = [(0, 0), (1, 0), (3, 900), (4, 0), (4, 5), (5, -40), (6, 0)].map(|(n, late)| arrival(n, late));
         let series = Series::new(6, PERIOD_NS, &arrivals);
         assert_eq!((series.sent, series.received()), (6, 5));
@@ -160,7 +164,7 @@ mod tests {
 
     #[test]
     fn cumulative_count_grows_by_the_arrivals_of_each_step() {
-        // The samples of the second second come at its end.
+        // The samples of the second second arrive at its end.
         let held = |number: u64| if (200..400).contains(&number) { 2_000_000_000 } else { (number * PERIOD_NS) as i64 };
         let arrivals: Vec<_> = (0..600).map(|number| Arrival(number, 0, held(number))).collect();
         let series = Series::new(600, PERIOD_NS, &arrivals);
@@ -186,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_about_something_else_are_no_arrivals() {
+    fn lines_other_than_samples_are_no_arrivals() {
         let line = json!({ "ev": "sample", "id": "reader", "seq": 7, "stamp_ns": 1, "received_ns": 3 });
         assert_eq!(Arrival::parse(&line), Some(Arrival(7, 1, 3)));
         assert_eq!(Arrival::parse(&json!({ "ev": "matched", "current": 1 })), None);

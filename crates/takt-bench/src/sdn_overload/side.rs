@@ -1,12 +1,13 @@
-//! The processes of a pair of Takt. Each writes one JSON object a line to standard output, in the form of the programs of
-//! `interop/peers`, and reads lines from standard input.
+//! Processes of a Takt pair in the SDN overload experiment. Each writes one JSON object per line to
+//! standard output, in the form of the programs of `interop/peers`, and reads lines from standard
+//! input.
 //!
-//! | role | what it does |
+//! | role | task |
 //! |---|---|
 //! | `overload-subscribe` | writes a line `sample` for each sample when it arrives |
-//! | `overload-publish` | writes samples each period from the first line on that it reads, then `done` |
+//! | `overload-publish` | writes a sample per period from its first input line on, then `done` |
 //!
-//! Both go on until a signal stops them.
+//! Both run until a signal stops them.
 
 use crate::agent::Lines;
 use crate::error::{Error, Result};
@@ -26,37 +27,37 @@ use takt::{DataWriter, DomainParticipant, Runtime};
 
 use super::category::Category;
 
-/// How long a process looks for the other one.
+/// Maximum time for a process to match the other one.
 pub(super) const MATCH_LIMIT: Duration = Duration::from_secs(25);
-/// How long a write of a reliable writer waits for room.
+/// Maximum blocking time of a reliable write.
 pub(super) const BLOCKING_LIMIT: Duration = Duration::from_secs(30);
-/// Octets that the serialised sample has besides its data: encapsulation header and length.
+/// Octets of the serialized sample in addition to its data: encapsulation header and length.
 const SERIALIZED_MORE: u32 = 8;
-/// Between two looks at standard input.
+/// Interval between two checks of standard input.
 const STEP: Duration = Duration::from_millis(20);
 
-/// What the processes of a pair are to do.
+/// Settings of the processes of a pair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SidePlan {
-    /// DDS domain.
+    /// DDS domain ID.
     pub domain: u32,
-    /// The topic.
+    /// Topic name.
     pub topic: String,
     /// RELIABILITY and HISTORY.
     pub category: Category,
     /// Octets of data in a sample.
     pub size: usize,
-    /// Time from one sample to the next, ns.
+    /// Interval between two samples, ns.
     pub period_ns: u64,
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
-    /// Readers that the writer waits for.
+    /// Number of readers that the writer waits for.
     pub readers: usize,
-    /// The endpoints announce contracts with this E2E_LATENCY, ns; `None`: none.
+    /// E2E_LATENCY of the contracts that the endpoints announce, ns; `None`: no contracts.
     pub limit_ns: Option<u64>,
 }
 
-/// Plays a role; `None` if it is none of this experiment.
+/// Runs a role; `None` if it is none of this experiment.
 pub fn run(role: &str, plan: &str, out: &mut dyn Write) -> Option<Result<()>> {
     let play = match role {
         "overload-publish" => publish,
@@ -67,7 +68,7 @@ pub fn run(role: &str, plan: &str, out: &mut dyn Write) -> Option<Result<()>> {
     let parsed = serde_json::from_str(plan).map_err(|why| Error::Usage(format!("the plan of {role}: {why}")));
     let result = parsed.and_then(|plan: SidePlan| play(&plan, &mut lines));
     Some(result.or_else(|error| match error {
-        // It is asked to end so.
+        // A stop by signal is the regular end.
         Error::Stopped => Ok(()),
         error => {
             lines.say(&json!({ "ev": "error", "what": error.to_string() }))?;
@@ -158,7 +159,7 @@ fn publish(plan: &SidePlan, lines: &mut Lines<'_>) -> Result<()> {
     Err(Error::Stopped)
 }
 
-/// Writes all samples, each when it is due.
+/// Writes all samples, each at its due time.
 fn write_all(plan: &SidePlan, participant: &DomainParticipant, writer: &DataWriter<Blob>) -> Result<()> {
     let mut sample = Blob::filled(plan.size);
     let begin_ns = monotonic_ns() + plan.period_ns;

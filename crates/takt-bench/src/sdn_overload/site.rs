@@ -1,4 +1,4 @@
-//! The networks of the experiment, made by `takt-lab`.
+//! Networks of the SDN overload experiment, created by `takt-lab`.
 //!
 //! ```text
 //! publisher ---- s1 ==== s2 ==== s3 ==== subscriber        a row of one switch or more; one flooder at each switch
@@ -9,7 +9,7 @@
 //!   flooder ---- s1 == s2 == s3
 //! ```
 //!
-//! Double links have the rate. The classes are those of the switch model `ovs-netdev`.
+//! Double links are rate-limited. The traffic classes are those of the switch model `ovs-netdev`.
 
 use crate::error::{Error, Result};
 use crate::signal::stopped;
@@ -28,58 +28,60 @@ use takt_sdn::controller::{Config, Event};
 use takt_sdn::model::{NetworkFile, SwitchModel};
 use takt_sdn::runtime::Runtime;
 
-/// The host of the writer.
+/// Host of the writer.
 pub const PUBLISHER: &str = "publisher";
-/// The hosts of the readers.
+/// Hosts of the readers.
 pub const SUBSCRIBERS: [&str; 2] = ["subscriber", "subscriber-2"];
-/// The address of the writer's host.
+/// Address of the writer's host.
 pub const PUBLISHER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 81, 0, 1);
-/// The address of the first reader's host.
+/// Address of the first reader's host.
 pub const SUBSCRIBER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 81, 0, 2);
-/// The topic of the pair.
+/// Topic of the pair.
 pub const TOPIC: &str = "Overload";
-/// Switches of a row at most.
+/// Maximum number of switches of a row.
 pub const SWITCHES_MAX: u8 = 5;
 
-/// The SCHED_FIFO priority of the switch, above that of the pair.
+/// SCHED_FIFO priority of the switch, above that of the pair.
 const SWITCH_PRIORITY: u8 = 30;
-/// How long the controller may take until hosts may send.
+/// Maximum time for the controller to enable the hosts' traffic.
 const SETTLE_LIMIT: Duration = Duration::from_secs(30);
-/// How long the controller waits for octets at most, and the experiment for a verdict until it looks whether it is to stop.
+/// Maximum wait of the controller for octets, and interval at which a wait for a verdict checks for
+/// a stop.
 const STEP: Duration = Duration::from_millis(50);
-/// HEARTBEATs of a reliable writer besides its samples: CycloneDDS sends one each 20 ms at most.
+/// Minimum interval of HEARTBEATs that a reliable writer sends apart from samples: CycloneDDS sends
+/// at most one each 20 ms.
 const HEARTBEAT_NS: u64 = 20_000_000;
-/// Frames that a class of admitted flows, or of the controller, holds.
+/// Queue length of a class of admitted flows, or of the controller, frames.
 const CLASS_FRAMES: u32 = 100;
 
-/// How the switches are joined.
+/// Topology of the switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
-    /// So many switches in a row.
+    /// Row of this number of switches.
     Row(u8),
-    /// Three switches in a ring, whose direct link from writer to reader can fail.
+    /// Ring of three switches, whose direct link from writer to reader can fail.
     Ring,
 }
 
-/// A network.
+/// Settings of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SitePlan {
-    /// What the name of the lab begins with; the process follows.
+    /// Prefix of the lab name; the process ID follows.
     pub name: String,
-    /// Its switches.
+    /// Topology of the switches.
     pub topology: Topology,
-    /// Hosts of readers, 1 or 2.
+    /// Number of readers' hosts, 1 or 2.
     pub readers: usize,
     /// Rate of the links between switches and to the readers, Mbit/s.
     pub megabits: u32,
-    /// Frames that the queue of traffic without admission holds.
+    /// Queue length of traffic without admission, frames.
     pub frames: u32,
-    /// The contract file of the controller; `None`: there is no controller.
+    /// Contract file of the controller; `None`: there is no controller.
     pub contracts: Option<String>,
 }
 
-/// A network that is up, with a thread for its controller.
+/// Running network, with a thread for its controller.
 #[derive(Debug)]
 pub struct Site {
     lab: Lab,
@@ -95,19 +97,19 @@ struct Running {
     verdicts: Receiver<Verdict>,
 }
 
-/// What the controller decided of a pair with a contract.
+/// Decision of the controller on a pair with a contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Hosts can send; of no pair.
+    /// Hosts can send; concerns no pair.
     Settled,
     /// Admitted, with a bound of the time from host to host, ns.
     Admitted(u64),
-    /// Refused, and why.
+    /// Refused, with the reason.
     Refused(String),
 }
 
 impl SitePlan {
-    /// Switches.
+    /// Returns the number of switches.
     fn switches(&self) -> u8 {
         match self.topology {
             Topology::Row(count) => count.clamp(1, SWITCHES_MAX),
@@ -115,14 +117,15 @@ impl SitePlan {
         }
     }
 
-    /// Hosts of the overload: in a row one at each switch, so that each link is overloaded by itself.
+    /// Returns the overload hosts: in a row one at each switch, so that each link is overloaded
+    /// separately.
     #[must_use]
     pub fn flooders(&self) -> Vec<String> {
         let count = if self.topology == Topology::Ring { 1 } else { self.switches() };
         (1..=count).map(|number| format!("flooder-{number}")).collect()
     }
 
-    /// Hosts with their addresses.
+    /// Returns the hosts with their addresses.
     fn hosts(&self) -> Vec<(String, Ipv4Addr)> {
         let address = |last| Ipv4Addr::new(10, 81, 0, last);
         let readers =
@@ -131,7 +134,7 @@ impl SitePlan {
         std::iter::once((PUBLISHER.to_owned(), PUBLISHER_ADDRESS)).chain(readers).chain(flooders).collect()
     }
 
-    /// Its links with a rate between switches, then the others.
+    /// Returns the rate-limited links between switches, then the others.
     fn links(&self) -> Vec<(String, String, bool)> {
         let last = self.switches();
         let mut links: Vec<_> = (1..last).map(|n| (format!("s{n}"), format!("s{}", n + 1), true)).collect();
@@ -146,10 +149,10 @@ impl SitePlan {
         links
     }
 
-    /// Whether this user and this machine can make it.
+    /// Checks that this user and this machine can create the network.
     ///
     /// # Errors
-    /// What is missing.
+    /// Names the missing prerequisite.
     pub fn check_possible(&self) -> Result<()> {
         let file: LabFile = self.file(&self.name).parse()?;
         Ok(Lab::check_possible(&file)?)
@@ -164,7 +167,7 @@ impl SitePlan {
         for dscp in [46, 34, 26, 18] {
             add(format!("[[classes]]\nname = \"{dscp}\"\ndscp = [{dscp}]\nframes = {CLASS_FRAMES}"));
         }
-        // What the controller sends: discovery, ARP, LLDP.
+        // Traffic of the controller: discovery, ARP, LLDP.
         add(format!(
             "[[classes]]\nname = \"control\"\ndscp = [48]\nether_types = [0x0806, 0x88cc]\nframes = {CLASS_FRAMES}"
         ));
@@ -189,10 +192,10 @@ impl SitePlan {
 }
 
 impl Site {
-    /// Makes it.
+    /// Creates the network.
     ///
     /// # Errors
-    /// The machine cannot, or a check of the lab failed.
+    /// The machine cannot create it, or a check of the lab failed.
     pub fn new(plan: SitePlan) -> Result<Self> {
         if stopped() {
             return Err(Error::Stopped);
@@ -208,13 +211,13 @@ impl Site {
         Ok(site)
     }
 
-    /// What it was made from.
+    /// Returns the settings of the network.
     #[must_use]
     pub fn plan(&self) -> &SitePlan {
         &self.plan
     }
 
-    /// The path of a host's network namespace.
+    /// Returns the path of a host's network namespace.
     #[must_use]
     pub fn namespace(&self, host: &str) -> String {
         format!("/run/netns/takt.{}.{host}", self.name)
@@ -223,7 +226,7 @@ impl Site {
     /// Runs `f` on a host.
     ///
     /// # Errors
-    /// Not root.
+    /// The user is not root.
     pub fn run<R: Send>(&self, host: &str, f: impl FnOnce() -> R + Send) -> Result<R> {
         let namespace = self.lab.namespace(host)?;
         namespace.run(f).map_err(|source| Error::os(format!("enter host {host}"), source))
@@ -232,22 +235,23 @@ impl Site {
     /// Sets the direct link of a ring up or down.
     ///
     /// # Errors
-    /// The kernel refuses.
+    /// The kernel refused.
     pub fn set_direct_link(&self, is_up: bool) -> Result<()> {
         Ok(self.lab.set_link(0, is_up)?)
     }
 
-    /// Forgets verdicts of earlier pairs.
+    /// Drops verdicts on earlier pairs.
     pub fn forget_verdicts(&mut self) {
         if let Some(controller) = &self.controller {
             while controller.verdicts.try_recv().is_ok() {}
         }
     }
 
-    /// Waits until the controller has admitted so many pairs; the largest of their bounds, ns. `None` without a controller.
+    /// Waits until the controller has admitted `pairs` pairs. Returns the largest of their bounds,
+    /// ns; `None` without a controller.
     ///
     /// # Errors
-    /// One is refused, or not decided in time.
+    /// A pair is refused, or not decided in time.
     pub fn wait_until_admitted(&mut self, pairs: usize, limit: Duration) -> Result<Option<u64>> {
         if self.controller.is_none() {
             return Ok(None);
@@ -261,10 +265,10 @@ impl Site {
         Ok(Some(bound_ns))
     }
 
-    /// Waits until the controller has refused a pair by proof; the reason.
+    /// Waits until the controller has refused a pair by proof, and returns the reason.
     ///
     /// # Errors
-    /// It is not in time, or there is no controller.
+    /// It has not in time, or there is no controller.
     pub fn wait_until_refused(&mut self, limit: Duration) -> Result<String> {
         let is_proven =
             |verdict: &Verdict| matches!(verdict, Verdict::Refused(why) if why.contains("would take up to"));
@@ -278,7 +282,7 @@ impl Site {
         let ended = || Error::NoAnswer { what: "the controller has ended".to_owned() };
         let controller = self.controller.as_ref().ok_or_else(ended)?;
         let end = Instant::now() + limit;
-        // A pair is refused until the addresses of its hosts are known.
+        // The controller refuses a pair until it knows the addresses of its hosts.
         let mut last = "no verdict".to_owned();
         loop {
             if stopped() {
@@ -323,11 +327,12 @@ impl Running {
     }
 }
 
-/// Runs the controller, and passes its verdicts on.
+/// Runs the controller, and forwards its verdicts.
 fn serve(mut runtime: Runtime, hosts: usize, is_over: &AtomicBool, verdicts: &Sender<Verdict>) {
     let mut was_settled = false;
     while !is_over.load(Ordering::Relaxed) {
-        // The kernel refuses to wait: the controller ends, and the next verdict is missing.
+        // If the kernel refuses to wait, the controller ends, and the experiment fails for lack of
+        // a verdict.
         if runtime.run_once(STEP).is_err() {
             return;
         }
@@ -337,7 +342,7 @@ fn serve(mut runtime: Runtime, hosts: usize, is_over: &AtomicBool, verdicts: &Se
                 Event::Refused { reason, .. } => Verdict::Refused(reason),
                 _ => continue,
             };
-            // The receiver is gone only when this thread is to end.
+            // The receiver is gone only when this thread is about to end.
             let _ = verdicts.send(verdict);
         }
         let controller = runtime.controller();
@@ -353,7 +358,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been reported by then.
+            // The panic of the thread has been printed already.
             let _ = thread.join();
         }
     }
@@ -369,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_of_all_topologies_are_files_of_labs() {
+    fn networks_of_all_topologies_are_valid_lab_files() {
         for topology in [Topology::Row(1), Topology::Row(SWITCHES_MAX), Topology::Ring] {
             let plan = plan(topology);
             let file: LabFile = plan.file("overload-1").parse().expect("it is one");

@@ -1,7 +1,9 @@
-//! How long samples are in the network: from the interface of the writer's host to that of each reader's host.
+//! Transit times of samples: from the interface of the writer's host to that of each reader's host.
 //!
-//! That is what the controller's bound is about; the time from writing to arrival has both hosts as well. A sample is in the network from the
-//! departure of its first fragment to the arrival of its last one. Each counts when it is seen first: a sample that was lost, when its repair arrives.
+//! The controller's bound concerns this time; the time from write to arrival also includes both
+//! hosts. A sample is in transit from the departure of its first fragment to the arrival of its
+//! last one. Only the first sighting of each fragment counts. A lost fragment counts when its
+//! repair arrives.
 
 use super::site::{PUBLISHER, PUBLISHER_ADDRESS, SUBSCRIBERS, Site};
 use crate::error::{Error, Result};
@@ -18,43 +20,44 @@ pub use takt_wire::VendorId;
 use takt_wire::message::Header;
 use takt_wire::{Guid, MessageView, Submessage};
 
-/// The interface of a host.
+/// Interface of a host.
 const INTERFACE: &str = "eth0";
-/// What a socket holds: 3,500 frames of 1,400 octets. A frame beyond is missing.
+/// Receive buffer of a socket: 3,500 frames of 1,400 octets. Frames beyond it are missed.
 const BUFFER_LEN: i32 = 8 << 20;
-/// A frame of Ethernet without tag and FCS, and its header.
+/// Maximum length of an Ethernet frame without tag and FCS, and length of its header.
 const FRAME_LEN_MAX: usize = 1514;
 const ETHERNET_LEN: usize = 14;
-/// How long a thread waits for a frame until it looks whether it is to end.
+/// Maximum wait of a thread for a frame before it checks whether it must end.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A sample: vendor, writer, sequence number.
+/// Sample identity: vendor, writer, sequence number.
 type Sample = (VendorId, Guid, i64);
-/// A sample, and the number of a fragment; 0 of a whole sample.
+/// Sample, and the number of a fragment; 0 for an unfragmented sample.
 type Fragment = (Sample, u32);
-/// When fragments were seen first, ns.
+/// Time of the first sighting of each fragment, ns.
 type Sightings = BTreeMap<Fragment, i64>;
 
-/// The time of a sample in the network.
+/// Transit of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transit {
-    /// When its first fragment left, ns since 1970.
+    /// Departure of its first fragment, ns since 1970.
     pub left_ns: i64,
-    /// Until its last fragment arrived.
+    /// Time until the arrival of its last fragment, ns.
     pub len_ns: u64,
 }
 
-/// Times of samples in the network, and stalls of the machine meanwhile.
+/// Transits of samples, and concurrent stalls of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transits {
-    /// Of each sample that arrived.
+    /// Transit of each sample that arrived.
     pub samples: Vec<Transit>,
-    /// Of all processors.
+    /// Stalls of all processors.
     pub stalls: Vec<Stall>,
 }
 
 impl Transits {
-    /// How many samples were longer in the network than this; and how many of them by more than processors stalled meanwhile.
+    /// Returns the number of samples whose transit exceeded `bound_ns`, and the number of those
+    /// whose excess is greater than the concurrent processor stalls.
     #[must_use]
     pub fn above(&self, bound_ns: u64) -> (u64, u64) {
         let late = self.samples.iter().filter(|transit| transit.len_ns > bound_ns);
@@ -65,27 +68,27 @@ impl Transits {
         late.fold((0, 0), |(all, unexplained), transit| (all + 1, unexplained + u64::from(is_unexplained(transit))))
     }
 
-    /// The longest time, ns.
+    /// Returns the longest transit, ns.
     #[must_use]
     pub fn longest_ns(&self) -> u64 {
         self.samples.iter().map(|transit| transit.len_ns).max().unwrap_or(0)
     }
 }
 
-/// Watches the interfaces of a site until it is dropped.
+/// Packet capture at the interfaces of a site, until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
     stalls: StallWatch,
     is_over: Arc<AtomicBool>,
-    /// Of the writer's host, then of each reader's.
+    /// Threads of the writer's host and of each reader's host.
     threads: Vec<JoinHandle<Result<Sightings>>>,
 }
 
 impl Watch {
-    /// Begins.
+    /// Starts the capture.
     ///
     /// # Errors
-    /// Not root.
+    /// The user is not root.
     pub fn start(site: &Site) -> Result<Self> {
         let stalls = StallWatch::start();
         let mut watch = Self { stalls, is_over: Arc::new(AtomicBool::new(false)), threads: Vec::new() };
@@ -98,7 +101,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Ends. For each reader's host, and for writers of each vendor, the times of samples in the network.
+    /// Stops the capture. Returns the transits for each reader's host and each vendor of writers.
     ///
     /// # Errors
     /// Packets could not be read.
@@ -116,11 +119,11 @@ impl Watch {
     }
 }
 
-/// A socket that captures what the writer's host sends, at the interface of a host.
+/// Opens a socket that captures traffic from the writer's host at the interface of a host.
 fn capture() -> std::io::Result<FrameSocket> {
     let socket = FrameSocket::capture(interface_index(INTERFACE)?, BUFFER_LEN)?;
     socket.accept_udp_from(PUBLISHER_ADDRESS)?;
-    // What came before the filter.
+    // Drains frames from before the filter.
     while socket.receive(&mut [0; FRAME_LEN_MAX])?.is_some() {}
     Ok(socket)
 }
@@ -138,7 +141,7 @@ fn look(socket: &FrameSocket, is_over: &AtomicBool) -> Result<Sightings> {
     Ok(seen)
 }
 
-/// Notes what a packet has of user data; anything else is not of interest.
+/// Records the user data of a packet; other packets are ignored.
 fn note(packet: &[u8], at_ns: i64, seen: &mut Sightings) {
     let Ok(packet) = Ipv4Packet::parse(packet) else { return };
     let Ok(datagram) = UdpDatagram::parse(packet.payload()) else { return };
@@ -157,7 +160,7 @@ fn note(packet: &[u8], at_ns: i64, seen: &mut Sightings) {
     }
 }
 
-/// The time of each sample that left and arrived, by the vendor of its writer.
+/// Returns the transit of each sample that left and arrived, by the vendor of its writer.
 fn transits(left: &Sightings, arrived: &Sightings) -> BTreeMap<VendorId, Vec<Transit>> {
     let mut departures: BTreeMap<Sample, i64> = BTreeMap::new();
     for ((sample, _), at_ns) in left {
@@ -187,7 +190,7 @@ mod tests {
     const PREFIX: GuidPrefix = GuidPrefix([7; 12]);
     const WRITER: EntityId = EntityId([0, 0, 1, 3]);
 
-    /// A packet of UDP with one submessage.
+    /// Returns a UDP packet with one submessage.
     fn packet(vendor: VendorId, add: impl FnOnce(&mut MessageBuilder<'_>)) -> Vec<u8> {
         let mut message = [0; 200];
         let header = Header { version: ProtocolVersion::V2_5, vendor, prefix: PREFIX };
@@ -249,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn late_samples_are_explained_by_stalls_while_they_were_under_way() {
+    fn late_samples_are_explained_by_concurrent_stalls() {
         let samples = [(0, 50), (100, 90), (300, 90)].map(|(left_ns, len_ns)| Transit { left_ns, len_ns });
         let stalls = vec![Stall { from_ns: 90, to_ns: 140 }, Stall { from_ns: 300, to_ns: 320 }];
         let transits = Transits { samples: samples.to_vec(), stalls };
@@ -258,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn discovery_and_octets_that_are_no_message_are_not_noted() {
+    fn discovery_data_and_invalid_packets_are_not_recorded() {
         let mut seen = Sightings::new();
         note(&data(VendorId::TAKT, EntityId::SPDP_WRITER, 1), 1, &mut seen);
         note(&data(VendorId::TAKT, WRITER, 1)[..60], 1, &mut seen);

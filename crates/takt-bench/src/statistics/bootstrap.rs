@@ -1,23 +1,24 @@
-//! Intervals by resampling of rounds (percentile bootstrap; Efron 1979).
+//! Bootstrap confidence intervals by resampling of rounds (percentile bootstrap; Efron 1979).
 //!
-//! A resample draws as many rounds as there are, with replacement. Whole rounds are drawn, since samples within one depend on each other. With few
-//! rounds the intervals are too narrow; docs/bench-report.md has the coverage that was simulated.
+//! A resample draws as many rounds as there are, with replacement. Whole rounds are drawn, since
+//! samples within one depend on each other. With few rounds the intervals are too narrow;
+//! docs/bench-report.md has the simulated coverage.
 
 use super::Interval;
 
-/// Resamples of an interval.
+/// Number of resamples for an interval.
 pub const RESAMPLES: usize = 2_000;
-/// Seed, so that a report is the same each time.
+/// Fixed seed, so that a report is the same each time.
 const SEED: u64 = 0x7461_6b74;
 
-/// How often each round is in each resample.
+/// Multiplicity of each round in each resample.
 #[derive(Clone, Debug)]
 pub struct Resamples {
     weights: Vec<Vec<u32>>,
 }
 
 impl Resamples {
-    /// Of so many rounds. `stream` tells resamples apart that are combined.
+    /// Draws resamples of `rounds` rounds. `stream` makes resamples independent that are combined.
     #[must_use]
     pub fn new(rounds: usize, stream: u64) -> Self {
         let mut random = fastrand::Rng::with_seed(SEED ^ (stream << 32));
@@ -29,14 +30,16 @@ impl Resamples {
         Self { weights: if rounds == 0 { Vec::new() } else { (0..RESAMPLES).map(|_| draw()).collect() } }
     }
 
-    /// The value of a statistic in each resample. The statistic is given how often each round counts.
+    /// Returns the value of a statistic in each resample. The statistic receives the multiplicities
+    /// of the rounds.
     #[must_use]
     pub fn values(&self, statistic: impl Fn(&[u32]) -> f64) -> Vec<f64> {
         self.weights.iter().map(|weights| statistic(weights)).collect()
     }
 }
 
-/// The 95 % interval of resampled values. `None` if there are none, or one is not finite.
+/// Returns the 95 % interval of resampled values. Returns `None` if there are none, or one is not
+/// finite.
 #[must_use]
 pub fn interval(mut values: Vec<f64>) -> Option<Interval> {
     if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
@@ -47,7 +50,7 @@ pub fn interval(mut values: Vec<f64>) -> Option<Interval> {
     Some(Interval { low: at(0.025), high: at(0.975) })
 }
 
-/// The median of values that count so often. Not a number if there are none.
+/// Returns the median of values with these multiplicities; NaN if there are none.
 #[must_use]
 pub fn weighted_median(values: &[f64], weights: &[u32]) -> f64 {
     let mut drawn: Vec<f64> =

@@ -1,18 +1,19 @@
-//! Histograms of rounds, merged: percentiles, tails and bins.
+//! Merged histograms of rounds: percentiles, tails and bins.
 //!
-//! The histograms have three digits, so values are exact to 0.1 %. Quantiles are nearest-rank, as in [`stats`](crate::stats).
+//! The histograms have three digits, so values are exact to 0.1 %. Quantiles are nearest-rank, as
+//! in [`stats`](crate::stats).
 
-/// Values of several rounds. Each round can count more or less often, for a bootstrap.
+/// Values of several rounds. Each round can have a weight, for a bootstrap.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
-    /// All values that occur, ns, ascending.
+    /// Distinct values of all rounds, ns, ascending.
     values: Vec<u64>,
-    /// For each round: how many of its samples are at most as large as the value in the same place.
+    /// For each round: number of samples at most as large as the value at the same index.
     cumulative: Vec<Vec<u64>>,
 }
 
 impl Distribution {
-    /// Of the histograms of rounds: pairs of a value and how often it occurs, ascending.
+    /// Merges the histograms of rounds: pairs of a value and its count, ascending.
     #[must_use]
     pub fn of(rounds: &[&[(u64, u64)]]) -> Self {
         let mut values: Vec<u64> = rounds.iter().flat_map(|round| round.iter().map(|(value, _)| *value)).collect();
@@ -36,13 +37,13 @@ impl Distribution {
         Self { values, cumulative }
     }
 
-    /// Samples of all rounds.
+    /// Returns the number of samples of all rounds.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.below(self.values.len())
     }
 
-    /// Samples with one of the first values.
+    /// Returns the number of samples with one of the first `values` values.
     fn below(&self, values: usize) -> u64 {
         match values.checked_sub(1) {
             Some(last) => self.cumulative.iter().map(|round| round[last]).sum(),
@@ -50,14 +51,15 @@ impl Distribution {
         }
     }
 
-    /// The quantile `p` of all rounds, ns. `None` if there are too few samples: fewer than one is expected above it.
+    /// Returns the quantile `p` of all rounds, ns. Returns `None` if there are too few samples:
+    /// fewer than one is expected above it.
     #[must_use]
     pub fn quantile(&self, p: f64) -> Option<f64> {
         let ones = vec![1; self.cumulative.len()];
         is_supported(self.count(), p).then(|| self.weighted_quantile(p, &ones)).filter(|value| value.is_finite())
     }
 
-    /// The quantile `p` when rounds count so often, ns. Not a number if no sample counts.
+    /// Returns the quantile `p` of weighted rounds, ns; NaN if no sample counts.
     #[must_use]
     pub fn weighted_quantile(&self, p: f64, weights: &[u32]) -> f64 {
         let up_to = |at: usize| -> u64 {
@@ -68,7 +70,8 @@ impl Distribution {
         if total == 0 {
             return f64::NAN;
         }
-        // The product can come out a hair above a whole number: allow for that before rounding up.
+        // Rounding errors may put the product slightly above a whole number, which must not round
+        // up.
         let rank = ((p * total as f64 - 1e-9).ceil() as u64).clamp(1, total);
         let (mut low, mut high) = (0, last);
         while low < high {
@@ -78,19 +81,20 @@ impl Distribution {
         self.values[low] as f64
     }
 
-    /// Smallest value, ns.
+    /// Returns the smallest value, ns.
     #[must_use]
     pub fn min(&self) -> Option<u64> {
         self.values.first().copied()
     }
 
-    /// Biggest value, ns.
+    /// Returns the largest value, ns.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
         self.values.last().copied()
     }
 
-    /// The share of samples above each value: pairs of a value in ns and 1 - F. The last share is 0.
+    /// Returns the share of samples above each value: pairs of a value in ns and 1 - F. The last
+    /// share is 0.
     #[must_use]
     pub fn tail(&self) -> Vec<(u64, f64)> {
         let total = self.count();
@@ -98,7 +102,8 @@ impl Distribution {
         self.values.iter().enumerate().map(share).collect()
     }
 
-    /// Shares of samples between neighbouring edges, ns. Edges ascend; a sample on an edge is in the bin above it.
+    /// Returns the shares of samples between neighboring edges, ns. Edges ascend; a sample on an
+    /// edge is in the bin above it.
     #[must_use]
     pub fn bins(&self, edges: &[f64]) -> Vec<f64> {
         let total = (self.count() as f64).max(1.0);
@@ -108,10 +113,10 @@ impl Distribution {
     }
 }
 
-/// Whether so many samples can say anything of a quantile: at least one is expected above it.
+/// Reports whether `count` samples suffice for a quantile: at least one is expected above it.
 #[must_use]
 pub fn is_supported(count: u64, p: f64) -> bool {
-    // 1 - p is not exact: 1000 * (1 - 0.999) is a hair below 1.
+    // 1 - p is not exact: 1000 * (1 - 0.999) is slightly below 1.
     count as f64 * (1.0 - p) >= 1.0 - 1e-9
 }
 
@@ -157,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_quantile() {
+    fn empty_distribution_has_no_quantile() {
         let empty = Distribution::of(&[]);
         assert_eq!((empty.quantile(0.5), empty.count(), empty.max()), (None, 0, None));
         assert!(empty.weighted_quantile(0.5, &[]).is_nan());

@@ -1,4 +1,5 @@
-//! Statistics of repeated measurements: t-tests, effect sizes, bootstrap intervals, distributions over rounds.
+//! Statistics of repeated measurements: t-tests, effect sizes, bootstrap intervals, distributions
+//! over rounds.
 //!
 //! | module | content |
 //! |---|---|
@@ -7,9 +8,11 @@
 //! | [`distribution`] | histograms of rounds, merged: percentiles, tails, bins |
 //! | [`bootstrap`] | intervals by resampling of rounds |
 //!
-//! **Units of observation.** Samples of one round share a process, a memory layout, a processor temperature and whatever else runs. They are not
-//! independent, and a test over all of them overstates the evidence. Rounds are restarts in a random order: they are the independent unit here. Reports
-//! have the test over samples, as publications have it, and the test over means of rounds.
+//! **Units of observation.** Samples of one round share a process, a memory layout, a processor
+//! temperature and the other load of the machine. They are not independent, and a test over all of
+//! them overstates the evidence. Rounds are restarts in a random order, so they are the independent
+//! units. Reports have the test over samples, as publications have it, and the test over means of
+//! rounds.
 
 pub mod bootstrap;
 pub mod distribution;
@@ -18,7 +21,7 @@ pub mod welch;
 
 use serde::Serialize;
 
-/// A 95 % confidence interval.
+/// Confidence interval of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// Lower end.
@@ -28,7 +31,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval of a value that is multiplied with `factor`, which is not negative.
+    /// Returns the interval multiplied by `factor`, which is not negative.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         Self { low: self.low * factor, high: self.high * factor }

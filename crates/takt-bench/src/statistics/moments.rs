@@ -5,22 +5,22 @@ use crate::stats::Summary;
 /// Count, mean and variance of values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// Values.
+    /// Number of values.
     pub count: f64,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Variance of a sample: divided by count - 1. 0 for one value.
+    /// Sample variance: divided by count - 1. 0 for one value.
     pub variance: f64,
 }
 
 impl Moments {
-    /// Of values. `None` if there are none.
+    /// Computes the moments of values. Returns `None` if there are none.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         values.iter().map(|value| Self { count: 1.0, mean: *value, variance: 0.0 }).reduce(Self::merged)
     }
 
-    /// Of a summary, whose deviation is that of a population.
+    /// Computes the moments of a summary, whose deviation is that of a population.
     #[must_use]
     pub fn of_summary(summary: &Summary) -> Self {
         let count = summary.count as f64;
@@ -28,7 +28,7 @@ impl Moments {
         Self { count, mean: summary.mean, variance }
     }
 
-    /// Of both together (Chan, Golub, LeVeque: Updating Formulae, 1979).
+    /// Merges both (Chan, Golub, LeVeque: Updating Formulae, 1979).
     #[must_use]
     pub fn merged(self, other: Self) -> Self {
         let count = self.count + other.count;
@@ -42,7 +42,7 @@ impl Moments {
         Self { count, mean: self.mean + distance * other.count / count, variance }
     }
 
-    /// Standard deviation of a sample.
+    /// Returns the sample standard deviation.
     #[must_use]
     pub fn deviation(&self) -> f64 {
         self.variance.sqrt()
@@ -65,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn summary_of_a_population_becomes_a_sample() {
+    fn population_summary_becomes_sample_moments() {
         let mut values = [9, 4, 5, 2, 4, 7, 5, 4].map(|us| us * 1000);
         let moments = Moments::of_summary(&Summary::of(&mut values).unwrap());
         assert!((moments.variance - 32.0 / 7.0).abs() < 1e-12, "{moments:?}");
     }
 
     #[test]
-    fn nothing_and_one_value_have_no_variance() {
+    fn no_values_have_no_moments_and_one_value_no_variance() {
         assert_eq!(Moments::of(&[]), None);
         assert_eq!(Moments::of(&[3.0]), Some(Moments { count: 1.0, mean: 3.0, variance: 0.0 }));
         assert_eq!(Moments::default().merged(Moments::default()), Moments::default());

@@ -1,8 +1,10 @@
-//! Welch's t-test, and the size of the effect.
+//! Welch's t-test and effect size.
 //!
-//! With 10,000 samples a side, a difference of a hundredth of a standard deviation has p < 0.5, and one of a tenth has p < 1e-11. A small p only says that
-//! the means are not exactly equal, which no two systems are. The interval of the difference says how far apart they are, and the effect size how far
-//! compared with the spread. By Cohen's convention a g of 0.2 is small, 0.5 medium, 0.8 large.
+//! With 10,000 samples per side, a difference of a hundredth of a standard deviation has p < 0.5,
+//! and one of a tenth has p < 1e-11. A small p only says that the means are not exactly equal,
+//! which no two systems are. The interval of the difference says how far apart the means are; the
+//! effect size relates that to the spread. By Cohen's convention a g of 0.2 is small, 0.5 medium,
+//! 0.8 large.
 
 use super::Interval;
 use super::moments::Moments;
@@ -10,13 +12,13 @@ use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::gamma::ln_gamma;
 
-/// The 97.5 % quantile of the normal distribution.
+/// 97.5 % quantile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// A test of two means.
+/// Test of the difference of two means.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Welch {
-    /// First mean less second mean.
+    /// First mean minus second mean.
     pub difference: f64,
     /// 95 % confidence interval of the difference.
     pub interval: Interval,
@@ -32,7 +34,8 @@ pub struct Welch {
     pub g_interval: Interval,
 }
 
-/// Tests whether two means differ. `None` if one side has fewer than two values, or no side has any variance.
+/// Tests whether two means differ. `None` if one side has fewer than two values, or no side has any
+/// variance.
 #[must_use]
 pub fn welch(first: &Moments, second: &Moments) -> Option<Welch> {
     let (n1, n2) = (first.count, second.count);
@@ -62,7 +65,7 @@ pub fn welch(first: &Moments, second: &Moments) -> Option<Welch> {
     })
 }
 
-/// Cohen's d with Hedges' exact correction.
+/// Returns Cohen's d with Hedges' exact correction.
 fn hedges(first: &Moments, second: &Moments) -> f64 {
     let df = first.count + second.count - 2.0;
     let squares = (first.count - 1.0) * first.variance + (second.count - 1.0) * second.variance;
@@ -82,8 +85,9 @@ mod tests {
         (value - expected).abs() <= 1e-9 * expected.abs().max(1e-3)
     }
 
-    /// Reference values: `scipy.stats.ttest_ind_from_stats(..., equal_var=False)` and `scipy.stats.t.ppf` of SciPy 1.17.1; g by
-    /// `scipy.special.gammaln` from the formula of Hedges (1981).
+    /// Reference values: `scipy.stats.ttest_ind_from_stats(..., equal_var=False)` and
+    /// `scipy.stats.t.ppf` of SciPy 1.17.1; g by `scipy.special.gammaln` from the formula of Hedges
+    /// (1981).
     #[test]
     fn tests_agree_with_scipy() {
         let cases = [
@@ -130,7 +134,8 @@ mod tests {
         }
     }
 
-    /// Tables 1 to 3 of Zak (2017): mean and deviation of 10,000 samples of Fast RTPS and of OpenDDS, best effort, with t and df as published.
+    /// Tables 1 to 3 of Zak (2017): mean and deviation of 10,000 samples of Fast RTPS and of
+    /// OpenDDS, best effort, with t and df as published.
     #[test]
     fn tests_agree_with_published_tables() {
         let published = [

@@ -1,4 +1,5 @@
-//! One job: starts the agents, waits for their results, and turns these into figures.
+//! Execution of one job of a campaign: starts the agents, waits for their results, and converts
+//! these to figures.
 
 mod churn;
 mod discovery;
@@ -30,14 +31,14 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const READY_LIMIT: Duration = Duration::from_secs(20);
-/// Time for matching, warm-up and repairs of a job, in addition to what it measures.
+/// Time for matching, warm-up and repairs of a job, in addition to its measured time.
 const RUN_LIMIT: Duration = Duration::from_secs(60);
-/// Between two looks at whether this process is to stop.
+/// Interval between checks whether this process must stop.
 const WAIT_STEP: Duration = Duration::from_millis(5);
-/// Port of brokers.
+/// TCP port of brokers.
 const BROKER_PORT: u16 = 17_400;
 
-/// Waits, or until this process is to stop.
+/// Waits for `time`, or returns an error when this process must stop.
 fn wait(time: Duration) -> Result<()> {
     let end = Instant::now() + time;
     while let Some(left) = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
@@ -49,42 +50,42 @@ fn wait(time: Duration) -> Result<()> {
     Ok(())
 }
 
-/// The figures of a cell, and all its latencies in their order.
+/// Figures of a cell, and all its latencies in sample order.
 #[derive(Debug)]
 pub struct Found {
-    /// The cell.
+    /// Measured cell.
     pub cell: Cell,
-    /// Its figures.
+    /// Figures.
     pub measured: Measured,
-    /// Its latencies, ns.
+    /// Latencies, ns.
     pub times_ns: Vec<u64>,
 }
 
-/// What a job gave.
+/// Results of a job.
 #[derive(Debug)]
 pub struct Report {
-    /// One for each cell.
+    /// Results of each cell.
     pub found: Vec<Found>,
     /// Command lines, the measuring process first.
     pub commands: Vec<String>,
 }
 
-/// How agents are started.
+/// Settings for starting agents.
 #[derive(Debug)]
 pub struct Starter<'a> {
-    /// Where.
+    /// Hosts of the two ends.
     pub place: &'a Place,
     /// Processors of the two ends.
     pub cpus: [usize; 2],
-    /// Whether both ends have one clock, so that one-way latencies can be had.
+    /// Whether both ends share one clock, so that one-way latencies are possible.
     pub has_one_clock: bool,
-    /// Domain of this job.
+    /// Domain ID of this job.
     pub domain: u32,
     /// File for latencies.
     pub out: PathBuf,
 }
 
-/// A process of a job.
+/// Running process of a job.
 struct Process<'a> {
     role: &'static str,
     side: usize,
@@ -96,7 +97,8 @@ impl Starter<'_> {
     /// Measures a job once.
     ///
     /// # Errors
-    /// An agent is missing, cannot be started, fails, or does not follow the contract; a signal asked to stop.
+    /// An agent is missing, cannot be started, fails, or violates the contract, or a signal
+    /// requested a stop.
     pub fn measure(&self, job: &Job, workload: &Workload) -> Result<Report> {
         let column = column_of(&job.system.name, self.place.agent(&job.system))?;
         let columns = [0, 1].map(|side| self.place.column(side, &column));
@@ -143,7 +145,7 @@ impl Starter<'_> {
 
     fn placement(&self, side: usize) -> Placement {
         let End { namespace, .. } = &self.place.ends[side];
-        // On another machine the agent is bound there.
+        // On another machine, that machine binds the agent to the processor.
         let cpu = self.place.ssh.is_none().then_some(self.cpus[side]);
         Placement { cpu, fifo: None, namespace: namespace.clone(), mounts: self.place.mounts(side) }
     }
@@ -156,19 +158,20 @@ fn column_of(name: &str, agent: Agent) -> Result<Column> {
     }
 }
 
-/// One job while it is measured.
+/// Job in progress.
 struct Measurement<'a> {
     starter: &'a Starter<'a>,
     job: &'a Job,
     workload: &'a Workload,
-    /// How its agent is called at each end.
+    /// Column of the agent at each end.
     columns: [Column; 2],
-    /// If samples are protected.
+    /// Identities, if samples are protected.
     enclaves: Option<Enclaves>,
 }
 
 impl Measurement<'_> {
-    /// Arguments of a process: those of the place, of the workload, of the cell, and at last of the system.
+    /// Returns the arguments of a process: those of the place, of the workload, of the cell, and
+    /// finally of the system.
     fn arguments(&self, side: usize, further: &[String]) -> Result<Vec<String>> {
         let ends = &self.starter.place.ends;
         let system = &self.job.system;
@@ -232,24 +235,25 @@ impl Measurement<'_> {
         RUN_LIMIT + 4 * (self.seconds("secs", 2.0) + self.seconds("warm_s", 0.5))
     }
 
-    /// The key with the time of now. A process on another machine counts from its own beginning.
+    /// Returns the key with the current time. A process on another machine counts from its own
+    /// start.
     fn started(&self) -> String {
         let is_here = self.starter.place.ssh.is_none();
         format!("t0={}", if is_here { crate::machine::monotonic_ns() } else { 0 })
     }
 
-    /// A file for latencies at one of the ends.
+    /// Returns a file for latencies at one of the ends.
     fn out_file(&self, side: usize) -> OutFile<'_> {
         OutFile::new(&self.starter.out, self.starter.place.ssh.as_ref().map(|ssh| (ssh, side)))
     }
 
-    /// The same of one process of several.
+    /// Returns a file for the latencies of one of several processes.
     fn numbered_out_file(&self, side: usize, number: u32) -> OutFile<'_> {
         let path = self.starter.out.with_extension(format!("{number}.bin"));
         OutFile::new(&path, self.starter.place.ssh.as_ref().map(|ssh| (ssh, side)))
     }
 
-    /// A job with one cell and without latencies.
+    /// Returns the report of a job with one cell and without latencies.
     fn report(&self, figures: BTreeMap<String, f64>, commands: Vec<String>) -> Report {
         let measured = Measured { figures, latency: None, ..Measured::default() };
         Report { found: vec![Found { cell: self.job.cells[0].clone(), measured, times_ns: Vec::new() }], commands }

@@ -1,4 +1,4 @@
-//! What a campaign measures, and one measurement of it.
+//! Cell of a campaign, and one measurement of it.
 
 use super::parameter::Values;
 use crate::sdn_overload::series::Series;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A workload with one system and one value of each parameter.
+/// Workload with one system and one value of each parameter.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 pub struct Cell {
     /// Name of the workload.
@@ -19,7 +19,7 @@ pub struct Cell {
 }
 
 impl fmt::Display for Cell {
-    /// `workload/system/size=16,type=octets`.
+    /// Formats as `workload/system/size=16,type=octets`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.workload, self.system)?;
         for (index, (name, value)) in self.values.iter().enumerate() {
@@ -29,34 +29,34 @@ impl fmt::Display for Cell {
     }
 }
 
-/// A cell in one round.
+/// Measurement of a cell in one round.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Measurement {
-    /// What was measured.
+    /// Measured cell.
     pub cell: Cell,
-    /// Round, from 0.
+    /// Index of the round, from 0.
     pub round: u32,
-    /// Place in the order of the round, from 0.
+    /// Position in the order of the round, from 0.
     pub turn: u32,
-    /// Seconds since 1970 at the start.
+    /// Start time, seconds since 1970.
     pub at: u64,
-    /// What else happened on the machine.
+    /// Disturbance by other load of the machine.
     pub disturbance: Disturbance,
     /// Command lines of the processes, the measuring one first.
     pub commands: Vec<String>,
-    /// What came out.
+    /// Outcome of the measurement.
     pub outcome: Outcome,
 }
 
-/// What came out of a measurement.
+/// Outcome of a measurement.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Figures.
+    /// Measured figures.
     Measured(Box<Measured>),
-    /// None, and why.
+    /// Failure without figures.
     Failed {
-        /// The reason.
+        /// Reason of the failure.
         why: String,
     },
 }
@@ -66,45 +66,47 @@ pub enum Outcome {
 pub struct Measured {
     /// Figures by name; [`UNITS`] has their units.
     pub figures: BTreeMap<String, f64>,
-    /// Latencies, if there are any.
+    /// Latencies, if the workload measures any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// Arrivals of single samples, of workloads that show them.
+    /// Arrivals of single samples, for workloads that show them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Series>,
 }
 
-/// Latencies of a measurement. Round trips are whole, not halved.
+/// Latencies of a measurement. Round trips are not halved.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Latency {
     /// Exact statistics, us.
     pub summary: Summary,
-    /// Histogram: latency in ns to three digits, and how often; ascending.
+    /// Histogram: latency in ns to three digits, and count; ascending.
     pub buckets: Vec<(u64, u64)>,
-    /// Samples in their order, in at most [`SPANS_MAX`] spans of equal length; empty if no figure of the workload shows it.
+    /// Samples in their order, in at most [`SPANS_MAX`] spans of equal length; empty if no figure
+    /// of the workload shows them.
     pub series: Vec<Span>,
-    /// File with all of them, ns, u64, little endian, below the results directory; none if it was not kept.
+    /// File with all latencies, ns, u64, little endian, relative to the results directory; `None`
+    /// if it was not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
 }
 
-/// Most spans of a series.
+/// Maximum number of spans of a series.
 pub const SPANS_MAX: usize = 500;
 
 /// Consecutive samples of a series, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Span {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
-    /// Smallest.
+    /// Minimum.
     pub min: u64,
     /// Arithmetic mean, rounded.
     pub mean: u64,
-    /// Biggest.
+    /// Maximum.
     pub max: u64,
 }
 
-/// What else happened on the machine.
+/// Other load of the machine during a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Disturbance {
     /// Share of all processors that foreign processes used.
@@ -113,31 +115,31 @@ pub struct Disturbance {
     pub steal: f64,
     /// Load average of one minute at the end.
     pub load: f64,
-    /// Tries, of which this is the last.
+    /// Number of tries; this is the last of them.
     pub tries: u32,
-    /// `foreign` or `steal` is above the campaign's limit, in each try.
+    /// Whether `foreign` or `steal` was above the campaign's limit in each try.
     pub disturbed: bool,
 }
 
-/// Whether a bigger value is better.
+/// Direction in which a value improves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
-    /// Such as a latency.
+    /// Lower is better, as for a latency.
     Lower,
-    /// Such as a rate.
+    /// Higher is better, as for a rate.
     Higher,
 }
 
-/// A figure of measurements.
+/// Description of a figure of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// Key in [`Measured::figures`].
     pub name: &'static str,
-    /// For people.
+    /// Name for people.
     pub title: &'static str,
-    /// Unit.
+    /// Unit of measure.
     pub unit: &'static str,
-    /// Which direction is better.
+    /// Direction of improvement.
     pub better: Better,
 }
 
@@ -145,7 +147,7 @@ const fn unit(name: &'static str, title: &'static str, unit: &'static str, bette
     Unit { name, title, unit, better }
 }
 
-/// All figures other than latencies.
+/// Descriptions of all figures other than latencies.
 pub const UNITS: &[Unit] = &[
     unit("lost", "samples lost", "samples", Better::Lower),
     unit("cpu_us", "CPU time of the pinging process per round trip", "us", Better::Lower),
@@ -192,14 +194,14 @@ pub const UNITS: &[Unit] = &[
     unit("init_ms", "from the start of the process until its endpoints exist", "ms", Better::Lower),
 ];
 
-/// The description of a figure.
+/// Returns the description of a figure.
 #[must_use]
 pub fn unit_of(name: &str) -> Option<&'static Unit> {
     UNITS.iter().find(|unit| unit.name == name)
 }
 
 impl Latency {
-    /// Latencies as pairs of ns and how often. `None` if there are none.
+    /// Creates latencies from pairs of ns and count. Returns `None` if there are none.
     #[must_use]
     pub fn of_buckets(buckets: &[(u64, u64)]) -> Option<Self> {
         let mut histogram = crate::stats::Histogram::new();
@@ -208,7 +210,7 @@ impl Latency {
         Some(Self { summary, buckets: histogram.buckets(), series: Vec::new(), raw: None })
     }
 
-    /// Latencies in the order of samples. `None` if there are none.
+    /// Creates latencies in sample order. Returns `None` if there are none.
     #[must_use]
     pub fn of(mut values_ns: Vec<u64>) -> Option<Self> {
         let series = spans(&values_ns);

@@ -1,4 +1,5 @@
-//! Two results directories, cell by cell: ratios with their intervals, and what became slower.
+//! Comparison of two results directories, cell by cell: ratios with their intervals, and
+//! regressions.
 
 use super::cell::Better;
 use super::directory::Results;
@@ -8,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::statistics::Interval;
 use serde::Serialize;
 
-/// Values that are compared, where a cell has them.
+/// Compared values, where a cell has them.
 const VALUES: [&str; 12] = [
     "p50",
     "p99",
@@ -24,57 +25,57 @@ const VALUES: [&str; 12] = [
     "match_ms",
 ];
 
-/// What became of a value.
+/// Change of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Worse by more than the threshold, also at the better end of the interval.
+    /// Worse by more than the threshold at both ends of the interval.
     Worse,
-    /// Better by more than the threshold, also at the worse end of the interval.
+    /// Better by more than the threshold at both ends of the interval.
     Better,
     /// Within the threshold at both ends of the interval.
     Equal,
-    /// The interval has both.
+    /// The interval extends across a threshold.
     Undecided,
-    /// One side has one round, and so no interval.
+    /// One side has only one round, so there is no interval.
     OneRound,
 }
 
-/// A value of a cell in both.
+/// Value of a cell in both results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// Name of the cell.
     pub cell: String,
     /// Name of the value.
     pub value: String,
-    /// The value in the first.
+    /// Value in the first results.
     pub before: f64,
-    /// The value in the second.
+    /// Value in the second results.
     pub after: f64,
-    /// Second divided by first.
+    /// Second value divided by the first.
     pub ratio: f64,
-    /// 95 % interval of the ratio, by bootstrap over rounds.
+    /// Interval of 95 % of the ratio, by bootstrap over rounds.
     pub interval: Option<Interval>,
-    /// Rounds of first and second.
+    /// Number of rounds of the first and of the second results.
     pub rounds: [usize; 2],
-    /// At least one round of either was disturbed.
+    /// Whether at least one round of either was disturbed.
     pub disturbed: bool,
-    /// What became of it.
+    /// Classification of the change.
     pub verdict: Verdict,
 }
 
-/// What differs between two results.
+/// Differences between two results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// Threshold, as a share.
     pub threshold: f64,
-    /// Builds of first and second.
+    /// Builds of the first and of the second results.
     pub builds: [String; 2],
-    /// All values that both have.
+    /// All values that both results have.
     pub changes: Vec<Change>,
-    /// Cells that only the first has figures of.
+    /// Cells of which only the first results have figures.
     pub only_before: Vec<String>,
-    /// Cells that only the second has figures of.
+    /// Cells of which only the second results have figures.
     pub only_after: Vec<String>,
 }
 
@@ -132,7 +133,8 @@ fn verdict(interval: Option<Interval>, threshold: f64, better: Better) -> Verdic
         Better::Lower => (Verdict::Worse, Verdict::Better),
         Better::Higher => (Verdict::Better, Verdict::Worse),
     };
-    // A rate that falls to 1 / (1 + threshold) has changed as much as a latency that grows by the threshold.
+    // A rate that falls to 1 / (1 + threshold) has changed as much as a latency that grows by the
+    // threshold.
     let (most, least) = (1.0 + threshold, 1.0 / (1.0 + threshold));
     match (low, high) {
         _ if low > most => above,
@@ -143,7 +145,7 @@ fn verdict(interval: Option<Interval>, threshold: f64, better: Better) -> Verdic
 }
 
 impl Comparison {
-    /// Values that became worse.
+    /// Returns the number of values that became worse.
     #[must_use]
     pub fn regressions(&self) -> usize {
         self.count(Verdict::Worse)
@@ -153,7 +155,7 @@ impl Comparison {
         self.changes.iter().filter(|change| change.verdict == verdict).count()
     }
 
-    /// As text: what changed, what is undecided, and counts.
+    /// Formats the comparison as text: changed values, undecided values, and counts.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = format!("before: {}\nafter:  {}\n", self.builds[0], self.builds[1]);
@@ -205,7 +207,7 @@ mod tests {
     use super::super::report::sample::{empty, results};
     use super::*;
 
-    /// The same results with all values of a system multiplied.
+    /// Returns the results with all values of a system multiplied.
     fn slower(system: &str, factor: u64) -> Results {
         let mut results = results();
         for one in results.measurements.iter_mut().filter(|one| one.cell.system == system) {

@@ -1,13 +1,14 @@
-//! Results of a campaign on disk.
+//! Results directory of a campaign.
 //!
 //! | file | content |
 //! |---|---|
 //! | `campaign.json` | the campaign as it was measured, with systems and length |
 //! | `environment.json` | the machine, before the first job |
-//! | `measurements.jsonl` | one measurement a line, appended when its job is done |
+//! | `measurements.jsonl` | one measurement per line, appended when its job is done |
 //! | `raw/` | all latencies of each measurement |
 //!
-//! A line that a crash cut off is ignored, and its job is measured again. Results that are kept may have `measurements.jsonl.gz` instead.
+//! A line that a crash cut off is ignored, and its job is measured again. Archived results may have
+//! `measurements.jsonl.gz` instead.
 
 use super::cell::{Cell, Measurement};
 use super::file::{Campaign, Length};
@@ -27,58 +28,58 @@ const MEASUREMENTS: &str = "measurements.jsonl";
 const COMPRESSED: &str = "measurements.jsonl.gz";
 const RAW: &str = "raw";
 
-/// What a campaign was.
+/// Description of a measured campaign.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Header {
-    /// The file, with the changes of its length.
+    /// Campaign file, with the changes of its length.
     pub campaign: Campaign,
-    /// How much was measured.
+    /// Length of the campaign.
     pub length: Length,
     /// Systems that were measured.
     pub systems: Vec<System>,
-    /// Systems that were not, and why.
+    /// Systems that were not measured, with reasons.
     pub missing: Vec<Missing>,
-    /// Roles that agents name.
+    /// Roles that the agents report.
     #[serde(default, skip_serializing_if = "Roles::is_empty")]
     pub roles: Roles,
-    /// `takt` by version, commit and profile.
+    /// Version, commit and profile of `takt`.
     pub build: String,
     /// Words of the command line.
     pub command: Vec<String>,
 }
 
-/// A system that was not measured.
+/// System that was not measured.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Missing {
     /// Name of the system.
     pub system: String,
-    /// Why, and what to do.
+    /// Reason and remedy.
     pub why: String,
 }
 
-/// A results directory that is written.
+/// Results directory that is written.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
     measurements: File,
 }
 
-/// Everything in a results directory.
+/// Contents of a results directory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
-    /// What the campaign was.
+    /// Description of the campaign.
     pub header: Header,
-    /// The machine.
+    /// Environment of the machine.
     pub environment: serde_json::Value,
     /// Measurements in the order in which they were made.
     pub measurements: Vec<Measurement>,
 }
 
 impl Directory {
-    /// Makes a directory for a campaign. It must not have results yet.
+    /// Creates a directory for a campaign. It must not contain results.
     ///
     /// # Errors
-    /// It cannot be written, or has results.
+    /// The directory cannot be written, or contains results.
     pub fn create(path: &Path, header: &Header, environment: &serde_json::Value) -> Result<Self> {
         if path.join(CAMPAIGN).exists() {
             let text = format!("{} has results; give another --out, or --resume {0}", path.display());
@@ -93,7 +94,7 @@ impl Directory {
     /// Opens a directory to append.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The directory cannot be written.
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.join(MEASUREMENTS);
         if path.join(COMPRESSED).exists() {
@@ -104,10 +105,10 @@ impl Directory {
         Ok(Self { path: path.into(), measurements })
     }
 
-    /// Appends measurements, and brings them to the disk.
+    /// Appends measurements, and flushes them to disk.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn append(&mut self, measurements: &[Measurement]) -> Result<()> {
         let name = self.path.join(MEASUREMENTS);
         let mut text = Vec::new();
@@ -119,10 +120,10 @@ impl Directory {
         self.measurements.sync_data().map_err(|e| failure(&name, e))
     }
 
-    /// Writes all latencies of a cell. Gives the name of the file below the directory.
+    /// Writes all latencies of a cell. Returns the name of the file relative to the directory.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write_raw(&self, cell: &Cell, round: u32, values_ns: &[u64]) -> Result<String> {
         let name = format!("{RAW}/{}-round{round}.u64", cell.to_string().replace(['/', ',', '='], "_"));
         let path = self.path.join(&name);
@@ -136,7 +137,7 @@ impl Results {
     /// Reads a directory.
     ///
     /// # Errors
-    /// It has no results, or a file is damaged; the error names file and line.
+    /// The directory has no results, or a file is damaged; the error names file and line.
     pub fn read(path: &Path) -> Result<Self> {
         let header = read_json(&path.join(CAMPAIGN))?;
         let environment = read_json(&path.join(ENVIRONMENT))?;
@@ -151,14 +152,14 @@ impl Results {
         Ok(Self { header, environment, measurements })
     }
 
-    /// Cells that were measured, or failed, by round.
+    /// Returns the cells that were measured, or failed, by round.
     #[must_use]
     pub fn done(&self) -> BTreeSet<(Cell, u32)> {
         self.measurements.iter().map(|measurement| (measurement.cell.clone(), measurement.round)).collect()
     }
 }
 
-/// The file, if there is one.
+/// Opens the file, if it exists.
 fn opened(name: &Path) -> Result<Option<File>> {
     match File::open(name) {
         Ok(file) => Ok(Some(file)),
@@ -174,7 +175,7 @@ fn read_lines(from: impl BufRead, name: &Path) -> Result<Vec<Measurement>> {
         let line = line.map_err(|e| failure(name, e))?;
         match serde_json::from_slice(&line) {
             Ok(measurement) => measurements.push(measurement),
-            // The last line may be half a line.
+            // A crash may have cut off the last line.
             Err(_) if lines.peek().is_none() => {}
             Err(why) => return Err(Error::Usage(format!("{}, line {}: {why}", name.display(), index + 1))),
         }
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_results_are_read_and_not_gone_on_with() {
+    fn compressed_results_are_read_and_cannot_be_appended_to() {
         let scratch = takt_testkit::directory::Directory::new("compressed");
         let mut directory = Directory::create(scratch.path(), &header(), &serde_json::Value::Null).unwrap();
         directory.append(&[measurement(0), measurement(1)]).unwrap();

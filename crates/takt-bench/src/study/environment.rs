@@ -1,6 +1,7 @@
-//! The machine that a campaign ran on, as JSON.
+//! Environment of a campaign: machine and kernel settings, as JSON.
 //!
-//! What the kernel does not tell is `null`. Nothing is measured: this reads `/proc` and `/sys`.
+//! Values that the kernel does not report are `null`. Nothing is measured: this module only reads
+//! `/proc` and `/sys`.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -9,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Settings of the kernel that change figures.
+/// Kernel settings that influence figures.
 const SETTINGS: [&str; 20] = [
     "kernel.sched_rt_runtime_us",
     "kernel.sched_rt_period_us",
@@ -33,7 +34,7 @@ const SETTINGS: [&str; 20] = [
     "vm.overcommit_memory",
 ];
 
-/// Parameters of the kernel that change figures; a name that ends with `.` or `_` begins several.
+/// Kernel parameters that influence figures; a name that ends with `.` or `_` is a prefix.
 const PARAMETERS: [&str; 22] = [
     "amd_pstate",
     "clocksource",
@@ -59,7 +60,7 @@ const PARAMETERS: [&str; 22] = [
     "tsc",
 ];
 
-/// The environment now.
+/// Reads the current environment.
 #[must_use]
 pub fn capture() -> Value {
     json!({
@@ -87,7 +88,7 @@ pub fn capture() -> Value {
     })
 }
 
-/// Those of [`PARAMETERS`] in a command line of the kernel.
+/// Returns the [`PARAMETERS`] in a command line of the kernel.
 fn parameters(line: &str) -> String {
     let of_the_kernel = line.split_whitespace().take_while(|word| *word != "--");
     let changes_figures = |word: &&str| {
@@ -98,14 +99,15 @@ fn parameters(line: &str) -> String {
     of_the_kernel.filter(changes_figures).collect::<Vec<_>>().join(" ")
 }
 
-/// The line `info` of an agent.
+/// Returns the line `info` of an agent.
 #[must_use]
 pub fn info(text: &str) -> Option<Value> {
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()); // tidy-allow(dropped-cause): other lines are not of the contract
     lines.into_iter().find(|line| line["ev"] == "info")
 }
 
-/// This program: version, profile, commit if it runs in its own checkout, and digest. Found once for the process.
+/// Describes this program: version, profile, commit if it runs in its own checkout, and digest.
+/// Computed once per process.
 #[must_use]
 pub fn build() -> String {
     static BUILD: OnceLock<String> = OnceLock::new();
@@ -118,7 +120,8 @@ pub fn build() -> String {
     BUILD.get_or_init(find).clone()
 }
 
-/// First 12 hexadecimal digits of the SHA-256 of a file, or why it cannot be read.
+/// Returns the first 12 hexadecimal digits of the SHA-256 of a file, or the reason why it cannot be
+/// read.
 #[must_use]
 pub fn digest_of(path: &Path) -> String {
     match std::fs::read(path) {
@@ -131,7 +134,8 @@ pub fn digest_of(path: &Path) -> String {
     }
 }
 
-/// The commit of the working directory, where that is a checkout of Takt; `+` marks changed files.
+/// Returns the commit of the working directory, if that is a checkout of Takt; `+` marks changed
+/// files.
 fn commit() -> Option<String> {
     let git = |words: &[&str]| {
         let output = Command::new("git").args(words).output().ok()?; // tidy-allow(dropped-cause): documented
@@ -203,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_that_change_no_figure_are_left_out() {
+    fn kernel_parameters_without_influence_are_left_out() {
         let line = "console=ttyS0 isolcpus=2,3 processor.max_cstate=1 root=/dev/vda quiet nosmt -- idle=poll";
         assert_eq!(parameters(line), "isolcpus=2,3 processor.max_cstate=1 nosmt");
     }

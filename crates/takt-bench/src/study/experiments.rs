@@ -1,4 +1,4 @@
-//! Workloads that make their own network and have their own processes: isolation and sdn-overload.
+//! Workloads with a network and processes of their own: isolation and sdn-overload.
 
 use super::agents::{Found, Report};
 use super::cell::{Cell, Latency, Measured};
@@ -22,21 +22,21 @@ use std::path::PathBuf;
 /// Words between this program and the roles of an experiment.
 const SIDE: [&str; 2] = ["bench", "side"];
 
-/// The networks that experiments have made so far; each serves further jobs of its workload.
+/// Networks that experiments have created so far; each serves further jobs of its workload.
 #[derive(Debug, Default)]
 pub struct Experiments {
     isolation: Option<(Key, isolation::Bench)>,
     overload: Option<(Key, sdn_overload::Bench)>,
 }
 
-/// Workload and system.
+/// Workload index and system name.
 type Key = (usize, String);
 
 impl Experiments {
     /// Measures a job once.
     ///
     /// # Errors
-    /// The machine cannot make the network, a process failed, or a signal asked to stop.
+    /// The machine cannot create the network, a process failed, or a signal requested a stop.
     pub fn measure(&mut self, job: &Job, workload: &Workload, place: (u32, u32)) -> Result<Report> {
         match workload.kind {
             Kind::Isolation => self.isolation(job, workload, place),
@@ -99,7 +99,8 @@ impl Experiments {
     }
 }
 
-/// The program that plays the roles of an experiment, and the words before the role; none: it is a program of interop/peers.
+/// Returns the program that runs the roles of an experiment, and the words before the role. Without
+/// words, it is a program of interop/peers.
 fn program(system: &System) -> Result<(PathBuf, Vec<&'static str>)> {
     match system.agent() {
         Agent::Missing(why) => Err(Error::Agent { column: system.name.clone(), what: why }),
@@ -116,7 +117,7 @@ fn whole(value: Option<&Value>, default: u64) -> u64 {
     }
 }
 
-/// A key of `measure` within limits.
+/// Returns a key of `measure`, checked against its limits.
 fn key(workload: &Workload, name: &str, default: u64, limits: std::ops::RangeInclusive<u64>) -> Result<u64> {
     let value = whole(workload.measure.get(name), default);
     match limits.contains(&value) {
@@ -175,7 +176,7 @@ fn overload_plan(workload: &Workload) -> Result<sdn_overload::Plan> {
     let key = |name, default, limits| key(workload, name, default, limits);
     let sizes = workload.parameters.0.get("size").into_iter().flatten();
     let conditions = workload.parameters.0.get("condition").into_iter().flatten();
-    // A link can fail in a ring alone.
+    // A link can fail only in a ring.
     let is_ring = conditions.map(ToString::to_string).any(|condition| condition.starts_with("failed-link"));
     let switches = key("switches", 1, 1..=u64::from(SWITCHES_MAX))? as u8;
     Ok(sdn_overload::Plan {
@@ -207,7 +208,7 @@ fn overloaded(cell: &Cell, run: Overloaded) -> Found {
     add("outage_ms", run.outage_us.map(|us| us / 1e3));
     let share = |Flooded { datagrams, planned }: Flooded| 100.0 * datagrams as f64 / planned.max(1) as f64;
     add("overload_percent", run.run.flooded.map(share));
-    // A sample that came early counts as on time.
+    // A sample that arrived early counts as on time.
     let times_ns: Vec<u64> = run.series.normalised().map(|(_, ns)| u64::try_from(ns).unwrap_or(0)).collect();
     let measured = Measured { figures, latency: Latency::of(times_ns.clone()), arrivals: Some(run.series) };
     Found { cell: cell.clone(), measured, times_ns }

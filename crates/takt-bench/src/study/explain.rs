@@ -1,4 +1,5 @@
-//! One cell: command lines, configuration, environment, rounds, and how to measure it again.
+//! Explanation of one cell: command lines, configuration, environment, rounds, and a campaign that
+//! measures it again.
 
 use super::cell::Outcome;
 use super::directory::Results;
@@ -9,13 +10,13 @@ use super::report::value::{Value, number, optional};
 use crate::error::{Error, Result};
 use std::fmt::Write;
 
-/// Names of an error at most.
+/// Maximum number of cell names in an error.
 const NAMED_MAX: usize = 20;
 
-/// Explains the cell of this name, or the only one whose name begins with it.
+/// Explains the cell with this name, or the only one whose name begins with it.
 ///
 /// # Errors
-/// No cell is called so, or several are.
+/// No cell has that name, or several names begin with it.
 pub fn explain(results: &Results, name: &str) -> Result<String> {
     let campaign = &results.header.campaign;
     let all: Vec<Pool> = campaign.workloads.iter().flat_map(|workload| pools(results, workload)).collect();
@@ -112,7 +113,7 @@ fn rounds(pool: &Pool<'_>) -> String {
     all.iter().map(line).collect()
 }
 
-/// A campaign file with this cell alone.
+/// Returns a campaign file with this cell alone.
 fn again(campaign: &Campaign, pool: &Pool<'_>) -> String {
     let Some(workload) = campaign.workloads.iter().find(|workload| workload.name == pool.cell.workload) else {
         return String::new();
@@ -138,7 +139,7 @@ fn again(campaign: &Campaign, pool: &Pool<'_>) -> String {
     )
 }
 
-/// The site as a table of TOML; JSON has the same form for its keys and values.
+/// Formats the site as a TOML table; its keys and values have the same form as in JSON.
 fn site(campaign: &Campaign) -> String {
     let value = serde_json::to_value(&campaign.site).unwrap_or_default();
     format!("site = {}\n", inline(&value))
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cell_is_explained_with_commands_rounds_and_a_campaign_that_measures_it_again() {
+    fn explanation_has_commands_rounds_and_a_campaign_for_the_cell() {
         let results = results();
         let text = explain(&results, "rtt/three/reliability=reliable,size=16").unwrap();
         for part in [
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn name_that_is_unique_at_its_beginning_suffices() {
+    fn unique_prefix_of_a_cell_name_suffices() {
         let results = results();
         assert!(explain(&results, "rate/one").unwrap().starts_with("cell: rate/one/size=32\n"));
         let several = explain(&results, "rtt/one").unwrap_err().to_string();

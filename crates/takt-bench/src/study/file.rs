@@ -1,4 +1,4 @@
-//! The campaign file (TOML).
+//! Campaign file (TOML).
 //!
 //! Unknown keys are errors. Durations are text with a unit: `250us`, `1ms`, `2s`.
 
@@ -20,14 +20,14 @@ pub use kind::Kind;
 pub use site::Site;
 pub use summary::SummaryRow;
 
-/// Longest file that is read, octets.
+/// Maximum length of a file, octets.
 pub const LEN_MAX: u64 = 1 << 20;
-/// Most rounds.
+/// Maximum number of rounds.
 pub const ROUNDS_MAX: u32 = 1000;
-/// Most cells of one campaign.
+/// Maximum number of cells of one campaign.
 pub const CELLS_MAX: usize = 100_000;
 
-/// A campaign: one file.
+/// Campaign: the contents of one file.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Campaign {
@@ -35,33 +35,33 @@ pub struct Campaign {
     pub name: String,
     /// Title of the report.
     pub title: String,
-    /// The publication that the campaign reproduces.
+    /// Publication that the campaign reproduces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What a reader must know of method and limits, one paragraph each.
+    /// Notes on method and limits, one paragraph each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What a reader sees first: a few rows.
+    /// Summary at the beginning of the report: a few rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub summary: Vec<SummaryRow>,
-    /// Repetitions. Each round measures every job once, in an order of its own.
+    /// Number of rounds. Each round measures every job once, in an order of its own.
     pub rounds: u32,
     /// Seed of the orders.
     #[serde(default)]
     pub seed: u64,
-    /// Where the processes run.
+    /// Hosts of the processes.
     #[serde(default)]
     pub site: Site,
     /// Share of the machine that foreign processes may take before a job is repeated.
     #[serde(default = "foreign_max")]
     pub foreign_max: f64,
-    /// Tries of a job that was disturbed.
+    /// Maximum number of tries of a disturbed job.
     #[serde(default = "tries")]
     pub tries: u32,
-    /// What `--quick` changes.
+    /// Changes by `--quick`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quick: Option<Scale>,
-    /// What `--paper` changes.
+    /// Changes by `--paper`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<Scale>,
     /// Workloads.
@@ -81,23 +81,23 @@ fn tries() -> u32 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Scale {
-    /// Other number of rounds.
+    /// Replacement of the number of rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<u32>,
-    /// Other number of tries.
+    /// Replacement of the number of tries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,
 }
 
-/// One workload.
+/// Workload of a campaign.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Workload {
     /// Name, unique in the file.
     pub name: String,
-    /// What the processes do.
+    /// Kind of the processes.
     pub kind: Kind,
-    /// Names of systems; `@class` stands for all of a class.
+    /// Names of systems; `@class` stands for all systems of a class.
     pub systems: Vec<String>,
     /// Parameters; each combination of their values is a cell for each system.
     #[serde(default)]
@@ -105,13 +105,13 @@ pub struct Workload {
     /// Keys of the agent contract that are equal in all cells.
     #[serde(default)]
     pub measure: BTreeMap<String, Value>,
-    /// What `--quick` replaces in `parameters` and `measure`.
+    /// Changes of `parameters` and `measure` by `--quick`.
     #[serde(default, skip_serializing_if = "Change::is_empty")]
     pub quick: Change,
-    /// What `--paper` replaces.
+    /// Changes by `--paper`.
     #[serde(default, skip_serializing_if = "Change::is_empty")]
     pub paper: Change,
-    /// Flows by machine, of a `mix`.
+    /// Flows by machine, for a `mix`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub machines: BTreeMap<String, Vec<Flow>>,
     /// Figures and tables of the report.
@@ -140,21 +140,21 @@ impl Change {
     }
 }
 
-/// How much is measured.
+/// Length of a campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Length {
-    /// A glance.
+    /// Short run with the changes of `quick`.
     Quick,
-    /// As the file says.
+    /// Length given by the file.
     #[default]
     Normal,
-    /// As long as in the publication.
+    /// Length of the publication, with the changes of `paper`.
     Paper,
 }
 
 impl Campaign {
-    /// Reads a file, and takes over what `length` changes.
+    /// Reads a file, and applies the changes of `length`.
     ///
     /// # Errors
     /// The file cannot be read, is too long, or breaks a rule; the error names line and rule.
@@ -171,7 +171,7 @@ impl Campaign {
         Ok(campaign)
     }
 
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
     /// The text breaks a rule.
@@ -296,7 +296,7 @@ mod tests {
     "#;
 
     #[test]
-    fn quick_replaces_what_it_names_and_nothing_else() {
+    fn quick_replaces_only_the_named_keys() {
         let normal = Campaign::parse(FILE, Length::Normal).unwrap();
         let quick = Campaign::parse(FILE, Length::Quick).unwrap();
         assert_eq!((normal.rounds, quick.rounds), (5, 1));
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_the_summary_name_workloads_and_parameters_that_there_are() {
+    fn summary_rows_name_existing_workloads_and_parameters() {
         let row = |workload: &str, name: &str| {
             let row = format!(
                 "[[summary]]\nwhat = \"64 B\"\nworkload = \"{workload}\"\nwhere = {{ {name} = 64 }}\n\
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_rules_are_named() {
+    fn errors_name_the_broken_rule() {
         let cases = [
             ("rounds = 5", "rounds = 0", "rounds = 0"),
             ("\"paper-b\"", "\"a/b\"", "letters, digits"),

@@ -1,7 +1,8 @@
-//! Links of a site that lose frames at random, each way, while the value lives.
+//! Random frame loss on the links of a site, in both directions, while the value exists.
 //!
-//! The ports of the switch drop what they are to send to a host. So it holds for transports that bypass the stack of a host, too. A segment that
-//! the stack leaves to the interface would be lost as a whole: meanwhile the interfaces of the hosts cut nothing.
+//! The switch ports drop frames that they send to a host, so the loss also applies to transports
+//! that bypass the stack of a host. A segment that the stack leaves to the interface (segmentation
+//! offload) would be lost as a whole, so the hosts' interfaces do not segment meanwhile.
 
 use super::site::{Place, at_switch};
 use crate::error::{Error, Result};
@@ -12,16 +13,16 @@ use takt_netlink::feature::SEGMENTATION;
 use takt_netlink::loss::Lost;
 use takt_netlink::{Netlink, interface_index};
 
-/// See the [module](self).
+/// Links that lose frames until the value is dropped; see the [module](self).
 #[derive(Debug)]
 pub struct LosingLinks<'a> {
     lab: &'a Lab,
-    /// Of each end: its port at the switch, and its interface if it left segments uncut.
+    /// For each end: its switch port, and its interface if segmentation was turned off.
     ends: Vec<(&'a Interface, Option<&'a Interface>)>,
 }
 
 impl<'a> LosingLinks<'a> {
-    /// Has the links of both ends lose frames with this probability.
+    /// Makes the links of both ends lose frames with this probability.
     ///
     /// # Errors
     /// The site has no switch, or the kernel refuses.
@@ -33,7 +34,7 @@ impl<'a> LosingLinks<'a> {
             let host = host.filter(|_| cable.offloads.contains(&Offload::Segmentation));
             let port = at_switch(cable)?;
             losing.at(port, |netlink, index| netlink.add_loss(index, probability))?;
-            // From here on the drop of the value undoes it.
+            // From here on, dropping the value reverts the change.
             losing.ends.push((port, host));
             if let Some(host) = host {
                 losing.set_segmentation(host, false)?;
@@ -42,10 +43,10 @@ impl<'a> LosingLinks<'a> {
         Ok(losing)
     }
 
-    /// Frames so far on the way to an end.
+    /// Returns the counters of frames on the way to an end.
     ///
     /// # Errors
-    /// The kernel does not tell.
+    /// The kernel does not report them.
     pub fn lost(&self, side: usize) -> Result<Lost> {
         self.at(self.ends[side].0, Netlink::lost)
     }
@@ -70,7 +71,7 @@ impl<'a> LosingLinks<'a> {
 impl Drop for LosingLinks<'_> {
     fn drop(&mut self) {
         for (port, host) in &self.ends {
-            // What remains ends with the lab.
+            // If the removal fails, the loss ends with the lab.
             drop(self.at(port, Netlink::remove_loss));
             if let Some(host) = host {
                 drop(self.set_segmentation(host, true));

@@ -1,25 +1,26 @@
-//! Campaigns: workloads, systems, parameters and repetitions of a TOML file, measured in interleaved rounds.
+//! Campaigns: workloads, systems, parameters and repetitions of a TOML file, measured in
+//! interleaved rounds.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`file`] | the campaign file |
+//! | [`file`] | campaign file |
 //! | [`parameter`] | parameters of a workload and the keys of the agent contract that they become |
-//! | [`system`] | systems that can be measured, and where their agents are |
-//! | [`cell`] | what is measured, and one measurement of it |
-//! | [`plan`] | jobs of a campaign, in the randomised order of their rounds |
-//! | [`support`] | which cells a system can be measured in |
-//! | [`survey`] | which agents there are, and what they say of themselves |
-//! | [`site`] | where the processes run |
-//! | [`losing`] | links that lose frames |
-//! | [`ssh`] | two machines that ssh reaches |
-//! | [`environment`] | the machine, as JSON |
-//! | [`agents`] | one job: agents, their results, figures |
-//! | [`experiments`] | workloads that make their own network and have their own processes |
-//! | [`run`] | the rounds of a campaign |
+//! | [`system`] | measurable systems, and paths of their agents |
+//! | [`cell`] | cell of a campaign, and one measurement of it |
+//! | [`plan`] | jobs of a campaign, in the randomized order of their rounds |
+//! | [`support`] | cells that a system supports |
+//! | [`survey`] | available agents and their capabilities |
+//! | [`site`] | hosts and networks of the processes |
+//! | [`losing`] | links with frame loss |
+//! | [`ssh`] | two machines reached by ssh |
+//! | [`environment`] | environment of the machine, as JSON |
+//! | [`agents`] | execution of one job: agents, their results, figures |
+//! | [`experiments`] | workloads with a network and processes of their own |
+//! | [`run`] | rounds of a campaign |
 //! | [`directory`] | results on disk: written after each job, read to resume, to report and to compare |
-//! | [`report`] | reports of results: HTML, Markdown, CSV, JSON |
-//! | [`compare`] | two results directories, cell by cell |
-//! | [`explain`] | one cell with its commands, environment and rounds |
+//! | [`report`] | reports: HTML, Markdown, CSV, JSON |
+//! | [`compare`] | comparison of two results directories, cell by cell |
+//! | [`explain`] | explanation of one cell: commands, environment, rounds |
 
 pub mod agents;
 pub mod cell;

@@ -1,4 +1,4 @@
-//! Files that two hosts of one machine must not share.
+//! Separate `/dev/shm` and machine ID for each of two hosts on one machine.
 
 use crate::error::{Error, Result};
 use std::ffi::CString;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const MEMORY: &str = "/dev/shm";
 const MACHINE_ID: &str = "/etc/machine-id";
 
-/// A `/dev/shm` and a machine id. They go with the value.
+/// Directory with a `/dev/shm` and a machine ID; dropping the value removes it.
 #[derive(Debug)]
 pub(super) struct OwnFiles {
     directory: PathBuf,
@@ -41,10 +41,10 @@ impl OwnFiles {
         self.directory.join("machine-id")
     }
 
-    /// What is to be mounted where; only over what the machine has.
+    /// Returns the bind mounts, only over existing files: source and mount point.
     pub fn mounts(&self) -> Vec<(CString, CString)> {
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok(); // tidy-allow(dropped-cause): no path here has a NUL
-        // The second one hides the directory from which both come.
+        // The second mount hides the directory that contains both sources.
         let mounts = [(self.machine_id(), MACHINE_ID), (self.memory(), MEMORY)];
         let there = mounts.iter().filter(|(_, to)| Path::new(to).exists());
         there.filter_map(|(from, to)| Some((text(from)?, text(Path::new(to))?))).collect()

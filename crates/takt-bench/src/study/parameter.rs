@@ -1,4 +1,4 @@
-//! Parameters of workloads, and the keys of the agent contract that they become (docs/bench-agents.md).
+//! Parameters of workloads, and their mapping to keys of the agent contract (docs/bench-agents.md).
 
 use super::file::Kind;
 use crate::error::{Error, Result};
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A value of a parameter or of a key.
+/// Value of a parameter or of a key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// A whole number.
+    /// Whole number.
     Number(u64),
-    /// A word.
+    /// Word.
     Text(String),
 }
 
@@ -31,27 +31,27 @@ impl fmt::Display for Value {
 /// Values of one cell, by parameter.
 pub type Values = BTreeMap<String, Value>;
 
-/// Parameters with the values that a workload tries.
+/// Parameters with the values that a workload measures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Parameters(pub BTreeMap<String, Vec<Value>>);
 
-/// One parameter of campaign files.
+/// Parameter of campaign files.
 struct Known {
     /// Name in the file.
     name: &'static str,
-    /// Key of the agent contract; empty: no agent has it.
+    /// Key of the agent contract; empty: the parameter is not passed to agents.
     key: &'static str,
-    /// Values that are allowed.
+    /// Allowed values.
     allowed: Allowed,
 }
 
-/// Values of a parameter.
+/// Allowed values of a parameter.
 enum Allowed {
     /// Whole numbers.
     Number,
-    /// Words, and what they are in the contract.
+    /// Words, with the words of the contract that they become.
     Words(&'static [(&'static str, &'static str)]),
-    /// A text, or what is expected instead.
+    /// Text that passes a check; the check's error says what is expected.
     Text(fn(&str) -> std::result::Result<(), String>),
 }
 
@@ -67,10 +67,10 @@ const fn text(name: &'static str, key: &'static str, check: fn(&str) -> std::res
     Known { name, key, allowed: Allowed::Text(check) }
 }
 
-/// Most of the frames of a link that may be lost, percent.
+/// Maximum percentage of a link's frames that may be lost.
 const LOSS_PERCENT_MAX: f64 = 50.0;
 
-/// Both words of a switch.
+/// Words of a switch.
 const OFF_ON: &[(&str, &str)] = &[("off", "0"), ("on", "1")];
 
 const KNOWN: &[Known] = &[
@@ -102,7 +102,7 @@ const KNOWN: &[Known] = &[
         "durability",
         &[("transient-local", "transient-local"), ("transient", "transient"), ("persistent", "persistent")],
     ),
-    // The runner makes files of it, and gives agents their directory.
+    // The runner creates the files of this protection, and passes their directory to the agents.
     words(
         "protection",
         "protection",
@@ -131,12 +131,12 @@ const KNOWN: &[Known] = &[
     text("condition", "", |text| text.parse::<Condition>().map(drop)),
 ];
 
-/// Parameters of workloads that agents measure: those with a key.
+/// Reports whether the parameter belongs to workloads that agents measure: it has a key.
 fn is_of_agents(known: &&Known) -> bool {
     !known.key.is_empty()
 }
 
-/// Keys of `measure` of a kind: of agents, as they have them.
+/// Returns the keys of `measure` of a kind, as in the agent contract.
 fn keys(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Isolation => &["warmup", "count", "rate", "link-megabits", "queue", "flows", "flow-size", "fifo"],
@@ -184,10 +184,10 @@ impl Known {
 }
 
 impl Parameters {
-    /// Whether names and values are known to workloads of this kind, and no list is empty.
+    /// Checks that names and values are known to workloads of this kind, and that no list is empty.
     ///
     /// # Errors
-    /// The first that is not.
+    /// Names the first violation.
     pub fn check(&self, kind: Kind) -> Result<()> {
         for (name, values) in &self.0 {
             let is_fit = match kind.parameters() {
@@ -207,7 +207,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// Each combination of values, in the order of the file's lists, names in alphabetical order.
+    /// Returns each combination of values, in the order of the file's lists, with names in
+    /// alphabetical order.
     #[must_use]
     pub fn combinations(&self) -> Vec<Values> {
         let mut combinations = vec![Values::new()];
@@ -234,7 +235,7 @@ fn known(name: &str) -> Result<&'static Known> {
         .ok_or_else(|| Error::Usage(format!("no parameter is called {name}; there are {}", names())))
 }
 
-/// The words that a parameter may have.
+/// Returns the words that a parameter allows.
 #[cfg(all(test, feature = "security"))]
 pub(super) fn words_of(name: &str) -> Vec<&'static str> {
     match known(name).map(|known| &known.allowed) {
@@ -243,18 +244,18 @@ pub(super) fn words_of(name: &str) -> Vec<&'static str> {
     }
 }
 
-/// Arguments of the agents for the values of a cell.
+/// Returns the arguments of the agents for the values of a cell.
 ///
 /// # Errors
-/// A name or a value is not known.
+/// A name or a value is unknown.
 pub fn arguments(values: &Values) -> Result<Vec<String>> {
     values.iter().map(|(name, value)| known(name)?.argument(value)).collect()
 }
 
-/// Whether each key of `measure` is known to workloads of this kind.
+/// Checks that each key of `measure` is known to workloads of this kind.
 ///
 /// # Errors
-/// The first that is not.
+/// Names the first unknown key.
 pub fn check_keys(kind: Kind, measure: &BTreeMap<String, Value>) -> Result<()> {
     let known = keys(kind);
     match measure.keys().find(|key| !known.contains(&key.as_str())) {
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_words_are_refused_with_those_that_are_known() {
+    fn error_of_an_unknown_word_lists_the_known_ones() {
         let wrong = Values::from([("reliability".into(), Value::Text("some".into()))]);
         assert!(arguments(&wrong).unwrap_err().to_string().contains("reliable, best-effort"));
         let wrong = Values::from([("size".into(), Value::Text("big".into()))]);

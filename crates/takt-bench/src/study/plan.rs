@@ -1,7 +1,8 @@
-//! Jobs of a campaign, in the randomised order of their rounds.
+//! Jobs of a campaign, in the randomized order of their rounds.
 //!
-//! A job is what one start of the processes measures: all sizes of a round trip, else one cell. Each round has every job once, in an order that the seed
-//! and the round decide. So no system always follows the same other, and a machine that drifts favours none.
+//! A job is the work of one start of the processes: all sizes of a round trip, otherwise one cell.
+//! Each round has every job once, in an order derived from the seed and the round. So no system
+//! always follows the same other system, and drift of the machine favors none.
 
 use super::cell::Cell;
 use super::file::{CELLS_MAX, Campaign, Workload};
@@ -10,30 +11,30 @@ use super::support::{self, Roles};
 use super::system::{System, selected};
 use crate::error::{Error, Result};
 
-/// What one start of the processes measures.
+/// Work of one start of the processes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// Place of the workload in the campaign.
+    /// Index of the workload in the campaign.
     pub workload: usize,
-    /// The system.
+    /// System to measure.
     pub system: System,
-    /// Cells, in the order in which they are measured.
+    /// Cells, in the order of measurement.
     pub cells: Vec<Cell>,
 }
 
-/// A cell that its system cannot do.
+/// Cell that its system does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// The cell.
+    /// Refused cell.
     pub cell: Cell,
-    /// Why.
+    /// Reason of the refusal.
     pub why: String,
 }
 
-/// The systems that any workload names, each once.
+/// Returns the systems that any workload names, each once.
 ///
 /// # Errors
-/// A system is not known.
+/// A system is unknown.
 pub fn wanted(campaign: &Campaign, systems: &[System]) -> Result<Vec<System>> {
     let mut wanted: Vec<System> = Vec::new();
     for workload in &campaign.workloads {
@@ -46,10 +47,10 @@ pub fn wanted(campaign: &Campaign, systems: &[System]) -> Result<Vec<System>> {
     Ok(wanted)
 }
 
-/// All jobs of a round in the order of the file, and the cells that no job has.
+/// Returns all jobs of a round in the order of the file, and the refused cells.
 ///
 /// # Errors
-/// A system is not known, or there are too many cells.
+/// A system is unknown, or there are too many cells.
 pub fn jobs(campaign: &Campaign, systems: &[System], roles: &Roles) -> Result<(Vec<Job>, Vec<Refused>)> {
     let (mut jobs, mut refused): (Vec<Job>, Vec<Refused>) = (Vec::new(), Vec::new());
     let mut count = 0;
@@ -90,7 +91,7 @@ fn without<'a>(left_out: &'a str, values: &'a Values) -> impl Iterator<Item = (&
     values.iter().filter(move |(name, _)| *name != left_out)
 }
 
-/// The order of jobs in a round: places in the list of jobs.
+/// Returns the order of jobs in a round, as indices in the list of jobs.
 #[must_use]
 pub fn order(jobs: usize, seed: u64, round: u32) -> Vec<usize> {
     let mut order: Vec<usize> = (0..jobs).collect();
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_system_cannot_do_is_listed_and_not_run() {
+    fn unsupported_cells_are_listed_and_not_run() {
         let systems = [system("a", false, &["stream: it has no topics"]), system("b", false, &[])];
         let (jobs, refusals) = jobs(&campaign(), &systems, &Roles::new()).unwrap();
         assert!(jobs.iter().all(|job| job.workload == 0));
@@ -153,7 +154,7 @@ mod tests {
         assert_ne!(first, order(20, 8, 0));
     }
 
-    /// Campaign files below `lab/campaigns`.
+    /// Returns the campaign files below `lab/campaigns`.
     fn files_of_the_tree() -> Vec<std::path::PathBuf> {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/campaigns");
         let files: Vec<_> = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn campaigns_of_the_tree_have_jobs_in_each_length() {
+    fn campaigns_of_the_repository_have_jobs_in_each_length() {
         let systems = super::super::system::systems(&[]).unwrap();
         let all: Vec<String> = crate::agent::ROLES.map(str::to_owned).into();
         let roles = systems.iter().map(|system| (system.name.clone(), all.clone())).collect();

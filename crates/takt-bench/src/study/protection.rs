@@ -1,22 +1,22 @@
-//! Files of DDS Security for the agents of a job, by the parameter `protection`.
+//! DDS Security files for the agents of a job, given by the parameter `protection`.
 
 use super::parameter::Values;
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// The parameter.
+/// Name of the parameter.
 pub(super) const PROTECTION: &str = "protection";
-/// Its value for no security at all.
+/// Value for no security.
 const NONE: &str = "none";
 
-/// An enclave for each end. They go with the value.
+/// Enclave directories of both ends; dropping the value removes them.
 #[derive(Debug)]
 pub(super) struct Enclaves {
     directory: PathBuf,
 }
 
 impl Enclaves {
-    /// Those that a cell asks for.
+    /// Creates the enclaves that a cell requires; `None` without protection.
     ///
     /// # Errors
     /// This build has no security, or files cannot be written.
@@ -32,7 +32,7 @@ impl Enclaves {
         self.directory.join(side.to_string())
     }
 
-    /// The key of the contract for agents at an end.
+    /// Returns the key of the contract for agents at an end.
     pub fn argument(&self, side: usize) -> String {
         format!("security={}", self.of_side(side).display())
     }
@@ -94,7 +94,7 @@ mod tests {
     use crate::study::parameter::{Value, words_of};
 
     #[test]
-    fn every_protection_has_files_for_both_ends_while_it_is_used() {
+    fn enclave_files_of_both_ends_exist_until_dropped() {
         for protection in words_of(PROTECTION) {
             let values = Values::from([(PROTECTION.to_owned(), Value::Text(protection.to_owned()))]);
             let Some(enclaves) = Enclaves::of(&values).unwrap() else {

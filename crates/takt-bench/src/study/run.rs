@@ -1,4 +1,5 @@
-//! Runs a campaign: every job once in each round, repeated when the machine was disturbed, written to disk as soon as it is done.
+//! Execution of a campaign: every job once in each round, repeated when the machine was disturbed.
+//! The results of each job are written to disk at once.
 
 use super::agents::{Report, Starter};
 use super::cell::{Disturbance, Measurement, Outcome};
@@ -18,28 +19,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// First DDS domain of jobs, and how many are used in turn: a late datagram of one job reaches none of the next ones. A job
-/// takes as many as its kind says, the last ones beyond the second number.
+/// First DDS domain ID of jobs, and the number of domains in rotation, so that a late datagram of
+/// one job does not reach the next ones. A job uses as many as its kind needs; the last jobs use
+/// domains beyond that range.
 const DOMAINS: (u32, u32) = (60, 32);
-/// Failures of a job after which further rounds leave it out.
+/// Number of failures of a job after which further rounds leave it out.
 const FAILURES_MAX: usize = 2;
-/// After a job that failed, so that what it started can end.
+/// Pause after a job that failed, so that its processes can end.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(200);
 
-/// What to run.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The campaign.
+    /// Campaign to run.
     pub campaign: Campaign,
-    /// Its length.
+    /// Length of the campaign.
     pub length: Length,
     /// Results directory.
     pub directory: PathBuf,
-    /// Go on with the results that are there.
+    /// Whether to resume from existing results.
     pub resumes: bool,
-    /// Keep all latencies below `raw/`.
+    /// Whether all latencies are kept below `raw/`.
     pub keeps_raw: bool,
-    /// Names of the only systems to measure; empty: all.
+    /// Names of the systems to measure; empty: all.
     pub only: Vec<String>,
     /// Further files of systems.
     pub systems: Vec<PathBuf>,
@@ -47,14 +49,14 @@ pub struct Request {
     pub command: Vec<String>,
 }
 
-/// What a campaign says while it runs.
+/// Progress event of a running campaign.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress<'a> {
     /// A system is not measured.
     Missing(&'a Missing),
-    /// A cell is not measured, since its system cannot do it.
+    /// A cell is not measured, since its system does not support it.
     Refused(&'a Refused),
-    /// The machine is not as it was asked for.
+    /// The place lacks something that was requested.
     Place(&'a str),
     /// A job begins.
     Job {
@@ -62,9 +64,9 @@ pub enum Progress<'a> {
         job: &'a Job,
         /// Round, from 0.
         round: u32,
-        /// Jobs that are done, and all jobs of all rounds.
+        /// Number of completed jobs, and of all jobs in all rounds.
         done: (usize, usize),
-        /// Estimate of the time left; `None` before the first job is done.
+        /// Estimate of the remaining time; `None` before the first job is complete.
         left: Option<Duration>,
     },
     /// A job was disturbed and is repeated.
@@ -73,17 +75,18 @@ pub enum Progress<'a> {
     Failed(&'a str),
 }
 
-/// Runs a campaign. Waits until it is the only one on the machine.
+/// Runs a campaign. Waits until no other campaign runs on the machine.
 ///
 /// # Errors
-/// The campaign does not fit the systems or the machine, results cannot be written, or a signal asked to stop. A job that fails is a result.
+/// The campaign is incompatible with the systems or the machine, results cannot be written, or a
+/// signal requested a stop. A failed job is a result, not an error.
 pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
     let _alone = wait_until_alone()?;
     let all = system::systems(&request.systems)?;
     let campaign = only(&request.campaign, &request.only, &all)?;
     let wanted = plan::wanted(&campaign, &all)?;
     let place = match campaign.workloads.iter().all(|workload| workload.kind.is_experiment()) {
-        // They make networks of their own.
+        // Experiments create networks of their own.
         true => Place::none(),
         false => Place::make(&campaign.site)?,
     };
@@ -113,7 +116,7 @@ pub fn run(request: &Request, say: &mut dyn FnMut(Progress<'_>)) -> Result<()> {
     driver.rounds(&done, &mut directory, say)
 }
 
-/// The campaign with the systems that are asked for alone.
+/// Returns the campaign with only the requested systems.
 fn only(campaign: &Campaign, names: &[String], systems: &[System]) -> Result<Campaign> {
     let mut campaign = campaign.clone();
     if names.is_empty() {
@@ -162,7 +165,7 @@ fn open(request: &Request, campaign: &Campaign, survey: &Survey, place: &Place) 
     Directory::open(&request.directory)
 }
 
-/// The first two processors, or the only one twice.
+/// Returns the first two processors, or the only one twice.
 fn cpus() -> [usize; 2] {
     [0, available_cpus().saturating_sub(1).min(1)]
 }
@@ -173,7 +176,7 @@ struct Driver<'a> {
     place: Place,
     cpus: [usize; 2],
     keeps_raw: bool,
-    /// What each job took last.
+    /// Duration of the last run of each job.
     took: BTreeMap<usize, Duration>,
     failures: BTreeMap<usize, Vec<String>>,
     experiments: Experiments,
@@ -214,14 +217,14 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Jobs that are left take what they took on average.
+    /// Estimates the remaining time from the average duration of jobs.
     fn time_left(&self) -> Option<Duration> {
         let count = u32::try_from(self.took.len()).ok().filter(|count| *count > 0)?; // tidy-allow(dropped-cause): never so many
         let mean = self.took.values().sum::<Duration>() / count;
         Some(mean * u32::try_from(self.left).unwrap_or(u32::MAX))
     }
 
-    /// One job in one round, with its repetitions.
+    /// Runs one job in one round, with its repetitions.
     fn job(
         &mut self,
         job: &Job,
@@ -267,7 +270,8 @@ impl Driver<'_> {
         Ok(measurements)
     }
 
-    /// Measures until the machine was quiet, or as often as the campaign allows. The inner error is a result: the job failed.
+    /// Measures until the machine was quiet, or as often as the campaign allows. The inner error is
+    /// a result: the job failed.
     fn tries(
         &mut self,
         job: &Job,
@@ -281,7 +285,7 @@ impl Driver<'_> {
             let measured = self.once(job, (round, turn));
             let after = Times::now()?;
             disturbance.tries += 1;
-            // Over ssh the processes are not on this machine.
+            // With ssh, the processes run on other machines.
             if self.place.ssh.is_none() {
                 let span = after.since(&before);
                 disturbance.foreign = span.share((span.busy_seconds - (own_cpu_seconds() - own)).max(0.0));
@@ -323,18 +327,19 @@ impl Driver<'_> {
     }
 }
 
-/// CPU time of this process and of its children that have ended.
+/// Returns the CPU time of this process and of its children that have ended.
 fn own_cpu_seconds() -> f64 {
     Usage::now().cpu_seconds + Usage::of_children().cpu_seconds
 }
 
-/// Load average of one minute; 0 if the kernel does not tell.
+/// Returns the load average of one minute; 0 if the kernel does not report it.
 fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0.0)
 }
 
-/// Name of a results directory below `parent`: the campaign, and the time as seconds since 1970.
+/// Returns the name of a results directory below `parent`: the campaign, and the time as seconds
+/// since 1970.
 #[must_use]
 pub fn directory_name(parent: &Path, campaign: &Campaign) -> PathBuf {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());

@@ -1,9 +1,14 @@
-//! Where the processes of a campaign run: two ends, on one host, on two hosts of a lab, or on two machines.
+//! Hosts and networks of a campaign: two ends on one host, on two hosts of a lab, or on two
+//! machines.
 //!
-//! On loopback the campaign moves to a network namespace of its own, whose loopback interface has multicast, and to a mount namespace with an empty
-//! `/dev/shm`. So neither other DDS participants of the machine nor what earlier runs left in shared memory takes part. Both vanish with the
-//! process. Two hosts of one machine have a `/dev/shm` and a machine id each: shared memory is no way around their network, and systems that look
-//! at the machine id take them for two. Without root the machine's own loopback interface is used, and the environment says so.
+//! On loopback the campaign moves to a network namespace of its own, whose loopback interface
+//! supports multicast, and to a mount namespace with an empty `/dev/shm`. So neither other DDS
+//! participants of the machine nor leftovers in shared memory take part. Both namespaces end with
+//! the process.
+//!
+//! Two hosts on one machine each have a `/dev/shm` and a machine ID. So shared memory cannot bypass
+//! their network, and systems that read the machine ID treat them as two hosts. Without root the
+//! machine's own loopback interface is used, and the environment records that.
 
 use super::file::Site;
 use super::file::site::LabSite;
@@ -21,31 +26,32 @@ use takt_lab::plan::{Cable, Interface};
 use takt_lab::{Lab, Namespace, namespace};
 use takt_netlink::{Netlink, interface_index};
 
-/// Multicast addresses of IPv4.
+/// Network of the multicast addresses of IPv4.
 const MULTICAST: (Ipv4Addr, u8) = (Ipv4Addr::new(224, 0, 0, 0), 4);
 
-/// One end.
+/// End of a measurement: its host's interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Address of its interface.
+    /// Address of the interface.
     pub address: Ipv4Addr,
-    /// Name of its interface.
+    /// Name of the interface.
     pub interface: String,
-    /// Path of its network namespace; `None`: that of the calling thread, or another machine.
+    /// Path of the network namespace; `None`: that of the calling thread, or another machine.
     pub namespace: Option<CString>,
 }
 
-/// What an interface has sent and received.
+/// Amount of traffic sent and received at an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Frames.
+    /// Number of frames.
     pub frames: u64,
-    /// Octets.
+    /// Number of octets.
     pub octets: u64,
 }
 
 impl Traffic {
-    /// Of an interface in the text of `/proc/net/dev`. What the loopback interface sends it receives: that counts once.
+    /// Parses the counters of an interface in the text of `/proc/net/dev`. The loopback interface
+    /// receives what it sends, so its traffic counts once.
     fn parse(text: &str, interface: &str) -> Option<Self> {
         let of = |line: &str| line.trim_start().strip_prefix(interface)?.strip_prefix(':').map(ToOwned::to_owned);
         let line = text.lines().find_map(of)?;
@@ -55,35 +61,36 @@ impl Traffic {
         Some(Self { frames: share[0] + sent[1], octets: share[1] + sent[0] })
     }
 
-    /// Since an earlier look.
+    /// Returns the traffic since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self { frames: self.frames.saturating_sub(earlier.frames), octets: self.octets.saturating_sub(earlier.octets) }
     }
 }
 
-/// Both ends; what was made for them goes with the value.
+/// Both ends of a campaign. Dropping the value removes everything that was created for them.
 #[derive(Debug)]
 pub struct Place {
-    /// The end of the measuring process, and the other one.
+    /// End of the measuring process, and the other end.
     pub ends: [End; 2],
-    /// Whether they are two hosts.
+    /// Whether the ends are two hosts.
     pub are_two: bool,
-    /// What could not be had, and why.
+    /// Feature that is unavailable, with the reason.
     pub missing: Option<String>,
-    /// The machines, if ssh reaches them.
+    /// Machines, if they are reached by ssh.
     pub ssh: Option<Ssh>,
-    /// The network, if the campaign describes one.
+    /// Lab, if the campaign describes a network.
     pub lab: Option<Lab>,
     own_files: Option<[OwnFiles; 2]>,
     _link: Option<campaign::Site>,
 }
 
 impl Place {
-    /// Makes what a campaign asks for. Processes that the calling thread starts from now on are in it.
+    /// Creates the hosts and networks of a campaign. Processes that the calling thread starts from
+    /// now on run in them.
     ///
     /// # Errors
-    /// It needs root, or the machine cannot; a host is not reached.
+    /// The site needs root, the machine cannot create it, or a host is not reached.
     pub fn make(site: &Site) -> Result<Self> {
         match site {
             Site::Loopback => {
@@ -114,10 +121,10 @@ impl Place {
         }
     }
 
-    /// Frames and octets that the interface of an end has sent and received.
+    /// Returns the frames and octets that the interface of an end has sent and received.
     ///
     /// # Errors
-    /// The kernel, or the machine, does not tell.
+    /// The kernel, or the machine, does not report them.
     pub fn traffic(&self, side: usize) -> Result<Traffic> {
         const DEVICES: &str = "/proc/thread-self/net/dev";
         let end = &self.ends[side];
@@ -136,7 +143,7 @@ impl Place {
         Traffic::parse(&text, &end.interface).ok_or_else(missing)
     }
 
-    /// Takes down the link of the answering host at its switch, or up again.
+    /// Sets the link of the answering host down or up, at its switch.
     ///
     /// # Errors
     /// The site has no switch, or the kernel refuses.
@@ -148,7 +155,7 @@ impl Place {
         lab.namespace(SWITCHES)?.run(set).map_err(failed)?.map_err(failed)
     }
 
-    /// The network, and the link of an end.
+    /// Returns the network, and the link of an end.
     ///
     /// # Errors
     /// The site has no switch.
@@ -160,25 +167,25 @@ impl Place {
         Ok((lab, cable.ok_or_else(no_switch)?))
     }
 
-    /// Nothing, of a campaign whose workloads make their own networks.
+    /// Creates an empty place, for a campaign whose workloads create their own networks.
     #[must_use]
     pub fn none() -> Self {
         let end = End { address: Ipv4Addr::LOCALHOST, interface: "lo".into(), namespace: None };
         Self { are_two: false, ..Self::of([end.clone(), end]) }
     }
 
-    /// What the processes of an end see in place of the machine's own.
+    /// Returns the bind mounts of the processes of an end.
     pub(super) fn mounts(&self, side: usize) -> Vec<(CString, CString)> {
         self.own_files.as_ref().map_or_else(Vec::new, |own| own[side].mounts())
     }
 
-    /// Where the agent of a system is.
+    /// Returns the agent of a system.
     #[must_use]
     pub fn agent(&self, system: &System) -> Agent {
         self.ssh.as_ref().map_or_else(|| system.agent(), |ssh| ssh.agent(&system.program))
     }
 
-    /// Where the broker of a system is, if it has one.
+    /// Returns the broker of a system, if it has one.
     #[must_use]
     pub fn broker_agent(&self, system: &System) -> Option<Agent> {
         match (&self.ssh, &system.broker) {
@@ -187,13 +194,13 @@ impl Place {
         }
     }
 
-    /// How an agent is called at one of the ends.
+    /// Returns the column that starts an agent at one of the ends.
     #[must_use]
     pub fn column(&self, side: usize, column: &campaign::Column) -> campaign::Column {
         self.ssh.as_ref().map_or_else(|| column.clone(), |ssh| ssh.column(side, column))
     }
 
-    /// Arguments as the ends take them: ssh hands them to a shell.
+    /// Quotes arguments for the ends: ssh passes them to a shell.
     #[must_use]
     pub fn words(&self, arguments: &[String]) -> Vec<String> {
         match self.ssh {
@@ -202,7 +209,7 @@ impl Place {
         }
     }
 
-    /// Two hosts.
+    /// Creates a place with two hosts.
     fn of(ends: [End; 2]) -> Self {
         Self { ends, are_two: true, missing: None, ssh: None, lab: None, own_files: None, _link: None }
     }
@@ -221,7 +228,7 @@ impl Place {
     }
 }
 
-/// The port of a switch that a link has.
+/// Returns the switch port of a link.
 ///
 /// # Errors
 /// The link has none.
@@ -263,9 +270,9 @@ mod tests {
         assert_eq!(Traffic::parse(text, "eth1"), None);
     }
 
-    /// On a thread of its own, which takes the namespaces with it.
+    /// Runs on a separate thread, whose end also ends the namespaces.
     #[test]
-    fn loopback_of_a_campaign_carries_multicast_and_nothing_of_the_machine() {
+    fn loopback_site_has_multicast_and_is_isolated_from_the_machine() {
         if let Err(why) = takt_testkit::require::root() {
             return takt_testkit::not_run(why);
         }

@@ -1,7 +1,9 @@
-//! Two machines that ssh reaches: one connection for each, agents started over it, versions and environments of both.
+//! Two machines reached by ssh: one connection for each, agents started over it, versions and
+//! environments of both.
 //!
-//! A far process is started by a shell that ends it (SIGTERM, then SIGKILL) when its standard input ends. So it ends with its
-//! local ssh, with the connection, and with this process.
+//! A shell starts the remote process and ends it (SIGTERM, then SIGKILL) when the shell's standard
+//! input ends. So the remote process ends with its local ssh, with the connection, and with this
+//! process.
 
 use super::environment;
 use super::file::site::SshSite;
@@ -18,21 +20,22 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Options of every ssh: no question is asked, and a host that does not answer is an error.
+/// Options of every ssh: no prompts, and a host that does not answer is an error.
 const OPTIONS: [&str; 3] = ["BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5"];
-/// Exit code of ssh for failures of its own.
+/// Exit code of ssh for its own failures.
 pub(crate) const FAILED: i32 = 255;
 /// Exit code of a shell that does not find a program.
 pub(crate) const NOT_FOUND: i32 = 127;
-/// Time for a connection.
+/// Maximum time to connect.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
 const STEP: Duration = Duration::from_millis(20);
-/// Runs its arguments as a program until its standard input has a line or ends. The sleep is the time between SIGTERM and SIGKILL.
+/// Script that runs its arguments as a program until its standard input has a line or ends. The
+/// sleep is the time between SIGTERM and SIGKILL.
 const SHELL: &str = "exec 3<&0; \"$@\" </dev/null & agent=$!; \
     { read -r line; kill -TERM $agent; sleep 4; kill -KILL $agent; } <&3 >/dev/null 2>&1 & watch=$!; \
     wait $agent; code=$?; kill $watch; exit $code";
 
-/// Both machines. The connections end with the value.
+/// Connections to both machines; they end when the value is dropped.
 #[derive(Debug)]
 pub struct Ssh {
     site: SshSite,
@@ -42,10 +45,10 @@ pub struct Ssh {
 }
 
 impl Ssh {
-    /// Connects to both.
+    /// Connects to both machines.
     ///
     /// # Errors
-    /// There is no ssh, or a host is not reached or refuses.
+    /// ssh is not installed, or a host is not reached or refuses.
     pub fn connect(site: &SshSite) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -91,7 +94,7 @@ impl Ssh {
             if master.try_wait().map_err(|e| Error::os("wait for ssh", e))?.is_some() {
                 let mut text = String::new();
                 if let Some(errors) = &mut master.stderr {
-                    // A text that cannot be read is left out.
+                    // An unreadable text is omitted from the error.
                     let _ = errors.read_to_string(&mut text);
                 }
                 return Err(Error::NoAnswer { what: explained(host, &text) });
@@ -108,7 +111,7 @@ impl Ssh {
         Ok(())
     }
 
-    /// Runs a program to its end.
+    /// Runs a program to its end on one of the machines.
     ///
     /// # Errors
     /// ssh cannot be started.
@@ -118,7 +121,7 @@ impl Ssh {
         command.stdin(Stdio::null()).output().map_err(|e| Error::os("start ssh", e))
     }
 
-    /// An agent on one of the machines, bound to its processor.
+    /// Returns the column of an agent on one of the machines, bound to its processor.
     #[must_use]
     pub fn column(&self, side: usize, column: &Column) -> Column {
         let host = &self.site.hosts[side];
@@ -130,7 +133,8 @@ impl Ssh {
         Column { program: "ssh".into(), prefix, host: Some(host.clone()), ..column.clone() }
     }
 
-    /// Where the agent of a program of `systems.toml` is on both machines.
+    /// Returns the path of an agent, by its program in `systems.toml`; it is the same on both
+    /// machines.
     #[must_use]
     pub fn agent(&self, program: &str) -> Agent {
         if program == System::TAKT {
@@ -145,10 +149,11 @@ impl Ssh {
         }
     }
 
-    /// What the agent of a system says of itself on both machines, which must be the same.
+    /// Returns the `info` line of a system's agent, which must be the same on both machines.
     ///
     /// # Errors
-    /// Why it cannot be measured: it is not there, says nothing, or the machines have two versions.
+    /// Says why the system cannot be measured: the agent is missing or prints nothing, or the
+    /// machines have different versions.
     pub fn info(&self, system: &System) -> std::result::Result<Value, String> {
         let mut infos = Vec::new();
         for side in 0..2 {
@@ -185,7 +190,7 @@ impl Ssh {
         }
     }
 
-    /// The environments of both, by host.
+    /// Returns the environments of both machines, by host.
     #[must_use]
     pub fn environments(&self) -> Value {
         let program = self.site.program.display().to_string();
@@ -198,13 +203,13 @@ impl Ssh {
                 })
             });
             let environment: Value = environment.unwrap_or_else(|why| json!({ "not captured": why }));
-            // One machine may be named twice.
+            // Both hosts may be the same machine.
             (format!("{} ({})", self.site.hosts[side], ["measuring", "answering"][side]), environment)
         };
         [one(0), one(1)].into_iter().collect::<Map<_, _>>().into()
     }
 
-    /// Counters of the interfaces of a machine, as in `/proc/net/dev`.
+    /// Returns the interface counters of a machine, as in `/proc/net/dev`.
     ///
     /// # Errors
     /// The machine is not reached.
@@ -213,7 +218,7 @@ impl Ssh {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// A file of a machine, up to a length; one that is not there is empty.
+    /// Reads a file of a machine, up to a length; a missing file is empty.
     ///
     /// # Errors
     /// The machine is not reached.
@@ -230,9 +235,9 @@ impl Ssh {
         }
     }
 
-    /// Removes a file of a machine, if it is there.
+    /// Removes a file of a machine, if it exists.
     pub fn remove(&self, side: usize, path: &Path) {
-        // What is left is a file in the directory for temporary ones.
+        // A leftover file is in the directory for temporary files.
         drop(self.output(side, &["rm".into(), "-f".into(), path.display().to_string()]));
     }
 }
@@ -240,11 +245,11 @@ impl Ssh {
 impl Drop for Ssh {
     fn drop(&mut self) {
         for master in &mut self.masters {
-            // One that has ended already is as good.
+            // An error means that the process has ended already.
             drop(master.kill());
             drop(master.wait());
         }
-        // What is left is an empty directory for temporary files.
+        // A leftover is an empty directory for temporary files.
         drop(std::fs::remove_dir_all(&self.directory));
     }
 }
@@ -253,7 +258,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or("not told")
 }
 
-/// A word that a POSIX shell takes as it is.
+/// Quotes a word for a POSIX shell.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -266,7 +271,7 @@ fn last(text: &str) -> &str {
     text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no reason").trim()
 }
 
-/// A failure of ssh, with what to do.
+/// Explains a failure of ssh, with advice.
 pub(crate) fn explained(host: &str, errors: &str) -> String {
     let advice = [
         (
@@ -293,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_reach_the_far_program_as_they_are() {
+    fn quoted_words_reach_the_remote_program_unchanged() {
         for word in ["size=16,64", "", "a b", "it's $HOME; `x`", "xdp:eth0/mode=native-spin", "a\nb", "*"] {
             let line = format!("printf %s {}", quoted(word));
             let output = Command::new("sh").args(["-c", &line]).output().expect("there is a shell");
@@ -302,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn far_program_ends_when_its_standard_input_ends() {
+    fn remote_program_ends_when_its_standard_input_ends() {
         let script = "trap 'echo ended; exit 5' TERM; echo begun; while :; do sleep 0.05; done";
         let mut shell = Command::new("sh");
         shell.args(["-c", SHELL, "agent", "sh", "-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -316,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_ssh_have_an_advice() {
+    fn failures_of_ssh_include_advice() {
         let text = explained("u@a", "Warning: x\nu@a: Permission denied (publickey).\r\n");
         assert!(text.starts_with("ssh u@a: u@a: Permission denied (publickey). (the key was refused"), "{text}");
         assert_eq!(explained("b", ""), "ssh b: no reason");

@@ -1,4 +1,4 @@
-//! Which cells a system can be measured in: what its entry excludes, and the roles that its agent has.
+//! Supported cells of a system: exclusions of its entry, and the roles of its agent.
 
 use super::file::{Kind, Site, Workload};
 use super::parameter::Values;
@@ -6,16 +6,16 @@ use super::system::System;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Roles that an agent has if its `info` names none.
+/// Roles of an agent whose `info` does not list any.
 const ROLES: [&str; 7] = ["info", "ping", "pong", "pub", "sub", "idle", "disc"];
 
-/// The role that keeps samples without their writer.
+/// Role of a durability service, which keeps samples without their writer.
 pub const SERVICE: &str = "keep";
 
-/// Roles of agents by system, of those whose `info` names them.
+/// Roles of agents by system, for those whose `info` lists them.
 pub type Roles = BTreeMap<String, Vec<String>>;
 
-/// Why a cell is not measured.
+/// Reason for which a cell is not measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The entry of the system excludes it.
@@ -25,7 +25,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// The reason.
+    /// Returns the reason.
     #[must_use]
     pub fn why(&self) -> &str {
         let (Self::Excluded(why) | Self::Unsupported(why)) = self;
@@ -33,19 +33,19 @@ impl Refusal {
     }
 }
 
-/// The roles that an `info` names, a list with commas.
+/// Returns the roles that an `info` lists, separated by commas.
 #[must_use]
 pub fn roles_of(info: &Value) -> Option<Vec<String>> {
     Some(info["roles"].as_str()?.split(',').map(|role| role.trim().to_owned()).collect())
 }
 
-/// Whether samples are to outlive their writer.
+/// Reports whether samples must outlive their writer.
 #[must_use]
 pub fn needs_service(values: &Values) -> bool {
     values.get("durability").is_some_and(|value| ["transient", "persistent"].contains(&value.to_string().as_str()))
 }
 
-/// Why a system is not measured in a cell; `None`: it is.
+/// Returns the reason for which a system is not measured in a cell; `None` if it is measured.
 #[must_use]
 pub fn refusal(site: &Site, workload: &Workload, system: &System, values: &Values, roles: &Roles) -> Option<Refusal> {
     workload.demands(values).iter().find_map(|values| refusal_of(site, workload.kind, system, values, roles))

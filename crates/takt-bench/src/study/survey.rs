@@ -1,4 +1,4 @@
-//! Which agents there are, and what their `info` says.
+//! Survey of the available agents and of their `info` lines.
 
 use super::directory::Missing;
 use super::environment::{digest_of, info};
@@ -8,21 +8,21 @@ use super::system::{Agent, System};
 use serde_json::{Map, Value};
 use std::process::Command;
 
-/// The systems of a campaign.
+/// Available and missing systems of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
-    /// Those whose agent there is.
+    /// Systems whose agent is available.
     pub systems: Vec<System>,
-    /// The others.
+    /// Systems that are not available, with reasons.
     pub missing: Vec<Missing>,
-    /// Roles of agents that name them.
+    /// Roles of agents whose `info` lists them.
     pub roles: Roles,
     /// Versions by system: text of their `info`, and digest of the program.
     pub versions: Map<String, Value>,
 }
 
 impl Survey {
-    /// Asks each agent.
+    /// Queries each agent.
     #[must_use]
     pub fn of(systems: &[System], place: &Place) -> Self {
         let mut survey = Self::default();
@@ -41,7 +41,8 @@ impl Survey {
     }
 }
 
-/// What the agent of a system says of itself, and the digest of its program. An agent that says nothing fails later, in its own words.
+/// Returns the `info` of a system's agent and the digest of its program. An agent without an `info`
+/// fails later, with its own error.
 fn found(system: &System, place: &Place) -> Result<(Value, String), String> {
     if let Some(ssh) = &place.ssh {
         return Ok((ssh.info(system)?, String::new()));

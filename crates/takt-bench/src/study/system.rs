@@ -1,7 +1,8 @@
-//! Systems that can be measured (`lab/peers/systems.toml`, `lab/peers/takt.toml`), and where their agents are.
+//! Systems that can be measured (`lab/peers/systems.toml`, `lab/peers/takt.toml`), and the paths of
+//! their agents.
 //!
-//! `make -C lab/peers` leaves an executable for each program that it can build, and for each other one a text `NAME.missing` that says what
-//! is missing and how to install it.
+//! `make -C lab/peers` produces an executable for each program that it can build. For each other
+//! program it writes a text `NAME.missing` with the missing prerequisite and how to install it.
 
 use super::file::{Kind, Site};
 use super::parameter::{Value, Values};
@@ -9,15 +10,16 @@ use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The systems of the tree.
+/// Systems of the repository.
 const TREE: [(&str, &str); 2] = [
     ("lab/peers/takt.toml", include_str!("../../../../lab/peers/takt.toml")),
     ("lab/peers/systems.toml", include_str!("../../../../lab/peers/systems.toml")),
 ];
-/// Directory of the agents, in place of the one that `make -C lab/peers` made.
+/// Environment variable with the directory of the agents; it overrides the one that `make -C
+/// lab/peers` filled.
 const AGENTS: &str = "BENCH_AGENTS";
 
-/// One system in one configuration.
+/// System in one configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct System {
@@ -25,70 +27,73 @@ pub struct System {
     pub name: String,
     /// Name in reports.
     pub title: String,
-    /// Program that follows the agent contract: a name that `make -C lab/peers` builds, a path with a `/`, or `takt`: `takt perf agent`.
+    /// Program that follows the agent contract: a name that `make -C lab/peers` builds, a path with
+    /// a `/`, or `takt`: `takt perf agent`.
     pub program: String,
     /// `key=value` arguments.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// Further arguments of the measuring process and of the other one.
+    /// Further arguments of the measuring and of the other process.
     #[serde(default)]
     pub sides: [Vec<String>; 2],
-    /// It needs two hosts with an Ethernet interface called `eth0`: a site other than loopback.
+    /// Whether it needs two hosts with an Ethernet interface named `eth0`: a site other than
+    /// loopback.
     #[serde(default)]
     pub link: bool,
-    /// It plays the roles of workloads that make their own network, and no others; no class has it.
+    /// Whether it only plays the roles of workloads with a network of their own. Such a system is
+    /// in no class.
     #[serde(default)]
     pub experiment: bool,
-    /// What it is.
+    /// Class of the system.
     pub class: Class,
-    /// How it is configured.
+    /// Kind of its configuration.
     pub profile: Profile,
-    /// The document whose advice a tuned system follows.
+    /// Document whose advice a tuned system follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<String>,
-    /// Whether its writer puts several samples into a packet by itself.
+    /// Whether its writer batches samples on its own, several in one packet.
     #[serde(default)]
     pub batches: bool,
-    /// What its samples go over: `udp`, `tcp`, `shm` and the like.
+    /// Transport of its samples: `udp`, `tcp`, `shm` and the like.
     pub transport: String,
-    /// Its samples have one size, so that each size needs processes of its own.
+    /// Whether its samples have a fixed size, so that each size needs processes of its own.
     #[serde(default)]
     pub fixed_size: bool,
-    /// The only history that it takes.
+    /// Only supported history; `None`: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<String>,
-    /// Ways of notification that it has; none: all.
+    /// Supported ways of notification; empty: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<String>,
     /// Program of its broker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broker: Option<String>,
-    /// What it cannot do, as `WORD: why`; lab/peers/README.md lists the words.
+    /// Unsupported features, as `WORD: why`; lab/peers/README.md lists the words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<String>,
 }
 
-/// What a system is.
+/// Class of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// A DDS.
+    /// DDS implementation.
     Dds,
     /// Other publish/subscribe middleware.
     Middleware,
     /// CORBA, SOAP, JMS, MQTT.
     Platform,
-    /// The bare operating system.
+    /// Bare operating system.
     Limit,
 }
 
-/// How a system is configured.
+/// Kind of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
-    /// As it comes.
+    /// Default settings.
     Default,
-    /// As its documentation advises for the workload.
+    /// Settings that its documentation advises for the workload.
     Tuned,
 }
 
@@ -98,24 +103,24 @@ struct Systems {
     system: Vec<System>,
 }
 
-/// How to start an agent.
+/// Way to start an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Agent {
-    /// This program, with words before the role.
+    /// Executable, with words before the role.
     Program {
-        /// The executable.
+        /// Path of the executable.
         path: PathBuf,
         /// Words before the role.
         prefix: Vec<String>,
     },
-    /// It is not here, and why.
+    /// Unavailable agent, with the reason.
     Missing(String),
 }
 
-/// The systems of the tree, and those of further files.
+/// Returns the systems of the repository, and those of further files.
 ///
 /// # Errors
-/// A file cannot be read or breaks a rule, or two systems have one name.
+/// A file cannot be read or breaks a rule, or two systems have the same name.
 pub fn systems(further: &[PathBuf]) -> Result<Vec<System>> {
     let mut systems = Vec::new();
     for (name, text) in TREE {
@@ -139,10 +144,10 @@ fn parse(text: &str) -> Result<Vec<System>> {
     Ok(systems)
 }
 
-/// The systems that a workload names, in the order of the list, each once.
+/// Returns the systems that a workload names, in the order of the list, each once.
 ///
 /// # Errors
-/// A name is not known.
+/// A name is unknown.
 pub fn selected<'a>(names: &[String], systems: &'a [System]) -> Result<Vec<&'a System>> {
     let mut selected: Vec<&System> = Vec::new();
     for name in names {
@@ -161,7 +166,7 @@ pub fn selected<'a>(names: &[String], systems: &'a [System]) -> Result<Vec<&'a S
 }
 
 impl System {
-    /// Program name of Takt's own agent.
+    /// Program name of Takt's agent.
     pub const TAKT: &str = "takt";
 
     fn is_called(&self, name: &str) -> bool {
@@ -174,7 +179,8 @@ impl System {
         self.name == name || (class == name && !self.experiment)
     }
 
-    /// Why it cannot do a workload with these values; `None`: it can.
+    /// Returns the reason for which it does not support a workload with these values; `None` if it
+    /// does.
     #[must_use]
     pub fn refusal(&self, site: &Site, kind: Kind, values: &Values) -> Option<String> {
         if self.experiment != kind.is_experiment() {
@@ -203,7 +209,7 @@ impl System {
         self.except.iter().find_map(|exception| {
             let (word, why) = exception.split_once(':').unwrap_or((exception, "not supported"));
             let is_meant = match word.trim() {
-                // A limit shows what is lost instead.
+                // Limits are measured anyway; their reports show the losses.
                 "reliable" => self.class != Class::Limit && text("reliability").is_none_or(|value| value == "reliable"),
                 "besteffort" => text("reliability").is_some_and(|value| value == "best-effort"),
                 "complex" => text("type").is_some_and(|value| value == "complex"),
@@ -220,14 +226,14 @@ impl System {
         })
     }
 
-    /// Arguments that come after those of the cell.
+    /// Returns the arguments that follow those of the cell.
     pub fn last_arguments(&self) -> impl Iterator<Item = String> + '_ {
         let is_lossy = self.class == Class::Limit && self.except.iter().any(|word| word.starts_with("reliable:"));
         let history = self.history.iter().map(|history| format!("hist={history}"));
         history.chain(is_lossy.then(|| "rel=besteffort".to_owned())).chain(self.arguments.iter().cloned())
     }
 
-    /// Where its agent is.
+    /// Returns its agent.
     #[must_use]
     pub fn agent(&self) -> Agent {
         if self.program == Self::TAKT && self.transport == DPDK && !has_transport(DPDK) {
@@ -238,7 +244,7 @@ impl System {
         self.program(&self.program)
     }
 
-    /// Where its broker is, if it has one.
+    /// Returns its broker, if it has one.
     #[must_use]
     pub fn broker_agent(&self) -> Option<Agent> {
         self.broker.as_deref().map(|program| self.program(program))
@@ -263,18 +269,18 @@ impl System {
     }
 }
 
-/// Whether this program can open such a transport.
+/// Reports whether this program supports such a transport.
 fn has_transport(name: &str) -> bool {
     takt::transport::choice::factories().iter().any(|factory| factory.name() == name)
 }
 
-/// `above N`, and the size is.
+/// Reports whether the word is `above N` and the size exceeds N.
 fn is_above(word: &str, size: u64) -> bool {
     let limit = word.strip_prefix("above ").and_then(|number| number.parse().ok());
     limit.is_some_and(|limit: u64| size > limit)
 }
 
-/// The transport that not every build has.
+/// Name of the transport that is only in some builds.
 const DPDK: &str = "dpdk";
 
 /// Words of `except` other than `above N`.
@@ -316,7 +322,7 @@ fn in_directory(directory: &Path, program: &str) -> Agent {
     Agent::Missing(if why.is_empty() { not_built() } else { why })
 }
 
-/// The name of a program in a command that another machine can run: `takt`, and `$BENCH_AGENTS/NAME`.
+/// Returns the name of a program in a command for another machine: `takt`, or `$BENCH_AGENTS/NAME`.
 pub(super) fn portable(program: &Path) -> String {
     if std::env::current_exe().is_ok_and(|own| own == program) {
         return System::TAKT.to_owned();
@@ -325,7 +331,8 @@ pub(super) fn portable(program: &Path) -> String {
     of_agents.map_or_else(|| program.display().to_string(), |name| format!("${AGENTS}/{}", name.display()))
 }
 
-/// The directory that `make -C lab/peers` filled: named by `BENCH_AGENTS`, or asked of the Makefile.
+/// Returns the directory that `make -C lab/peers` filled: given by `BENCH_AGENTS`, or by the
+/// Makefile.
 fn agents_directory() -> Option<PathBuf> {
     static DIRECTORY: std::sync::OnceLock<Option<PathBuf>> = std::sync::OnceLock::new();
     DIRECTORY.get_or_init(find_agents_directory).clone()
@@ -358,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn systems_of_the_tree_have_names_of_their_own() {
+    fn systems_of_the_repository_have_unique_names() {
         let systems = systems(&[]).unwrap();
         assert!(systems.iter().any(|system| system.program == System::TAKT));
         for system in &systems {
@@ -380,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_have_their_reason() {
+    fn refusals_give_the_reason_of_the_exception() {
         let values = |name: &str, value: &str| Values::from([(name.into(), Value::Text(value.into()))]);
         let refusal = |kind, values: &Values| system().refusal(&Site::Loopback, kind, values);
         let linked = System { link: true, ..system() };
@@ -412,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn program_that_is_not_built_says_what_is_missing() {
+    fn missing_program_reports_the_missing_prerequisite() {
         let files = [("there", ""), ("gone.missing", "OpenDDS is not installed:\nset DDS_ROOT\n")];
         let directory = takt_testkit::directory::Directory::with("agents", &files);
         let directory = directory.path();

@@ -1,7 +1,8 @@
-//! Many participants in one process, to be discovered and to be weighed; and one that discovers many.
+//! Many participants in one process, for discovery and memory measurements; and a participant that
+//! discovers many.
 //!
-//! Each has writers of the topics `Data0`, `Data1` and so on. Inline participants are driven one after the other, until none has
-//! anything to do; then they rest for a [`STEP`].
+//! Each participant has writers of the topics `Data0`, `Data1` and so on. Inline participants are
+//! driven one after the other until none has work; then the thread sleeps for a [`STEP`].
 
 use crate::dds::setup;
 use crate::error::Result;
@@ -13,16 +14,16 @@ use std::time::Duration;
 use takt::qos::{DataReaderQos, DataWriterQos, Durability, History, PublisherQos, SubscriberQos, TopicQos};
 use takt::{DataReader, DataWriter, DdsType, DomainParticipant, Limits};
 
-/// Longest rest of inline participants.
+/// Sleep of the thread when all inline participants are idle.
 const STEP: Duration = Duration::from_millis(1);
-/// Steps that an inline participant may do before the next one has its turn.
+/// Maximum number of steps of an inline participant before the next one is driven.
 const STEPS_PER_TURN: usize = 64;
-/// Memory of an instance besides its data that the limits allow, octets.
+/// Octets per instance that the limits allow in addition to its data.
 const INSTANCE_ROOM: usize = 1024;
 /// Topic of the instances.
 const INSTANCES: &str = "Instances";
 
-/// A sample of an instance.
+/// Sample of an instance.
 #[derive(Clone, Debug, Default, PartialEq, DdsType)]
 #[dds(name = "Keyed", extensibility = "final")]
 struct Keyed {
@@ -31,49 +32,49 @@ struct Keyed {
     data: Vec<u8>,
 }
 
-/// What a crowd consists of.
+/// Size of a crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Participants.
+    /// Number of participants.
     pub participants: usize,
-    /// Writers of each.
+    /// Number of writers of each participant.
     pub endpoints: usize,
-    /// Instances that the first participant holds, one sample each.
+    /// Number of instances of the first participant, one sample each.
     pub instances: usize,
-    /// Data of each, octets.
+    /// Octets of data of each instance.
     pub size: usize,
 }
 
-/// Resident memory that each part added, KiB.
+/// Resident memory added by each part, KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Added {
-    /// Before there was any participant.
+    /// Resident memory before the first participant.
     pub bare: u64,
-    /// By participants.
+    /// Added by participants.
     pub participants: u64,
-    /// By endpoints.
+    /// Added by endpoints.
     pub endpoints: u64,
-    /// By instances.
+    /// Added by instances.
     pub instances: u64,
 }
 
-/// The participants, with what they hold.
+/// Participants with their endpoints and instances.
 pub struct Crowd {
     participants: Vec<DomainParticipant>,
     _writers: Vec<DataWriter<Blob>>,
     _instances: Option<DataWriter<Keyed>>,
-    /// Memory that it took to make it.
+    /// Memory added by its parts.
     pub added: Added,
     is_inline: bool,
 }
 
-/// The name of a topic.
+/// Returns the name of a topic.
 fn topic_of(endpoint: usize) -> String {
     format!("Data{endpoint}")
 }
 
 impl Crowd {
-    /// Makes it.
+    /// Creates the crowd.
     ///
     /// # Errors
     /// Takt refused.
@@ -113,7 +114,7 @@ impl Crowd {
         Ok(Self { participants, _writers: writers, _instances: instances, added, is_inline })
     }
 
-    /// Lets them live for one turn: inline participants do what they have to do, and if that was nothing, rest.
+    /// Drives inline participants for one turn, and sleeps if none had work.
     ///
     /// # Errors
     /// Takt failed.
@@ -136,7 +137,7 @@ impl Crowd {
     }
 }
 
-/// A writer that keeps the last sample of each instance for readers that come later.
+/// Creates a writer that keeps the last sample of each instance for late joiners.
 fn hold_instances(participant: &DomainParticipant, count: usize, size: usize) -> Result<DataWriter<Keyed>> {
     let topic = participant.create_topic::<Keyed>(INSTANCES, TopicQos::default())?;
     let qos = DataWriterQos {
@@ -158,7 +159,7 @@ fn hold_instances(participant: &DomainParticipant, count: usize, size: usize) ->
     Ok(writer)
 }
 
-/// Writers of a participant, one of each topic.
+/// Creates the writers of a participant, one of each topic.
 fn writers(spec: &LinkSpec, plan: &Plan, participant: &DomainParticipant) -> Result<Vec<DataWriter<Blob>>> {
     let publisher = participant.create_publisher(PublisherQos::default())?;
     let writer = |endpoint| {
@@ -168,7 +169,7 @@ fn writers(spec: &LinkSpec, plan: &Plan, participant: &DomainParticipant) -> Res
     (0..plan.endpoints).map(writer).collect()
 }
 
-/// Readers of a participant, one of each topic.
+/// Creates the readers of a participant, one of each topic.
 fn readers(spec: &LinkSpec, plan: &Plan, participant: &DomainParticipant) -> Result<Vec<DataReader<Blob>>> {
     let subscriber = participant.create_subscriber(SubscriberQos::default())?;
     let reader = |endpoint| {
@@ -179,7 +180,7 @@ fn readers(spec: &LinkSpec, plan: &Plan, participant: &DomainParticipant) -> Res
     (0..plan.endpoints).map(reader).collect()
 }
 
-/// A participant that looks for others: a reader of each topic.
+/// Participant that discovers others: it has a reader of each topic.
 pub struct Seeker {
     participant: DomainParticipant,
     readers: Vec<DataReader<Blob>>,
@@ -187,7 +188,7 @@ pub struct Seeker {
 }
 
 impl Seeker {
-    /// Makes it.
+    /// Creates a seeker.
     ///
     /// # Errors
     /// Takt refused.
@@ -197,7 +198,8 @@ impl Seeker {
         Ok(Self { participant, readers, _writers: Vec::new() })
     }
 
-    /// Makes one that others look for, too: with a writer of each topic, which its own reader finds.
+    /// Creates a seeker that others discover as well: it also has a writer of each topic, which its
+    /// own reader matches.
     ///
     /// # Errors
     /// Takt refused.
@@ -207,7 +209,7 @@ impl Seeker {
         Ok(Self { _writers: writers, ..seeker })
     }
 
-    /// Writers that it has found of all topics together.
+    /// Returns the number of writers matched over all topics.
     ///
     /// # Errors
     /// Takt failed.
@@ -219,7 +221,7 @@ impl Seeker {
         Ok(found)
     }
 
-    /// Lets it live for a time.
+    /// Drives the participant for a time.
     ///
     /// # Errors
     /// Takt failed.
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn members_of_a_mesh_find_one_another() {
+    fn members_of_a_mesh_discover_one_another() {
         let domain = 230;
         let spec = LinkSpec { domain, runtime: Runtime::Shared, ..LinkSpec::default() };
         let plan = Plan { participants: 3, endpoints: 2, instances: 0, size: 16 };

@@ -1,9 +1,12 @@
-//! Round trips: writes `Ping`, and times the `Pong` that comes back with the same payload.
+//! Round-trip workload, pinging side: writes `Ping` and times the `Pong` that returns with the same
+//! payload.
 //!
-//! Closed loop: the next ping leaves when the pong is in, from the receive callback if there is a
-//! listener; a pong that does not come within a second is given up and the next ping sent, and after
-//! 20 of those the run ends. Open loop: one ping per period whatever comes back, and the latency is
-//! counted from the time in the payload, which is the planned one: what waits for a late ping counts.
+//! Closed loop: the next ping is sent when the pong has arrived, from the receive callback if there
+//! is a listener. A pong that does not arrive within a second counts as lost, and the next ping is
+//! sent. After 20 lost pongs the run ends.
+//!
+//! Open loop: one ping is sent per period, independent of the pongs. The latency counts from the
+//! planned time in the payload, so that the delay of a late ping is included.
 
 use super::{STEP, lock, nanoseconds, time_left};
 use crate::error::{Error, Result};
@@ -18,42 +21,43 @@ use std::time::Duration;
 
 /// Time after which a pong counts as lost.
 const PONG_TIMEOUT: Duration = Duration::from_secs(1);
-/// Lost pongs after which a run ends.
+/// Number of lost pongs after which a run ends.
 const TIMEOUTS_MAX: u64 = 20;
 
-/// One run.
+/// Settings of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Payload, bytes.
+    /// Payload size in bytes.
     pub size: usize,
-    /// Round trips before the measurement.
+    /// Number of round trips before the measurement.
     pub warmup: u64,
-    /// Round trips measured.
+    /// Number of round trips measured.
     pub count: u64,
-    /// Time between two pings of an open loop; `None`: closed loop.
+    /// Interval between two pings of an open loop; `None`: closed loop.
     pub period: Option<Duration>,
-    /// No ping of an open loop is sent in a pause ([`rest`](crate::rest)).
+    /// Whether an open loop sends no ping in a pause ([`rest`](crate::rest)).
     pub rests: bool,
-    /// The pong is a sequence number of [`SEQUENCE_LEN`] octets alone.
+    /// Whether the pong carries only a sequence number of [`SEQUENCE_LEN`] octets.
     pub short_reply: bool,
 }
 
-/// What one run gave.
+/// Results of one run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Round-trip times in ns, in the order of arrival.
     pub latencies_ns: Vec<u64>,
-    /// Measured samples by what became of them.
+    /// Numbers of measured samples by outcome.
     pub counts: Counts,
-    /// Pings without an answer, those of the warm-up too.
+    /// Number of pings without an answer, including those of the warm-up.
     pub timeouts: u64,
-    /// CPU used by this process since the first measured ping.
+    /// CPU time used by this process since the first measured ping.
     pub usage: Usage,
-    /// Duration since the time for which the first measured ping was planned. A closed loop plans a ping when it sends it.
+    /// Duration since the planned time of the first measured ping. A closed loop plans a ping when
+    /// it sends it.
     pub wall_seconds: f64,
 }
 
-/// The state of a run: pure, so that it can be tested without a link.
+/// State of a run: independent of the link, so that it can be tested without one.
 struct Pinger {
     plan: Plan,
     /// Octets of the pongs of this run.
@@ -65,7 +69,7 @@ struct Pinger {
     timeouts: u64,
     latencies_ns: Vec<u64>,
     tracker: SequenceTracker,
-    /// CPU used when the first measured ping was sent, and the time for which it was planned.
+    /// CPU time used when the first measured ping was sent, and its planned time.
     measured_from: Option<(Usage, u64)>,
     done: bool,
     failure: Option<Error>,
@@ -89,7 +93,7 @@ impl Pinger {
         }
     }
 
-    /// A run that is over before it begins, for a listener between two runs.
+    /// Creates a finished run, for a listener between two runs.
     fn finished() -> Self {
         let plan = Plan { size: 0, warmup: 0, count: 0, period: None, rests: false, short_reply: false };
         Self { done: true, ..Self::new(plan, 0) }
@@ -99,7 +103,7 @@ impl Pinger {
         self.plan.warmup + self.plan.count
     }
 
-    /// Makes `sample` the next ping, planned for this time.
+    /// Turns `sample` into the next ping, planned for this time.
     fn next_ping(&mut self, planned_ns: u64) {
         self.sequence += 1;
         if self.sequence == self.plan.warmup + 1 {
@@ -109,12 +113,12 @@ impl Pinger {
         self.sample.mark(self.sequence, planned_ns);
     }
 
-    /// Takes a pong. True if it answers the outstanding ping for the first time.
+    /// Records a pong. Returns true if it is the first answer to the outstanding ping.
     fn on_pong(&mut self, now_ns: u64, pong: &Blob) -> bool {
         let Some((sequence, marked_ns)) = pong.marks() else {
             return false;
         };
-        // Of a closed loop the outstanding ping alone is answered.
+        // A closed loop accepts only the answer to the outstanding ping.
         let sent_at_ns = if self.plan.period.is_some() { marked_ns } else { self.sent_at_ns };
         let is_ours = pong.data.len() == self.pong_len && sequence <= self.sequence;
         if self.done || !is_ours || sequence == 0 {
@@ -137,7 +141,7 @@ impl Pinger {
         true
     }
 
-    /// The outstanding ping will not be answered. True if another one is to be sent.
+    /// Counts the outstanding ping as lost. Returns true if another one is to be sent.
     fn give_up(&mut self) -> bool {
         self.timeouts += 1;
         self.done = self.timeouts > TIMEOUTS_MAX || self.sequence >= self.last();
@@ -151,7 +155,7 @@ impl Pinger {
     }
 }
 
-/// The pinging side of a pair, for any number of runs.
+/// Pinging side of a pair, for any number of runs.
 pub struct Ping<'a> {
     link: &'a mut dyn Link,
     state: Arc<Mutex<Pinger>>,
@@ -159,7 +163,8 @@ pub struct Ping<'a> {
 }
 
 impl<'a> Ping<'a> {
-    /// Takes pongs by a listener if that is wanted and the link offers it.
+    /// Creates the pinging side. A listener receives the pongs if `listen` is set and the link
+    /// supports it.
     ///
     /// # Errors
     /// The middleware failed.
@@ -185,18 +190,18 @@ impl<'a> Ping<'a> {
         Ok(Self { link, state, listening })
     }
 
-    /// Whether pongs come by a listener.
+    /// Reports whether a listener receives the pongs.
     #[must_use]
     pub fn is_listening(&self) -> bool {
         self.listening
     }
 
-    /// The link below, to wait for matches.
+    /// Returns the underlying link, to wait for matches.
     pub fn link(&mut self) -> &mut dyn Link {
         self.link
     }
 
-    /// One run. It ends early after too many lost pongs or at a stop.
+    /// Makes one run. It ends early after too many lost pongs or at a stop.
     ///
     /// # Errors
     /// The middleware failed.
@@ -283,7 +288,7 @@ impl<'a> Ping<'a> {
         Ok(())
     }
 
-    /// Takes pongs until the given time, or until all have come.
+    /// Receives pongs until the given time, or until all have arrived.
     fn receive_until(&mut self, deadline_ns: u64) -> Result<()> {
         let mut pong = Blob::default();
         while let Some(left) = time_left(deadline_ns) {
@@ -300,8 +305,8 @@ impl<'a> Ping<'a> {
         Ok(())
     }
 
-    /// Sends one ping from this thread, that was to be sent at this time. The lock is not held while writing: a link that delivers while
-    /// it writes calls the handler, which takes it.
+    /// Sends one ping from this thread, planned for `planned_ns`. The lock is not held during the
+    /// write: a link that delivers during the write calls the handler, which takes the lock.
     fn send_next(&mut self, planned_ns: u64) -> Result<()> {
         let ping = {
             let mut pinger = lock(&self.state);
@@ -337,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_and_late_pongs_are_counted_and_answer_nothing() {
+    fn duplicate_and_late_pongs_are_counted_and_not_timed() {
         let mut pinger = pinger(0, 3, None);
         pinger.next_ping(10);
         let first = pinger.sample.clone();
@@ -367,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_up_after_many_timeouts_or_at_the_end() {
+    fn run_ends_after_many_timeouts_or_at_the_last_ping() {
         let mut endless = pinger(0, 1000, None);
         let tries = (0..).take_while(|_| endless.give_up()).count() as u64;
         assert_eq!(tries, TIMEOUTS_MAX);
@@ -378,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_loop_counts_from_the_time_in_the_payload() {
+    fn open_loop_latency_counts_from_the_time_in_the_payload() {
         let mut pinger = pinger(0, 3, Some(Duration::from_micros(1)));
         pinger.next_ping(100);
         let first = pinger.sample.clone();

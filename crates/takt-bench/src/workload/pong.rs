@@ -1,4 +1,5 @@
-//! The answering side: every `Ping` goes back as a `Pong` with the payload unchanged, or with its sequence number alone.
+//! Round-trip workload, answering side: every `Ping` is returned as a `Pong` with the same payload,
+//! or with only its sequence number.
 
 use super::{STEP, lock};
 use crate::error::Result;
@@ -7,12 +8,12 @@ use crate::payload::{Blob, SEQUENCE_LEN};
 use crate::signal::stopped;
 use std::sync::{Arc, Mutex};
 
-/// Answers given and answers refused by the link.
+/// Numbers of answers sent and of answers refused by the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Samples written back.
+    /// Number of samples written back.
     pub echoed: u64,
-    /// Samples that the link had no room for.
+    /// Number of samples that the link had no room for.
     pub refused: u64,
 }
 
@@ -26,8 +27,8 @@ impl Outcome {
     }
 }
 
-/// Answers until `is_over` says so; it is asked about ten times a second, and after every answer. A short reply is a payload of
-/// [`SEQUENCE_LEN`] octets.
+/// Answers until `is_over` returns true. It is called about ten times a second, and after every
+/// answer. A short reply is a payload of [`SEQUENCE_LEN`] octets.
 ///
 /// # Errors
 /// The middleware failed.

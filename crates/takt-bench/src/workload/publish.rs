@@ -1,7 +1,7 @@
-//! The sending side of a stream: `Data` as fast as it goes, or at a rate.
+//! Stream workload, sending side: `Data` as fast as possible, or at a rate.
 //!
-//! Every sample carries its number, from 1, and the time of its send. At the end three samples with
-//! [`END_OF_STREAM`] tell the subscribers, after whatever is reliable has arrived.
+//! Every sample carries its number, from 1, and its send time. At the end, three samples with
+//! [`END_OF_STREAM`] notify the subscribers, after all reliable samples have been acknowledged.
 
 use super::{Window, drive_until, nanoseconds, settle};
 use crate::error::Result;
@@ -11,54 +11,56 @@ use crate::payload::{Blob, END_OF_STREAM};
 use crate::signal::stopped;
 use std::time::Duration;
 
-/// Samples between two looks at what came in, when nothing else makes it look.
+/// Number of samples between two calls of `drive`, if no waiting drives the link.
 const SAMPLES_PER_DRIVE: u64 = 64;
-/// Samples written alone between two looks at the clock, which cost some 20 ns each, while a stream is as fast as it can be.
+/// Number of samples between two reads of the clock, which cost some 20 ns each, while a stream of
+/// single samples has no rate limit.
 const TURNS_PER_LOOK: u64 = 8;
-/// Bytes from which on a sample takes so long that each is worth a look.
+/// Sample size in bytes above which the clock is read for each sample.
 const LARGE: usize = 8 << 10;
-/// Rest after a refused sample.
+/// Pause after a refused sample.
 const REFUSED_PAUSE: Duration = Duration::from_micros(10);
-/// Longest wait for acknowledgements at the end.
+/// Maximum wait for acknowledgments at the end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 const END_MARKS: usize = 3;
 const END_MARK_PAUSE: Duration = Duration::from_millis(50);
 
-/// One stream.
+/// Settings of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Payload, bytes.
+    /// Payload size in bytes.
     pub size: usize,
-    /// Samples that are written at once, at least one.
+    /// Number of samples written in one batch, at least one.
     pub batch: usize,
-    /// Samples per second; `None`: as fast as possible.
+    /// Samples per second; `None`: as many as possible.
     pub rate_hz: Option<f64>,
-    /// What is measured of it.
+    /// Measurement window.
     pub window: Window,
-    /// How long it goes on after the window, so that subscribers can fill theirs.
+    /// Length of the stream after the window, so that subscribers can complete theirs.
     pub tail: Duration,
-    /// A refused sample is tried again; if not, it is dropped and the next one sent.
+    /// Whether a refused sample is tried again; otherwise it is dropped and the next one sent.
     pub retry_refused: bool,
-    /// Samples carry the time that they are planned for, by the rate from the beginning on. Else that of the call.
+    /// Whether samples carry their planned time, given by the rate since the beginning; otherwise
+    /// the time of the call.
     pub is_planned: bool,
 }
 
-/// What the stream was, within the window.
+/// Results of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    /// Samples written in the window.
+    /// Number of samples written in the window.
     pub written: u64,
-    /// Samples written in all.
+    /// Number of samples written in all.
     pub written_total: u64,
-    /// Refusals in all.
+    /// Number of refusals in all.
     pub refused: u64,
-    /// CPU used by this process in the window.
+    /// CPU time used by this process in the window.
     pub usage: Usage,
     /// Length of the window.
     pub wall_seconds: f64,
 }
 
-/// The edges of the window while the stream runs.
+/// State of the window while the stream runs.
 #[derive(Default)]
 struct Progress {
     started_ns: u64,
@@ -68,7 +70,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// Looks at the window before sample number `written + 1`.
+    /// Opens or closes the window before sample number `written + 1`.
     fn update(&mut self, window: &Window, written: u64, now_ns: u64) {
         match self.opened {
             None if window.opens(written, now_ns - self.started_ns) => {
@@ -118,7 +120,7 @@ pub fn run(link: &mut dyn Link, plan: &Plan) -> Result<Outcome> {
         }
         let mut stamp_ns = now_ns;
         if let Some(period_ns) = period_ns {
-            // A sample that was refused keeps its time.
+            // A refused sample keeps its planned time.
             if refused_before == progress.outcome.refused || !plan.retry_refused {
                 next_ns += period_ns * samples.len() as u64;
             }
@@ -150,7 +152,7 @@ pub fn run(link: &mut dyn Link, plan: &Plan) -> Result<Outcome> {
     Ok(Outcome { written_total: written, ..progress.outcome })
 }
 
-/// Writes the samples behind number `written`, and says how many there was room for.
+/// Writes the samples after number `written`. Returns the number that there was room for.
 fn write(link: &mut dyn Link, samples: &mut [Blob], written: u64, now_ns: u64) -> Result<u64> {
     for (number, sample) in (written + 1..).zip(&mut *samples) {
         sample.mark(number, now_ns);
@@ -161,7 +163,7 @@ fn write(link: &mut dyn Link, samples: &mut [Blob], written: u64, now_ns: u64) -
     }
 }
 
-/// Tells the subscribers that the stream is over, then gives repairs another `linger`.
+/// Writes the end of the stream for the subscribers, then leaves another `linger` for repairs.
 ///
 /// # Errors
 /// The middleware failed.
@@ -181,7 +183,7 @@ mod tests {
     use super::*;
     use crate::link::{Handler, Matched};
 
-    /// Has room for three samples at a time.
+    /// Link with room for three samples at a time.
     #[derive(Default)]
     struct Narrow {
         numbers: Vec<u64>,
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_finds_too_little_room_goes_on_where_it_stopped() {
+    fn partly_accepted_batch_continues_after_the_last_accepted_sample() {
         let mut link = Narrow::default();
         let window = Window { samples_max: Some(10), ..Window::default() };
         let plan = Plan {
@@ -239,7 +241,7 @@ mod tests {
         assert!(outcome.written >= 10 && outcome.refused * 3 == outcome.written_total, "{outcome:?}");
     }
 
-    /// Takes long for each sample, and refuses the second one once.
+    /// Link that is slow with each sample, and refuses the second one once.
     #[derive(Default)]
     struct Slow {
         marks: Vec<(u64, u64)>,
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_a_plan_carry_its_times_however_late_they_are_written() {
+    fn planned_samples_carry_their_planned_times_when_written_late() {
         let mut link = Slow::default();
         let window = Window { samples_max: Some(5), ..Window::default() };
         let tail = Duration::ZERO;
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_samples_is_exact() {
+    fn window_by_samples_contains_exactly_that_number() {
         let window = Window { skip_samples: 3, samples_max: Some(4), ..Window::default() };
         let mut progress = Progress::default();
         for written in 0..20 {
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_stopped_in_the_window_counts_up_to_there() {
+    fn stream_stopped_within_the_window_counts_until_the_stop() {
         let mut progress = Progress::default();
         progress.update(&Window::default(), 0, 0);
         progress.update(&Window::default(), 5, 100);
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_is_stopped_before_the_window_counts_nothing() {
+    fn stream_stopped_before_the_window_counts_nothing() {
         let mut progress = Progress::default();
         progress.close(8, 2_000_000_000);
         assert_eq!(progress.outcome.written, 0);

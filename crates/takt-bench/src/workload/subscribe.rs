@@ -1,7 +1,8 @@
-//! The receiving side of a stream.
+//! Stream workload, receiving side.
 //!
-//! Follows sequence numbers and one-way latencies: by the clock of the host if both sides are on one, else by what is known of
-//! the other's clock. Constant memory however long the stream is.
+//! Tracks sequence numbers and one-way latencies: by the clock of the host if both sides share one,
+//! otherwise by an estimate of the sender's clock. Memory is constant, independent of the length of
+//! the stream.
 
 use super::{STEP, Window, lock};
 use crate::error::Result;
@@ -16,47 +17,48 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use takt_host::clock::Offset;
 
-/// A stream that has been silent for so long within the window is over.
+/// Maximum silence within the window, after which the stream counts as over.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 const CACHE_LINE_BYTES: usize = 64;
 
-/// What to measure.
+/// Settings of a subscription.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plan {
-    /// The part of the stream that counts.
+    /// Measurement window of the stream.
     pub window: Window,
-    /// How much of a sample is read, as an application would.
+    /// Part of a sample that is read, as by an application.
     pub touch: Touch,
-    /// Most latencies of single samples that are kept beside their statistics.
+    /// Maximum number of latencies of single samples that are kept in addition to their statistics.
     pub times_max: usize,
 }
 
-/// What arrived in the window.
+/// Results within the window.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Samples by what became of them; `sent` is 0.
+    /// Numbers of samples by outcome; `sent` is 0.
     pub counts: Counts,
-    /// Arrivals after the one that opened the window, duplicates included: rates are this by `wall_seconds`.
+    /// Number of arrivals after the one that opened the window, including duplicates: rates are
+    /// this divided by `wall_seconds`.
     pub arrivals: u64,
-    /// Bytes of payload in those.
+    /// Bytes of payload in those arrivals.
     pub bytes: u64,
     /// Highest sequence number minus that of the first sample in the window.
     pub span: u64,
-    /// Arrivals before, in and after the window.
+    /// Number of arrivals before, in and after the window.
     pub arrivals_total: u64,
     /// One-way latency.
     pub latency: Option<Summary>,
-    /// One-way latencies in the order of arrival, ns, as many as were to be kept.
+    /// One-way latencies in the order of arrival, ns, up to the configured number.
     pub times_ns: Vec<u64>,
-    /// How far a latency can be off either way, at most; `None` if both sides have one clock.
+    /// Maximum error of a latency in either direction, ns; `None` if both sides share one clock.
     pub uncertainty_ns: Option<u64>,
-    /// CPU used by this process in the window.
+    /// CPU time used by this process in the window.
     pub usage: Usage,
-    /// From the first to the last arrival in the window.
+    /// Time from the first to the last arrival in the window.
     pub wall_seconds: f64,
 }
 
-/// The sender's clock minus ours, at a time of ours.
+/// Returns the sender's clock minus the local clock, at a time of the local clock.
 pub type SenderClock = Box<dyn Fn(u64) -> Offset + Send>;
 
 struct Opened {
@@ -65,7 +67,8 @@ struct Opened {
     usage: Usage,
 }
 
-/// The state of a subscription: pure but for CPU usage, so that it can be tested without a link.
+/// State of a subscription: independent of the link except for CPU usage, so that it can be tested
+/// without one.
 struct Intake {
     plan: Plan,
     clock: Option<SenderClock>,
@@ -147,7 +150,8 @@ impl Intake {
         }
     }
 
-    /// From a time of the sender's clock to one of ours. What seems to arrive before it was sent took nothing, within the band.
+    /// Returns the latency from a time of the sender's clock to one of the local clock. It is 0 if
+    /// the sample seems to arrive before it was sent, within the uncertainty.
     fn latency_ns(&mut self, now_ns: u64, sent_at_ns: u64) -> u64 {
         let Some(clock) = &self.clock else { return now_ns.saturating_sub(sent_at_ns) };
         let Offset { offset_ns, uncertainty_ns } = clock(now_ns);
@@ -156,13 +160,13 @@ impl Intake {
         u64::try_from(latency_ns.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// Whether the window is complete: closed, or nothing more is to come.
+    /// Reports whether the window is complete: closed, or no more samples are expected.
     fn is_complete(&self, now_ns: u64) -> bool {
         let is_silent = |opened: &Opened| now_ns.saturating_sub(opened.last_ns) > super::nanoseconds(SILENCE_MAX);
         self.closed.is_some() || self.has_ended || self.opened.as_ref().is_some_and(is_silent)
     }
 
-    /// Closes the window; what arrives from now on does not count.
+    /// Closes the window; later arrivals do not count.
     fn outcome(&mut self) -> Outcome {
         let closed = *self.closed.get_or_insert_with(Usage::now);
         let (usage, wall_ns) = match &self.opened {
@@ -184,7 +188,7 @@ impl Intake {
     }
 }
 
-/// The receiving side of a stream.
+/// Receiving side of a stream.
 pub struct Subscription<'a> {
     link: &'a mut dyn Link,
     intake: Arc<Mutex<Intake>>,
@@ -193,7 +197,8 @@ pub struct Subscription<'a> {
 }
 
 impl<'a> Subscription<'a> {
-    /// Takes samples by a listener if that is wanted and the link offers it. Without a clock the sender is on this host.
+    /// Creates the receiving side. A listener receives the samples if `listen` is set and the link
+    /// supports it. Without `clock`, the sender is on this host.
     ///
     /// # Errors
     /// The middleware failed.
@@ -208,13 +213,13 @@ impl<'a> Subscription<'a> {
         Ok(Self { link, intake, listening, sample: Blob::default() })
     }
 
-    /// Whether samples come by a listener.
+    /// Reports whether a listener receives the samples.
     #[must_use]
     pub fn is_listening(&self) -> bool {
         self.listening
     }
 
-    /// Receives until the window is complete; at a stop, what it has by then.
+    /// Receives until the window is complete; at a stop, returns the results so far.
     ///
     /// # Errors
     /// The middleware failed.
@@ -225,7 +230,7 @@ impl<'a> Subscription<'a> {
         Ok(lock(&self.intake).outcome())
     }
 
-    /// Goes on receiving, and counting nothing, until a stop.
+    /// Continues to receive without counting, until a stop.
     ///
     /// # Errors
     /// The middleware failed.
@@ -262,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_by_samples_counts_exactly_those() {
+    fn window_by_samples_counts_exactly_its_samples() {
         let window = Window { skip_samples: 2, samples_max: Some(3), ..Window::default() };
         let mut intake = Intake::new(Plan { window, touch: Touch::Lines, ..Plan::default() }, None);
         feed(&mut intake, (1..=9).map(|i| (i, i * SECOND)));
@@ -277,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_by_time_opens_after_the_warm_up() {
+    fn window_by_time_opens_after_the_warm_up() {
         let window =
             Window { skip: Duration::from_secs(2), time_max: Some(Duration::from_secs(4)), ..Window::default() };
         let mut intake = Intake::new(Plan { window, ..Plan::default() }, None);
@@ -288,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_and_the_end_of_the_stream_are_seen() {
+    fn losses_and_end_of_stream_are_detected() {
         let mut intake = Intake::new(Plan::default(), None);
         feed(&mut intake, [(1, SECOND), (4, SECOND), (4, SECOND), (3, SECOND)]);
         assert!(!intake.is_complete(SECOND));
@@ -300,8 +305,8 @@ mod tests {
     }
 
     #[test]
-    fn latencies_by_another_clock_have_a_band() {
-        // The sender's clock is an hour ahead; what is known of it gets worse.
+    fn latencies_by_another_clock_have_an_uncertainty() {
+        // The sender's clock is an hour ahead, and its uncertainty grows.
         let hour = 3600 * SECOND;
         let clock = move |now_ns: u64| Offset { offset_ns: hour as i64, uncertainty_ns: now_ns / SECOND };
         let mut intake = Intake::new(Plan::default(), Some(Box::new(clock)));
@@ -311,7 +316,7 @@ mod tests {
             sample.mark(sequence, now_ns + hour - took_ns);
             intake.on_sample(now_ns, &sample);
         }
-        // By the bounds this one could have taken a little less than nothing.
+        // By the bounds, the latency of this sample may be slightly negative.
         let mut sample = Blob::filled(100);
         sample.mark(3, 3 * SECOND + hour + 1);
         intake.on_sample(3 * SECOND, &sample);
@@ -322,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_completes_a_window() {
+    fn long_silence_completes_a_window() {
         let mut intake = Intake::new(Plan::default(), None);
         assert!(!intake.is_complete(100 * SECOND), "nothing came yet");
         feed(&mut intake, [(1, 100 * SECOND)]);

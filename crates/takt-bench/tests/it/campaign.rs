@@ -1,4 +1,4 @@
-//! Campaigns with agents that are shell scripts: rounds, repetition, failures and resumption.
+//! Tests of campaigns with shell-script agents: rounds, repetition, failures and resumption.
 
 use crate::scene::Scene;
 use std::collections::BTreeSet;
@@ -6,7 +6,8 @@ use takt_bench::study::cell::{Measurement, Outcome};
 use takt_bench::study::directory::Results;
 use takt_bench::study::run::{Progress, Request, run};
 
-/// Follows the contract for round trips of two sizes: 3 values each, of 1, 2 and 3 us. Its runs are counted in a file beside it.
+/// Agent that follows the contract for round trips of two sizes: 3 values each, of 1, 2 and 3 us.
+/// It counts its runs in a file next to it.
 pub const AGENT: &str = r#"#!/bin/sh
 echo "$1" >> "$0.runs"
 for argument in "$@"; do case "$argument" in out=*) out=${argument#out=} ;; sizes=*) sizes=${argument#sizes=} ;; esac; done
@@ -21,11 +22,11 @@ ping) echo '{"ev":"ready"}'
 esac
 "#;
 
-/// Fails in its own words.
+/// Agent that fails with an error text.
 const BROKEN: &str =
     "#!/bin/sh\necho \"$1\" >> \"$0.runs\"\necho '{\"ev\":\"error\",\"what\":\"no licence\"}'\nexit 1\n";
 
-/// Two agents, and a system without one.
+/// Creates a scene with two agents, and a system without an agent.
 fn scene() -> Scene {
     let scene = Scene::new(&[("good", AGENT), ("broken", BROKEN)]);
     scene.add_system("absent", &scene.directory.text("absent"));
@@ -42,7 +43,7 @@ fn request(scene: &Scene, rounds: u32, systems: &str, resumes: bool) -> Request 
     Request { resumes, ..scene.request(&text) }
 }
 
-/// How often the agent of this name was started in a role.
+/// Returns how often the agent of this name was started in a role.
 fn starts(scene: &Scene, name: &str, role: &str) -> usize {
     let text = scene.directory.read(&format!("{name}.runs"));
     text.lines().filter(|line| *line == role).count()
@@ -53,7 +54,7 @@ fn texts(measurements: &[Measurement]) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_cell_is_measured_once_in_each_round_and_its_times_are_kept() {
+fn every_cell_is_measured_once_per_round_and_keeps_its_times() {
     let scene = scene();
     let mut refused = 0;
     run(&request(&scene, 2, "['good']", false), &mut |progress| {
@@ -81,7 +82,7 @@ fn every_cell_is_measured_once_in_each_round_and_its_times_are_kept() {
 }
 
 #[test]
-fn failing_system_is_left_out_after_two_rounds_and_a_missing_one_is_named() {
+fn failing_system_is_left_out_after_two_rounds_and_missing_one_is_reported() {
     let scene = scene();
     let mut missing = Vec::new();
     run(&request(&scene, 4, "['good', 'broken', 'absent']", false), &mut |progress| {
@@ -109,7 +110,7 @@ fn failing_system_is_left_out_after_two_rounds_and_a_missing_one_is_named() {
 }
 
 #[test]
-fn resumed_campaign_measures_what_is_left_and_nothing_twice() {
+fn resumed_campaign_measures_only_the_remaining_cells() {
     let scene = scene();
     run(&request(&scene, 2, "['good']", false), &mut |_| {}).expect("it runs");
     let name = scene.results().join("measurements.jsonl");

@@ -1,10 +1,11 @@
-//! Workloads that make their own network, with processes that are shell scripts.
+//! Tests of workloads with networks of their own; shell scripts are their processes.
 
 use crate::scene::{Scene, measured, system};
 use std::os::unix::fs::PermissionsExt;
 use takt_testkit::{not_run, require};
 
-/// Plays the roles of `isolation`: one way 0.5 us, there and back 1 and 2 us. Leaves the plans of pings.
+/// Script for the roles of `isolation`: one-way latency 0.5 us, round trips 1 and 2 us. It keeps
+/// the plans of pings.
 const ISOLATION: &str = r#"#!/bin/sh
 case "$1" in
 probe) echo '{"ev":"result","missing":{"measure":"af-xdp","why":"a shell has none"}}'; echo '{"ev":"done"}' ;;
@@ -16,7 +17,8 @@ esac
 exec sleep 60
 "#;
 
-/// Plays the roles of `sdn-overload` as the programs of interop/peers do: of ten samples the fourth is lost.
+/// Script for the roles of `sdn-overload`, like the programs of interop/peers: of ten samples the
+/// fourth is lost.
 const OVERLOAD: &str = r#"#!/bin/sh
 echo '{"ev":"ready"}'; read -r line; echo '{"ev":"matched","current":1}'
 case "$1" in
@@ -29,7 +31,7 @@ esac
 exec sleep 60
 "#;
 
-/// A scene with one program for experiments.
+/// Creates a scene with one program for experiments.
 fn scene(agent: &str) -> Scene {
     let scene = Scene::new(&[]);
     let path = scene.directory.write("side", agent);
@@ -40,7 +42,7 @@ fn scene(agent: &str) -> Scene {
 }
 
 #[test]
-fn isolation_has_both_ways_in_one_start_and_the_baseline_of_the_paper() {
+fn isolation_measures_both_ways_in_one_start_and_the_paper_baseline() {
     for missing in [require::network_namespaces(), require::root()] {
         if let Err(why) = missing {
             return not_run(why);
@@ -87,14 +89,14 @@ fn overload_keeps_the_arrivals_of_single_samples() {
     let arrivals = found.arrivals.as_ref().expect("they are kept");
     assert_eq!((arrivals.sent, arrivals.received()), (200, 9));
     assert_eq!(found.figures["lost"], 191.0);
-    // Sample n comes n us late.
+    // Sample n arrives n us late.
     assert!((found.latency.as_ref().expect("nine arrived").summary.max - 9.0).abs() < 1e-9);
     let page = takt_bench::study::report::html::html(&results).expect("it can be drawn");
     assert!(page.contains("normalised latency (ms)") && page.contains("samples received"));
 }
 
 #[test]
-fn systems_of_experiments_and_of_agents_refuse_the_workloads_of_each_other() {
+fn experiment_systems_and_agent_systems_refuse_each_others_workloads() {
     let scene = scene(ISOLATION);
     scene.add_system("agent", &scene.directory.text("side"));
     let text = "name = 'x'\ntitle = 'x'\nrounds = 1\n[[workload]]\nname = 'a'\nkind = 'isolation'\nsystems = ['agent']\n\

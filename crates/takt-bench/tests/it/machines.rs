@@ -1,4 +1,4 @@
-//! Flows of machines, content filters and durability services, with agents that are shell scripts.
+//! Tests of machine flows, content filters and durability services, with shell-script agents.
 
 use crate::roles::{AGENT_OF_ALL, run};
 use crate::scene::{Scene, measured};
@@ -29,7 +29,7 @@ fn mix_starts_a_pair_for_each_flow_of_a_machine_and_measures_each() {
             let call = calls.lines().find(|call| call.starts_with(role) && call.contains(part)).expect(part);
             call.split(' ').find_map(|word| word.strip_prefix("domain=")?.parse::<u32>().ok())
         };
-        // The last value of a key holds.
+        // The last value of a key takes precedence.
         let last = |role: &str| {
             let call = calls.lines().find(|call| call.starts_with(role) && call.contains(part)).expect(part);
             call.split(' ').rev().find_map(|word| word.strip_prefix("domain=")?.parse::<u32>().ok()).expect(part)
@@ -79,7 +79,7 @@ fn mix_with_a_broken_machine_names_the_rule() {
 }
 
 #[test]
-fn filter_counts_what_passes_and_an_agent_without_filters_is_unsupported() {
+fn filter_counts_passed_samples_and_agents_without_filters_are_unsupported() {
     let (scene, results, refused) = run("[[workload]]\nname = 'f'\nkind = 'filter'\nsystems = ['all', 'few']\n\
          parameters = { pass-percent = [10], rate = [1000], reliability = ['best-effort'] }\nmeasure = { warm_s = 0 }");
     assert_eq!(refused.len(), 1, "{refused:?}");
@@ -96,7 +96,7 @@ fn filter_counts_what_passes_and_an_agent_without_filters_is_unsupported() {
 }
 
 #[test]
-fn durability_of_a_service_ends_the_writer_before_the_reader_comes() {
+fn writer_ends_before_the_reader_starts_with_a_durability_service() {
     let text = "[[workload]]\nname = 'd'\nkind = 'late-join'\nsystems = ['SYSTEM']\n\
                 parameters = { samples = [100], durability = ['KIND'], reliability = ['best-effort'] }";
     let order = |kind: &str| {

@@ -1,4 +1,4 @@
-//! Tests of the benchmark with agents of their own.
+//! Tests of takt-bench with agents that the tests provide.
 
 mod campaign;
 mod experiments;

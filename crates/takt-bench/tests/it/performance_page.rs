@@ -1,11 +1,11 @@
-//! docs/performance.md shows the committed results and nothing else.
+//! Tests that docs/performance.md and committed reports show exactly the committed results.
 
 use std::path::Path;
 use takt_bench::study::directory::Results;
 use takt_bench::study::report::markdown::{chart, markdown};
 
 #[test]
-fn the_page_and_the_chart_are_those_of_the_committed_results() {
+fn performance_page_and_chart_show_the_committed_results() {
     let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let results = Results::read(&documents.join("results/performance")).expect("results");
     let read = |name: &str| std::fs::read_to_string(documents.join(name)).expect("a document");
@@ -15,7 +15,7 @@ fn the_page_and_the_chart_are_those_of_the_committed_results() {
 }
 
 #[test]
-fn reports_beside_committed_results_show_them_and_nothing_else() {
+fn committed_reports_show_their_results() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
     let mut reports = 0;
     for entry in std::fs::read_dir(&directory).expect("a directory") {

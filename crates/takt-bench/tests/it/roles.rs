@@ -1,10 +1,10 @@
-//! Workloads of the further roles of the contract, with agents that are shell scripts.
+//! Tests of workloads with the further roles of the contract, with shell-script agents.
 
 use crate::campaign::AGENT;
 use crate::scene::{Scene, measured};
 use takt_testkit::{not_run, require};
 
-/// Has the further roles. Its `sub` takes samples of 1, 2 and 700 ms.
+/// Agent with the further roles. Its `sub` receives samples with latencies of 1, 2 and 700 ms.
 pub const AGENT_OF_ALL: &str = r#"#!/bin/sh
 echo "$*" >> "$0.calls"
 for argument in "$@"; do case "$argument" in out=*) out=${argument#out=} ;; esac; done
@@ -52,7 +52,7 @@ fn open_loop_measures_load_and_an_agent_without_that_role_is_unsupported() {
 }
 
 #[test]
-fn discovery_has_time_and_traffic_and_memory_is_that_of_each_part() {
+fn discovery_measures_time_and_traffic_and_memory_of_each_part() {
     let (_scene, results, _) = run("[[workload]]\nname = 'd'\nkind = 'discovery'\nsystems = ['all']\n\
          parameters = { participants = [10], endpoints = [2], reliability = ['best-effort'] }\n\
          [[workload]]\nname = 'm'\nkind = 'memory'\nsystems = ['all']\n\
@@ -71,7 +71,7 @@ fn discovery_has_time_and_traffic_and_memory_is_that_of_each_part() {
 }
 
 #[test]
-fn churn_has_crowds_that_come_and_go_while_samples_are_due() {
+fn crowds_join_and_leave_during_churn() {
     let (scene, results, _) = run("[[workload]]\nname = 'c'\nkind = 'churn'\nsystems = ['all']\n\
          parameters = { participants = [0, 5], rate = [100], reliability = ['best-effort'] }\n\
          measure = { warm_s = 0, secs = 2 }");
@@ -89,7 +89,7 @@ fn churn_has_crowds_that_come_and_go_while_samples_are_due() {
 }
 
 #[test]
-fn late_join_counts_the_samples_that_did_not_come() {
+fn late_join_counts_missing_samples() {
     let (scene, results, _) = run("[[workload]]\nname = 'l'\nkind = 'late-join'\nsystems = ['all']\n\
          parameters = { samples = [100], reliability = ['best-effort'] }");
     let figures = &measured(&results.measurements[0]).figures;
@@ -99,13 +99,13 @@ fn late_join_counts_the_samples_that_did_not_come() {
 }
 
 #[test]
-fn partition_takes_the_link_down_while_samples_are_due() {
+fn link_is_down_during_a_partition() {
     for missing in [require::network_namespaces(), require::root()] {
         if let Err(why) = missing {
             return not_run(why);
         }
     }
-    // The writer sees whether its host still reaches the other one.
+    // The writer checks whether its host reaches the other one.
     let watching = AGENT_OF_ALL.replace(
         "sleep ${LOAD_SECONDS:-0}",
         "for n in $(seq 60); do ping -c 1 -W 0.1 10.79.0.2 >/dev/null 2>&1 && echo up || echo down; sleep 0.05; done > \"$0.link\"",
@@ -132,7 +132,7 @@ fn partition_without_a_switch_is_refused() {
 }
 
 #[test]
-fn loss_drops_frames_of_the_link_while_samples_are_due() {
+fn link_drops_frames_during_loss() {
     for missing in [require::network_namespaces(), require::root()] {
         if let Err(why) = missing {
             return not_run(why);
@@ -154,11 +154,12 @@ fn loss_drops_frames_of_the_link_while_samples_are_due() {
     let figures = &measured(&results.measurements[0]).figures;
     let received = |name: &str| scene.directory.read(&format!("all.{name}")).trim().parse::<u32>().expect("a number");
     assert_eq!(received("before"), 1000);
-    // Each way loses a tenth: of 1,000 round trips 810 are left, with a standard deviation of 12.
+    // Each direction loses a tenth: of 1,000 round trips 810 are left, with a standard deviation of
+    // 12.
     let meanwhile = received("meanwhile");
     assert!((700..900).contains(&meanwhile), "{meanwhile}");
     assert!((5.0..15.0).contains(&figures["dropped_percent"]), "{figures:?}");
-    // The agent says that 10 of 1,000 samples are lost.
+    // The agent reports 10 of 1,000 samples as lost.
     let repaired = 100.0 * (1.0 - 1.0 / figures["dropped_percent"]);
     assert!((figures["repaired_percent"] - repaired).abs() < 1e-6, "{figures:?}");
     assert_eq!(figures["late_percent"], 100.0 / 3.0, "700 ms of 1, 2 and 700");

@@ -1,4 +1,4 @@
-//! A directory with agents that are shell scripts, a file of systems, and results.
+//! Test scene: a directory with shell-script agents, a file of systems, and results.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use takt_bench::study::file::{Campaign, Length};
 use takt_bench::study::run::{Progress, Request, run};
 use takt_testkit::directory::Directory;
 
-/// Agents by name, and what a campaign left of them.
+/// Directory with agents, and with the results of a campaign.
 pub struct Scene {
     pub directory: Directory,
 }
 
 impl Scene {
-    /// With these agents, and a system of the name of each.
+    /// Creates a scene with these agents, and a system with the name of each.
     pub fn new(agents: &[(&str, &str)]) -> Self {
         let directory = Directory::with("campaign", agents);
         for (name, _) in agents {
@@ -31,7 +31,7 @@ impl Scene {
         self.directory.write("systems.toml", &systems);
     }
 
-    /// A campaign of this text, into the directory of results.
+    /// Returns the request to run a campaign of this text, with results in the scene.
     pub fn request(&self, text: &str) -> Request {
         Request {
             campaign: Campaign::parse(text, Length::Normal).expect("it is a campaign"),
@@ -49,7 +49,7 @@ impl Scene {
         self.directory.file("results")
     }
 
-    /// Runs a campaign of this text. Gives its results and the cells that were refused, with the reason.
+    /// Runs a campaign of this text. Returns its results and the refused cells, with reasons.
     pub fn run(&self, text: &str) -> (Results, Vec<String>) {
         let mut refused = Vec::new();
         run(&self.request(text), &mut |progress| {
@@ -62,7 +62,7 @@ impl Scene {
     }
 }
 
-/// An entry of the file of systems.
+/// Returns an entry of the file of systems.
 pub fn system(name: &str, program: &str) -> String {
     format!(
         "[[system]]\nname = '{name}'\ntitle = '{name}'\nprogram = '{program}'\nclass = 'dds'\n\
@@ -70,7 +70,7 @@ pub fn system(name: &str, program: &str) -> String {
     )
 }
 
-/// What a measurement measured.
+/// Returns the figures of a measurement; panics if it failed.
 pub fn measured(measurement: &Measurement) -> &Measured {
     match &measurement.outcome {
         Outcome::Measured(measured) => measured,

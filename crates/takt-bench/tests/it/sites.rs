@@ -1,4 +1,4 @@
-//! Campaigns on hosts of `takt lab`.
+//! Tests of campaigns on hosts of `takt lab`.
 
 use crate::campaign::AGENT;
 use crate::scene::{Scene, measured};
@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use takt_bench::study::run::run;
 use takt_testkit::{not_run, require};
 
-/// As the agent of round trips; leaves the namespace and the role of each of its processes.
+/// Returns the agent of round trips, extended: it records namespace and role of each of its
+/// processes.
 pub fn tells_its_namespace() -> String {
     AGENT.replacen(
         '\n',
@@ -42,7 +43,7 @@ fn agents_run_on_the_hosts_of_a_lab_with_a_rate_and_a_switch() {
 }
 
 #[test]
-fn file_of_a_lab_is_read_beside_the_campaign_and_kept_with_the_results() {
+fn lab_file_is_read_relative_to_the_campaign_and_kept_with_the_results() {
     let scene = Scene::new(&[]);
     let campaign = "name = 'x'\ntitle = 'x'\nrounds = 1\n[site]\nkind = 'lab'\nfile = '../net.toml'\n[[workload]]\n\
                     name = 'w'\nkind = 'round-trip'\nsystems = ['takt-udp']";
@@ -66,7 +67,7 @@ fn file_of_a_lab_is_read_beside_the_campaign_and_kept_with_the_results() {
     assert_eq!(site["network"], network);
 }
 
-/// On a thread of its own, which becomes another user for good.
+/// Runs on a separate thread, which changes its user permanently.
 #[test]
 fn campaign_at_a_lab_without_root_is_an_error() {
     const OTHER_USER: libc::uid_t = 65_534;
@@ -76,7 +77,8 @@ fn campaign_at_a_lab_without_root_is_an_error() {
     let error = std::thread::scope(|scope| {
         let other = scope.spawn(|| {
             if require::root().is_ok() {
-                // SAFETY: no pointers. The system call, unlike the function of libc, changes this thread alone.
+                // SAFETY: no pointers. The system call, unlike the function of libc, changes only
+                // this thread.
                 assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, OTHER_USER, OTHER_USER, OTHER_USER) }, 0);
             }
             run(&scene.request(text), &mut |_| {}).expect_err("it needs root")

@@ -1,4 +1,4 @@
-//! Campaigns on two machines that ssh reaches: network namespaces with an sshd each.
+//! Tests of campaigns on two machines reached by ssh: network namespaces with an sshd each.
 
 use crate::campaign::AGENT;
 use crate::scene::{Scene, measured};
@@ -12,13 +12,13 @@ use takt_testkit::{not_run, require};
 
 const SSHD: &str = "/usr/sbin/sshd";
 const PORT: u16 = 2222;
-/// A third host is that of the campaign.
+/// Network of the two machines; its third host is that of the campaign.
 const NETWORK: &str = "[hosts.driver]\neth0 = ['10.83.0.1/24']\n[hosts.a]\neth0 = ['10.83.0.2/24']\n\
                        [hosts.b]\neth0 = ['10.83.0.3/24']\n[switches.s]\nkind = 'bridge'\n\
                        [[links]]\nends = ['driver:eth0', 's']\n[[links]]\nends = ['a:eth0', 's']\n\
                        [[links]]\nends = ['b:eth0', 's']\n";
 
-/// A role `info` with a version, and the environment as `takt` prints it. `@` is the version.
+/// Adds a role `info` with a version to an agent, and the environment as `takt` prints it.
 fn with_info(agent: &str, version: &str) -> String {
     let info = format!(
         "case \"$1\" in info) echo '{{\"ev\":\"info\",\"peer\":\"shell\",\"version\":\"{version}\"}}'; exit ;; \
@@ -80,7 +80,7 @@ impl Machines {
 impl Drop for Machines {
     fn drop(&mut self) {
         for daemon in &mut self.daemons {
-            // One that has ended already is as good.
+            // An error means that the process has ended already.
             drop(daemon.kill());
             drop(daemon.wait());
         }
@@ -120,7 +120,7 @@ fn missing() -> Option<String> {
 }
 
 #[test]
-fn agents_run_on_both_machines_and_their_times_come_back() {
+fn agents_run_on_both_machines_and_return_their_times() {
     if let Some(why) = missing() {
         return not_run(why);
     }
@@ -165,18 +165,18 @@ fn failures_of_ssh_name_the_host_and_the_reason() {
         unreachable.contains("ssh root@10.83.0.77: ") && unreachable.contains("the host is not reached"),
         "{unreachable}"
     );
-    // Not the key that sshd knows.
+    // sshd does not accept this key.
     let refused = fails(&campaign(&scene, HOSTS, &program, "host", "['one']"));
     assert!(refused.contains("ssh root@10.83.0.2: ") && refused.contains("the key was refused"), "{refused}");
     assert!(!scene.results().exists(), "nothing was measured");
 }
 
 #[test]
-fn machines_with_two_versions_of_an_agent_do_not_measure_it() {
+fn agent_with_different_versions_on_the_machines_is_not_measured() {
     if let Some(why) = missing() {
         return not_run(why);
     }
-    // One file on one disk, and another version in each namespace.
+    // One file on one disk, with another version in each namespace.
     let version = "$(case $(readlink /proc/self/ns/net) in \"$(cat \"$0.first\")\") echo 1 ;; *) echo 2 ;; esac)";
     let info = format!(
         "#!/bin/sh\n[ \"$1\" = info ] && [ -f \"$0.first\" ] || readlink /proc/self/ns/net > \"$0.first\"\n\

@@ -1,12 +1,12 @@
-//! Samples at planned times beside participants that come and go.
+//! Job of kind `churn`: an open loop while participants join and leave.
 
 use super::{Measurement, RUN_LIMIT, Report, wait};
 use crate::error::Result;
 use std::time::{Duration, Instant};
 
-/// From the match to the begin of an open loop, as the contract has it.
+/// Time from the match to the beginning of an open loop, as in the contract.
 const BEFORE: Duration = Duration::from_millis(500);
-/// So long a crowd stays.
+/// Time for which a crowd stays.
 const STAY: Duration = Duration::from_millis(500);
 
 impl Measurement<'_> {

@@ -1,4 +1,4 @@
-//! Participants that are found, find one another, and are weighed: `crowd`, `seek` and `mesh`.
+//! Jobs of discovery and memory of many participants, with the roles `crowd`, `seek` and `mesh`.
 
 use super::{Measurement, READY_LIMIT, RUN_LIMIT, Report, number};
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::study::site::Traffic;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Messages that follow a match are counted for so long.
+/// Time for which messages after a match are counted.
 const TRAFFIC_AFTER: Duration = Duration::from_millis(500);
 
 impl Measurement<'_> {
@@ -15,7 +15,7 @@ impl Measurement<'_> {
         let before = place.traffic(0)?;
         let mut crowd = self.start("crowd", 1, &[])?;
         crowd.child.wait_for("ready", RUN_LIMIT)?;
-        // Until then the participants of the crowd find one another.
+        // Until then the participants of the crowd discover one another.
         crowd.child.wait_for("result", self.stream_limit())?;
         let until_newcomer = place.traffic(0)?;
         let mut seek = self.start("seek", 0, &[self.started()])?;

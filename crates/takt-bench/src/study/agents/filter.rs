@@ -1,4 +1,4 @@
-//! A reader that takes a share of the samples by a content filter: `load` and `pick`.
+//! Job of kind `filter`: a reader with a content filter, with the roles `load` and `pick`.
 
 use super::{Measurement, Report, number, whole};
 use crate::error::Result;
@@ -17,7 +17,7 @@ impl Measurement<'_> {
         let (mut report, written, received) = self.one_way_as(["load", "pick"], &further, &mut begin)?;
         let octets = place.traffic(0)?.since(&before).octets;
         let taken = received.first().map_or(0, |line| whole(line, "n"));
-        // Samples that pass are at even distances, and the first and the last that are counted pass.
+        // Samples that pass are at even distances, and the first and the last counted sample pass.
         let due = received.first().map_or(0, |line| whole(line, "span")) * percent / 100;
         for found in &mut report.found {
             let figures = &mut found.measured.figures;

@@ -1,4 +1,4 @@
-//! Processes that carry nothing: two `idle`.
+//! Job of kind `idle`: two processes without traffic.
 
 use super::{Measurement, READY_LIMIT, RUN_LIMIT, Report, number};
 use crate::error::Result;

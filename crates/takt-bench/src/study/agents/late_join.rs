@@ -1,4 +1,5 @@
-//! A reader that comes after the samples: `hold` and `join`.
+//! Job of kind `late-join`: a reader that joins after the samples were written, with the roles
+//! `hold` and `join`.
 
 use super::{Measurement, RUN_LIMIT, Report, number, whole};
 use crate::error::Result;
@@ -19,7 +20,7 @@ impl Measurement<'_> {
         let mut commands = vec![self.command(&hold)];
         commands.extend(processes.iter().map(|process| self.command(process)));
         if needs_service {
-            // The samples have to outlive it.
+            // The samples must outlive the writer.
             hold.child.stop()?;
         } else {
             processes.push(hold);

@@ -1,11 +1,11 @@
-//! Samples at planned times over links that lose frames.
+//! Job of kind `loss`: an open loop over links that lose frames.
 
 use super::{Measurement, Report};
 use crate::error::Result;
 use crate::study::losing::LosingLinks;
 use takt_netlink::loss::Lost;
 
-/// A sample is late if it took so many times the median.
+/// Multiple of the median above which a sample counts as late.
 const LATE_FACTOR: u64 = 10;
 
 impl Measurement<'_> {
@@ -16,7 +16,7 @@ impl Measurement<'_> {
         let percent = self.job.cells[0].values.get("loss-percent").and_then(|value| value.to_string().parse().ok());
         let probability = percent.unwrap_or(0.0) / 100.0;
         let mut losing = None;
-        // Discovery is over: the link loses samples, heartbeats and acknowledgements.
+        // Discovery is complete: the link loses samples, heartbeats and acknowledgments.
         let mut begin = || {
             losing = Some(LosingLinks::new(self.starter.place, probability)?);
             Ok(())

@@ -1,4 +1,4 @@
-//! All flows of a machine at once: a `load` and a `sub` for each.
+//! Job of kind `mix`: all flows of a machine at once, each with the roles `load` and `sub`.
 
 use super::out_file::OutFile;
 use super::stream::stream_figures;
@@ -9,7 +9,7 @@ use crate::study::file::Flow;
 use crate::study::parameter::{self, Values};
 use std::collections::BTreeMap;
 
-/// The processes of a flow.
+/// Processes of a flow.
 struct Pair<'a> {
     flow: &'a Flow,
     writer: Process<'a>,
@@ -59,7 +59,8 @@ impl Measurement<'_> {
         Ok(Report { found: found.collect(), commands })
     }
 
-    /// Arguments of a flow. All agents have one topic, so that each flow has a domain of its own.
+    /// Returns the arguments of a flow. All agents have the same topic, so each flow has a domain
+    /// of its own.
     fn of_flow(&self, flow: &Flow, number: u32, further: Option<String>) -> Result<Vec<String>> {
         let mut values = Values::new();
         flow.add_to(&mut values);

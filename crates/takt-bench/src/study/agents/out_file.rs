@@ -1,33 +1,33 @@
-//! Latencies that an agent leaves in a file, on this machine or on another one.
+//! File of latencies that an agent writes, on this machine or on another one.
 
 use crate::error::{Error, Result};
 use crate::study::ssh::Ssh;
 use std::path::{Path, PathBuf};
 
-/// Longest list of latencies that is read from an agent.
+/// Maximum length in bytes of the latencies that are read from an agent.
 const TIMES_LEN_MAX: u64 = 1 << 30;
 
-/// A file for latencies that is gone afterwards.
+/// Temporary file for latencies; dropping the value removes it.
 pub(super) struct OutFile<'a> {
     path: PathBuf,
-    /// The machine that has it; `None`: this one.
+    /// Machine and side that hold the file; `None`: this machine.
     far: Option<(&'a Ssh, usize)>,
 }
 
 impl<'a> OutFile<'a> {
     pub(super) fn new(path: &Path, far: Option<(&'a Ssh, usize)>) -> Self {
         let file = Self { path: path.into(), far };
-        // An earlier process may have left it.
+        // An earlier process may have left the file.
         file.remove();
         file
     }
 
-    /// The key of the contract.
+    /// Returns the key of the contract.
     pub(super) fn argument(&self) -> String {
         format!("out={}", self.path.display())
     }
 
-    /// All latencies, ns; none if the agent wrote no file.
+    /// Reads all latencies, ns; none if the agent wrote no file.
     pub(super) fn read(&self) -> Result<Vec<u64>> {
         let bytes = match self.far {
             Some((ssh, side)) => ssh.read(side, &self.path, TIMES_LEN_MAX + 1)?,
@@ -54,7 +54,7 @@ impl<'a> OutFile<'a> {
     fn remove(&self) {
         match self.far {
             Some((ssh, side)) => ssh.remove(side, &self.path),
-            // It is not there if the agent failed before it wrote.
+            // The file is missing if the agent failed before it wrote.
             None => drop(std::fs::remove_file(&self.path)),
         }
     }

@@ -1,16 +1,17 @@
-//! Samples at planned times over a link that is down for a while.
+//! Job of kind `partition`: an open loop over a link that is down for a while.
 
 use super::{Measurement, Report, wait};
 use crate::error::Result;
 use std::time::Duration;
 
-/// From the match to the begin of an open loop, as the contract has it, and half a second of the window.
+/// Time from the match to the beginning of an open loop, as in the contract, plus half a second of
+/// the window.
 const BEFORE: Duration = Duration::from_millis(1000);
-/// What the window needs besides the outage: a time before, and a time to catch up.
+/// Length of the window in addition to the outage: time before it, and time to catch up.
 const WINDOW_MORE: Duration = Duration::from_secs(2);
-/// Longest outage: readers end their count after 3 s without a sample.
+/// Maximum outage: readers end their count after 3 s without a sample.
 const OUTAGE_MAX_MS: u64 = 2500;
-/// A sample is late if it took so many times the median of those before the outage.
+/// Multiple of the median before the outage above which a sample counts as late.
 const LATE_FACTOR: u64 = 10;
 
 impl Measurement<'_> {
@@ -50,17 +51,18 @@ impl Measurement<'_> {
     }
 }
 
-/// From the end of the outage until samples are as fast as before. No sample is lost, and each is planned a period after the one before.
+/// Returns the time from the end of the outage until latencies are as low as before, ms. Assumes
+/// that no sample is lost, and that each is planned one period after the previous one.
 fn caught_up_ms(times_ns: &[u64], period_ms: f64, outage_ms: f64) -> Option<f64> {
     let first = times_ns.iter().position(|ns| *ns as f64 * 1e-6 > outage_ms / 2.0)?;
     let mut usual: Vec<u64> = times_ns[..first].to_vec();
     usual.sort_unstable();
     let late_ns = LATE_FACTOR * usual.get(usual.len() / 2)?;
-    // Later ones are late for other reasons.
+    // Later samples are late for other reasons.
     let late = times_ns[first..].iter().take_while(|ns| **ns > late_ns).count();
     let last = (first + late).saturating_sub(1);
     let arrived = |at: usize| at as f64 * period_ms + times_ns[at] as f64 * 1e-6;
-    // The first late sample was planned when the outage began.
+    // The first late sample was planned at the beginning of the outage.
     Some((arrived(last.max(first)) - (first as f64 * period_ms + outage_ms)).max(0.0))
 }
 
@@ -71,7 +73,8 @@ mod tests {
     #[test]
     fn samples_are_caught_up_when_the_last_late_one_has_arrived() {
         let ms = |ms: u64| ms * 1_000_000;
-        // One each 10 ms takes 1 ms; an outage of 100 ms delays ten of them, repaired 40 ms after its end.
+        // A sample each 10 ms takes 1 ms; an outage of 100 ms delays ten of them, repaired 40 ms
+        // after its end.
         let mut times = vec![ms(1); 20];
         times.extend((0..14).map(|number| ms(140 - 10 * number)));
         times.extend([ms(1); 10]);

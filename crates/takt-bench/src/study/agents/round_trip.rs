@@ -1,4 +1,4 @@
-//! Round trips: `ping` and `pong`.
+//! Job of kind `round-trip`, with the roles `ping` and `pong`.
 
 use super::{Found, Measurement, READY_LIMIT, RUN_LIMIT, Report, number, whole};
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::study::cell::{Latency, Measured};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Slowest round trip that is waited for, on average.
+/// Maximum average round-trip time that a job waits for.
 const ROUND_TRIP_LIMIT: Duration = Duration::from_millis(10);
 
 impl Measurement<'_> {

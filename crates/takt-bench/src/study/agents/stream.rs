@@ -1,4 +1,4 @@
-//! Streams: `pub` and `sub`.
+//! Jobs of kinds `stream`, `open-loop` and `both-ways`, with the roles `pub`, `load` and `sub`.
 
 use super::{Found, Measurement, READY_LIMIT, RUN_LIMIT, Report, number, whole};
 use crate::error::Result;
@@ -11,17 +11,19 @@ impl Measurement<'_> {
         self.one_way("pub", &mut || Ok(()))
     }
 
-    /// A stream whose samples have the times that they are planned for.
+    /// Measures a stream whose samples carry the times that they are planned for.
     pub(super) fn open_loop(&self) -> Result<Report> {
         self.one_way("load", &mut || Ok(()))
     }
 
-    /// A writer in a role, and its readers. `meanwhile` runs when the writer of an open loop has found them.
+    /// Runs a writer in a role, and its readers. `meanwhile` runs when the writer of an open loop
+    /// has matched them.
     pub(super) fn one_way(&self, role: &'static str, meanwhile: &mut dyn FnMut() -> Result<()>) -> Result<Report> {
         self.one_way_as([role, "sub"], &[], meanwhile).map(|(report, ..)| report)
     }
 
-    /// The same with a role of the readers and further arguments of all, and the results of writer and readers.
+    /// Like [`one_way`](Self::one_way), with a role of the readers and further arguments for all.
+    /// Also returns the results of writer and readers.
     pub(super) fn one_way_as(
         &self,
         [role, reader]: [&'static str; 2],
@@ -32,7 +34,8 @@ impl Measurement<'_> {
         let out = self.out_file(1);
         let mut subscribers = Vec::new();
         for id in 0..readers {
-            // Of a stream as fast as possible, latencies say how long its queues are, and keeping them costs.
+            // Without a rate, latencies only show the length of the queues, and recording them has
+            // a cost.
             let has_times = id == 0 && self.number("rate", 0) > 0 && self.starter.has_one_clock;
             let further = if has_times { vec![out.argument()] } else { Vec::new() };
             let further = [of_all, &further, &[format!("id={id}")]].concat();
@@ -64,7 +67,7 @@ impl Measurement<'_> {
         Ok((Report { found, commands }, written, received))
     }
 
-    /// A stream each way, in domains of their own.
+    /// Measures a stream in each direction, in domains of their own.
     pub(super) fn both_ways(&self) -> Result<Report> {
         let other = format!("domain={}", self.starter.domain + 1);
         let limit = self.stream_limit();

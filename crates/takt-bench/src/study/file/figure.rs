@@ -4,42 +4,43 @@ use crate::study::parameter::Value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A figure or table of the report.
+/// Figure or table of the report.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Figure {
-    /// Its form.
+    /// Form of the figure.
     pub form: Form,
-    /// Title, with the number in the publication, if it reproduces one.
+    /// Title, with the number in the publication if it reproduces one.
     pub title: String,
-    /// Cells that it shows: those with all these values.
+    /// Filter of the cells shown: those with all these values.
     #[serde(rename = "where", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub filter: BTreeMap<String, Value>,
-    /// A statistic of latencies (`mean`, `p50`, `p99.9`, `max`, `stdev`) or a figure of [`cell`](crate::study::cell).
+    /// Statistic of latencies (`mean`, `p50`, `p99.9`, `max`, `stdev`) or figure of
+    /// [`cell`](crate::study::cell).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Columns of a table, in the place of all.
+    /// Columns of a table, instead of all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
-    /// Width of the bins of a histogram, us; bins are logarithmic without it.
+    /// Width of the bins of a histogram, us; without it, bins are logarithmic.
     #[serde(default, rename = "bin-us", skip_serializing_if = "Option::is_none")]
     pub bin_us: Option<u32>,
     /// Parameter of the x axis, or of the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Second parameter, of a heat map.
+    /// Second parameter of a heat map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub across: Option<String>,
-    /// System that gains are relative to; of a t-test, the first of each pair.
+    /// System that gains are relative to; for a t-test, the first of each pair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// Round trips are shown as half, as an estimate of one way.
+    /// Whether round trips are halved, as an estimate of one way.
     #[serde(default)]
     pub halved: bool,
-    /// Figures of the publication, shown next to ours.
+    /// Values of the publication, shown next to the measured ones.
     #[serde(default, rename = "paper", skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
-    /// A sentence below it.
+    /// Sentence below the figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caption: Option<String>,
 }
@@ -48,7 +49,7 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// `value` against `by`, a line for each system, with the spread of rounds.
+    /// `value` over `by`, a line for each system, with the spread of rounds.
     Lines,
     /// `value` by system, a bar for each; `by` groups them.
     Bars,
@@ -70,24 +71,25 @@ pub enum Form {
     Percentiles,
     /// All figures that a workload has, by system and parameters.
     Table,
-    /// Samples that have arrived by a time, against that.
+    /// Number of samples that have arrived, over time.
     Cumulative,
-    /// Arrival of each sample after it was due, against its number.
+    /// Delay of each sample after its due arrival time, over its number.
     Normalised,
 }
 
-/// A figure of the publication.
+/// Value of the publication.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Published {
     /// System as the publication names it.
     pub system: String,
-    /// Systems of the campaign that stand for it; none: those whose name or title begins with its name.
+    /// Systems of the campaign that correspond to it; if empty, those whose name or title begins
+    /// with its name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub here: Vec<String>,
-    /// What its value belongs to, such as `16 B, reliable`.
+    /// Conditions of the value, such as `16 B, reliable`.
     #[serde(default)]
     pub at: String,
-    /// The value with its unit.
+    /// Value with its unit.
     pub value: String,
 }

@@ -1,21 +1,21 @@
-//! Flows of the machines of a `mix`.
+//! Flows of the machines of a `mix` workload.
 
 use super::{Kind, Workload};
 use crate::error::{Error, Result};
 use crate::study::parameter::{Value, Values};
 use serde::{Deserialize, Serialize};
 
-/// Flows of a machine at most: each has two processes.
+/// Maximum number of flows of a machine: each has two processes.
 pub const FLOWS_MAX: usize = 6;
-/// Parameters of a mix; that of flows follows from its machines.
+/// Parameters of a mix; that of flows is derived from its machines.
 const MACHINE: &str = "machine";
 const FLOW: &str = "flow";
-/// Samples a second of a flow at most.
+/// Maximum rate of a flow, samples per second.
 const RATE_MAX: u64 = 1_000_000;
-/// Octets of a sample: the marks of the contract at least.
+/// Valid sample sizes in octets: at least the marks of the contract.
 const SIZES: std::ops::RangeInclusive<u64> = 16..=16 << 20;
 
-/// Samples of one kind that a machine sends.
+/// Flow: samples of one kind that a machine sends.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Flow {
@@ -23,12 +23,12 @@ pub struct Flow {
     pub flow: String,
     /// Octets of a sample.
     pub size: u64,
-    /// Samples a second of each source.
+    /// Samples per second of each source.
     pub rate: u64,
-    /// Sources of the machine. One writer carries the samples of all.
+    /// Number of sources of the machine. One writer carries the samples of all.
     #[serde(default = "one")]
     pub sources: u64,
-    /// Samples that are written at once.
+    /// Number of samples written in one batch.
     #[serde(default = "one")]
     pub burst: u64,
     /// `reliable` or `best-effort`.
@@ -43,20 +43,20 @@ fn one() -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reliability {
-    /// Lost samples are repaired.
+    /// RELIABLE: lost samples are repaired.
     Reliable,
-    /// They are not.
+    /// BEST_EFFORT: lost samples are not repaired.
     BestEffort,
 }
 
 impl Flow {
-    /// Samples a second of all sources.
+    /// Returns the samples per second of all sources.
     #[must_use]
     pub fn total_rate(&self) -> u64 {
         self.rate.saturating_mul(self.sources)
     }
 
-    /// What a system must be capable of, as parameters.
+    /// Adds the flow's requirements on a system to parameter values.
     pub fn add_to(&self, values: &mut Values) {
         let reliability = match self.reliability {
             Reliability::Reliable => "reliable",
@@ -85,7 +85,7 @@ impl Flow {
 }
 
 impl Workload {
-    /// Makes the flows of all machines a parameter.
+    /// Adds the flows of all machines as a parameter.
     pub(super) fn add_flows(&mut self) {
         if self.kind != Kind::Mix {
             return;
@@ -101,14 +101,14 @@ impl Workload {
         }
     }
 
-    /// The flows of the machine that a cell names.
+    /// Returns the flows of the machine that a cell names.
     #[must_use]
     pub fn flows_of(&self, values: &Values) -> &[Flow] {
         let machine = values.get(MACHINE).and_then(|name| self.machines.get(&name.to_string()));
         machine.map_or(&[], Vec::as_slice)
     }
 
-    /// Values of its cells. A machine may have other flows than the next.
+    /// Returns the parameter values of its cells. Machines may have different flows.
     #[must_use]
     pub fn combinations(&self) -> Vec<Values> {
         let is_there = |values: &Values| {
@@ -118,7 +118,8 @@ impl Workload {
         self.parameters.combinations().into_iter().filter(is_there).collect()
     }
 
-    /// The values that a system must support in the job of a cell. A mix has one set for each flow.
+    /// Returns the values that a system must support in the job of a cell. A mix has one set for
+    /// each flow.
     #[must_use]
     pub fn demands(&self, values: &Values) -> Vec<Values> {
         if self.kind != Kind::Mix {
@@ -150,10 +151,10 @@ impl Workload {
     }
 }
 
-/// Whether a machine can be measured.
+/// Checks the flows of a machine.
 ///
 /// # Errors
-/// It has no flow, too many, two of one name, or one that breaks a rule.
+/// The machine has no flow, too many flows, two flows of one name, or a flow that breaks a rule.
 fn check(machine: &str, flows: &[Flow]) -> Result<()> {
     if !(1..=FLOWS_MAX).contains(&flows.len()) {
         return Err(Error::Usage(format!("machine {machine} has {} flows; 1 to {FLOWS_MAX} are allowed", flows.len())));

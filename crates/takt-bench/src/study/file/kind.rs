@@ -3,7 +3,7 @@
 use super::flow::FLOWS_MAX;
 use serde::{Deserialize, Serialize};
 
-/// What the processes of a workload do.
+/// Kind of the processes of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -15,34 +15,36 @@ pub enum Kind {
     BothWays,
     /// Two `idle` processes: CPU, memory and time to match.
     Idle,
-    /// `load` and one or more `sub`: samples at planned times, whatever becomes of them.
+    /// `load` and one or more `sub`: samples at planned times, independent of their arrival.
     OpenLoop,
-    /// `crowd` and a `seek` that finds it: time and traffic.
+    /// `crowd` and a `seek` that discovers it: time and traffic.
     Discovery,
-    /// Many `mesh`: time until all processes have found one another.
+    /// Many `mesh`: time until all processes have discovered one another.
     Mesh,
     /// `crowd` alone: memory of participants, endpoints and instances.
     Memory,
-    /// `hold` and a `join` that comes later: time to samples that were written before.
+    /// `hold` and a later `join`: time to samples that were written before.
     LateJoin,
-    /// As an open loop, and the link is down for a while.
+    /// Open loop over a link that is down for a while.
     Partition,
-    /// As an open loop, and the link loses frames.
+    /// Open loop over a link that loses frames.
     Loss,
     /// All flows of a machine at once, each as an open loop.
     Mix,
     /// `load`, and a `pick` that takes a share of the samples by a content filter.
     Filter,
-    /// As an open loop, beside a `crowd` that comes and goes.
+    /// Open loop while a `crowd` joins and leaves repeatedly.
     Churn,
-    /// Pings beside other traffic, with sets of measures against it ([`isolation`](crate::isolation)).
+    /// Pings with interfering traffic, under sets of countermeasures
+    /// ([`isolation`](crate::isolation)).
     Isolation,
-    /// A pair under an overload of its link, with and without the controller ([`sdn_overload`](crate::sdn_overload)).
+    /// Pair under an overload of its link, with and without the controller
+    /// ([`sdn_overload`](crate::sdn_overload)).
     SdnOverload,
 }
 
 impl Kind {
-    /// Roles of the agent contract that it needs.
+    /// Returns the roles of the agent contract that the kind needs.
     #[must_use]
     pub fn roles(self) -> &'static [&'static str] {
         match self {
@@ -60,19 +62,19 @@ impl Kind {
         }
     }
 
-    /// Whether it makes its own network and has its own processes.
+    /// Reports whether the kind has a network and processes of its own.
     #[must_use]
     pub fn is_experiment(self) -> bool {
         matches!(self, Self::Isolation | Self::SdnOverload)
     }
 
-    /// Whether it needs a site `lab` with a switch, for what it does to links.
+    /// Reports whether the kind needs a site `lab` with a switch, because it changes links.
     #[must_use]
     pub fn needs_switch(self) -> bool {
         matches!(self, Self::Partition | Self::Loss)
     }
 
-    /// Its parameters; `None`: those that agents have.
+    /// Returns the parameters of the kind; `None`: those of agents.
     #[must_use]
     pub fn parameters(self) -> Option<&'static [&'static str]> {
         match self {
@@ -83,7 +85,7 @@ impl Kind {
         }
     }
 
-    /// The parameter of which one start of the processes measures all values.
+    /// Returns the parameter whose values are all measured by one start of the processes.
     #[must_use]
     pub fn within_a_job(self) -> Option<&'static str> {
         match self {
@@ -94,13 +96,13 @@ impl Kind {
         }
     }
 
-    /// DDS domains that a job takes.
+    /// Returns the number of DDS domains that a job uses.
     #[must_use]
     pub fn domains(self) -> u32 {
         if self == Self::Mix { FLOWS_MAX as u32 } else { 2 }
     }
 
-    /// For people.
+    /// Returns the name for people.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {

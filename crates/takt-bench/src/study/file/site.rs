@@ -1,4 +1,4 @@
-//! The table `[site]` of a campaign file: where the processes run.
+//! Table `[site]` of a campaign file: the hosts of the processes.
 
 use super::{Form, Kind, Workload};
 use crate::error::{Error, Result};
@@ -10,75 +10,75 @@ use std::path::{Path, PathBuf};
 use takt_lab::LabFile;
 use takt_lab::file::{Mac, Rate};
 
-/// Interface of the hosts that a rate, a queue and a switch describe.
+/// Interface of the hosts of a network given by rate, queue and switch.
 pub const INTERFACE: &str = "eth0";
-/// Hosts that a rate, a queue and a switch describe.
+/// Hosts of a network given by rate, queue and switch.
 const HOSTS: [(&str, Ipv4Addr); 2] = [("a", Ipv4Addr::new(10, 79, 0, 1)), ("b", Ipv4Addr::new(10, 79, 0, 2))];
-/// Frames that wait at each end of a link with a rate, unless the file says otherwise.
+/// Default queue length at each end of a rate-limited link, frames.
 const QUEUE: u32 = 1000;
 
-/// Where the processes run.
+/// Hosts and network of the processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", tag = "kind")]
 pub enum Site {
-    /// Loopback of a network namespace, one host.
+    /// Loopback interface of a network namespace, one host.
     #[default]
     Loopback,
-    /// Two hosts at the ends of one link, which is as fast as the kernel copies.
+    /// Two hosts at the ends of one link without a rate limit.
     Link,
     /// Two hosts of a network of `takt lab`.
     Lab(LabSite),
-    /// Two machines that ssh reaches.
+    /// Two machines reached by ssh.
     Ssh(SshSite),
 }
 
-/// A network of `takt lab`: a file, or a link with a rate.
+/// Network of `takt lab`: a file, or a rate-limited link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LabSite {
-    /// The file of the lab, relative to the campaign file.
+    /// Lab file, relative to the campaign file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Text of that file, in results alone.
+    /// Text of the lab file, only in results.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// Hosts of the measuring process and of the answering one; may be left out of a file with two hosts.
+    /// Hosts of the measuring and of the answering process; optional for a file with two hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<String>,
     /// Without a file: rate of the link, such as `1 Gbit/s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
-    /// Without a file: frames that wait where the link has its rate.
+    /// Without a file: queue length at the rate limit of the link, frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<u32>,
-    /// Without a file: the switch between the hosts.
+    /// Without a file: switch between the hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
 }
 
-/// A switch between two hosts.
+/// Switch between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Switch {
-    /// A bridge of the kernel.
+    /// Bridge of the kernel.
     Bridge,
-    /// A bridge of Open vSwitch.
+    /// Bridge of Open vSwitch.
     OpenVswitch,
 }
 
-/// Two machines that ssh reaches.
+/// Two machines reached by ssh.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SshSite {
-    /// `USER@HOST` of the measuring process and of the answering one.
+    /// `USER@HOST` of the measuring and of the answering process.
     pub hosts: [String; 2],
-    /// Their addresses in the network that is measured.
+    /// Addresses in the measured network.
     pub addresses: [Ipv4Addr; 2],
-    /// Their interfaces in that network.
+    /// Interfaces in the measured network.
     pub interfaces: [String; 2],
-    /// Path of `takt` on both.
+    /// Path of `takt` on both machines.
     pub program: PathBuf,
-    /// Directory of the agents of other systems on both, as `make -C lab/peers` fills it.
+    /// Directory of the agents of other systems on both machines, as `make -C lab/peers` fills it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<PathBuf>,
     /// Further options of ssh.
@@ -87,7 +87,7 @@ pub struct SshSite {
     /// Processor that the processes of each machine are bound to.
     #[serde(default = "processors")]
     pub processors: [usize; 2],
-    /// Whether both hosts have one `CLOCK_MONOTONIC`.
+    /// Relation of the hosts' clocks; `None`: the hosts do not share `CLOCK_MONOTONIC`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Clock>,
 }
@@ -96,16 +96,16 @@ fn processors() -> [usize; 2] {
     [0, 1]
 }
 
-/// The clocks of two hosts.
+/// Relation of the clocks of two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Clock {
-    /// They are namespaces of one machine.
+    /// One clock: the hosts are namespaces of one machine.
     Same,
 }
 
 impl Site {
-    /// Reads the files that it names, relative to `directory`.
+    /// Reads the files that the site names, relative to `directory`.
     ///
     /// # Errors
     /// A file cannot be read or breaks a rule.
@@ -118,10 +118,10 @@ impl Site {
         self.check()
     }
 
-    /// Whether it can be made.
+    /// Checks the rules of a site.
     ///
     /// # Errors
-    /// The first rule that it breaks.
+    /// Names the first broken rule.
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Loopback | Self::Link => Ok(()),
@@ -130,10 +130,10 @@ impl Site {
         }
     }
 
-    /// Whether a workload can be measured at it.
+    /// Checks whether a workload can be measured at the site.
     ///
     /// # Errors
-    /// It cannot, and what to change.
+    /// It cannot; the error says what to change.
     pub fn check_workload(&self, workload: &Workload) -> Result<()> {
         if workload.kind.needs_switch() && !self.has_switch() {
             let text = "a link can be taken down, or lose frames, at a site of the kind lab with a switch alone";
@@ -156,7 +156,8 @@ impl Site {
         }
     }
 
-    /// Whether it is a network with a switch. That of a file is known when the file is read.
+    /// Reports whether the site has a switch. For a lab file, this is known after the file has been
+    /// read.
     fn has_switch(&self) -> bool {
         match self {
             Self::Lab(lab) if lab.file.is_some() && lab.network.is_none() => true,
@@ -165,13 +166,13 @@ impl Site {
         }
     }
 
-    /// Whether times of both ends are of one clock.
+    /// Reports whether the times of both ends are of one clock.
     #[must_use]
     pub fn has_one_clock(&self) -> bool {
         !matches!(self, Self::Ssh(SshSite { clock: None, .. }))
     }
 
-    /// Whether both ends have an Ethernet interface called `eth0`.
+    /// Reports whether both ends have an Ethernet interface named `eth0`.
     #[must_use]
     pub fn has_ethernet(&self) -> bool {
         match self {
@@ -189,7 +190,7 @@ impl LabSite {
             return Err(Error::Usage("[site] has a file: rate, queue and switch are in that".into()));
         }
         if self.file.is_some() && self.network.is_none() {
-            // The campaign was not read from a file: there is nothing to check yet.
+            // The campaign was not read from a file, so there is nothing to check yet.
             return Ok(());
         }
         if let Some(rate) = &self.rate {
@@ -201,21 +202,23 @@ impl LabSite {
         self.ends().map(drop)
     }
 
-    /// The network as a file of `takt lab`.
+    /// Returns the network as a file of `takt lab`.
     ///
     /// # Errors
-    /// The text describes none.
+    /// The text describes no network.
     pub fn network(&self, name: &str) -> Result<LabFile> {
         let mut text = self.network.clone().unwrap_or_else(|| self.own_network());
         let table: toml::Table = text.parse().map_err(|why: toml::de::Error| Error::Usage(why.to_string()))?;
         if !table.contains_key("name") {
             text = format!("name = \"{name}\"\n{text}");
         }
-        // The lab of a campaign has a name of its own, so that one of that file may be up beside it.
+        // The lab of a campaign has a name of its own, so that a lab made from the same file may
+        // exist at the same time.
         Ok(LabFile { name: name.into(), ..text.parse()? })
     }
 
-    /// Two hosts at a link with the rate, at a switch if there is one.
+    /// Returns the lab text of two hosts with a rate-limited link, through a switch if there is
+    /// one.
     fn own_network(&self) -> String {
         let queue = self.queue.unwrap_or(QUEUE);
         let mut text = format!("static_neighbours = true\n[[classes]]\nname = \"all\"\nframes = {queue}\n");
@@ -240,7 +243,8 @@ impl LabSite {
             Switch::OpenVswitch => ("open-vswitch", ""),
         };
         text += &format!("[switches.switch]\nkind = \"{kind}\"\n");
-        // Transports that bypass the stack of a host wait at the port of the switch like all others.
+        // The limit is at the switch port, so that it also applies to transports that bypass the
+        // stack of a host.
         let rate = if rate.is_empty() { rate } else { format!("{rate}rate_at = \"switch\"\n") };
         for (number, (host, address)) in (1..).zip(HOSTS) {
             text += &format!(
@@ -252,10 +256,10 @@ impl LabSite {
         text
     }
 
-    /// Host, interface and address of the measuring end and of the answering one.
+    /// Returns host, interface and address of the measuring and of the answering end.
     ///
     /// # Errors
-    /// There is no such network, host, or common network of both.
+    /// A network or host is missing, or the hosts share no network.
     pub fn ends(&self) -> Result<[(String, String, Ipv4Addr); 2]> {
         let file = self.network("bench")?;
         let named: Vec<&String> =
@@ -287,7 +291,7 @@ impl LabSite {
 
 type Addressed = (String, takt_lab::file::Address);
 
-/// The first of these addresses in the IPv4 network of `one`.
+/// Returns the first of these addresses in the IPv4 network of `one`.
 fn shared(one: &takt_lab::file::Address, others: &[Addressed]) -> Option<Addressed> {
     others.iter().find(|(_, other)| one.ip.is_ipv4() && one.shares_network(*other)).cloned()
 }
@@ -328,7 +332,7 @@ mod tests {
                        interfaces = ['eth0', 'eth0']\nprogram = '/usr/bin/takt'";
 
     #[test]
-    fn rate_queue_and_switch_become_a_network_with_the_rate_at_the_switch() {
+    fn site_with_rate_queue_and_switch_limits_the_rate_at_the_switch() {
         let site = lab("rate = '1 Gbit/s'\nqueue = 500\nswitch = 'bridge'").expect("it is one");
         let file = site.network("bench-1").expect("it is one");
         let plan = takt_lab::plan::Plan::of(&file).expect("it can be made");
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_rules_of_sites_are_named() {
+    fn site_errors_name_the_broken_rule() {
         let cases = [
             ("kind = 'lab'\nrate = 'fast'".to_owned(), "is no rate"),
             ("kind = 'lab'\nqueue = 5".into(), "needs a rate"),

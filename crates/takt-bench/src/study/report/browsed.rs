@@ -1,4 +1,4 @@
-//! The page of synthetic results in a headless Chromium.
+//! Tests of the HTML report of synthetic results in a headless Chromium.
 
 use super::html::html;
 use super::sample::{of_systems, results};
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use takt_testkit::browser::{Browser, can_browse};
 use takt_testkit::not_run;
 
-/// The least contrast of a text and of what is behind it, and the text (WCAG 2.2, success criterion 1.4.3).
+/// Script that returns the lowest contrast of a text and its background, and the text (WCAG 2.2,
+/// success criterion 1.4.3).
 const CONTRAST: &str = "(() => {
   const channel = value => { value /= 255; return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4; };
   const parts = colour => colour.match(/[\\d.]+/g).map(Number);

@@ -1,4 +1,4 @@
-//! Results as CSV (RFC 4180): one row a measurement, and one a cell with its percentiles.
+//! Results as CSV (RFC 4180): one row per measurement, and one per cell with its percentiles.
 
 use super::pool::pools;
 use super::value::{PERCENTILES, Value, percent};
@@ -6,16 +6,16 @@ use crate::study::cell::{Measurement, Outcome, UNITS};
 use crate::study::directory::Results;
 use std::collections::BTreeSet;
 
-/// Two files.
+/// CSV files of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Csv {
-    /// `measurements.csv`
+    /// Contents of `measurements.csv`.
     pub measurements: String,
-    /// `percentiles.csv`
+    /// Contents of `percentiles.csv`.
     pub percentiles: String,
 }
 
-/// The files of results.
+/// Returns the CSV files of results.
 #[must_use]
 pub fn csv(results: &Results) -> Csv {
     let parameters: BTreeSet<&String> =
@@ -77,7 +77,7 @@ fn measured(measurement: &Measurement) -> Option<&crate::study::cell::Measured> 
     }
 }
 
-/// The summary, with percentiles only where there are samples enough.
+/// Returns the summary fields, with percentiles only where there are enough samples.
 fn summary(measurement: &Measurement) -> Vec<String> {
     let Some(measured) = measured(measurement).filter(|one| one.latency.is_some()) else {
         return vec![String::new(); SUMMARY.len()];

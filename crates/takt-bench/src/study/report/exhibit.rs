@@ -1,4 +1,5 @@
-//! Parts of a report: plots with their legends, and tables. A form makes them, a format writes them.
+//! Parts of a report: plots with their legends, and tables. A form creates them, a format writes
+//! them.
 
 use super::pool::Pool;
 use super::value::Value;
@@ -8,70 +9,71 @@ use crate::study::file::{Figure, Kind, Workload};
 use crate::study::parameter::{Value as Parameter, Values};
 use std::collections::BTreeSet;
 
-/// Lines of one plot of distributions. More cells are in further plots with the same axes.
+/// Maximum number of lines of one plot of distributions. Further cells are in further plots with
+/// the same axes.
 pub const LINES_MAX: usize = 8;
 
-/// A drawing.
+/// Plot with its legend.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
-    /// What it shows.
+    /// Short name of the content.
     pub name: String,
-    /// The same in more words, for those who do not see it.
+    /// Description for screen readers.
     pub description: String,
-    /// The SVG.
+    /// SVG text.
     pub svg: String,
-    /// Lines by name.
+    /// Look and name of each line.
     pub legend: Vec<(Look, String)>,
-    /// Whether lines have points.
+    /// Whether the lines have points.
     pub has_points: bool,
 }
 
-/// A table.
+/// Table of text fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Names of columns.
+    /// Column names.
     pub head: Vec<String>,
     /// Rows.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// With these columns.
+    /// Creates an empty table with these columns.
     #[must_use]
     pub fn new<S: AsRef<str>>(head: &[S]) -> Self {
         Self { head: head.iter().map(|name| name.as_ref().to_owned()).collect(), rows: Vec::new() }
     }
 }
 
-/// What a figure of a campaign file becomes.
+/// Rendered figure of a campaign file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exhibit {
-    /// Plots; none: the table is the figure.
+    /// Plots; if empty, the table is the figure.
     pub plots: Vec<Plot>,
-    /// The data.
+    /// Data of the figure.
     pub table: Table,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// A figure with the cells that it shows.
+/// Figure with the cells that it shows.
 pub struct Scene<'a> {
     /// All results.
     pub results: &'a Results,
-    /// The workload.
+    /// Workload of the figure.
     pub workload: &'a Workload,
-    /// The figure.
+    /// Figure of the campaign file.
     pub figure: &'a Figure,
     /// Cells that were measured in at least one round.
     pub pools: Vec<&'a Pool<'a>>,
-    /// Its value.
+    /// Value that the figure shows.
     pub value: Value,
-    /// Parameters that tell its cells apart, besides the system, `by` and `across`.
+    /// Parameters that distinguish its cells, other than the system, `by` and `across`.
     rest: Vec<String>,
 }
 
 impl<'a> Scene<'a> {
-    /// The figure of these cells.
+    /// Creates the scene of a figure from these cells.
     #[must_use]
     pub fn new(results: &'a Results, workload: &'a Workload, figure: &'a Figure, pools: &'a [Pool<'a>]) -> Self {
         let is_shown = |pool: &&Pool<'_>| {
@@ -93,31 +95,31 @@ impl<'a> Scene<'a> {
         Self { results, workload, figure, pools, value, rest }
     }
 
-    /// Whether round trips are halved.
+    /// Reports whether round trips are halved.
     #[must_use]
     pub fn is_halved(&self) -> bool {
         self.figure.halved && self.workload.kind == Kind::RoundTrip
     }
 
-    /// What a value is multiplied with.
+    /// Returns the factor by which a value is multiplied.
     #[must_use]
     pub fn factor(&self, value: &Value) -> f64 {
         if self.is_halved() && value.is_latency() { 0.5 } else { 1.0 }
     }
 
-    /// The title of a value.
+    /// Returns the title of a value.
     #[must_use]
     pub fn title(&self, value: &Value) -> String {
         value.title(self.is_halved() && value.is_latency())
     }
 
-    /// The parameter of the x axis or of rows of a cell.
+    /// Returns a cell's value of the parameter of the x axis or of the rows.
     #[must_use]
     pub fn by<'b>(&self, pool: &'b Pool<'_>) -> Option<&'b Parameter> {
         pool.cell.values.get(self.figure.by.as_ref()?)
     }
 
-    /// Values of a parameter in the order of the campaign file.
+    /// Returns the values of a parameter in the order of the campaign file.
     #[must_use]
     pub fn values_of(&self, name: Option<&String>) -> Vec<Parameter> {
         let there = |value: &&Parameter| {
@@ -127,14 +129,16 @@ impl<'a> Scene<'a> {
         all.into_iter().flatten().filter(there).cloned().collect()
     }
 
-    /// Parameters that tell the cells of a system apart, as text; empty if there are none.
+    /// Returns the parameters that distinguish the cells of a system, as text; empty if there are
+    /// none.
     #[must_use]
     pub fn rest(&self, pool: &Pool<'_>) -> String {
         let text = |name: &String| Some(format!("{name} {}", pool.cell.values.get(name)?));
         self.rest.iter().filter_map(text).collect::<Vec<_>>().join(", ")
     }
 
-    /// Name of a line: system and what tells its cells apart, and the mark of a system that batches.
+    /// Returns the name of a line: system, distinguishing parameters, and the mark of a system that
+    /// batches.
     #[must_use]
     pub fn name(&self, pool: &Pool<'_>) -> String {
         let rest = self.rest(pool);
@@ -142,7 +146,7 @@ impl<'a> Scene<'a> {
         format!("{}{}{comma}{rest}", pool.title(), if pool.batches() { " (batches)" } else { "" })
     }
 
-    /// The same with `by` and the mark of a disturbed cell.
+    /// Returns the name with `by` and the mark of a disturbed cell.
     #[must_use]
     pub fn full_name(&self, pool: &Pool<'_>) -> String {
         let by = self.figure.by.iter().chain(&self.figure.across);
@@ -150,7 +154,7 @@ impl<'a> Scene<'a> {
         format!("{}{by}{}", self.name(pool), if pool.disturbed() > 0 { " *" } else { "" })
     }
 
-    /// Cells by line, in the order of systems.
+    /// Returns the cells by line, in the order of systems.
     #[must_use]
     pub fn lines(&self) -> Vec<Vec<&'a Pool<'a>>> {
         let mut lines: Vec<Vec<&'a Pool<'a>>> = Vec::new();
@@ -170,7 +174,8 @@ impl<'a> Scene<'a> {
         lines
     }
 
-    /// How the line of a cell looks: the colour is that of the system, the dash that of the other parameters.
+    /// Returns the look of a cell's line: the color is that of the system, the dash that of the
+    /// other parameters.
     #[must_use]
     pub fn look(&self, pool: &Pool<'_>, line: usize) -> Look {
         let systems: BTreeSet<usize> = self.pools.iter().map(|pool| pool.place()).collect();
@@ -186,7 +191,7 @@ impl<'a> Scene<'a> {
         Look { colour: system, dash: system / 6 + rest, shape: line }
     }
 
-    /// What the figure as a whole needs to have said.
+    /// Returns the notes on the figure as a whole.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();

@@ -9,10 +9,11 @@ use crate::study::support::{Refusal, refusal};
 use crate::study::system::{System, selected};
 use std::collections::BTreeMap;
 
-/// Cells that a row names; it counts the others.
+/// Maximum number of cells that a row names; it counts the others.
 const NAMED_MAX: usize = 12;
 
-/// The table of a workload. Empty if each cell was measured in each round without disturbance.
+/// Returns the table of a workload. It is empty if each cell was measured in each round without
+/// disturbance.
 #[must_use]
 pub fn table(results: &Results, workload: &Workload) -> Table {
     let mut reasons: BTreeMap<(usize, String, String), Vec<String>> = BTreeMap::new();
@@ -72,11 +73,11 @@ fn why_missing(results: &Results, system: &str) -> String {
     missing.map_or_else(|| "the campaign has not measured it yet, or was ended before".into(), |one| one.why.clone())
 }
 
-/// Systems that a workload names and that the results know.
+/// Returns the systems that a workload names and that the results contain.
 fn systems<'a>(results: &'a Results, workload: &Workload) -> Vec<&'a System> {
     let mut found: Vec<&System> = Vec::new();
     for name in &workload.systems {
-        // A class of which no system was there is not in the results.
+        // A class without any available system is not in the results.
         let named = selected(std::slice::from_ref(name), &results.header.systems).unwrap_or_default();
         for system in named {
             if !found.iter().any(|one| one.name == system.name) {

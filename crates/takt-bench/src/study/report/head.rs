@@ -1,4 +1,4 @@
-//! The head of a report: what was measured, where, and how.
+//! Head of a report: campaign, systems and environment.
 
 use super::exhibit::Table;
 use crate::study::directory::Results;
@@ -7,7 +7,7 @@ use crate::study::file::{Length, Site};
 use crate::study::system::{Class, Profile};
 use serde_json::Value;
 
-/// What the campaign was, as pairs of a name and a text.
+/// Returns the facts of the campaign, as pairs of a name and a text.
 #[must_use]
 pub fn facts(results: &Results) -> Vec<(&'static str, String)> {
     let header = &results.header;
@@ -60,7 +60,7 @@ fn site(site: &Site) -> String {
     }
 }
 
-/// Systems that were measured.
+/// Returns the table of the measured systems.
 #[must_use]
 pub fn systems(results: &Results) -> Table {
     let mut table =
@@ -92,7 +92,7 @@ pub fn systems(results: &Results) -> Table {
     table
 }
 
-/// The version in the environment, by name of the system or of its program.
+/// Returns the version in the environment, by name of the system or of its program.
 fn version(results: &Results, name: &str, program: &str) -> String {
     let versions = &results.environment["versions"];
     let found = [name, program].iter().find_map(|key| versions.get(key)).or_else(|| results.environment.get(program));
@@ -104,7 +104,7 @@ fn version(results: &Results, name: &str, program: &str) -> String {
     }
 }
 
-/// Systems that were not measured, and why.
+/// Returns the table of systems that were not measured, with reasons.
 #[must_use]
 pub fn missing(results: &Results) -> Table {
     let mut table = Table::new(&["system", "reason"]);
@@ -112,7 +112,7 @@ pub fn missing(results: &Results) -> Table {
     table
 }
 
-/// The environment, flattened: `cpu.model`, and a text.
+/// Returns the flattened environment: names such as `cpu.model`, with a text.
 #[must_use]
 pub fn environment(results: &Results) -> Table {
     let mut table = Table::new(&["item", "value"]);

@@ -1,4 +1,4 @@
-//! A report as one HTML page.
+//! HTML report: one page.
 
 use super::exhibit::{Exhibit, Plot, Scene, Table};
 use super::pool::{Pool, pools};
@@ -10,7 +10,7 @@ use crate::study::directory::Results;
 use crate::study::file::Workload;
 use std::fmt::Write;
 
-/// The page of results.
+/// Returns the page of results.
 ///
 /// # Errors
 /// A plot cannot be drawn.
@@ -82,7 +82,7 @@ fn section(results: &Results, workload: &Workload, number: usize) -> Result<Stri
     Ok(text)
 }
 
-/// Kind, parameters and keys of a workload.
+/// Returns kind, parameters and keys of a workload.
 pub(super) fn description(workload: &Workload) -> String {
     let mut parts = vec![workload.kind.title().to_owned()];
     for (name, values) in &workload.parameters.0 {

@@ -1,4 +1,4 @@
-//! Pooled results as JSON.
+//! JSON report of pooled results.
 
 use super::pool::{Pool, pools};
 use super::value::{PERCENTILES, Value, percent};
@@ -29,7 +29,7 @@ struct Cell {
     disturbed: usize,
     failures: Vec<String>,
     samples: u64,
-    /// By name: statistics of latencies in us, and figures.
+    /// Statistics of latencies in us, and figures, by name.
     statistics: BTreeMap<String, Statistic>,
 }
 
@@ -41,10 +41,10 @@ struct Statistic {
     rounds: Vec<f64>,
 }
 
-/// The document of results.
+/// Returns the JSON document of results.
 ///
 /// # Errors
-/// It cannot be written, which is a defect.
+/// The document cannot be serialized, which is a defect.
 pub fn json(results: &Results) -> Result<String> {
     let header = &results.header;
     let pooled = header.campaign.workloads.iter().flat_map(|workload| pools(results, workload));

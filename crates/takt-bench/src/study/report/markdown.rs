@@ -1,4 +1,4 @@
-//! The tables of a report as Markdown, for documents.
+//! Markdown report: the tables, for inclusion in documents.
 
 use super::exhibit::{Scene, Table};
 use super::html::description;
@@ -10,10 +10,10 @@ use crate::study::directory::Results;
 use crate::study::file::{Figure, Workload};
 use std::fmt::Write;
 
-/// The tables of results. `chart` is the address of a picture, which stands first.
+/// Returns the tables of results. `chart` is the address of an image that comes first.
 ///
 /// # Errors
-/// A plot, which is made with its table, cannot be drawn.
+/// A plot, which is created with its table, cannot be drawn.
 pub fn markdown(results: &Results, chart: Option<&str>) -> Result<String> {
     let campaign = &results.header.campaign;
     let mut text = format!("# {}\n\n", plain(&campaign.title));
@@ -59,10 +59,10 @@ pub fn markdown(results: &Results, chart: Option<&str>) -> Result<String> {
     Ok(format!("{}\n", text.trim_end()))
 }
 
-/// The first plot of results as a picture of its own. `None` if no figure has a plot.
+/// Returns the first plot of results as a standalone image; `None` if no figure has a plot.
 ///
 /// # Errors
-/// It cannot be drawn.
+/// The plot cannot be drawn.
 pub fn chart(results: &Results) -> Result<Option<String>> {
     let Some((workload, figure)) = first_figure(results) else { return Ok(None) };
     let pools = pools(results, workload);
@@ -84,7 +84,7 @@ fn table(table: &Table) -> String {
     text
 }
 
-/// Text that Markdown shows as it is.
+/// Escapes text for Markdown.
 fn plain(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -5,8 +5,8 @@
 //! | [`value`] | statistics of latencies and figures by name |
 //! | [`pool`] | measurements of a cell over all rounds |
 //! | [`exhibit`] | parts of a report: plots and tables |
-//! | [`forms`] | the forms of figures |
-//! | [`published`] | figures of the publication beside ours |
+//! | [`forms`] | forms of figures |
+//! | [`published`] | values of the publication next to the measured ones |
 //! | [`faults`] | cells that failed, were refused, are missing or were disturbed |
 //! | [`html`], [`markdown`], [`csv`], [`json`] | formats |
 //!

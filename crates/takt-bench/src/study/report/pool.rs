@@ -1,4 +1,4 @@
-//! Measurements of a cell, over all rounds.
+//! Pooled measurements of a cell over all rounds.
 
 use super::value::{VARIATION, Value};
 use crate::sdn_overload::series::Series;
@@ -13,19 +13,19 @@ use crate::study::parameter::Values;
 use crate::study::system::System;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Stream of resamples of results that others are compared with.
+/// Resample stream of the results that others are compared with.
 const OTHER_RESULTS: u64 = 1 << 16;
 
-/// A cell with its rounds.
+/// Cell with its rounds.
 #[derive(Debug)]
 pub struct Pool<'a> {
-    /// The cell.
+    /// Pooled cell.
     pub cell: &'a Cell,
-    /// Its system, and the place of that in the campaign.
+    /// System of the cell, and its index in the campaign.
     pub system: Option<(usize, &'a System)>,
-    /// Rounds that were measured.
+    /// Rounds with measurements.
     pub rounds: Vec<&'a Measurement>,
-    /// Rounds that failed.
+    /// Rounds that failed, with reasons.
     pub failures: Vec<(&'a Measurement, &'a str)>,
     /// Figures of [`rounds`](Self::rounds), in the same order.
     measured: Vec<&'a Measured>,
@@ -33,34 +33,36 @@ pub struct Pool<'a> {
     resamples: Resamples,
 }
 
-/// A value as a function of how often each round counts.
+/// Value as a function of the multiplicity of each round.
 type Statistic<'a> = Box<dyn Fn(&[u32]) -> f64 + 'a>;
 
-/// A value over rounds.
+/// Estimate of a value over rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
-    /// Latencies: of all samples. Figures: median of rounds.
+    /// For latencies: statistic of all samples. For figures: median of rounds.
     pub value: f64,
-    /// Value of each round that has it.
+    /// Value of each round that has one.
     pub rounds: Vec<f64>,
-    /// 95 % interval by bootstrap over rounds; none for one round.
+    /// Interval of 95 % by bootstrap over rounds; `None` for one round.
     pub interval: Option<Interval>,
 }
 
 impl Estimate {
-    /// Smallest and biggest round, and the value, which may be beyond both.
+    /// Returns the smallest and the largest of all rounds and the value, which may be beyond all
+    /// rounds.
     #[must_use]
     pub fn range(&self) -> (f64, f64) {
         self.rounds.iter().fold((self.value, self.value), |(low, high), round| (low.min(*round), high.max(*round)))
     }
 }
 
-/// All cells of a workload that were tried, by place of the system and of the values in the campaign file.
+/// Returns all cells of a workload that were tried, in the order of systems and values in the
+/// campaign file.
 #[must_use]
 pub fn pools<'a>(results: &'a Results, workload: &Workload) -> Vec<Pool<'a>> {
     let mut groups: BTreeMap<&Cell, BTreeMap<u32, &Measurement>> = BTreeMap::new();
     for measurement in results.measurements.iter().filter(|one| one.cell.workload == workload.name) {
-        // A round that was measured again replaces the one before.
+        // A later measurement of a round replaces the earlier one.
         groups.entry(&measurement.cell).or_default().insert(measurement.round, measurement);
     }
     let order: BTreeMap<Values, usize> = workload.combinations().into_iter().zip(0..).collect();
@@ -85,36 +87,36 @@ impl<'a> Pool<'a> {
         let buckets = measured.iter().map(|one| one.latency.as_ref().map_or(empty, |latency| &latency.buckets));
         let distribution = Distribution::of(&buckets.collect::<Vec<_>>());
         let system = results.header.systems.iter().enumerate().find(|(_, system)| system.name == cell.system);
-        // Two systems are resampled independently of each other.
+        // The resamples of two systems are independent.
         let resamples = Resamples::new(rounds.len(), system.map_or(0, |(place, _)| place as u64));
         Self { cell, system, rounds, failures, measured, distribution, resamples }
     }
 
-    /// Place of the system in the campaign.
+    /// Returns the index of the system in the campaign.
     #[must_use]
     pub fn place(&self) -> usize {
         self.system.map_or(usize::MAX >> 8, |(place, _)| place)
     }
 
-    /// Name of the system, for people.
+    /// Returns the name of the system for people.
     #[must_use]
     pub fn title(&self) -> String {
         self.system.map_or_else(|| self.cell.system.clone(), |(_, system)| system.title.clone())
     }
 
-    /// Whether its writer batches by itself.
+    /// Reports whether its writer batches samples.
     #[must_use]
     pub fn batches(&self) -> bool {
         self.system.is_some_and(|(_, system)| system.batches)
     }
 
-    /// Rounds that were disturbed.
+    /// Returns the number of disturbed rounds.
     #[must_use]
     pub fn disturbed(&self) -> usize {
         self.rounds.iter().filter(|round| round.disturbance.disturbed).count()
     }
 
-    /// What a reader must know of its figures; empty if there is nothing.
+    /// Returns remarks on its figures for the reader; empty if there are none.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let all = self.rounds.len() + self.failures.len();
@@ -134,35 +136,35 @@ impl<'a> Pool<'a> {
         remarks
     }
 
-    /// Latencies of each round that has them.
+    /// Iterates over the latencies of each round that has them.
     pub fn latencies(&self) -> impl Iterator<Item = &'a Latency> {
         self.measured.iter().filter_map(|measured| measured.latency.as_ref())
     }
 
-    /// Arrivals of each round that has them.
+    /// Iterates over the arrivals of each round that has them.
     pub fn arrivals(&self) -> impl Iterator<Item = &'a Series> {
         self.measured.iter().filter_map(|measured| measured.arrivals.as_ref())
     }
 
-    /// Latencies of all rounds.
+    /// Returns the latencies of all rounds.
     #[must_use]
     pub const fn distribution(&self) -> &Distribution {
         &self.distribution
     }
 
-    /// Names of its figures.
+    /// Returns the names of its figures.
     #[must_use]
     pub fn figures(&self) -> BTreeSet<&'a str> {
         self.measured.iter().flat_map(|measured| measured.figures.keys().map(String::as_str)).collect()
     }
 
-    /// Moments of all samples, us.
+    /// Returns the moments of all samples, us.
     #[must_use]
     pub fn moments(&self) -> Option<Moments> {
         self.latencies().map(|latency| Moments::of_summary(&latency.summary)).reduce(Moments::merged)
     }
 
-    /// Moments of the means of rounds, us, or of a figure.
+    /// Returns the moments of a value's rounds: of the means of latencies, us, or of a figure.
     #[must_use]
     pub fn moments_of_rounds(&self, value: &Value) -> Option<Moments> {
         Moments::of(&self.of_rounds(value))
@@ -172,7 +174,7 @@ impl<'a> Pool<'a> {
         self.measured.iter().filter_map(|measured| value.of_round(measured)).collect()
     }
 
-    /// A value over all rounds. `None` if there is none, or too few samples.
+    /// Estimates a value over all rounds. Returns `None` if there is none, or too few samples.
     #[must_use]
     pub fn estimate(&self, value: &Value) -> Option<Estimate> {
         let all = vec![1; self.measured.len()];
@@ -184,13 +186,13 @@ impl<'a> Pool<'a> {
         Some(Estimate { value: over_all, rounds: self.of_rounds(value), interval })
     }
 
-    /// The value in each resample of rounds. Empty if there is none.
+    /// Returns the value in each resample of rounds; empty if there is none.
     #[must_use]
     pub fn resampled(&self, value: &Value) -> Vec<f64> {
         self.statistic(value).map(|statistic| self.resamples.values(statistic)).unwrap_or_default()
     }
 
-    /// The value as a function of how often each round counts.
+    /// Returns the value as a function of the multiplicity of each round.
     fn statistic<'b>(&'b self, value: &Value) -> Option<Statistic<'b>> {
         if let Value::Figure(_) = value {
             let of_rounds: Vec<f64> =
@@ -246,13 +248,14 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// The ratio of a value to that of another system, with its interval. Rounds of both are resampled independently. `None` if one has no value.
+    /// Returns the ratio of a value to that of another system, with its interval. Rounds of both
+    /// are resampled independently. Returns `None` if one has no value.
     #[must_use]
     pub fn ratio(&self, other: &Self, value: &Value) -> Option<(f64, Option<Interval>)> {
         self.ratio_by(other, &other.resamples, value)
     }
 
-    /// The same to that of this system in other results.
+    /// Returns the ratio of a value to that of the same system in other results.
     #[must_use]
     pub fn ratio_to(&self, before: &Self, value: &Value) -> Option<(f64, Option<Interval>)> {
         let resamples = Resamples::new(before.rounds.len(), OTHER_RESULTS);

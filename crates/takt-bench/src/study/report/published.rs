@@ -1,4 +1,5 @@
-//! Figures of the publication, and ours where names and parameters agree.
+//! Table of the publication's values with the measured values of cells whose names and parameters
+//! agree.
 
 use super::exhibit::{Scene, Table};
 use super::forms::gain_of;
@@ -7,10 +8,10 @@ use super::value::{Value as Estimated, optional};
 use crate::study::file::{Form, Published};
 use crate::study::parameter::Value;
 
-/// Cells that a row has at most.
+/// Maximum number of cells of a row.
 const HERE_MAX: usize = 4;
 
-/// The table of a figure. `None` if the publication has no figures for it.
+/// Returns the table of a figure; `None` if the publication has no values for it.
 #[must_use]
 pub fn table(scene: &Scene<'_>) -> Option<Table> {
     let published = &scene.figure.published;
@@ -33,7 +34,7 @@ pub fn table(scene: &Scene<'_>) -> Option<Table> {
     Some(table)
 }
 
-/// Title of the column of our values.
+/// Returns the title of the column of measured values.
 fn title(scene: &Scene<'_>) -> String {
     match scene.figure.form {
         Form::Statistics if scene.is_halved() => "here: half of the round trip".into(),
@@ -43,7 +44,7 @@ fn title(scene: &Scene<'_>) -> String {
     }
 }
 
-/// Our cells that stand for a figure of the publication.
+/// Returns the measured values of the cells that correspond to a value of the publication.
 fn here(scene: &Scene<'_>, one: &Published) -> String {
     let cells: Vec<_> = scene.pools.iter().filter(|pool| is_meant(scene, one, pool)).collect();
     let text = |pool: &&&Pool<'_>| format!("{}: {}", scene.name(pool), value(scene, pool));
@@ -55,7 +56,7 @@ fn here(scene: &Scene<'_>, one: &Published) -> String {
     }
 }
 
-/// The value of a cell in the form of the figure.
+/// Returns the value of a cell in the form of the figure.
 fn value(scene: &Scene<'_>, pool: &Pool<'_>) -> String {
     let of = |value: &Estimated| optional(pool.estimate(value).map(|one| one.value * scene.factor(value)));
     match scene.figure.form {
@@ -69,11 +70,12 @@ fn value(scene: &Scene<'_>, pool: &Pool<'_>) -> String {
     }
 }
 
-/// Whether a cell is what the publication names: its system, and each part of `at` that is a value of a parameter.
+/// Reports whether a cell corresponds to a value of the publication: the system matches, and each
+/// part of `at` that is a parameter value.
 fn is_meant(scene: &Scene<'_>, one: &Published, pool: &Pool<'_>) -> bool {
     let (name, title) = (letters(&one.system), letters(&pool.title()));
     let is_system = match one.here.as_slice() {
-        // An experiment has one system, and the publication names its configurations.
+        // An experiment has only one system; the publication names its configurations.
         _ if scene.workload.kind.is_experiment() => true,
         [] => !name.is_empty() && (title.starts_with(&name) || letters(&pool.cell.system).starts_with(&name)),
         names => names.contains(&pool.cell.system),
@@ -87,7 +89,7 @@ fn is_at(scene: &Scene<'_>, part: &str, pool: &Pool<'_>) -> bool {
         Value::Number(number) => first.replace(',', "").parse() == Ok(*number),
         Value::Text(text) => letters(text) == letters(part),
     };
-    // Words that no parameter has say nothing of a cell.
+    // Words that are no parameter value do not restrict the cells.
     let is_known = scene.workload.parameters.0.values().flatten().any(is);
     let is_number = first.chars().next().is_some_and(|letter| letter.is_ascii_digit());
     if is_known || is_number { pool.cell.values.values().any(is) } else { true }

@@ -6,7 +6,7 @@ use crate::study::file::{Campaign, Length};
 use crate::study::system::System;
 use std::collections::BTreeMap;
 
-/// A campaign with a figure in each form.
+/// Campaign with a figure in each form.
 pub const CAMPAIGN: &str = r#"
 name = "sample"
 title = "Round trips & streams <synthetic>"
@@ -104,7 +104,7 @@ form = "table"
 title = "Table"
 "#;
 
-/// A system of this name.
+/// Returns a system with this name.
 pub fn system(name: &str, title: &str, batches: bool) -> System {
     let value = serde_json::json!({
         "name": name, "title": title, "program": name, "class": "dds", "profile": "default", "transport": "udp",
@@ -113,7 +113,7 @@ pub fn system(name: &str, title: &str, batches: bool) -> System {
     serde_json::from_value(value).unwrap()
 }
 
-/// A measurement of latencies around `mean_ns`, in a round.
+/// Returns a measurement of latencies around `mean_ns`, in a round.
 pub fn latencies(cell: &Cell, round: u32, mean_ns: u64, count: u64) -> Measurement {
     let mut random = fastrand::Rng::with_seed(mean_ns ^ (u64::from(round) << 20));
     let drift = 1.0 + f64::from(round) * 0.01;
@@ -127,7 +127,7 @@ pub fn latencies(cell: &Cell, round: u32, mean_ns: u64, count: u64) -> Measureme
     measurement(cell, round, Outcome::Measured(Box::new(Measured { figures, latency, ..Measured::default() })))
 }
 
-/// A measurement with an outcome.
+/// Returns a measurement with an outcome.
 pub fn measurement(cell: &Cell, round: u32, outcome: Outcome) -> Measurement {
     Measurement {
         cell: cell.clone(),
@@ -140,7 +140,7 @@ pub fn measurement(cell: &Cell, round: u32, outcome: Outcome) -> Measurement {
     }
 }
 
-/// Results of systems of these names, titles and batching, without measurements.
+/// Returns results without measurements for systems with these names, titles and batching.
 pub fn empty(systems: &[(&str, &str, bool)]) -> Results {
     Results {
         header: Header {
@@ -157,7 +157,7 @@ pub fn empty(systems: &[(&str, &str, bool)]) -> Results {
     }
 }
 
-/// Results of three systems: the third batches, was disturbed once, and failed once.
+/// Returns results of three systems: the third batches, was disturbed once, and failed once.
 pub fn results() -> Results {
     let mut results = empty(&[("one", "One", false), ("two", "Two <2>", false), ("three", "Three", true)]);
     let campaign = results.header.campaign.clone();
@@ -188,7 +188,7 @@ pub fn results() -> Results {
     results
 }
 
-/// The same with systems of these names only.
+/// Returns results of `count` systems.
 pub fn of_systems(count: usize) -> Results {
     let names: Vec<(String, String)> =
         (0..count).map(|number| (format!("s{number}"), format!("System number {number}"))).collect();

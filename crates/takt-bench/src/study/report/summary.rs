@@ -1,4 +1,4 @@
-//! The summary of a campaign: a few rows that a reader sees first.
+//! Summary of a campaign: a few rows at the beginning of the report.
 
 use super::exhibit::Table;
 use super::pool::{Pool, pools};
@@ -8,7 +8,7 @@ use crate::study::cell::Better;
 use crate::study::directory::Results;
 use crate::study::file::SummaryRow;
 
-/// The rows of the summary. `None` if the campaign has none.
+/// Returns the rows of the summary; `None` if the campaign has none.
 #[must_use]
 pub fn table(results: &Results) -> Option<Table> {
     let campaign = &results.header.campaign;
@@ -52,14 +52,14 @@ fn fields(row: &SummaryRow, pools: &[Pool<'_>]) -> Vec<String> {
     ]
 }
 
-/// What stands where nothing was measured.
+/// Text in place of missing values.
 const NONE: &str = "not measured";
 
 fn is_meant(row: &SummaryRow, pool: &Pool<'_>) -> bool {
     row.filter.iter().all(|(name, value)| pool.cell.values.get(name) == Some(value))
 }
 
-/// A value with its interval, its system and the mark of a disturbed cell.
+/// Formats a value with its interval, its system and the mark of a disturbed cell.
 fn estimate(pool: &Pool<'_>, value: &Value) -> String {
     let Some(estimate) = pool.estimate(value) else { return NONE.into() };
     let mark = if pool.disturbed() > 0 { " *" } else { "" };

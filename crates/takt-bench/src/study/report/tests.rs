@@ -1,4 +1,4 @@
-//! Reports of synthetic results.
+//! Tests of reports with synthetic results.
 
 use super::exhibit::{Exhibit, Scene};
 use super::markdown::{chart, markdown};
@@ -9,7 +9,7 @@ use crate::study::cell::{Measured, Outcome};
 use crate::study::directory::Results;
 use crate::study::file::Form;
 
-/// The exhibit of the figure with this title.
+/// Returns the exhibit of the figure with this title.
 fn exhibit(results: &Results, title: &str) -> Exhibit {
     let found = results.header.campaign.workloads.iter().find_map(|workload| {
         let figure = workload.figures.iter().find(|figure| figure.title == title)?;
@@ -26,7 +26,7 @@ fn column<'a>(exhibit: &'a Exhibit, name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn lines_have_one_for_each_system_and_further_parameter() {
+fn line_chart_has_a_line_for_each_system_and_further_parameter() {
     let lines = exhibit(&results(), "Lines");
     let names: Vec<&str> = lines.plots[0].legend.iter().map(|(_, name)| name.as_str()).collect();
     assert_eq!(names.len(), 6);
@@ -107,7 +107,7 @@ fn gains_are_positive_when_better_and_mark_unequal_batching() {
 }
 
 #[test]
-fn tests_are_of_samples_and_of_rounds_for_each_pair() {
+fn t_test_covers_samples_and_rounds_of_each_pair() {
     let tests = exhibit(&results(), "Tests");
     assert_eq!(tests.table.rows.len(), 3 * 3 * 2);
     assert_eq!(column(&tests, "unit of observation")[..2], ["samples (means)", "rounds"]);
@@ -119,7 +119,7 @@ fn tests_are_of_samples_and_of_rounds_for_each_pair() {
 }
 
 #[test]
-fn tests_with_a_baseline_have_the_pairs_of_the_baseline_alone() {
+fn t_test_with_a_baseline_has_only_pairs_with_it() {
     let mut results = results();
     let figures = &mut results.header.campaign.workloads[0].figures;
     figures.iter_mut().find(|figure| figure.title == "Tests").unwrap().baseline = Some("two".into());
@@ -129,7 +129,7 @@ fn tests_with_a_baseline_have_the_pairs_of_the_baseline_alone() {
     assert_eq!(column(&tests, "second")[0], "One");
 }
 
-/// Our column beside the figures of a publication.
+/// Returns the measured column next to the values of a publication.
 fn beside(results: &Results, title: &str) -> Vec<String> {
     let workloads = &results.header.campaign.workloads;
     let has_it = |workload: &&crate::study::file::Workload| workload.figures.iter().any(|one| one.title == title);
@@ -141,7 +141,7 @@ fn beside(results: &Results, title: &str) -> Vec<String> {
 }
 
 #[test]
-fn values_beside_a_publication_have_the_form_of_its_figure() {
+fn values_next_to_a_publication_have_the_form_of_its_figure() {
     let results = results();
     let gains = beside(&results, "Gains");
     assert!(gains[0].starts_with("One: +") && gains[0].ends_with(" %"), "{gains:?}");
@@ -162,7 +162,7 @@ fn percentiles_have_intervals_and_none_where_samples_are_too_few() {
 }
 
 #[test]
-fn page_is_whole_escaped_and_needs_nothing_else() {
+fn page_is_complete_escaped_and_self_contained() {
     let page = html(&results()).unwrap();
     for part in [
         "<title>Round trips &amp; streams &lt;synthetic&gt;</title>",
@@ -208,7 +208,7 @@ fn workload_without_figures_has_a_table_of_all() {
 }
 
 #[test]
-fn one_round_has_no_interval_and_says_so() {
+fn single_round_has_no_interval_and_a_note() {
     let mut one = results();
     one.measurements.retain(|measurement| measurement.round == 0);
     let lines = exhibit(&one, "Lines");
@@ -219,7 +219,7 @@ fn one_round_has_no_interval_and_says_so() {
 }
 
 #[test]
-fn values_that_are_zero_or_no_numbers_are_drawn_without_them() {
+fn zero_and_non_finite_values_are_not_drawn() {
     let mut odd = results();
     for measurement in odd.measurements.iter_mut().filter(|one| one.cell.workload == "rate") {
         let value = match measurement.cell.system.as_str() {
@@ -241,7 +241,7 @@ fn values_that_are_zero_or_no_numbers_are_drawn_without_them() {
 }
 
 #[test]
-fn cells_that_failed_in_each_round_are_in_the_list_and_in_no_figure() {
+fn failed_cells_are_listed_and_in_no_figure() {
     let mut failed = results();
     for one in failed.measurements.iter_mut().filter(|one| one.cell.system == "two") {
         *one = measurement(&one.cell.clone(), one.round, Outcome::Failed { why: "no match".into() });
@@ -253,13 +253,13 @@ fn cells_that_failed_in_each_round_are_in_the_list_and_in_no_figure() {
     assert!(gains.plots.is_empty() && gains.notes.iter().any(|note| note.contains("No cell can be compared with two")));
 }
 
-/// A look as it is drawn.
+/// Returns the drawing of a look.
 fn look_of(look: crate::page::chart::Look) -> String {
     crate::page::chart::key(look, true)
 }
 
 #[test]
-fn forty_systems_are_all_drawn_and_told_apart() {
+fn forty_systems_are_drawn_with_distinct_looks() {
     let many = of_systems(40);
     let bars = exhibit(&many, "Bars");
     assert_eq!(bars.plots[0].svg.matches("opacity=\"0.75\"").count(), 120);
@@ -304,14 +304,14 @@ fn markdown_begins_with_the_chart_and_the_summary() {
     };
     let trip = row(lines.next());
     assert_eq!(trip[..2], ["Round trip of 16 B", "p50 latency, us"]);
-    // The lower latency is the better one, the higher rate is.
+    // The lower latency is better; the higher rate is better.
     assert!(trip[2].ends_with(", Two \\<2>") && trip[3].ends_with(", One") && trip[5].ends_with(", One"), "{trip:?}");
     let rate = row(lines.next());
     assert!(rate[3].ends_with(", Three") && rate[4].starts_with("0.33"), "{rate:?}");
 }
 
 #[test]
-fn a_row_of_the_summary_says_what_was_not_measured() {
+fn summary_row_names_missing_measurements() {
     let mut none = results();
     none.measurements.clear();
     let table = summary::table(&none).unwrap();
@@ -319,7 +319,7 @@ fn a_row_of_the_summary_says_what_was_not_measured() {
 }
 
 #[test]
-fn the_chart_is_a_picture_of_its_own() {
+fn chart_is_a_standalone_svg() {
     let chart = chart(&results()).unwrap().unwrap();
     assert!(chart.starts_with("<svg") && chart.contains("xmlns=") && chart.ends_with("</svg>\n"), "{chart}");
     assert!(chart.contains("<title id=\"chart-t\">"));

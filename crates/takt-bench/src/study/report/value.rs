@@ -1,20 +1,20 @@
-//! Values of reports: statistics of latencies, and figures, by name.
+//! Values of reports by name: statistics of latencies, and figures.
 
 use crate::study::cell::{Better, Measured, unit_of};
 
 /// Percentiles of tables.
 pub const PERCENTILES: [f64; 7] = [0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999];
-/// The percentile of packet delay variation (RFC 5481, section 4.2, leaves it to the user).
+/// Percentile of packet delay variation (RFC 5481, section 4.2, leaves the choice to the user).
 pub const VARIATION: f64 = 0.999;
 
-/// A value that a cell has.
+/// Value of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Arithmetic mean of latencies.
     Mean,
-    /// Smallest latency.
+    /// Minimum latency.
     Min,
-    /// Biggest latency.
+    /// Maximum latency.
     Max,
     /// Standard deviation of latencies.
     Deviation,
@@ -22,14 +22,14 @@ pub enum Value {
     Variance,
     /// Percentile of latencies.
     Quantile(f64),
-    /// Packet delay variation: a high percentile less the smallest latency.
+    /// Packet delay variation: a high percentile minus the minimum latency.
     Variation,
-    /// A figure by name.
+    /// Figure by name.
     Figure(String),
 }
 
 impl Value {
-    /// By the name that campaign files have.
+    /// Returns the value with this name in campaign files.
     #[must_use]
     pub fn named(name: &str) -> Self {
         let percent = name.strip_prefix('p').and_then(|number| number.parse::<f64>().ok());
@@ -46,13 +46,13 @@ impl Value {
         }
     }
 
-    /// Whether it is of latencies.
+    /// Reports whether it is a statistic of latencies.
     #[must_use]
     pub const fn is_latency(&self) -> bool {
         !matches!(self, Self::Figure(_))
     }
 
-    /// For people, with the unit.
+    /// Returns the title for people, with the unit.
     #[must_use]
     pub fn title(&self, halved: bool) -> String {
         let of = if halved { "half of the round trip, us" } else { "latency, us" };
@@ -72,7 +72,7 @@ impl Value {
         }
     }
 
-    /// Which direction is better.
+    /// Returns the direction of improvement.
     #[must_use]
     pub fn better(&self) -> Better {
         match self {
@@ -81,7 +81,7 @@ impl Value {
         }
     }
 
-    /// The value of one round. `None` if it has none, or too few samples.
+    /// Returns the value of one round; `None` if it has none, or too few samples.
     #[must_use]
     pub fn of_round(&self, measured: &Measured) -> Option<f64> {
         if let Self::Figure(name) = self {
@@ -106,14 +106,14 @@ impl Value {
     }
 }
 
-/// A quantile in percent: 50, 99.9, 99.9999.
+/// Formats a quantile in percent: 50, 99.9, 99.9999.
 #[must_use]
 pub fn percent(p: f64) -> String {
     let text = format!("{:.6}", p * 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// A number for people: four digits.
+/// Formats a number with four digits.
 #[must_use]
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
@@ -129,7 +129,7 @@ pub fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// A number, or that there is none.
+/// Formats a number, or `n/a`.
 #[must_use]
 pub fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "n/a".into(), number)

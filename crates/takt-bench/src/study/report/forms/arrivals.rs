@@ -1,4 +1,5 @@
-//! Arrivals of single samples: how many by a time, and how late each was. A plot for each system and pair, the first round of each cell.
+//! Plots of sample arrivals: cumulative count and normalized latency. There is a plot for each
+//! system and pair, with the first round of each cell.
 
 use super::super::exhibit::{Exhibit, Plot, Scene, Table};
 use super::table::{head_of_cells, row_of_cell};

@@ -1,4 +1,4 @@
-//! A value by system, a lying bar for each; a parameter groups them.
+//! Bar charts: a value by system, with a horizontal bar for each, grouped by a parameter.
 
 use super::super::exhibit::{Exhibit, Plot, Scene, Table};
 use super::super::pool::Pool;
@@ -9,23 +9,23 @@ use crate::error::Result;
 use crate::page::axis::Axis;
 use crate::page::chart::{Mark, Panel, draw};
 
-/// Height of a bar with its gap.
+/// Height of a bar with its gap, pixels.
 const ROW: u32 = 25;
-/// Letters of a name.
+/// Maximum number of characters of a name.
 const LETTERS_MAX: usize = 44;
-/// What bars and lines show.
+/// Definition of bars and error bars, for the report.
 pub const RULE: &str =
     "Latencies are those of all samples, figures are medians of rounds. Error bars: smallest and biggest round.";
 
-/// A bar, or the heading of a group.
+/// Bar, or heading of a group.
 pub struct Bar {
-    /// Name at its left.
+    /// Name to the left of the bar.
     pub name: String,
-    /// Value with the ends of its error bar; none: a heading.
+    /// Value with the ends of its error bar; `None`: a heading.
     pub value: Option<(f64, f64, f64)>,
-    /// Text at its right.
+    /// Text to the right of the bar.
     pub text: String,
-    /// Place of its colour.
+    /// Index of its color.
     pub colour: usize,
 }
 
@@ -54,7 +54,7 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
     }
 }
 
-/// Cells by the value of `by`, with a heading if there is more than one.
+/// Groups the cells by the value of `by`, with a heading if there is more than one value.
 pub fn groups<'a>(scene: &'a Scene<'a>) -> Vec<(Option<String>, Vec<&'a Pool<'a>>)> {
     let by = scene.values_of(scene.figure.by.as_ref());
     if by.len() < 2 {
@@ -68,10 +68,10 @@ pub fn groups<'a>(scene: &'a Scene<'a>) -> Vec<(Option<String>, Vec<&'a Pool<'a>
     by.iter().map(group).collect()
 }
 
-/// A plot of bars. `None` if there are none.
+/// Draws a plot of bars. Returns `None` if there are none.
 ///
 /// # Errors
-/// It cannot be drawn.
+/// The plot cannot be drawn.
 pub fn plot(scene: &Scene<'_>, title: &str, bars: &[Bar]) -> Result<Option<Plot>> {
     let values: Vec<f64> =
         bars.iter().filter_map(|bar| bar.value).flat_map(|(value, low, high)| [value, low, high]).collect();
@@ -80,7 +80,7 @@ pub fn plot(scene: &Scene<'_>, title: &str, bars: &[Bar]) -> Result<Option<Plot>
     }
     let (low, high) = range(&values);
     let is_logarithmic = low > 0.0 && high / low >= LOGARITHMIC_FROM * 2.0;
-    // Room for the text behind the longest bar.
+    // Leaves room for the text to the right of the longest bar.
     let x = if is_logarithmic {
         Axis::logarithmic(title, low / 1.3, high * (high / low).powf(0.12))
     } else {

@@ -1,4 +1,5 @@
-//! Distributions of latencies: histograms, and the tail of the empirical distribution function. Both axes are logarithmic.
+//! Distributions of latencies: histograms, and the tail of the empirical distribution function.
+//! Both axes are logarithmic.
 
 use super::super::exhibit::{Exhibit, LINES_MAX, Plot, Scene, Table};
 use super::super::pool::Pool;
@@ -8,16 +9,16 @@ use crate::error::Result;
 use crate::page::axis::Axis;
 use crate::page::chart::{HEIGHT, Look, Mark, Panel, draw};
 
-/// Bins for each decade.
+/// Number of bins per decade.
 const BINS: f64 = 20.0;
-/// Bins of a fixed width at most.
+/// Maximum number of bins of a fixed width.
 const BINS_MAX: usize = 100_000;
-/// Steps of a tail for each decade, of latencies and of shares.
+/// Number of steps of a tail per decade, of latencies and of shares.
 const STEPS: f64 = 60.0;
 /// Percentiles of the table.
 const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
-/// A curve in pieces, and its end.
+/// Pieces of a curve, and its end.
 type Curve = (Vec<Vec<(f64, f64)>>, (f64, f64));
 
 pub fn histogram(scene: &Scene<'_>) -> Result<Exhibit> {
@@ -46,7 +47,8 @@ pub fn histogram(scene: &Scene<'_>) -> Result<Exhibit> {
     Ok(exhibit)
 }
 
-/// Edges of bins of a width, or of as many a decade. Latencies that would need more than [`BINS_MAX`] are in the last ones alone.
+/// Returns the edges of bins of a fixed width, or of [`BINS`] per decade. Latencies beyond
+/// [`BINS_MAX`] bins are all in the last one.
 fn edges(width_us: Option<u32>, low: f64, high: f64) -> Vec<f64> {
     match width_us.map(|us| f64::from(us.max(1))) {
         Some(width) => {
@@ -151,7 +153,7 @@ mod tests {
     use super::edges;
 
     #[test]
-    fn bins_of_a_width_begin_at_its_multiples_and_cover_the_biggest_latency() {
+    fn fixed_width_bins_begin_at_multiples_and_cover_the_maximum() {
         assert_eq!(edges(Some(10), 73.0, 115.0), [70.0, 80.0, 90.0, 100.0, 110.0, 120.0]);
         assert_eq!(edges(Some(10), 3.0, 15.0)[0], 1.5, "a logarithmic axis has no 0");
         assert_eq!(edges(Some(1), 1.0, 1e9).last(), Some(&1e9));

@@ -1,4 +1,5 @@
-//! Gains of a value relative to a baseline: positive is better, in either direction of the value.
+//! Gains of a value relative to a baseline: positive is better, whichever direction of the value is
+//! better.
 
 use super::super::exhibit::{Exhibit, Scene, Table};
 use super::super::pool::Pool;
@@ -10,7 +11,7 @@ use crate::statistics::Interval;
 use crate::study::cell::Better;
 use crate::study::parameter::Values;
 
-/// Values of a figure that names none.
+/// Values of a figure that names no value.
 const VALUES: [&str; 10] = [
     "mean",
     "p99.9",
@@ -76,7 +77,8 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
     Ok(Exhibit { plots: plot.into_iter().collect(), table, notes })
 }
 
-/// The gain of a cell relative to the baseline of the figure, as text. `None` if it has none.
+/// Returns the gain of a cell relative to the baseline of the figure, as text; `None` if it has
+/// none.
 #[must_use]
 pub fn gain_of(scene: &Scene<'_>, pool: &Pool<'_>) -> Option<String> {
     let baseline = scene.figure.baseline.as_deref()?;
@@ -115,7 +117,7 @@ fn is_base(base: &Pool<'_>, pool: &Pool<'_>, baseline: &str) -> bool {
     base.cell.system == baseline && values.0 == values.1
 }
 
-/// The gain in percent, with its interval.
+/// Returns the gain in percent, with its interval.
 fn gain(pool: &Pool<'_>, base: &Pool<'_>, value: &Value) -> Option<(f64, Option<Interval>)> {
     let (ratio, interval) = pool.ratio(base, value)?;
     let of = |ratio: f64| match value.better() {

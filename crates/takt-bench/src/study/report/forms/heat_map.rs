@@ -1,4 +1,5 @@
-//! A value by two parameters, a map for each system. All maps of a figure have one scale.
+//! Heat maps: a value by two parameters, with a map for each system. All maps of a figure have the
+//! same scale.
 
 use super::super::exhibit::{Exhibit, Plot, Scene, Table};
 use super::super::value::number;
@@ -9,9 +10,9 @@ use crate::page::axis::Axis;
 use crate::page::chart::{Mark, Panel, draw};
 use crate::study::parameter::Value as Parameter;
 
-/// Opacity of the biggest value; letters stay readable on it.
+/// Opacity of the largest value; text stays readable on it.
 const OPACITY_MAX: f64 = 0.5;
-/// Height of a row.
+/// Height of a row, pixels.
 const ROW: u32 = 34;
 
 pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {

@@ -1,4 +1,4 @@
-//! A value against a parameter, a line for each system, with the spread of rounds.
+//! Line charts: a value over a parameter, with a line for each system and the spread of rounds.
 
 use super::super::exhibit::{Exhibit, Plot, Scene, Table};
 use super::super::pool::Pool;
@@ -9,13 +9,13 @@ use crate::page::axis::Axis;
 use crate::page::chart::{HEIGHT, Look, Mark, Panel, draw};
 use crate::study::parameter::Value as Parameter;
 
-/// Ratio of the biggest to the smallest value from which an axis is logarithmic.
+/// Minimum ratio of the largest to the smallest value for a logarithmic axis.
 pub const LOGARITHMIC_FROM: f64 = 12.0;
 
-/// Lines of one plot. More are in further plots with the same axes.
+/// Maximum number of lines of one plot. Further lines are in further plots with the same axes.
 const LINES_MAX: usize = 10;
 
-/// A line with what is drawn of it.
+/// Line with its marks.
 struct Line {
     look: Look,
     name: String,
@@ -65,7 +65,8 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
     Ok(exhibit)
 }
 
-/// Error bars, marks of disturbed cells, the line and its points. Empty if no cell has the value. Adds all values to `ends`.
+/// Returns error bars, marks of disturbed cells, the line and its points. Returns none if no cell
+/// has the value. Adds all values to `ends`.
 fn marks(scene: &Scene<'_>, pools: &[&Pool<'_>], by: &[Parameter], look: Look, ends: &mut Vec<f64>) -> Vec<Mark> {
     let factor = scene.factor(&scene.value);
     let (mut marks, mut points) = (Vec::new(), Vec::new());
@@ -90,7 +91,7 @@ fn marks(scene: &Scene<'_>, pools: &[&Pool<'_>], by: &[Parameter], look: Look, e
     marks
 }
 
-/// An axis from the smallest to the biggest value, logarithmic if they are far apart.
+/// Returns an axis from the smallest to the largest value, logarithmic if their ratio is large.
 pub fn value_axis(title: &str, low: f64, high: f64) -> Axis {
     if low > 0.0 && high / low >= LOGARITHMIC_FROM {
         Axis::logarithmic(title, low, high)
@@ -99,7 +100,7 @@ pub fn value_axis(title: &str, low: f64, high: f64) -> Axis {
     }
 }
 
-/// Smallest and biggest of finite values; 0 and 1 if there are none.
+/// Returns minimum and maximum of the finite values; 0 and 1 if there are none.
 pub fn range(values: &[f64]) -> (f64, f64) {
     let finite = values.iter().filter(|value| value.is_finite());
     let fold = |range: Option<(f64, f64)>, value: &f64| match range {
@@ -109,7 +110,7 @@ pub fn range(values: &[f64]) -> (f64, f64) {
     finite.fold(None, fold).unwrap_or((0.0, 1.0))
 }
 
-/// The axis of a parameter: numbers at their place, words at even distances.
+/// Returns the axis of a parameter: numbers at their value, words at even distances.
 fn axis_of(title: &str, values: &[Parameter]) -> Axis {
     let numbers = |value: &Parameter| match value {
         Parameter::Number(number) => Some(*number as f64),
@@ -127,7 +128,7 @@ fn axis_of(title: &str, values: &[Parameter]) -> Axis {
     }
 }
 
-/// The place of a value on that axis.
+/// Returns the position of a value on that axis.
 fn place(value: &Parameter, all: &[Parameter]) -> f64 {
     match value {
         Parameter::Number(number) if all.iter().all(|value| matches!(value, Parameter::Number(_))) => *number as f64,

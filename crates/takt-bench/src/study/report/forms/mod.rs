@@ -1,4 +1,4 @@
-//! Forms of figures and tables. Each makes plots and a table with their data.
+//! Forms of figures and tables. Each form creates plots and a table with their data.
 
 mod arrivals;
 mod bars;
@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::study::file::{Figure, Form, Workload};
 pub use gains::gain_of;
 
-/// The figures of a workload. One that has none gets a table of all figures.
+/// Returns the figures of a workload. A workload without figures has a table of all values.
 #[must_use]
 pub fn figures(workload: &Workload) -> Vec<Figure> {
     if !workload.figures.is_empty() {
@@ -38,7 +38,7 @@ pub fn figures(workload: &Workload) -> Vec<Figure> {
     }]
 }
 
-/// A figure in its form.
+/// Creates a figure in its form.
 ///
 /// # Errors
 /// A plot cannot be drawn.

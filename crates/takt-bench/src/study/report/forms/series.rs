@@ -1,4 +1,5 @@
-//! Latencies in the order of samples with a vertical histogram beside, for each cell. All plots of a figure have the same axis of latencies.
+//! Time series of latencies: samples in their order with a vertical histogram, for each cell. All
+//! plots of a figure have the same latency axis.
 
 use super::super::exhibit::{Exhibit, Plot, Scene, Table};
 use super::super::pool::Pool;
@@ -9,11 +10,11 @@ use crate::page::axis::Axis;
 use crate::page::chart::{Look, Mark, Panel, WIDTH, draw};
 use crate::study::cell::Span;
 
-/// Spans that a plot has at most.
+/// Maximum number of spans of a plot.
 const SPANS: usize = 600;
-/// Bins of the histogram.
+/// Number of bins of the histogram.
 const BINS: usize = 40;
-/// Height of a plot, and width of its histogram.
+/// Height of a plot, and width of its histogram, pixels.
 const HEIGHT: u32 = 230;
 const HISTOGRAM: u32 = 210;
 /// Smallest share that the histogram shows.
@@ -70,7 +71,7 @@ pub fn exhibit(scene: &Scene<'_>) -> Result<Exhibit> {
     Ok(Exhibit { plots, table, notes })
 }
 
-/// The series of all rounds, one behind the other.
+/// Returns the panel with the series of all rounds, one after the other.
 fn series(pool: &Pool<'_>, y: &Axis, factor: f64, colour: usize) -> Panel {
     let spans: usize = pool.latencies().map(|latency| latency.series.len()).sum();
     let joined = spans.div_ceil(SPANS).max(1);
@@ -112,7 +113,7 @@ fn join(spans: &[Span]) -> Span {
     }
 }
 
-/// Shares of samples by latency, at the same height as in the series.
+/// Returns the panel with the shares of samples by latency, on the axis of the series.
 fn histogram(pool: &Pool<'_>, mut y: Axis, factor: f64, colour: usize) -> Panel {
     let (low, high) = y.ends();
     let edges: Vec<f64> = (0..=BINS).map(|bin| 10f64.powf(low + (high - low) * bin as f64 / BINS as f64)).collect();

@@ -1,4 +1,4 @@
-//! Tables of latencies: minimum, mean, maximum, deviation; percentiles with their intervals.
+//! Tables of latencies: minimum, mean, maximum and deviation; percentiles with their intervals.
 
 use super::super::exhibit::{Exhibit, Scene, Table};
 use super::super::value::{PERCENTILES, Value, number, optional, percent};

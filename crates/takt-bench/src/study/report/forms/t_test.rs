@@ -6,7 +6,7 @@ use super::super::value::number;
 use super::bars::groups;
 use crate::statistics::welch::{Welch, welch};
 
-/// Below this, R and the publication give no p.
+/// Smallest p that R and the publication report.
 const P_MIN: f64 = 2.2e-16;
 
 pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
@@ -42,7 +42,7 @@ pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
     Exhibit { table, notes, ..Exhibit::default() }
 }
 
-/// Each pair of systems, or with a baseline each pair that it is in.
+/// Returns each pair of systems, or with a baseline each pair that contains it.
 fn pairs<'a>(scene: &Scene<'_>, pools: &[&'a Pool<'a>]) -> Vec<(&'a Pool<'a>, &'a Pool<'a>)> {
     let baseline = scene.figure.baseline.as_deref();
     let is_first = |pool: &Pool<'_>| baseline.is_none_or(|name| pool.cell.system == name);
@@ -56,7 +56,7 @@ fn pairs<'a>(scene: &Scene<'_>, pools: &[&'a Pool<'a>]) -> Vec<(&'a Pool<'a>, &'
     pairs
 }
 
-/// Whether one of two systems batches by itself and the other does not.
+/// Reports whether exactly one of two systems batches samples.
 pub fn differs_in_batching(first: &Pool<'_>, second: &Pool<'_>) -> bool {
     first.batches() != second.batches()
 }
@@ -118,7 +118,7 @@ fn fields(test: &Welch, factor: f64) -> [String; 7] {
     ]
 }
 
-/// A probability as statistics programs print it.
+/// Formats a probability as statistics programs print it.
 fn p(p: f64) -> String {
     match p {
         small if small < P_MIN => "< 2.2e-16".into(),
@@ -132,7 +132,7 @@ mod tests {
     use super::p;
 
     #[test]
-    fn small_probabilities_have_a_bound_and_no_zero() {
+    fn small_probabilities_are_shown_as_a_bound() {
         assert_eq!([p(0.0), p(1e-15), p(0.0499), p(1.0)], ["< 2.2e-16", "1.0e-15", "0.050", "1.000"]);
     }
 }

@@ -1,11 +1,11 @@
-//! All figures of a workload, by system and parameters; and rows that other forms share.
+//! Table of all figures of a workload, by system and parameters; and rows that other forms share.
 
 use super::super::exhibit::{Exhibit, Scene, Table};
 use super::super::pool::Pool;
 use super::super::value::{Value, number, optional, percent};
 use std::collections::BTreeSet;
 
-/// Latencies of the table.
+/// Statistics of latencies in the table.
 const LATENCIES: [Value; 8] = [
     Value::Min,
     Value::Mean,
@@ -48,14 +48,14 @@ pub fn exhibit(scene: &Scene<'_>) -> Exhibit {
     Exhibit { table, notes, ..Exhibit::default() }
 }
 
-/// Columns that name a cell.
+/// Returns the columns that name a cell.
 pub fn head_of_cells(scene: &Scene<'_>) -> Vec<String> {
     let mut head = vec!["system".to_owned()];
     head.extend(parameters(scene).into_iter().cloned());
     head
 }
 
-/// A cell in these columns.
+/// Returns the fields of a cell in the columns of [`head_of_cells`].
 pub fn row_of_cell(scene: &Scene<'_>, pool: &Pool<'_>) -> Vec<String> {
     let star = if pool.disturbed() > 0 { " *" } else { "" };
     let batches = if pool.batches() { " (batches)" } else { "" };
@@ -65,14 +65,14 @@ pub fn row_of_cell(scene: &Scene<'_>, pool: &Pool<'_>) -> Vec<String> {
     row
 }
 
-/// Parameters that tell the cells of the figure apart.
+/// Returns the parameters that distinguish the cells of the figure.
 fn parameters<'a>(scene: &Scene<'a>) -> Vec<&'a String> {
     let is_fixed = |name: &String| scene.figure.filter.contains_key(name);
     let all = scene.workload.parameters.0.iter();
     all.filter(|(name, values)| values.len() > 1 && !is_fixed(name)).map(|(name, _)| name).collect()
 }
 
-/// Columns of one value with its rounds.
+/// Returns the columns of one value with its rounds.
 pub fn head_of_values(scene: &Scene<'_>) -> Vec<String> {
     let mut head = head_of_cells(scene);
     head.push(scene.title(&scene.value));
@@ -80,7 +80,7 @@ pub fn head_of_values(scene: &Scene<'_>) -> Vec<String> {
     head
 }
 
-/// A cell in these columns.
+/// Returns the fields of a cell in the columns of [`head_of_values`].
 pub fn row_of_values(scene: &Scene<'_>, pool: &Pool<'_>, value: &Value) -> Vec<String> {
     let factor = scene.factor(value);
     let mut row = row_of_cell(scene, pool);
